@@ -1,0 +1,46 @@
+"""The errors of labkit: what went wrong with a kernel, in one family.
+
+Catch `SimtError` for all of them. The message is a sentence for a student; what a program wants to read is in the attributes.
+"""
+
+from collections.abc import Sequence
+
+
+class SimtError(Exception):
+    """Something is wrong with a kernel or its launch.
+
+    `finding` is the sanitizer's record of it (tool, kind, line, block, thread, message), or None.
+    """
+
+    def __init__(self, message: str, finding: object | None = None) -> None:
+        super().__init__(message)
+        self.finding = finding
+
+
+class CompileError(SimtError):
+    """The compiler rejected the source.
+
+    `log` is the compiler's own text; `lines` its messages as (line, severity, message), the line 1-based and the severity
+    "error", "warning" or "note".
+    """
+
+    def __init__(self, log: str, lines: Sequence[tuple[int, str, str]] = ()) -> None:
+        super().__init__(log.strip())
+        self.log = log
+        self.lines = list(lines)
+
+
+class LaunchError(SimtError):
+    """The launch asks for what no GPU allows, or its arguments do not fit the kernel."""
+
+
+class InvalidAccess(SimtError):
+    """A thread read or wrote outside an array, or at an address that is not aligned to the type."""
+
+
+class BarrierError(SimtError):
+    """Threads of one block wait at different barriers, or some never arrive."""
+
+
+class Timeout(SimtError):
+    """The kernel ran longer than its time limit."""
