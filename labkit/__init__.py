@@ -1,7 +1,7 @@
 """CUDA matrix kernels to read, run, measure and understand, with or without a GPU.
 
-The names below are all a notebook needs. Each is imported when it is first used, so that `import labkit` is quick and
-needs neither CuPy nor Jupyter.
+The names below are all a notebook needs. Each is imported when it is first used, so that `import labkit` is
+quick and needs neither CuPy nor Jupyter.
 """
 
 import sys
@@ -32,7 +32,7 @@ __all__ = sorted([*_EXPORTS, "__version__"])
 
 def __getattr__(name: str) -> Any:
     if name not in _EXPORTS:
-        raise AttributeError(f"module 'labkit' has no attribute {name!r}; it has {', '.join(sorted(_EXPORTS))}")
+        raise AttributeError(f"module 'labkit' has no attribute {name!r}")
     module_name, _, attribute = _EXPORTS[name].partition(":")
     module = import_module(f"labkit.{module_name}")
     return getattr(module, attribute) if attribute else module
@@ -43,7 +43,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    "Keeps `labkit.device` the function: importing labkit/device.py would otherwise bind the module to that name."
+    "Keeps `labkit.device` the function: importing labkit/device.py would bind the module to that name."
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (isinstance(value, ModuleType) and ":" in _EXPORTS.get(name, "")):

@@ -1,6 +1,6 @@
 """A cache on disk for what is slow to make again: compiled kernels and libraries.
 
-The cache only saves time. Whatever happens to it (deleted, damaged, read-only, full) a run gives the same result.
+The cache only saves time. Whatever happens to it (deleted, damaged, read-only, full), results are the same.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def cache_dir() -> Path:
-    "The folder of the cache: `LABKIT_CACHE` where it is set, else the user's cache folder. It may not exist yet."
+    "The cache's folder: `LABKIT_CACHE` where it is set, else the user's cache folder. It may not exist yet."
     override = os.environ.get("LABKIT_CACHE")
     return Path(override).expanduser() if override else user_cache_path("labkit", appauthor=False)
 
@@ -24,8 +24,8 @@ def cache_dir() -> Path:
 def cached_bytes(kind: str, key_parts: Sequence[str | bytes], make: Callable[[], bytes]) -> bytes:
     """Return `make()`, from the disk where the same `kind` and `key_parts` were made before.
 
-    `kind` names a subfolder ("ptx", "c"). Everything that changes the result belongs into `key_parts`: source, options,
-    the compiler's version. Raises only what `make` raises.
+    `kind` names a subfolder ("ptx", "c"). Everything that changes the result belongs into `key_parts`: source,
+    options, the compiler's version. Raises only what `make` raises.
     """
     path = cache_dir() / kind / _digest(key_parts)
     stored = _read(path)
@@ -57,14 +57,11 @@ def _read(path: Path) -> bytes | None:
 
 def _write(path: Path, data: bytes) -> None:
     "Store `data` with its checksum, whole or not at all, even when other processes write the same file."
-    temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            temporary = file.name
-            file.write(hashlib.sha256(data).digest() + data)
-        os.replace(temporary, path)
+        with tempfile.TemporaryDirectory(dir=path.parent, ignore_cleanup_errors=True) as folder:
+            temporary = Path(folder, path.name)
+            temporary.write_bytes(hashlib.sha256(data).digest() + data)
+            temporary.replace(path)
     except OSError as error:
         logger.debug("not cached: %s", error)
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """The errors of labkit: what went wrong with a kernel, in one family.
 
-Catch `SimtError` for all of them. The message is a sentence for a student; what a program wants to read is in the attributes.
+Catch `SimtError` for all of them. The message is a sentence for a student; what a program wants to read is in
+the attributes.
 """
 
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ class SimtError(Exception):
 class CompileError(SimtError):
     """The compiler rejected the source.
 
-    `log` is the compiler's own text; `lines` its messages as (line, severity, message), the line 1-based and the severity
-    "error", "warning" or "note".
+    `log` is the compiler's own text; `lines` its messages as (line, severity, message), the line 1-based and the
+    severity "error", "warning" or "note".
     """
 
     def __init__(self, log: str, lines: Sequence[tuple[int, str, str]] = ()) -> None:
