@@ -10,22 +10,26 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 logger = logging.getLogger(__name__)
 
 
 def cache_dir() -> Path:
     "The cache's folder: `LABKIT_CACHE` where it is set, else the user's cache folder. It may not exist yet."
     override = os.environ.get("LABKIT_CACHE")
-    return Path(override).expanduser() if override else user_cache_path("labkit", appauthor=False)
+    if override:
+        return Path(override).expanduser()
+    from platformdirs import (
+        user_cache_path,
+    )  # here: the Makefile runs the doctor before anything is installed
+
+    return user_cache_path("labkit", appauthor=False)
 
 
 def cached_bytes(kind: str, key_parts: Sequence[str | bytes], make: Callable[[], bytes]) -> bytes:
     """Return `make()`, from the disk where the same `kind` and `key_parts` were made before.
 
-    `kind` names a subfolder ("ptx", "c"). Everything that changes the result belongs into `key_parts`: source,
-    options, the compiler's version. Raises only what `make` raises.
+    `kind` names a subfolder ("ptx", "c"). What changes the result belongs into `key_parts`: source, options,
+    the compiler's version. Raises only what `make` raises.
     """
     path = cache_dir() / kind / _digest(key_parts)
     stored = _read(path)
