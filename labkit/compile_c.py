@@ -29,8 +29,8 @@ FLAGS = ("-O3", NATIVE, *SHARED, "-Werror=implicit-function-declaration")
 def compile_c(source: str, options: Sequence[str] = ()) -> Path:
     """Compile C source to a shared library and return its path, to be opened with `ctypes.CDLL`.
 
-    `options` come after the default FLAGS and the source, so that "-O2" overrides and "-lm" links. The result is
-    cached by source, options, compiler and CPU; the file at the path lives as long as the process.
+    `options` come after the default FLAGS and the source, so that "-O2" overrides and "-lm" links. The result
+    is cached by source, options, compiler and CPU; the file at the path lives as long as the process.
     Raises CompileError with the compiler's messages, SimtError where there is no compiler.
     """
     if isinstance(options, str):

@@ -21,8 +21,8 @@ class SimtError(Exception):
 class CompileError(SimtError):
     """The compiler rejected the source.
 
-    `log` is the compiler's own text; `lines` its messages as (line, severity, message), the line 1-based and the
-    severity "error", "warning" or "note".
+    `log` is the compiler's own text; `lines` its messages as (line, severity, message), the line from 1,
+    the severity "error", "warning" or "note".
     """
 
     def __init__(self, log: str, lines: Sequence[tuple[int, str, str]] = ()) -> None:
