@@ -1,0 +1,29 @@
+// transpose_2_shared.cu: out (cols,rows) = transpose of in (rows,cols) through a shared-memory tile
+// idea: read rows, write rows; the turn happens in shared memory
+//       reading a column of the tile costs bank conflicts: with TILE 32 its elements are all in one bank
+// launch: block (TILE, TILE), grid (ceil(cols/TILE), ceil(rows/TILE)); any rows, cols
+#ifndef DTYPE
+#define DTYPE float
+#endif
+#ifndef TILE
+#define TILE 32
+#endif
+static_assert(TILE >= 1 && TILE * TILE <= 1024, "a block of TILE x TILE threads: choose TILE from 1 to 32");
+using T = DTYPE;
+
+extern "C" __global__ void transpose(const T* in, T* out, int rows, int cols)
+{
+    __shared__ T tile[TILE][TILE];
+
+    int col = blockIdx.x * TILE + threadIdx.x;
+    int row = blockIdx.y * TILE + threadIdx.y;
+    if (row < rows && col < cols)
+        tile[threadIdx.y][threadIdx.x] = in[row * cols + col];
+    __syncthreads();  // the tile is complete before anyone reads it
+
+    // The tile's place in out: the block indices are exchanged, while threadIdx.x still runs along a row.
+    int out_col = blockIdx.y * TILE + threadIdx.x;
+    int out_row = blockIdx.x * TILE + threadIdx.y;
+    if (out_row < cols && out_col < rows)
+        out[out_row * rows + out_col] = tile[threadIdx.x][threadIdx.y];
+}
