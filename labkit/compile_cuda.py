@@ -1,0 +1,173 @@
+"""Compile CUDA C++ with NVIDIA's own compiler (NVRTC), which needs no GPU.
+
+`compile_ptx` gives PTX with line information, for the simulator; `resources` gives what the assembler says of
+registers, shared memory and spills for one architecture. Both are cached on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from labkit.cache import cached_bytes
+from labkit.errors import CompileError
+
+FILE_NAME = "kernel.cu"
+VIRTUAL_ARCH = "compute_90"
+# NVRTC brings printf, assert and the CUDA built-ins itself and has no host headers; including these is a harmless habit.
+HOST_HEADERS = ("cstdio", "stdio.h", "cuda_runtime.h", "device_launch_parameters.h", "cuda.h")
+
+
+@dataclass(frozen=True)
+class Ptx:
+    """A compiled module: its PTX text, the lowered name of each name expression, and the compiler's warnings."""
+
+    text: str
+    lowered_names: dict[str, str]
+    log: str
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one kernel takes of a multiprocessor, as the assembler prints it (bytes a block or a thread)."""
+
+    registers: int
+    shared_bytes: int
+    local_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+
+
+def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = ()) -> Ptx:
+    """PTX of `source` (cached). Raises CompileError with the compiler's messages."""
+
+    def make() -> bytes:
+        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", "-lineinfo", *_with_default_standard(options)]
+        with _Program(source, name_expressions) as program:
+            log = program.compile(flags)
+            return json.dumps(asdict(Ptx(program.ptx(), program.lowered_names(), log))).encode()
+
+    return Ptx(**json.loads(cached_bytes("ptx", _key(source, options, name_expressions, VIRTUAL_ARCH), make)))
+
+
+def resources(
+    source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = (), arch: str = "sm_90"
+) -> dict[str, Resources]:
+    """Registers, shared, local and spill bytes of every kernel in `source`, by lowered name, for `arch` (cached)."""
+
+    def make() -> bytes:
+        flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", *_with_default_standard(options)]
+        with _Program(source, name_expressions) as program:
+            found = parse_resources(program.compile(flags))
+            return json.dumps({name: asdict(kernel) for name, kernel in found.items()}).encode()
+
+    stored = json.loads(cached_bytes("resources", _key(source, options, name_expressions, arch), make))
+    return {name: Resources(**kernel) for name, kernel in stored.items()}
+
+
+def parse_resources(log: str) -> dict[str, Resources]:
+    """Read `ptxas -v`: one `Compiling entry function` line a kernel, then its figures."""
+    found = {}
+    for part in re.split(r"(?=Compiling entry function)", log)[1:]:
+        name = re.match(r"Compiling entry function '(\S+)'", part)
+        if name is None:
+            continue
+        found[name[1]] = Resources(
+            registers=_figure(r"Used (\d+) registers", part),
+            shared_bytes=_figure(r"(\d+) bytes smem", part),
+            local_bytes=_figure(r"(\d+) bytes stack frame", part),
+            spill_store_bytes=_figure(r"(\d+) bytes spill stores", part),
+            spill_load_bytes=_figure(r"(\d+) bytes spill loads", part),
+        )
+    return found
+
+
+def nvrtc_version() -> str:
+    """Version of the NVRTC library in use, such as `13.5`."""
+    _, major, minor = _nvrtc().nvrtcVersion()
+    return f"{major}.{minor}"
+
+
+class _Program:
+    """One NVRTC program, destroyed on exit."""
+
+    def __init__(self, source: str, name_expressions: Sequence[str]) -> None:
+        self.nvrtc = _nvrtc()
+        self.names = list(name_expressions)
+        headers = [header.encode() for header in HOST_HEADERS]
+        self.handle = self._ask(
+            self.nvrtc.nvrtcCreateProgram(
+                source.encode(), FILE_NAME.encode(), len(headers), [b""] * len(headers), headers
+            )
+        )
+        for name in self.names:
+            self._ask(self.nvrtc.nvrtcAddNameExpression(self.handle, name.encode()))
+
+    def __enter__(self) -> _Program:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.nvrtc.nvrtcDestroyProgram(self.handle)
+
+    def compile(self, flags: Sequence[str]) -> str:
+        encoded = [flag.encode() for flag in flags]
+        (status,) = self.nvrtc.nvrtcCompileProgram(self.handle, len(encoded), encoded)
+        log = self._text("nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+        if status != self.nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise compile_error(log or f"NVRTC stopped: {status.name}")
+        return log
+
+    def ptx(self) -> str:
+        return self._text("nvrtcGetPTXSize", "nvrtcGetPTX")
+
+    def lowered_names(self) -> dict[str, str]:
+        lowered = (self._ask(self.nvrtc.nvrtcGetLoweredName(self.handle, name.encode())) for name in self.names)
+        return {name: low.decode() for name, low in zip(self.names, lowered, strict=True)}
+
+    def _text(self, size_of: str, read: str) -> str:
+        buffer = b" " * self._ask(getattr(self.nvrtc, size_of)(self.handle))
+        self._ask(getattr(self.nvrtc, read)(self.handle, buffer))
+        return buffer.rstrip(b"\0 ").decode(errors="replace")
+
+    def _ask(self, answer: tuple[Any, ...]) -> Any:
+        status, *values = answer
+        if status != self.nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise CompileError(f"NVRTC stopped: {status.name}")
+        return values[0] if values else None
+
+
+def compile_error(log: str) -> CompileError:
+    """A CompileError whose lines are the `kernel.cu(7): error: ...` messages of an NVRTC log."""
+    pattern = re.compile(rf"^{re.escape(FILE_NAME)}\((\d+)\): (?:catastrophic )?(error|warning)[^:]*: (.*)$", re.M)
+    lines = [(int(line), severity, message) for line, severity, message in pattern.findall(log)]
+    return CompileError(log, lines)
+
+
+def _nvrtc() -> Any:
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as missing:
+        raise CompileError(
+            f"NVIDIA's compiler library NVRTC is not here ({missing}). Install it with: "
+            "pip install nvidia-cuda-nvrtc cuda-bindings (Linux and Windows; there is none for macOS)."
+        ) from missing
+    return nvrtc
+
+
+def _with_default_standard(options: Sequence[str]) -> list[str]:
+    chosen = any(re.match(r"--?std=", option) for option in options)
+    return [*([] if chosen else ["--std=c++17"]), *options]
+
+
+def _key(source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str) -> list[str]:
+    return [source, *options, "names", *name_expressions, arch, nvrtc_version()]
+
+
+def _figure(pattern: str, text: str) -> int:
+    match = re.search(pattern, text)
+    return int(match[1]) if match else 0

@@ -1,0 +1,119 @@
+"""The LLVM function that a thread of the host runs: take the next block, run its warps from barrier to barrier.
+
+    void run(ptr launch, ptr frames, ptr shared)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt import abi
+from labkit.simt.abi import I1, I8, I32, I64, POINTER, Frame, Launch, field, load_field
+from labkit.simt.careful import entry_slot, report
+from labkit.simt.instructions import intrinsic
+from labkit.simt.layout import Layout
+
+Value = Any
+UNWRITTEN = 0xFF  # shared memory starts as NaNs and -1s, so that a read before a write shows
+
+
+def add_driver(module: ir.Module, warp: ir.Function, layout: Layout) -> None:
+    """Add `run` to a module that has `warp`."""
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER]), "run")
+    launch, frames, shared = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    blocks = {name: function.append_basic_block(name) for name in ("take", "begin", "round", "done")}
+    barrier = b.alloca(I32)
+    b.branch(blocks["take"])
+
+    b.position_at_end(blocks["take"])
+    taken = b.atomic_rmw("add", field(b, Launch, launch, "next_block"), ir.Constant(I64, 1), "monotonic")
+    stop = b.load(field(b, Launch, launch, "stop"), typ=I32)
+    stop.volatile = True
+    left = b.icmp_signed("<", taken, load_field(b, Launch, launch, "block_count"))
+    b.cbranch(b.and_(left, b.icmp_unsigned("==", stop, ir.Constant(I32, 0))), blocks["begin"], blocks["done"])
+
+    b.position_at_end(blocks["begin"])
+    _start_block(b, launch, frames, shared, taken, layout)
+    b.branch(blocks["round"])
+
+    b.position_at_end(blocks["round"])
+    b.store(ir.Constant(I32, 0), barrier)
+    with _each_warp(b, frames, layout) as (frame, following):
+        _run_warp(b, warp, launch, frame, barrier, blocks["done"])
+        b.branch(following)
+    again = b.icmp_signed(">", b.load(barrier, typ=I32), ir.Constant(I32, 0))
+    b.cbranch(again, blocks["round"], blocks["take"])
+    ir.IRBuilder(blocks["done"]).ret_void()
+
+
+class _each_warp:  # noqa: N801 - reads as a statement: with _each_warp(...)
+    """Emit a loop over the frames of a block's warps; the body ends with a branch to `following`."""
+
+    def __init__(self, b: ir.IRBuilder, frames: Value, layout: Layout) -> None:
+        self.b, self.frames, self.layout = b, frames, layout
+
+    def __enter__(self) -> tuple[Value, ir.Block]:
+        b = self.b
+        self.head, body, self.next, self.after = (b.append_basic_block(n) for n in ("warp", "body", "next", "after"))
+        start = b.block
+        b.branch(self.head)
+        b.position_at_end(self.head)
+        self.index = b.phi(I64)
+        self.index.add_incoming(ir.Constant(I64, 0), start)
+        b.cbranch(b.icmp_signed("<", self.index, ir.Constant(I64, self.layout.warps)), body, self.after)
+        b.position_at_end(body)
+        offset = b.mul(self.index, ir.Constant(I64, self.layout.frame_bytes))
+        return b.gep(self.frames, [offset], source_etype=I8), self.next
+
+    def __exit__(self, *_exc: object) -> None:
+        b = self.b
+        b.position_at_end(self.next)
+        self.index.add_incoming(b.add(self.index, ir.Constant(I64, 1)), self.next)
+        b.branch(self.head)
+        b.position_at_end(self.after)
+
+
+def _start_block(b: ir.IRBuilder, launch: Value, frames: Value, shared: Value, taken: Value, layout: Layout) -> None:
+    """Set the block's coordinates in every frame, and its shared memory to `UNWRITTEN`."""
+    sample = load_field(b, Launch, launch, "blocks")
+    everything = b.icmp_unsigned("==", b.ptrtoint(sample, I64), ir.Constant(I64, 0))
+    number = entry_slot(b, I64)
+    b.store(taken, number)
+    with b.if_then(b.not_(everything)):
+        b.store(b.load(b.gep(sample, [taken], source_etype=I64), typ=I64), number)
+    index = b.load(number, typ=I64)
+    size_x, size_y = (b.zext(load_field(b, Launch, launch, f"grid_{axis}"), I64) for axis in "xy")
+    row = b.udiv(index, size_x)
+    place = {"x": b.urem(index, size_x), "y": b.urem(row, size_y), "z": b.udiv(row, size_y)}
+    with _each_warp(b, frames, layout) as (frame, following):
+        for axis, value in place.items():
+            b.store(b.trunc(value, I32), field(b, Frame, frame, axis))
+        b.store(ir.Constant(I32, 0), field(b, Frame, frame, "resume"))
+        b.branch(following)
+    size = load_field(b, Launch, launch, "shared_bytes")
+    arguments = [shared, ir.Constant(I8, UNWRITTEN), size, ir.Constant(I1, 0)]
+    intrinsic(b, "memset", ir.VoidType(), *arguments, overloads=(POINTER, I64))
+
+
+def _run_warp(
+    b: ir.IRBuilder, warp: ir.Function, launch: Value, frame: Value, barrier: Value, done: ir.Block
+) -> None:
+    """Run a warp that has not ended to its next barrier, which must be the one the others wait at."""
+    zero = ir.Constant(I32, 0)
+    resume = load_field(b, Frame, frame, "resume")
+    with b.if_then(b.icmp_signed(">=", resume, zero)):
+        state = b.call(warp, [launch, frame, resume])
+        with b.if_then(b.icmp_signed("==", state, ir.Constant(I32, abi.STOPPED)), likely=False):
+            b.branch(done)
+        b.store(state, field(b, Frame, frame, "resume"))
+        with b.if_then(b.icmp_signed(">", state, zero)):
+            first = b.load(barrier, typ=I32)
+            fits = b.or_(b.icmp_signed("==", first, zero), b.icmp_signed("==", first, state))
+            with b.if_then(b.not_(fits), likely=False):
+                report(b, launch, frame, abi.DIFFERENT_BARRIERS, state, ir.Constant(I32, -1))
+                b.store(first, field(b, Launch, launch, "error_other"))
+                b.branch(done)
+            b.store(state, barrier)

@@ -1,0 +1,172 @@
+"""Modules and kernels, with the face of CuPy's RawModule and RawKernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from labkit.compile_cuda import Resources, compile_ptx, resources
+from labkit.errors import LaunchError, SimtError
+from labkit.simt import ptx
+from labkit.simt.arguments import Range, bind
+from labkit.simt.findings import Dim3
+from labkit.simt.layout import rounded_up, storage
+from labkit.simt.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
+from labkit.simt.machine import Program, Sample
+from labkit.simt.profile import Profile, choose_sample
+
+
+class RawModule:
+    """CUDA C++ compiled for the simulator.
+
+    `code` is the source; `options` go to NVRTC; `name_expressions` name template instances such as `gemm<16>`.
+    Raises CompileError with the compiler's messages.
+    """
+
+    def __init__(
+        self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None
+    ) -> None:
+        self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
+        compiled = compile_ptx(self.code, self.options, self.name_expressions)
+        self.ptx, self._lowered, self.log = compiled.text, compiled.lowered_names, compiled.log
+        self._parsed = ptx.parse(self.ptx)
+        self._memory = {
+            name: _initialised(variable)
+            for name, (space, variable) in self._parsed.variables.items()
+            if space in ("global", "const")
+        }
+
+    def get_function(self, name: str) -> Kernel:
+        """The kernel called `name`: an `extern "C"` name or one of the name expressions."""
+        lowered = self._lowered.get(name, name)
+        if lowered not in self._parsed.kernels:
+            known = ", ".join(f"`{known}`" for known in [*self._lowered, *self._parsed.kernels]) or "none"
+            raise SimtError(
+                f'no kernel is called `{name}`; this module has: {known}. Declare it extern "C" __global__, or list it in name_expressions'
+            )
+        return Kernel(self, self._parsed.kernels[lowered], name)
+
+    @cached_property
+    def resources(self) -> dict[str, Resources]:
+        """Registers and memory of each kernel as NVIDIA's assembler gives them for an H100/H200 (sm_90)."""
+        return resources(self.code, self.options, self.name_expressions)
+
+
+class Kernel:
+    """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""
+
+    def __init__(self, module: RawModule, parsed: ptx.Kernel, name: str) -> None:
+        self.module, self.name, self._parsed = module, name, parsed
+        self.max_dynamic_shared_size_bytes: int | None = None  # as in CuPy: set it to use more than 48 KB a block
+        self._storage = storage(parsed, module._parsed)
+        self._programs: dict[tuple[Dim3, bool], Program] = {}
+        if self._storage.static_shared_bytes > MAX_STATIC_SHARED_BYTES:
+            raise LaunchError(
+                f"kernel `{name}` declares {self._storage.static_shared_bytes} bytes of shared memory; a kernel can declare at most "
+                f"{MAX_STATIC_SHARED_BYTES} (48 KB). Use a smaller tile, or `extern __shared__` memory sized at launch"
+            )
+
+    def __call__(
+        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], *, shared_mem: int = 0, timeout: float = 60
+    ) -> None:
+        """Run it. `grid` and `block` are tuples of 1 to 3; NumPy arrays are changed in place, NumPy scalars go by value.
+
+        `shared_mem` is dynamic shared memory in bytes, `timeout` in seconds. Raises LaunchError before anything runs, and
+        InvalidAccess, BarrierError or Timeout for what the kernel does.
+        """
+        self._run(grid, block, args, shared_mem, timeout, counted=False)
+
+    def profile(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        *,
+        shared_mem: int = 0,
+        blocks: int | None = None,
+        timeout: float = 60,
+    ) -> Profile:
+        """Run it and count memory traffic as Nsight Compute does. `blocks`: only so many, spread over the grid, scaled up."""
+        size, sample = as_dim3(grid, "grid"), None
+        total = size[0] * size[1] * size[2]
+        if blocks is not None and blocks < total:
+            sample = choose_sample(blocks, total)
+        counters = self._run(grid, block, args, shared_mem, timeout, counted=True, sample=sample)
+        return Profile(self._parsed.code, counters, self.module.code.splitlines(), sample)
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        """The figures of CuPy's `kernel.attributes` that are known without a GPU."""
+        names = ("num_regs", "shared_size_bytes", "local_size_bytes", "max_threads_per_block")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def num_regs(self) -> int:
+        """Registers a thread."""
+        return self._resources.registers
+
+    @property
+    def shared_size_bytes(self) -> int:
+        """Static shared memory a block."""
+        return self._storage.static_shared_bytes
+
+    @property
+    def local_size_bytes(self) -> int:
+        """Local memory a thread."""
+        return self._resources.local_bytes
+
+    @property
+    def max_threads_per_block(self) -> int:
+        """Threads a block may have, from its registers and launch bounds."""
+        return min(self._parsed.max_threads, max_threads_for(self.num_regs))
+
+    @property
+    def _resources(self) -> Resources:
+        return self.module.resources[self._parsed.name]
+
+    def _run(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int,
+        timeout: float,
+        counted: bool,
+        sample: Sample | None = None,
+    ) -> np.ndarray:
+        grid, block = as_dim3(grid, "grid"), as_dim3(block, "block")
+        check_launch(self.name, grid, block, self._parsed.max_threads)
+        shared = self._shared_bytes(shared_mem)
+        params, ranges = bind(self._parsed, self._storage, args)
+        ranges += [_range(name, memory) for name, memory in self.module._memory.items()]
+        program = self._programs.get((block, counted))
+        if program is None:
+            program = Program(self._parsed, self._storage, block, counted, self.module.ptx)
+            self._programs[block, counted] = program
+        return program.run(grid, params, ranges, shared, timeout, self.module.code.splitlines(), sample)
+
+    def _shared_bytes(self, dynamic: int) -> int:
+        """Static and dynamic shared memory of a block, if a block may have so much."""
+        total = self._storage.static_shared_bytes
+        if dynamic:
+            total = rounded_up(total, 16) + dynamic
+        limit = max(MAX_STATIC_SHARED_BYTES, (self.max_dynamic_shared_size_bytes or 0) + self._storage.static_shared_bytes)
+        if dynamic < 0 or total > limit:
+            raise LaunchError(
+                f"shared_mem={dynamic} makes {total} bytes of shared memory a block; the limit is {limit}. "
+                "For more, set kernel.max_dynamic_shared_size_bytes first (up to 227 KB on an H100 or H200)"
+            )
+        return total
+
+
+def _initialised(variable: ptx.Variable) -> np.ndarray:
+    memory = np.zeros(max(1, variable.size), np.uint8)
+    memory[: len(variable.values)] = np.frombuffer(variable.values, np.uint8)
+    return memory
+
+
+def _range(name: str, memory: np.ndarray) -> Range:
+    return Range(memory.ctypes.data, memory.nbytes, 0, 1, f"variable {name} ({memory.nbytes} bytes)")

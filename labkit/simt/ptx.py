@@ -1,0 +1,307 @@
+"""PTX text -> modules, kernels and instructions, each with its line in the student's source.
+
+Covers what NVRTC writes. Reference: NVIDIA, Parallel Thread Execution ISA, chapters 4 (syntax) and 5 (state spaces).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from labkit.errors import SimtError
+
+TYPE_BYTES = {"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2}
+TYPE_BYTES |= {"f16x2": 4, "b32": 4, "u32": 4, "s32": 4, "f32": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16}
+
+
+@dataclass(frozen=True)
+class Register:
+    name: str
+
+
+@dataclass(frozen=True)
+class Immediate:
+    """A constant, as the bits of an integer (`is_float` False) or of a float of `bits` width."""
+
+    value: int
+    is_float: bool = False
+    bits: int = 64
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A variable, a label, a special register such as `%tid.x`, or a function."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Address:
+    """`[base + offset]`."""
+
+    base: Register | Symbol | Immediate
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Vector:
+    """`{a, b, c, d}` of a vector load or store, or a list in parentheses of a call."""
+
+    items: tuple[Operand, ...]
+
+
+Operand = Register | Immediate | Symbol | Address | Vector
+
+
+@dataclass(frozen=True)
+class Guard:
+    """`@%p` or `@!%p`."""
+
+    register: Register
+    negated: bool
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction: `parts` is the opcode split at its dots, `line` its line in the student's source (0: none)."""
+
+    parts: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Guard | None
+    line: int
+
+    @property
+    def opcode(self) -> str:
+        return ".".join(self.parts)
+
+    @property
+    def type(self) -> str:
+        """The last part that names a type: `s32` of `add.s32`, the source's of a conversion."""
+        return next((part for part in reversed(self.parts) if part in TYPE_BYTES), "")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A parameter or a variable in a state space; `size` in bytes, `values` its initial bytes if any."""
+
+    name: str
+    type: str
+    size: int
+    align: int
+    values: bytes = b""
+
+
+@dataclass
+class Kernel:
+    """An entry: parameters in order, register types by name, variables by space, and code with its labels."""
+
+    name: str
+    params: list[Variable]
+    registers: dict[str, str] = field(default_factory=dict)
+    shared: list[Variable] = field(default_factory=list)
+    local: list[Variable] = field(default_factory=list)
+    code: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    max_threads: int = 1024
+
+    def register_type(self, name: str) -> str:
+        """Declared type of a register; families such as `%f<9>` are declared by their prefix."""
+        return self.registers.get(name) or self.registers[name.rstrip("0123456789")]
+
+
+@dataclass
+class Module:
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+    variables: dict[str, tuple[str, Variable]] = field(default_factory=dict)
+    functions: set[str] = field(default_factory=set)
+
+
+def parse(text: str) -> Module:
+    """Parse the PTX text of one module. Raises SimtError on what it does not know."""
+    return _Parser(text).module
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_HEADER = re.compile(r"\.(entry|func)\b")
+_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)$", re.S)
+_VARIABLE = re.compile(
+    r"(?:\.(?:visible|extern|weak|common)\s+)?\.(?P<space>param|shared|local|global|const)\s+(?:\.align\s+(?P<align>\d+)\s+)?"
+    r"\.(?P<type>\w+)\s+(?:\.ptr\b(?:\s*\.\w+(?:\s+\d+)?)*\s*)?(?P<name>[\w$]+)(?P<dims>(?:\[\w*\])*)\s*(?:=\s*(?P<init>.*))?$",
+    re.S,
+)
+_LABEL = re.compile(r"\s*([$\w]+):(?!:)")
+_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
+_GUARD = re.compile(r"@(!?)(%[\w$]+)\s+(.*)$", re.S)
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.module = Module()
+        text = _COMMENT.sub("", text)
+        self.source_file = _number_of_the_source(text)
+        position = 0
+        while header := _HEADER.search(text, position):
+            self._module_variables(text[position : header.start()])
+            position = self._function(text, header)
+        self._module_variables(text[position:])
+
+    def _module_variables(self, text: str) -> None:
+        for statement in text.split(";"):
+            start = re.search(r"\.(global|const|shared)\b", statement)
+            if start and (variable := _variable(statement[start.start() :].strip())):
+                self.module.variables[variable.name] = (start[1], variable)
+
+    def _function(self, text: str, header: re.Match[str]) -> int:
+        """Parse the function whose header starts here; give the position behind it."""
+        body = text.find("{", header.end())
+        semicolon = text.find(";", header.end())
+        if header[1] == "func" and (body < 0 or 0 <= semicolon < body):
+            return semicolon + 1  # a declaration alone
+        head = text[header.end() : body]
+        end = _matching_brace(text, body)
+        if header[1] == "func":
+            self.module.functions.update(re.findall(r"[\w$]+(?=\s*\()", head))
+            return end
+        match = re.match(r"\s*([\w$]+)\s*\(([^)]*)\)(.*)", head, re.S) or re.match(r"\s*([\w$]+)()(.*)", head, re.S)
+        assert match is not None
+        name, params, attributes = match.groups()
+        kernel = Kernel(name, [v for part in params.split(",") if (v := _variable(part.strip()))])
+        if limit := re.search(r"\.maxntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", attributes):
+            x, y, z = (int(n or 1) for n in limit.groups())
+            kernel.max_threads = x * y * z
+        self._body(kernel, text[body + 1 : end - 1])
+        self.module.kernels[name] = kernel
+        return end
+
+    def _body(self, kernel: Kernel, text: str) -> None:
+        line = 0
+        for kind, part in _statements(text):
+            if kind == "loc":
+                file, number = (int(n) for n in part.split())
+                # Line 0 and lines of headers keep the student's last line: that is where the code came from.
+                line = number if file == self.source_file and number else line
+            elif kind == "label":
+                kernel.labels[part] = len(kernel.code)
+            elif part.startswith("."):
+                self._declaration(kernel, part)
+            else:
+                kernel.code.append(_instruction(part, line))
+
+    def _declaration(self, kernel: Kernel, text: str) -> None:
+        if registers := _REGISTERS.match(text):
+            for name in registers[2].split(","):
+                kernel.registers[re.sub(r"<\d+>", "", name.strip())] = registers[1]
+        elif (variable := _variable(text)) and text.lstrip(".").startswith(("shared", "local")):
+            (kernel.shared if ".shared" in text else kernel.local).append(variable)
+        elif not text.startswith((".pragma", ".param", ".branchtargets", ".callprototype")):
+            raise SimtError(f"the simulator does not know this PTX directive: {text.split(chr(10))[0]}")
+
+
+def _number_of_the_source(text: str) -> int:
+    """The `.file` number of the student's source; headers have other numbers."""
+    files = {int(number): path for number, path in _FILE.findall(text)}
+    return next((n for n, path in sorted(files.items()) if path.endswith("kernel.cu")), 1)
+
+
+def _statements(text: str) -> Iterator[tuple[str, str]]:
+    """Split a body into ("loc" | "label" | "statement", text). Inner scopes `{ }` are taken as if flat."""
+    position = 0
+    while position < len(text):
+        if loc := _LOC.match(text, position):
+            yield "loc", f"{loc[1]} {loc[2]}"
+            position = loc.end()
+        elif label := _LABEL.match(text, position):
+            yield "label", label[1]
+            position = label.end()
+        elif text[position].isspace() or text[position] in "{};":
+            position += 1
+        else:
+            end = text.find(";", position)
+            yield "statement", text[position : end if end >= 0 else len(text)].strip()
+            position = end + 1 if end >= 0 else len(text)
+
+
+def _matching_brace(text: str, opening: int) -> int:
+    depth = 0
+    for brace in re.finditer(r"[{}]", text[opening:]):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return opening + brace.end()
+    raise SimtError("PTX ends inside a function body")
+
+
+def _variable(text: str) -> Variable | None:
+    match = _VARIABLE.match(text)
+    if match is None:
+        return None
+    count = 1
+    for dimension in re.findall(r"\[(\w*)\]", match["dims"]):
+        count *= int(dimension or 0)  # `[]` is an extern shared array, sized at launch
+    item = TYPE_BYTES[match["type"]]
+    values = _initial_bytes(match["init"], match["type"]) if match["init"] else b""
+    return Variable(match["name"], match["type"], count * item, int(match["align"] or item), values)
+
+
+def _initial_bytes(text: str, type_: str) -> bytes:
+    if re.search(r"[A-Za-z_$][\w$]{2,}", re.sub(r"0[xXfFdD][0-9a-fA-F]+", "", text)):
+        raise SimtError(f"the simulator does not know a variable that starts as an address: {text.strip()[:60]}")
+    size = TYPE_BYTES[type_]
+    numbers = (_immediate(word) for word in re.findall(r"-?[\w.]+", text))
+    return b"".join((n.value & ((1 << 8 * size) - 1)).to_bytes(size, "little") for n in numbers if n)
+
+
+def _instruction(text: str, line: int) -> Instruction:
+    guard = None
+    if guarded := _GUARD.match(text):
+        guard = Guard(Register(guarded[2]), bool(guarded[1]))
+        text = guarded[3]
+    opcode, _, rest = text.replace("\n", " ").replace("\t", " ").partition(" ")
+    operands = tuple(_operand(part) for part in _split_operands(rest))
+    return Instruction(tuple(opcode.split(".")), operands, guard, line)
+
+
+def _split_operands(text: str) -> list[str]:
+    """Split at commas outside braces, brackets and parentheses; `p|q` gives two operands."""
+    parts, depth, start = [], 0, 0
+    for i, character in enumerate(text):
+        depth += (character in "{[(") - (character in "}])")
+        if character in ",|" and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def _operand(text: str) -> Operand:
+    if text[0] in "{(":
+        return Vector(tuple(_operand(part) for part in _split_operands(text[1:-1])))
+    if text[0] == "[":
+        base, _, offset = text[1:-1].partition("+")
+        return Address(_plain_operand(base.strip()), int(offset, 0) if offset else 0)
+    return _plain_operand(text)
+
+
+def _plain_operand(text: str) -> Register | Symbol | Immediate:
+    if immediate := _immediate(text):
+        return immediate
+    if text.startswith("%") and not re.match(r"%(n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_\w+|clock\w*|globaltimer\w*|envreg|\w+_smem_size)\b", text):
+        return Register(text)
+    return Symbol(text)
+
+
+def _immediate(text: str) -> Immediate | None:
+    if match := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", text):
+        return Immediate(int(match[1], 16), is_float=True, bits=32)
+    if match := re.fullmatch(r"0[dD]([0-9a-fA-F]{16})", text):
+        return Immediate(int(match[1], 16), is_float=True, bits=64)
+    if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
+        return Immediate(int(text.rstrip("U"), 0) if not re.fullmatch(r"-?0\d+U?", text) else int(text.rstrip("U"), 8))
+    return None
+
+
+def float_value(immediate: Immediate) -> float:
+    """The number whose IEEE bits the immediate holds."""
+    code = "<f" if immediate.bits == 32 else "<d"
+    return float(struct.unpack(code, immediate.value.to_bytes(immediate.bits // 8, "little"))[0])
