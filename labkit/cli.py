@@ -1,0 +1,64 @@
+"""The command line: `labkit doctor` and `labkit lab`."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from labkit import doctor as checkup
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="CUDA matrix kernels in Jupyter.")
+
+COLOURS = {checkup.OK: "green", checkup.MISSING: "red", checkup.OPTIONAL: "yellow"}
+
+
+@app.command()
+def doctor() -> None:
+    "Show what is here, what is missing and how to get it. Exit code 1: the course cannot run."
+    rows = checkup.report()
+    console = Console()
+    table = Table(box=None, show_header=False)
+    for row in rows:
+        table.add_row(row.name, Text(row.state, COLOURS[row.state]), Text(row.detail, overflow="fold"))
+    console.print(table)
+    for row in rows:
+        if row.fix:
+            console.print(f"\n{row.name}: {row.detail}\n    {row.fix}", soft_wrap=True, markup=False)
+    raise typer.Exit(any(row.state == checkup.MISSING for row in rows))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def lab(context: typer.Context) -> None:
+    "Open JupyterLab on the notebooks. Options are JupyterLab's: labkit lab --no-browser --port 8899."
+    try:
+        from jupyterlab.labapp import LabApp
+    except ImportError:
+        print(
+            f"JupyterLab is not installed. Run: {sys.executable} -m pip install 'labkit[lab]'",
+            file=sys.stderr,
+        )
+        raise typer.Exit(1) from None
+    arguments = [str(notebooks()), *context.args]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # containers: Jupyter refuses to start without
+        arguments.append("--allow-root")
+    LabApp.launch_instance(argv=arguments)
+
+
+def notebooks() -> Path:
+    """The folder of notebooks to work in.
+
+    In a clone that is its own notebooks/. An installed package holds a read-only set, copied once to
+    labkit-notebooks/ in the current folder, where a student's work is never overwritten.
+    """
+    package = Path(__file__).parent
+    if not (package / "notebooks").is_dir():
+        return package.parent / "notebooks"
+    mine = Path("labkit-notebooks").resolve()
+    if not mine.exists():
+        shutil.copytree(package / "notebooks", mine)
+    return mine

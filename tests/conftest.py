@@ -1,0 +1,24 @@
+"""What all tests share: a cache of their own, figures without a screen, a skip where a GPU is needed."""
+
+import os
+
+import pytest
+
+from labkit.doctor import find_gpu
+
+os.environ.setdefault("MPLBACKEND", "agg")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    "Tests neither find what an older version of the code cached, nor leave anything behind."
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LABKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def pytest_collection_modifyitems(items):
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and find_gpu() is None:
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
