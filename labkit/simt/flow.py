@@ -200,13 +200,15 @@ def _split(kernel: Kernel) -> list[Block]:
 def _ordered(blocks: list[Block]) -> list[Block]:
     """Reverse post-order in which a loop's body comes before what follows the loop; unreachable blocks are dropped."""
     loops = _loops(blocks)
+    to_barrier = _that_reach_a_barrier(blocks)
     order: list[int] = []
     seen: set[int] = set()
 
     def exits_first(index: int) -> list[int]:
-        # A successor outside more of the loops around `index` is visited earlier, and so placed later.
+        # What is visited first is placed last: ways out of loops, then ways to a barrier (lanes that return early are
+        # gone when the others arrive there).
         around = [body for body in loops if index in body]
-        return sorted(blocks[index].successors, key=lambda s: -sum(s not in body for body in around))
+        return sorted(blocks[index].successors, key=lambda s: (-sum(s not in body for body in around), s not in to_barrier))
 
     stack: list[tuple[int, list[int]]] = [(0, exits_first(0))]
     seen.add(0)
@@ -225,6 +227,13 @@ def _ordered(blocks: list[Block]) -> list[Block]:
     for old in order:
         blocks[old].successors = [position[s] for s in blocks[old].successors]
     return [blocks[old] for old in order]
+
+
+def _that_reach_a_barrier(blocks: list[Block]) -> set[int]:
+    found = {i for i, block in enumerate(blocks) if block.last and is_barrier(block.last)}
+    while more := {i for i, block in enumerate(blocks) if found.intersection(block.successors)} - found:
+        found |= more
+    return found
 
 
 def _loops(blocks: list[Block]) -> list[set[int]]:

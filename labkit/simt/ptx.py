@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from labkit.errors import SimtError
 
@@ -173,6 +173,7 @@ class _Parser:
             x, y, z = (int(n or 1) for n in limit.groups())
             kernel.max_threads = x * y * z
         self._body(kernel, text[body + 1 : end - 1])
+        _return_directly(kernel)
         self.module.kernels[name] = kernel
         return end
 
@@ -198,6 +199,15 @@ class _Parser:
             (kernel.shared if ".shared" in text else kernel.local).append(variable)
         elif not text.startswith((".pragma", ".param", ".branchtargets", ".callprototype")):
             raise SimtError(f"the simulator does not know this PTX directive: {text.split(chr(10))[0]}")
+
+
+def _return_directly(kernel: Kernel) -> None:
+    """Branches to a lone `ret` become returns: lanes that leave early are then gone, and wait nowhere."""
+    for i, instruction in enumerate(kernel.code):
+        if instruction.parts[0] == "bra" and isinstance(target := instruction.operands[0], Symbol):
+            place = kernel.labels[target.name]
+            if place < len(kernel.code) and kernel.code[place].parts == ("ret",) and not kernel.code[place].guard:
+                kernel.code[i] = replace(instruction, parts=("ret",), operands=())
 
 
 def _number_of_the_source(text: str) -> int:

@@ -1,0 +1,291 @@
+"""The simulator runs CUDA C++: control flow, types, memory spaces, and thread shapes, against NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labkit import simt
+
+
+def run(source, grid, block, *args, name="f", shared_mem=0, options=(), name_expressions=None):
+    """Compile `source` and run its kernel; give the arguments back."""
+    module = simt.RawModule(code=source, options=options, name_expressions=name_expressions)
+    module.get_function(name)(grid, block, args, shared_mem=shared_mem)
+    return args
+
+
+BLOCKS = [(1,), (7,), (32,), (33,), (64,), (16, 16), (8, 4), (4, 4, 4), (10, 10), (5, 3, 7), (1, 32), (2, 16), (32, 8), (1000,)]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_every_thread_knows_where_it_is(block):
+    source = """extern "C" __global__ void f(int* out) {
+        int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+        int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+        int size = blockDim.x * blockDim.y * blockDim.z;
+        int* mine = out + 4 * (block * size + thread);
+        mine[0] = threadIdx.x; mine[1] = threadIdx.y; mine[2] = threadIdx.z; mine[3] = block;
+    }"""
+    grid, (x, y, z) = (3, 2, 2), (*block, 1, 1)[:3]
+    out = np.full((12, z, y, x, 4), -1, np.int32)
+    run(source, grid, block, out)
+    tz, ty, tx = np.meshgrid(range(z), range(y), range(x), indexing="ij")
+    np.testing.assert_array_equal(out[..., :3], np.broadcast_to(np.stack([tx, ty, tz], -1), out[..., :3].shape))
+    np.testing.assert_array_equal(out[:, 0, 0, 0, 3], range(12))
+
+
+def test_lanes_part_and_meet_again():
+    source = """extern "C" __global__ void f(const int* in, int* out) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x, v = in[i], r;
+        if (v % 3 == 0) { if (v & 1) r = v * 2; else r = v - 7; }
+        else if (v % 3 == 1) r = -v;
+        else { r = 0; for (int k = 0; k < v % 11; k++) r += k * v; }
+        switch (v & 7) { case 0: r += 100; break; case 3: r ^= 5; case 4: r -= 1; break; default: r++; }
+        out[i] = r;
+    }"""
+
+    def expected(v):
+        if v % 3 == 0:
+            r = v * 2 if v & 1 else v - 7
+        elif v % 3 == 1:
+            r = -v
+        else:
+            r = sum(k * v for k in range(v % 11))
+        return {0: r + 100, 3: (r ^ 5) - 1, 4: r - 1}.get(v & 7, r + 1)
+
+    values = np.random.default_rng(1).integers(0, 1000, 256, dtype=np.int32)
+    _, out = run(source, 4, 64, values, np.zeros(256, np.int32))
+    np.testing.assert_array_equal(out, [expected(int(v)) for v in values])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=96))
+def test_loops_of_different_length_in_one_warp(values):
+    """Collatz steps: each lane leaves the loop at its own time, and its count must not change after that."""
+    source = """extern "C" __global__ void f(const int* in, int* out, int n) {
+        int i = threadIdx.x;
+        if (i >= n) return;
+        int v = in[i], steps = 0;
+        while (v != 1) { v = v % 2 ? 3 * v + 1 : v / 2; steps++; }
+        out[i] = steps;
+    }"""
+
+    def collatz(v):
+        steps = 0
+        while v != 1:
+            v, steps = (3 * v + 1 if v % 2 else v // 2), steps + 1
+        return steps
+
+    n = len(values)
+    _, out, _ = run(source, 1, 96, np.array(values, np.int32), np.full(n, -1, np.int32), np.int32(n))
+    assert out.tolist() == [collatz(v) for v in values]
+
+
+def test_break_continue_and_nested_loops():
+    source = """extern "C" __global__ void f(int* out, int n) {
+        int t = threadIdx.x, sum = 0;
+        for (int i = 0; i < n; i++) {
+            if ((i + t) % 5 == 0) continue;
+            if (i * t > 90) break;
+            for (int j = t; j < i; j += 3) { sum += i * j; if (sum > 5000) goto done; }
+        }
+        sum = -sum;
+    done:
+        out[t] = sum;
+    }"""
+
+    def expected(t, n):
+        total = 0
+        for i in range(n):
+            if (i + t) % 5 == 0:
+                continue
+            if i * t > 90:
+                break
+            for j in range(t, i, 3):
+                total += i * j
+                if total > 5000:
+                    return total
+        return -total
+
+    out, _ = run(source, 1, 64, np.zeros(64, np.int32), np.int32(40))
+    assert out.tolist() == [expected(t, 40) for t in range(64)]
+
+
+@pytest.mark.parametrize("threads", [32, 48, 256, 1024])
+def test_barriers_and_shared_memory(threads):
+    source = """extern "C" __global__ void f(const float* in, float* out) {
+        __shared__ float tile[1024];
+        int t = threadIdx.x, n = blockDim.x;
+        tile[t] = in[blockIdx.x * n + t];
+        for (int half = 1; half < n; half *= 2) {
+            __syncthreads();
+            float other = t >= half ? tile[t - half] : 0.f;
+            __syncthreads();
+            tile[t] += other;
+        }
+        out[blockIdx.x * n + t] = tile[t];
+    }"""
+    values = np.random.default_rng(2).integers(-9, 9, (3, threads)).astype(np.float32)
+    _, out = run(source, 3, threads, values, np.zeros_like(values))
+    np.testing.assert_array_equal(out, np.cumsum(values, axis=1))
+
+
+def test_dynamic_shared_memory_behind_static():
+    source = """extern __shared__ int dynamic[];
+    extern "C" __global__ void f(int* out) {
+        __shared__ int fixed[3];
+        int t = threadIdx.x;
+        if (t < 3) fixed[t] = 100 + t;
+        dynamic[blockDim.x - 1 - t] = t;
+        __syncthreads();
+        out[t] = dynamic[t] + fixed[t % 3];
+    }"""
+    (out,) = run(source, 1, 50, np.zeros(50, np.int32), shared_mem=200)
+    np.testing.assert_array_equal(out, 49 - np.arange(50) + 100 + np.arange(50) % 3)
+
+
+def test_early_return_before_a_barrier_of_whole_and_part_warps():
+    source = """extern "C" __global__ void f(int* out, int n) {
+        __shared__ int s[128];
+        int t = threadIdx.x;
+        if (t >= n) return;
+        s[t] = t * t;
+        __syncthreads();
+        out[t] = s[n - 1 - t];
+    }"""
+    for n in (40, 64):
+        out, _ = run(source, 1, 128, np.full(128, -1, np.int32), np.int32(n))
+        np.testing.assert_array_equal(out, [*((n - 1 - np.arange(n)) ** 2), *[-1] * (128 - n)])
+
+
+def test_templates_and_device_functions():
+    source = """template <typename T> __device__ T square(T x) { return x * x; }
+    template <int N, typename T> __global__ void f(const T* in, T* out) {
+        T sum = 0;
+        #pragma unroll
+        for (int k = 0; k < N; k++) sum += square(in[threadIdx.x * N + k]);
+        out[threadIdx.x] = sum;
+    }"""
+    names = ("f<3, float>", "f<5, int>")
+    module = simt.RawModule(code=source, name_expressions=names)
+    for name, n, dtype in ((names[0], 3, np.float32), (names[1], 5, np.int32)):
+        values, out = np.arange(40 * n).astype(dtype), np.zeros(40, dtype)
+        module.get_function(name)(1, 40, (values, out))
+        np.testing.assert_array_equal(out, (values.reshape(40, n) ** 2).sum(1))
+
+
+def test_local_arrays_and_vector_types():
+    source = """extern "C" __global__ void f(const float4* in, float4* out, int shift) {
+        float mine[8];
+        float4 v = in[threadIdx.x];
+        for (int i = 0; i < 8; i++) mine[i] = i;
+        mine[shift & 7] = v.x; mine[(shift + 3) & 7] = v.w;
+        float sum = 0;
+        for (int i = 0; i < 8; i++) sum += mine[(i * shift) & 7] * (i + 1);
+        out[threadIdx.x] = make_float4(sum, v.z, v.y, v.x);
+    }"""
+    values = np.random.default_rng(3).random((40, 4)).astype(np.float32)
+    _, out, _ = run(source, 1, 40, values, np.zeros_like(values), np.int32(5))
+    mine = np.tile(np.arange(8, dtype=np.float32), (40, 1))
+    mine[:, 5], mine[:, 0] = values[:, 0], values[:, 3]
+    sums = sum(mine[:, (i * 5) % 8] * np.float32(i + 1) for i in range(8))
+    np.testing.assert_allclose(out[:, 0], sums, rtol=1e-6)
+    np.testing.assert_array_equal(out[:, 1:], values[:, [2, 1, 0]])
+
+
+def test_constant_and_device_variables():
+    source = """__constant__ int table[4] = {10, 20, 30, 40};
+    __device__ int offsets[2] = {1, -1};
+    extern "C" __global__ void f(int* out) { out[threadIdx.x] = table[threadIdx.x % 4] + offsets[threadIdx.x & 1]; }"""
+    (out,) = run(source, 1, 37, np.zeros(37, np.int32))
+    t = np.arange(37)
+    np.testing.assert_array_equal(out, np.array([10, 20, 30, 40])[t % 4] + np.array([1, -1])[t % 2])
+
+
+def test_unsigned_indices_that_wrap_round():
+    """`i - 3` of the first threads is a huge number that the guard keeps out, and the others must still be exact."""
+    source = """extern "C" __global__ void f(const float* in, float* out, unsigned n) {
+        unsigned i = blockIdx.x * blockDim.x + threadIdx.x - 3;
+        if (i < n) out[i] = 2 * in[i];
+    }"""
+    values = np.arange(50, dtype=np.float32)
+    _, out, _ = run(source, 2, 32, values, np.zeros_like(values), np.uint32(50))
+    np.testing.assert_array_equal(out, 2 * values)
+
+
+INTEGERS = st.integers(-(2**31), 2**31 - 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(INTEGERS, INTEGERS), min_size=1, max_size=64))
+def test_integer_arithmetic_wraps_as_in_c(pairs):
+    source = """extern "C" __global__ void f(const int* x, const int* y, int* out, int n) {
+        int i = threadIdx.x; if (i >= n) return;
+        int a = x[i], b = y[i]; unsigned ua = a, ub = b; int* o = out + i * 10;
+        o[0] = (int)(ua + ub); o[1] = (int)(ua - ub); o[2] = (int)(ua * ub); o[3] = a >> (b & 31); o[4] = (int)(ua >> (ub & 31));
+        o[5] = (int)(ua << (ub & 31)); o[6] = ub ? (int)(ua / ub) : 0; o[7] = ub ? (int)(ua % ub) : 0;
+        o[8] = (int)(((long long)a * b) >> 32); o[9] = a < b ? __popc(a) : __clz(b);
+    }"""
+    n = len(pairs)
+    x, y = (np.array(column, np.int32) for column in zip(*pairs, strict=True))
+    *_, out, _ = run(source, 1, 64, x, y, np.zeros((n, 10), np.int32), np.int32(n))
+
+    def wrapped(value):
+        return (value + 2**31) % 2**32 - 2**31
+
+    for (a, b), row in zip(pairs, out.tolist(), strict=True):
+        ua, ub = a % 2**32, b % 2**32
+        bits = bin(ua).count("1") if a < b else 32 - ub.bit_length()
+        quotient, remainder = divmod(ua, ub) if ub else (0, 0)
+        shift = b & 31
+        exact = [a + b, a - b, a * b, a >> shift, ua >> shift, ua << shift, quotient, remainder, (a * b) >> 32, bits]
+        assert row == [wrapped(value) for value in exact]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(*[st.floats(width=32, allow_nan=False, allow_infinity=False)] * 3), min_size=1, max_size=32))
+def test_float_arithmetic_rounds_as_ieee(rows):
+    source = """extern "C" __global__ void f(const float* in, float* out, int n) {
+        int i = threadIdx.x; if (i >= n) return;
+        float a = in[3 * i], b = in[3 * i + 1], c = in[3 * i + 2]; float* o = out + 6 * i;
+        o[0] = __fadd_rn(a, b); o[1] = __fmul_rn(a, c); o[2] = b / c; o[3] = sqrtf(fabsf(a)); o[4] = fminf(a, b); o[5] = (float)((double)a * b);
+    }"""
+    values = np.array(rows, np.float32)
+    _, out, _ = run(source, 1, 32, values, np.zeros((len(rows), 6), np.float32), np.int32(len(rows)))
+    a, b, c = values.T
+    with np.errstate(all="ignore"):
+        expected = [a + b, a * c, b / c, np.sqrt(np.abs(a)), np.fmin(a, b), (a.astype(np.float64) * b).astype(np.float32)]
+    np.testing.assert_array_equal(out, np.stack(expected, 1))
+
+
+def test_fused_multiply_add_rounds_once():
+    source = """extern "C" __global__ void f(const double* in, double* out) {
+        int i = threadIdx.x; out[i] = fma(in[0], in[1], in[2]); }"""
+    _, out = run(source, 1, 3, np.array([1 + 2**-30, 1 - 2**-30, -1.0]), np.zeros(3))
+    assert out.tolist() == [-(2.0**-60)] * 3
+
+
+def test_conversions_saturate_as_the_hardware_does():
+    source = """extern "C" __global__ void f(const float* in, int* a, unsigned* b, short* c, float* d) {
+        int i = threadIdx.x; a[i] = (int)in[i]; b[i] = (unsigned)in[i]; c[i] = (short)(int)in[i]; d[i] = rintf(in[i]); }"""
+    values = np.array([0.5, -1.5, 2.5, 3e9, -3e9, 5e9, np.nan, 70000.7], np.float32)
+    outputs = np.zeros(8, np.int32), np.zeros(8, np.uint32), np.zeros(8, np.int16), np.zeros(8, np.float32)
+    _, a, b, c, d = run(source, 1, 8, values, *outputs)
+    assert a.tolist() == [0, -1, 2, 2**31 - 1, -(2**31), 2**31 - 1, 0, 70000]
+    assert b.tolist() == [0, 0, 2, 3000000000, 0, 2**32 - 1, 0, 70000]
+    assert c.tolist() == [0, -1, 2, -1, 0, -1, 0, 70000 - 65536]
+    np.testing.assert_array_equal(d, np.rint(values))
+
+
+def test_mathematical_functions():
+    source = """extern "C" __global__ void f(const float* in, float* out) {
+        int i = threadIdx.x, n = blockDim.x; float x = in[i];
+        out[i] = expf(x); out[n + i] = sinf(x); out[2 * n + i] = logf(x + 4); out[3 * n + i] = powf(x + 4, 1.5f); out[4 * n + i] = cosf(1e6f * x);
+    }"""
+    values = np.linspace(-3, 3, 45, dtype=np.float32)
+    _, out = run(source, 1, 45, values, np.zeros((5, 45), np.float32))
+    x = values.astype(np.float64)
+    big = (np.float32(1e6) * values).astype(np.float64)
+    expected = np.stack([np.exp(x), np.sin(x), np.log(x + 4), (x + 4) ** 1.5, np.cos(big)])
+    np.testing.assert_allclose(out, expected, rtol=3e-6, atol=3e-7)
