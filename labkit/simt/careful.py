@@ -89,8 +89,8 @@ class _Lanes:
         """Lanes within [low, high) are valid; their place is the distance from `low`, plus `shift`."""
         b = self.b
         inside = b.and_(
-            b.icmp_unsigned(">=", self.addresses, broadcast(b, low, WARP)),
-            b.icmp_unsigned("<=", self.end, broadcast(b, high, WARP)),
+            b.icmp_signed(">=", self.addresses, broadcast(b, low, WARP)),
+            b.icmp_signed("<=", self.end, broadcast(b, high, WARP)),
         )
         inside = b.and_(inside, self.aligned)
         place = b.add(self.addresses, broadcast(b, b.sub(shift, low), WARP))
@@ -192,7 +192,7 @@ def _bank_conflict_function(module: ir.Module) -> ir.Function:
         with each_distinct(b, words, b.and_(mask, b.shl(part, b.mul(index, lanes_each)))) as word:
             with counted_loop(b, words_each) as extra:
                 bank = b.and_(b.add(word, extra), ir.Constant(I64, BANKS - 1))
-                slot = b.gep(banks, [ir.Constant(I64, 0), bank], source_etype=banks_type)
+                slot = b.gep(banks, [ir.Constant(I64, 0), bank])
                 passes = b.add(b.load(slot, typ=I8), ir.Constant(I8, 1))
                 b.store(passes, slot)
                 b.store(intrinsic(b, "umax", I8, passes, b.load(worst, typ=I8)), worst)

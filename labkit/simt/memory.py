@@ -90,8 +90,8 @@ def in_range(b: ir.IRBuilder, where: Where, first: int, end: int, low: Value, hi
     `first` and `end` are relative to the bases. Where each lane has its own address only active lanes count.
     """
     count = count_of(where.base)
-    above = b.icmp_unsigned(">=", b.add(where.base, constant(where.base, first)), broadcast(b, low, count))
-    below = b.icmp_unsigned("<=", b.add(where.base, constant(where.base, end)), broadcast(b, high, count))
+    above = b.icmp_signed(">=", b.add(where.base, constant(where.base, first)), broadcast(b, low, count))
+    below = b.icmp_signed("<=", b.add(where.base, constant(where.base, end)), broadcast(b, high, count))
     remainder = b.and_(b.add(where.base, constant(where.base, first)), constant(where.base, alignment - 1))
     good = b.and_(b.and_(above, below), b.icmp_unsigned("==", remainder, constant(remainder, 0)))
     if count < WARP:
