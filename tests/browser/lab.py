@@ -1,0 +1,182 @@
+"""Drive JupyterLab as a student does: open a notebook, run it, move a slider, read what it shows.
+
+with jupyter_server(folder) as url, browser_page() as page:
+    open_notebook(page, url, "02_naive_cuda.ipynb")
+    run_all(page)
+    before = result(page, "tile")
+    seconds = move_slider(page, "tile")
+    after = result(page, "tile")
+"""
+
+import json
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import URLError
+
+import chromium
+from playwright.sync_api import Locator, Page, sync_playwright
+
+# All cells in the page, not only those in view; no question about news.
+SETTINGS = {
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+
+# What an output area shows apart from its controls: its text, and the pixels of its pictures.
+READ_RESULT = """area => {
+    const pixels = image => {
+        const canvas = document.createElement("canvas");
+        canvas.width = image.naturalWidth || image.width;
+        canvas.height = image.naturalHeight || image.height;
+        canvas.getContext("2d").drawImage(image, 0, 0);
+        return canvas.toDataURL();
+    };
+    const controls = ".widget-inline-hbox, .widget-button, script, style";
+    const copy = area.cloneNode(true);
+    copy.querySelectorAll(controls).forEach(control => control.remove());
+    const drawn = [...area.querySelectorAll("img, canvas")].filter(image => image.complete !== false);
+    const vectors = [...area.querySelectorAll("svg")].map(svg => svg.outerHTML);
+    return [copy.textContent.replace(/\\s+/g, " ").trim(), drawn.map(pixels).concat(vectors)];
+}"""
+
+
+@dataclass(frozen=True)
+class Result:
+    "What stands beside a slider: the text without the controls, and the pictures as data."
+
+    text: str
+    pictures: tuple[str, ...]
+
+
+@contextmanager
+def jupyter_server(folder: Path) -> Iterator[str]:
+    "A JupyterLab on `folder` with settings of its own; gives its address with the token as `http://...?token=...`."
+    with tempfile.TemporaryDirectory(prefix="labkit-jupyter-", ignore_cleanup_errors=True) as private:
+        for name, values in SETTINGS.items():
+            file = Path(private, "settings", f"{name}.jupyterlab-settings")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(values))
+        variables = {
+            "JUPYTER_CONFIG_DIR": f"{private}/config",
+            "JUPYTER_RUNTIME_DIR": f"{private}/runtime",
+            "JUPYTERLAB_SETTINGS_DIR": f"{private}/settings",
+            "JUPYTERLAB_WORKSPACES_DIR": f"{private}/workspaces",
+            "IPYTHONDIR": f"{private}/ipython",
+        }
+        port, token = _free_port(), secrets.token_hex(16)
+        command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}"]
+        command += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
+        command += [f"--ServerApp.root_dir={folder}", "--ServerApp.ip=127.0.0.1"]
+        log = Path(private, "log")
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                command, env={**os.environ, **variables}, stdout=output, stderr=subprocess.STDOUT
+            )
+        try:
+            base = f"http://127.0.0.1:{port}"
+            _wait_for_server(f"{base}/api?token={token}", process, log)
+            yield f"{base}/lab/tree/{{path}}?token={token}"
+        finally:
+            process.terminate()  # also ends the kernels
+            process.wait(20)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def _wait_for_server(url: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except (URLError, OSError):
+            time.sleep(0.2)
+    raise RuntimeError(f"JupyterLab did not start within {seconds} s:\n{log.read_text()}")
+
+
+@contextmanager
+def browser_page(width: int = 1400, height: int = 1000) -> Iterator[Page]:
+    "A page of a fresh, headless Chromium."
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium.find(), args=chromium.ARGUMENTS)
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.set_default_timeout(30_000)
+        yield page
+        browser.close()
+
+
+def open_notebook(page: Page, server: str, path: str) -> None:
+    "Open the notebook at `path` under the server's folder and wait for its kernel."
+    page.goto(server.format(path=path))
+    page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
+    wait_idle(page)
+
+
+def run_all(page: Page, seconds: float = 120) -> None:
+    "Menu Run, Run All Cells; returns when the last cell is done. Raises AssertionError where one fails."
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.locator("[data-command='runmenu:run-all']").click()
+    page.locator(".jp-InputPrompt", has_text=re.compile(r"\[(\*|\d+)\]")).first.wait_for()
+    wait_idle(page, seconds)
+    error = page.locator(
+        ".jp-RenderedText[data-mime-type='application/vnd.jupyter.stderr'] pre, .jp-mod-error"
+    )
+    if error.count():
+        raise AssertionError(f"a cell failed:\n{error.first.inner_text()}")
+
+
+def wait_idle(page: Page, seconds: float = 60) -> None:
+    "Wait until the kernel is idle and no cell waits, twice in a row half a second apart."
+    idle = """() => document.querySelector(".jp-Notebook-ExecutionIndicator")?.dataset.status === "idle"
+        && ![...document.querySelectorAll(".jp-InputPrompt")].some(prompt => prompt.textContent === "[*]:")"""
+    for _ in range(2):
+        page.wait_for_function(idle, timeout=seconds * 1000)
+        page.wait_for_timeout(500)
+    page.wait_for_function(idle, timeout=seconds * 1000)
+
+
+def slider(page: Page, label: str) -> Locator:
+    "The handle of the slider with exactly this label."
+    name = page.locator(".widget-label", has_text=re.compile(rf"^\\s*{re.escape(label)}\\s*$"))
+    return page.locator(".widget-slider").filter(has=name).locator("[role=slider]")
+
+
+def result(page: Page, label: str) -> Result:
+    "What the cell of this slider shows beside its controls."
+    text, pictures = _output_area(page, label).evaluate(READ_RESULT)
+    return Result(text, tuple(pictures))
+
+
+def move_slider(page: Page, label: str, key: str = "ArrowRight", seconds: float = 20) -> float:
+    "Press `key` on the slider and wait for another picture; returns the seconds that took."
+    before = result(page, label)
+    handle = slider(page, label)
+    handle.focus()
+    start = time.perf_counter()
+    handle.press(key)
+    while result(page, label).pictures in (before.pictures, ()):
+        if time.perf_counter() - start > seconds:
+            raise AssertionError(f"slider {label!r}: the same picture {seconds} s after {key}")
+        page.wait_for_timeout(20)
+    elapsed = time.perf_counter() - start
+    wait_idle(page)
+    return elapsed
+
+
+def _output_area(page: Page, label: str) -> Locator:
+    "The outputs of the cell in which the slider stands (an Output widget has an area of its own inside)."
+    return slider(page, label).locator("xpath=ancestor::*[contains(@class, 'jp-Cell-outputArea')]")
