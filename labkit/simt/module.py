@@ -70,7 +70,7 @@ class Kernel:
             )
 
     def __call__(
-        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], *, shared_mem: int = 0, timeout: float = 60
+        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], shared_mem: int = 0, timeout: float = 60
     ) -> None:
         """Run it. `grid` and `block` are tuples of 1 to 3; NumPy arrays are changed in place, NumPy scalars go by value.
 
@@ -84,7 +84,6 @@ class Kernel:
         grid: int | Sequence[int],
         block: int | Sequence[int],
         args: Sequence[Any],
-        *,
         shared_mem: int = 0,
         blocks: int | None = None,
         timeout: float = 60,

@@ -30,7 +30,7 @@ class Profile:
         self.sample = sample
         scale = sample.total / len(sample.numbers) if sample else 1
         self._rows = [
-            {"line": i.line, "space": space, "op": i.parts[0], "useful_bytes": int(row[1]) * _bytes(i)}
+            {"line": i.line, "space": space, "op": i.parts[0], "useful_bytes": round(int(row[1]) * _bytes(i) * scale)}
             | {name: round(int(value) * scale) for name, value in zip(COLUMNS, row, strict=True)}
             for i, row in zip(code, counters, strict=True)
             if (space := _space(i)) and row.any()
