@@ -1,12 +1,8 @@
-"""What all tests share: a cache of their own, figures without a screen, a skip where a GPU is needed."""
-
-import os
+"""What all tests share: a cache of their own, and a skip where a GPU is needed."""
 
 import pytest
 
 from labkit.doctor import find_gpu
-
-os.environ.setdefault("MPLBACKEND", "agg")
 
 
 @pytest.fixture(scope="session", autouse=True)

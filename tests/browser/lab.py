@@ -151,7 +151,7 @@ def wait_idle(page: Page, seconds: float = 60) -> None:
 
 def slider(page: Page, label: str) -> Locator:
     "The handle of the slider with exactly this label."
-    name = page.locator(".widget-label", has_text=re.compile(rf"^\\s*{re.escape(label)}\\s*$"))
+    name = page.locator(".widget-label", has_text=re.compile(rf"^\s*{re.escape(label)}\s*$"))
     return page.locator(".widget-slider").filter(has=name).locator("[role=slider]")
 
 
