@@ -17,6 +17,10 @@ class SimtError(Exception):
         super().__init__(message)
         self.finding = finding
 
+    def _render_traceback_(self) -> list[str]:
+        "What IPython shows: the message alone, as the traceback would lead into labkit, not into the kernel."
+        return f"{type(self).__name__}: {self}".splitlines()
+
 
 class CompileError(SimtError):
     """The compiler rejected the source.

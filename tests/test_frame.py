@@ -55,6 +55,13 @@ class TestImport:
         assert labkit.__version__ == pyproject()["project"]["version"]
 
 
+def test_the_example_of_the_readme_runs():
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names: dict = {}
+    exec(example, names)
+    assert names["x"].tolist() == list(range(0, 2000, 2))
+
+
 class TestErrors:
     def test_all_are_simt_errors_that_survive_another_process(self):
         error = errors.CompileError("kernel.cu(3): error: no\n", [(3, "error", "no")])
