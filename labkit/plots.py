@@ -1,0 +1,383 @@
+"""The reports' curves, redrawn from records, with what this machine has beside them.
+
+Every function takes records (the columns of `records.load`) and returns a matplotlib Figure. Titles are
+computed from the data; suspected misprints are marked, and left out of titles. `here` is a second set in
+the same columns, drawn open and dashed; its `source` column is its label: "measured here: NVIDIA H200",
+"counted by the simulator". Each quantity and unit has a panel of its own, so times and simulator counts
+never share an axis. Values are costs: lower is better.
+Raises ValueError for records that lack a column, hold no value, hold rates, or give one point several values.
+"""
+
+from collections.abc import Callable
+from io import BytesIO
+from math import prod
+from textwrap import fill
+
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from labkit.records import COLUMNS
+
+# In the order in which the course climbs them. Colours that colour-blind readers tell apart: Okabe and Ito's.
+_LOOKS = {
+    "cpu_naive": ("#000000", "o"),
+    "cpu_avx": ("#56B4E9", "s"),
+    "cpu_avx_blocked": ("#009E73", "D"),
+    "cpu_avx_blocked_bt": ("#CC79A7", "v"),
+    "naive_uncoalesced": ("#CC79A7", "v"),
+    "naive": ("#D55E00", "o"),
+    "tiled": ("#0072B2", "s"),
+    "shared": ("#0072B2", "s"),
+    "padded": ("#009E73", "D"),
+    "unrolled": ("#E69F00", "^"),
+    "copy": ("#56B4E9", "P"),
+}
+_OTHER_LOOK = ("#7F7F7F", "X")
+
+_Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records or "open" for `here`, the data)
+_Finding = Callable[[pd.DataFrame], str]
+
+
+class Plot(Figure):
+    "A Figure that Jupyter shows by itself. pyplot does not know it, so nothing is left open."
+
+    def _repr_png_(self) -> bytes:
+        png = BytesIO()
+        self.savefig(png, format="png")
+        return png.getvalue()
+
+
+def time_by_block(frame: pd.DataFrame, here: pd.DataFrame | None = None) -> Figure:
+    "Cost against the side of a square thread block: a line a kernel or, of one kernel, a line a size."
+    return _curves(frame, here, "block_x", "block side (threads)", lambda data: _best_side(data, "block_x"))
+
+
+def time_by_tile(frame: pd.DataFrame, here: pd.DataFrame | None = None) -> Figure:
+    "Cost against the side of a tile in cache or shared memory; lines as in `time_by_block`."
+    return _curves(frame, here, "tile", "tile side (elements)", lambda data: _best_side(data, "tile"))
+
+
+def time_by_size(frame: pd.DataFrame, here: pd.DataFrame | None = None) -> Figure:
+    "Cost against matrix size, a line a kernel: naive and tiled, or the CPU versions."
+    return _curves(frame, here, "size", "matrix size", _best_kernel)
+
+
+def speedup_by_size(
+    frame: pd.DataFrame, here: pd.DataFrame | None = None, *, baseline: str = "naive", kernel: str = "tiled"
+) -> Figure:
+    "How many times more `baseline` costs than `kernel`, against matrix size."
+    sets = [(mark, _ratios(data, baseline, kernel)) for mark, data in _prepared(frame, here)]
+    figure, panels = _panels(sets)
+    for axes, members in panels:
+        for mark, data in members:
+            _draw_line(
+                axes, data, "size", mark, f"{baseline} / {kernel}{_whose(members, data)}", _look(kernel)
+            )
+        axes.axhline(1, color="0.6", linewidth=0.8)
+        axes.set(ylim=(0, None), ylabel=f"{members[0][1].quantity.iloc[0]} of {baseline} / of {kernel}")
+        _size_ticks(axes, members)
+        _finish(axes, members, lambda data: _ratio_range(data, baseline))
+    return figure
+
+
+def transpose_steps(frame: pd.DataFrame, here: pd.DataFrame | None = None) -> Figure:
+    "Cost of each step of the transpose, and how many times better it is than the step before."
+    sets = [(mark, _one_value_each(data, "quantity")) for mark, data in _prepared(frame, here)]
+    figure, panels = _panels(sets)
+    for axes, members in panels:
+        kernels = sorted({name for _, data in members for name in data.kernel}, key=_rank)
+        for mark, data in members:
+            if data.size_label.nunique() > 1:
+                raise ValueError(
+                    f"sizes {', '.join(data.size_label.unique())}: choose one with records.load()"
+                )
+            steps = data.assign(step=data.kernel.map(kernels.index))
+            axes.plot(steps.step, steps.value, color="0.6", linestyle=_line_style(mark), zorder=1)
+            for kernel, row in steps.groupby("kernel", sort=False):
+                _draw_line(axes, row, "step", mark, "", _look(str(kernel)))
+            _annotate_steps(axes, steps)
+        axes.set_xticks(range(len(kernels)), kernels)
+        axes.margins(x=0.18)  # room for the text at the last point
+        _value_axis(axes, members)
+        _finish(axes, members, _best_kernel)
+    return figure
+
+
+def _curves(
+    frame: pd.DataFrame, here: pd.DataFrame | None, x: str, x_label: str, finding: _Finding
+) -> Figure:
+    sets = [(mark, _one_value_each(data, x, "quantity")) for mark, data in _prepared(frame, here)]
+    figure, panels = _panels(sets)
+    for axes, members in panels:
+        sizes = list(dict.fromkeys(label for _, data in members for label in data.size_label))
+        for mark, data in members:
+            by = "kernel" if x == "size" else _line_key(data)
+            for key, line in data.groupby(by, sort=False):
+                name = str(key)
+                look = _look(name) if by == "kernel" else _size_look(sizes.index(name), len(sizes))
+                _draw_line(axes, line, x, mark, name + _whose(members, data), look)
+        if x == "size":
+            _size_ticks(axes, members)
+        else:
+            _side_ticks(axes, members, x, x_label)
+        _value_axis(axes, members)
+        _finish(axes, members, finding)
+    return figure
+
+
+# Records, checked and made ready.
+
+
+def _prepared(frame: pd.DataFrame, here: pd.DataFrame | None) -> _Sets:
+    return [("filled", _ready(frame, "frame"))] + ([] if here is None else [("open", _ready(here, "here"))])
+
+
+def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
+    "Rows with a value; adds `size` (side of a cube or square of equal volume), `size_label` and `suspect`."
+    missing = [column for column in (*COLUMNS, "source") if column not in data.columns]
+    if missing:
+        raise ValueError(
+            f"{name} lacks columns: {', '.join(missing)}; plots take the columns of records.load()"
+        )
+    data = data[data.value.notna()].sort_values("kernel", key=lambda names: names.map(_rank), kind="stable")
+    if data.empty:
+        raise ValueError(f"{name} holds no value to plot")
+    rates = sorted({unit for unit in data.unit if unit.endswith("/s")})
+    if rates:
+        raise ValueError(
+            f"{name} holds rates ({', '.join(rates)}); plots take costs, such as quantity='time'"
+        )
+    rows = data[["m", "k", "n", "rows", "cols"]].astype("float64").to_numpy()
+    sides = [[int(side) for side in row if side == side] for row in rows]  # NaN: a side of the other problem
+    if not all(sides):
+        raise ValueError(f"{name} holds rows without a matrix size; leave them out")
+    return data.assign(
+        size=[prod(row) ** (1 / len(row)) for row in sides],
+        size_label=[f"N = {row[0]}" if len(set(row)) == 1 else "×".join(map(str, row)) for row in sides],
+        suspect=data.note.str.startswith("misprint"),
+    )
+
+
+def _one_value_each(data: pd.DataFrame, *axes: str) -> pd.DataFrame:
+    "The data in the order of its axes; refused when a kernel and size have several values at one place."
+    data = data.dropna(subset=list(axes)).sort_values(list(axes), kind="stable")
+    if data.empty:
+        raise ValueError(f"no record has a {axes[0]}; choose others with records.load()")
+    place = ["kernel", "size_label", *axes]
+    again = data[data.duplicated(place, keep=False)]
+    if len(again):
+        same = again[(again[place] == again[place].iloc[0]).all(axis=1)]
+        differ = [c for c in ("source", "dtype", "block_x", "tile") if same[c].nunique(dropna=False) > 1]
+        raise ValueError(
+            f"{len(same)} values for {same.kernel.iloc[0]} at {same.size_label.iloc[0]},"
+            f" which differ in {', '.join(differ) or 'nothing'}; choose one with records.load()"
+        )
+    return data
+
+
+def _line_key(data: pd.DataFrame) -> str:
+    "What a line stands for: a kernel, or a size of the one kernel."
+    kernels, sizes = data.kernel.unique(), data.size_label.unique()
+    if len(kernels) > 1 and len(sizes) > 1:
+        raise ValueError(
+            f"kernels {', '.join(kernels)} and sizes {', '.join(sizes)}: choose one with records.load()"
+        )
+    return "size_label" if len(sizes) > 1 else "kernel"
+
+
+def _ratios(data: pd.DataFrame, baseline: str, kernel: str) -> pd.DataFrame:
+    "One row a size and quantity: value of `baseline` over value of `kernel`."
+    missing = [name for name in (baseline, kernel) if name not in set(data.kernel)]
+    if missing:
+        raise ValueError(f"no record of {', '.join(missing)}; kernels: {', '.join(data.kernel.unique())}")
+    keys = ["quantity", "unit", "size", "size_label"]
+    over, under = (_one_value_each(data[data.kernel == name], "quantity") for name in (baseline, kernel))
+    both = over.merge(under[[*keys, "value", "suspect"]], on=keys, suffixes=("", "_under"))
+    both = both[both.value_under > 0].sort_values("size")
+    if both.empty:
+        raise ValueError(f"{baseline} and {kernel} have no size in common with a value above 0")
+    return both.assign(
+        kernel=kernel, value=both.value / both.value_under, suspect=both.suspect | both.suspect_under
+    )
+
+
+# Drawing.
+
+
+def _panels(sets: _Sets) -> tuple[Plot, list[tuple[Axes, _Sets]]]:
+    "A figure with a panel for each quantity and unit, signed with its sources, and what each panel shows."
+    keys = list(dict.fromkeys(key for _, data in sets for key in zip(data.quantity, data.unit, strict=True)))
+    figure = Plot(figsize=(7 if len(keys) == 1 else 4.8 * len(keys), 4), layout="constrained")
+    panels = []
+    for axes, (quantity, unit) in zip(figure.subplots(1, len(keys), squeeze=False)[0], keys, strict=True):
+        parts = [(mark, data[(data.quantity == quantity) & (data.unit == unit)]) for mark, data in sets]
+        panels.append((axes, [(mark, part) for mark, part in parts if len(part)]))
+    sources = ["; ".join(dict.fromkeys(data.source)) for _, data in sets]
+    if len(sets) > 1:
+        sources = [f"{mark}: {source}" for (mark, _), source in zip(sets, sources, strict=True)]
+    figure.supxlabel("\n".join(sources), x=0.01, ha="left", fontsize=8, color="0.35")
+    return figure, panels
+
+
+def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, look: tuple[str, str]) -> None:
+    color, marker = look
+    face = "white" if mark == "open" else color
+    places = line[x].astype(float)
+    axes.plot(
+        places, line.value, _line_style(mark), color=color, marker=marker, mfc=face, label=label or None
+    )
+    for place, value in zip(places[line.suspect], line.value[line.suspect], strict=True):
+        axes.annotate(
+            "misprint?", (place, value), (-8, 8), textcoords="offset points", ha="right", fontsize=9
+        )
+
+
+def _line_style(mark: str) -> str:
+    return "--" if mark == "open" else "-"
+
+
+def _annotate_steps(axes: Axes, steps: pd.DataFrame) -> None:
+    "At each point its value, and how many times lower it is than the point before."
+    steps = steps.sort_values("step")
+    values = [float(value) for value in steps.value]
+    for place, before, value in zip(steps.step, [0.0, *values], values, strict=False):
+        text = _number(value) + (f"\n{_number(before / value)}×" if before and value else "")
+        axes.annotate(text, (place, value), (7, 4), textcoords="offset points", fontsize=9)
+
+
+def _side_ticks(axes: Axes, members: _Sets, x: str, label: str) -> None:
+    "A tick at each side: 1, 2, 4, …, 32."
+    sides = sorted({int(side) for _, data in members for side in data[x]})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sides, [str(side) for side in sides])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(label)
+
+
+def _size_ticks(axes: Axes, members: _Sets) -> None:
+    sizes = {
+        size: label for _, data in members for size, label in zip(data["size"], data.size_label, strict=True)
+    }
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(list(sizes), [label.removeprefix("N = ") for label in sizes.values()])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("matrix size" if any("×" in label for label in sizes.values()) else "matrix size N")
+
+
+def _value_axis(axes: Axes, members: _Sets) -> None:
+    "Named with its unit; logarithmic where values differ more than tenfold, else from 0."
+    quantity, unit = members[0][1][["quantity", "unit"]].iloc[0]
+    axes.set_ylabel(quantity if unit == "1" else f"{quantity} ({unit})")
+    axes.margins(y=0.12)
+    low = min(data.value.min() for _, data in members)
+    high = max(data.value.max() for _, data in members)
+    if low > 0 and high > 10 * low:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 300 * low else (1, 2, 5)))
+        axes.yaxis.set_minor_locator(NullLocator())
+    else:
+        axes.set_ylim(0, 1.2 * high or 1)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
+def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
+    "Title, grid and legend."
+    findings = []
+    for _, data in members:
+        trusted = data[~data.suspect]
+        findings.append(finding(trusted) if len(trusted) else "every value is a suspected misprint")
+    if len(members) > 1:
+        findings = [
+            f"{_short_source(data)}: {text}" for (_, data), text in zip(members, findings, strict=True)
+        ]
+    width = 78 if len(axes.figure.axes) == 1 else 54  # characters that fit over a panel
+    axes.set_title("\n".join(fill(text, width) for text in findings), fontsize=10, loc="left")
+    axes.grid(alpha=0.3)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=9)
+
+
+def _short_source(data: pd.DataFrame) -> str:
+    "The source up to its first comma or colon: report int-matmul, measured here."
+    return data.source.iloc[0].partition(",")[0].partition(":")[0]
+
+
+def _whose(members: _Sets, data: pd.DataFrame) -> str:
+    "Tells lines apart where a panel shows two sets."
+    return f", {_short_source(data)}" if len(members) > 1 else ""
+
+
+def _look(kernel: str) -> tuple[str, str]:
+    return _LOOKS.get(kernel, _OTHER_LOOK)
+
+
+def _size_look(place: int, count: int) -> tuple[str, str]:
+    "From dark to light with growing size; cividis reads the same to colour-blind eyes."
+    return to_hex(colormaps["cividis"](0.85 * place / max(count - 1, 1))), "osD^vP"[place % 6]
+
+
+def _rank(kernel: str) -> int:
+    "Place on the course's ladder; a student's own kernels come last."
+    return list(_LOOKS).index(kernel) if kernel in _LOOKS else len(_LOOKS)
+
+
+# Findings: what a title says.
+
+
+def _best_side(data: pd.DataFrame, x: str) -> str:
+    "For one size, how much better each kernel's best side is than its smallest; for several, which is best."
+    if _line_key(data) == "size_label":
+        best = data.sort_values("value", kind="stable").drop_duplicates("size_label").sort_values("size")
+        sides = [f"{side}×{side} at {', '.join(at.size_label)}" for side, at in best.groupby(x)]
+        return f"{data.kernel.iloc[0]}, best side: {'; '.join(sides)}"
+    parts = []
+    for kernel, line in data.groupby("kernel", sort=False):
+        parts.append(
+            f"{kernel} {_versus(line.sort_values(x), [f'{side}×{side}' for side in sorted(line[x])])}"
+        )
+    return f"{data.size_label.iloc[0]}: {'; '.join(parts)}"
+
+
+def _best_kernel(data: pd.DataFrame) -> str:
+    "The best kernel at the largest size, against the first step of the ladder."
+    largest = data[data["size"] == data["size"].max()].sort_values(
+        "kernel", key=lambda names: names.map(_rank)
+    )
+    return f"{largest.size_label.iloc[0]}: {_versus(largest, list(largest.kernel))}"
+
+
+def _ratio_range(data: pd.DataFrame, baseline: str) -> str:
+    ranked = data.sort_values("value")
+    most = ranked.iloc[-1]
+    span = "× to ".join(dict.fromkeys([_number(ranked.value.iloc[0]), _number(most.value)]))
+    if most.unit == "ms":
+        return f"{most.kernel} is {span}× as fast as {baseline}, most at {most.size_label}"
+    return f"{baseline} has {span}× the {_counted(most)} of {most.kernel}, most at {most.size_label}"
+
+
+def _versus(rows: pd.DataFrame, names: list[str]) -> str:
+    "The best row against the first, or against the worst where the first is the best."
+    values = list(rows.value)
+    best = values.index(min(values))
+    other = values.index(max(values)) if best == 0 else 0
+    if values[best] == values[other]:
+        return f"{names[best]} is as good as any"
+    if values[best] == 0:
+        return f"{names[best]} has none, {names[other]} {_number(values[other])} {_counted(rows.iloc[0])}"
+    return f"{names[best]} {_gain(rows.iloc[0], _number(values[other] / values[best]))} than {names[other]}"
+
+
+def _gain(row: pd.Series, times: str) -> str:
+    return f"is {times}× faster" if row.unit == "ms" else f"has {times}× fewer {_counted(row)}"
+
+
+def _counted(row: pd.Series) -> str:
+    return row.quantity if row.unit == "1" else row.unit
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
