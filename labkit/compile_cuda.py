@@ -17,13 +17,16 @@ from labkit.errors import CompileError
 
 FILE_NAME = "kernel.cu"
 VIRTUAL_ARCH = "compute_90"
-# NVRTC brings printf, assert and the CUDA built-ins itself and has no host headers; including these is a harmless habit.
+# NVRTC brings printf, assert and the CUDA built-ins itself and has no host headers; including these is a
+# harmless habit.
 HOST_HEADERS = ("cstdio", "stdio.h", "cuda_runtime.h", "device_launch_parameters.h", "cuda.h")
 
 
 @dataclass(frozen=True)
 class Ptx:
-    """A compiled module: its PTX text, the lowered name of each name expression, and the compiler's warnings."""
+    """A compiled module: its PTX text, the lowered name of each name expression, and the compiler's
+    warnings.
+    """
 
     text: str
     lowered_names: dict[str, str]
@@ -56,7 +59,9 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
 def resources(
     source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = (), arch: str = "sm_90"
 ) -> dict[str, Resources]:
-    """Registers, shared, local and spill bytes of every kernel in `source`, by lowered name, for `arch` (cached)."""
+    """Registers, shared, local and spill bytes of every kernel in `source`, by lowered name, for `arch`
+    (cached).
+    """
 
     def make() -> bytes:
         flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", *_with_default_standard(options)]
@@ -124,7 +129,9 @@ class _Program:
         return self._text("nvrtcGetPTXSize", "nvrtcGetPTX")
 
     def lowered_names(self) -> dict[str, str]:
-        lowered = (self._ask(self.nvrtc.nvrtcGetLoweredName(self.handle, name.encode())) for name in self.names)
+        lowered = (
+            self._ask(self.nvrtc.nvrtcGetLoweredName(self.handle, name.encode())) for name in self.names
+        )
         return {name: low.decode() for name, low in zip(self.names, lowered, strict=True)}
 
     def _text(self, size_of: str, read: str) -> str:
@@ -141,7 +148,9 @@ class _Program:
 
 def compile_error(log: str) -> CompileError:
     """A CompileError whose lines are the `kernel.cu(7): error: ...` messages of an NVRTC log."""
-    pattern = re.compile(rf"^{re.escape(FILE_NAME)}\((\d+)\): (?:catastrophic )?(error|warning)[^:]*: (.*)$", re.M)
+    pattern = re.compile(
+        rf"^{re.escape(FILE_NAME)}\((\d+)\): (?:catastrophic )?(error|warning)[^:]*: (.*)$", re.M
+    )
     lines = [(int(line), severity, message) for line, severity, message in pattern.findall(log)]
     return CompileError(log, lines)
 

@@ -1,4 +1,6 @@
-"""Counters follow Nsight Compute's address rules: 32-byte sectors, 32 banks of 4 bytes; expected values come from NumPy."""
+"""Counters follow Nsight Compute's address rules: 32-byte sectors, 32 banks of 4 bytes; expected values
+come from NumPy.
+"""
 
 import numpy as np
 import pytest
@@ -38,7 +40,9 @@ def test_sectors_of_strided_access(dtype, ctype, stride, start):
 
 
 def test_sectors_do_not_depend_on_where_the_host_put_the_array():
-    source = 'extern "C" __global__ void f(const float* in, float* out) { out[threadIdx.x] = in[threadIdx.x]; }'
+    source = (
+        'extern "C" __global__ void f(const float* in, float* out) { out[threadIdx.x] = in[threadIdx.x]; }'
+    )
     memory = np.zeros(400, np.float32)
     for view, expected in ((memory[:64], 4), (memory[3:67], 5)):
         counted = profile(source, 1, 32, view, np.zeros(32, np.float32)).metrics
@@ -78,7 +82,9 @@ def test_one_word_for_all_lanes_is_no_conflict():
 
 
 def test_only_active_lanes_count():
-    source = 'extern "C" __global__ void f(float* out, int n) { if (threadIdx.x < n) out[8 * threadIdx.x] = 1; }'
+    source = (
+        'extern "C" __global__ void f(float* out, int n) { if (threadIdx.x < n) out[8 * threadIdx.x] = 1; }'
+    )
     for n, requests in ((0, 0), (5, 1), (32, 1), (40, 2)):
         counted = profile(source, 1, 64, np.zeros(512, np.float32), np.int32(n)).metrics
         assert counted[SECTORS.format("st")] == n

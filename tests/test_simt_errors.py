@@ -1,4 +1,6 @@
-"""What a student does wrong comes back as an error that names the line, the thread and the way out; nothing else is lost."""
+"""What a student does wrong comes back as an error that names the line, the thread and the way out; nothing
+else is lost.
+"""
 
 import time
 
@@ -42,7 +44,9 @@ def test_write_behind_the_end():
 
 def test_read_before_the_start():
     source = COPY.replace("in[i]", "in[i - 2]")
-    with pytest.raises(simt.InvalidAccess, match=r"read of 4 bytes: 8 bytes before the start of argument 0 .* \(index -2\)"):
+    with pytest.raises(
+        simt.InvalidAccess, match=r"read of 4 bytes: 8 bytes before the start of argument 0 .* \(index -2\)"
+    ):
         kernel(source)(1, 32, (floats(32), floats(32), np.int32(32)))
 
 
@@ -67,13 +71,19 @@ def test_null_pointer():
         kernel(source)(1, 1, (floats(4),))
 
 
-@pytest.mark.parametrize("index, message", [("threadIdx.x + 1", "ends 4 bytes behind"), ("(int)threadIdx.x - 3", "12 bytes before")])
+@pytest.mark.parametrize(
+    "index, message",
+    [("threadIdx.x + 1", "ends 4 bytes behind"), ("(int)threadIdx.x - 3", "12 bytes before")],
+)
 def test_outside_shared_memory(index, message):
     source = """extern "C" __global__ void f(float* out) {
         __shared__ float s[32];
         s[INDEX] = 1; __syncthreads(); out[threadIdx.x] = s[threadIdx.x];
     }""".replace("INDEX", index)
-    with pytest.raises(simt.InvalidAccess, match=rf"line 3: invalid shared write of 4 bytes: .*{message}.*128 bytes of shared memory"):
+    with pytest.raises(
+        simt.InvalidAccess,
+        match=rf"line 3: invalid shared write of 4 bytes: .*{message}.*128 bytes of shared memory",
+    ):
         kernel(source)(1, 32, (floats(32),))
 
 
@@ -85,7 +95,9 @@ def test_barrier_in_a_branch_that_parts_a_warp():
         }
         out[threadIdx.x] += 2;
     }"""
-    with pytest.raises(simt.BarrierError, match="line 3: .*16 of the warp's 32 threads are elsewhere") as error:
+    with pytest.raises(
+        simt.BarrierError, match="line 3: .*16 of the warp's 32 threads are elsewhere"
+    ) as error:
         kernel(source)(1, 32, (floats(32),))
     assert error.value.finding.tool == "synccheck"
 

@@ -15,7 +15,22 @@ def run(source, grid, block, *args, name="f", shared_mem=0, options=(), name_exp
     return args
 
 
-BLOCKS = [(1,), (7,), (32,), (33,), (64,), (16, 16), (8, 4), (4, 4, 4), (10, 10), (5, 3, 7), (1, 32), (2, 16), (32, 8), (1000,)]
+BLOCKS = [
+    (1,),
+    (7,),
+    (32,),
+    (33,),
+    (64,),
+    (16, 16),
+    (8, 4),
+    (4, 4, 4),
+    (10, 10),
+    (5, 3, 7),
+    (1, 32),
+    (2, 16),
+    (32, 8),
+    (1000,),
+]
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -31,7 +46,9 @@ def test_every_thread_knows_where_it_is(block):
     out = np.full((12, z, y, x, 4), -1, np.int32)
     run(source, grid, block, out)
     tz, ty, tx = np.meshgrid(range(z), range(y), range(x), indexing="ij")
-    np.testing.assert_array_equal(out[..., :3], np.broadcast_to(np.stack([tx, ty, tz], -1), out[..., :3].shape))
+    np.testing.assert_array_equal(
+        out[..., :3], np.broadcast_to(np.stack([tx, ty, tz], -1), out[..., :3].shape)
+    )
     np.testing.assert_array_equal(out[:, 0, 0, 0, 3], range(12))
 
 
@@ -204,7 +221,9 @@ def test_constant_and_device_variables():
 
 
 def test_unsigned_indices_that_wrap_round():
-    """`i - 3` of the first threads is a huge number that the guard keeps out, and the others must still be exact."""
+    """`i - 3` of the first threads is a huge number that the guard keeps out, and the others must still be
+    exact.
+    """
     source = """extern "C" __global__ void f(const float* in, float* out, unsigned n) {
         unsigned i = blockIdx.x * blockDim.x + threadIdx.x - 3;
         if (i < n) out[i] = 2 * in[i];
@@ -223,7 +242,8 @@ def test_integer_arithmetic_wraps_as_in_c(pairs):
     source = """extern "C" __global__ void f(const int* x, const int* y, int* out, int n) {
         int i = threadIdx.x; if (i >= n) return;
         int a = x[i], b = y[i]; unsigned ua = a, ub = b; int* o = out + i * 10;
-        o[0] = (int)(ua + ub); o[1] = (int)(ua - ub); o[2] = (int)(ua * ub); o[3] = a >> (b & 31); o[4] = (int)(ua >> (ub & 31));
+        o[0] = (int)(ua + ub); o[1] = (int)(ua - ub); o[2] = (int)(ua * ub); o[3] = a >> (b & 31); o[4] =
+        (int)(ua >> (ub & 31));
         o[5] = (int)(ua << (ub & 31)); o[6] = ub ? (int)(ua / ub) : 0; o[7] = ub ? (int)(ua % ub) : 0;
         o[8] = (int)(((long long)a * b) >> 32); o[9] = a < b ? __popc(a) : __clz(b);
     }"""
@@ -239,23 +259,46 @@ def test_integer_arithmetic_wraps_as_in_c(pairs):
         bits = bin(ua).count("1") if a < b else 32 - ub.bit_length()
         quotient, remainder = divmod(ua, ub) if ub else (0, 0)
         shift = b & 31
-        exact = [a + b, a - b, a * b, a >> shift, ua >> shift, ua << shift, quotient, remainder, (a * b) >> 32, bits]
+        exact = [
+            a + b,
+            a - b,
+            a * b,
+            a >> shift,
+            ua >> shift,
+            ua << shift,
+            quotient,
+            remainder,
+            (a * b) >> 32,
+            bits,
+        ]
         assert row == [wrapped(value) for value in exact]
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.tuples(*[st.floats(width=32, allow_nan=False, allow_infinity=False)] * 3), min_size=1, max_size=32))
+@given(
+    st.lists(
+        st.tuples(*[st.floats(width=32, allow_nan=False, allow_infinity=False)] * 3), min_size=1, max_size=32
+    )
+)
 def test_float_arithmetic_rounds_as_ieee(rows):
     source = """extern "C" __global__ void f(const float* in, float* out, int n) {
         int i = threadIdx.x; if (i >= n) return;
         float a = in[3 * i], b = in[3 * i + 1], c = in[3 * i + 2]; float* o = out + 6 * i;
-        o[0] = __fadd_rn(a, b); o[1] = __fmul_rn(a, c); o[2] = b / c; o[3] = sqrtf(fabsf(a)); o[4] = fminf(a, b); o[5] = (float)((double)a * b);
+        o[0] = __fadd_rn(a, b); o[1] = __fmul_rn(a, c); o[2] = b / c; o[3] = sqrtf(fabsf(a)); o[4] =
+        fminf(a, b); o[5] = (float)((double)a * b);
     }"""
     values = np.array(rows, np.float32)
     _, out, _ = run(source, 1, 32, values, np.zeros((len(rows), 6), np.float32), np.int32(len(rows)))
     a, b, c = values.T
     with np.errstate(all="ignore"):
-        expected = [a + b, a * c, b / c, np.sqrt(np.abs(a)), np.fmin(a, b), (a.astype(np.float64) * b).astype(np.float32)]
+        expected = [
+            a + b,
+            a * c,
+            b / c,
+            np.sqrt(np.abs(a)),
+            np.fmin(a, b),
+            (a.astype(np.float64) * b).astype(np.float32),
+        ]
     np.testing.assert_array_equal(out, np.stack(expected, 1))
 
 
@@ -281,7 +324,8 @@ def test_conversions_saturate_as_the_hardware_does():
 def test_mathematical_functions():
     source = """extern "C" __global__ void f(const float* in, float* out) {
         int i = threadIdx.x, n = blockDim.x; float x = in[i];
-        out[i] = expf(x); out[n + i] = sinf(x); out[2 * n + i] = logf(x + 4); out[3 * n + i] = powf(x + 4, 1.5f); out[4 * n + i] = cosf(1e6f * x);
+        out[i] = expf(x); out[n + i] = sinf(x); out[2 * n + i] = logf(x + 4); out[3 * n + i] = powf(x + 4,
+        1.5f); out[4 * n + i] = cosf(1e6f * x);
     }"""
     values = np.linspace(-3, 3, 45, dtype=np.float32)
     _, out = run(source, 1, 45, values, np.zeros((5, 45), np.float32))

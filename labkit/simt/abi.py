@@ -1,4 +1,6 @@
-"""The records that Python and generated code share, once as ctypes and once as LLVM types, field by field alike."""
+"""The records that Python and generated code share, once as ctypes and once as LLVM types, field by field
+alike.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _LLVM = {ctypes.c_void_p: POINTER, ctypes.c_int32: I32, ctypes.c_int64: I64, cty
 
 
 class Launch(ctypes.Structure):
-    """What all threads of the host share during a launch. `stop` ends it early; `error` is the first mistake found."""
+    """What all threads of the host share during a launch. `stop` ends it early; `error` is the first
+    mistake found.
+    """
 
     _fields_ = [
         ("params", ctypes.c_void_p),  # the kernel's parameters, laid out as PTX declares them
@@ -23,7 +27,10 @@ class Launch(ctypes.Structure):
         ("range_count", ctypes.c_int64),
         ("shared_bytes", ctypes.c_int64),
         ("block_count", ctypes.c_int64),  # blocks to run
-        ("next_block", ctypes.c_int64),  # the next to run, as an index into `blocks` or the block's own number
+        (
+            "next_block",
+            ctypes.c_int64,
+        ),  # the next to run, as an index into `blocks` or the block's own number
         ("blocks", ctypes.c_void_p),  # numbers of a sample of blocks, or null for all
         ("grid_x", ctypes.c_int32),
         ("grid_y", ctypes.c_int32),

@@ -14,9 +14,10 @@ SPACES = ("global", "shared", "local", "const")
 
 @dataclass
 class Access:
-    """A load or store of `items`, each `size` bytes, at `offsets` from `base`.
+    """A load, store or atomic operation of `items`, each `size` bytes, at `offsets` from `base`.
 
-    `range` is the number of the array it most likely points into, None if unknown. Accesses of one group share a base
+    `range` is the number of the array it most likely points into, None if unknown. Accesses of one group
+    share a base
     that does not change between them: the first checks `group_range`, bytes relative to the bases, for all.
     """
 
@@ -26,6 +27,7 @@ class Access:
     size: int
     offsets: list[int]
     is_store: bool
+    is_atomic: bool
     shape: Shape
     range: int | None
     is_first: bool = True
@@ -44,9 +46,11 @@ class Access:
 
     @property
     def has_fast_form(self) -> bool:
-        known = self.space in ("shared", "local") or self.range is not None
+        known = not self.is_atomic and (self.space in ("shared", "local") or self.range is not None)
         first = self.extent[0]
-        return known and all((lane + self.offsets[0] - first) % self.alignment == 0 for lane in self.shape.lane_offsets())
+        return known and all(
+            (lane + self.offsets[0] - first) % self.alignment == 0 for lane in self.shape.lane_offsets()
+        )
 
 
 class Accesses:
@@ -75,13 +79,15 @@ class Accesses:
 
 
 def _access(instruction: Instruction, flow: Flow, layout: Layout) -> Access | None:
-    if instruction.parts[0] not in ("ld", "st", "ldu") or "param" in instruction.parts:
+    name = instruction.parts[0]
+    if name not in ("ld", "ldu", "st", "atom", "red") or "param" in instruction.parts:
         return None
-    is_store = instruction.parts[0] == "st"
-    first, second = instruction.operands[:2]
-    address, value = (first, second) if is_store else (second, first)
+    place = next(i for i, operand in enumerate(instruction.operands) if isinstance(operand, Address))
+    address, others = instruction.operands[place], instruction.operands[place + 1 :]
     assert isinstance(address, Address)
-    items = value.items if isinstance(value, Vector) else (value,)
+    is_atomic = name in ("atom", "red")
+    value = instruction.operands[0] if name in ("ld", "ldu") else others[0]
+    items = value.items if isinstance(value, Vector) else others if is_atomic else (value,)
     size = TYPE_BYTES[instruction.type]
     space = next((part for part in instruction.parts if part in SPACES), "generic")
     base = address.base
@@ -89,5 +95,6 @@ def _access(instruction: Instruction, flow: Flow, layout: Layout) -> Access | No
         in_range = layout.variables.get(base.name)
     else:
         in_range = layout.pointees.get(base.name) if isinstance(base, Register) else None
-    offsets = [address.offset + i * size for i in range(len(items))]
-    return Access(base, space, items, size, offsets, is_store, flow.rules.operand(base, flow.shapes), in_range)
+    offsets = [address.offset + i * size for i in range(1 if is_atomic else len(items))]
+    shape = flow.rules.operand(base, flow.shapes)
+    return Access(base, space, items, size, offsets, name == "st", is_atomic, shape, in_range)

@@ -18,7 +18,9 @@ GPU_ALIGNMENT = 256  # device memory is allocated in multiples of this
 
 @dataclass(frozen=True)
 class Range:
-    """Valid memory of one array: host address, bytes, its start's distance from an aligned GPU address, and its name."""
+    """Valid memory of one array: host address, bytes, its start's distance from an aligned GPU address, and
+    its name.
+    """
 
     start: int
     size: int
@@ -31,13 +33,15 @@ NOTHING = Range(0, 0, 0, 1, "")
 
 
 def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, list[Range]]:
-    """Lay out the arguments as the kernel's parameters, and give a range for each parameter (empty for scalars).
+    """Lay out the arguments as the kernel's parameters, and give a range for each parameter (empty for
+    scalars).
 
     Arrays are NumPy's and are passed by address, without a copy; scalars by value. Raises LaunchError.
     """
     if len(args) != len(kernel.params):
         raise LaunchError(
-            f"kernel `{kernel.name}` takes {len(kernel.params)} arguments, {len(args)} were given. Arguments go in one tuple: "
+            f"kernel `{kernel.name}` takes {len(kernel.params)} arguments, {len(args)} were given. "
+            "Arguments go in one tuple: "
             "kernel(grid, block, (a, b, ...))"
         )
     data, ranges = bytearray(storage.param_bytes), []
@@ -57,9 +61,14 @@ def _array(param: Variable, array: np.ndarray, position: int) -> tuple[bytes, Ra
     if TYPE_BYTES[param.type] != 8 or param.size != 8:
         raise LaunchError(f"{name}: the kernel takes a number of {param.size} bytes here, not an array")
     if not array.flags.c_contiguous:
-        raise LaunchError(f"{name} is not contiguous. Pass np.ascontiguousarray(...), and copy the result back if it is an output")
+        raise LaunchError(
+            f"{name} is not contiguous. Pass np.ascontiguousarray(...), and copy the result back if it is "
+            "an output"
+        )
     if not array.flags.writeable:
-        raise LaunchError(f"{name} is read-only, and a kernel may write wherever it has a pointer. Pass a copy")
+        raise LaunchError(
+            f"{name} is read-only, and a kernel may write wherever it has a pointer. Pass a copy"
+        )
     if array.dtype.hasobject or not array.dtype.isnative:
         raise LaunchError(f"{name}: a kernel can only work on plain numbers in this machine's byte order")
     start = array.ctypes.data
@@ -78,15 +87,22 @@ def _scalar(param: Variable, value: Any, position: int) -> bytes:
         value = _python_number(kind, value, position)
     if not isinstance(value, np.generic):
         raise LaunchError(
-            f"argument {position} is a {type(value).__name__}; a kernel takes NumPy arrays and NumPy scalars such as np.int32(7)"
+            f"argument {position} is a {type(value).__name__}; a kernel takes NumPy arrays and NumPy "
+            "scalars such as np.int32(7)"
         )
     if value.dtype.kind == "f" and not kind.is_float and param.type[0] in "us":
-        raise LaunchError(f"argument {position} is {value.dtype}; the kernel takes an integer of {param.size} bytes")
+        raise LaunchError(
+            f"argument {position} is {value.dtype}; the kernel takes an integer of {param.size} bytes"
+        )
     if value.dtype.kind in "iub" and kind.is_float:
-        raise LaunchError(f"argument {position} is {value.dtype}; the kernel takes a float of {param.size} bytes: np.{_numpy_name(kind)}(...)")
+        raise LaunchError(
+            f"argument {position} is {value.dtype}; the kernel takes a float of {param.size} bytes: "
+            f"np.{_numpy_name(kind)}(...)"
+        )
     if value.nbytes != param.size:
         raise LaunchError(
-            f"argument {position} is {value.dtype} ({value.nbytes} bytes); the kernel takes {param.size} bytes: np.{_numpy_name(kind)}(...)"
+            f"argument {position} is {value.dtype} ({value.nbytes} bytes); the kernel takes {param.size} "
+            f"bytes: np.{_numpy_name(kind)}(...)"
         )
     return value.tobytes()
 
@@ -97,19 +113,28 @@ def _python_number(kind: Kind, value: bool | int | float, position: int) -> np.g
         return np.dtype(_numpy_name(kind)).type(value)
     if isinstance(value, float):
         raise LaunchError(
-            f"argument {position} is the Python float {value!r}; the kernel takes an integer of {kind.bits // 8} bytes: "
+            f"argument {position} is the Python float {value!r}; the kernel takes an integer of "
+            f"{kind.bits // 8} bytes: "
             f"np.{_numpy_name(kind)}(...)"
         )
     if not -(1 << kind.bits - 1) <= value < 1 << kind.bits:
-        raise LaunchError(f"argument {position} is {value}, which does not fit the kernel's integer of {kind.bits // 8} bytes")
-    return np.frombuffer((int(value) & ((1 << kind.bits) - 1)).to_bytes(kind.bits // 8, "little"), f"u{kind.bits // 8}")[0]
+        raise LaunchError(
+            f"argument {position} is {value}, which does not fit the kernel's integer of {kind.bits // 8} "
+            "bytes"
+        )
+    return np.frombuffer(
+        (int(value) & ((1 << kind.bits) - 1)).to_bytes(kind.bits // 8, "little"), f"u{kind.bits // 8}"
+    )[0]
 
 
 def _structure(param: Variable, value: Any, position: int) -> bytes:
     """A struct passed by value: any NumPy scalar or bytes of its size."""
     data = value.tobytes() if isinstance(value, np.generic) else value
     if not isinstance(data, bytes) or len(data) != param.size:
-        raise LaunchError(f"argument {position} must be a structure of {param.size} bytes: a NumPy structured scalar, or bytes")
+        raise LaunchError(
+            f"argument {position} must be a structure of {param.size} bytes: a NumPy structured scalar, or "
+            "bytes"
+        )
     return data
 
 

@@ -1,4 +1,6 @@
-"""LLVM functions that look at every lane of an access: is it valid, and (in a counted run) what does it cost?"""
+"""LLVM functions that look at every lane of an access: is it valid, and (in a counted run) what does it
+cost?
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ LANES_64 = ir.VectorType(I64, WARP)
 BANKS, BANK_BYTES, SECTOR_BYTES = 32, 4, 32
 
 
-def report(b: ir.IRBuilder, launch: Value, frame: Value, error: int, site: Value, mask: Value, address: Value = None) -> ir.IRBuilder:
+def report(
+    b: ir.IRBuilder, launch: Value, frame: Value, error: int, site: Value, mask: Value, address: Value = None
+) -> ir.IRBuilder:
     """Record a mistake, unless another thread of the host was first, and stop the launch."""
     code = ir.Constant(I32, error)
     answer = b.cmpxchg(field(b, Launch, launch, "error"), ir.Constant(I32, 0), code, "seq_cst")
@@ -37,7 +41,8 @@ def report(b: ir.IRBuilder, launch: Value, frame: Value, error: int, site: Value
 
 
 def check_function(module: ir.Module, space: str, counted: bool, layout: Layout) -> ir.Function:
-    """i1 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): are all active lanes' accesses valid?
+    """i1 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): are all active lanes'
+    accesses valid?
 
     A lane is valid if its bytes lie in one range of its space and its address is a multiple of `bytes`.
     """
@@ -72,7 +77,9 @@ def check_function(module: ir.Module, space: str, counted: bool, layout: Layout)
 
 
 class _Lanes:
-    """The lanes' addresses looked up in ranges: which are valid, and their places as a GPU would number the bytes."""
+    """The lanes' addresses looked up in ranges: which are valid, and their places as a GPU would number the
+    bytes.
+    """
 
     predicate = ir.VectorType(I1, WARP)
 
@@ -151,7 +158,9 @@ def each_distinct(b: ir.IRBuilder, values: Value, mask: Value) -> Iterator[Value
     b.position_at_end(after)
 
 
-def _count(b: ir.IRBuilder, frame: Value, places: Value, mask: Value, site: Value, size: Value, shared: bool) -> None:
+def _count(
+    b: ir.IRBuilder, frame: Value, places: Value, mask: Value, site: Value, size: Value, shared: bool
+) -> None:
     """Add one request to the counters of `site`; nothing for a mask without lanes."""
     table = load_field(b, Frame, frame, "counters")
     counter = b.gep(table, [site], source_etype=abi.TYPES[Counter])
@@ -205,5 +214,3 @@ def _bank_conflict_function(module: ir.Module) -> ir.Function:
 def _add(b: ir.IRBuilder, counter: Value, name: str, amount: Value) -> None:
     place = field(b, Counter, counter, name)
     b.store(b.add(b.load(place, typ=I64), amount), place)
-
-

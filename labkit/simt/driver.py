@@ -1,6 +1,7 @@
-"""The LLVM function that a thread of the host runs: take the next block, run its warps from barrier to barrier.
+"""The LLVM function that a thread of the host runs: take the next block, run its warps from barrier to
+barrier.
 
-    void run(ptr launch, ptr frames, ptr shared)
+void run(ptr launch, ptr frames, ptr shared)
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class _each_warp:  # noqa: N801 - reads as a statement: with _each_warp(...)
 
     def __enter__(self) -> tuple[Value, ir.Block]:
         b = self.b
-        self.head, body, self.next, self.after = (b.append_basic_block(n) for n in ("warp", "body", "next", "after"))
+        self.head, body, self.next, self.after = (
+            b.append_basic_block(n) for n in ("warp", "body", "next", "after")
+        )
         start = b.block
         b.branch(self.head)
         b.position_at_end(self.head)
@@ -76,7 +79,9 @@ class _each_warp:  # noqa: N801 - reads as a statement: with _each_warp(...)
         b.position_at_end(self.after)
 
 
-def _start_block(b: ir.IRBuilder, launch: Value, frames: Value, shared: Value, taken: Value, layout: Layout) -> None:
+def _start_block(
+    b: ir.IRBuilder, launch: Value, frames: Value, shared: Value, taken: Value, layout: Layout
+) -> None:
     """Set the block's coordinates in every frame, and its shared memory to `UNWRITTEN`."""
     sample = load_field(b, Launch, launch, "blocks")
     everything = b.icmp_unsigned("==", b.ptrtoint(sample, I64), ir.Constant(I64, 0))

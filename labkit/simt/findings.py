@@ -14,11 +14,14 @@ from labkit.simt.lanes import WARP
 from labkit.simt.ptx import Instruction, Kernel, Vector
 
 Dim3 = tuple[int, int, int]
+_VERBS = {"st": "write", "atom": "atomic operation", "red": "atomic operation"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake: the tool of compute-sanitizer that looks for it, its kind, the source line (0: unknown), and who made it."""
+    """One mistake: the tool of compute-sanitizer that looks for it, its kind, the source line (0: unknown),
+    and who made it.
+    """
 
     tool: str
     kind: str
@@ -37,21 +40,33 @@ class Finding:
 class Diagnosis:
     """Turns the record of a launch that was stopped into an error."""
 
-    def __init__(self, kernel: Kernel, source: Sequence[str], block: Dim3, shared_bytes: int, barrier_lines: Sequence[int]) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        source: Sequence[str],
+        block: Dim3,
+        shared_bytes: int,
+        barrier_lines: Sequence[int],
+    ) -> None:
         self.kernel, self.source, self.block = kernel, source, block
         self.shared_bytes, self.barrier_lines = shared_bytes, barrier_lines
 
     def error(self, launch: Launch, ranges: Sequence[Range], shared: Sequence[tuple[int, int]]) -> SimtError:
-        """The error recorded in `launch`; `shared` lists the (start, end) of each host thread's shared memory."""
+        """The error recorded in `launch`; `shared` lists the (start, end) of each host thread's shared
+        memory.
+        """
         if launch.error == abi.BAD_ACCESS:
             return self._access(launch, ranges, shared)
         if launch.error == abi.TRAPPED:
-            finding = self._finding(launch, launch.error_at, "memcheck", "trap", "the kernel stopped itself (trap)")
+            finding = self._finding(
+                launch, launch.error_at, "memcheck", "trap", "the kernel stopped itself (trap)"
+            )
             return SimtError(str(finding), finding)
         if launch.error == abi.PARTED_AT_BARRIER:
             lanes = (launch.error_mask & 0xFFFFFFFF).bit_count()
             message = (
-                f"__syncthreads() inside a branch that not all threads take: {lanes} of the warp's {WARP} threads are elsewhere. "
+                f"__syncthreads() inside a branch that not all threads take: {lanes} of the warp's {WARP} "
+                "threads are elsewhere. "
                 "Every thread of a block must reach the same barrier; move it out of the branch"
             )
             finding = self._finding(launch, launch.error_at, "synccheck", "divergent barrier", message)
@@ -69,18 +84,29 @@ class Diagnosis:
     def _different_barriers(self, launch: Launch) -> BarrierError:
         here, there = (self.barrier_lines[number - 1] for number in (launch.error_at, launch.error_other))
         message = f"warps of one block wait at different barriers, line {here} and line {there}: they would never meet"
-        finding = Finding("synccheck", "divergent barrier", here, *self._who(launch), message, self._text(here))
+        finding = Finding(
+            "synccheck", "divergent barrier", here, *self._who(launch), message, self._text(here)
+        )
         return BarrierError(str(finding), finding)
 
-    def _access(self, launch: Launch, ranges: Sequence[Range], shared: Sequence[tuple[int, int]]) -> InvalidAccess:
+    def _access(
+        self, launch: Launch, ranges: Sequence[Range], shared: Sequence[tuple[int, int]]
+    ) -> InvalidAccess:
         instruction = self.kernel.code[launch.error_at]
-        size, verb = _bytes_of(instruction), "write" if instruction.parts[0] == "st" else "read"
+        size, verb = _bytes_of(instruction), _VERBS.get(instruction.parts[0], "read")
         space = next((part for part in instruction.parts if part in ("shared", "local", "const")), "global")
         what = f"invalid {space} {verb} of {size} bytes"
         address = launch.error_address
         if space == "shared":
-            start, end = next((s for s in shared if s[0] - (1 << 33) < address < s[1] + (1 << 33)), (address, address))
-            where = _outside(address - start, size, self.shared_bytes, f"the block's {self.shared_bytes} bytes of shared memory")
+            start, _ = next(
+                (s for s in shared if s[0] - (1 << 33) < address < s[1] + (1 << 33)), (address, address)
+            )
+            where = _outside(
+                address - start,
+                size,
+                self.shared_bytes,
+                f"the block's {self.shared_bytes} bytes of shared memory",
+            )
         else:
             where = _near(address, size, ranges)
         kind = "misaligned" if "multiple" in where else "out of bounds"
@@ -120,7 +146,7 @@ def _near(address: int, size: int, ranges: Sequence[Range]) -> str:
 
 
 def _outside(offset: int, size: int, length: int, name: str, itemsize: int = 1) -> str:
-    if 0 <= offset and offset + size <= length:
+    if offset >= 0 and offset + size <= length:
         return f"byte {offset} of {name} is not a multiple of {size}, as an access of {size} bytes needs"
     index = f" (index {offset // itemsize})" if itemsize > 1 and offset % itemsize == 0 else ""
     if offset < 0:

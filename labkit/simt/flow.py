@@ -1,9 +1,14 @@
-"""What is known of a kernel before code is made: basic blocks, reconvergence, liveness, and the shape of every register.
+"""What is known of a kernel before code is made: basic blocks, reconvergence, liveness, and the shape of
+every register.
 
-Scheduling rule of a warp: lanes that part at a branch wait at the start of their block, and of all waiting blocks the
-lowest in `order` runs next with all lanes that wait there. The order keeps loops together and puts a block behind all
-that lead to it, so lanes that parted meet again at the first point they can. From this rule follows statically which
-blocks may have lanes waiting while another runs (`may_wait`), and with it where a register must be blended: only if lanes
+Scheduling rule of a warp: lanes that part at a branch wait at the start of their block, and of all waiting
+blocks the
+lowest in `order` runs next with all lanes that wait there. The order keeps loops together and puts a block
+behind all
+that lead to it, so lanes that parted meet again at the first point they can. From this rule follows
+statically which
+blocks may have lanes waiting while another runs (`may_wait`), and with it where a register must be blended:
+only if lanes
 that wait elsewhere will read its old value.
 """
 
@@ -11,12 +16,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from labkit.simt.lanes import UNIFORM, VARYING, Shape, elementwise, joined
 from labkit.simt.ptx import Address, Instruction, Kernel, Register, Symbol, Vector
 from labkit.simt.shapes import ShapeRules
 
-NO_RESULT = {"st", "bar", "barrier", "bra", "ret", "exit", "membar", "fence", "trap", "red", "prefetch", "nanosleep"}
+NO_RESULT = {
+    "st",
+    "bar",
+    "barrier",
+    "bra",
+    "ret",
+    "exit",
+    "membar",
+    "fence",
+    "trap",
+    "red",
+    "prefetch",
+    "nanosleep",
+}
 
 
 @dataclass
@@ -47,18 +66,14 @@ def results(instruction: Instruction) -> list[Register]:
     if instruction.parts[0] in NO_RESULT or not instruction.operands:
         return []
     first = instruction.operands[0]
-    if isinstance(first, Vector):
-        return [item for item in first.items if isinstance(item, Register) and item.name != "_"]
-    written = [first] if isinstance(first, Register) else []
-    if instruction.parts[0] == "setp" and len(instruction.operands) > 3 and isinstance(instruction.operands[1], Register):
-        written.append(instruction.operands[1])  # setp.lt.s32 p|q, a, b
-    return written
+    items = first.items if isinstance(first, Vector) else (first,)
+    return [item for item in items if isinstance(item, Register) and item.name != "_"]
 
 
 def sources(instruction: Instruction) -> list[Register]:
     """Registers an instruction reads, its guard's among them."""
     read = [instruction.guard.register] if instruction.guard else []
-    for operand in instruction.operands[_count_of_result_operands(instruction) :]:
+    for operand in instruction.operands[bool(results(instruction)) :]:
         if isinstance(operand, Vector):
             read += [item for item in operand.items if isinstance(item, Register)]
         elif isinstance(operand, Address):
@@ -68,17 +83,11 @@ def sources(instruction: Instruction) -> list[Register]:
     return read
 
 
-def _count_of_result_operands(instruction: Instruction) -> int:
-    written = results(instruction)
-    if written and isinstance(instruction.operands[0], Vector):
-        return 1
-    return len(written)
-
-
 class Flow:
     """Blocks of one kernel in scheduling order, and the shapes of its registers for one block shape.
 
-    Attributes: `blocks`, `shapes` (register name -> Shape), `divergent` (indices of blocks whose branch can part a warp).
+    Attributes: `blocks`, `shapes` (register name -> Shape), `divergent` (indices of blocks whose branch can
+    part a warp).
     """
 
     def __init__(self, kernel: Kernel, rules: ShapeRules) -> None:
@@ -94,7 +103,12 @@ class Flow:
             self._find_shapes()
             divergent = {i for i, block in enumerate(self.blocks) if self._parts_the_warp(block)}
             self._find_waiting(divergent)
-            blended = {r for i, block in enumerate(self.blocks) for r in self._written(block) if self.needs_blend(i, r)}
+            blended = {
+                r
+                for i, block in enumerate(self.blocks)
+                for r in self._written(block)
+                if self.needs_blend(i, r)
+            }
             if divergent == self.divergent and blended == self.blended:
                 break
             self.divergent, self.blended = divergent, blended
@@ -117,10 +131,15 @@ class Flow:
 
     def _parts_the_warp(self, block: Block) -> bool:
         last = block.last
-        return bool(last and last.guard and block.ends_with("bra", "ret", "exit") and self.shape(last.guard.register) != UNIFORM)
+        return bool(
+            last
+            and last.guard
+            and block.ends_with("bra", "ret", "exit")
+            and self.shape(last.guard.register) != UNIFORM
+        )
 
     def _find_shapes(self) -> None:
-        self.shapes = {name: VARYING for name in self.blended}
+        self.shapes = dict.fromkeys(self.blended, VARYING)
         changed = True
         while changed:
             changed = False
@@ -141,11 +160,17 @@ class Flow:
         if instruction.guard:  # lanes whose guard is false keep the old value
             old = [self.shapes.get(register.name, UNIFORM) for register in results(instruction)]
             guard = self.shape(instruction.guard.register)
-            shape = elementwise(shape, guard, *old) if guard != UNIFORM else joined(shape, elementwise(shape, *old))
+            shape = (
+                elementwise(shape, guard, *old)
+                if guard != UNIFORM
+                else joined(shape, elementwise(shape, *old))
+            )
         return shape
 
     def _find_waiting(self, divergent: set[int]) -> None:
-        """Data flow over the scheduling rule: which blocks may have waiting lanes, and whether lanes may have left."""
+        """Data flow over the scheduling rule: which blocks may have waiting lanes, and whether lanes may
+        have left.
+        """
         for block in self.blocks:
             block.may_wait, block.may_have_exited = frozenset(), False
         work = list(range(len(self.blocks)))
@@ -169,7 +194,9 @@ class Flow:
         if block.ends_with("ret", "exit"):
             if not block.successors:
                 return [([], True)]
-            return [(block.successors, True)] if index in divergent else [(block.successors, False), ([], True)]
+            return (
+                [(block.successors, True)] if index in divergent else [(block.successors, False), ([], True)]
+            )
         if index in divergent or len(block.successors) < 2:
             return [(block.successors, False)]
         return [([target], False) for target in block.successors]
@@ -184,10 +211,12 @@ def _split(kernel: Kernel) -> list[Block]:
             starts.add(i + 1)
     bounds = [*sorted(start for start in starts if start < len(code)), len(code)]
     block_at = {start: i for i, start in enumerate(bounds[:-1])}
-    blocks = [Block(code[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    blocks = [Block(code[a:b]) for a, b in pairwise(bounds)]
     for i, block in enumerate(blocks):
         last = block.last
-        falls_through = i + 1 < len(blocks) and not (last and not last.guard and block.ends_with("bra", "ret", "exit", "trap"))
+        falls_through = i + 1 < len(blocks) and not (
+            last and not last.guard and block.ends_with("bra", "ret", "exit", "trap")
+        )
         if last and block.ends_with("bra"):
             target = last.operands[0]
             assert isinstance(target, Symbol)
@@ -198,17 +227,23 @@ def _split(kernel: Kernel) -> list[Block]:
 
 
 def _ordered(blocks: list[Block]) -> list[Block]:
-    """Reverse post-order in which a loop's body comes before what follows the loop; unreachable blocks are dropped."""
+    """Reverse post-order in which a loop's body comes before what follows the loop; unreachable blocks are
+    dropped.
+    """
     loops = _loops(blocks)
     to_barrier = _that_reach_a_barrier(blocks)
     order: list[int] = []
     seen: set[int] = set()
 
     def exits_first(index: int) -> list[int]:
-        # What is visited first is placed last: ways out of loops, then ways to a barrier (lanes that return early are
+        # What is visited first is placed last: ways out of loops, then ways to a barrier (lanes that return
+        # early are
         # gone when the others arrive there).
         around = [body for body in loops if index in body]
-        return sorted(blocks[index].successors, key=lambda s: (-sum(s not in body for body in around), s not in to_barrier))
+        return sorted(
+            blocks[index].successors,
+            key=lambda s: (-sum(s not in body for body in around), s not in to_barrier),
+        )
 
     stack: list[tuple[int, list[int]]] = [(0, exits_first(0))]
     seen.add(0)
@@ -237,7 +272,9 @@ def _that_reach_a_barrier(blocks: list[Block]) -> set[int]:
 
 
 def _loops(blocks: list[Block]) -> list[set[int]]:
-    """Bodies of the natural loops (Aho et al., Compilers, 2nd ed., 9.6): back edges found by depth-first search."""
+    """Bodies of the natural loops (Aho et al., Compilers, 2nd ed., 9.6): back edges found by depth-first
+    search.
+    """
     predecessors: dict[int, set[int]] = {i: set() for i in range(len(blocks))}
     for i, block in enumerate(blocks):
         for successor in block.successors:

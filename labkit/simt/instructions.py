@@ -1,10 +1,12 @@
 """What each arithmetic PTX instruction computes, as LLVM instructions.
 
 One entry an instruction, found by its opcode with the longest matching form first ("mul.wide" before "mul"). An entry
-works alike on scalars (uniform values) and vectors (a value a lane or a group of lanes). Memory, barriers and branches
+works alike on scalars (uniform values) and vectors (a value a lane or a group of lanes). Memory, barriers
+and branches
 are in memory.py and codegen.py. Reference: NVIDIA, Parallel Thread Execution ISA, chapter 9.7.
 
-The signature names the operand types, then the result: t the instruction's type, w twice as wide, u an unsigned 32-bit
+The signature names the operand types, then the result: t the instruction's type, w twice as wide, u an
+unsigned 32-bit
 integer, p a predicate, f and d the source and the destination of a conversion.
 """
 
@@ -50,7 +52,9 @@ class Kind:
 
 @dataclass(frozen=True)
 class Operation:
-    """How to emit one instruction: operand and result types, and the emitting function (builder, instruction, *values)."""
+    """How to emit one instruction: operand and result types, and the emitting function (builder,
+    instruction, *values).
+    """
 
     signature: str
     emit: Emit
@@ -109,7 +113,9 @@ def same_shape(like: Value, element: ir.Type) -> ir.Type:
     return ir.VectorType(element, like.type.count) if isinstance(like.type, ir.VectorType) else element
 
 
-def intrinsic(b: ir.IRBuilder, name: str, result: ir.Type, *arguments: Value, overloads: tuple[ir.Type, ...] = ()) -> Value:
+def intrinsic(
+    b: ir.IRBuilder, name: str, result: ir.Type, *arguments: Value, overloads: tuple[ir.Type, ...] = ()
+) -> Value:
     """Call an LLVM intrinsic; its name gets the overloaded types (by default the result's)."""
     full = ".".join([f"llvm.{name}", *(type_suffix(type_) for type_ in overloads or (result,))])
     if full not in b.module.globals:
@@ -315,12 +321,16 @@ def _extract_bits(b: ir.IRBuilder, i: Instruction, x: Value, start: Value, lengt
 
 
 @operation("bfi", "ttuu:t")
-def _insert_bits(b: ir.IRBuilder, i: Instruction, x: Value, into: Value, start: Value, length: Value) -> Value:
+def _insert_bits(
+    b: ir.IRBuilder, i: Instruction, x: Value, into: Value, start: Value, length: Value
+) -> Value:
     bits = _type(i).bits
     wide = same_shape(x, ir.IntType(2 * bits))
     start, length = (_resized(b, b.and_(n, constant(n, 255)), x) for n in (start, length))
     limit = constant(start, bits)
-    start, length = (b.zext(b.select(b.icmp_unsigned("<", n, limit), n, limit), wide) for n in (start, length))
+    start, length = (
+        b.zext(b.select(b.icmp_unsigned("<", n, limit), n, limit), wide) for n in (start, length)
+    )
     ones = b.sub(b.shl(constant(length, 1), length), constant(length, 1))
     mask = b.trunc(b.shl(ones, start), x.type)
     shifted = b.trunc(b.shl(b.zext(x, wide), start), x.type)
@@ -329,7 +339,9 @@ def _insert_bits(b: ir.IRBuilder, i: Instruction, x: Value, into: Value, start: 
 
 @operation("prmt", "ttu:t")
 def _permute_bytes(b: ir.IRBuilder, i: Instruction, low: Value, high: Value, selector: Value) -> Value:
-    """Four bytes picked from eight, each by a nibble of the selector whose top bit asks for the byte's sign."""
+    """Four bytes picked from eight, each by a nibble of the selector whose top bit asks for the byte's
+    sign.
+    """
     wide = same_shape(low, ir.IntType(64))
     both = b.or_(b.zext(low, wide), b.shl(b.zext(high, wide), constant(b.zext(low, wide), 32)))
     result = constant(low, 0)
@@ -337,7 +349,9 @@ def _permute_bytes(b: ir.IRBuilder, i: Instruction, low: Value, high: Value, sel
         nibble = b.and_(b.lshr(selector, constant(selector, 4 * position)), constant(selector, 15))
         shift = b.zext(b.shl(b.and_(nibble, constant(nibble, 7)), constant(nibble, 3)), wide)
         byte = b.and_(b.trunc(b.lshr(both, shift), low.type), constant(low, 255))
-        sign = b.select(b.icmp_unsigned(">=", byte, constant(byte, 128)), constant(byte, 255), constant(byte, 0))
+        sign = b.select(
+            b.icmp_unsigned(">=", byte, constant(byte, 128)), constant(byte, 255), constant(byte, 0)
+        )
         byte = b.select(b.icmp_unsigned(">=", nibble, constant(nibble, 8)), sign, byte)
         result = b.or_(result, b.shl(byte, constant(byte, 8 * position)))
     return result
@@ -379,7 +393,11 @@ def compare(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
 @operation("setp", "tt:p")
 def _set_predicate(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, other: Value = None) -> Value:
     result = compare(b, i, x, y)
-    return result if other is None else getattr(b, {"and": "and_", "or": "or_", "xor": "xor"}[i.parts[2]])(result, other)
+    return (
+        result
+        if other is None
+        else getattr(b, {"and": "and_", "or": "or_", "xor": "xor"}[i.parts[2]])(result, other)
+    )
 
 
 @operation("set", "ff:d")
@@ -397,7 +415,9 @@ def _select(b: ir.IRBuilder, _i: Instruction, x: Value, y: Value, p: Value) -> V
 @operation("slct", "ddf:d")
 def _select_by_sign(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value) -> Value:
     zero = constant(z, 0)
-    return b.select(b.fcmp_ordered(">=", z, zero) if _kind("f", i).is_float else b.icmp_signed(">=", z, zero), x, y)
+    return b.select(
+        b.fcmp_ordered(">=", z, zero) if _kind("f", i).is_float else b.icmp_signed(">=", z, zero), x, y
+    )
 
 
 _TO_INTEGER = {"rzi": "trunc", "rni": "roundeven", "rmi": "floor", "rpi": "ceil"}
@@ -434,7 +454,9 @@ def _convert_float(b: ir.IRBuilder, i: Instruction, x: Value, target: ir.Type) -
 
 
 def _clamped_to_unit(b: ir.IRBuilder, x: Value) -> Value:
-    return intrinsic(b, "minnum", x.type, intrinsic(b, "maxnum", x.type, x, constant(x, 0.0)), constant(x, 1.0))
+    return intrinsic(
+        b, "minnum", x.type, intrinsic(b, "maxnum", x.type, x, constant(x, 0.0)), constant(x, 1.0)
+    )
 
 
 def _saturated(b: ir.IRBuilder, x: Value, from_: Kind, to: Kind) -> Value:
@@ -442,7 +464,9 @@ def _saturated(b: ir.IRBuilder, x: Value, from_: Kind, to: Kind) -> Value:
     low = max(low, -(1 << from_.bits - 1) if from_.is_signed else 0)
     high = min(high, (1 << from_.bits - from_.is_signed) - 1)
     sign = "s" if from_.is_signed else "u"
-    return intrinsic(b, f"{sign}min", x.type, intrinsic(b, f"{sign}max", x.type, x, constant(x, low)), constant(x, high))
+    return intrinsic(
+        b, f"{sign}min", x.type, intrinsic(b, f"{sign}max", x.type, x, constant(x, low)), constant(x, high)
+    )
 
 
 @operation("rcp", "t:t")

@@ -24,13 +24,18 @@ def _host() -> tuple[Any, Any]:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=OPTIMIZATION_LEVEL, jit=True
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=OPTIMIZATION_LEVEL,
+        jit=True,
     )
     return machine, llvm.create_lljit_compiler(machine)
 
 
 def object_code(key: list[str], make: Callable[[], ir.Module]) -> bytes:
-    """Machine code of the module that `make` gives; from the cache if one was made of the same key on such a host."""
+    """Machine code of the module that `make` gives; from the cache if one was made of the same key on such
+    a host.
+    """
     host = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvmlite.__version__]
 
     def compile_() -> bytes:
@@ -52,4 +57,6 @@ class Library:
         name = f"kernel{next(_library_numbers)}"
         builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run").add_current_process()
         self.tracker = builder.link(linker, name)
-        self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.tracker["run"])
+        self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+            self.tracker["run"]
+        )

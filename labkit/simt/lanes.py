@@ -1,15 +1,18 @@
 """How a value differs between the 32 lanes of a warp.
 
-A `Shape` says: lane i holds `base[i // group] + offsets[i]`, with offsets known when code is made. Uniform values (loop
-counters, base pointers) have group 32 and no offsets: one scalar serves the warp. `threadIdx.x` of a 16-wide block is one
-base with offsets 0..15, 0..15; `threadIdx.y * K` there is two bases, one for each half of the warp. Group 1 is any value.
+A `Shape` says: lane i holds `base[i // group] + offsets[i]`, with offsets known when code is made. Uniform
+values (loop
+counters, base pointers) have group 32 and no offsets: one scalar serves the warp. `threadIdx.x` of a
+16-wide block is one
+base with offsets 0..15, 0..15; `threadIdx.y * K` there is two bases, one for each half of the warp. Group 1
+is any value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 WARP = 32
 Offsets = tuple[int, ...]
@@ -40,7 +43,7 @@ def with_offsets(group: int, offsets: Offsets) -> Shape:
     return Shape(group, offsets if any(offsets) else None)
 
 
-@lru_cache(maxsize=None)
+@cache
 def absorbed(shape: Shape) -> Shape:
     """The coarsest shape without offsets that can hold the same values."""
     if shape.offsets is None:

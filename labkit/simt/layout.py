@@ -1,4 +1,6 @@
-"""Where things lie: parameters, shared and local variables, a warp's frame, and the ranges of valid memory."""
+"""Where things lie: parameters, shared and local variables, a warp's frame, and the ranges of valid
+memory.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def placed(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], i
 class Storage:
     """What is known before the block shape: offsets in bytes, by name.
 
-    `ranges` numbers the valid ranges of global memory: first one for each parameter, then one for each module variable.
+    `ranges` numbers the valid ranges of global memory: first one for each parameter, then one for each
+    module variable.
     """
 
     params: dict[str, int]
@@ -45,7 +48,9 @@ class Storage:
 
 
 def storage(kernel: Kernel, module: Module) -> Storage:
-    """Lay out one kernel's variables. Dynamic shared memory (`extern __shared__ a[]`) begins behind the static arrays."""
+    """Lay out one kernel's variables. Dynamic shared memory (`extern __shared__ a[]`) begins behind the
+    static arrays.
+    """
     params, param_bytes = placed(kernel.params)
     in_module = [variable for space, variable in module.variables.values() if space == "shared"]
     static = [variable for variable in [*kernel.shared, *in_module] if variable.size]

@@ -23,7 +23,9 @@ Dim3 = tuple[int, int, int]
 def as_dim3(size: int | Sequence[int], name: str) -> Dim3:
     """An int or a tuple of 1 to 3 ints as (x, y, z)."""
     given = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-    if not 1 <= len(given) <= 3 or not all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in given):
+    if not 1 <= len(given) <= 3 or not all(
+        isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in given
+    ):
         raise LaunchError(f"{name} {size!r} must be an int or a tuple of 1 to 3 ints, such as (16, 16)")
     x, y, z = (*(int(n) for n in given), 1, 1)[:3]
     return x, y, z
@@ -37,11 +39,16 @@ def check_launch(kernel: str, grid: Dim3, block: Dim3, max_threads: int = MAX_TH
         raise LaunchError(f"block {shown} has no threads; every size must be at least 1")
     if threads > MAX_THREADS:
         square = " Choose TILE ≤ 32." if block[0] == block[1] and block[2] == 1 else ""
-        raise LaunchError(f"block {shown} has {threads} threads; a block holds at most {MAX_THREADS}.{square}")
+        raise LaunchError(
+            f"block {shown} has {threads} threads; a block holds at most {MAX_THREADS}.{square}"
+        )
     if any(n > limit for n, limit in zip(block, MAX_BLOCK, strict=True)):
         raise LaunchError(f"block {shown} is too large in one direction; the limits are {MAX_BLOCK}")
     if threads > max_threads:
-        raise LaunchError(f"block {shown} has {threads} threads; kernel `{kernel}` was compiled with __launch_bounds__({max_threads})")
+        raise LaunchError(
+            f"block {shown} has {threads} threads; kernel `{kernel}` was compiled with "
+            f"__launch_bounds__({max_threads})"
+        )
     if min(grid) < 1:
         raise LaunchError(f"grid {_shown(grid)} has no blocks; every size must be at least 1")
     if any(n > limit for n, limit in zip(grid, MAX_GRID, strict=True)):

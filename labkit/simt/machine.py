@@ -1,4 +1,6 @@
-"""Run a compiled kernel: blocks spread over the host's cores, a time limit, and mistakes turned into errors."""
+"""Run a compiled kernel: blocks spread over the host's cores, a time limit, and mistakes turned into
+errors.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from llvmlite import ir
 
 from labkit.simt.abi import Counter, Frame, Launch
 from labkit.simt.arguments import Range
-from labkit.simt.codegen import WarpCode
+from labkit.simt.codegen import warp_function
 from labkit.simt.driver import add_driver
 from labkit.simt.findings import Diagnosis, Dim3
 from labkit.simt.flow import Flow
@@ -50,8 +52,7 @@ class Program:
 
         def make() -> ir.Module:
             module = ir.Module(name=kernel.name)
-            code = WarpCode(module, self.layout.flow, self.layout, counted)
-            add_driver(module, code.function, self.layout)
+            add_driver(module, warp_function(module, self.layout.flow, self.layout, counted), self.layout)
             return module
 
         self.library = Library(object_code([ptx, kernel.name, repr(block), repr(counted)], make))
@@ -87,7 +88,9 @@ class Program:
             grid_z=grid[2],
             stopped_at=-1,
         )
-        in_time = self._wait([_executor().submit(worker.run, self.library, launch) for worker in workers], launch, timeout)
+        in_time = self._wait(
+            [_executor().submit(worker.run, self.library, launch) for worker in workers], launch, timeout
+        )
         diagnosis = Diagnosis(self.kernel, source, self.layout.block, shared_bytes, self._barrier_lines())
         if launch.error:
             raise diagnosis.error(launch, ranges, [worker.shared_range for worker in workers])
@@ -123,7 +126,11 @@ class _Worker:
         self.shared_range = (self.shared.ctypes.data, self.shared.ctypes.data + shared_bytes)
         for warp in range(layout.warps):
             frame = Frame.from_address(self.frames.ctypes.data + warp * layout.frame_bytes)
-            frame.warp, frame.shared, frame.counters = warp, self.shared.ctypes.data, self.counters.ctypes.data
+            frame.warp, frame.shared, frame.counters = (
+                warp,
+                self.shared.ctypes.data,
+                self.counters.ctypes.data,
+            )
 
     def run(self, library: Library, launch: Launch) -> None:
         library.run(ctypes.addressof(launch), self.frames.ctypes.data, self.shared.ctypes.data)
@@ -142,5 +149,3 @@ def _executor() -> ThreadPoolExecutor:
     if _pool is None:
         _pool = ThreadPoolExecutor(host_threads(), thread_name_prefix="labkit-simt")
     return _pool
-
-

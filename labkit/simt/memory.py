@@ -1,7 +1,9 @@
 """Emit loads and stores of a warp: checked, and with as few host instructions as the lanes' offsets allow.
 
-An access has a fast form, used when one range check shows that all 32 lanes are inside one array. Lanes at constant
-offsets then become a few plain vector loads; others one gather. The careful form is a call of a function that looks at
+An access has a fast form, used when one range check shows that all 32 lanes are inside one array. Lanes at
+constant
+offsets then become a few plain vector loads; others one gather. The careful form is a call of a function
+that looks at
 each active lane, reports the first mistake, and counts sectors and bank conflicts in a counted run.
 """
 
@@ -23,8 +25,8 @@ from labkit.simt.vectors import (
     count_of,
     element,
     expanded,
-    last_lane,
     lanes_of,
+    last_lane,
     mask_of,
     reshaped,
     shuffled,
@@ -36,7 +38,9 @@ MAX_RUNS = 8  # more separate pieces than this are slower than a gather (8 to 11
 
 @dataclass(frozen=True)
 class Where:
-    """Addresses of one access: host addresses or shared offsets `base` in `shape`, and `step` bytes between items."""
+    """Addresses of one access: host addresses or shared offsets `base` in `shape`, and `step` bytes between
+    items.
+    """
 
     base: Value  # 64-bit integers
     shape: Shape
@@ -57,7 +61,9 @@ class Where:
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbouring elements one vector load fetches: `elements` holds, for each, the (item, lane) pairs it serves."""
+    """Neighbouring elements one vector load fetches: `elements` holds, for each, the (item, lane) pairs it
+    serves.
+    """
 
     group: int  # index of the base
     offset: int  # bytes from it
@@ -65,7 +71,9 @@ class Run:
 
 
 def plan(shape: Shape, size: int, offsets: Sequence[int], lanes: Sequence[int]) -> list[Run] | None:
-    """Split an access of `lanes`, each `size` bytes at its address plus each of `offsets`, into runs; None: too many."""
+    """Split an access of `lanes`, each `size` bytes at its address plus each of `offsets`, into runs; None:
+    too many.
+    """
     runs: list[Run] = []
     for group in range(shape.bases):
         served: dict[int, list[tuple[int, int]]] = {}
@@ -84,7 +92,9 @@ def plan(shape: Shape, size: int, offsets: Sequence[int], lanes: Sequence[int]) 
     return runs
 
 
-def in_range(b: ir.IRBuilder, where: Where, first: int, end: int, low: Value, high: Value, alignment: int, mask: Value) -> Value:
+def in_range(
+    b: ir.IRBuilder, where: Where, first: int, end: int, low: Value, high: Value, alignment: int, mask: Value
+) -> Value:
     """Are all lanes' bytes [address + first, address + end) in [low, high), and their addresses aligned?
 
     `first` and `end` are relative to the bases. Where each lane has its own address only active lanes count.
@@ -100,8 +110,12 @@ def in_range(b: ir.IRBuilder, where: Where, first: int, end: int, low: Value, hi
     return b.icmp_unsigned("==", wrong, constant(wrong, 0))
 
 
-def load(b: ir.IRBuilder, where: Where, kind: ir.Type, size: int, offsets: Sequence[int], mask: Value) -> list[Value]:
-    """Load one item at each of `offsets` from each lane's address; items come in the shape `absorbed(where.shape)`."""
+def load(
+    b: ir.IRBuilder, where: Where, kind: ir.Type, size: int, offsets: Sequence[int], mask: Value
+) -> list[Value]:
+    """Load one item at each of `offsets` from each lane's address; items come in the shape
+    `absorbed(where.shape)`.
+    """
     group = absorbed(where.shape).group
     lanes = range(0, WARP, group)
     runs = plan(where.shape, size, offsets, lanes)
@@ -112,7 +126,9 @@ def load(b: ir.IRBuilder, where: Where, kind: ir.Type, size: int, offsets: Seque
     return [_collect(b, runs, vectors, item, lanes) for item in range(len(offsets))]
 
 
-def store(b: ir.IRBuilder, where: Where, values: Sequence[Value], size: int, offsets: Sequence[int], mask: Value) -> None:
+def store(
+    b: ir.IRBuilder, where: Where, values: Sequence[Value], size: int, offsets: Sequence[int], mask: Value
+) -> None:
     """Store each of `values` (a value a lane) at its offset from each active lane's address."""
     lanes = range(WARP)
     if absorbed(where.shape).group == WARP:  # all lanes write one place: the last one wins
@@ -123,7 +139,11 @@ def store(b: ir.IRBuilder, where: Where, values: Sequence[Value], size: int, off
             b.store(b.extract_element(value, lane), pointer, align=size)
         return
     runs = plan(where.shape, size, offsets, lanes)
-    if runs is None or where.shape.group == 1 or any(len(served) > 1 for run in runs for served in run.elements):
+    if (
+        runs is None
+        or where.shape.group == 1
+        or any(len(served) > 1 for run in runs for served in run.elements)
+    ):
         pointers = b.inttoptr(where.lane_addresses(b), ir.VectorType(POINTER, WARP))
         for value, offset in zip(values, offsets, strict=True):
             _scatter(b, pointers, value, size, offset, mask)
@@ -135,7 +155,13 @@ def store(b: ir.IRBuilder, where: Where, values: Sequence[Value], size: int, off
 def _reduced(b: ir.IRBuilder, values: Value, group: int) -> Value:
     """Of a value a lane, one a group."""
     count = WARP // group
-    return shuffled(b, values, None, range(0, WARP, group)) if 1 < count < WARP else element(b, values, 0) if count == 1 else values
+    return (
+        shuffled(b, values, None, range(0, WARP, group))
+        if 1 < count < WARP
+        else element(b, values, 0)
+        if count == 1
+        else values
+    )
 
 
 def _offset_pointers(b: ir.IRBuilder, pointers: Value, offset: int) -> Value:
@@ -147,7 +173,12 @@ def _offset_pointers(b: ir.IRBuilder, pointers: Value, offset: int) -> Value:
 
 def _gather(b: ir.IRBuilder, pointers: Value, kind: ir.Type, size: int, offset: int, mask: Value) -> Value:
     vector = ir.VectorType(kind, WARP)
-    arguments = [_offset_pointers(b, pointers, offset), ir.Constant(I32, size), lanes_of(b, mask), ir.Constant(vector, None)]
+    arguments = [
+        _offset_pointers(b, pointers, offset),
+        ir.Constant(I32, size),
+        lanes_of(b, mask),
+        ir.Constant(vector, None),
+    ]
     return intrinsic(b, "masked.gather", vector, *arguments, overloads=(vector, pointers.type))
 
 
@@ -166,7 +197,9 @@ def _load_run(b: ir.IRBuilder, where: Where, run: Run, kind: ir.Type, size: int)
     return b.load(_run_pointer(b, where, run), align=size, typ=type_)
 
 
-def _collect(b: ir.IRBuilder, runs: Sequence[Run], vectors: Sequence[Value], item: int, lanes: Sequence[int]) -> Value:
+def _collect(
+    b: ir.IRBuilder, runs: Sequence[Run], vectors: Sequence[Value], item: int, lanes: Sequence[int]
+) -> Value:
     """Put together what the runs fetched of one item: one element for each of `lanes`."""
     place = {
         lane: (index, position)
@@ -188,7 +221,9 @@ def _collect(b: ir.IRBuilder, runs: Sequence[Run], vectors: Sequence[Value], ite
     return element(b, result, 0) if len(wanted) == 1 else result
 
 
-def _store_run(b: ir.IRBuilder, where: Where, run: Run, values: Sequence[Value], size: int, mask: Value) -> None:
+def _store_run(
+    b: ir.IRBuilder, where: Where, run: Run, values: Sequence[Value], size: int, mask: Value
+) -> None:
     pairs = [served[0] for served in run.elements]
     everything = values[0]
     if len(values) > 1:
@@ -213,5 +248,3 @@ def _concatenated(b: ir.IRBuilder, values: Sequence[Value]) -> Value:
         pairs = zip(values[::2], values[1::2], strict=True)
         values = [shuffled(b, x, y, range(count_of(x) + count_of(y))) for x, y in pairs]
     return values[0]
-
-

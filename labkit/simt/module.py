@@ -22,7 +22,8 @@ from labkit.simt.profile import Profile, choose_sample
 class RawModule:
     """CUDA C++ compiled for the simulator.
 
-    `code` is the source; `options` go to NVRTC; `name_expressions` name template instances such as `gemm<16>`.
+    `code` is the source; `options` go to NVRTC; `name_expressions` name template instances such as
+    `gemm<16>`.
     Raises CompileError with the compiler's messages.
     """
 
@@ -45,7 +46,8 @@ class RawModule:
         if lowered not in self._parsed.kernels:
             known = ", ".join(f"`{known}`" for known in [*self._lowered, *self._parsed.kernels]) or "none"
             raise SimtError(
-                f'no kernel is called `{name}`; this module has: {known}. Declare it extern "C" __global__, or list it in name_expressions'
+                f'no kernel is called `{name}`; this module has: {known}. Declare it extern "C" __global__, '
+                "or list it in name_expressions"
             )
         return Kernel(self, self._parsed.kernels[lowered], name)
 
@@ -60,21 +62,32 @@ class Kernel:
 
     def __init__(self, module: RawModule, parsed: ptx.Kernel, name: str) -> None:
         self.module, self.name, self._parsed = module, name, parsed
-        self.max_dynamic_shared_size_bytes: int | None = None  # as in CuPy: set it to use more than 48 KB a block
+        self.max_dynamic_shared_size_bytes: int | None = (
+            None  # as in CuPy: set it to use more than 48 KB a block
+        )
         self._storage = storage(parsed, module._parsed)
         self._programs: dict[tuple[Dim3, bool], Program] = {}
         if self._storage.static_shared_bytes > MAX_STATIC_SHARED_BYTES:
             raise LaunchError(
-                f"kernel `{name}` declares {self._storage.static_shared_bytes} bytes of shared memory; a kernel can declare at most "
-                f"{MAX_STATIC_SHARED_BYTES} (48 KB). Use a smaller tile, or `extern __shared__` memory sized at launch"
+                f"kernel `{name}` declares {self._storage.static_shared_bytes} bytes of shared memory; a "
+                "kernel can declare at most "
+                f"{MAX_STATIC_SHARED_BYTES} (48 KB). Use a smaller tile, or `extern __shared__` memory "
+                "sized at launch"
             )
 
     def __call__(
-        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], shared_mem: int = 0, timeout: float = 60
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        timeout: float = 60,
     ) -> None:
-        """Run it. `grid` and `block` are tuples of 1 to 3; NumPy arrays are changed in place, NumPy scalars go by value.
+        """Run it. `grid` and `block` are tuples of 1 to 3; NumPy arrays are changed in place, NumPy scalars
+        go by value.
 
-        `shared_mem` is dynamic shared memory in bytes, `timeout` in seconds. Raises LaunchError before anything runs, and
+        `shared_mem` is dynamic shared memory in bytes, `timeout` in seconds. Raises LaunchError before
+        anything runs, and
         InvalidAccess, BarrierError or Timeout for what the kernel does.
         """
         self._run(grid, block, args, shared_mem, timeout, counted=False)
@@ -88,7 +101,9 @@ class Kernel:
         blocks: int | None = None,
         timeout: float = 60,
     ) -> Profile:
-        """Run it and count memory traffic as Nsight Compute does. `blocks`: only so many, spread over the grid, scaled up."""
+        """Run it and count memory traffic as Nsight Compute does. `blocks`: only so many, spread over the
+        grid, scaled up.
+        """
         size, sample = as_dim3(grid, "grid"), None
         total = size[0] * size[1] * size[2]
         if blocks is not None and blocks < total:
@@ -152,7 +167,10 @@ class Kernel:
         total = self._storage.static_shared_bytes
         if dynamic:
             total = rounded_up(total, 16) + dynamic
-        limit = max(MAX_STATIC_SHARED_BYTES, (self.max_dynamic_shared_size_bytes or 0) + self._storage.static_shared_bytes)
+        limit = max(
+            MAX_STATIC_SHARED_BYTES,
+            (self.max_dynamic_shared_size_bytes or 0) + self._storage.static_shared_bytes,
+        )
         if dynamic < 0 or total > limit:
             raise LaunchError(
                 f"shared_mem={dynamic} makes {total} bytes of shared memory a block; the limit is {limit}. "

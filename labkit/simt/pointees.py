@@ -11,7 +11,8 @@ _KEEP_THE_ARRAY = {"mov", "cvta", "add", "sub", "selp", "mad"}
 def find_pointees(kernel: Kernel, ranges: dict[str, int]) -> dict[str, int]:
     """Register name -> number of the range it most likely points into.
 
-    Follows pointers from the parameters and variables they come from through 64-bit sums. Where a pointer and a number
+    Follows pointers from the parameters and variables they come from through 64-bit sums. Where a pointer
+    and a number
     both come from parameters (`p + n`), the operand that was converted to a global address is the pointer.
     """
     found: dict[str, int] = {}
@@ -20,7 +21,11 @@ def find_pointees(kernel: Kernel, ranges: dict[str, int]) -> dict[str, int]:
     while changed:
         changed = False
         for instruction in kernel.code:
-            if instruction.parts[0] not in (*_KEEP_THE_ARRAY, "ld") or instruction.type not in ("u64", "s64", "b64"):
+            if instruction.parts[0] not in (*_KEEP_THE_ARRAY, "ld") or instruction.type not in (
+                "u64",
+                "s64",
+                "b64",
+            ):
                 continue
             for register in results(instruction):
                 if register.name in found:

@@ -15,22 +15,30 @@ from labkit.simt.ptx import Instruction, Vector
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = [name for name, _ in Counter._fields_]
+COLUMNS = [entry[0] for entry in Counter._fields_]
 GLOBAL = "l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum"
 
 
 class Profile:
-    """Counts of one launch. `metrics` has Nsight Compute's names; `lines` is a table with a row a source line.
+    """Counts of one launch. `metrics` has Nsight Compute's names; `lines` is a table with a row a source
+    line.
 
     `sample` is None if all blocks were counted; else the counts are those of a sample, scaled to the grid.
     """
 
-    def __init__(self, code: Sequence[Instruction], counters: np.ndarray, source: Sequence[str], sample: Sample | None) -> None:
+    def __init__(
+        self, code: Sequence[Instruction], counters: np.ndarray, source: Sequence[str], sample: Sample | None
+    ) -> None:
         self.sample = sample
         scale = sample.total / len(sample.numbers) if sample else 1
         self._rows = [
-            {"line": i.line, "space": space, "op": i.parts[0], "useful_bytes": round(int(row[1]) * _bytes(i) * scale)}
+            {
+                "line": i.line,
+                "space": space,
+                "op": i.parts[0],
+                "useful_bytes": round(int(row[1]) * _bytes(i) * scale),
+            }
             | {name: round(int(value) * scale) for name, value in zip(COLUMNS, row, strict=True)}
             for i, row in zip(code, counters, strict=True)
             if (space := _space(i)) and row.any()
@@ -47,13 +55,19 @@ class Profile:
 
     @property
     def lines(self) -> pd.DataFrame:
-        """A row a source line and operation: requests, threads, sectors, sectors per request, bank conflicts, source."""
+        """A row a source line and operation: requests, threads, sectors, sectors per request, bank
+        conflicts, source.
+        """
         import pandas as pd
 
         columns = ["line", "space", "op", *COLUMNS, "useful_bytes"]
-        table = pd.DataFrame(self._rows, columns=columns).groupby(["line", "space", "op"], as_index=False).sum()
+        table = (
+            pd.DataFrame(self._rows, columns=columns).groupby(["line", "space", "op"], as_index=False).sum()
+        )
         table["sectors_per_request"] = table["sectors"] / table["requests"]
-        table["source"] = [self._source[n - 1].strip() if 0 < n <= len(self._source) else "" for n in table["line"]]
+        table["source"] = [
+            self._source[n - 1].strip() if 0 < n <= len(self._source) else "" for n in table["line"]
+        ]
         return table
 
     def _metrics(self) -> dict[str, float]:
@@ -62,7 +76,9 @@ class Profile:
             requests, sectors = (self._sum("global", op, what) for what in ("requests", "sectors"))
             metrics[GLOBAL.format(what="requests", op=op)] = requests
             metrics[GLOBAL.format(what="sectors", op=op)] = sectors
-            average = GLOBAL.format(what="average_t_sectors_per_request", op=op).replace("l1tex__t_average", "l1tex__average")
+            average = GLOBAL.format(what="average_t_sectors_per_request", op=op).replace(
+                "l1tex__t_average", "l1tex__average"
+            )
             metrics[average.replace(".sum", ".ratio")] = sectors / requests if requests else 0.0
             metrics[CONFLICTS.format(op=op)] = self._sum("shared", op, "conflicts")
         return metrics

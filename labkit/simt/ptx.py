@@ -1,6 +1,7 @@
 """PTX text -> modules, kernels and instructions, each with its line in the student's source.
 
-Covers what NVRTC writes. Reference: NVIDIA, Parallel Thread Execution ISA, chapters 4 (syntax) and 5 (state spaces).
+Covers what NVRTC writes. Reference: NVIDIA, Parallel Thread Execution ISA, chapters 4 (syntax) and 5 (state
+spaces).
 """
 
 from __future__ import annotations
@@ -13,7 +14,18 @@ from dataclasses import dataclass, field, replace
 from labkit.errors import SimtError
 
 TYPE_BYTES = {"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2}
-TYPE_BYTES |= {"f16x2": 4, "b32": 4, "u32": 4, "s32": 4, "f32": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16}
+TYPE_BYTES |= {
+    "f16x2": 4,
+    "b32": 4,
+    "u32": 4,
+    "s32": 4,
+    "f32": 4,
+    "b64": 8,
+    "u64": 8,
+    "s64": 8,
+    "f64": 8,
+    "b128": 16,
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Vector:
-    """`{a, b, c, d}` of a vector load or store, or a list in parentheses of a call."""
+    """`{a, b, c, d}` of a vector load or store, a pair of results `p|q`, or the list in parentheses of a call."""
 
     items: tuple[Operand, ...]
 
@@ -65,7 +77,9 @@ class Guard:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: `parts` is the opcode split at its dots, `line` its line in the student's source (0: none)."""
+    """One instruction: `parts` is the opcode split at its dots, `line` its line in the student's source (0:
+    none).
+    """
 
     parts: tuple[str, ...]
     operands: tuple[Operand, ...]
@@ -165,7 +179,9 @@ class _Parser:
         if header[1] == "func":
             self.module.functions.update(re.findall(r"[\w$]+(?=\s*\()", head))
             return end
-        match = re.match(r"\s*([\w$]+)\s*\(([^)]*)\)(.*)", head, re.S) or re.match(r"\s*([\w$]+)()(.*)", head, re.S)
+        match = re.match(r"\s*([\w$]+)\s*\(([^)]*)\)(.*)", head, re.S) or re.match(
+            r"\s*([\w$]+)()(.*)", head, re.S
+        )
         assert match is not None
         name, params, attributes = match.groups()
         kernel = Kernel(name, [v for part in params.split(",") if (v := _variable(part.strip()))])
@@ -206,7 +222,11 @@ def _return_directly(kernel: Kernel) -> None:
     for i, instruction in enumerate(kernel.code):
         if instruction.parts[0] == "bra" and isinstance(target := instruction.operands[0], Symbol):
             place = kernel.labels[target.name]
-            if place < len(kernel.code) and kernel.code[place].parts == ("ret",) and not kernel.code[place].guard:
+            if (
+                place < len(kernel.code)
+                and kernel.code[place].parts == ("ret",)
+                and not kernel.code[place].guard
+            ):
                 kernel.code[i] = replace(instruction, parts=("ret",), operands=())
 
 
@@ -257,7 +277,9 @@ def _variable(text: str) -> Variable | None:
 
 def _initial_bytes(text: str, type_: str) -> bytes:
     if re.search(r"[A-Za-z_$][\w$]{2,}", re.sub(r"0[xXfFdD][0-9a-fA-F]+", "", text)):
-        raise SimtError(f"the simulator does not know a variable that starts as an address: {text.strip()[:60]}")
+        raise SimtError(
+            f"the simulator does not know a variable that starts as an address: {text.strip()[:60]}"
+        )
     size = TYPE_BYTES[type_]
     numbers = (_immediate(word) for word in re.findall(r"-?[\w.]+", text))
     return b"".join((n.value & ((1 << 8 * size) - 1)).to_bytes(size, "little") for n in numbers if n)
@@ -274,11 +296,11 @@ def _instruction(text: str, line: int) -> Instruction:
 
 
 def _split_operands(text: str) -> list[str]:
-    """Split at commas outside braces, brackets and parentheses; `p|q` gives two operands."""
+    """Split at commas outside braces, brackets and parentheses."""
     parts, depth, start = [], 0, 0
     for i, character in enumerate(text):
         depth += (character in "{[(") - (character in "}])")
-        if character in ",|" and depth == 0:
+        if character == "," and depth == 0:
             parts.append(text[start:i])
             start = i + 1
     return [part.strip() for part in [*parts, text[start:]] if part.strip()]
@@ -287,6 +309,8 @@ def _split_operands(text: str) -> list[str]:
 def _operand(text: str) -> Operand:
     if text[0] in "{(":
         return Vector(tuple(_operand(part) for part in _split_operands(text[1:-1])))
+    if "|" in text:
+        return Vector(tuple(_operand(part) for part in text.split("|")))
     if text[0] == "[":
         base, _, offset = text[1:-1].partition("+")
         return Address(_plain_operand(base.strip()), int(offset, 0) if offset else 0)
@@ -296,7 +320,10 @@ def _operand(text: str) -> Operand:
 def _plain_operand(text: str) -> Register | Symbol | Immediate:
     if immediate := _immediate(text):
         return immediate
-    if text.startswith("%") and not re.match(r"%(n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_\w+|clock\w*|globaltimer\w*|envreg|\w+_smem_size)\b", text):
+    if text.startswith("%") and not re.match(
+        r"%(n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_\w+|clock\w*|globaltimer\w*|envreg|\w+_smem_size)\b",
+        text,
+    ):
         return Register(text)
     return Symbol(text)
 
@@ -307,7 +334,9 @@ def _immediate(text: str) -> Immediate | None:
     if match := re.fullmatch(r"0[dD]([0-9a-fA-F]{16})", text):
         return Immediate(int(match[1], 16), is_float=True, bits=64)
     if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
-        return Immediate(int(text.rstrip("U"), 0) if not re.fullmatch(r"-?0\d+U?", text) else int(text.rstrip("U"), 8))
+        return Immediate(
+            int(text.rstrip("U"), 0) if not re.fullmatch(r"-?0\d+U?", text) else int(text.rstrip("U"), 8)
+        )
     return None
 
 

@@ -17,7 +17,9 @@ _INTEGERS = {f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)}
 
 @dataclass(frozen=True)
 class Result:
-    """Shape of a result, and for each operand whether the instruction works on its bases alone (offsets are added after)."""
+    """Shape of a result, and for each operand whether the instruction works on its bases alone (offsets are
+    added after).
+    """
 
     shape: Shape
     on_bases: tuple[bool, ...]
@@ -33,6 +35,8 @@ class ShapeRules:
 
     def result(self, instruction: Instruction, shapes: Mapping[str, Shape]) -> Result:
         operands = instruction.operands[1:]
+        if instruction.parts[0] in _FIXED:
+            return Result(_FIXED[instruction.parts[0]], ())
         rule = _RULES.get(instruction.parts[0])
         known = [self.operand(operand, shapes) for operand in operands]
         unpacks = isinstance(instruction.operands[0], Vector)
@@ -80,7 +84,9 @@ def _difference(_i: Instruction, _operands: tuple[Operand, ...], shapes: Operand
 
 def _product(instruction: Instruction, operands: tuple[Operand, ...], shapes: Operands) -> Result:
     x, y = shapes[:2]
-    wide_and_inexact = "wide" in instruction.parts and not all(_widens_exactly(instruction.type, s) for s in (x, y))
+    wide_and_inexact = "wide" in instruction.parts and not all(
+        _widens_exactly(instruction.type, s) for s in (x, y)
+    )
     if "hi" not in instruction.parts and not wide_and_inexact:
         if isinstance(operands[1], Immediate):
             return Result(scaled(x, operands[1].value), (True, True))
@@ -113,7 +119,8 @@ def _convert(instruction: Instruction, _operands: tuple[Operand, ...], shapes: O
 def _widens_exactly(type_: str, shape: Shape) -> bool:
     """Is base + offset the same before and after widening?
 
-    For signed operands yes, since their sum does not overflow (that is undefined in C++); unsigned ones may wrap round.
+    For signed operands yes, since their sum does not overflow (that is undefined in C++); unsigned ones may
+    wrap round.
     """
     return shape.offsets is None or (type_ == "s32" and max(map(abs, shape.offsets)) < 1 << 24)
 
@@ -128,3 +135,4 @@ _RULES: dict[str, Callable[[Instruction, tuple[Operand, ...], Operands], Result]
     "shl": _shift_left,
     "cvt": _convert,
 }
+_FIXED = {"atom": VARYING, "shfl": VARYING, "vote": UNIFORM, "activemask": UNIFORM}

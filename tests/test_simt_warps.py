@@ -1,0 +1,110 @@
+"""Lanes that look at each other, and atomics, against NumPy."""
+
+import numpy as np
+import pytest
+
+from labkit import simt
+
+
+def run(source, grid, block, *args):
+    simt.RawModule(code=source).get_function("f")(grid, block, args)
+    return args
+
+
+VALUES = np.random.default_rng(5).integers(-1000, 1000, 64, dtype=np.int32)
+LANES = np.arange(32)
+
+
+@pytest.mark.parametrize("width", [32, 16, 4])
+@pytest.mark.parametrize(
+    "name, by", [("up", 1), ("up", 7), ("down", 2), ("down", 16), ("xor", 5), ("xor", 31)]
+)
+def test_shuffles(name, by, width):
+    source = f"""extern "C" __global__ void f(const int* in, int* out) {{
+        out[threadIdx.x] = __shfl_{name}_sync(0xffffffff, in[threadIdx.x], {by}, {width});
+    }}"""
+    _, out = run(source, 1, 64, VALUES, np.zeros(64, np.int32))
+    first = LANES - LANES % width
+    source_lane = {"up": LANES - by, "down": LANES + by, "xor": LANES ^ by}[name]
+    inside = source_lane >= first if name == "up" else source_lane < first + width
+    source_lane = np.where(inside, source_lane, LANES)
+    np.testing.assert_array_equal(out, VALUES.reshape(2, 32)[:, source_lane].ravel())
+
+
+def test_shuffle_from_any_lane_and_warp_sum():
+    source = """extern "C" __global__ void f(const int* in, int* out) {
+        int t = threadIdx.x, v = in[t];
+        out[t] = __shfl_sync(0xffffffff, v, (t * 7 + 3) & 31);
+        for (int half = 16; half > 0; half /= 2) v += __shfl_down_sync(0xffffffff, v, half);
+        if (t % 32 == 0) out[64 + t / 32] = v;
+    }"""
+    _, out = run(source, 1, 64, VALUES, np.zeros(66, np.int32))
+    np.testing.assert_array_equal(out[:64], VALUES.reshape(2, 32)[:, (LANES * 7 + 3) & 31].ravel())
+    np.testing.assert_array_equal(out[64:], VALUES.reshape(2, 32).sum(1))
+
+
+def test_votes_and_the_active_mask():
+    source = """extern "C" __global__ void f(const int* in, unsigned* out) {
+        int t = threadIdx.x; bool positive = in[t] > 0;
+        out[4 * t] = __ballot_sync(0xffffffff, positive);
+        out[4 * t + 1] = __any_sync(0xffffffff, in[t] > 995) + 2 * __all_sync(0xffffffff, in[t] > -1000);
+        if (positive) out[4 * t + 2] = __activemask(); else out[4 * t + 3] = __popc(__activemask());
+    }"""
+    _, out = run(source, 1, 64, VALUES, np.zeros((64, 4), np.uint32))
+    for warp in range(2):
+        values, got = VALUES.reshape(2, 32)[warp], out[32 * warp : 32 * warp + 32]
+        ballot = int(np.sum((values > 0) * (1 << LANES)))
+        assert set(got[:, 0].tolist()) == {ballot}
+        assert set(got[:, 1].tolist()) == {int((values > 995).any()) + 2 * int((values > -1000).all())}
+        np.testing.assert_array_equal(got[:, 2], np.where(values > 0, ballot, 0))
+        np.testing.assert_array_equal(got[:, 3], np.where(values > 0, 0, np.sum(values <= 0)))
+
+
+def test_histogram_with_shared_and_global_atomics():
+    source = """extern "C" __global__ void f(const int* in, int* counts, int n) {
+        __shared__ int mine[16];
+        if (threadIdx.x < 16) mine[threadIdx.x] = 0;
+        __syncthreads();
+        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+            atomicAdd(&mine[in[i] & 15], 1);
+        __syncthreads();
+        if (threadIdx.x < 16) atomicAdd(&counts[threadIdx.x], mine[threadIdx.x]);
+    }"""
+    values = np.random.default_rng(6).integers(0, 1 << 20, 5000, dtype=np.int32)
+    _, counts, _ = run(source, 7, 64, values, np.zeros(16, np.int32), np.int32(5000))
+    np.testing.assert_array_equal(counts, np.bincount(values & 15, minlength=16))
+
+
+def test_every_atomic_operation():
+    source = """extern "C" __global__ void f(const int* in, int* o, float* sum, unsigned long long* wide) {
+        int v = in[threadIdx.x];
+        atomicMin(&o[0], v); atomicMax(&o[1], v); atomicAnd(&o[2], v); atomicOr(&o[3], v); atomicXor(&o[4], v);
+        atomicSub(&o[5], v); atomicInc((unsigned*)&o[6], 10); atomicMax((unsigned*)&o[7], (unsigned)v);
+        int seen = o[8], old;
+        do { old = seen; seen = atomicCAS(&o[8], old, old + 3); } while (seen != old);
+        if (atomicExch(&o[9], v) == 12345) o[10] = threadIdx.x;
+        atomicAdd(sum, 0.5f); atomicAdd(wide, 1ull << 33);
+    }"""
+    start = np.array([0, 0, -1, 0, 0, 0, 0, 0, 0, 12345, -1], np.int32)
+    _, o, total, wide = run(source, 1, 64, VALUES, start, np.zeros(1, np.float32), np.zeros(1, np.uint64))
+    expected = [
+        VALUES.min(),
+        VALUES.max(),
+        np.bitwise_and.reduce(VALUES),
+        np.bitwise_or.reduce(VALUES),
+        np.bitwise_xor.reduce(VALUES),
+        -VALUES.sum(),
+        64 % 11,
+        VALUES.view(np.uint32).max().astype(np.int32),
+        3 * 64,
+    ]
+    assert o[:9].tolist() == [int(value) for value in expected]
+    assert o[9] in VALUES
+    assert o[10] >= 0
+    assert (total[0], wide[0]) == (32.0, 64 << 33)
+
+
+def test_atomic_outside_an_array():
+    source = 'extern "C" __global__ void f(int* out) { atomicAdd(&out[threadIdx.x], 1); }'
+    with pytest.raises(simt.InvalidAccess, match="invalid global atomic operation of 4 bytes"):
+        run(source, 1, 32, np.zeros(31, np.int32))
