@@ -14,9 +14,11 @@ __version__ = "0.1.0"
 # public name -> where it lives: a module of labkit, or "module:attribute"
 _EXPORTS = {
     "RawModule": "device:RawModule",
-    "check": "checks:check",
+    "answer": "course:answer",
+    "check": "course:check",
     "device": "device:device",
     "kernels": "kernels",
+    "load_ipython_extension": "magic:load_ipython_extension",
     "plots": "plots",
     "problem": "problems:problem",
     "profile": "checks:profile",

@@ -1,4 +1,4 @@
-"""The command line: `labkit doctor` and `labkit lab`."""
+"""The command line: `labkit doctor`, `labkit lab` and, for teachers, `labkit release`."""
 
 import os
 import shutil
@@ -47,6 +47,27 @@ def lab(context: typer.Context) -> None:
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # containers: Jupyter refuses to start without
         arguments.append("--allow-root")
     LabApp.launch_instance(argv=arguments)
+
+
+@app.command()
+def release(
+    check: bool = typer.Option(False, "--check", help="Write nothing; exit code 1 if a notebook is stale."),
+) -> None:
+    "Make the students' notebooks from the solved ones in notebooks/solutions."
+    from labkit.course import release as releasing  # here: wants nbformat, which is not in the base install
+
+    folder = Path(__file__).parent.parent / "notebooks"
+    stale = [page for page in releasing.pages(folder) if page.stale]
+    for page in stale:
+        if not check:
+            page.write()
+        print(f"{'stale' if check else 'written'}: {page.path.name}")
+    orphans = releasing.orphans(folder)
+    for path in orphans:
+        print(f"{path.name} has no solved notebook in {folder / releasing.SOLUTIONS}: remove it, or add that")
+    if not stale and not orphans:
+        print("The students' notebooks are up to date.")
+    raise typer.Exit(bool(orphans or (stale and check)))
 
 
 def notebooks() -> Path:

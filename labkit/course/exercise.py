@@ -1,0 +1,120 @@
+"""Exercises: what a kernel has to do, as a list of criteria, and the judgement of one kernel.
+
+A check runs in the simulator, also where there is a GPU: there a stray write goes unnoticed or ends the
+session, and its counters want another tool. So a check's answer is the same on every machine.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from labkit import checks, simt
+from labkit.course.feedback import FAILED, MET, NOT_JUDGED, Feedback, Line
+from labkit.errors import InvalidAccess, SimtError
+from labkit.mismatch import Mismatch
+from labkit.problems import Problem
+
+
+class Unmet(Exception):
+    "A criterion is not met; the message tells the student why, and what to look at."
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One thing asked of a kernel: its `text` as the student reads it, and the test.
+
+    The test gets the kernel, compiled for the simulator. If that falls short it raises Unmet, Mismatch or
+    SimtError.
+    """
+
+    text: str
+    test: Callable[[simt.Kernel], None]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    "An exercise: its stable `id` (02.1 is the first of notebook 02) and criteria in the order of judging."
+
+    id: str
+    title: str
+    criteria: tuple[Criterion, ...]
+
+    def judge(self, kernel: Any) -> Feedback:
+        "Try the criteria on `kernel`, up to the first that it does not meet."
+        simulated, lines, failure = _simulated(kernel), [], None
+        for criterion in self.criteria:
+            state = NOT_JUDGED if failure else MET
+            if not failure:
+                try:
+                    criterion.test(simulated)
+                except (Unmet, Mismatch, SimtError) as error:
+                    state, failure = FAILED, str(error)
+            lines.append(Line(criterion.text, state))
+        return Feedback(f"{self.id} {self.title}", tuple(lines), failure)
+
+
+def by_id(exercises: Iterable[Exercise]) -> dict[str, Exercise]:
+    "Exercises by their ids, which must differ."
+    found: dict[str, Exercise] = {}
+    for exercise in exercises:
+        if exercise.id in found:
+            titles = f"{found[exercise.id].title!r} and {exercise.title!r}"
+            raise ValueError(f"two exercises have the id {exercise.id}: {titles}.")
+        found[exercise.id] = exercise
+    return found
+
+
+def right(text: str, problem: str = "matmul", **settings: Any) -> Criterion:
+    "Criterion: right results. `settings` are those of `checks.check`: tile, dtype, sizes, rows."
+
+    def test(kernel: simt.Kernel) -> None:
+        verdict = checks.check(kernel, problem, **settings)
+        if not verdict.ok:
+            raise Unmet(str(verdict))
+
+    return Criterion(text, test)
+
+
+def at_most(
+    most: float, what: str, text: str, problem: Problem, *, hint: str, tile: int = 16, rows: int | None = None
+) -> Criterion:
+    """Criterion: no source line has more than `most` of `what`, a column of `Profile.lines`.
+
+    Such as at_most(4, "sectors_per_request", …) or at_most(0, "conflicts", …), counted in a launch on
+    `problem`. `hint` ends the message.
+    """
+
+    def test(kernel: simt.Kernel) -> None:
+        lines = checks.profile(kernel, problem, tile, rows).lines
+        above = lines[lines[what] > most]
+        if len(above):
+            worst = above.loc[above[what].idxmax()]
+            count = f"{worst[what]:.4g} {what.replace('_', ' ')}"
+            raise Unmet(
+                f"{problem}\n"
+                f"line {worst.line} has {count}; the goal is at most {most:g}\n"
+                f"{worst.line:>5} | {worst.source}\n{hint}"
+            )
+
+    return Criterion(text, test)
+
+
+@contextmanager
+def case(what: str, out_of_bounds: str) -> Iterator[None]:
+    "Tell the student which launch it was that failed inside, and a hint for an access out of bounds."
+    try:
+        yield
+    except InvalidAccess as error:
+        raise Unmet(f"{what}\n{error}\n{out_of_bounds}") from None
+    except (Mismatch, SimtError) as error:
+        raise Unmet(f"{what}\n{error}") from None
+
+
+def _simulated(kernel: Any) -> simt.Kernel:
+    "The kernel compiled for the simulator, if it is one for the GPU."
+    if isinstance(kernel, simt.Kernel):
+        return kernel
+    module = kernel.module
+    again = simt.RawModule(code=module.code, options=module.options, name_expressions=module.name_expressions)
+    return again.get_function(kernel.name)
