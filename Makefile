@@ -21,7 +21,7 @@ lab: $(VENV)/.lab
 
 test: $(VENV)/.dev lint
 	$(BIN)/python tests/browser/chromium.py
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
