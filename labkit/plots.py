@@ -151,7 +151,7 @@ def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
         raise ValueError(
             f"{name} holds rates ({', '.join(rates)}); plots take costs, such as quantity='time'"
         )
-    rows = data[["m", "k", "n", "rows", "cols"]].astype("float64").to_numpy()
+    rows = data[["m", "k", "n", "rows", "cols"]].to_numpy("float64", na_value=float("nan"))
     sides = [[int(side) for side in row if side == side] for row in rows]  # NaN: a side of the other problem
     if not all(sides):
         raise ValueError(f"{name} holds rows without a matrix size; leave them out")
@@ -227,13 +227,11 @@ def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, lo
     color, marker = look
     face = "white" if mark == "open" else color
     places = line[x].astype(float)
-    axes.plot(
-        places, line.value, _line_style(mark), color=color, marker=marker, mfc=face, label=label or None
-    )
+    style = _line_style(mark)
+    (drawn,) = axes.plot(places, line.value, style, color=color, marker=marker, mfc=face, label=label or None)
+    drawn.set_clip_on(False)  # a marker at 0 is drawn whole
     for place, value in zip(places[line.suspect], line.value[line.suspect], strict=True):
-        axes.annotate(
-            "misprint?", (place, value), (-8, 8), textcoords="offset points", ha="right", fontsize=9
-        )
+        axes.annotate("misprint?", (place, value), (0, -16), textcoords="offset points", ha="center")
 
 
 def _line_style(mark: str) -> str:
@@ -294,7 +292,7 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
         findings = [
             f"{_short_source(data)}: {text}" for (_, data), text in zip(members, findings, strict=True)
         ]
-    width = 78 if len(axes.figure.axes) == 1 else 54  # characters that fit over a panel
+    width = 78 if len(axes.figure.axes) == 1 else 50  # characters that fit over a panel
     axes.set_title("\n".join(fill(text, width) for text in findings), fontsize=10, loc="left")
     axes.grid(alpha=0.3)
     if axes.get_legend_handles_labels()[0]:

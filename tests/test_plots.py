@@ -1,0 +1,227 @@
+"""What the plots say: titles computed from the data, units, lines, sources, and errors."""
+
+import sys
+
+import matplotlib
+import pandas as pd
+import pytest
+
+from labkit import plots, records
+
+
+@pytest.fixture
+def matmul():
+    return records.load("int-matmul", "time", kernel=["naive", "tiled"], m=4096)
+
+
+@pytest.fixture
+def by_size():
+    return records.load("int-matmul", "time", block_x=32)
+
+
+@pytest.fixture
+def transpose():
+    return records.load("int-transpose", "time")
+
+
+def title(axes) -> str:
+    return axes.get_title(loc="left").replace("\n", " ")
+
+
+def labels(axes) -> list[str]:
+    return [line.get_label() for line in axes.lines if not line.get_label().startswith("_")]
+
+
+def ticks(axis) -> list[str]:
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def signature(figure) -> str:
+    return figure.get_supxlabel()
+
+
+def counts(frame: pd.DataFrame, values, unit="sectors", quantity="global load sectors") -> pd.DataFrame:
+    return frame.assign(
+        value=values, unit=unit, quantity=quantity, note="", source="counted by the simulator"
+    )
+
+
+def test_block_curve_of_one_size(matmul):
+    figure = plots.time_by_block(matmul)
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("block side (threads)", "time (ms)")
+    assert ticks(axes.xaxis) == ["1", "2", "4", "8", "16", "32"]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert labels(axes) == ["naive", "tiled"]
+    # 2549.44 / 72.097 and 11434.7 / 40.793
+    assert (
+        title(axes) == "N = 4096: naive 32×32 is 35.4× faster than 1×1; tiled 32×32 is 280× faster than 1×1"
+    )
+    assert signature(figure) == "report int-matmul, GPU not stated"
+    assert axes.lines[0].get_ydata()[0] == 2549.44
+
+
+def test_title_follows_the_data(matmul):
+    slower = matmul.assign(value=[float(row.block_x) for row in matmul.itertuples()])
+    assert "naive 1×1 is 32× faster than 32×32" in title(plots.time_by_block(slower).axes[0])
+
+
+def test_block_curves_of_all_sizes():
+    (axes,) = plots.time_by_block(records.load("int-matmul", "time", kernel="naive")).axes
+    assert labels(axes) == ["N = 256", "N = 512", "N = 1024", "N = 4096"]
+    assert title(axes) == "naive, best side: 16×16 at N = 512; 32×32 at N = 256, N = 1024, N = 4096"
+    assert len({line.get_color() for line in axes.lines}) == 4
+
+
+def test_naive_against_tiled(by_size):
+    (axes,) = plots.time_by_size(by_size).axes
+    assert labels(axes) == ["naive", "tiled"]
+    assert axes.get_xlabel() == "matrix size N"
+    assert ticks(axes.xaxis) == ["256", "512", "1024", "4096"]
+    assert title(axes) == "N = 4096: tiled is 1.77× faster than naive"  # 72.097 / 40.793
+
+
+def test_a_kernel_keeps_its_colour(matmul, by_size):
+    one, other = plots.time_by_block(matmul).axes[0], plots.time_by_size(by_size).axes[0]
+    assert [line.get_color() for line in one.lines] == [line.get_color() for line in other.lines]
+
+
+def test_speedup_curve(by_size):
+    (axes,) = plots.speedup_by_size(by_size).axes
+    assert axes.get_ylabel() == "time of naive / of tiled"
+    assert list(axes.lines[0].get_ydata()) == pytest.approx(
+        [23.872 / 16.960, 177.21 / 100.03, 1.1299 / 0.64396, 72.097 / 40.793]
+    )
+    assert title(axes) == "tiled is 1.41× to 1.77× as fast as naive, most at N = 512"
+
+
+def test_cpu_ladder():
+    figure = plots.time_by_size(records.load("cpu-gpu-matmul", "time", block_x="", tile=""))
+    (axes,) = figure.axes
+    assert labels(axes) == ["cpu_naive", "cpu_avx", "cpu_avx_blocked", "cpu_avx_blocked_bt"]
+    assert title(axes) == "N = 2048: cpu_avx_blocked is 12.2× faster than cpu_naive"  # 91657 / 7496
+    assert signature(figure) == "report cpu-gpu-matmul, CPU not stated"
+
+
+def test_block_sweep():
+    sweep = records.load("cpu-gpu-matmul", "time", kernel="cpu_avx_blocked")
+    (axes,) = plots.time_by_tile(sweep[sweep.tile.notna()]).axes
+    assert axes.get_xlabel() == "tile side (elements)"
+    assert ticks(axes.xaxis) == ["8", "16", "32", "64", "128", "256", "512", "1024"]
+    assert title(axes) == "cpu_avx_blocked, best side: 64×64 at N = 1024; 128×128 at N = 2048"
+
+
+def test_transpose_steps(transpose):
+    figure = plots.transpose_steps(transpose)
+    (axes,) = figure.axes
+    assert ticks(axes.xaxis) == ["cpu_naive", "naive", "shared", "padded", "unrolled"]
+    texts = ["4,370", "195\n22.4×", "183\n1.07×", "155\n1.18×", "130\n1.19×"]
+    assert [text.get_text() for text in axes.texts] == texts
+    assert title(axes) == "N = 2048: unrolled is 33.6× faster than cpu_naive"  # 4370 / 130
+    assert "GeForce GTX 770M" in signature(figure) and "CPU not stated" in signature(figure)
+
+
+def test_a_size_that_is_not_square_is_spelled_out():
+    (axes,) = plots.time_by_size(records.load("tiled-matmul-ko", "time", block_x=16)).axes
+    assert ticks(axes.xaxis) == ["32", "256", "4096×2048×4096"]
+    assert axes.get_xlabel() == "matrix size"
+
+
+def test_a_misprint_is_marked_and_not_believed():
+    (axes,) = plots.time_by_block(records.load("tiled-matmul-ko", "time", kernel="tiled", m=256)).axes
+    assert [text.get_text() for text in axes.texts] == ["misprint?"]
+    assert title(axes) == "N = 256: tiled 16×16 is 3.3× faster than 4×4"  # 1.159 / 0.351, not / 0.036
+
+
+def test_this_machine_is_laid_over(matmul):
+    here = matmul.assign(value=matmul.value / 10, source="measured here: NVIDIA H200")
+    figure = plots.time_by_block(matmul, here)
+    (axes,) = figure.axes
+    assert labels(axes) == [
+        *("naive, report int-matmul", "tiled, report int-matmul"),
+        *("naive, measured here", "tiled, measured here"),
+    ]
+    assert [line.get_linestyle() for line in axes.lines] == ["-", "-", "--", "--"]
+    assert axes.lines[0].get_color() == axes.lines[2].get_color()
+    assert title(axes).startswith("report int-matmul: N = 4096: ") and "measured here: N = " in title(axes)
+    assert signature(figure) == (
+        "filled: report int-matmul, GPU not stated\nopen: measured here: NVIDIA H200"
+    )
+
+
+def test_counts_have_an_axis_of_their_own(matmul):
+    here = counts(matmul, [2.0**20 / row.block_x for row in matmul.itertuples()])
+    figure = plots.time_by_block(matmul, here)
+    times, sectors = figure.axes
+    assert (times.get_ylabel(), sectors.get_ylabel()) == ("time (ms)", "global load sectors (sectors)")
+    assert len(times.lines) == len(sectors.lines) == 2
+    assert "naive 32×32 has 32× fewer sectors than 1×1" in title(sectors)
+    assert "open: counted by the simulator" in signature(figure)
+
+
+def test_times_in_another_unit_have_an_axis_of_their_own(by_size):
+    here = by_size.assign(unit="us", source="measured here: NVIDIA H200")
+    assert [axes.get_ylabel() for axes in plots.time_by_size(by_size, here).axes] == [
+        "time (ms)",
+        "time (us)",
+    ]
+
+
+def test_zero_is_a_count(transpose):
+    steps = transpose[transpose.kernel != "cpu_naive"]
+    conflicts = counts(steps, [0.0, 126976.0, 0.0, 0.0], unit="1", quantity="bank conflicts")
+    axes = plots.transpose_steps(transpose, conflicts).axes[1]
+    assert (axes.get_yscale(), axes.get_ylabel()) == ("linear", "bank conflicts")
+    assert title(axes) == "N = 2048: naive has none, shared 126,976 bank conflicts"
+    assert [text.get_text() for text in axes.texts] == ["0", "126,976", "0", "0"]
+
+
+def test_ratio_of_counts(by_size):
+    sectors = counts(by_size, [80.0, 160.0, 320.0, 640.0, 10.0, 20.0, 40.0, 40.0])
+    axes = plots.speedup_by_size(by_size, sectors).axes[1]
+    assert title(axes) == "naive has 8× to 16× the sectors of tiled, most at N = 4096"
+
+
+def test_records_without_a_value_are_left_out():
+    allocation = records.load("cpu-gpu-matmul", "malloc_time", m=2048)
+    (axes,) = plots.time_by_block(allocation).axes
+    assert list(axes.lines[0].get_xdata()) == [4, 8, 16]
+
+
+def test_figures_show_themselves_and_stay_out_of_pyplot(matmul):
+    assert plots.time_by_block(matmul)._repr_png_().startswith(b"\x89PNG")
+    if "matplotlib.pyplot" in sys.modules:
+        assert not matplotlib.pyplot.get_fignums()
+
+
+def two_times(frame):
+    return plots.time_by_size(pd.concat([frame, frame]))
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda frame: plots.time_by_block(frame.drop(columns="source")), "frame lacks columns: source"),
+        (lambda frame: plots.time_by_block(frame, frame.drop(columns="unit")), "here lacks columns: unit"),
+        (lambda frame: plots.time_by_block(frame[:0]), "frame holds no value to plot"),
+        (lambda frame: plots.time_by_block(frame.assign(unit="GB/s")), r"holds rates \(GB/s\)"),
+        (lambda frame: plots.time_by_block(frame.assign(m=pd.NA, n=pd.NA, k=pd.NA)), "without a matrix size"),
+        (lambda frame: plots.time_by_block(frame.assign(block_x=pd.NA)), "no record has a block_x"),
+        (lambda frame: plots.time_by_size(frame), "6 values for naive at N = 4096, which differ in block_x"),
+        (
+            lambda frame: plots.speedup_by_size(frame, kernel="fast"),
+            "no record of fast; kernels: naive, tiled",
+        ),
+        (
+            lambda _: plots.time_by_block(records.load("int-matmul", "time")),
+            r"kernels naive, tiled and sizes N = 256, .*: choose one",
+        ),
+        (
+            lambda _: plots.transpose_steps(records.load("int-matmul", "time", block_x=32)),
+            "sizes N = 256, N = 512, N = 1024, N = 4096: choose one",
+        ),
+    ],
+)
+def test_errors_say_what_to_do(matmul, draw, message):
+    with pytest.raises(ValueError, match=message):
+        draw(matmul)
