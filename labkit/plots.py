@@ -151,7 +151,7 @@ def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
         raise ValueError(
             f"{name} holds rates ({', '.join(rates)}); plots take costs, such as quantity='time'"
         )
-    rows = data[["m", "k", "n", "rows", "cols"]].to_numpy("float64", na_value=float("nan"))
+    rows = data[["m", "k", "n", "rows", "cols"]].astype("Float64").to_numpy("float64", na_value=float("nan"))
     sides = [[int(side) for side in row if side == side] for row in rows]  # NaN: a side of the other problem
     if not all(sides):
         raise ValueError(f"{name} holds rows without a matrix size; leave them out")

@@ -80,8 +80,8 @@ def test_int_matmul_shares():
 
 @pytest.mark.parametrize("n", [256, 512, 1024, 4096])
 def test_int_matmul_times_and_shares_leave_the_same_time_for_copies(n):
-    # A share of p % in t ms leaves t (100/p - 1) ms for the copies, which depend on N alone; printed shares are
-    # good to 0.005 %. A slip in a leading digit of either column, or rows that changed places, would stand out.
+    # A share of p % in t ms leaves t (100/p - 1) ms for the copies, which depend on N alone; printed shares
+    # are good to 0.005 %. A slip in a leading digit of either column, or swapped rows, would stand out.
     rows = records.load("int-matmul", ["time", "gpu_activity"], kernel=["naive", "tiled"], m=n)
     table = rows.pivot(index=["kernel", "block_x"], columns="quantity", values="value")
     copies = table.time * (100 / table.gpu_activity - 1)
