@@ -66,7 +66,9 @@ def test_misaligned_vector_load():
 
 
 def test_null_pointer():
-    source = """extern "C" __global__ void f(float* out) { float* p = 0; if (out[0] == 0) p += 2; else p = out; *p = 1; }"""
+    source = """extern "C" __global__ void f(float* out) {
+        float* p = 0; if (out[0] == 0) p += 2; else p = out; *p = 1;
+    }"""
     with pytest.raises(simt.InvalidAccess, match=r"null pointer plus 8 bytes"):
         kernel(source)(1, 1, (floats(4),))
 
@@ -96,7 +98,7 @@ def test_barrier_in_a_branch_that_parts_a_warp():
         out[threadIdx.x] += 2;
     }"""
     with pytest.raises(
-        simt.BarrierError, match="line 3: .*16 of the warp's 32 threads are elsewhere"
+        simt.BarrierError, match=r"line 3: .*16 of the warp's 32 threads are elsewhere"
     ) as error:
         kernel(source)(1, 32, (floats(32),))
     assert error.value.finding.tool == "synccheck"
@@ -162,7 +164,9 @@ def test_launch_limits(grid, block, message):
 
 
 def test_too_much_shared_memory():
-    static = 'extern "C" __global__ void f(float* out) { __shared__ float s[16384]; s[threadIdx.x] = 1; out[0] = s[5]; }'
+    static = """extern "C" __global__ void f(float* out) {
+        __shared__ float s[16384]; s[threadIdx.x] = 1; out[0] = s[5];
+    }"""
     with pytest.raises(simt.LaunchError, match=r"65536 bytes of shared memory.* 49152 \(48 KB\)"):
         kernel(static)
     with pytest.raises(simt.LaunchError, match="the limit is 49152"):
@@ -201,7 +205,9 @@ def test_read_only_array():
 
 
 def test_python_numbers_that_fit_are_taken():
-    source = 'extern "C" __global__ void f(float* out, int i, unsigned j, float x, double y) { out[i] = x + y + j; }'
+    source = """extern "C" __global__ void f(float* out, int i, unsigned j, float x, double y) {
+        out[i] = x + y + j;
+    }"""
     out = floats(4)
     kernel(source)(1, 1, (out, 2, 4294967295, 0.5, 1))
     assert out[2] == np.float32(4294967296.5)
@@ -213,7 +219,8 @@ def test_unknown_kernel_and_instruction():
         module.get_function("g")
     source = """extern "C" __global__ void f(int* out) {
         out[0] = 1;
-        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%0}, {%0}, {%0}, {%0,%0};" :: "d"(0.0));
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%0},{%0},{%0},{%0,%0};"
+            :: "d"(0.0));
     }"""
     with pytest.raises(simt.SimtError, match=r"line 3: .*does not know the PTX instruction `mma.sync"):
         kernel(source)(1, 32, (np.zeros(1, np.int32),))

@@ -214,7 +214,9 @@ def test_local_arrays_and_vector_types():
 def test_constant_and_device_variables():
     source = """__constant__ int table[4] = {10, 20, 30, 40};
     __device__ int offsets[2] = {1, -1};
-    extern "C" __global__ void f(int* out) { out[threadIdx.x] = table[threadIdx.x % 4] + offsets[threadIdx.x & 1]; }"""
+    extern "C" __global__ void f(int* out) {
+        out[threadIdx.x] = table[threadIdx.x % 4] + offsets[threadIdx.x & 1];
+    }"""
     (out,) = run(source, 1, 37, np.zeros(37, np.int32))
     t = np.arange(37)
     np.testing.assert_array_equal(out, np.array([10, 20, 30, 40])[t % 4] + np.array([1, -1])[t % 2])
@@ -311,7 +313,9 @@ def test_fused_multiply_add_rounds_once():
 
 def test_conversions_saturate_as_the_hardware_does():
     source = """extern "C" __global__ void f(const float* in, int* a, unsigned* b, short* c, float* d) {
-        int i = threadIdx.x; a[i] = (int)in[i]; b[i] = (unsigned)in[i]; c[i] = (short)(int)in[i]; d[i] = rintf(in[i]); }"""
+        int i = threadIdx.x;
+        a[i] = (int)in[i]; b[i] = (unsigned)in[i]; c[i] = (short)(int)in[i]; d[i] = rintf(in[i]);
+    }"""
     values = np.array([0.5, -1.5, 2.5, 3e9, -3e9, 5e9, np.nan, 70000.7], np.float32)
     outputs = np.zeros(8, np.int32), np.zeros(8, np.uint32), np.zeros(8, np.int16), np.zeros(8, np.float32)
     _, a, b, c, d = run(source, 1, 8, values, *outputs)

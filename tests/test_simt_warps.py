@@ -78,8 +78,9 @@ def test_histogram_with_shared_and_global_atomics():
 def test_every_atomic_operation():
     source = """extern "C" __global__ void f(const int* in, int* o, float* sum, unsigned long long* wide) {
         int v = in[threadIdx.x];
-        atomicMin(&o[0], v); atomicMax(&o[1], v); atomicAnd(&o[2], v); atomicOr(&o[3], v); atomicXor(&o[4], v);
-        atomicSub(&o[5], v); atomicInc((unsigned*)&o[6], 10); atomicMax((unsigned*)&o[7], (unsigned)v);
+        atomicMin(&o[0], v); atomicMax(&o[1], v); atomicAnd(&o[2], v); atomicOr(&o[3], v);
+        atomicXor(&o[4], v); atomicSub(&o[5], v); atomicInc((unsigned*)&o[6], 10);
+        atomicMax((unsigned*)&o[7], (unsigned)v);
         int seen = o[8], old;
         do { old = seen; seen = atomicCAS(&o[8], old, old + 3); } while (seen != old);
         if (atomicExch(&o[9], v) == 12345) o[10] = threadIdx.x;

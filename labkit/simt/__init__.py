@@ -2,8 +2,8 @@
 Compute does.
 
 NVRTC compiles the source to PTX (compile_cuda); `ptx` reads it, `flow` and `shapes` find out what is
-uniform and where
-lanes part and meet, `codegen` makes LLVM code in which one warp is a 32-lane vector, `machine` runs it.
+uniform and where lanes part and meet, `codegen` makes LLVM code in which one warp is a 32-lane vector,
+`machine` runs it.
 """
 
 from labkit.errors import BarrierError, CompileError, InvalidAccess, LaunchError, SimtError, Timeout

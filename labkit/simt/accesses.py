@@ -17,8 +17,8 @@ class Access:
     """A load, store or atomic operation of `items`, each `size` bytes, at `offsets` from `base`.
 
     `range` is the number of the array it most likely points into, None if unknown. Accesses of one group
-    share a base
-    that does not change between them: the first checks `group_range`, bytes relative to the bases, for all.
+    share a base that does not change between them: the first checks `group_range`, bytes relative to the
+    bases, for all.
     """
 
     base: Register | Symbol | Immediate

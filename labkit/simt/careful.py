@@ -177,7 +177,8 @@ def _count(
 def _bank_conflicts(b: ir.IRBuilder, places: Value, mask: Value, size: Value) -> Value:
     """Extra passes over the banks: in each pass a bank gives one 4-byte word.
 
-    Accesses of 8 bytes go by half-warps and of 16 by quarter-warps (CUDA C++ Programming Guide, "Shared Memory").
+    Accesses of 8 bytes go by half-warps and of 16 by quarter-warps (CUDA C++ Programming Guide, "Shared
+    Memory").
     """
     function = b.module.globals.get("bank_conflicts") or _bank_conflict_function(b.module)
     return b.call(function, [places, mask, size])
@@ -198,13 +199,13 @@ def _bank_conflict_function(module: ir.Module) -> ir.Function:
     with counted_loop(b, b.trunc(words_each, I32)) as index:
         b.store(ir.Constant(banks_type, None), banks)
         b.store(ir.Constant(I8, 1), worst)
-        with each_distinct(b, words, b.and_(mask, b.shl(part, b.mul(index, lanes_each)))) as word:
-            with counted_loop(b, words_each) as extra:
-                bank = b.and_(b.add(word, extra), ir.Constant(I64, BANKS - 1))
-                slot = b.gep(banks, [ir.Constant(I64, 0), bank])
-                passes = b.add(b.load(slot, typ=I8), ir.Constant(I8, 1))
-                b.store(passes, slot)
-                b.store(intrinsic(b, "umax", I8, passes, b.load(worst, typ=I8)), worst)
+        lanes = b.and_(mask, b.shl(part, b.mul(index, lanes_each)))
+        with each_distinct(b, words, lanes) as word, counted_loop(b, words_each) as extra:
+            bank = b.and_(b.add(word, extra), ir.Constant(I64, BANKS - 1))
+            slot = b.gep(banks, [ir.Constant(I64, 0), bank])
+            passes = b.add(b.load(slot, typ=I8), ir.Constant(I8, 1))
+            b.store(passes, slot)
+            b.store(intrinsic(b, "umax", I8, passes, b.load(worst, typ=I8)), worst)
         extra_passes = b.zext(b.sub(b.load(worst, typ=I8), ir.Constant(I8, 1)), I64)
         b.store(b.add(b.load(total, typ=I64), extra_passes), total)
     b.ret(b.load(total, typ=I64))

@@ -2,8 +2,8 @@
 
     i32 warp(ptr launch, ptr frame, i32 resume)   the barrier it waits at (1, 2, ...), ENDED or STOPPED
 
-Each basic block is made twice. The fast code leaves for the careful code at an access whose range check fails,
-and the careful code goes on to the block's end. A counted run has the careful code only.
+Each basic block is made twice. The fast code leaves for the careful code at an access whose range check
+fails, and the careful code goes on to the block's end. A counted run has the careful code only.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class _Code:
                 w.write(item, part, result.shape, guard)
 
     def _parts(self, instruction: Instruction, value: Value) -> list[Value]:
-        """What each result gets: the value; for `setp p|q` its opposite too; for `mov {low, high}` its parts."""
+        """What each result gets: the value; its opposite too (`setp p|q`); its parts (`mov {low, high}`)."""
         b, first = self.w.b, instruction.operands[0]
         if not isinstance(first, Vector):
             return [value]

@@ -93,7 +93,7 @@ class Control:
             self._next(targets, may_be_last=False)
 
     def _next(self, targets: list[int], may_be_last: bool) -> None:
-        """Run the lowest block with waiting lanes. `may_be_last`: there may be none, and the warp has ended."""
+        """Run the lowest block with waiting lanes. `may_be_last`: if there is none, the warp has ended."""
         w, candidates = self.w, self.w.flow.next_blocks(self.w.index, targets)
         for candidate in candidates:
             certain = candidate == candidates[-1] and not may_be_last

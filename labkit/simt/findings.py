@@ -75,7 +75,10 @@ class Diagnosis:
 
     def timeout(self, launch: Launch, seconds: float) -> Timeout:
         line = self.kernel.code[launch.stopped_at].line if launch.stopped_at >= 0 else 0
-        message = f"the kernel ran for more than {seconds:g} s and was stopped in the loop here. Does its condition ever become false?"
+        message = (
+            f"the kernel ran for more than {seconds:g} s and was stopped in the loop here. "
+            "Does its condition ever become false?"
+        )
         finding = Finding("timeout", "time limit", line, (0, 0, 0), (0, 0, 0), message, self._text(line))
         where = f"line {line}: " if line else ""
         shown = f"\n    {line:>4} | {finding.source}" if finding.source else ""
@@ -83,7 +86,10 @@ class Diagnosis:
 
     def _different_barriers(self, launch: Launch) -> BarrierError:
         here, there = (self.barrier_lines[number - 1] for number in (launch.error_at, launch.error_other))
-        message = f"warps of one block wait at different barriers, line {here} and line {there}: they would never meet"
+        message = (
+            f"warps of one block wait at different barriers, line {here} and line {there}: "
+            "they would never meet"
+        )
         finding = Finding(
             "synccheck", "divergent barrier", here, *self._who(launch), message, self._text(here)
         )

@@ -2,14 +2,10 @@
 every register.
 
 Scheduling rule of a warp: lanes that part at a branch wait at the start of their block, and of all waiting
-blocks the
-lowest in `order` runs next with all lanes that wait there. The order keeps loops together and puts a block
-behind all
-that lead to it, so lanes that parted meet again at the first point they can. From this rule follows
-statically which
-blocks may have lanes waiting while another runs (`may_wait`), and with it where a register must be blended:
-only if lanes
-that wait elsewhere will read its old value.
+blocks the lowest in `order` runs next with all lanes that wait there. The order keeps loops together and
+puts a block behind all that lead to it, so lanes that parted meet again at the first point they can. From
+this rule follows statically which blocks may have lanes waiting while another runs (`may_wait`), and with
+it where a register must be blended: only if lanes that wait elsewhere will read its old value.
 """
 
 from __future__ import annotations

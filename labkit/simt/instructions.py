@@ -1,13 +1,12 @@
 """What each arithmetic PTX instruction computes, as LLVM instructions.
 
-One entry an instruction, found by its opcode with the longest matching form first ("mul.wide" before "mul"). An entry
-works alike on scalars (uniform values) and vectors (a value a lane or a group of lanes). Memory, barriers
-and branches
-are in memory.py and codegen.py. Reference: NVIDIA, Parallel Thread Execution ISA, chapter 9.7.
+One entry an instruction, found by its opcode with the longest matching form first ("mul.wide" before
+"mul"). An entry works alike on scalars (uniform values) and vectors (a value a lane or a group of lanes).
+Memory, barriers and branches are in memory.py and codegen.py. Reference: NVIDIA, Parallel Thread Execution
+ISA, chapter 9.7.
 
 The signature names the operand types, then the result: t the instruction's type, w twice as wide, u an
-unsigned 32-bit
-integer, p a predicate, f and d the source and the destination of a conversion.
+unsigned 32-bit integer, p a predicate, f and d the source and the destination of a conversion.
 """
 
 from __future__ import annotations

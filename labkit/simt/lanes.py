@@ -1,11 +1,9 @@
 """How a value differs between the 32 lanes of a warp.
 
 A `Shape` says: lane i holds `base[i // group] + offsets[i]`, with offsets known when code is made. Uniform
-values (loop
-counters, base pointers) have group 32 and no offsets: one scalar serves the warp. `threadIdx.x` of a
-16-wide block is one
-base with offsets 0..15, 0..15; `threadIdx.y * K` there is two bases, one for each half of the warp. Group 1
-is any value.
+values (loop counters, base pointers) have group 32 and no offsets: one scalar serves the warp.
+`threadIdx.x` of a 16-wide block is one base with offsets 0..15, 0..15; `threadIdx.y * K` there is two
+bases, one for each half of the warp. Group 1 is any value.
 """
 
 from __future__ import annotations
@@ -82,8 +80,8 @@ def joined(a: Shape | None, b: Shape) -> Shape:
 def thread_index(axis: str, block: tuple[int, int, int]) -> tuple[Shape, Callable[[int], int]]:
     """Shape of `threadIdx.x`, `.y` or `.z` in warps of `block`, and the base of each warp as a function.
 
-    Lanes number the threads with x fastest (CUDA C++ Programming Guide, "Thread Hierarchy"). Blocks whose rows do not
-    line up with warps have no constant offsets: VARYING, whose base function is not used.
+    Lanes number the threads with x fastest (CUDA C++ Programming Guide, "Thread Hierarchy"). Blocks whose
+    rows do not line up with warps have no constant offsets: VARYING, whose base function is not used.
     """
     x, y, _ = block
     divisor, modulus = {"x": (1, x), "y": (x, y), "z": (x * y, 1 << 30)}[axis]

@@ -1,6 +1,4 @@
-"""Where things lie: parameters, shared and local variables, a warp's frame, and the ranges of valid
-memory.
-"""
+"""Where things lie: parameters, shared and local variables, a warp's frame, ranges of valid memory."""
 
 from __future__ import annotations
 

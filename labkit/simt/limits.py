@@ -1,6 +1,7 @@
 """What a GPU allows of a launch, and the sentences that say so.
 
-Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", the same for 7.5 to 12.x.
+Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", the same for 7.5 to
+12.x.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def fast(w: Warp, instruction: Instruction, access: Access) -> None:
 def checked_addresses(
     w: Warp, instruction: Instruction, access: Access, counted: bool, stopped: ir.Block
 ) -> tuple[Value, Value]:
-    """A host address for each lane, and the active lanes, after a check of each; leaves for `stopped` if one is bad."""
+    """A checked host address for each lane, and the active lanes; leaves for `stopped` if one is bad."""
     where, mask = _where(w, access), w.active(instruction)
     addresses = where.lane_addresses(w.b)
     addresses = w.b.add(addresses, constant(addresses, access.offsets[0]))
@@ -88,7 +88,7 @@ def _where(w: Warp, access: Access) -> Where:
         declared = w.declared(base)
         address = w.read(base, declared)
         if declared.bits < 64:
-            # Shared addresses of 32 bits widen with their sign: a negative one is out of range, not far inside.
+            # 32-bit shared addresses widen with their sign: a negative one is out of range, not far inside.
             address = w.b.sext(address, vector_type(I64, count_of(address)))
     elif isinstance(base, Immediate):
         address = ir.Constant(I64, base.value)

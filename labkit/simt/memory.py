@@ -1,10 +1,9 @@
 """Emit loads and stores of a warp: checked, and with as few host instructions as the lanes' offsets allow.
 
 An access has a fast form, used when one range check shows that all 32 lanes are inside one array. Lanes at
-constant
-offsets then become a few plain vector loads; others one gather. The careful form is a call of a function
-that looks at
-each active lane, reports the first mistake, and counts sectors and bank conflicts in a counted run.
+constant offsets then become a few plain vector loads; others one gather. The careful form is a call of a
+function that looks at each active lane, reports the first mistake, and counts sectors and bank conflicts in
+a counted run.
 """
 
 from __future__ import annotations

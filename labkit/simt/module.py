@@ -23,8 +23,7 @@ class RawModule:
     """CUDA C++ compiled for the simulator.
 
     `code` is the source; `options` go to NVRTC; `name_expressions` name template instances such as
-    `gemm<16>`.
-    Raises CompileError with the compiler's messages.
+    `gemm<16>`. Raises CompileError with the compiler's messages.
     """
 
     def __init__(
@@ -87,8 +86,7 @@ class Kernel:
         go by value.
 
         `shared_mem` is dynamic shared memory in bytes, `timeout` in seconds. Raises LaunchError before
-        anything runs, and
-        InvalidAccess, BarrierError or Timeout for what the kernel does.
+        anything runs, and InvalidAccess, BarrierError or Timeout for what the kernel does.
         """
         self._run(grid, block, args, shared_mem, timeout, counted=False)
 

@@ -12,8 +12,8 @@ def find_pointees(kernel: Kernel, ranges: dict[str, int]) -> dict[str, int]:
     """Register name -> number of the range it most likely points into.
 
     Follows pointers from the parameters and variables they come from through 64-bit sums. Where a pointer
-    and a number
-    both come from parameters (`p + n`), the operand that was converted to a global address is the pointer.
+    and a number both come from parameters (`p + n`), the operand that was converted to a global address is
+    the pointer.
     """
     found: dict[str, int] = {}
     pointers: set[str] = set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class Profile:
     ) -> None:
         self.sample = sample
         scale = sample.total / len(sample.numbers) if sample else 1
-        self._rows = [
+        self._rows: list[dict[str, Any]] = [
             {
                 "line": i.line,
                 "space": space,

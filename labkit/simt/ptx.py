@@ -59,7 +59,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Vector:
-    """`{a, b, c, d}` of a vector load or store, a pair of results `p|q`, or the list in parentheses of a call."""
+    """`{a, b, c, d}` of a vector load or store, a pair of results `p|q`, or a call's list in parentheses."""
 
     items: tuple[Operand, ...]
 

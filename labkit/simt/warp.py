@@ -129,7 +129,7 @@ class Warp:
         return Kind(self.kernel.register_type(register.name))
 
     def cast(self, value: Value, kind: Kind) -> Value:
-        """The same bits as another type; a narrower one takes the low bits, a wider one extends by its sign."""
+        """The same bits as another type: narrower takes the low bits, wider extends by its sign."""
         b, have, count = self.b, element_type(value), count_of(value)
         bits = {ir.FloatType: 32, ir.DoubleType: 64}.get(type(have)) or have.width
         if not isinstance(have, ir.IntType) and have != kind.llvm:
