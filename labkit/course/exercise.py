@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from labkit import checks, simt
 from labkit.course.feedback import FAILED, MET, NOT_JUDGED, Feedback, Line
 from labkit.errors import InvalidAccess, SimtError
@@ -76,6 +78,21 @@ def right(text: str, problem: str = "matmul", **settings: Any) -> Criterion:
     return Criterion(text, test)
 
 
+def right_on(
+    text: str, *problems: Problem, tile: int = 16, hint: str = "", out_of_bounds: str = ""
+) -> Criterion:
+    "Criterion: right results for `problems`, a thread an element. A failure ends with the hint that fits."
+
+    def test(kernel: simt.Kernel) -> None:
+        for problem in problems:
+            args, (grid, block) = problem.args(np), problem.launch(tile)
+            with case(f"{problem}, grid {grid}, block {block}", hint, out_of_bounds):
+                kernel(grid, block, args, timeout=checks.TIMEOUT)
+                problem.verify(problem.output(args))
+
+    return Criterion(text, test)
+
+
 def at_most(
     most: float, what: str, text: str, problem: Problem, *, hint: str, tile: int = 16, rows: int | None = None
 ) -> Criterion:
@@ -101,14 +118,16 @@ def at_most(
 
 
 @contextmanager
-def case(what: str, out_of_bounds: str) -> Iterator[None]:
-    "Tell the student which launch it was that failed inside, and a hint for an access out of bounds."
+def case(what: str, hint: str = "", out_of_bounds: str = "") -> Iterator[None]:
+    """Tell the student which launch it was that failed inside.
+
+    `hint` is for any failure, `out_of_bounds` for an access outside an array.
+    """
     try:
         yield
-    except InvalidAccess as error:
-        raise Unmet(f"{what}\n{error}\n{out_of_bounds}") from None
     except (Mismatch, SimtError) as error:
-        raise Unmet(f"{what}\n{error}") from None
+        hints = (hint, out_of_bounds if isinstance(error, InvalidAccess) else "")
+        raise Unmet("\n".join(filter(None, (what, str(error), *hints)))) from None
 
 
 def _simulated(kernel: Any) -> simt.Kernel:

@@ -18,7 +18,10 @@ def _scaled(*lengths: int) -> Criterion:
         for n in lengths:
             x = np.random.default_rng(n).uniform(-1, 1, n).astype(np.float32)
             before, blocks = x.copy(), -(-n // THREADS)
-            with case(f"n={n}: {blocks * THREADS} threads", "A thread without an element must do nothing."):
+            with case(
+                f"n={n}: {blocks * THREADS} threads",
+                out_of_bounds="A thread without an element must do nothing.",
+            ):
                 kernel(blocks, THREADS, (x, np.float32(3), np.int32(n)))
                 compare("x", x, before, np.float32(3) * before, np.zeros(n))
 
@@ -30,7 +33,7 @@ def _numbered(text: str, *shapes: tuple[int, int]) -> Criterion:
         for rows, cols in shapes:
             out, grid = unwritten((rows, cols), "int32"), (-(-cols // SIDE), -(-rows // SIDE))
             before, expected = out.copy(), 1000 * np.arange(rows)[:, None] + np.arange(cols)
-            with case(f"rows={rows}, cols={cols}, grid {grid}, block {(SIDE, SIDE)}", OUTSIDE):
+            with case(f"rows={rows}, cols={cols}, grid {grid}, block {(SIDE, SIDE)}", out_of_bounds=OUTSIDE):
                 kernel(grid, (SIDE, SIDE), (out, np.int32(rows), np.int32(cols)))
                 compare("out", out, before, expected, np.zeros((rows, cols)))
 
