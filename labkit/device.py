@@ -1,57 +1,36 @@
 """What runs the kernels here: a GPU through CuPy where there is one, else the simulator.
 
-`LABKIT_DEVICE=simt` or `LABKIT_DEVICE=gpu` overrides the choice. It is read at each use, so that a notebook may set
-it at its top. `xp` (CuPy or NumPy) and `RawModule` follow the choice.
+`LABKIT_DEVICE=simt` or `LABKIT_DEVICE=gpu` overrides the choice. It is read at each use, so that a notebook
+may set it at its top. `xp` (CuPy or NumPy) and `RawModule` follow the choice.
 """
 
 import os
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, Protocol
+from importlib import import_module
+from typing import Any, Literal
 
-Dim3 = tuple[int, ...]
+import numpy as np
 
-
-class Kernel(Protocol):
-    "What `RawModule.get_function` returns, on either device."
-
-    num_regs: int
-    shared_size_bytes: int
-    local_size_bytes: int
-    max_threads_per_block: int
-
-    def __call__(
-        self, grid: Dim3, block: Dim3, args: tuple[Any, ...], shared_mem: int = 0, timeout: float = 60
-    ) -> None:
-        "Launch with `grid` blocks of `block` threads and `shared_mem` bytes of dynamic shared memory."
-
-    def profile(
-        self,
-        grid: Dim3,
-        block: Dim3,
-        args: tuple[Any, ...],
-        shared_mem: int = 0,
-        blocks: int | None = None,
-    ) -> Any:
-        "Run in the simulator and count; `blocks` limits the run to a sample."
+from labkit.simt.limits import MAX_BLOCK, MAX_GRID, MAX_STATIC_SHARED_BYTES, MAX_THREADS
 
 
 @dataclass(frozen=True)
 class Device:
     """What runs the kernels, and its limits.
 
-    The defaults are those of compute capability 9.0, which the simulator follows (CUDA C++ Programming Guide,
-    "Technical Specifications per Compute Capability"). `multiprocessors` and `l2_bytes` are 0 where there are none.
+    The defaults are those of compute capability 9.0, which the simulator follows. It has no multiprocessors
+    and no L2 cache: 0.
     """
 
     kind: Literal["gpu", "simulator"]
     name: str
     compute_capability: str = "9.0"
     warp_size: int = 32
-    max_threads_per_block: int = 1024
-    max_block: tuple[int, int, int] = (1024, 1024, 64)
-    max_grid: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
-    shared_bytes_per_block: int = 48 * 1024
+    max_threads_per_block: int = MAX_THREADS
+    max_block: tuple[int, int, int] = MAX_BLOCK
+    max_grid: tuple[int, int, int] = MAX_GRID
+    shared_bytes_per_block: int = MAX_STATIC_SHARED_BYTES
     multiprocessors: int = 0
     l2_bytes: int = 0
 
@@ -82,12 +61,14 @@ def device() -> Device:
     if isinstance(gpu, Device):
         return gpu
     if wanted == "gpu":
-        raise NoGpu(f"LABKIT_DEVICE is gpu, but {gpu}. Leave it unset, or set it to simt, to use the simulator.")
+        raise NoGpu(
+            f"LABKIT_DEVICE is gpu, but {gpu}. Leave it unset, or set it to simt, to use the simulator."
+        )
     return SIMULATOR
 
 
 def find_gpu() -> Device:
-    "The first GPU that CuPy can use, whatever `LABKIT_DEVICE` says. Raises NoGpu, which says why there is none."
+    "The first GPU that CuPy can use, whatever `LABKIT_DEVICE` says. Raises NoGpu, which says why."
     gpu = _probe_gpu()
     if isinstance(gpu, Device):
         return gpu
@@ -96,7 +77,7 @@ def find_gpu() -> Device:
 
 @cache
 def _probe_gpu() -> Device | str:
-    "The first GPU, or the reason why there is none. Asked once: importing CuPy and starting CUDA take seconds."
+    "The first GPU, or the reason why there is none. Asked once: CuPy and CUDA take seconds to start."
     try:
         import cupy
     except ImportError as missing:
@@ -130,17 +111,22 @@ def _gpu(properties: dict[str, Any]) -> Device:
     )
 
 
+def synchronize() -> None:
+    "Wait for all launches. On a GPU, raises SimtError where a kernel failed; the simulator never lags."
+    if device().kind == "gpu":
+        import_module("labkit.gpu").synchronize()
+
+
+def array_module(kernel: Any) -> Any:
+    "CuPy for a kernel on the GPU, NumPy for one in the simulator: whose arrays it takes."
+    return getattr(kernel, "xp", np)
+
+
 def __getattr__(name: str) -> Any:
     "`xp` and `RawModule`, chosen anew at each use."
     if name not in ("xp", "RawModule"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     on_gpu = device().kind == "gpu"
     if name == "xp":
-        return __import__("cupy" if on_gpu else "numpy")
-    if on_gpu:
-        from labkit import gpu
-
-        return gpu.RawModule
-    from labkit import simt
-
-    return simt.RawModule
+        return import_module("cupy" if on_gpu else "numpy")
+    return import_module("labkit.gpu" if on_gpu else "labkit.simt").RawModule

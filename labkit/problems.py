@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.device import Device
 from labkit.errors import LaunchError
 from labkit.mismatch import compare, unwritten
+from labkit.simt.limits import MAX_GRID, MAX_THREADS
 
 C_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
 INT_INPUT = 8  # int32 matrices of a product hold -8..8
@@ -112,7 +112,7 @@ class Problem(ABC):
         block = _block(tile, tile if rows is None else rows)
         height, width = self._launched_shape()
         grid = (-(-width // tile), -(-height // tile))
-        most = Device.max_grid[1]
+        most = MAX_GRID[1]
         if grid[1] > most:
             raise LaunchError(
                 f"grid {grid} has {grid[1]} blocks in y; a grid holds at most {most} there. "
@@ -291,7 +291,7 @@ def problem(kind: str, *sizes: int, **settings: Any) -> Problem:
 def _block(tile: int, rows: int) -> Shape:
     "(tile, rows), where a block can have that shape."
     _check_sizes(TILE=tile, ROWS=rows)
-    threads, most = tile * rows, Device.max_threads_per_block
+    threads, most = tile * rows, MAX_THREADS
     if threads > most:
         way_out = f"TILE ≤ {isqrt(most)}" if rows == tile else f"TILE × ROWS ≤ {most}"
         raise LaunchError(

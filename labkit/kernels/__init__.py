@@ -5,17 +5,15 @@ Every kernel of a family has one entry, named like the family, and one signature
     matmul(const T* A, const T* B, T* C, int M, int N, int K, T alpha, T beta)    C = alpha A B + beta C
     transpose(const T* in, T* out, int rows, int cols)                            out = transpose of in
 
-A (M,K), B (K,N), C (M,N), in (rows,cols) and out (cols,rows) are row-major. T is the macro `DTYPE` (not itself a
-macro: `-DT=float` would rewrite the templates of the compiler's own headers). `DTYPE`, `TILE` and `ROWS` have defaults.
+A (M,K), B (K,N), C (M,N), in (rows,cols) and out (cols,rows) are row-major. The macros `DTYPE`, `TILE` and
+`ROWS` have defaults. T is what `DTYPE` says, and no macro itself: `-DT=float` would rewrite the templates of
+the compiler's own headers.
 """
 
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from labkit.device import Kernel
+from typing import Any
 
 _FOLDER = Path(__file__).parent
 _FAMILIES = ("matmul", "transpose")
@@ -36,11 +34,12 @@ def source(name: str) -> str:
     return (_FOLDER / f"{name}.cu").read_text(encoding="utf-8")
 
 
-def load(name: str, **parameters: str | int) -> "Kernel":
+def load(name: str, **parameters: str | int) -> Any:
     """Kernel `name` for this machine's device, compiled with `parameters`: `load("matmul/2_tiled", TILE=16)`.
 
-    A kernel takes its family's parameters also where it has no use for them, so that one call loads any rung of a
-    ladder. Raises ValueError on a parameter that the family does not have, CompileError on a value that does not fit.
+    A kernel takes its family's parameters also where it has no use for them, so that one call loads any rung
+    of a ladder. Raises ValueError on a parameter that the family does not have, CompileError on a value that
+    does not fit.
     """
     source(name)  # an unknown name is the first thing to say
     family = name.partition("/")[0]
@@ -59,7 +58,7 @@ def _parameters(family: str) -> list[str]:
 
 
 @cache
-def _load(name: str, parameters: tuple[tuple[str, str | int], ...], _device_kind: str) -> "Kernel":
+def _load(name: str, parameters: tuple[tuple[str, str | int], ...], _device_kind: str) -> Any:
     from labkit.device import RawModule
 
     options = ("--std=c++17", *(f"-D{key}={value}" for key, value in parameters))

@@ -1,0 +1,202 @@
+"""The simulator's calls on a real GPU, through CuPy.
+
+Differences from the simulator: a launch returns at once, as always in CUDA, and a kernel's mistake shows at
+the next `synchronize()` or copy; there is no time limit; CuPy compiles with `-ftz=true`, so that subnormal
+floats count as 0. This module alone imports CuPy at its top: only device.py imports it, where there is a GPU.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import cupy
+import numpy as np
+
+from labkit import simt
+from labkit.compile_cuda import FILE_NAME, HOST_HEADERS, compile_error, compile_ptx
+from labkit.errors import InvalidAccess, LaunchError, SimtError
+from labkit.simt import ptx
+from labkit.simt.arguments import bind
+from labkit.simt.layout import storage
+from labkit.simt.limits import as_dim3, check_launch
+
+
+class RawModule:
+    """CUDA C++ compiled for the GPU by CuPy; the same face as `simt.RawModule`.
+
+    Raises CompileError with the compiler's messages, the same as the simulator's.
+    """
+
+    def __init__(
+        self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None
+    ) -> None:
+        self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
+        # Compiled as for the simulator first: for its messages, and for what each kernel takes as arguments.
+        compiled = compile_ptx(self.code, self.options, self.name_expressions)
+        self._lowered, self._parsed = compiled.lowered_names, ptx.parse(compiled.text)
+        self._module = cupy.RawModule(
+            code=_without_host_headers(code),
+            options=_with_default_standard(self.options),
+            name_expressions=self.name_expressions or None,
+        )
+        try:
+            self._module.compile()
+        except cupy.cuda.compiler.CompileException as error:  # from CuPy's own, maybe older, compiler
+            log = error.get_message().replace(error.name or "default_program", FILE_NAME)
+            raise compile_error(log) from None
+
+    def get_function(self, name: str) -> "Kernel":
+        'The kernel called `name`: an `extern "C"` name or one of the name expressions.'
+        parsed = self._parsed.kernels.get(self._lowered.get(name, name))
+        if parsed is None:
+            known = ", ".join(f"`{known}`" for known in [*self._lowered, *self._parsed.kernels]) or "none"
+            raise SimtError(
+                f"no kernel is called `{name}`; this module has: {known}. "
+                'Declare it extern "C" __global__, or list it in name_expressions'
+            )
+        return Kernel(self, self._module.get_function(name), parsed, name)
+
+
+class Kernel:
+    "A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0)`."
+
+    xp = cupy  # where its arrays live
+
+    def __init__(self, module: RawModule, function: cupy.RawKernel, parsed: ptx.Kernel, name: str) -> None:
+        self.module, self.name, self._function, self._parsed = module, name, function, parsed
+        self._storage = storage(parsed, module._parsed)
+        self.num_regs: int = function.num_regs
+        self.shared_size_bytes: int = function.shared_size_bytes
+        self.local_size_bytes: int = function.local_size_bytes
+        self.max_threads_per_block: int = function.max_threads_per_block
+
+    def __call__(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        *,
+        shared_mem: int = 0,
+        timeout: float = 60,
+    ) -> None:
+        """Launch it. Arrays are CuPy's and are changed in place; NumPy scalars go by value.
+
+        `shared_mem` is dynamic shared memory in bytes. `timeout` has no effect: a GPU runs a kernel to
+        its end. Raises LaunchError for what the GPU would refuse.
+        """
+        size, threads = as_dim3(grid, "grid"), as_dim3(block, "block")
+        check_launch(self.name, size, threads, self._parsed.max_threads)
+        self._check_shared(shared_mem)
+        try:
+            self._function(size, threads, self._on_device(args), shared_mem=shared_mem)
+        except cupy.cuda.driver.CUDADriverError as error:
+            raise _explained(error) from None
+
+    def profile(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        *,
+        shared_mem: int = 0,
+        blocks: int | None = None,
+    ) -> simt.Profile:
+        "Counted by the simulator, from the same source. Runs on copies: arrays on the GPU stay as they are."
+        host = tuple(arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in args)
+        return self.simulated.profile(grid, block, host, shared_mem=shared_mem, blocks=blocks)
+
+    @cached_property
+    def simulated(self) -> simt.Kernel:
+        "The same kernel for the simulator."
+        module = self.module
+        return simt.RawModule(
+            code=module.code, options=module.options, name_expressions=module.name_expressions
+        ).get_function(self.name)
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        "All that CUDA tells of the kernel."
+        return self._function.attributes
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        "Dynamic shared memory a launch may ask for; set it for more than 48 KB a block."
+        return self._function.max_dynamic_shared_size_bytes
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, size: int) -> None:
+        self._function.max_dynamic_shared_size_bytes = size
+
+    def _check_shared(self, dynamic: int) -> None:
+        if dynamic and not 0 <= dynamic <= (most := self.max_dynamic_shared_size_bytes):
+            raise LaunchError(
+                f"shared_mem={dynamic}: kernel `{self.name}` may have at most {most} bytes of dynamic shared "
+                f"memory beside its {self.shared_size_bytes} static ones. "
+                "For more, set kernel.max_dynamic_shared_size_bytes first."
+            )
+
+    def _on_device(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments as CuPy must pass them: scalars of just the size that the kernel takes.
+
+        The simulator's own binding checks number, sizes and types, with host arrays in the place of CuPy's.
+        """
+        host = [_host_twin(position, arg) for position, arg in enumerate(args)]
+        data, _ = bind(self._parsed, self._storage, host)
+        return tuple(
+            arg
+            if isinstance(arg, cupy.ndarray)
+            else _scalar(arg, data, self._storage.params[param.name], param)
+            for param, arg in zip(self._parsed.params, args, strict=True)
+        )
+
+
+def synchronize() -> None:
+    "Wait for the GPU. Raises SimtError where a kernel failed."
+    try:
+        cupy.cuda.Device().synchronize()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise _explained(error) from None
+
+
+def _explained(error: Exception) -> SimtError:
+    "A CUDA error as one of ours."
+    text = str(error)
+    if "illegal memory access" in text or "misaligned address" in text:
+        return InvalidAccess(
+            f"{text}. The GPU does not say where: set LABKIT_DEVICE=simt, and the simulator names the line. "
+            "Restart this Python first, since CUDA takes no more work from it."
+        )
+    return LaunchError(f"{text}. CUDA refused the launch or stopped the kernel.")
+
+
+def _host_twin(position: int, arg: Any) -> Any:
+    "An argument as the simulator would get it; arrays without their contents."
+    if isinstance(arg, np.ndarray):
+        raise LaunchError(
+            f"argument {position} is a NumPy array, in the host's memory; a GPU kernel takes arrays on the "
+            "GPU. Pass labkit.xp.asarray(...), and read the result with .get()."
+        )
+    if not isinstance(arg, cupy.ndarray):
+        return arg
+    if not arg.flags.c_contiguous:
+        raise LaunchError(f"argument {position} is not contiguous. Pass labkit.xp.ascontiguousarray(...).")
+    return np.empty(arg.shape, arg.dtype)
+
+
+def _scalar(arg: Any, data: bytes, offset: int, param: ptx.Variable) -> Any:
+    "The parameter's bytes at `offset` as a NumPy scalar of that size; a structure as it was given."
+    if param.size not in (1, 2, 4, 8):
+        return arg
+    return np.frombuffer(data, f"u{param.size}", count=1, offset=offset)[0]
+
+
+def _without_host_headers(code: str) -> str:
+    "The source without #include lines that NVRTC has no use for and no header; line numbers stay."
+    headers = "|".join(map(re.escape, HOST_HEADERS))
+    return re.sub(rf'^[ \t]*#[ \t]*include[ \t]*[<"]({headers})[>"]', "", code, flags=re.M)
+
+
+def _with_default_standard(options: tuple[str, ...]) -> tuple[str, ...]:
+    "C++17 unless the options say otherwise; CuPy's own default is older."
+    return options if any("-std=" in option for option in options) else ("--std=c++17", *options)
