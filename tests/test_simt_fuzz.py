@@ -1,4 +1,4 @@
-"""Random programs with nested branches and loops give the same results here as compiled for the host by a C compiler."""
+"""Random programs with nested branches and loops give the results of a C compiler for the host."""
 
 import ctypes
 import random

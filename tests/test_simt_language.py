@@ -337,3 +337,35 @@ def test_mathematical_functions():
     big = (np.float32(1e6) * values).astype(np.float64)
     expected = np.stack([np.exp(x), np.sin(x), np.log(x + 4), (x + 4) ** 1.5, np.cos(big)])
     np.testing.assert_allclose(out, expected, rtol=3e-6, atol=3e-7)
+
+
+def test_device_functions_that_are_not_inlined():
+    source = """struct Pair { int a; float b; double c; };
+    __device__ __noinline__ Pair make(int i) { Pair p; p.a = i; p.b = 2 * i; p.c = 3 * i; return p; }
+    __device__ __noinline__ float choose(const float* in, int i, Pair p) {
+        if (i % 3 == 0) return in[i] + p.b;
+        float mine[4];
+        for (int k = 0; k < 4; k++) mine[k] = k * p.a;
+        return mine[i & 3] + (float)make(i + 1).c;
+    }
+    __device__ __noinline__ void add(float* out, int i, float x) { if (i > 4) out[i] += x; }
+    extern "C" __global__ void f(const float* in, float* out) {
+        int t = threadIdx.x;
+        out[t] = choose(in, t, make(t));
+        if (t & 1) add(out, t, 100);
+        add(out, t, 1000);
+    }"""
+    values, t = np.random.default_rng(4).random(50).astype(np.float32), np.arange(50)
+    _, out = run(source, 1, 50, values, np.zeros(50, np.float32))
+    expected = np.where(t % 3 == 0, values + 2 * t, (t & 3) * t + 3 * (t + 1))
+    expected = expected + np.where(t > 4, 1000 + 100 * (t & 1), 0)
+    np.testing.assert_allclose(out, expected, rtol=1e-6)
+
+
+def test_recursion_is_refused_with_its_line():
+    source = """__device__ __noinline__ int fibonacci(int n) {
+        return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+    }
+    extern "C" __global__ void f(int* out) { out[threadIdx.x] = fibonacci(threadIdx.x); }"""
+    with pytest.raises(simt.SimtError, match=r"line 2: .*recursion"):
+        run(source, 1, 8, np.zeros(8, np.int32))

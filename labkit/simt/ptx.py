@@ -109,10 +109,13 @@ class Variable:
 
 @dataclass
 class Kernel:
-    """An entry: parameters in order, register types by name, variables by space, and code with its labels."""
+    """An entry or a device function: parameters and (of a function) results in order, register types by name,
+    variables by space, and code with its labels.
+    """
 
     name: str
     params: list[Variable]
+    results: list[Variable] = field(default_factory=list)
     registers: dict[str, str] = field(default_factory=dict)
     shared: list[Variable] = field(default_factory=list)
     local: list[Variable] = field(default_factory=list)
@@ -129,7 +132,7 @@ class Kernel:
 class Module:
     kernels: dict[str, Kernel] = field(default_factory=dict)
     variables: dict[str, tuple[str, Variable]] = field(default_factory=dict)
-    functions: set[str] = field(default_factory=set)
+    functions: dict[str, Kernel] = field(default_factory=dict)
 
 
 def parse(text: str) -> Module:
@@ -139,6 +142,9 @@ def parse(text: str) -> Module:
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _HEADER = re.compile(r"\.(entry|func)\b")
+_SIGNATURE = re.compile(
+    r"\s*(?:\((?P<results>[^)]*)\))?\s*(?P<name>[\w$]+)\s*(?:\((?P<params>[^)]*)\))?(?P<attributes>.*)", re.S
+)
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)$", re.S)
 _VARIABLE = re.compile(
     r"(?:\.(?:visible|extern|weak|common)\s+)?\.(?P<space>param|shared|local|global|const)\s+(?:\.align\s+(?P<align>\d+)\s+)?"
@@ -174,23 +180,16 @@ class _Parser:
         semicolon = text.find(";", header.end())
         if header[1] == "func" and (body < 0 or 0 <= semicolon < body):
             return semicolon + 1  # a declaration alone
-        head = text[header.end() : body]
         end = _matching_brace(text, body)
-        if header[1] == "func":
-            self.module.functions.update(re.findall(r"[\w$]+(?=\s*\()", head))
-            return end
-        match = re.match(r"\s*([\w$]+)\s*\(([^)]*)\)(.*)", head, re.S) or re.match(
-            r"\s*([\w$]+)()(.*)", head, re.S
-        )
-        assert match is not None
-        name, params, attributes = match.groups()
-        kernel = Kernel(name, [v for part in params.split(",") if (v := _variable(part.strip()))])
-        if limit := re.search(r"\.maxntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", attributes):
+        match = _SIGNATURE.match(text[header.end() : body])
+        if match is None:
+            raise SimtError(f"the simulator does not know this PTX function: {text[header.start() : body]}")
+        kernel = Kernel(match["name"], _variables(match["params"] or ""), _variables(match["results"] or ""))
+        if limit := re.search(r"\.maxntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", match["attributes"]):
             x, y, z = (int(n or 1) for n in limit.groups())
             kernel.max_threads = x * y * z
         self._body(kernel, text[body + 1 : end - 1])
-        _return_directly(kernel)
-        self.module.kernels[name] = kernel
+        (self.module.kernels if header[1] == "entry" else self.module.functions)[kernel.name] = kernel
         return end
 
     def _body(self, kernel: Kernel, text: str) -> None:
@@ -217,7 +216,7 @@ class _Parser:
             raise SimtError(f"the simulator does not know this PTX directive: {text.split(chr(10))[0]}")
 
 
-def _return_directly(kernel: Kernel) -> None:
+def return_directly(kernel: Kernel) -> None:
     """Branches to a lone `ret` become returns: lanes that leave early are then gone, and wait nowhere."""
     for i, instruction in enumerate(kernel.code):
         if instruction.parts[0] == "bra" and isinstance(target := instruction.operands[0], Symbol):
@@ -252,6 +251,11 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
             end = text.find(";", position)
             yield "statement", text[position : end if end >= 0 else len(text)].strip()
             position = end + 1 if end >= 0 else len(text)
+
+
+def _variables(text: str) -> list[Variable]:
+    """The variables of a list in a signature."""
+    return [variable for part in text.split(",") if (variable := _variable(part.strip()))]
 
 
 def _matching_brace(text: str, opening: int) -> int:
