@@ -19,7 +19,15 @@ FILE_NAME = "kernel.cu"
 VIRTUAL_ARCH = "compute_90"
 # NVRTC brings printf, assert and the CUDA built-ins itself and has no host headers; including these is a
 # harmless habit.
-HOST_HEADERS = ("cstdio", "stdio.h", "cuda_runtime.h", "device_launch_parameters.h", "cuda.h")
+HOST_HEADERS = (
+    "cstdio",
+    "stdio.h",
+    "cassert",
+    "assert.h",
+    "cuda_runtime.h",
+    "device_launch_parameters.h",
+    "cuda.h",
+)
 
 
 @dataclass(frozen=True)

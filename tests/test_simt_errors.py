@@ -2,6 +2,8 @@
 else is lost.
 """
 
+import signal
+import threading
 import time
 
 import numpy as np
@@ -224,3 +226,12 @@ def test_unknown_kernel_and_instruction():
     }"""
     with pytest.raises(simt.SimtError, match=r"line 3: .*does not know the PTX instruction `mma.sync"):
         kernel(source)(1, 32, (np.zeros(1, np.int32),))
+
+
+def test_ctrl_c_stops_a_kernel():
+    source = """extern "C" __global__ void f(volatile int* out) { while (out[0] == 0) out[1] += 1; }"""
+    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        kernel(source)(1, 32, (np.zeros(2, np.int32),))
+    assert time.perf_counter() - start < 5

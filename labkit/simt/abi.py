@@ -31,6 +31,7 @@ class Launch(ctypes.Structure):
             "next_block",
             ctypes.c_int64,
         ),  # the next to run, as an index into `blocks` or the block's own number
+        ("print", ctypes.c_void_p),  # called for `printf`, see printing.py
         ("blocks", ctypes.c_void_p),  # numbers of a sample of blocks, or null for all
         ("grid_x", ctypes.c_int32),
         ("grid_y", ctypes.c_int32),

@@ -1,4 +1,4 @@
-"""Emit instructions in which the lanes of a warp look at each other: shuffles, votes, the active mask.
+"""Emit instructions that treat a warp as a whole: shuffles, votes, the active mask, `printf`.
 
 Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.9 (shfl) and 9.7.13 (vote, activemask).
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.abi import I32, POINTER, ZERO
+from labkit.simt.abi import I32, I64, POINTER, ZERO, Launch, field
 from labkit.simt.careful import entry_slot
 from labkit.simt.flow import results
 from labkit.simt.instructions import Kind, constant, intrinsic
@@ -26,7 +26,9 @@ LANES = ir.VectorType(I32, WARP)
 
 def find(instruction: Instruction) -> Emit | None:
     """The emitting function of an instruction, or None."""
-    return {"shfl": _shuffle, "vote": _vote, "activemask": _active_mask}.get(instruction.parts[0])
+    return {"shfl": _shuffle, "vote": _vote, "activemask": _active_mask, "printf": _print}.get(
+        instruction.parts[0]
+    )
 
 
 def _shuffle(w: Warp, instruction: Instruction) -> None:
@@ -58,8 +60,8 @@ def _picked(w: Warp, value: Value, source: Value) -> Value:
     b, slot = w.b, entry_slot(w.b, LANES)
     b.store(value, slot)
     addresses = b.add(
-        broadcast(b, b.ptrtoint(slot, ir.IntType(64)), WARP),
-        b.zext(b.shl(source, constant(source, 2)), ir.VectorType(ir.IntType(64), WARP)),
+        broadcast(b, b.ptrtoint(slot, I64), WARP),
+        b.zext(b.shl(source, constant(source, 2)), ir.VectorType(I64, WARP)),
     )
     pointers = b.inttoptr(addresses, ir.VectorType(POINTER, WARP))
     everyone = lanes_of(b, ir.Constant(I32, -1))
@@ -85,3 +87,14 @@ def _vote(w: Warp, instruction: Instruction) -> None:
 
 def _active_mask(w: Warp, instruction: Instruction) -> None:
     w.write(results(instruction)[0], w.active(instruction), UNIFORM, w.guard(instruction))
+
+
+def _print(w: Warp, instruction: Instruction) -> None:
+    """Hand the addresses of each lane's format and arguments to the host."""
+    b, addresses = w.b, ir.VectorType(I64, WARP)
+    slots = [entry_slot(b, addresses) for _ in instruction.operands]
+    for slot, operand in zip(slots, instruction.operands, strict=True):
+        b.store(w.value(operand, Kind("b64"), WARP), slot)
+    type_ = ir.FunctionType(ir.VoidType(), [I32, POINTER, POINTER])
+    function = b.inttoptr(b.load(field(b, Launch, w.launch, "print"), typ=I64), type_.as_pointer())
+    b.call(function, [w.active(instruction), *(b.bitcast(slot, POINTER) for slot in slots)])

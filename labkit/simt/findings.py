@@ -58,9 +58,11 @@ class Diagnosis:
         if launch.error == abi.BAD_ACCESS:
             return self._access(launch, ranges, shared)
         if launch.error == abi.TRAPPED:
-            finding = self._finding(
-                launch, launch.error_at, "memcheck", "trap", "the kernel stopped itself (trap)"
+            failed = "assert" in self.kernel.code[launch.error_at].parts
+            kind, message = (
+                ("assert", "assertion failed") if failed else ("trap", "the kernel stopped itself")
             )
+            finding = self._finding(launch, launch.error_at, "memcheck", kind, message)
             return SimtError(str(finding), finding)
         if launch.error == abi.PARTED_AT_BARRIER:
             lanes = (launch.error_mask & 0xFFFFFFFF).bit_count()

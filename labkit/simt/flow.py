@@ -31,6 +31,7 @@ NO_RESULT = {
     "red",
     "prefetch",
     "nanosleep",
+    "printf",
 }
 
 

@@ -12,7 +12,10 @@ from labkit.simt.ptx import Address, Instruction, Kernel, Operand, Register, Sym
 
 
 def inline_calls(kernel: Kernel, functions: dict[str, Kernel]) -> None:
-    """Change `kernel` so that it calls none of `functions`. Raises SimtError for recursion."""
+    """Change `kernel` so that it calls nothing: `printf` and a failed `assert` become instructions.
+
+    Raises SimtError for recursion.
+    """
     if any(instruction.parts[0] == "call" for instruction in kernel.code):
         copy = _Copy(kernel, functions)
         kernel.code, kernel.labels = [], {}
@@ -42,6 +45,10 @@ class _Copy:
             callee = next((o.name for o in instruction.operands if isinstance(o, Symbol)), "")
             if instruction.parts[0] == "call" and callee in self.functions:
                 self._call(instruction, self.functions[callee], prefix, stack)
+            elif callee == "__assertfail":
+                self.kernel.code.append(replace(instruction, parts=("trap", "assert"), operands=()))
+            elif callee == "vprintf":
+                self.kernel.code.append(self._print(instruction, prefix))
             elif instruction.parts[0] == "ret" and stack:
                 self.kernel.code.append(
                     _renamed(replace(instruction, parts=("bra",), operands=(Symbol("end"),)), prefix, set())
@@ -76,6 +83,13 @@ class _Copy:
         for name, type_ in callee.registers.items():
             self.kernel.registers[f"%{inner}{name.lstrip('%')}"] = type_
         self.body(callee, inner, {name: prefix + passed for name, passed in names}, (*stack, callee.name))
+
+    def _print(self, call: Instruction, prefix: str) -> Instruction:
+        """`printf` becomes an instruction with the addresses of its format and of its arguments."""
+        given = call.operands[-1]
+        assert isinstance(given, Vector)
+        names = [f"%{prefix}{item.name}+0:b64" for item in given.items]  # type: ignore[union-attr]
+        return replace(call, parts=("printf",), operands=tuple(Register(name) for name in names))
 
     def _copied(
         self, instruction: Instruction, function: Kernel, prefix: str, calls: dict[str, str]

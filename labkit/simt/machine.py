@@ -22,6 +22,7 @@ from labkit.simt.findings import Diagnosis, Dim3
 from labkit.simt.flow import Flow
 from labkit.simt.jit import Library, object_code
 from labkit.simt.layout import Layout, Storage
+from labkit.simt.printing import Printer
 from labkit.simt.ptx import Kernel
 from labkit.simt.shapes import ShapeRules
 
@@ -74,6 +75,7 @@ class Program:
         blocks = len(sample.numbers) if sample else grid[0] * grid[1] * grid[2]
         threads = max(1, min(host_threads(), blocks))
         workers = [_Worker(self.layout, len(self.kernel.code), shared_bytes) for _ in range(threads)]
+        printer = Printer([(r.start, r.start + r.size) for r in ranges])
         table = np.array([[r.start, r.start + r.size, r.shift] for r in ranges], np.uint64).reshape(-1)
         data = np.frombuffer(params or b"\0", np.uint8)
         launch = Launch(
@@ -82,6 +84,7 @@ class Program:
             range_count=len(ranges),
             shared_bytes=shared_bytes,
             block_count=blocks,
+            print=ctypes.cast(printer.callback, ctypes.c_void_p),
             blocks=sample.numbers.ctypes.data if sample else None,
             grid_x=grid[0],
             grid_y=grid[1],
@@ -91,6 +94,7 @@ class Program:
         in_time = self._wait(
             [_executor().submit(worker.run, self.library, launch) for worker in workers], launch, timeout
         )
+        print(printer.text, end="")
         diagnosis = Diagnosis(self.kernel, source, self.layout.block, shared_bytes, self._barrier_lines())
         if launch.error:
             raise diagnosis.error(launch, ranges, [worker.shared_range for worker in workers])
