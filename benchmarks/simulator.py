@@ -2,15 +2,15 @@
 
 usage: python benchmarks/simulator.py [--threads 1] [--sizes 128,256,512]
 
-first: from the source to the first result, nothing cached. best: the fastest of the warm runs. counted: the same
-with the counters on. ns/step: best, for 32 multiply-adds (a transpose: 32 elements) on one thread of the host.
+first: from the source to the first result, nothing cached. best: the fastest of the warm runs. counted:
+the same with the counters on. ns/step: best, for 32 multiply-adds (a transpose: 32 elements), a thread of
+the host.
 """
 
 import os
 import tempfile
 import time
 
-os.environ["LABKIT_CACHE"] = tempfile.mkdtemp()  # nothing is compiled before it is timed
 os.environ["LABKIT_DEVICE"] = "simt"
 
 import numpy as np
@@ -32,6 +32,7 @@ def measure(name: str, tile: int, size: int, threads: int) -> list[str]:
     "One row of the table."
     import labkit
 
+    os.environ["LABKIT_CACHE"] = tempfile.mkdtemp()  # nothing is compiled before it is timed
     family = name.partition("/")[0]
     problem = labkit.problem(family, *[size] * (3 if family == "matmul" else 2))
     grid, block = problem.launch(tile, 8 if name == "transpose/4_unrolled" else None)
@@ -48,7 +49,12 @@ def measure(name: str, tile: int, size: int, threads: int) -> list[str]:
     kernel.profile(grid, block, args)
     counted = min(seconds(lambda: kernel.profile(grid, block, args)) for _ in range(2))
     steps = (size**3 if family == "matmul" else size**2) / 32
-    figures = [f"{first:.3f}", f"{1e3 * best:.2f}", f"{1e3 * counted:.1f}", f"{1e9 * best * threads / steps:.2f}"]
+    figures = [
+        f"{first:.3f}",
+        f"{1e3 * best:.2f}",
+        f"{1e3 * counted:.1f}",
+        f"{1e9 * best * threads / steps:.2f}",
+    ]
     return [name, str(tile), str(size), *figures]
 
 
