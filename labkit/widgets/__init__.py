@@ -1,0 +1,96 @@
+"""Explorers for the notebooks: sliders with a picture and a text that answer when a slider is released.
+
+widgets.block_sweep()    a report's times by block side, beside what this machine has
+widgets.tiling()         naive against tiled: times, speed-up, traffic
+widgets.thread_map()     which thread computes which element of C
+widgets.tile_walk()      the tiles that a block brings to shared memory, round by round
+"""
+
+from labkit import pictures
+from labkit.widgets import views
+from labkit.widgets.explorer import Choices, Explorer, View, menu, selection, slider
+
+__all__ = ["Explorer", "View", "block_sweep", "thread_map", "tile_walk", "tiling"]
+
+_REPORTS = ("int-matmul", "cpu-gpu-matmul", "tiled-matmul-ko")  # those with sweeps over the block side
+
+
+def block_sweep() -> Explorer:
+    "Sliders for report, kernel, matrix size and block side."
+
+    def offer(report: str, **_: object) -> dict[str, Choices]:
+        return {"size": _sizes(report), "side": _sides(report)}
+
+    controls = {
+        "report": menu("report", [(name, name) for name in _REPORTS]),
+        "kernel": menu("kernel", [(name, name) for name in (views.BOTH, "naive", "tiled")]),
+        "size": selection("matrix size", _sizes(_REPORTS[0])),
+        "side": selection("block side", _sides(_REPORTS[0])),
+    }
+    return Explorer(views.block_sweep_view, controls, offer)
+
+
+def tiling() -> Explorer:
+    "Sliders for report, matrix size and tile."
+
+    def offer(report: str, **_: object) -> dict[str, Choices]:
+        return {"size": _sizes(report), "tile": _sides(report)}
+
+    controls = {
+        "report": menu("report", [(name, name) for name in _REPORTS]),
+        "size": selection("matrix size", _sizes(_REPORTS[0])),
+        "tile": selection("tile", _sides(_REPORTS[0])),
+    }
+    return Explorer(views.tiling_view, controls, offer)
+
+
+def thread_map() -> Explorer:
+    "Sliders for the shapes of C and of a block, and for an element of C."
+
+    def offer(M: int, N: int, **_: object) -> dict[str, Choices]:
+        return {"row": _numbers(0, M - 1), "col": _numbers(0, N - 1)}
+
+    controls = {
+        "M": slider("rows M", 1, 48, 20),
+        "N": slider("columns N", 1, 48, 30),
+        "block_x": slider("block x", 1, 40, 16),  # some pairs have more than 1024 threads: the text says so
+        "block_y": slider("block y", 1, 40, 8),
+        "row": selection("row", _numbers(0, 19)),
+        "col": selection("column", _numbers(0, 29)),
+    }
+    return Explorer(views.thread_map_view, controls, offer)
+
+
+def tile_walk(M: int = 10, N: int = 14) -> Explorer:
+    "Sliders for K, TILE, a block and the round of its loop over K, for C (M,N)."
+
+    def offer(M: int, N: int, K: int, tile: int, **_: object) -> dict[str, Choices]:
+        grid = pictures.grid_of(M, N, (tile, tile))
+        return {
+            "block_x": _numbers(0, grid[0] - 1),
+            "block_y": _numbers(0, grid[1] - 1),
+            "k0": _numbers(0, K - 1, tile),
+        }
+
+    controls = {
+        "M": slider("rows M", 1, 20, M),
+        "N": slider("columns N", 1, 20, N),
+        "K": slider("K", 1, 20, 11),
+        "tile": slider("TILE", 1, 16, 4),
+        "block_x": selection("block x", _numbers(0, 0)),
+        "block_y": selection("block y", _numbers(0, 0)),
+        "k0": selection("k0", _numbers(0, 0)),
+    }
+    return Explorer(views.tile_walk_view, controls, offer)
+
+
+def _sizes(report: str) -> Choices:
+    return [(views.size_label(size), size) for size in views.sizes_of(report)]
+
+
+def _sides(report: str) -> Choices:
+    return [(f"{side}×{side}", side) for side in views.sides_of(report)]
+
+
+def _numbers(first: int, last: int, step: int = 1) -> Choices:
+    return [(str(number), number) for number in range(first, last + 1, step)]

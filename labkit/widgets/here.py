@@ -1,0 +1,104 @@
+"""What this machine has for a shape of a report: counts of the simulator and, on a GPU, measured times.
+
+`rows` gives both in the columns of `records.load`, ready for `plots`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labkit import kernels
+from labkit.device import device
+from labkit.problems import Matmul
+from labkit.records import COLUMNS
+from labkit.timing import Timing, time_kernel
+
+KERNELS = {"naive": "matmul/1_naive", "tiled": "matmul/2_tiled"}
+LOADS, SECTORS = "global loads", "sectors per multiply-add"
+Size = tuple[int, int, int]  # m, n, k
+Shape = tuple[Size, int]  # and the side of a block
+
+_METRIC = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
+_SAMPLE = 16  # blocks counted at most
+_BUDGET = 2**21  # multiply-adds counted at most, some 30 ms, unless two blocks have more
+_SLOW = 5e9  # m n k / side^2: above it one launch may take a second, and is timed only when asked for
+
+
+@dataclass(frozen=True)
+class Count:
+    "Sectors of global loads, for each multiply-add and each request; `label` says how they were counted."
+
+    per_multiply_add: float
+    per_request: float
+    label: str
+
+
+@lru_cache(maxsize=1024)
+def count(kernel: str, size: Size, side: int, dtype: str) -> Count:
+    """Counts of a launch of `kernel` ("naive" or "tiled") with blocks of side × side.
+
+    The addresses do not depend on the values, so the matrices are zeros, which the system gives for nothing.
+    Raises LaunchError for a block that no GPU takes.
+    """
+    problem, sample = _problem(size, dtype), max(2, _BUDGET // (side * side * size[2]))
+    grid, block = problem.launch(side)
+    matrices = (np.zeros(shape, dtype) for shape in problem.shapes().values())
+    args = (*matrices, *problem.scalars())
+    profile = _load(kernel, side, problem).profile(grid, block, args, blocks=min(sample, _SAMPLE))
+    sectors, requests = (profile.metrics[_METRIC.format(what)] for what in ("sectors", "requests"))
+    return Count(sectors / (problem.flops / 2), sectors / requests, profile.label)
+
+
+@lru_cache(maxsize=1024)
+def measure(kernel: str, size: Size, side: int, dtype: str) -> Timing:
+    "Time of the same launch on this machine's GPU; of a slow one, a single sample."
+    problem = _problem(size, dtype)
+    grid, block = problem.launch(side)
+    loaded, args = _load(kernel, side, problem), _on_gpu(problem)
+    warmup, samples = (2, 10) if _is_quick(size, side) else (0, 1)
+    return time_kernel(lambda: loaded(grid, block, args), warmup=warmup, samples=samples)
+
+
+def rows(
+    names: Iterable[str], sizes: Iterable[Size], sides: Iterable[int], chosen: Shape, dtype: str
+) -> pd.DataFrame:
+    "Counts of each kernel, size and side; on a GPU also times, of slow launches only that of `chosen`."
+    found = [row for each in product(names, sizes, sides) for row in _rows(*each, each[1:] == chosen, dtype)]
+    return pd.DataFrame(found, columns=[*COLUMNS, "source"])
+
+
+def _rows(kernel: str, size: Size, side: int, chosen: bool, dtype: str) -> Iterator[dict[str, Any]]:
+    m, n, k = size
+    shape = {"problem": "matmul", "kernel": kernel, "dtype": dtype, "m": m, "n": n, "k": k}
+    shape |= {"block_x": side, "block_y": side, "tile": side if kernel == "tiled" else None, "note": ""}
+    if device().kind == "gpu" and (chosen or _is_quick(size, side)):
+        timing = measure(kernel, size, side, dtype)
+        yield shape | {"quantity": "time", "unit": "ms", "value": timing.median, "source": timing.source}
+    counted, source = count(kernel, size, side, dtype), "counted by the simulator in some blocks, scaled"
+    yield shape | {"quantity": LOADS, "unit": SECTORS, "value": counted.per_multiply_add, "source": source}
+
+
+def _is_quick(size: Size, side: int) -> bool:
+    return prod(size) / side**2 <= _SLOW
+
+
+def _problem(size: Size, dtype: str) -> Matmul:
+    return Matmul(*size, dtype=dtype)
+
+
+def _load(kernel: str, side: int, problem: Matmul) -> Any:
+    tile = {"TILE": side} if kernel == "tiled" else {}  # one compilation of naive serves all sides
+    return kernels.load(KERNELS[kernel], DTYPE=problem.ctype, **tile)
+
+
+@lru_cache(maxsize=1)
+def _on_gpu(problem: Matmul) -> tuple[Any, ...]:
+    from labkit.device import xp
+
+    return problem.args(xp)
