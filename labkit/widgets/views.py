@@ -69,7 +69,7 @@ def tiling_view(report: str, size: Size, tile: int) -> View:
     figures = plots.time_by_size(frame), plots.speedup_by_size(frame, machine)
     for figure in figures:
         _mark(figure, prod(size) ** (1 / 3))
-    lines = [_speedup(frame, size), *_machine(_NAMES, size, tile, dtype), _traffic(size, tile, dtype)]
+    lines = [_speedup(frame, size), *_machine(_NAMES, size, tile, dtype), _traffic(size, tile)]
     return View(figures, "\n".join(lines))
 
 
@@ -166,7 +166,7 @@ def _machine(names: list[str], size: Size, side: int, dtype: str) -> list[str]:
         if device().kind == "gpu":
             timing = here.measure(name, size, side, dtype)
             lines.append(f"{name} takes {timing.median:.4g} ms ({timing.source}).")
-        count = here.count(name, size, side, dtype)
+        count = here.count(name, size, side)
         lines.append(
             f"{name} reads {count.per_multiply_add:.5g} sectors per multiply-add, "
             f"{count.per_request:.3g} per request of a warp ({count.label})."
@@ -174,9 +174,9 @@ def _machine(names: list[str], size: Size, side: int, dtype: str) -> list[str]:
     return lines
 
 
-def _traffic(size: Size, tile: int, dtype: str) -> str:
+def _traffic(size: Size, tile: int) -> str:
     "How much less tiled reads, and why it is not TILE times less."
-    naive, tiled = (here.count(name, size, tile, dtype) for name in _NAMES)
+    naive, tiled = (here.count(name, size, tile) for name in _NAMES)
     fewer = naive.per_multiply_add / tiled.per_multiply_add
     return (
         f"Tiled makes {tile}× (TILE) fewer requests and reads {fewer:.3g}× fewer sectors: a request of naive "
