@@ -76,7 +76,6 @@ class Kernel:
         grid: int | Sequence[int],
         block: int | Sequence[int],
         args: Sequence[Any],
-        *,
         shared_mem: int = 0,
         timeout: float = 60,
     ) -> None:
@@ -98,7 +97,6 @@ class Kernel:
         grid: int | Sequence[int],
         block: int | Sequence[int],
         args: Sequence[Any],
-        *,
         shared_mem: int = 0,
         blocks: int | None = None,
     ) -> simt.Profile:

@@ -94,9 +94,9 @@ def _here() -> str:
 def _event_times(launch: Callable[[], object], warmup: int, samples: int) -> tuple[float, ...]:
     import cupy
 
-    # Twice the L2, and so large (70 us at 4 TB/s) that the launch is queued before its turn comes: otherwise
+    # Twice the L2, and so large (130 us at 4 TB/s) that the launch is queued before its turn comes: otherwise
     # the events would also measure how fast the host launches.
-    flush = cupy.empty(max(2 * device().l2_bytes, 256 * 2**20), cupy.uint8)
+    flush = cupy.empty(max(2 * device().l2_bytes, 512 * 2**20), cupy.uint8)
     events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(samples)]
     for _ in range(warmup):
         launch()
