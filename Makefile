@@ -20,8 +20,9 @@ lab: $(VENV)/.lab
 	$(BIN)/labkit lab $(ARGS)
 
 test: $(VENV)/.dev lint
+	$(BIN)/python -m pytest -n 2 -m "not browser"
 	$(BIN)/python tests/browser/chromium.py
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -m browser
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

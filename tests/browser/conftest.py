@@ -27,6 +27,8 @@ def server(folder):
 
 
 @pytest.fixture
-def page():
+def page(tmp_path):
+    "An empty page; what it shows when the test ends is kept as last.png in the test's temporary folder."
     with lab.browser_page() as page:
         yield page
+        page.screenshot(path=tmp_path / "last.png")

@@ -50,6 +50,12 @@ READ_RESULT = """area => {
     return [copy.textContent.replace(/\\s+/g, " ").trim(), drawn.map(pixels).concat(vectors)];
 }"""
 
+# A kernel can be called idle before the page is connected to it; what is run then is lost.
+KERNEL_READY = """() => {
+    const context = window.jupyterapp?.shell.currentWidget?.sessionContext;
+    return context?.isReady && context.session?.kernel?.connectionStatus === "connected";
+}"""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -76,7 +82,11 @@ def jupyter_server(folder: Path) -> Iterator[str]:
         }
         port, token = _free_port(), secrets.token_hex(16)
         command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}"]
-        command += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
+        command += [
+            "--LabApp.expose_app_in_browser=True",
+            "--ServerApp.port_retries=0",
+            f"--IdentityProvider.token={token}",
+        ]
         command += [f"--ServerApp.root_dir={folder}", "--ServerApp.ip=127.0.0.1"]
         log = Path(private, "log")
         with log.open("w") as output:
@@ -122,7 +132,7 @@ def browser_page(width: int = 1400, height: int = 1000) -> Iterator[Page]:
 def open_notebook(page: Page, server: str, path: str) -> None:
     "Open the notebook at `path` under the server's folder and wait for its kernel."
     page.goto(server.format(path=path))
-    page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
+    page.wait_for_function(KERNEL_READY, timeout=60_000)
     wait_idle(page)
 
 

@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from lab import move_slider, open_notebook, result, run_all, slider
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]  # one server for all
+pytestmark = pytest.mark.browser
 
 # A slider as the course has it: redraw on release, text beside the picture, figures closed.
 SLIDER = """
