@@ -81,7 +81,7 @@ def right(text: str, problem: str = "matmul", **settings: Any) -> Criterion:
 def right_on(
     text: str, *problems: Problem, tile: int = 16, hint: str = "", out_of_bounds: str = ""
 ) -> Criterion:
-    "Criterion: right results for `problems`, a thread an element. A failure ends with the hint that fits."
+    "Criterion: right results for `problems`, with a thread an element; hints as in `case`."
 
     def test(kernel: simt.Kernel) -> None:
         for problem in problems:
@@ -121,13 +121,13 @@ def at_most(
 def case(what: str, hint: str = "", out_of_bounds: str = "") -> Iterator[None]:
     """Tell the student which launch it was that failed inside.
 
-    `hint` is for any failure, `out_of_bounds` for an access outside an array.
+    `hint` ends the message, but for an access outside an array `out_of_bounds` does, where it is given.
     """
     try:
         yield
     except (Mismatch, SimtError) as error:
-        hints = (hint, out_of_bounds if isinstance(error, InvalidAccess) else "")
-        raise Unmet("\n".join(filter(None, (what, str(error), *hints)))) from None
+        fitting = out_of_bounds if isinstance(error, InvalidAccess) and out_of_bounds else hint
+        raise Unmet("\n".join(filter(None, (what, str(error), fitting)))) from None
 
 
 def _simulated(kernel: Any) -> simt.Kernel:

@@ -8,32 +8,26 @@ from labkit.mismatch import compare, unwritten
 
 THREADS = 256  # of a block, for vectors
 SIDE = 16  # of a square block, for matrices
-OUTSIDE = (
-    "A thread whose row or column is outside the matrix must do nothing: compare each with its own size."
-)
 
 
-def _scaled(*lengths: int) -> Criterion:
+def _scaled(*lengths: int, hint: str = "") -> Criterion:
     def test(kernel: simt.Kernel) -> None:
         for n in lengths:
             x = np.random.default_rng(n).uniform(-1, 1, n).astype(np.float32)
             before, blocks = x.copy(), -(-n // THREADS)
-            with case(
-                f"n={n}: {blocks * THREADS} threads",
-                out_of_bounds="A thread without an element must do nothing.",
-            ):
+            with case(f"n={n}: {blocks * THREADS} threads", hint):
                 kernel(blocks, THREADS, (x, np.float32(3), np.int32(n)))
                 compare("x", x, before, np.float32(3) * before, np.zeros(n))
 
     return Criterion(f"every element is scaled once, for n = {', '.join(map(str, lengths))}", test)
 
 
-def _numbered(text: str, *shapes: tuple[int, int]) -> Criterion:
+def _numbered(text: str, *shapes: tuple[int, int], hint: str = "") -> Criterion:
     def test(kernel: simt.Kernel) -> None:
         for rows, cols in shapes:
             out, grid = unwritten((rows, cols), "int32"), (-(-cols // SIDE), -(-rows // SIDE))
             before, expected = out.copy(), 1000 * np.arange(rows)[:, None] + np.arange(cols)
-            with case(f"rows={rows}, cols={cols}, grid {grid}, block {(SIDE, SIDE)}", out_of_bounds=OUTSIDE):
+            with case(f"rows={rows}, cols={cols}, grid {grid}, block {(SIDE, SIDE)}", hint):
                 kernel(grid, (SIDE, SIDE), (out, np.int32(rows), np.int32(cols)))
                 compare("out", out, before, expected, np.zeros((rows, cols)))
 
@@ -44,15 +38,30 @@ EXERCISES = (
     Exercise(
         "00.1",
         "Scale a vector of any length",
-        (_scaled(THREADS, 2 * THREADS), _scaled(1, 31, 33, 1000)),
+        (
+            _scaled(THREADS, 2 * THREADS),
+            _scaled(1, 31, 33, 1000, hint="A thread without an element must do nothing."),
+        ),
     ),
     Exercise(
         "00.2",
         "From row and column to an index",
         (
-            _numbered("right for a square matrix that the blocks tile exactly", (32, 32)),
-            _numbered("right for wide and tall matrices", (16, 48), (48, 16)),
-            _numbered("right where the blocks stick out", (1, 1), (31, 33), (45, 29)),
+            _numbered("right for a square matrix that the blocks cover exactly", (32, 32)),
+            _numbered(
+                "right for wide and tall matrices",
+                (16, 48),
+                (48, 16),
+                hint="Whole rows come before an element, each as long as there are columns. "
+                "Compare row with rows and col with cols.",
+            ),
+            _numbered(
+                "right where the blocks stick out",
+                (1, 1),
+                (31, 33),
+                (45, 29),
+                hint="A thread whose row or column is outside the matrix must do nothing.",
+            ),
         ),
     ),
 )

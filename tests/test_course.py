@@ -1,0 +1,245 @@
+"""Checks: solutions pass; what students start from, and typical wrong answers, fail with words that help."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import labkit
+from labkit import simt
+from labkit.course import EXERCISES, magic, release
+from labkit.course.exercise import Criterion, Exercise, Unmet, at_most, by_id, right
+from labkit.course.feedback import FAILED, MET, NOT_JUDGED, Feedback, Line
+from labkit.problems import Matmul
+
+SOLUTIONS = Path(__file__).parent.parent / "notebooks" / "solutions"
+
+
+def answer_cells():
+    "Exercise id -> source of its solved answer cell."
+    found = {}
+    for path in sorted(SOLUTIONS.glob("*.ipynb")):
+        for cell in nbformat.read(path, as_version=4).cells:
+            about = cell.metadata.get("labkit", {})
+            if about.get("role") == "answer":
+                found[about["exercise"]] = cell.source
+    return found
+
+
+SOLVED = answer_cells()
+
+
+def judged(exercise, source):
+    "Check the cell as `%%cuda` compiles it."
+    magic_line, _, cell = source.partition("\n")
+    options = [f"-D{macro}" for macro in re.findall(r"-D *(\S+)", magic_line)]
+    return labkit.check(exercise, magic.compile_cell(cell, options, [], wanted="matmul"))
+
+
+def mutant(exercise, *replacements):
+    "The solved cell with parts replaced; each must be there."
+    source = SOLVED[exercise]
+    for old, new in replacements:
+        assert old in source, old
+        source = source.replace(old, new)
+    return source
+
+
+@pytest.mark.parametrize("exercise", sorted(SOLVED))
+def test_the_solution_meets_every_criterion(exercise):
+    feedback = judged(exercise, SOLVED[exercise])
+    assert feedback.ok, feedback
+    assert {line.state for line in feedback.lines} == {MET}
+
+
+# What a student reads who runs the check before changing anything.
+STARTERS = {
+    "00.1": [
+        "every element is scaled once, for n = 256, 512",
+        "line 6: invalid global read of 4 bytes",
+        "by thread (1, 0, 0) of block (0, 0, 0)",
+        "A thread without an element must do nothing.",
+    ],
+    "00.2": ["out[0, 1] is -2147483648; it should be 1.", "have not changed since before the launch"],
+    "02.1": ["Nothing has changed since before the launch: does the kernel write its output?"],
+    "02.2": ["Nothing has changed since before the launch: does the kernel write its output?"],
+    "02.3": ["C[0, 0] is nan", "With beta = 0 the kernel must not read C"],
+    "02.4": ["line 13 has 16 sectors per request; the goal is at most 4", "13 | float a = A[row * K + k];"],
+}
+
+
+@pytest.mark.parametrize("exercise", sorted(STARTERS))
+def test_what_a_student_starts_from_fails_and_says_why(exercise):
+    feedback = judged(exercise, release.without_solution(SOLVED[exercise]))
+    assert not feedback.ok
+    for words in STARTERS[exercise]:
+        assert words in repr(feedback), feedback
+
+
+def test_the_answer_that_notebook_00_quotes_is_what_the_check_says():
+    cells = nbformat.read(SOLUTIONS / "00_start_here.ipynb", as_version=4).cells
+    words = next(cell.source for cell in cells if cell.id == "check-words")
+    quoted = re.search(r"```\n(n=1: .*?)\n```", words, re.DOTALL)
+    assert judged("00.1", release.without_solution(SOLVED["00.1"])).failure == quoted[1]
+
+
+GUARD_02 = "row >= M || col >= N"
+
+# exercise, what is wrong, words of the answer, then what to replace in the solution
+WRONG = [
+    ("00.1", "guard one too far", "by thread (1, 0, 0)", ("i < n", "i <= n")),
+    ("00.1", "block forgotten", "x[0] is", ("blockIdx.x * blockDim.x + ", "")),
+    ("00.1", "scaled twice", "x[0] is", ("a * x[i]", "a * a * x[i]")),
+    ("00.2", "columns for rows", "row and column exchanged", ("row * cols + col]", "col * rows + row]")),
+    ("00.2", "rows of another length", "Whole rows come before", ("row * cols", "row * rows")),
+    (
+        "00.2",
+        "guards exchanged",
+        "Compare row with rows",
+        ("row < rows", "row < cols"),
+        ("col < cols)", "col < rows)"),
+    ),
+    ("00.2", "half a guard", "outside the matrix must do nothing", (" && col < cols", "")),
+    ("02.1", "columns of B", "matmul M=16 N=16 K=16", ("B[k * N + col]", "B[col * N + k]")),
+    ("02.1", "strides of a square", "Row i of A begins at index i * K", ("row * K + k", "row * N + k")),
+    (
+        "02.1",
+        "x for rows",
+        "x counts columns",
+        ("int col", "int t"),
+        ("int row", "int col"),
+        ("int t", "int row"),
+    ),
+    ("02.1", "one term short", "256 of 256 elements are wrong", ("k < K", "k < K - 1")),
+    ("02.1", "sum not from zero", "C[0, 0] is", ("float sum = 0;", "float sum = 1;")),
+    ("02.2", "no guard", "compare row with M and col with N", (GUARD_02, "false")),
+    ("02.2", "guards exchanged", "compare row with M", (GUARD_02, "row >= N || col >= M")),
+    ("02.2", "and for or", "invalid global", (GUARD_02, "row >= M && col >= N")),
+    ("02.2", "guard too strict", "C[31, 0] is nan", ("row >= M ||", "row >= M - 1 ||")),
+    ("02.3", "alpha forgotten", "alpha=3 beta=-2", ("alpha * sum", "sum")),
+    ("02.3", "alpha for all", "alpha scales the sum alone", ("+= beta", "+= alpha * beta")),
+    ("02.3", "sum forgotten", "alpha=1 beta=1", ("result += beta", "result = beta")),
+    ("02.4", "only the store", "elements are wrong", ("C[row * N + col]", "C[col * M + row]")),
+    (
+        "02.4",
+        "rows from x",
+        "line 16 has 16 sectors per request",
+        ("Idx.x;", "?"),
+        ("Idx.y;", "Idx.x;"),
+        ("?", "Idx.y;"),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("exercise", "replacements", "words"),
+    [(exercise, changes, words) for exercise, _, words, *changes in WRONG],
+    ids=[f"{exercise} {what}" for exercise, what, *_ in WRONG],
+)
+def test_a_typical_mistake_is_told_in_words_that_help(exercise, replacements, words):
+    feedback = judged(exercise, mutant(exercise, *replacements))
+    assert not feedback.ok
+    assert words in feedback.failure, feedback
+
+
+class TestCheck:
+    def test_before_anything_is_compiled(self, monkeypatch):
+        monkeypatch.setattr(magic, "answers", {})
+        feedback = labkit.check("02.1")
+        assert not feedback.ok
+        assert "Run the cell that begins with %%cuda 02.1 first." in repr(feedback)
+
+    def test_judges_the_last_kernel(self, monkeypatch):
+        kernel = magic.compile_cell(SOLVED["02.1"].partition("\n")[2], [], [], wanted="matmul")
+        monkeypatch.setattr(magic, "answers", {"02.1": kernel})
+        assert labkit.check("02.1").ok
+        assert labkit.answer("02.1") is kernel
+
+    def test_unknown_exercise(self):
+        with pytest.raises(ValueError, match=r"no exercise '02\.9'\. Choose one of 00\.1, 00\.2, "):
+            labkit.check("02.9")
+
+    def test_an_answer_that_is_not_there(self, monkeypatch):
+        monkeypatch.setattr(magic, "answers", {})
+        with pytest.raises(simt.SimtError, match=r"There is no kernel for 02\.1 yet"):
+            labkit.answer("02.1")
+
+    def test_a_kernel_that_never_ends_is_told(self, monkeypatch):
+        monkeypatch.setattr("labkit.checks.TIMEOUT", 0.2)
+        endless = mutant("02.1", ("++k", "k += 0"), ("float sum", "volatile float sum"))
+        feedback = judged("02.1", endless)
+        assert "was stopped" in feedback.failure
+
+    def test_another_signature_is_told(self):
+        feedback = judged("02.1", '%%cuda 02.1\nextern "C" __global__ void matmul(float* C) { C[0] = 1; }')
+        assert not feedback.ok and "argument" in feedback.failure
+
+    def test_is_the_same_each_time(self):
+        first, second = (judged("02.4", release.without_solution(SOLVED["02.4"])) for _ in range(2))
+        assert first == second
+
+
+class TestCriteria:
+    def test_later_ones_are_not_judged(self):
+        def fail(_kernel):
+            raise Unmet("that is why")
+
+        def never(_kernel):
+            raise AssertionError("judged although an earlier criterion failed")
+
+        criteria = Criterion("first", lambda _: None), Criterion("second", fail), Criterion("third", never)
+        kernel = simt.RawModule(code='extern "C" __global__ void k() {}').get_function("k")
+        feedback = Exercise("09.1", "Title", criteria).judge(kernel)
+        assert [line.state for line in feedback.lines] == [MET, FAILED, NOT_JUDGED]
+        assert feedback.failure == "that is why"
+
+    def test_two_exercises_with_one_id(self):
+        with pytest.raises(ValueError, match=r"two exercises have the id 01\.1: 'A' and 'B'"):
+            by_id([Exercise("01.1", "A", ()), Exercise("01.1", "B", ())])
+
+    def test_ids_belong_to_a_notebook(self):
+        assert all(magic.EXERCISE_ID.fullmatch(id) for id in EXERCISES)
+        assert set(SOLVED) == set(EXERCISES)
+
+    def test_right_takes_the_sizes_of_checks(self):
+        kernel = labkit.kernels.load("transpose/1_naive", DTYPE="float")
+        right("right", "transpose", sizes=[(5, 7)]).test(kernel)
+        with pytest.raises(Unmet, match="matmul M=1 N=1 K=1"):
+            right("right", "matmul").test(labkit.kernels.load("transpose/1_naive"))
+
+    def test_at_most_names_the_worst_line(self):
+        criterion = at_most(4, "sectors_per_request", "few", Matmul(64, 64, 64), hint="Look at the rows.")
+        criterion.test(labkit.kernels.load("matmul/1_naive"))
+        with pytest.raises(Unmet, match="line 25 has 16 sectors per request") as unmet:
+            criterion.test(labkit.kernels.load("matmul/1_naive_uncoalesced"))
+        assert "25 | C[row * N + col] = result;\nLook at the rows." in str(unmet.value)
+
+
+class TestFeedback:
+    solved = Feedback("09.1 Title", (Line("right", MET), Line("fast", MET)))
+    failed = Feedback("09.1 Title", (Line("right", FAILED), Line("fast", NOT_JUDGED)), "C[0] < 1 & wrong")
+
+    def test_text(self):
+        assert repr(self.solved) == "09.1 Title: solved\n  ✓ right\n  ✓ fast"
+        assert repr(self.failed) == "09.1 Title: not yet\n  ✗ right\n  · fast\n\nC[0] < 1 & wrong"
+
+    def test_html_escapes_what_the_kernel_says(self):
+        html = self.failed._repr_html_()
+        assert "09.1 Title: not yet" in html and "C[0] &lt; 1 &amp; wrong" in html
+        assert "<pre" not in self.solved._repr_html_()
+
+    def test_ok(self):
+        assert self.solved.ok and not self.failed.ok
+
+
+def test_a_gpu_kernel_is_judged_in_the_simulator():
+    "A check compiles the source again for the simulator, whatever the kernel was compiled for."
+
+    class OnGpu:
+        name = "scale"
+
+        class module:  # noqa: N801
+            code, options, name_expressions = SOLVED["00.1"].partition("\n")[2], (), ()
+
+    assert labkit.check("00.1", OnGpu()).ok
