@@ -230,8 +230,22 @@ def test_unknown_kernel_and_instruction():
 
 def test_ctrl_c_stops_a_kernel():
     source = """extern "C" __global__ void f(volatile int* out) { while (out[0] == 0) out[1] += 1; }"""
+    endless = kernel(source)
+    endless(1, 32, (np.ones(2, np.int32),))
     threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
-        kernel(source)(1, 32, (np.zeros(2, np.int32),))
+        endless(1, 32, (np.zeros(2, np.int32),))
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("threads", [1, 48])
+def test_endless_loop_that_touches_no_memory(threads):
+    """The compiler may not move the look at the time limit out of the loop."""
+    source = """extern "C" __global__ void f(int* out, int step) {
+        int sum = 0;
+        for (int i = 0; i < 10; i += step) sum += i * step;
+        out[threadIdx.x] = sum;
+    }"""
+    with pytest.raises(simt.Timeout, match="line 3"):
+        kernel(source)(1, threads, (np.zeros(64, np.int32), np.int32(0)), timeout=0.2)

@@ -96,3 +96,8 @@ def load_field(b: ir.IRBuilder, structure: Any, pointer: Any, name: str) -> Any:
     """Value of a field."""
     kind = dict(structure._fields_)[name]
     return b.load(field(b, structure, pointer, name), typ=_LLVM[kind])
+
+
+def load_stop(b: ir.IRBuilder, launch: Any) -> Any:
+    """The launch's `stop`, read anew each time: other threads of the host write it."""
+    return b.load_atomic(field(b, Launch, launch, "stop"), "monotonic", 4, typ=I32)

@@ -35,8 +35,7 @@ def report(
             values["error_address"] = address
         for name, value in values.items():
             b.store(value, field(b, Launch, launch, name))
-    stop = b.store(ir.Constant(I32, 1), field(b, Launch, launch, "stop"))
-    stop.volatile = True
+    b.store_atomic(ir.Constant(I32, 1), field(b, Launch, launch, "stop"), "monotonic", 4)
     return b
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.simt import abi, careful
-from labkit.simt.abi import I32, ZERO, Frame, Launch, field, load_field
+from labkit.simt.abi import I32, ZERO, Frame, Launch, field, load_field, load_stop
 from labkit.simt.flow import Block, is_barrier
 from labkit.simt.ptx import Instruction
 from labkit.simt.vectors import mask_of
@@ -118,8 +118,7 @@ class Control:
         if target > w.index:
             w.b.branch(self.starts[target])
             return
-        stop = w.b.load(field(w.b, Launch, w.launch, "stop"), typ=I32)
-        stop.volatile = True
+        stop = load_stop(w.b, w.launch)
         note = w.new_block("note")
         w.b.cbranch(w.b.icmp_unsigned("==", stop, ZERO), self.starts[target], note).set_weights([1000, 1])
         w.continue_in(note)

@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.simt import abi
-from labkit.simt.abi import I1, I8, I32, I64, POINTER, Frame, Launch, field, load_field
+from labkit.simt.abi import I1, I8, I32, I64, POINTER, Frame, Launch, field, load_field, load_stop
 from labkit.simt.careful import entry_slot, report
 from labkit.simt.instructions import intrinsic
 from labkit.simt.layout import Layout
@@ -31,8 +31,7 @@ def add_driver(module: ir.Module, warp: ir.Function, layout: Layout) -> None:
 
     b.position_at_end(blocks["take"])
     taken = b.atomic_rmw("add", field(b, Launch, launch, "next_block"), ir.Constant(I64, 1), "monotonic")
-    stop = b.load(field(b, Launch, launch, "stop"), typ=I32)
-    stop.volatile = True
+    stop = load_stop(b, launch)
     left = b.icmp_signed("<", taken, load_field(b, Launch, launch, "block_count"))
     b.cbranch(b.and_(left, b.icmp_unsigned("==", stop, ir.Constant(I32, 0))), blocks["begin"], blocks["done"])
 

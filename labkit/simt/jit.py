@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import itertools
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import llvmlite
@@ -36,7 +38,12 @@ def object_code(key: list[str], make: Callable[[], ir.Module]) -> bytes:
     """Machine code of the module that `make` gives; from the cache if one was made of the same key on such
     a host.
     """
-    host = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvmlite.__version__]
+    host = [
+        llvm.get_host_cpu_name(),
+        llvm.get_host_cpu_features().flatten(),
+        llvmlite.__version__,
+        _generator(),
+    ]
 
     def compile_() -> bytes:
         machine, _ = _host()
@@ -47,6 +54,13 @@ def object_code(key: list[str], make: Callable[[], ir.Module]) -> bytes:
         return bytes(machine.emit_object(module))
 
     return cached_bytes("native", [*key, *host], compile_)
+
+
+@lru_cache(maxsize=1)
+def _generator() -> str:
+    """Digest of the simulator's own sources: another version of them makes other code."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
 class Library:
