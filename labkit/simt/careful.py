@@ -35,7 +35,7 @@ def report(
             values["error_address"] = address
         for name, value in values.items():
             b.store(value, field(b, Launch, launch, name))
-    b.store_atomic(ir.Constant(I32, 1), field(b, Launch, launch, "stop"), "monotonic", 4)
+    b.atomic_rmw("xchg", field(b, Launch, launch, "stop"), ir.Constant(I32, 1), "monotonic")
     return b
 
 
