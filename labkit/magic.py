@@ -9,13 +9,13 @@ message, an invalid access or a profile is the line that the editor shows.
 
 import keyword
 import re
+import shlex
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
-from IPython.utils.process import arg_split
 
 import labkit
 from labkit.compile_cuda import FILE_NAME, compile_ptx
@@ -57,16 +57,16 @@ class CudaMagics(Magics):
 
         Other options that begin with - go to NVRTC: --std=c++20, --use_fast_math, --fmad=false, …
         """
-        given, others = self.cuda.parser.parse_known_args(arg_split(line))  # type: ignore[union-attr]
+        given, others = self.cuda.parser.parse_known_args(_words(line))  # type: ignore[union-attr]
         name = _checked_name(given.name)
+        assert self.shell is not None
+        keeper = answers if EXERCISE_ID.fullmatch(name) else self.shell.user_ns
+        keeper.pop(name, None)  # if this cell fails, an older kernel must not pass for it
         for word in others:
             if not word.startswith("-"):
                 raise UsageError(
                     f"%%cuda {line}: what is {word!r}? An option begins with -, such as -D TILE=16."
                 )
-        assert self.shell is not None
-        keeper = answers if EXERCISE_ID.fullmatch(name) else self.shell.user_ns
-        keeper.pop(name, None)  # if this cell fails, an older kernel must not pass for it
         options = [*(f"-D{macro}" for macro in given.D), *others]
         expressions = [given.name_expression] if given.name_expression else []
         keeper[name] = compile_cell(cell, options, expressions, wanted=name)
@@ -91,6 +91,13 @@ def compile_cell(cell: str, options: list[str], expressions: list[str], wanted: 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     "`%load_ext labkit`: register the magics."
     shell.register_magics(CudaMagics)
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"%%cuda {line}: {error}.") from None
 
 
 def _checked_name(name: str | None) -> str:
@@ -126,6 +133,12 @@ def _explained(error: CompileError) -> str:
         return (
             f"{unknown[1]} is not an option of NVIDIA's compiler NVRTC. Often used are -D NAME=VALUE, "
             "--std=c++17, --use_fast_math and --fmad=false; it always optimises, so -O3 is not needed."
+        )
+    first = error.log.partition("\n\n")[0]
+    if "header.h(" in first:
+        return (
+            "The compiler stopped in CUDA's own headers. Most likely a macro, from -D or #define, "
+            f"has a name that they use, such as T: choose another.\n\n{first}"
         )
     messages = _messages(error.log, "error")
     if not messages:
