@@ -171,5 +171,5 @@ except InvalidAccess as error:
     print("caught:", error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
-    assert "caught: " in done.stdout, done.stderr
+    assert "caught:" in done.stdout, done.stderr
     assert "LABKIT_DEVICE=simt" in done.stdout
