@@ -6,12 +6,12 @@ The exercises of a notebook stand in exercises_NN.py; each such file has a tuple
 from typing import Any
 
 from labkit import magic
-from labkit.course import exercises_00, exercises_02
+from labkit.course import exercises_00, exercises_02, exercises_03
 from labkit.course.exercise import by_id
 from labkit.course.feedback import FAILED, Feedback, Line
 from labkit.errors import SimtError
 
-EXERCISES = by_id([*exercises_00.EXERCISES, *exercises_02.EXERCISES])
+EXERCISES = by_id([*exercises_00.EXERCISES, *exercises_02.EXERCISES, *exercises_03.EXERCISES])
 
 
 class NoAnswer(SimtError):
