@@ -80,7 +80,7 @@ def test_block_sweep_states_the_records_and_the_counts(report, kernel, size, sid
     assert "counted by the simulator" in figure_text(figure)
 
 
-@pytest.mark.parametrize("report, tile", [("int-matmul", 1), ("int-matmul", 16), ("cpu-gpu-matmul", 32)])
+@pytest.mark.parametrize("report, tile", [("int-matmul", 2), ("int-matmul", 16), ("cpu-gpu-matmul", 32)])
 def test_tiling_states_speedup_and_traffic(report, tile):
     size = CUBES[512]
     view = views.tiling_view(report, size, tile)
@@ -93,6 +93,10 @@ def test_tiling_states_speedup_and_traffic(report, tile):
     )
     assert f"{8 * tile * tile} bytes of shared memory" in view.text
     assert [len(figure.axes) for figure in view.figures] == [1, 2]
+
+
+def test_tiling_with_a_tile_of_one_gains_nothing():
+    assert "tiled reads as much as naive" in views.tiling_view("int-matmul", CUBES[256], 1).text
 
 
 def test_tiling_takes_the_only_block_of_a_kernel_and_says_so():
@@ -176,11 +180,11 @@ def test_every_control_is_labelled_and_redraws_on_release(make):
 
 
 MOVES = [
-    (widgets.block_sweep, "side", 16),
+    (widgets.block_sweep, "side", 8),
     (widgets.block_sweep, "size", CUBES[512]),
     (widgets.block_sweep, "kernel", "naive"),
     (widgets.block_sweep, "report", "cpu-gpu-matmul"),
-    (widgets.tiling, "tile", 16),
+    (widgets.tiling, "tile", 8),
     (widgets.tiling, "size", CUBES[512]),
     (widgets.tiling, "report", "tiled-matmul-ko"),
     (widgets.thread_map, "M", 25),

@@ -24,8 +24,8 @@ def block_sweep() -> Explorer:
     controls = {
         "report": menu("report", [(name, name) for name in _REPORTS]),
         "kernel": menu("kernel", [(name, name) for name in (views.BOTH, "naive", "tiled")]),
-        "size": selection("matrix size", _sizes(_REPORTS[0])),
-        "side": selection("block side", _sides(_REPORTS[0])),
+        "size": selection("matrix size", _sizes(_REPORTS[0]), (1024, 1024, 1024)),
+        "side": selection("block side", _sides(_REPORTS[0]), 16),
     }
     return Explorer(views.block_sweep_view, controls, offer)
 
@@ -38,8 +38,8 @@ def tiling() -> Explorer:
 
     controls = {
         "report": menu("report", [(name, name) for name in _REPORTS]),
-        "size": selection("matrix size", _sizes(_REPORTS[0])),
-        "tile": selection("tile", _sides(_REPORTS[0])),
+        "size": selection("matrix size", _sizes(_REPORTS[0]), (1024, 1024, 1024)),
+        "tile": selection("tile", _sides(_REPORTS[0]), 16),
     }
     return Explorer(views.tiling_view, controls, offer)
 
@@ -55,8 +55,8 @@ def thread_map() -> Explorer:
         "N": slider("columns N", 1, 48, 30),
         "block_x": slider("block x", 1, 40, 16),  # some pairs have more than 1024 threads: the text says so
         "block_y": slider("block y", 1, 40, 8),
-        "row": selection("row", _numbers(0, 19)),
-        "col": selection("column", _numbers(0, 29)),
+        "row": selection("row", _numbers(0, 19), 9),
+        "col": selection("column", _numbers(0, 29), 20),
     }
     return Explorer(views.thread_map_view, controls, offer)
 
@@ -77,9 +77,9 @@ def tile_walk(M: int = 10, N: int = 14) -> Explorer:
         "N": slider("columns N", 1, 20, N),
         "K": slider("K", 1, 20, 11),
         "tile": slider("TILE", 1, 16, 4),
-        "block_x": selection("block x", _numbers(0, 0)),
-        "block_y": selection("block y", _numbers(0, 0)),
-        "k0": selection("k0", _numbers(0, 0)),
+        "block_x": selection("block x", _numbers(0, 0), 0),
+        "block_y": selection("block y", _numbers(0, 0), 0),
+        "k0": selection("k0", _numbers(0, 0), 0),
     }
     return Explorer(views.tile_walk_view, controls, offer)
 

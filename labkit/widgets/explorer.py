@@ -43,8 +43,8 @@ def drawn(view: Callable[..., View], _device: str, **values: Any) -> Drawn:
     try:
         shown = view(**values)
     except (ValueError, SimtError, NoGpu) as error:  # what another choice mends, and says so
-        return Drawn("", f'<p style="color: var(--jp-error-color1, #c62828)">{escape(str(error))}</p>')
-    paragraphs = "".join(f"<p>{escape(line)}</p>" for line in shown.text.splitlines())
+        return Drawn("", f'<div style="color: var(--jp-error-color1, #c62828)">{escape(str(error))}</div>')
+    paragraphs = "".join(f"<div>{escape(line)}</div>" for line in shown.text.splitlines())
     return Drawn("".join(map(_image, shown.figures)), paragraphs)
 
 
@@ -104,12 +104,14 @@ class Explorer(ipywidgets.VBox):
         self._adjusting = False
         now = drawn(self.view, device().kind, **self.values)
         self.pictures.value = now.pictures
-        self.text.value = f'<div role="status" aria-live="polite" style="line-height: 1.5">{now.text}</div>'
+        self.text.value = f'<div role="status" aria-live="polite" style="line-height: 1.6">{now.text}</div>'
 
 
-def selection(label: str, choices: Choices) -> Any:
+def selection(label: str, choices: Choices, value: Any) -> Any:
     "A slider over `choices`."
-    return ipywidgets.SelectionSlider(options=choices, description=label, continuous_update=False, **_look())
+    return ipywidgets.SelectionSlider(
+        options=choices, value=value, description=label, continuous_update=False, **_look()
+    )
 
 
 def slider(label: str, first: int, last: int, value: int) -> Any:

@@ -67,6 +67,7 @@ def tiling_view(report: str, size: Size, tile: int) -> View:
         raise ValueError(f"report {report} has no time with TILE={tile}. Choose one of {sides}.")
     machine = here.rows(_NAMES, sorted({size, *sizes_of(report)}), [tile], (size, tile), dtype)
     figures = plots.time_by_size(frame), plots.speedup_by_size(frame, machine)
+    figures[0].set_size_inches(7, 3)  # both should fit a screen
     for figure in figures:
         _mark(figure, prod(size) ** (1 / 3))
     lines = [_speedup(frame, size), *_machine(_NAMES, size, tile, dtype), _traffic(size, tile)]
@@ -176,6 +177,8 @@ def _machine(names: list[str], size: Size, side: int, dtype: str) -> list[str]:
 
 def _traffic(size: Size, tile: int) -> str:
     "How much less tiled reads, and why it is not TILE times less."
+    if tile == 1:
+        return "With TILE = 1 every element is used once: tiled reads as much as naive, and has more to do."
     naive, tiled = (here.count(name, size, tile) for name in _NAMES)
     fewer = naive.per_multiply_add / tiled.per_multiply_add
     return (
