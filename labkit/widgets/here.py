@@ -27,7 +27,7 @@ Shape = tuple[Size, int]  # and the side of a block
 _METRIC = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
 _SAMPLE = 16  # blocks counted at most
 _BUDGET = 2**21  # multiply-adds counted at most, some 30 ms, unless two blocks have more
-_SLOW = 5e9  # m n k / side^2: above it one launch may take a second, and is timed only when asked for
+_SLOW = 2e9  # m n k / side^2: a launch above it (0.1 s on an H200) is timed only when asked for
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def measure(kernel: str, size: Size, side: int, dtype: str) -> Timing:
     problem = Matmul(*size, dtype=dtype)
     grid, block = problem.launch(side)
     loaded, args = _load(kernel, side, problem), _on_gpu(problem)
-    warmup, samples = (2, 10) if _is_quick(size, side) else (0, 1)
+    warmup, samples = (1, 5) if _is_quick(size, side) else (0, 1)
     return time_kernel(lambda: loaded(grid, block, args), warmup=warmup, samples=samples)
 
 

@@ -86,7 +86,7 @@ def thread_map_view(M: int, N: int, block_x: int, block_y: int, row: int, col: i
         f"{who.block[0]} * {block_x} + {who.thread[0]} = {col}.",
         f"Thread (x, y) = {who.thread} has number y * {block_x} + x = {who.warp * WARP + who.lane} in its "
         f"block, so it is lane {who.lane} of warp {who.warp}.",
-        f"The grid {grid} has {_counted(grid[0] * grid[1], 'block')}. {_block(*block)}",
+        f"The grid {grid} covers C ({M}, {N}) with {_counted(grid[0] * grid[1], 'block')}. {_block(*block)}",
     )
     return View((figure,), "\n".join(lines))
 
@@ -97,7 +97,8 @@ def tile_walk_view(M: int, N: int, K: int, tile: int, block_x: int, block_y: int
     now = pictures.tile_round(M, N, K, tile, k0, (block_x, block_y))
     row, col = now.starts["C"]
     lines = (
-        f"Round {now.number} of {now.rounds}: thread (x, y) brings A[{row} + y, {k0} + x] to A_tile[y][x] "
+        f"A ({M}, {K}) times B ({K}, {N}), round {now.number} of {now.rounds}: "
+        f"thread (x, y) brings A[{row} + y, {k0} + x] to A_tile[y][x] "
         f"and B[{k0} + y, {col} + x] to B_tile[y][x]. Here {pictures.padding(now)}.",
         f"Then every thread adds {_counted(tile, 'product')}, A_tile[y][k] * B_tile[k][x]. So an element is "
         f"fetched once from global memory and used {_counted(tile, 'time')}.",
