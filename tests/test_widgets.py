@@ -116,7 +116,7 @@ def test_thread_map_and_tile_walk_say_the_index_rules():
         in views.thread_map_view(20, 30, 3, 3, 0, 0).text
     )
     text = views.tile_walk_view(10, 14, 11, 4, 3, 2, 8).text
-    assert "Round 3 of 3: thread (x, y) brings A[8 + y, 8 + x]" in text and "B[8 + y, 12 + x]" in text
+    assert "round 3 of 3: thread (x, y) brings A[8 + y, 8 + x]" in text and "B[8 + y, 12 + x]" in text
     assert "4 of the block's 16 threads" in text
 
 
@@ -215,7 +215,7 @@ def test_controls_offer_what_goes_together():
     walk.controls["k0"].value = 8
     walk.controls["tile"].value = 16
     assert [k0 for _, k0 in walk.controls["k0"].options] == [0]
-    assert walk.values["k0"] == 0 and "Round 1 of 1" in walk.text.value
+    assert walk.values["k0"] == 0 and "round 1 of 1" in walk.text.value
     mapped = widgets.thread_map()
     mapped.controls["row"].value = 19
     mapped.controls["M"].value = 5

@@ -53,9 +53,7 @@ class Page:
 def pages(notebooks: Path) -> list[Page]:
     "The students' notebooks that belong into the folder `notebooks`, from those in its solutions/."
     return [
-        Page(
-            notebooks / solved.name, nbformat.writes(for_students(nbformat.read(solved, as_version=4))) + "\n"
-        )
+        Page(notebooks / solved.name, _text(for_students(nbformat.read(solved, as_version=4))))
         for solved in sorted((notebooks / SOLUTIONS).glob("*.ipynb"))
     ]
 
@@ -68,6 +66,7 @@ def orphans(notebooks: Path) -> list[Path]:
 def for_students(solved: NotebookNode) -> NotebookNode:
     "The students' version of a solved notebook. Raises ValueError where a solution's marks do not pair."
     notebook = copy.deepcopy(solved)
+    notebook.metadata.pop("widgets", None)  # the state of sliders is an output, too
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.source = without_solution(cell.source)

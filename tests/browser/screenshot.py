@@ -19,12 +19,14 @@ def screenshot(notebook: Path, picture: Path) -> None:
         shutil.copytree(notebook.resolve().parent, folder, dirs_exist_ok=True)
         with lab.jupyter_server(Path(folder)) as server, lab.browser_page() as page:
             lab.open_notebook(page, server, notebook.name)
-            lab.run_all(page)
+            lab.run_all(page, failing=lab.failing_on_purpose(notebook))
             cells = page.locator(".jp-Notebook .jp-WindowedPanel-viewport")
             page.set_viewport_size(
                 {"width": 1400, "height": int(cells.evaluate("it => it.scrollHeight")) + 150}
             )
             page.wait_for_timeout(500)  # the page settles in its new size
+            page.locator(".jp-WindowedPanel-outer").first.evaluate("it => it.scrollTo(0, 0)")
+            page.wait_for_timeout(500)
             picture.parent.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=picture)
 

@@ -1,0 +1,41 @@
+"""A student opens each notebook of the course, runs it, and moves every slider with the keyboard."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from lab import failing_on_purpose, move_slider, open_notebook, result, run_all, slider
+
+pytestmark = pytest.mark.browser
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+SLIDERS = {
+    "00_start_here.ipynb": [],
+    "02_naive_cuda.ipynb": [
+        *("rows M", "columns N", "block x", "block y", "row", "column"),
+        *("matrix size", "block side"),
+    ],
+    "03_shared_memory_tiling.ipynb": [
+        *("rows M", "columns N", "K", "TILE", "block x", "block y", "k0"),
+        *("matrix size", "tile"),
+    ],
+}
+
+
+def test_every_notebook_is_tried():
+    assert sorted(SLIDERS) == sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("name", SLIDERS)
+def test_notebook(page, server, folder, name):
+    shutil.copy(NOTEBOOKS / name, folder)
+    open_notebook(page, server, name)
+    run_all(page, failing=failing_on_purpose(folder / name))
+    for label in SLIDERS[name]:
+        before, value = result(page, label), slider(page, label).get_attribute("aria-valuenow")
+        seconds = move_slider(page, label)
+        after = result(page, label)
+        print(f"{name}: {label} answered after {seconds:.2f} s")
+        assert slider(page, label).get_attribute("aria-valuenow") != value
+        assert after.text != before.text
+        assert after.pictures != before.pictures
