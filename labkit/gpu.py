@@ -20,6 +20,7 @@ from labkit.simt import ptx
 from labkit.simt.arguments import bind
 from labkit.simt.layout import storage
 from labkit.simt.limits import as_dim3, check_launch
+from labkit.simt.parser import parse
 
 
 class RawModule:
@@ -34,7 +35,7 @@ class RawModule:
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         # Compiled as for the simulator first: for its messages, and for what each kernel takes as arguments.
         compiled = compile_ptx(self.code, self.options, self.name_expressions)
-        self._lowered, self._parsed = compiled.lowered_names, ptx.parse(compiled.text)
+        self._lowered, self._parsed = compiled.lowered_names, parse(compiled.text)
         self._module = cupy.RawModule(
             code=_without_host_headers(code),
             options=_with_default_standard(self.options),

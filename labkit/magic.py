@@ -20,7 +20,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 import labkit
 from labkit.compile_cuda import FILE_NAME, compile_ptx
 from labkit.errors import CompileError, SimtError
-from labkit.simt import ptx
+from labkit.simt.parser import parse
 
 EXERCISE_ID = re.compile(r"\d\d\.\d+")
 
@@ -81,7 +81,7 @@ def compile_cell(cell: str, options: list[str], expressions: list[str], wanted: 
     try:
         compiled = compile_ptx(code, options, expressions)
         print(_messages(compiled.log, "warning"), end="")
-        name = _kernel_name(expressions or list(ptx.parse(compiled.text).kernels), wanted)
+        name = _kernel_name(expressions or list(parse(compiled.text).kernels), wanted)
         module = labkit.RawModule(code=code, options=options, name_expressions=expressions)
         return module.get_function(name)
     except CompileError as error:

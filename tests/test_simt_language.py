@@ -1,8 +1,10 @@
 """The simulator runs CUDA C++: control flow, types, memory spaces, and thread shapes, against NumPy."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from labkit import simt
@@ -369,3 +371,62 @@ def test_recursion_is_refused_with_its_line():
     extern "C" __global__ void f(int* out) { out[threadIdx.x] = fibonacci(threadIdx.x); }"""
     with pytest.raises(simt.SimtError, match=r"line 2: .*recursion"):
         run(source, 1, 8, np.zeros(8, np.int32))
+
+
+def test_saturating_and_flushing_arithmetic():
+    source = """extern "C" __global__ void f(const float* x, float* y, int* z) {
+        int i = threadIdx.x;
+        y[i] = __saturatef(x[i] + x[i]);
+        asm("add.sat.s32 %0, %1, %2;" : "=r"(z[i]) : "r"(2000000000), "r"((i - 2) * 1000000000));
+    }"""
+    values = np.array([0.25, 0.75, -3, np.nan, 1e-40], np.float32)
+    _, y, z = run(source, 1, 5, values, np.zeros(5, np.float32), np.zeros(5, np.int32))
+    np.testing.assert_array_equal(y, np.array([0.5, 1, 0, 0, 2 * values[4]], np.float32))
+    assert z.tolist() == [0, 10**9, 2 * 10**9, 2**31 - 1, 2**31 - 1]
+    _, y, _ = run(
+        source, 1, 5, values, np.zeros(5, np.float32), np.zeros(5, np.int32), options=("--ftz=true",)
+    )
+    assert y[4] == 0
+
+
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(FLOATS, FLOATS, FLOATS), min_size=1, max_size=32))
+def test_directed_rounding(rows):
+    """Against exact rational arithmetic: rounded down is the largest float32 not above the exact result."""
+    source = """extern "C" __global__ void f(const float* in, float* out, int n) {
+        int i = threadIdx.x; if (i >= n) return;
+        float a = in[3 * i], b = in[3 * i + 1], c = in[3 * i + 2]; float* o = out + 6 * i;
+        o[0] = __fadd_rd(a, b); o[1] = __fadd_ru(a, b); o[2] = __fmul_rd(a, b); o[3] = __fmul_ru(a, b);
+        o[4] = __fmaf_rd(a, b, c); o[5] = __fmaf_rz(a, b, c);
+    }"""
+    values = np.array(rows, np.float32)
+    assume(not np.any((values != 0) & (np.abs(values) < 1e-12)))  # products stay above float64's subnormals
+    _, out, _ = run(source, 1, 32, values, np.zeros((len(rows), 6), np.float32), np.int32(len(rows)))
+    for (a, b, c), got in zip(values.tolist(), out, strict=True):
+        a, b, c = Fraction(a), Fraction(b), Fraction(c)
+        down_sum, up_sum, down, up, down_fma, towards_zero = got
+        for exact, low, high in ((a + b, down_sum, up_sum), (a * b, down, up)):
+            assert _below(low, exact) and _below(-high, -exact)
+        assert _below(down_fma, a * b + c)
+        sign = 1 if a * b + c >= 0 else -1
+        assert _below(sign * towards_zero, sign * (a * b + c))
+
+
+def _below(got, exact):
+    """Is `got` the largest float32 that is not above `exact`?"""
+    with np.errstate(over="ignore", under="ignore"):
+        above = np.nextafter(got, np.float32(np.inf))
+    at_most = got == -np.inf or (np.isfinite(got) and Fraction(float(got)) <= exact)
+    return bool(at_most and (above == np.inf or Fraction(float(above)) > exact))
+
+
+@pytest.mark.parametrize("statement", ["y[0] = __frcp_rz(y[0]);", "y[0] = __dadd_rd(y[0], 1e-30);"])
+def test_what_is_not_known_is_refused_not_guessed(statement):
+    source = f"""extern "C" __global__ void f(float* y) {{
+        {statement}
+    }}"""
+    with pytest.raises(simt.SimtError, match=r"line 2: the simulator does not know the PTX instruction"):
+        run(source, 1, 1, np.ones(2, np.float32))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labkit.simt.flow import Block, Flow, results
+from labkit.simt.blocks import Block, results
+from labkit.simt.flow import Flow
 from labkit.simt.lanes import Shape
 from labkit.simt.layout import Layout
 from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol, Vector

@@ -12,8 +12,8 @@ from llvmlite import ir
 from labkit.errors import SimtError
 from labkit.simt.abi import I1, I32, POINTER
 from labkit.simt.accesses import Access
+from labkit.simt.blocks import results
 from labkit.simt.careful import entry_slot
-from labkit.simt.flow import results
 from labkit.simt.instructions import Kind, intrinsic
 from labkit.simt.lanes import VARYING, WARP
 from labkit.simt.loadstore import checked_addresses

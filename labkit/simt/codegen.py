@@ -16,8 +16,9 @@ from labkit.errors import SimtError
 from labkit.simt import atomics, crosslane, instructions, loadstore
 from labkit.simt.abi import I64
 from labkit.simt.accesses import Accesses
+from labkit.simt.blocks import Block, is_barrier
 from labkit.simt.control import Control
-from labkit.simt.flow import Block, Flow, is_barrier
+from labkit.simt.flow import Flow
 from labkit.simt.instructions import Kind, constant
 from labkit.simt.layout import Layout
 from labkit.simt.ptx import Instruction, Register, Symbol, Vector
@@ -123,7 +124,7 @@ class _Code:
             w.value(operand, kind, result.shape.bases, base)
             for operand, kind, base in zip(operands, kinds, on_bases, strict=False)
         ]
-        value = operation.emit(w.b, instruction, *arguments)
+        value = instructions.emit(w.b, instruction, operation, arguments)
         if instruction.parts[0] == "cvta" and "shared" in instruction.parts:
             value = self._shared_address(instruction, value)
         guard = w.guard(instruction)

@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from labkit.simt import abi, careful
 from labkit.simt.abi import I32, ZERO, Frame, Launch, field, load_field, load_stop
-from labkit.simt.flow import Block, is_barrier
+from labkit.simt.blocks import Block, is_barrier
 from labkit.simt.ptx import Instruction
 from labkit.simt.vectors import mask_of
 from labkit.simt.warp import Warp

@@ -11,8 +11,8 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.simt.abi import I32, I64, POINTER, ZERO, Launch, field
+from labkit.simt.blocks import results
 from labkit.simt.careful import entry_slot
-from labkit.simt.flow import results
 from labkit.simt.instructions import Kind, constant, intrinsic
 from labkit.simt.lanes import UNIFORM, VARYING, WARP
 from labkit.simt.ptx import Instruction

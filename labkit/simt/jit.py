@@ -59,7 +59,7 @@ def object_code(key: list[str], make: Callable[[], ir.Module]) -> bytes:
 @lru_cache(maxsize=1)
 def _generator() -> str:
     """Digest of the simulator's own sources: another version of them makes other code."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from labkit.simt.abi import FRAME_HEAD
-from labkit.simt.flow import Flow, is_barrier
+from labkit.simt.blocks import is_barrier
+from labkit.simt.flow import Flow
 from labkit.simt.instructions import Kind
 from labkit.simt.lanes import WARP
 from labkit.simt.pointees import find_pointees

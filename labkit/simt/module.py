@@ -17,6 +17,7 @@ from labkit.simt.inline import inline_calls
 from labkit.simt.layout import rounded_up, storage
 from labkit.simt.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
 from labkit.simt.machine import Program, Sample
+from labkit.simt.parser import parse, return_directly
 from labkit.simt.profile import Profile, choose_sample
 
 
@@ -33,10 +34,10 @@ class RawModule:
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         compiled = compile_ptx(self.code, self.options, self.name_expressions)
         self.ptx, self._lowered, self.log = compiled.text, compiled.lowered_names, compiled.log
-        self._parsed = ptx.parse(self.ptx)
+        self._parsed = parse(self.ptx)
         for kernel in self._parsed.kernels.values():
             inline_calls(kernel, self._parsed.functions)
-            ptx.return_directly(kernel)
+            return_directly(kernel)
         self._memory = {
             name: _initialised(variable)
             for name, (space, variable) in self._parsed.variables.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.simt.flow import results, sources
+from labkit.simt.blocks import results, sources
 from labkit.simt.ptx import Address, Kernel, Symbol
 
 _KEEP_THE_ARRAY = {"mov", "cvta", "add", "sub", "selp", "mad"}

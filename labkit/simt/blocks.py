@@ -1,0 +1,193 @@
+"""Basic blocks of a kernel: where code parts and meets, their order, which registers they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from labkit.simt.ptx import Address, Instruction, Kernel, Register, Symbol, Vector
+
+NO_RESULT = {
+    "st",
+    "bar",
+    "barrier",
+    "bra",
+    "ret",
+    "exit",
+    "membar",
+    "fence",
+    "trap",
+    "red",
+    "prefetch",
+    "nanosleep",
+    "printf",
+}
+
+
+@dataclass
+class Block:
+    """Straight-line code; it ends at a branch, a barrier, a return, or before a label."""
+
+    code: list[Instruction]
+    successors: list[int] = field(default_factory=list)
+    live_in: frozenset[str] = frozenset()
+    may_wait: frozenset[int] = frozenset()
+    may_have_exited: bool = False
+
+    @property
+    def last(self) -> Instruction | None:
+        return self.code[-1] if self.code else None
+
+    def ends_with(self, *opcodes: str) -> bool:
+        return self.last is not None and self.last.parts[0] in opcodes
+
+
+def is_barrier(instruction: Instruction) -> bool:
+    """Does it wait for the whole block? (`bar.warp.sync` does not: lanes of a warp run in step.)"""
+    return instruction.parts[0] in ("bar", "barrier") and "warp" not in instruction.parts
+
+
+def results(instruction: Instruction) -> list[Register]:
+    """Registers an instruction writes."""
+    if instruction.parts[0] in NO_RESULT or not instruction.operands:
+        return []
+    first = instruction.operands[0]
+    items = first.items if isinstance(first, Vector) else (first,)
+    return [item for item in items if isinstance(item, Register) and item.name != "_"]
+
+
+def sources(instruction: Instruction) -> list[Register]:
+    """Registers an instruction reads, its guard's among them."""
+    read = [instruction.guard.register] if instruction.guard else []
+    for operand in instruction.operands[bool(results(instruction)) :]:
+        if isinstance(operand, Vector):
+            read += [item for item in operand.items if isinstance(item, Register)]
+        elif isinstance(operand, Address):
+            read += [operand.base] if isinstance(operand.base, Register) else []
+        elif isinstance(operand, Register):
+            read.append(operand)
+    return read
+
+
+def split(kernel: Kernel) -> list[Block]:
+    """Blocks in text order; a block's first successor is the branch target, the second the next block."""
+    code = kernel.code
+    starts = {0, *kernel.labels.values()}
+    for i, instruction in enumerate(code):
+        if instruction.parts[0] in ("bra", "ret", "exit", "trap") or is_barrier(instruction):
+            starts.add(i + 1)
+    bounds = [*sorted(start for start in starts if start < len(code)), len(code)]
+    block_at = {start: i for i, start in enumerate(bounds[:-1])}
+    blocks = [Block(code[a:b]) for a, b in pairwise(bounds)]
+    for i, block in enumerate(blocks):
+        last = block.last
+        falls_through = i + 1 < len(blocks) and not (
+            last and not last.guard and block.ends_with("bra", "ret", "exit", "trap")
+        )
+        if last and block.ends_with("bra"):
+            target = last.operands[0]
+            assert isinstance(target, Symbol)
+            block.successors.append(block_at[kernel.labels[target.name]])
+        if falls_through and (not block.successors or block.successors[0] != i + 1):
+            block.successors.append(i + 1)
+    return blocks
+
+
+def ordered(blocks: list[Block]) -> list[Block]:
+    """Reverse post-order in which a loop's body comes before what follows the loop; unreachable blocks are
+    dropped.
+    """
+    loops = _loops(blocks)
+    to_barrier = _that_reach_a_barrier(blocks)
+    order: list[int] = []
+    seen: set[int] = set()
+
+    def exits_first(index: int) -> list[int]:
+        # What is visited first is placed last: ways out of loops, then ways to a barrier (lanes that return
+        # early are
+        # gone when the others arrive there).
+        around = [body for body in loops if index in body]
+        return sorted(
+            blocks[index].successors,
+            key=lambda s: (-sum(s not in body for body in around), s not in to_barrier),
+        )
+
+    stack: list[tuple[int, list[int]]] = [(0, exits_first(0))]
+    seen.add(0)
+    while stack:
+        index, remaining = stack[-1]
+        if remaining:
+            successor = remaining.pop(0)
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, exits_first(successor)))
+        else:
+            order.append(index)
+            stack.pop()
+    order.reverse()
+    position = {old: new for new, old in enumerate(order)}
+    for old in order:
+        blocks[old].successors = [position[s] for s in blocks[old].successors]
+    return [blocks[old] for old in order]
+
+
+def _that_reach_a_barrier(blocks: list[Block]) -> set[int]:
+    found = {i for i, block in enumerate(blocks) if block.last and is_barrier(block.last)}
+    while more := {i for i, block in enumerate(blocks) if found.intersection(block.successors)} - found:
+        found |= more
+    return found
+
+
+def _loops(blocks: list[Block]) -> list[set[int]]:
+    """Bodies of the natural loops (Aho et al., Compilers, 2nd ed., 9.6): back edges found by depth-first
+    search.
+    """
+    predecessors: dict[int, set[int]] = {i: set() for i in range(len(blocks))}
+    for i, block in enumerate(blocks):
+        for successor in block.successors:
+            predecessors[successor].add(i)
+    bodies: dict[int, set[int]] = {}
+    for tail, header in _back_edges(blocks):
+        body, work = bodies.setdefault(header, {header}), [tail]
+        while work:
+            index = work.pop()
+            if index not in body:
+                body.add(index)
+                work += predecessors[index]
+    return list(bodies.values())
+
+
+def _back_edges(blocks: list[Block]) -> list[tuple[int, int]]:
+    edges, state = [], {0: "open"}
+    stack = [(0, list(blocks[0].successors))]
+    while stack:
+        index, remaining = stack[-1]
+        if not remaining:
+            state[index] = "done"
+            stack.pop()
+            continue
+        successor = remaining.pop()
+        if state.get(successor) == "open":
+            edges.append((index, successor))
+        elif successor not in state:
+            state[successor] = "open"
+            stack.append((successor, list(blocks[successor].successors)))
+    return edges
+
+
+def find_live_registers(blocks: list[Block]) -> None:
+    """Backward data flow: registers read before they are written, on some path from the block's start."""
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            live = set().union(*(blocks[s].live_in for s in block.successors)) if block.successors else set()
+            for instruction in reversed(block.code):
+                if not instruction.guard:
+                    live -= {register.name for register in results(instruction)}
+                live |= {register.name for register in sources(instruction)}
+                if instruction.guard:  # where the guard is false the old value goes on
+                    live |= {register.name for register in results(instruction)}
+            if live != block.live_in:
+                block.live_in = frozenset(live)
+                changed = True

@@ -1,0 +1,127 @@
+"""Moves, sums, products, quotients, minima: the same entries for integers and floats."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from labkit.simt.instructions.table import (
+    OPERATIONS,
+    Emit,
+    Operation,
+    Value,
+    constant,
+    intrinsic,
+    operation,
+    same_shape,
+    type_of,
+)
+from labkit.simt.ptx import Instruction
+
+
+def _plain(float_method: str | None, integer_method: str) -> Emit:
+    def emit(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
+        if "sat" in i.parts and not type_of(i).is_float:
+            return intrinsic(b, f"s{integer_method}.sat", x.type, x, y)
+        return getattr(b, float_method if float_method and type_of(i).is_float else integer_method)(x, y)
+
+    return emit
+
+
+OPERATIONS["add"] = Operation("tt:t", _plain("fadd", "add"))
+OPERATIONS["sub"] = Operation("tt:t", _plain("fsub", "sub"))
+OPERATIONS["mul"] = OPERATIONS["mul.lo"] = Operation("tt:t", _plain("fmul", "mul"))
+OPERATIONS["and"] = Operation("tt:t", _plain(None, "and_"))
+OPERATIONS["or"] = Operation("tt:t", _plain(None, "or_"))
+OPERATIONS["xor"] = Operation("tt:t", _plain(None, "xor"))
+
+
+@operation("mov", "t:t")
+@operation("cvta", "t:t")
+def _move(_b: ir.IRBuilder, _i: Instruction, x: Value) -> Value:
+    return x
+
+
+@operation("not", "t:t")
+def _not(b: ir.IRBuilder, _i: Instruction, x: Value) -> Value:
+    return b.not_(x)
+
+
+@operation("cnot", "t:t")
+def _logical_not(b: ir.IRBuilder, _i: Instruction, x: Value) -> Value:
+    return b.zext(b.icmp_unsigned("==", x, constant(x, 0)), x.type)
+
+
+@operation("neg", "t:t")
+def _negate(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
+    return b.fneg(x) if type_of(i).is_float else b.sub(constant(x, 0), x)
+
+
+@operation("abs", "t:t")
+def _absolute(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
+    if type_of(i).is_float:
+        return intrinsic(b, "fabs", x.type, x)
+    return b.select(b.icmp_signed("<", x, constant(x, 0)), b.sub(constant(x, 0), x), x)
+
+
+@operation("min", "tt:t")
+@operation("max", "tt:t")
+def _extreme(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
+    if type_of(i).is_float:  # a NaN operand gives the other one
+        return intrinsic(b, f"{i.parts[0]}num", x.type, x, y)
+    sign = "s" if type_of(i).is_signed else "u"
+    return intrinsic(b, f"{sign}{i.parts[0]}", x.type, x, y)
+
+
+@operation("fma", "ttt:t")
+@operation("mad", "ttt:t")
+@operation("mad.lo", "ttt:t")
+def _multiply_add(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value) -> Value:
+    if type_of(i).is_float:
+        return intrinsic(b, "fma", x.type, x, y, z)
+    return b.add(b.mul(x, y), z)
+
+
+def _widened(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
+    wide = same_shape(x, ir.IntType(2 * type_of(i).bits))
+    return b.sext(x, wide) if type_of(i).is_signed else b.zext(x, wide)
+
+
+@operation("mul.wide", "tt:w")
+def _multiply_wide(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
+    return b.mul(_widened(b, i, x), _widened(b, i, y))
+
+
+@operation("mad.wide", "ttw:w")
+def _multiply_add_wide(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value) -> Value:
+    return b.add(_multiply_wide(b, i, x, y), z)
+
+
+@operation("mul.hi", "tt:t")
+def _multiply_high(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
+    wide = _multiply_wide(b, i, x, y)
+    return b.trunc(b.lshr(wide, constant(wide, type_of(i).bits)), x.type)
+
+
+@operation("mad.hi", "ttt:t")
+def _multiply_add_high(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value) -> Value:
+    return b.add(_multiply_high(b, i, x, y), z)
+
+
+@operation("div", "tt:t")
+@operation("rem", "tt:t")
+def _divide(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
+    if type_of(i).is_float:
+        return b.fdiv(x, y)
+    # The host traps on x/0 and on the lowest number divided by -1; a GPU gives some number.
+    divides = i.parts[0] == "div"
+    zero = b.icmp_unsigned("==", y, constant(y, 0))
+    safe = b.select(zero, constant(y, 1), y)
+    if not type_of(i).is_signed:
+        quotient = b.udiv(x, safe) if divides else b.urem(x, safe)
+    else:
+        minus_one = b.icmp_signed("==", y, constant(y, -1))
+        safe = b.select(minus_one, constant(y, 1), safe)
+        quotient = b.sdiv(x, safe) if divides else b.srem(x, safe)
+        if divides:
+            quotient = b.select(minus_one, b.sub(constant(x, 0), x), quotient)
+    return b.select(zero, constant(x, -1) if divides else x, quotient)

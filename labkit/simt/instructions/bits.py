@@ -1,0 +1,136 @@
+"""Shifts, logic and everything else that works on bits."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from labkit.simt.instructions.table import Value, constant, intrinsic, operation, same_shape, type_of
+from labkit.simt.ptx import Instruction
+
+
+@operation("shl", "tu:t")
+@operation("shr", "tu:t")
+def _shift(b: ir.IRBuilder, i: Instruction, x: Value, amount: Value) -> Value:
+    bits = type_of(i).bits
+    arithmetic = i.parts[0] == "shr" and type_of(i).is_signed
+    limit = constant(amount, bits - 1)
+    in_range = b.icmp_unsigned("<=", amount, limit)
+    amount = b.select(in_range, amount, limit)  # amounts beyond the width act as the width
+    amount = _resized(b, amount, x)
+    if arithmetic:
+        return b.ashr(x, amount)
+    shifted = b.shl(x, amount) if i.parts[0] == "shl" else b.lshr(x, amount)
+    return b.select(in_range, shifted, constant(x, 0))
+
+
+def _resized(b: ir.IRBuilder, x: Value, like: Value) -> Value:
+    """The unsigned integer `x` at the width of `like`."""
+    width, wanted = _scalar(x).width, _scalar(like).width
+    to = same_shape(x, ir.IntType(wanted))
+    return x if width == wanted else b.zext(x, to) if width < wanted else b.trunc(x, to)
+
+
+def _scalar(x: Value) -> ir.Type:
+    return x.type.element if isinstance(x.type, ir.VectorType) else x.type
+
+
+@operation("shf", "ttu:t")
+def _funnel_shift(b: ir.IRBuilder, i: Instruction, low: Value, high: Value, amount: Value) -> Value:
+    if "clamp" in i.parts:
+        limit = constant(amount, 32)
+        amount = b.select(b.icmp_unsigned("<", amount, limit), amount, limit)
+        wide = same_shape(low, ir.IntType(64))
+        both = b.or_(b.zext(low, wide), b.shl(b.zext(high, wide), constant(b.zext(low, wide), 32)))
+        amount = b.zext(amount, wide)
+        if "r" in i.parts:
+            return b.trunc(b.lshr(both, amount), low.type)
+        return b.trunc(b.lshr(both, b.sub(constant(amount, 32), amount)), low.type)
+    return intrinsic(b, "fshr" if "r" in i.parts else "fshl", low.type, high, low, amount)
+
+
+@operation("popc", "t:u")
+@operation("clz", "t:u")
+def _count_bits(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
+    if i.parts[0] == "popc":
+        count = intrinsic(b, "ctpop", x.type, x)
+    else:
+        count = intrinsic(b, "ctlz", x.type, x, ir.Constant(ir.IntType(1), 0))
+    return _resized(b, count, constant_u32(count))
+
+
+def constant_u32(like: Value) -> Value:
+    return ir.Constant(same_shape(like, ir.IntType(32)), None)
+
+
+@operation("brev", "t:t")
+def _reverse_bits(b: ir.IRBuilder, _i: Instruction, x: Value) -> Value:
+    return intrinsic(b, "bitreverse", x.type, x)
+
+
+@operation("bfe", "tuu:t")
+def _extract_bits(b: ir.IRBuilder, i: Instruction, x: Value, start: Value, length: Value) -> Value:
+    """Bits [start, start + length) of x, sign-extended for signed types; both counts are taken modulo 256."""
+    bits = type_of(i).bits
+    start, length = (_resized(b, b.and_(n, constant(n, 255)), x) for n in (start, length))
+    signed = type_of(i).is_signed
+    wide = same_shape(x, ir.IntType(2 * bits))
+    extended = b.sext(x, wide) if signed else b.zext(x, wide)
+    limit = constant(start, bits)
+    start, length = (b.select(b.icmp_unsigned("<", n, limit), n, limit) for n in (start, length))
+    field = b.ashr(extended, b.zext(start, wide))
+    left = b.sub(constant(field, 2 * bits), b.zext(length, wide))
+    left = b.select(b.icmp_unsigned("<", left, constant(left, 2 * bits)), left, constant(left, 2 * bits - 1))
+    cut = b.ashr(b.shl(field, left), left) if signed else b.lshr(b.shl(field, left), left)
+    empty = b.icmp_unsigned("==", length, constant(length, 0))
+    return b.select(empty, constant(x, 0), b.trunc(cut, x.type))
+
+
+@operation("bfi", "ttuu:t")
+def _insert_bits(
+    b: ir.IRBuilder, i: Instruction, x: Value, into: Value, start: Value, length: Value
+) -> Value:
+    bits = type_of(i).bits
+    wide = same_shape(x, ir.IntType(2 * bits))
+    start, length = (_resized(b, b.and_(n, constant(n, 255)), x) for n in (start, length))
+    limit = constant(start, bits)
+    start, length = (
+        b.zext(b.select(b.icmp_unsigned("<", n, limit), n, limit), wide) for n in (start, length)
+    )
+    ones = b.sub(b.shl(constant(length, 1), length), constant(length, 1))
+    mask = b.trunc(b.shl(ones, start), x.type)
+    shifted = b.trunc(b.shl(b.zext(x, wide), start), x.type)
+    return b.or_(b.and_(shifted, mask), b.and_(into, b.not_(mask)))
+
+
+@operation("prmt", "ttu:t")
+def _permute_bytes(b: ir.IRBuilder, i: Instruction, low: Value, high: Value, selector: Value) -> Value:
+    """Four bytes picked from eight, each by a nibble of the selector whose top bit asks for the byte's
+    sign.
+    """
+    wide = same_shape(low, ir.IntType(64))
+    both = b.or_(b.zext(low, wide), b.shl(b.zext(high, wide), constant(b.zext(low, wide), 32)))
+    result = constant(low, 0)
+    for position in range(4):
+        nibble = b.and_(b.lshr(selector, constant(selector, 4 * position)), constant(selector, 15))
+        shift = b.zext(b.shl(b.and_(nibble, constant(nibble, 7)), constant(nibble, 3)), wide)
+        byte = b.and_(b.trunc(b.lshr(both, shift), low.type), constant(low, 255))
+        sign = b.select(
+            b.icmp_unsigned(">=", byte, constant(byte, 128)), constant(byte, 255), constant(byte, 0)
+        )
+        byte = b.select(b.icmp_unsigned(">=", nibble, constant(nibble, 8)), sign, byte)
+        result = b.or_(result, b.shl(byte, constant(byte, 8 * position)))
+    return result
+
+
+@operation("lop3", "tttu:t")
+def _logic_of_three(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value, table: Value) -> Value:
+    """Any bitwise function of three operands, from its truth table (an immediate)."""
+    element = table.constant[0] if isinstance(table.type, ir.VectorType) else table
+    result = constant(x, 0)
+    for row in range(8):
+        if element.constant >> row & 1:
+            term = constant(x, -1)
+            for operand, bit in ((x, 4), (y, 2), (z, 1)):
+                term = b.and_(term, operand if row & bit else b.not_(operand))
+            result = b.or_(result, term)
+    return result

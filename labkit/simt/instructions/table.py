@@ -1,0 +1,164 @@
+"""The table of instructions, and what its entries are made with.
+
+The signature of an entry names the operand types, then the result: t the instruction's type, w twice as wide,
+u an unsigned 32-bit integer, p a predicate, f and d the source and the destination of a conversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.ptx import TYPE_BYTES, Instruction
+
+Value = Any  # an llvmlite value: a scalar, or a vector of one value a group of lanes
+Emit = Callable[..., Value]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A PTX type such as `s32`."""
+
+    name: str
+
+    @property
+    def bits(self) -> int:
+        return 1 if self.name == "pred" else 8 * TYPE_BYTES[self.name]
+
+    @property
+    def is_float(self) -> bool:
+        return self.name in ("f32", "f64")
+
+    @property
+    def is_signed(self) -> bool:
+        return self.name[0] == "s"
+
+    @property
+    def llvm(self) -> ir.Type:
+        return {"f32": ir.FloatType(), "f64": ir.DoubleType()}.get(self.name) or ir.IntType(self.bits)
+
+    def widened(self) -> Kind:
+        return Kind(f"{self.name[0]}{2 * self.bits}")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """How to emit one instruction: operand and result types, and the emitting function (builder,
+    instruction, *values).
+    """
+
+    signature: str
+    emit: Emit
+
+    def operand_kinds(self, instruction: Instruction) -> list[Kind]:
+        return [kind_of(letter, instruction) for letter in self.signature.split(":")[0]]
+
+    def result_kind(self, instruction: Instruction) -> Kind:
+        return kind_of(self.signature[-1], instruction)
+
+
+OPERATIONS: dict[str, Operation] = {}
+
+
+# Forms that would be computed wrongly: other types, carries, NaN-propagating; and other ways to round, where
+# an instruction has no entry for them.
+_NOT_KNOWN = {"f16", "f16x2", "bf16", "bf16x2", "b128", "cc", "NaN", "xorsign"}
+_DIRECTED = {"rz", "rm", "rp"}
+
+
+def find(instruction: Instruction) -> Operation | None:
+    """The entry of an instruction, or None."""
+    first, *rest = instruction.parts
+    directed = next((part for part in rest if part in _DIRECTED), None)
+    if directed and (f"{first}.{directed}" not in OPERATIONS or instruction.type != "f32"):
+        return None
+    if _NOT_KNOWN.intersection(rest):
+        return None
+    names = [f"{first}.{part}" for part in rest]
+    return next((OPERATIONS[name] for name in [*names, first] if name in OPERATIONS), None)
+
+
+def emit(
+    b: ir.IRBuilder, instruction: Instruction, operation: Operation, arguments: Sequence[Value]
+) -> Value:
+    """Emit an entry, with what all share: `.ftz` takes subnormal floats as zero, `.sat` clamps to [0, 1]."""
+    flush = "ftz" in instruction.parts
+    value = operation.emit(b, instruction, *(_flushed(b, x) if flush else x for x in arguments))
+    value = _flushed(b, value) if flush else value
+    if "sat" in instruction.parts and operation.result_kind(instruction).is_float:
+        low = intrinsic(b, "maxnum", value.type, value, constant(value, 0.0))
+        value = intrinsic(b, "minnum", value.type, low, constant(value, 1.0))
+    return value
+
+
+def _flushed(b: ir.IRBuilder, x: Value) -> Value:
+    """x, or a zero of its sign where it is a subnormal float32."""
+    element = x.type.element if isinstance(x.type, ir.VectorType) else x.type
+    if not isinstance(element, ir.FloatType):
+        return x
+    small = b.fcmp_ordered("<", intrinsic(b, "fabs", x.type, x), constant(x, 2.0**-126))
+    return b.select(small, intrinsic(b, "copysign", x.type, constant(x, 0.0), x), x)
+
+
+def kind_of(letter: str, instruction: Instruction) -> Kind:
+    types = [part for part in instruction.parts if part in TYPE_BYTES]
+    match letter:
+        case "t" | "d":
+            return Kind(types[0])
+        case "f":
+            return Kind(types[-1])
+        case "w":
+            return Kind(types[0]).widened()
+        case "u":
+            return Kind("u32")
+    return Kind("pred")
+
+
+def operation(names: str, signature: str) -> Callable[[Emit], Emit]:
+    """Enter a function in the table under one or more opcodes."""
+
+    def enter(emit: Emit) -> Emit:
+        for name in names.split():
+            OPERATIONS[name] = Operation(signature, emit)
+        return emit
+
+    return enter
+
+
+def constant(like: Value, value: float) -> Value:
+    """`value` in the type of `like`, in every element if it is a vector."""
+    if isinstance(like.type, ir.VectorType):
+        return ir.Constant(like.type, [ir.Constant(like.type.element, value)] * like.type.count)
+    return ir.Constant(like.type, value)
+
+
+def same_shape(like: Value, element: ir.Type) -> ir.Type:
+    """`element`, or a vector of it as long as `like`."""
+    return ir.VectorType(element, like.type.count) if isinstance(like.type, ir.VectorType) else element
+
+
+def intrinsic(
+    b: ir.IRBuilder, name: str, result: ir.Type, *arguments: Value, overloads: tuple[ir.Type, ...] = ()
+) -> Value:
+    """Call an LLVM intrinsic; its name gets the overloaded types (by default the result's)."""
+    full = ".".join([f"llvm.{name}", *(type_suffix(type_) for type_ in overloads or (result,))])
+    if full not in b.module.globals:
+        ir.Function(b.module, ir.FunctionType(result, [argument.type for argument in arguments]), full)
+    return b.call(b.module.globals[full], arguments)
+
+
+def type_suffix(type_: ir.Type) -> str:
+    """`v32f32` for a vector of 32 floats, as in the names of LLVM's intrinsics."""
+    if isinstance(type_, ir.VectorType):
+        return f"v{type_.count}{type_suffix(type_.element)}"
+    if isinstance(type_, ir.PointerType):
+        return "p0"
+    return {ir.FloatType: "f32", ir.DoubleType: "f64"}.get(type(type_)) or f"i{type_.width}"
+
+
+def type_of(instruction: Instruction) -> Kind:
+    """The instruction's first type: its result's, except where it widens."""
+    return kind_of("t", instruction)

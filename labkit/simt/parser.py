@@ -1,0 +1,232 @@
+"""PTX text -> modules, kernels and instructions. Covers what NVRTC writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from labkit.errors import SimtError
+from labkit.simt.ptx import (
+    TYPE_BYTES,
+    Address,
+    Guard,
+    Immediate,
+    Instruction,
+    Kernel,
+    Module,
+    Operand,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
+
+
+def parse(text: str) -> Module:
+    """Parse the PTX text of one module. Raises SimtError on what it does not know."""
+    return _Parser(text).module
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_HEADER = re.compile(r"\.(entry|func)\b")
+_SIGNATURE = re.compile(
+    r"\s*(?:\((?P<results>[^)]*)\))?\s*(?P<name>[\w$]+)\s*(?:\((?P<params>[^)]*)\))?(?P<attributes>.*)", re.S
+)
+_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)$", re.S)
+_VARIABLE = re.compile(
+    r"(?:\.(?:visible|extern|weak|common)\s+)?\.(?P<space>param|shared|local|global|const)\s+(?:\.align\s+(?P<align>\d+)\s+)?"
+    r"\.(?P<type>\w+)\s+(?:\.ptr\b(?:\s*\.\w+(?:\s+\d+)?)*\s*)?(?P<name>[\w$]+)(?P<dims>(?:\[\w*\])*)\s*(?:=\s*(?P<init>.*))?$",
+    re.S,
+)
+_LABEL = re.compile(r"\s*([$\w]+):(?!:)")
+_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
+_GUARD = re.compile(r"@(!?)(%[\w$]+)\s+(.*)$", re.S)
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.module = Module()
+        text = _COMMENT.sub("", text)
+        self.source_file = _number_of_the_source(text)
+        position = 0
+        while header := _HEADER.search(text, position):
+            self._module_variables(text[position : header.start()])
+            position = self._function(text, header)
+        self._module_variables(text[position:])
+
+    def _module_variables(self, text: str) -> None:
+        for statement in text.split(";"):
+            start = re.search(r"\.(global|const|shared)\b", statement)
+            if start and (variable := _variable(statement[start.start() :].strip())):
+                self.module.variables[variable.name] = (start[1], variable)
+
+    def _function(self, text: str, header: re.Match[str]) -> int:
+        """Parse the function whose header starts here; give the position behind it."""
+        body = text.find("{", header.end())
+        semicolon = text.find(";", header.end())
+        if header[1] == "func" and (body < 0 or 0 <= semicolon < body):
+            return semicolon + 1  # a declaration alone
+        end = _matching_brace(text, body)
+        match = _SIGNATURE.match(text[header.end() : body])
+        if match is None:
+            raise SimtError(f"the simulator does not know this PTX function: {text[header.start() : body]}")
+        kernel = Kernel(match["name"], _variables(match["params"] or ""), _variables(match["results"] or ""))
+        if limit := re.search(r"\.maxntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", match["attributes"]):
+            x, y, z = (int(n or 1) for n in limit.groups())
+            kernel.max_threads = x * y * z
+        self._body(kernel, text[body + 1 : end - 1])
+        (self.module.kernels if header[1] == "entry" else self.module.functions)[kernel.name] = kernel
+        return end
+
+    def _body(self, kernel: Kernel, text: str) -> None:
+        line = 0
+        for kind, part in _statements(text):
+            if kind == "loc":
+                file, number = (int(n) for n in part.split())
+                # Line 0 and lines of headers keep the student's last line: that is where the code came from.
+                line = number if file == self.source_file and number else line
+            elif kind == "label":
+                kernel.labels[part] = len(kernel.code)
+            elif part.startswith("."):
+                self._declaration(kernel, part)
+            else:
+                kernel.code.append(_instruction(part, line))
+
+    def _declaration(self, kernel: Kernel, text: str) -> None:
+        if registers := _REGISTERS.match(text):
+            for name in registers[2].split(","):
+                kernel.registers[re.sub(r"<\d+>", "", name.strip())] = registers[1]
+        elif (variable := _variable(text)) and text.lstrip(".").startswith(("shared", "local")):
+            (kernel.shared if ".shared" in text else kernel.local).append(variable)
+        elif not text.startswith((".pragma", ".param", ".branchtargets", ".callprototype")):
+            raise SimtError(f"the simulator does not know this PTX directive: {text.split(chr(10))[0]}")
+
+
+def return_directly(kernel: Kernel) -> None:
+    """Branches to a lone `ret` become returns: lanes that leave early are then gone, and wait nowhere."""
+    for i, instruction in enumerate(kernel.code):
+        if instruction.parts[0] == "bra" and isinstance(target := instruction.operands[0], Symbol):
+            place = kernel.labels[target.name]
+            if (
+                place < len(kernel.code)
+                and kernel.code[place].parts == ("ret",)
+                and not kernel.code[place].guard
+            ):
+                kernel.code[i] = replace(instruction, parts=("ret",), operands=())
+
+
+def _number_of_the_source(text: str) -> int:
+    """The `.file` number of the student's source; headers have other numbers."""
+    files = {int(number): path for number, path in _FILE.findall(text)}
+    return next((n for n, path in sorted(files.items()) if path.endswith("kernel.cu")), 1)
+
+
+def _statements(text: str) -> Iterator[tuple[str, str]]:
+    """Split a body into ("loc" | "label" | "statement", text). Inner scopes `{ }` are taken as if flat."""
+    position = 0
+    while position < len(text):
+        if loc := _LOC.match(text, position):
+            yield "loc", f"{loc[1]} {loc[2]}"
+            position = loc.end()
+        elif label := _LABEL.match(text, position):
+            yield "label", label[1]
+            position = label.end()
+        elif text[position].isspace() or text[position] in "{};":
+            position += 1
+        else:
+            end = text.find(";", position)
+            yield "statement", text[position : end if end >= 0 else len(text)].strip()
+            position = end + 1 if end >= 0 else len(text)
+
+
+def _variables(text: str) -> list[Variable]:
+    """The variables of a list in a signature."""
+    return [variable for part in text.split(",") if (variable := _variable(part.strip()))]
+
+
+def _matching_brace(text: str, opening: int) -> int:
+    depth = 0
+    for brace in re.finditer(r"[{}]", text[opening:]):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return opening + brace.end()
+    raise SimtError("PTX ends inside a function body")
+
+
+def _variable(text: str) -> Variable | None:
+    match = _VARIABLE.match(text)
+    if match is None:
+        return None
+    count = 1
+    for dimension in re.findall(r"\[(\w*)\]", match["dims"]):
+        count *= int(dimension or 0)  # `[]` is an extern shared array, sized at launch
+    item = TYPE_BYTES[match["type"]]
+    values = _initial_bytes(match["init"], match["type"]) if match["init"] else b""
+    return Variable(match["name"], match["type"], count * item, int(match["align"] or item), values)
+
+
+def _initial_bytes(text: str, type_: str) -> bytes:
+    if re.search(r"[A-Za-z_$][\w$]{2,}", re.sub(r"0[xXfFdD][0-9a-fA-F]+", "", text)):
+        raise SimtError(
+            f"the simulator does not know a variable that starts as an address: {text.strip()[:60]}"
+        )
+    size = TYPE_BYTES[type_]
+    numbers = (_immediate(word) for word in re.findall(r"-?[\w.]+", text))
+    return b"".join((n.value & ((1 << 8 * size) - 1)).to_bytes(size, "little") for n in numbers if n)
+
+
+def _instruction(text: str, line: int) -> Instruction:
+    guard = None
+    if guarded := _GUARD.match(text):
+        guard = Guard(Register(guarded[2]), bool(guarded[1]))
+        text = guarded[3]
+    opcode, _, rest = text.replace("\n", " ").replace("\t", " ").partition(" ")
+    operands = tuple(_operand(part) for part in _split_operands(rest))
+    return Instruction(tuple(opcode.split(".")), operands, guard, line)
+
+
+def _split_operands(text: str) -> list[str]:
+    """Split at commas outside braces, brackets and parentheses."""
+    parts, depth, start = [], 0, 0
+    for i, character in enumerate(text):
+        depth += (character in "{[(") - (character in "}])")
+        if character == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def _operand(text: str) -> Operand:
+    if text[0] in "{(":
+        return Vector(tuple(_operand(part) for part in _split_operands(text[1:-1])))
+    if "|" in text:
+        return Vector(tuple(_operand(part) for part in text.split("|")))
+    if text[0] == "[":
+        base, _, offset = text[1:-1].partition("+")
+        return Address(_plain_operand(base.strip()), int(offset, 0) if offset else 0)
+    return _plain_operand(text)
+
+
+def _plain_operand(text: str) -> Register | Symbol | Immediate:
+    if immediate := _immediate(text):
+        return immediate
+    if text.startswith("%") and not re.match(
+        r"%(n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_\w+|clock\w*|globaltimer\w*|envreg|\w+_smem_size)\b",
+        text,
+    ):
+        return Register(text)
+    return Symbol(text)
+
+
+def _immediate(text: str) -> Immediate | None:
+    if match := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", text):
+        return Immediate(int(match[1], 16), is_float=True, bits=32)
+    if match := re.fullmatch(r"0[dD]([0-9a-fA-F]{16})", text):
+        return Immediate(int(match[1], 16), is_float=True, bits=64)
+    if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
+        return Immediate(
+            int(text.rstrip("U"), 0) if not re.fullmatch(r"-?0\d+U?", text) else int(text.rstrip("U"), 8)
+        )
+    return None
