@@ -341,20 +341,21 @@ def _best_side(data: pd.DataFrame, x: str) -> str:
 
 
 def _best_kernel(data: pd.DataFrame) -> str:
-    "The best kernel at the largest size, against the first step of the ladder."
-    largest = data[data["size"] == data["size"].max()].sort_values(
-        "kernel", key=lambda names: names.map(_rank)
-    )
+    "The best kernel at the largest size that has most of them, against the first step of the ladder."
+    kernels = data.groupby("size").kernel.nunique()
+    largest = data[data["size"] == kernels[kernels == kernels.max()].index.max()]
+    largest = largest.sort_values("kernel", key=lambda names: names.map(_rank))
     return f"{largest.size_label.iloc[0]}: {_versus(largest, list(largest.kernel))}"
 
 
 def _ratio_range(data: pd.DataFrame, baseline: str) -> str:
     ranked = data.sort_values("value")
     most = ranked.iloc[-1]
-    span = "× to ".join(dict.fromkeys([_number(ranked.value.iloc[0]), _number(most.value)]))
+    ends = dict.fromkeys([_number(ranked.value.iloc[0]), _number(most.value)])
+    span, where = "× to ".join(ends), f", most at {most.size_label}" if len(ends) > 1 else " at every size"
     if most.unit == "ms":
-        return f"{most.kernel} is {span}× as fast as {baseline}, most at {most.size_label}"
-    return f"{baseline} has {span}× the {_counted(most)} of {most.kernel}, most at {most.size_label}"
+        return f"{most.kernel} is {span}× as fast as {baseline}{where}"
+    return f"{baseline} has {span}× the {_counted(most)} of {most.kernel}{where}"
 
 
 def _versus(rows: pd.DataFrame, names: list[str]) -> str:

@@ -225,3 +225,16 @@ def two_times(frame):
 def test_errors_say_what_to_do(matmul, draw, message):
     with pytest.raises(ValueError, match=message):
         draw(matmul)
+
+
+def test_a_ratio_that_does_not_change_is_said_of_every_size():
+    frame = records.load("int-matmul", "time", kernel=["naive", "tiled"], block_x=16)
+    frame["value"] = frame.kernel.map({"naive": 8.0, "tiled": 2.0})
+    title = plots.speedup_by_size(frame).axes[0].get_title(loc="left").replace("\n", " ")
+    assert title == "tiled is 4× as fast as naive at every size"
+
+
+def test_kernels_are_compared_at_the_largest_size_that_has_them():
+    frame = records.load("cpu-gpu-matmul", "time", kernel=["naive", "tiled"], block_x=16)
+    assert set(frame[frame.n == 8192].kernel) == {"tiled"}
+    assert plots.time_by_size(frame).axes[0].get_title(loc="left").startswith("N = 4096: tiled is 2.09×")

@@ -156,6 +156,8 @@ def test_the_simulator_goes_on_after_mistakes():
         ((1, 70000), 32, r"grid \(1, 70000\) is too large"),
         ((1, 1, 1, 1), 32, "tuple of 1 to 3"),
         (1, (8.0, 8), "must be an int or a tuple"),
+        (1, 8.0, "must be an int or a tuple"),
+        ("1", 8, "must be an int or a tuple"),
     ],
 )
 def test_launch_limits(grid, block, message):
@@ -188,6 +190,7 @@ ONE = floats(32) + 1
         ((ONE, ONE, 2**40), "does not fit"),
         ((ONE, [1, 2], np.int32(3)), "argument 1 is a list"),
         ((ONE, np.int32(3), np.int32(3)), r"argument 1 is int32 \(4 bytes\); the kernel takes 8 bytes"),
+        ((ONE, np.complex64(1), np.int32(3)), "argument 1 is complex64"),
         ((ONE, ONE, ONE), "the kernel takes a number of 4 bytes here, not an array"),
         ((ONE[::2], ONE, np.int32(3)), "argument 0 .* is not contiguous"),
         ((ONE, ONE.astype(">f4"), np.int32(3)), "byte order"),
@@ -249,3 +252,26 @@ def test_endless_loop_that_touches_no_memory(threads):
     }"""
     with pytest.raises(simt.Timeout, match="line 3"):
         kernel(source)(1, threads, (np.zeros(64, np.int32), np.int32(0)), timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"code": 3}, "code is a int; it must be CUDA"),
+        ({"code": COPY, "options": "-DX=1"}, r"options is a list of strings, such as \['-DX=1'\]"),
+        ({"code": COPY, "name_expressions": "f"}, "name_expressions is a list"),
+    ],
+)
+def test_modules_of_the_wrong_types(wrong, message):
+    with pytest.raises(TypeError, match=message):
+        simt.RawModule(**wrong)
+
+
+def test_shared_memory_must_be_whole_bytes():
+    with pytest.raises(simt.LaunchError, match=r"shared_mem=3.5 must be a whole number"):
+        kernel(COPY)(1, 32, (floats(32), floats(32), np.int32(32)), shared_mem=3.5)
+
+
+def test_an_array_without_elements():
+    with pytest.raises(simt.InvalidAccess, match=r"behind the end of argument 1 \(float32, shape \(0,\)\)"):
+        kernel(COPY)(1, 1, (floats(1), floats(0), np.int32(0)))

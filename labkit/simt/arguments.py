@@ -62,8 +62,8 @@ def _array(param: Variable, array: np.ndarray, position: int) -> tuple[bytes, Ra
         raise LaunchError(f"{name}: the kernel takes a number of {param.size} bytes here, not an array")
     if not array.flags.c_contiguous:
         raise LaunchError(
-            f"{name} is not contiguous. Pass np.ascontiguousarray(...), and copy the result back if it is "
-            "an output"
+            f"{name} is not contiguous, row after row. Pass np.ascontiguousarray(...), "
+            "and copy the result back if it is an output"
         )
     if not array.flags.writeable:
         raise LaunchError(
@@ -89,6 +89,10 @@ def _scalar(param: Variable, value: Any, position: int) -> bytes:
         raise LaunchError(
             f"argument {position} is a {type(value).__name__}; a kernel takes NumPy arrays and NumPy "
             "scalars such as np.int32(7)"
+        )
+    if value.dtype.kind not in "biuf":
+        raise LaunchError(
+            f"argument {position} is {value.dtype}; a kernel takes integers and floats by value"
         )
     if value.dtype.kind == "f" and not kind.is_float and param.type[0] in "us":
         raise LaunchError(

@@ -146,7 +146,7 @@ def _near(address: int, size: int, ranges: Sequence[Range]) -> str:
     """Where an address lies as seen from the nearest array."""
     if address < 4096:
         return f"address {address:#x} is a null pointer" + (f" plus {address} bytes" if address else "")
-    arrays = [r for r in ranges if r.size]
+    arrays = [r for r in ranges if r.name]
     if not arrays:
         return "no array was passed to the kernel"
     nearest = min(arrays, key=lambda r: max(r.start - address, address + size - r.start - r.size, 0))

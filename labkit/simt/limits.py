@@ -23,7 +23,7 @@ Dim3 = tuple[int, int, int]
 
 def as_dim3(size: int | Sequence[int], name: str) -> Dim3:
     """An int or a tuple of 1 to 3 ints as (x, y, z)."""
-    given = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
+    given = tuple(size) if isinstance(size, Sequence) else (size,)
     if not 1 <= len(given) <= 3 or not all(
         isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in given
     ):

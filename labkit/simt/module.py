@@ -25,12 +25,18 @@ class RawModule:
     """CUDA C++ compiled for the simulator.
 
     `code` is the source; `options` go to NVRTC; `name_expressions` name template instances such as
-    `gemm<16>`. Raises CompileError with the compiler's messages.
+    `gemm<16>`. Raises CompileError with the compiler's messages, TypeError for what
+    is no source or no list.
     """
 
     def __init__(
         self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None
     ) -> None:
+        if not isinstance(code, str):
+            raise TypeError(f"code is a {type(code).__name__}; it must be CUDA C++ source, a string")
+        for name, given in (("options", options), ("name_expressions", name_expressions)):
+            if isinstance(given, str):
+                raise TypeError(f"{name} is a list of strings, such as [{given!r}], not one string")
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         compiled = compile_ptx(self.code, self.options, self.name_expressions)
         self.ptx, self._lowered, self.log = compiled.text, compiled.lowered_names, compiled.log
@@ -167,6 +173,8 @@ class Kernel:
 
     def _shared_bytes(self, dynamic: int) -> int:
         """Static and dynamic shared memory of a block, if a block may have so much."""
+        if not isinstance(dynamic, int | np.integer):
+            raise LaunchError(f"shared_mem={dynamic!r} must be a whole number of bytes")
         total = self._storage.static_shared_bytes
         if dynamic:
             total = rounded_up(total, 16) + dynamic
