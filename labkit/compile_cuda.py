@@ -53,7 +53,12 @@ class Resources:
 
 
 def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = ()) -> Ptx:
-    """PTX of `source` (cached). Raises CompileError with the compiler's messages."""
+    """PTX of `source` (cached). Raises CompileError with the compiler's messages, or TypeError."""
+    if not isinstance(source, str):
+        raise TypeError(f"code is a {type(source).__name__}; it must be CUDA C++ source, a string")
+    for name, given in (("options", options), ("name_expressions", name_expressions)):
+        if isinstance(given, str):
+            raise TypeError(f"{name} is a list of strings, such as [{given!r}], not one string")
 
     def make() -> bytes:
         flags = [f"--gpu-architecture={VIRTUAL_ARCH}", "-lineinfo", *_with_default_standard(options)]

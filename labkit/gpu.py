@@ -20,6 +20,7 @@ from labkit.simt import ptx
 from labkit.simt.arguments import bind
 from labkit.simt.layout import storage
 from labkit.simt.limits import as_dim3, check_launch
+from labkit.simt.module import find_kernel
 from labkit.simt.parser import parse
 
 
@@ -32,9 +33,9 @@ class RawModule:
     def __init__(
         self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None
     ) -> None:
-        self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         # Compiled as for the simulator first: for its messages, and for what each kernel takes as arguments.
-        compiled = compile_ptx(self.code, self.options, self.name_expressions)
+        compiled = compile_ptx(code, options, name_expressions or ())
+        self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         self._lowered, self._parsed = compiled.lowered_names, parse(compiled.text)
         self._module = cupy.RawModule(
             code=_without_host_headers(code),
@@ -49,13 +50,7 @@ class RawModule:
 
     def get_function(self, name: str) -> "Kernel":
         'The kernel called `name`: an `extern "C"` name or one of the name expressions.'
-        parsed = self._parsed.kernels.get(self._lowered.get(name, name))
-        if parsed is None:
-            known = ", ".join(f"`{known}`" for known in [*self._lowered, *self._parsed.kernels]) or "none"
-            raise SimtError(
-                f"no kernel is called `{name}`; this module has: {known}. "
-                'Declare it extern "C" __global__, or list it in name_expressions'
-            )
+        parsed = find_kernel(self._parsed, self._lowered, name)
         return Kernel(self, self._module.get_function(name), parsed, name)
 
 

@@ -32,13 +32,8 @@ class RawModule:
     def __init__(
         self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None
     ) -> None:
-        if not isinstance(code, str):
-            raise TypeError(f"code is a {type(code).__name__}; it must be CUDA C++ source, a string")
-        for name, given in (("options", options), ("name_expressions", name_expressions)):
-            if isinstance(given, str):
-                raise TypeError(f"{name} is a list of strings, such as [{given!r}], not one string")
+        compiled = compile_ptx(code, options, name_expressions or ())
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
-        compiled = compile_ptx(self.code, self.options, self.name_expressions)
         self.ptx, self._lowered, self.log = compiled.text, compiled.lowered_names, compiled.log
         self._parsed = parse(self.ptx)
         for kernel in self._parsed.kernels.values():
@@ -52,19 +47,24 @@ class RawModule:
 
     def get_function(self, name: str) -> Kernel:
         """The kernel called `name`: an `extern "C"` name or one of the name expressions."""
-        lowered = self._lowered.get(name, name)
-        if lowered not in self._parsed.kernels:
-            known = ", ".join(f"`{known}`" for known in [*self._lowered, *self._parsed.kernels]) or "none"
-            raise SimtError(
-                f'no kernel is called `{name}`; this module has: {known}. Declare it extern "C" __global__, '
-                "or list it in name_expressions"
-            )
-        return Kernel(self, self._parsed.kernels[lowered], name)
+        return Kernel(self, find_kernel(self._parsed, self._lowered, name), name)
 
     @cached_property
     def resources(self) -> dict[str, Resources]:
         """Registers and memory of each kernel as NVIDIA's assembler gives them for an H100/H200 (sm_90)."""
         return resources(self.code, self.options, self.name_expressions)
+
+
+def find_kernel(module: ptx.Module, lowered_names: dict[str, str], name: str) -> ptx.Kernel:
+    """The kernel called `name`, or its name expression. Raises SimtError, which lists what there is."""
+    kernel = module.kernels.get(lowered_names.get(name, name))
+    if kernel is None:
+        known = ", ".join(f"`{known}`" for known in [*lowered_names, *module.kernels]) or "none"
+        raise SimtError(
+            f"no kernel is called `{name}`; this module has: {known}. "
+            'Declare it extern "C" __global__, or list it in name_expressions'
+        )
+    return kernel
 
 
 class Kernel:
