@@ -52,7 +52,8 @@ def expanded(b: ir.IRBuilder, value: Value, count: int) -> Value:
 
 
 def element(b: ir.IRBuilder, value: Value, index: int) -> Value:
-    return value if count_of(value) == 1 else b.extract_element(value, ir.Constant(I32, index))
+    is_vector = isinstance(value.type, ir.VectorType)
+    return b.extract_element(value, ir.Constant(I32, index)) if is_vector else value
 
 
 def assembled(b: ir.IRBuilder, scalars: Sequence[Value]) -> Value:
