@@ -57,7 +57,7 @@ def test_warnings_of_a_source_that_compiles_are_kept():
 
 
 def test_the_language_standard_can_be_chosen():
-    source = """consteval int two() { return 2; }
+    source = """__device__ consteval int two() { return 2; }
     extern "C" __global__ void f(int* x) { *x = two(); }"""
     with pytest.raises(CompileError):
         compile_ptx(source)
