@@ -32,9 +32,7 @@ HOST_HEADERS = (
 
 @dataclass(frozen=True)
 class Ptx:
-    """A compiled module: its PTX text, the lowered name of each name expression, and the compiler's
-    warnings.
-    """
+    """A compiled module: PTX text, the lowered name of each name expression, the compiler's warnings."""
 
     text: str
     lowered_names: dict[str, str]
@@ -72,9 +70,7 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
 def resources(
     source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = (), arch: str = "sm_90"
 ) -> dict[str, Resources]:
-    """Registers, shared, local and spill bytes of every kernel in `source`, by lowered name, for `arch`
-    (cached).
-    """
+    """Resources of every kernel in `source` for an architecture, by lowered name (cached)."""
 
     def make() -> bytes:
         flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", *_with_default_standard(options)]

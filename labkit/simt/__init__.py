@@ -1,5 +1,4 @@
-"""A GPU in software: runs unmodified CUDA C++ on the host, checks every access, and counts as Nsight
-Compute does.
+"""A GPU in software: runs unmodified CUDA C++, checks every access, counts as Nsight Compute does.
 
 NVRTC compiles the source to PTX (compile_cuda); `ptx` reads it, `flow` and `shapes` find out what is
 uniform and where lanes part and meet, `codegen` makes LLVM code in which one warp is a 32-lane vector,

@@ -1,6 +1,4 @@
-"""The records that Python and generated code share, once as ctypes and once as LLVM types, field by field
-alike.
-"""
+"""The records that Python and generated code share, as ctypes and as LLVM types, field by field alike."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ _LLVM = {ctypes.c_void_p: POINTER, ctypes.c_int32: I32, ctypes.c_int64: I64, cty
 
 
 class Launch(ctypes.Structure):
-    """What all threads of the host share during a launch. `stop` ends it early; `error` is the first
-    mistake found.
-    """
+    """What all threads of the host share during a launch; `stop` ends it early."""
 
     _fields_ = [
         ("params", ctypes.c_void_p),  # the kernel's parameters, laid out as PTX declares them

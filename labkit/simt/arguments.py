@@ -18,9 +18,7 @@ GPU_ALIGNMENT = 256  # device memory is allocated in multiples of this
 
 @dataclass(frozen=True)
 class Range:
-    """Valid memory of one array: host address, bytes, its start's distance from an aligned GPU address, and
-    its name.
-    """
+    """Valid memory of one array; `shift` is its start's distance from a 256-byte boundary on a GPU."""
 
     start: int
     size: int
@@ -33,8 +31,7 @@ NOTHING = Range(0, 0, 0, 1, "")
 
 
 def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, list[Range]]:
-    """Lay out the arguments as the kernel's parameters, and give a range for each parameter (empty for
-    scalars).
+    """Lay out the arguments as the kernel's parameters, with a range for each (empty for scalars).
 
     Arrays are NumPy's and are passed by address, without a copy; scalars by value. Raises LaunchError.
     """

@@ -94,9 +94,7 @@ def split(kernel: Kernel) -> list[Block]:
 
 
 def ordered(blocks: list[Block]) -> list[Block]:
-    """Reverse post-order in which a loop's body comes before what follows the loop; unreachable blocks are
-    dropped.
-    """
+    """Reverse post-order, a loop's body before what follows the loop; unreachable blocks are dropped."""
     loops = _loops(blocks)
     to_barrier = _that_reach_a_barrier(blocks)
     order: list[int] = []
@@ -139,9 +137,7 @@ def _that_reach_a_barrier(blocks: list[Block]) -> set[int]:
 
 
 def _loops(blocks: list[Block]) -> list[set[int]]:
-    """Bodies of the natural loops (Aho et al., Compilers, 2nd ed., 9.6): back edges found by depth-first
-    search.
-    """
+    """Bodies of the natural loops (Aho et al., Compilers, 2nd ed., 9.6)."""
     predecessors: dict[int, set[int]] = {i: set() for i in range(len(blocks))}
     for i, block in enumerate(blocks):
         for successor in block.successors:

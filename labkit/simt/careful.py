@@ -1,6 +1,4 @@
-"""LLVM functions that look at every lane of an access: is it valid, and (in a counted run) what does it
-cost?
-"""
+"""LLVM functions that look at every lane of an access: is it valid, and what does it cost?"""
 
 from __future__ import annotations
 
@@ -40,8 +38,7 @@ def report(
 
 
 def check_function(module: ir.Module, space: str, counted: bool, layout: Layout) -> ir.Function:
-    """i1 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): are all active lanes'
-    accesses valid?
+    """i1 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): are active lanes valid?
 
     A lane is valid if its bytes lie in one range of its space and its address is a multiple of `bytes`.
     """
@@ -76,9 +73,7 @@ def check_function(module: ir.Module, space: str, counted: bool, layout: Layout)
 
 
 class _Lanes:
-    """The lanes' addresses looked up in ranges: which are valid, and their places as a GPU would number the
-    bytes.
-    """
+    """The lanes' addresses looked up in ranges: which are valid, and where they would lie on a GPU."""
 
     predicate = ir.VectorType(I1, WARP)
 

@@ -1,5 +1,4 @@
-"""The LLVM function that a thread of the host runs: take the next block, run its warps from barrier to
-barrier.
+"""The LLVM function of a thread of the host: take a block, run its warps from barrier to barrier.
 
 void run(ptr launch, ptr frames, ptr shared)
 """

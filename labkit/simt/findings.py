@@ -19,9 +19,7 @@ _VERBS = {"st": "write", "atom": "atomic operation", "red": "atomic operation"}
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake: the tool of compute-sanitizer that looks for it, its kind, the source line (0: unknown),
-    and who made it.
-    """
+    """One mistake: the tool of compute-sanitizer that looks for it, its line (0: unknown), who made it."""
 
     tool: str
     kind: str
@@ -52,9 +50,7 @@ class Diagnosis:
         self.shared_bytes, self.barrier_lines = shared_bytes, barrier_lines
 
     def error(self, launch: Launch, ranges: Sequence[Range], shared: Sequence[tuple[int, int]]) -> SimtError:
-        """The error recorded in `launch`; `shared` lists the (start, end) of each host thread's shared
-        memory.
-        """
+        """The error recorded in `launch`; `shared` is (start, end) of each host thread's shared memory."""
         if launch.error == abi.BAD_ACCESS:
             return self._access(launch, ranges, shared)
         if launch.error == abi.TRAPPED:

@@ -102,9 +102,7 @@ class Flow:
         return shape
 
     def _find_waiting(self, divergent: set[int]) -> None:
-        """Data flow over the scheduling rule: which blocks may have waiting lanes, and whether lanes may
-        have left.
-        """
+        """Data flow over the scheduling rule: where lanes may wait, and whether some may have left."""
         for block in self.blocks:
             block.may_wait, block.may_have_exited = frozenset(), False
         work = list(range(len(self.blocks)))

@@ -35,9 +35,7 @@ def _host() -> tuple[Any, Any]:
 
 
 def object_code(key: list[str], make: Callable[[], ir.Module]) -> bytes:
-    """Machine code of the module that `make` gives; from the cache if one was made of the same key on such
-    a host.
-    """
+    """Machine code of the module that `make` gives, or of the one with this key from the cache."""
     host = [
         llvm.get_host_cpu_name(),
         llvm.get_host_cpu_features().flatten(),

@@ -47,9 +47,7 @@ class Storage:
 
 
 def storage(kernel: Kernel, module: Module) -> Storage:
-    """Lay out one kernel's variables. Dynamic shared memory (`extern __shared__ a[]`) begins behind the
-    static arrays.
-    """
+    """Lay out one kernel's variables; `extern __shared__ a[]` begins behind the static arrays."""
     params, param_bytes = placed(kernel.params)
     in_module = [variable for space, variable in module.variables.values() if space == "shared"]
     static = [variable for variable in [*kernel.shared, *in_module] if variable.size]

@@ -1,6 +1,4 @@
-"""Run a compiled kernel: blocks spread over the host's cores, a time limit, and mistakes turned into
-errors.
-"""
+"""Run a compiled kernel: blocks on all cores of the host, a time limit, mistakes turned into errors."""
 
 from __future__ import annotations
 
@@ -130,11 +128,8 @@ class _Worker:
         self.shared_range = (self.shared.ctypes.data, self.shared.ctypes.data + shared_bytes)
         for warp in range(layout.warps):
             frame = Frame.from_address(self.frames.ctypes.data + warp * layout.frame_bytes)
-            frame.warp, frame.shared, frame.counters = (
-                warp,
-                self.shared.ctypes.data,
-                self.counters.ctypes.data,
-            )
+            frame.warp, frame.shared = warp, self.shared.ctypes.data
+            frame.counters = self.counters.ctypes.data
 
     def run(self, library: Library, launch: Launch) -> None:
         library.run(ctypes.addressof(launch), self.frames.ctypes.data, self.shared.ctypes.data)

@@ -37,9 +37,7 @@ MAX_RUNS = 8  # more separate pieces than this are slower than a gather (8 to 11
 
 @dataclass(frozen=True)
 class Where:
-    """Addresses of one access: host addresses or shared offsets `base` in `shape`, and `step` bytes between
-    items.
-    """
+    """Where an access goes: `base` in `shape`, host addresses or offsets from the pointer `origin`."""
 
     base: Value  # 64-bit integers
     shape: Shape
@@ -60,9 +58,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbouring elements one vector load fetches: `elements` holds, for each, the (item, lane) pairs it
-    serves.
-    """
+    """Neighbouring elements that one vector load fetches, each with the (item, lane) pairs it serves."""
 
     group: int  # index of the base
     offset: int  # bytes from it
@@ -70,9 +66,7 @@ class Run:
 
 
 def plan(shape: Shape, size: int, offsets: Sequence[int], lanes: Sequence[int]) -> list[Run] | None:
-    """Split an access of `lanes`, each `size` bytes at its address plus each of `offsets`, into runs; None:
-    too many.
-    """
+    """Split an access of `lanes`, `size` bytes at each of `offsets`, into runs; None for too many."""
     runs: list[Run] = []
     for group in range(shape.bases):
         served: dict[int, list[tuple[int, int]]] = {}
@@ -112,9 +106,7 @@ def in_range(
 def load(
     b: ir.IRBuilder, where: Where, kind: ir.Type, size: int, offsets: Sequence[int], mask: Value
 ) -> list[Value]:
-    """Load one item at each of `offsets` from each lane's address; items come in the shape
-    `absorbed(where.shape)`.
-    """
+    """Load an item at each of `offsets` from the lanes' addresses, in the shape `absorbed(where.shape)`."""
     group = absorbed(where.shape).group
     lanes = range(0, WARP, group)
     runs = plan(where.shape, size, offsets, lanes)

@@ -25,8 +25,8 @@ class RawModule:
     """CUDA C++ compiled for the simulator.
 
     `code` is the source; `options` go to NVRTC; `name_expressions` name template instances such as
-    `gemm<16>`. Raises CompileError with the compiler's messages, TypeError for what
-    is no source or no list.
+    `gemm<16>`. Raises CompileError with the compiler's messages, TypeError for what is no
+    source or no list.
     """
 
     def __init__(
@@ -72,17 +72,15 @@ class Kernel:
 
     def __init__(self, module: RawModule, parsed: ptx.Kernel, name: str) -> None:
         self.module, self.name, self._parsed = module, name, parsed
-        self.max_dynamic_shared_size_bytes: int | None = (
-            None  # as in CuPy: set it to use more than 48 KB a block
-        )
+        # as in CuPy: set it to use more than 48 KB a block
+        self.max_dynamic_shared_size_bytes: int | None = None
         self._storage = storage(parsed, module._parsed)
         self._programs: dict[tuple[Dim3, bool], Program] = {}
         if self._storage.static_shared_bytes > MAX_STATIC_SHARED_BYTES:
             raise LaunchError(
                 f"kernel `{name}` declares {self._storage.static_shared_bytes} bytes of shared memory; a "
-                "kernel can declare at most "
-                f"{MAX_STATIC_SHARED_BYTES} (48 KB). Use a smaller tile, or `extern __shared__` memory "
-                "sized at launch"
+                f"kernel can declare at most {MAX_STATIC_SHARED_BYTES} (48 KB). Use a smaller tile, or "
+                "`extern __shared__` memory sized at launch"
             )
 
     def __call__(
@@ -93,11 +91,11 @@ class Kernel:
         shared_mem: int = 0,
         timeout: float = 60,
     ) -> None:
-        """Run it. `grid` and `block` are tuples of 1 to 3; NumPy arrays are changed in place, NumPy scalars
-        go by value.
+        """Run it on tuples of 1 to 3 as `grid` and `block`.
 
-        `shared_mem` is dynamic shared memory in bytes, `timeout` in seconds. Raises LaunchError before
-        anything runs, and InvalidAccess, BarrierError or Timeout for what the kernel does.
+        NumPy arrays are changed in place, NumPy scalars go by value. `shared_mem` is dynamic shared memory in
+        bytes, `timeout` in seconds. Raises LaunchError before anything runs, and InvalidAccess, BarrierError
+        or Timeout for what the kernel does.
         """
         self._run(grid, block, args, shared_mem, timeout, counted=False)
 
@@ -110,8 +108,9 @@ class Kernel:
         blocks: int | None = None,
         timeout: float = 60,
     ) -> Profile:
-        """Run it and count memory traffic as Nsight Compute does. `blocks`: only so many, spread over the
-        grid, scaled up.
+        """Run it and count memory traffic as Nsight Compute does.
+
+        `blocks`: look at only so many, spread over the grid, and scale the counts.
         """
         size, sample = as_dim3(grid, "grid"), None
         total = size[0] * size[1] * size[2]

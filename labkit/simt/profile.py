@@ -21,8 +21,7 @@ CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum"
 
 
 class Profile:
-    """Counts of one launch. `metrics` has Nsight Compute's names; `lines` is a table with a row a source
-    line.
+    """Counts of one launch: `metrics` by Nsight Compute's names, `lines` with a row a source line.
 
     `sample` is None if all blocks were counted; else the counts are those of a sample, scaled to the grid.
     """
@@ -55,9 +54,7 @@ class Profile:
 
     @property
     def lines(self) -> pd.DataFrame:
-        """A row a source line and operation: requests, threads, sectors, sectors per request, bank
-        conflicts, source.
-        """
+        """A row a source line and operation: requests, threads, sectors, bank conflicts, the source."""
         import pandas as pd
 
         columns = ["line", "space", "op", *COLUMNS, "useful_bytes"]

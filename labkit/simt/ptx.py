@@ -73,9 +73,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: `parts` is the opcode split at its dots, `line` its line in the student's source (0:
-    none).
-    """
+    """One instruction: `parts` is the opcode split at its dots, `line` that of the source (0: none)."""
 
     parts: tuple[str, ...]
     operands: tuple[Operand, ...]
@@ -105,9 +103,7 @@ class Variable:
 
 @dataclass
 class Kernel:
-    """An entry or a device function: parameters and (of a function) results in order, register types by name,
-    variables by space, and code with its labels.
-    """
+    """An entry or a device function: its variables, register types by name, and code with its labels."""
 
     name: str
     params: list[Variable]

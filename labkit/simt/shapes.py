@@ -17,9 +17,7 @@ _INTEGERS = {f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)}
 
 @dataclass(frozen=True)
 class Result:
-    """Shape of a result, and for each operand whether the instruction works on its bases alone (offsets are
-    added after).
-    """
+    """Shape of a result, and for each operand whether the instruction works on its bases alone."""
 
     shape: Shape
     on_bases: tuple[bool, ...]

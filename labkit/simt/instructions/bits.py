@@ -104,9 +104,7 @@ def _insert_bits(
 
 @operation("prmt", "ttu:t")
 def _permute_bytes(b: ir.IRBuilder, i: Instruction, low: Value, high: Value, selector: Value) -> Value:
-    """Four bytes picked from eight, each by a nibble of the selector whose top bit asks for the byte's
-    sign.
-    """
+    """Four bytes of eight, each picked by a nibble of the selector; its top bit asks for the byte's sign."""
     wide = same_shape(low, ir.IntType(64))
     both = b.or_(b.zext(low, wide), b.shl(b.zext(high, wide), constant(b.zext(low, wide), 32)))
     result = constant(low, 0)

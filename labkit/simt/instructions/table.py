@@ -46,9 +46,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Operation:
-    """How to emit one instruction: operand and result types, and the emitting function (builder,
-    instruction, *values).
-    """
+    """How to emit one instruction: its types, and a function of (builder, instruction, *values)."""
 
     signature: str
     emit: Emit
