@@ -430,3 +430,57 @@ def test_what_is_not_known_is_refused_not_guessed(statement):
     }}"""
     with pytest.raises(simt.SimtError, match=r"line 2: the simulator does not know the PTX instruction"):
         run(source, 1, 1, np.ones(2, np.float32))
+
+
+def test_carries_make_wide_numbers():
+    source = """extern "C" __global__ void f(const unsigned* x, const unsigned* y, unsigned* o) {
+        const unsigned *a = x + 4 * threadIdx.x, *b = y + 4 * threadIdx.x; o += 12 * threadIdx.x;
+        asm("add.cc.u32 %0,%4,%8; addc.cc.u32 %1,%5,%9; addc.cc.u32 %2,%6,%10; addc.u32 %3,%7,%11;"
+            : "=&r"(o[0]), "=&r"(o[1]), "=&r"(o[2]), "=r"(o[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]));
+        asm("sub.cc.u32 %0,%4,%8; subc.cc.u32 %1,%5,%9; subc.cc.u32 %2,%6,%10; subc.u32 %3,%7,%11;"
+            : "=&r"(o[4]), "=&r"(o[5]), "=&r"(o[6]), "=r"(o[7])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]));
+        asm("mad.lo.cc.u32 %0,%3,%4,%5; madc.hi.u32 %1,%3,%4,%6;"
+            : "=&r"(o[8]), "=r"(o[9]) : "r"(0), "r"(a[0]), "r"(b[0]), "r"(a[1]), "r"(b[1]));
+        asm("bfind.u32 %0, %1;" : "=r"(o[10]) : "r"(a[0] >> threadIdx.x));
+        asm("bfind.shiftamt.s32 %0, %1;" : "=r"(o[11]) : "r"(a[0]));
+    }"""
+    rng = np.random.default_rng(8)
+    x, y = (rng.choice(np.array([0, 1, 2**32 - 1, 12345, 2**31], np.uint32), (32, 4)) for _ in range(2))
+    _, _, out = run(source, 1, 32, x, y, np.zeros((32, 12), np.uint32))
+
+    def number(words):
+        return sum(int(word) << 32 * i for i, word in enumerate(words))
+
+    for lane, (a, b, o) in enumerate(zip(x, y, out, strict=True)):
+        assert number(o[:4]) == (number(a) + number(b)) % 2**128
+        assert number(o[4:8]) == (number(a) - number(b)) % 2**128
+        assert number(o[8:10]) == (int(a[0]) * int(b[0]) + int(a[1]) + (int(b[1]) << 32)) % 2**64
+        assert int(o[10]) == ((int(a[0]) >> lane).bit_length() - 1) % 2**32
+        signed = int(a[0].astype(np.int32))
+        bits = (signed if signed >= 0 else ~signed).bit_length()
+        assert int(o[11]) == (32 - bits if bits else 2**32 - 1)
+
+
+def test_double_precision_functions_of_large_numbers():
+    source = """extern "C" __global__ void f(const double* in, double* out) {
+        int i = threadIdx.x;
+        out[i] = sin(in[i]); out[32 + i] = cos(in[i]); out[64 + i] = exp(-fabs(in[i]) / 1e9);
+    }"""
+    values = np.random.default_rng(9).uniform(-1e10, 1e10, 32)
+    _, out = run(source, 1, 32, values, np.zeros((3, 32)))
+    expected = np.stack([np.sin(values), np.cos(values), np.exp(-np.abs(values) / 1e9)])
+    np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-15)
+
+
+def test_registers_declared_in_inline_assembly():
+    source = """extern "C" __global__ void f(int* x) {
+        int a = x[threadIdx.x], b = threadIdx.x, c;
+        asm("{ .reg .u32 t, %k; .reg .pred p; mul.lo.u32 t, %1, 3; mov.u32 %k, 7; setp.gt.u32 p, t, 30;"
+            " @p add.u32 t, t, %k; { .reg .u32 t; mov.u32 t, 1000; } mov.u32 %0, t; }" : "=r"(c) : "r"(a));
+        x[threadIdx.x] = c + a * 1000 + b;
+    }""".replace("%k", "%%k")
+    values = np.arange(40, dtype=np.int32)
+    (out,) = run(source, 1, 40, values.copy())
+    np.testing.assert_array_equal(out, 3 * values + np.where(3 * values > 30, 7, 0) + 1001 * values)

@@ -137,6 +137,8 @@ class _Code:
     def _parts(self, instruction: Instruction, value: Value) -> list[Value]:
         """What each result gets: the value; its opposite too (`setp p|q`); its parts (`mov {low, high}`)."""
         b, first = self.w.b, instruction.operands[0]
+        if isinstance(value, tuple):  # with the carry
+            return list(value)
         if not isinstance(first, Vector):
             return [value]
         if instruction.parts[0] == "setp":

@@ -28,6 +28,7 @@ def parse(text: str) -> Module:
     return _Parser(text).module
 
 
+CARRY = Register("%cc")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _HEADER = re.compile(r"\.(entry|func)\b")
 _SIGNATURE = re.compile(
@@ -42,12 +43,12 @@ _VARIABLE = re.compile(
 _LABEL = re.compile(r"\s*([$\w]+):(?!:)")
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
-_GUARD = re.compile(r"@(!?)(%[\w$]+)\s+(.*)$", re.S)
+_GUARD = re.compile(r"@(!?)(%?[\w$]+)\s+(.*)$", re.S)
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.module = Module()
+        self.module, self.inner_scopes = Module(), 0
         text = _COMMENT.sub("", text)
         self.source_file = _number_of_the_source(text)
         position = 0
@@ -76,12 +77,14 @@ class _Parser:
         if limit := re.search(r"\.maxntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", match["attributes"]):
             x, y, z = (int(n or 1) for n in limit.groups())
             kernel.max_threads = x * y * z
+        kernel.registers[CARRY.name] = "pred"
         self._body(kernel, text[body + 1 : end - 1])
         (self.module.kernels if header[1] == "entry" else self.module.functions)[kernel.name] = kernel
         return end
 
     def _body(self, kernel: Kernel, text: str) -> None:
         line = 0
+        scopes: list[dict[str, Register]] = []  # registers of inner scopes `{ }`, which may hide outer ones
         for kind, part in _statements(text):
             if kind == "loc":
                 file, number = (int(n) for n in part.split())
@@ -89,10 +92,19 @@ class _Parser:
                 line = number if file == self.source_file and number else line
             elif kind == "label":
                 kernel.labels[part] = len(kernel.code)
+            elif kind == "open":
+                scopes.append({})
+            elif kind == "close":
+                scopes.pop()
+            elif scopes and (registers := _REGISTERS.match(part)):
+                self.inner_scopes += 1
+                for name in _register_names(registers[2]):
+                    inner = Register(f"%{self.inner_scopes}~{name.lstrip('%')}")
+                    kernel.registers[inner.name], scopes[-1][name] = registers[1], inner
             elif part.startswith("."):
                 self._declaration(kernel, part)
             else:
-                kernel.code.append(_instruction(part, line))
+                kernel.code.append(_in_scopes(_instruction(part, line), scopes))
 
     def _declaration(self, kernel: Kernel, text: str) -> None:
         if registers := _REGISTERS.match(text):
@@ -124,7 +136,7 @@ def _number_of_the_source(text: str) -> int:
 
 
 def _statements(text: str) -> Iterator[tuple[str, str]]:
-    """Split a body into ("loc" | "label" | "statement", text). Inner scopes `{ }` are taken as if flat."""
+    """Split a body into ("loc" | "label" | "open" | "close" | "statement", text); scopes open and close."""
     position = 0
     while position < len(text):
         if loc := _LOC.match(text, position):
@@ -133,7 +145,10 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
         elif label := _LABEL.match(text, position):
             yield "label", label[1]
             position = label.end()
-        elif text[position].isspace() or text[position] in "{};":
+        elif text[position] in "{}":
+            yield ("open" if text[position] == "{" else "close"), ""
+            position += 1
+        elif text[position].isspace() or text[position] == ";":
             position += 1
         else:
             end = text.find(";", position)
@@ -144,6 +159,37 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
 def _variables(text: str) -> list[Variable]:
     """The variables of a list in a signature."""
     return [variable for part in text.split(",") if (variable := _variable(part.strip()))]
+
+
+def _register_names(text: str) -> list[str]:
+    """Names in a declaration, families such as `%r<3>` written out."""
+    names = []
+    for name in (part.strip() for part in text.split(",")):
+        family = re.fullmatch(r"(.*)<(\d+)>", name)
+        names += [f"{family[1]}{i}" for i in range(int(family[2]))] if family else [name]
+    return names
+
+
+def _in_scopes(instruction: Instruction, scopes: list[dict[str, Register]]) -> Instruction:
+    """The instruction with registers of inner scopes under their own names (in `asm` they need no %)."""
+    hidden = {name: register for scope in scopes for name, register in scope.items()}
+    if not hidden:
+        return instruction
+
+    def rename(operand: Operand) -> Operand:
+        match operand:
+            case Register(name) | Symbol(name):
+                return hidden.get(name, operand)
+            case Address(base, offset):
+                return Address(rename(base), offset)  # type: ignore[arg-type]
+            case Vector(items):
+                return Vector(tuple(rename(item) for item in items))
+        return operand
+
+    guard = instruction.guard
+    if guard:
+        guard = replace(guard, register=hidden.get(guard.register.name, guard.register))
+    return replace(instruction, operands=tuple(rename(o) for o in instruction.operands), guard=guard)
 
 
 def _matching_brace(text: str, opening: int) -> int:
@@ -184,7 +230,17 @@ def _instruction(text: str, line: int) -> Instruction:
         text = guarded[3]
     opcode, _, rest = text.replace("\n", " ").replace("\t", " ").partition(" ")
     operands = tuple(_operand(part) for part in _split_operands(rest))
-    return Instruction(tuple(opcode.split(".")), operands, guard, line)
+    return _with_carry(Instruction(tuple(opcode.split(".")), operands, guard, line))
+
+
+def _with_carry(instruction: Instruction) -> Instruction:
+    """The instruction with the carry flag, which PTX does not name, as a register."""
+    first, *others = instruction.operands or (None,)
+    if instruction.parts[0] in ("addc", "subc", "madc"):
+        others.append(CARRY)
+    if "cc" in instruction.parts and isinstance(first, Register):
+        first = Vector((first, CARRY))
+    return replace(instruction, operands=(first, *others)) if first is not None else instruction
 
 
 def _split_operands(text: str) -> list[str]:

@@ -6,7 +6,7 @@ instruction, add an entry to the file it belongs to, and a test. Memory, barrier
 loadstore.py, atomics.py, crosslane.py, control.py. Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.
 """
 
-from labkit.simt.instructions import arithmetic, bits, comparisons, conversions, functions, rounding
+from labkit.simt.instructions import arithmetic, bits, carries, comparisons, conversions, functions, rounding
 from labkit.simt.instructions.table import (
     Kind,
     Operation,
@@ -23,6 +23,7 @@ __all__ = [
     "Operation",
     "arithmetic",
     "bits",
+    "carries",
     "comparisons",
     "constant",
     "conversions",

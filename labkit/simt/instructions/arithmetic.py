@@ -97,14 +97,15 @@ def _multiply_add_wide(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: V
 
 
 @operation("mul.hi", "tt:t")
-def _multiply_high(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
+def multiply_high(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
+    """The upper half of a product."""
     wide = _multiply_wide(b, i, x, y)
     return b.trunc(b.lshr(wide, constant(wide, type_of(i).bits)), x.type)
 
 
 @operation("mad.hi", "ttt:t")
 def _multiply_add_high(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value) -> Value:
-    return b.add(_multiply_high(b, i, x, y), z)
+    return b.add(multiply_high(b, i, x, y), z)
 
 
 @operation("div", "tt:t")

@@ -62,6 +62,17 @@ def constant_u32(like: Value) -> Value:
     return ir.Constant(same_shape(like, ir.IntType(32)), None)
 
 
+@operation("bfind", "t:u")
+def _find_highest(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
+    """Place of the highest bit that differs from the sign, or how far to shift it to the top; -1 if none."""
+    if type_of(i).is_signed:
+        x = b.xor(x, b.ashr(x, constant(x, type_of(i).bits - 1)))
+    above = intrinsic(b, "ctlz", x.type, x, ir.Constant(ir.IntType(1), 0))
+    place = above if "shiftamt" in i.parts else b.sub(constant(above, type_of(i).bits - 1), above)
+    found = b.select(b.icmp_unsigned("==", x, constant(x, 0)), constant(x, -1), place)
+    return _resized(b, found, constant_u32(found))
+
+
 @operation("brev", "t:t")
 def _reverse_bits(b: ir.IRBuilder, _i: Instruction, x: Value) -> Value:
     return intrinsic(b, "bitreverse", x.type, x)

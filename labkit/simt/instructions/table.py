@@ -61,9 +61,9 @@ class Operation:
 OPERATIONS: dict[str, Operation] = {}
 
 
-# Forms that would be computed wrongly: other types, carries, NaN-propagating; and other ways to round, where
+# Forms that would be computed wrongly: other types, NaN-propagating; and other ways to round, where
 # an instruction has no entry for them.
-_NOT_KNOWN = {"f16", "f16x2", "bf16", "bf16x2", "b128", "cc", "NaN", "xorsign"}
+_NOT_KNOWN = {"f16", "f16x2", "bf16", "bf16x2", "b128", "NaN", "xorsign"}
 _DIRECTED = {"rz", "rm", "rp"}
 
 
@@ -75,7 +75,7 @@ def find(instruction: Instruction) -> Operation | None:
         return None
     if _NOT_KNOWN.intersection(rest):
         return None
-    names = [f"{first}.{part}" for part in rest]
+    names = [f"{first}.cc"] if "cc" in rest else [f"{first}.{part}" for part in rest]
     return next((OPERATIONS[name] for name in [*names, first] if name in OPERATIONS), None)
 
 
