@@ -314,17 +314,23 @@ def test_fused_multiply_add_rounds_once():
 
 
 def test_conversions_saturate_as_the_hardware_does():
-    source = """extern "C" __global__ void f(const float* in, int* a, unsigned* b, short* c, float* d) {
+    source = """extern "C" __global__
+    void f(const float* in, int* a, unsigned* b, short* c, float* d, long long* e) {
         int i = threadIdx.x;
+        e[i] = (long long)in[i]; e[8 + i] = (int)(double)in[i]; e[16 + i] = __sad(i, 5, 100);
         a[i] = (int)in[i]; b[i] = (unsigned)in[i]; c[i] = (short)(int)in[i]; d[i] = rintf(in[i]);
     }"""
     values = np.array([0.5, -1.5, 2.5, 3e9, -3e9, 5e9, np.nan, 70000.7], np.float32)
-    outputs = np.zeros(8, np.int32), np.zeros(8, np.uint32), np.zeros(8, np.int16), np.zeros(8, np.float32)
-    _, a, b, c, d = run(source, 1, 8, values, *outputs)
+    types = (np.int32, np.uint32, np.int16, np.float32)
+    _, a, b, c, d, e = run(source, 1, 8, values, *(np.zeros(8, t) for t in types), np.zeros((3, 8), np.int64))
     assert a.tolist() == [0, -1, 2, 2**31 - 1, -(2**31), 2**31 - 1, 0, 70000]
     assert b.tolist() == [0, 0, 2, 3000000000, 0, 2**32 - 1, 0, 70000]
     assert c.tolist() == [0, -1, 2, -1, 0, -1, 0, 70000 - 65536]
     np.testing.assert_array_equal(d, np.rint(values))
+    # NaN with 64 bits on one side: seen on an H200
+    assert e[0].tolist() == [0, -1, 2, 3000000000, -3000000000, 5000000000, -(2**63), 70000]
+    assert e[1].tolist() == [0, -1, 2, 2**31 - 1, -(2**31), 2**31 - 1, -(2**31), 70000]
+    assert e[2].tolist() == [100 + abs(n - 5) for n in range(8)]
 
 
 def test_mathematical_functions():

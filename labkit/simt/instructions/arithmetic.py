@@ -63,6 +63,13 @@ def _absolute(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
     return b.select(b.icmp_signed("<", x, constant(x, 0)), b.sub(constant(x, 0), x), x)
 
 
+@operation("sad", "ttt:t")
+def _sum_of_difference(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value) -> Value:
+    """|x - y| + z."""
+    below = b.icmp_signed("<", x, y) if type_of(i).is_signed else b.icmp_unsigned("<", x, y)
+    return b.add(b.select(below, b.sub(y, x), b.sub(x, y)), z)
+
+
 @operation("min", "tt:t")
 @operation("max", "tt:t")
 def _extreme(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:

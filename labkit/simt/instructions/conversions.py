@@ -19,8 +19,13 @@ def _convert(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
     if from_.is_float:
         mode = next(part for part in i.parts if part in _TO_INTEGER)
         rounded = intrinsic(b, _TO_INTEGER[mode], x.type, x)
-        name = "fptosi.sat" if to.is_signed else "fptoui.sat"  # out of range saturates, NaN gives 0
-        return intrinsic(b, name, target, rounded, overloads=(target, x.type))
+        name = "fptosi.sat" if to.is_signed else "fptoui.sat"  # out of range saturates
+        value = intrinsic(b, name, target, rounded, overloads=(target, x.type))
+        if max(to.bits, from_.bits) < 64:
+            return value  # a NaN gives 0
+        # With 64 bits on either side an H200 gives the top bit alone for a NaN, though the manual says 0.
+        top = constant(value, 1 << max(to.bits, 32) - 1)
+        return b.select(b.fcmp_unordered("uno", x, x), top, value)
     if to.is_float:
         return b.sitofp(x, target) if from_.is_signed else b.uitofp(x, target)
     if "sat" in i.parts:
