@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from llvmlite import ir
 
 from labkit.simt import careful
-from labkit.simt.abi import I8, I64, Launch, load_field
+from labkit.simt.abi import I8, I32, I64, POINTER, ZERO, Launch, load_field, load_stop
 from labkit.simt.accesses import Access
 from labkit.simt.instructions import Kind, constant
 from labkit.simt.lanes import UNIFORM, VARYING, WARP, Shape, absorbed
@@ -54,31 +55,69 @@ def checked_addresses(
     w: Warp, instruction: Instruction, access: Access, counted: bool, stopped: ir.Block
 ) -> tuple[Value, Value]:
     """A checked host address for each lane, and the active lanes; leaves for `stopped` if one is bad."""
-    where, mask = _where(w, access), w.active(instruction)
-    addresses = where.lane_addresses(w.b)
-    addresses = w.b.add(addresses, constant(addresses, access.offsets[0]))
+    addresses, mask = _lane_addresses(w, access), w.active(instruction)
     check = careful.check_function(w.function.module, access.space, counted, w.layout)
     size = ir.Constant(I64, access.alignment)
     good = w.b.call(check, [w.launch, w.frame, addresses, mask, w.site(instruction), size])
-    following = w.new_block("checked")
-    w.b.cbranch(good, following, stopped)
-    w.continue_in(following)
+    _leave_unless(w, good, stopped)
     return addresses, mask
 
 
 def carefully(w: Warp, instruction: Instruction, access: Access, counted: bool, stopped: ir.Block) -> None:
     """Check each active lane in a function; then gather or scatter."""
+    kind, shape = Kind(instruction.type), absorbed(access.shape)
+    if not access.is_store and len(access.items) == 1:
+        function = _load_function(w, access, kind, shape.group, counted)
+        arguments = [_lane_addresses(w, access), w.active(instruction), w.site(instruction)]
+        value = w.b.call(function, [w.launch, w.frame, *arguments])
+        _leave_unless(w, w.b.icmp_unsigned("==", load_stop(w.b, w.launch), ZERO), stopped)
+        _write_loaded(w, instruction, access, [value], shape)
+        return
     addresses, mask = checked_addresses(w, instruction, access, counted, stopped)
-    kind, lanes = Kind(instruction.type), Where(addresses, VARYING)
-    offsets = [offset - access.offsets[0] for offset in access.offsets]
+    lanes, offsets = Where(addresses, VARYING), [offset - access.offsets[0] for offset in access.offsets]
     if access.is_store:
         store(w.b, lanes, _stored(w, access, kind), access.size, offsets, mask)
         return
-    shape = absorbed(access.shape)
     values = load(w.b, lanes, kind.llvm, access.size, offsets, mask)
-    if shape.group > 1:
-        values = [group_value(w.b, value, shape.group) for value in values]
+    values = [group_value(w.b, value, shape.group) for value in values]
     _write_loaded(w, instruction, access, values, shape)
+
+
+def _load_function(w: Warp, access: Access, kind: Kind, group: int, counted: bool) -> ir.Function:
+    """T load(launch, frame, <32 x i64> addresses, i32 mask, i32 site): a checked load of one item a lane.
+
+    Gives a value a group of lanes. A function, since careful code is seldom run and should be short.
+    """
+    module, name = w.function.module, f"load_{access.space}_{kind.name}_{group}"
+    if name in module.globals:
+        return module.globals[name]
+    result = vector_type(kind.llvm, WARP // group)
+    type_ = ir.FunctionType(result, [POINTER, POINTER, careful.LANES_64, I32, I32])
+    function = ir.Function(module, type_, name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    function.attributes.add("cold")
+    launch, frame, addresses, mask, site = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    check = careful.check_function(module, access.space, counted, w.layout)
+    good = b.call(check, [launch, frame, addresses, mask, site, ir.Constant(I64, access.size)])
+    with b.if_then(b.not_(good), likely=False):
+        b.ret(ir.Constant(result, None))
+    (values,) = load(b, Where(addresses, VARYING), kind.llvm, access.size, [0], mask)
+    b.ret(group_value(b, values, group))
+    return function
+
+
+def _lane_addresses(w: Warp, access: Access) -> Value:
+    where = _where(w, access)
+    base = w.b.add(where.base, constant(where.base, access.offsets[0]))
+    return replace(where, base=base).lane_addresses(w.b)
+
+
+def _leave_unless(w: Warp, good: Value, stopped: ir.Block) -> None:
+    following = w.new_block("checked")
+    w.b.cbranch(good, following, stopped)
+    w.continue_in(following)
 
 
 def _where(w: Warp, access: Access) -> Where:

@@ -103,6 +103,8 @@ def all_true(b: ir.IRBuilder, predicate: Value) -> Value:
 
 def group_value(b: ir.IRBuilder, values: Value, group: int) -> Value:
     """One value a group from a value a lane, where idle lanes hold zero and the others of a group agree."""
+    if group == 1:
+        return values
     kind = element_type(values)
     bits = ir.IntType({ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind)) or kind.width)
     values = b.bitcast(values, ir.VectorType(bits, WARP))
