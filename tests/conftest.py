@@ -18,3 +18,10 @@ def pytest_collection_modifyitems(items):
     if marked and find_gpu() is None:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    "CuPy, as the course's device."
+    monkeypatch.delenv("LABKIT_DEVICE", raising=False)
+    return pytest.importorskip("cupy")

@@ -35,13 +35,6 @@ extern "C" __global__ void reverse(int* a, int n)
 
 
 @pytest.fixture
-def gpu(monkeypatch):
-    "CuPy, as the course's device."
-    monkeypatch.delenv("LABKIT_DEVICE", raising=False)
-    return pytest.importorskip("cupy")
-
-
-@pytest.fixture
 def scale(gpu):
     name = "scale<float, 3>"
     return labkit.RawModule(code=SCALE, name_expressions=(name,)).get_function(name)

@@ -275,3 +275,18 @@ def test_shared_memory_must_be_whole_bytes():
 def test_an_array_without_elements():
     with pytest.raises(simt.InvalidAccess, match=r"behind the end of argument 1 \(float32, shape \(0,\)\)"):
         kernel(COPY)(1, 1, (floats(1), floats(0), np.int32(0)))
+
+
+def test_outside_shared_memory_in_the_last_of_many_blocks():
+    """The distance is from the block's own shared memory, whichever thread of the host ran it."""
+    source = """extern "C" __global__ void f(int* out) {
+        __shared__ int s[8];
+        for (int i = 0; i < 2000; i++) s[i % 8] = out[i % 8];
+        s[blockIdx.x == 63 ? 9 : 3] = 1;
+        out[8 + blockIdx.x] = s[3];
+    }"""
+    for _ in range(5):
+        with pytest.raises(
+            simt.InvalidAccess, match=r"line 4: .*ends 8 bytes behind the end of the block's 32"
+        ):
+            kernel(source)(64, 1, (np.zeros(72, np.int32),))

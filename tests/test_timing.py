@@ -11,13 +11,6 @@ from labkit.timing import SIMULATED, Timing, breakdown, time_kernel
 
 
 @pytest.fixture
-def gpu(monkeypatch):
-    "CuPy, as the course's device."
-    monkeypatch.delenv("LABKIT_DEVICE", raising=False)
-    return pytest.importorskip("cupy")
-
-
-@pytest.fixture
 def simulator(monkeypatch):
     monkeypatch.setenv("LABKIT_DEVICE", "simt")
 

@@ -42,6 +42,7 @@ class Launch(ctypes.Structure):
         ("error_y", ctypes.c_int32),
         ("error_z", ctypes.c_int32),
         ("error_address", ctypes.c_uint64),
+        ("error_shared", ctypes.c_void_p),  # where the block's shared memory begins
         ("error_other", ctypes.c_int32),  # the other barrier of two
     ]
 

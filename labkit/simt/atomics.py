@@ -9,12 +9,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.errors import SimtError
 from labkit.simt.abi import I1, I32, POINTER
 from labkit.simt.accesses import Access
 from labkit.simt.blocks import results
 from labkit.simt.careful import entry_slot
-from labkit.simt.instructions import Kind, intrinsic
+from labkit.simt.instructions import Kind, intrinsic, unknown
 from labkit.simt.lanes import VARYING, WARP
 from labkit.simt.loadstore import checked_addresses
 from labkit.simt.ptx import Instruction
@@ -70,7 +69,5 @@ def _one(w: Warp, instruction: Instruction, kind: Kind, pointer: Value, operands
     if kind.is_float:
         llvm = {"add": "fadd", "xchg": "xchg"}.get(llvm or "")
     if llvm is None or len(operands) != 1:
-        raise SimtError(
-            f"line {instruction.line}: the simulator does not know the PTX instruction `{instruction.opcode}`"
-        )
+        raise unknown(instruction)
     return w.b.atomic_rmw(llvm, pointer, operands[0], "monotonic")

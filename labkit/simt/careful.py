@@ -29,6 +29,7 @@ def report(
     with b.if_then(b.extract_value(answer, 1)):
         values = {"error_at": site, "error_mask": mask, "error_warp": load_field(b, Frame, frame, "warp")}
         values |= {f"error_{axis}": load_field(b, Frame, frame, axis) for axis in "xyz"}
+        values["error_shared"] = load_field(b, Frame, frame, "shared")
         if address is not None:
             values["error_address"] = address
         for name, value in values.items():

@@ -12,7 +12,6 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.errors import SimtError
 from labkit.simt import atomics, crosslane, instructions, loadstore
 from labkit.simt.abi import I64
 from labkit.simt.accesses import Accesses
@@ -21,7 +20,7 @@ from labkit.simt.control import Control
 from labkit.simt.flow import Flow
 from labkit.simt.instructions import Kind, constant
 from labkit.simt.layout import Layout
-from labkit.simt.ptx import Instruction, Register, Symbol, Vector
+from labkit.simt.ptx import Instruction, Register, Vector
 from labkit.simt.vectors import broadcast, count_of, element_type, vector_type
 from labkit.simt.warp import Warp
 
@@ -118,7 +117,7 @@ class _Code:
         if instruction.parts[0] == "setp" and len(operands) == 3:
             kinds.append(Kind("pred"))  # setp.lt.and: the third operand is joined to the comparison
         if len(operands) != len(kinds):
-            raise unknown(instruction)
+            raise instructions.unknown(instruction)
         on_bases = [*result.on_bases, *(False for _ in operands)]
         arguments = [
             w.value(operand, kind, result.shape.bases, base)
@@ -160,16 +159,5 @@ def _is_end(instruction: Instruction) -> bool:
 
 def _known(instruction: Instruction, operation: instructions.Operation | None) -> instructions.Operation:
     if operation is None:
-        raise unknown(instruction)
+        raise instructions.unknown(instruction)
     return operation
-
-
-def unknown(instruction: Instruction) -> SimtError:
-    """The error for an instruction the simulator does not know."""
-    where = f"line {instruction.line}: " if instruction.line else ""
-    if instruction.parts[0] == "call":
-        callee = next((o.name for o in instruction.operands if isinstance(o, Symbol)), "?")
-        return SimtError(
-            f"{where}the simulator cannot call `{callee}`: only functions that the compiler inlines"
-        )
-    return SimtError(f"{where}the simulator does not know the PTX instruction `{instruction.opcode}`")

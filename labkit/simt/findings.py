@@ -9,9 +9,8 @@ from labkit.errors import BarrierError, InvalidAccess, SimtError, Timeout
 from labkit.simt import abi
 from labkit.simt.abi import Launch
 from labkit.simt.arguments import Range
-from labkit.simt.instructions import Kind
 from labkit.simt.lanes import WARP
-from labkit.simt.ptx import Instruction, Kernel, Vector
+from labkit.simt.ptx import Kernel
 
 Dim3 = tuple[int, int, int]
 _VERBS = {"st": "write", "atom": "atomic operation", "red": "atomic operation"}
@@ -49,10 +48,10 @@ class Diagnosis:
         self.kernel, self.source, self.block = kernel, source, block
         self.shared_bytes, self.barrier_lines = shared_bytes, barrier_lines
 
-    def error(self, launch: Launch, ranges: Sequence[Range], shared: Sequence[tuple[int, int]]) -> SimtError:
-        """The error recorded in `launch`; `shared` is (start, end) of each host thread's shared memory."""
+    def error(self, launch: Launch, ranges: Sequence[Range]) -> SimtError:
+        """The error recorded in `launch`; `ranges` are the arrays it was given."""
         if launch.error == abi.BAD_ACCESS:
-            return self._access(launch, ranges, shared)
+            return self._access(launch, ranges)
         if launch.error == abi.TRAPPED:
             failed = "assert" in self.kernel.code[launch.error_at].parts
             kind, message = (
@@ -93,24 +92,18 @@ class Diagnosis:
         )
         return BarrierError(str(finding), finding)
 
-    def _access(
-        self, launch: Launch, ranges: Sequence[Range], shared: Sequence[tuple[int, int]]
-    ) -> InvalidAccess:
+    def _access(self, launch: Launch, ranges: Sequence[Range]) -> InvalidAccess:
         instruction = self.kernel.code[launch.error_at]
-        size, verb = _bytes_of(instruction), _VERBS.get(instruction.parts[0], "read")
+        size, verb = instruction.moved_bytes, _VERBS.get(instruction.parts[0], "read")
         space = next((part for part in instruction.parts if part in ("shared", "local", "const")), "global")
         what = f"invalid {space} {verb} of {size} bytes"
         address = launch.error_address
         if space == "shared":
-            start, _ = next(
-                (s for s in shared if s[0] - (1 << 33) < address < s[1] + (1 << 33)), (address, address)
-            )
-            where = _outside(
-                address - start,
-                size,
-                self.shared_bytes,
+            offset, name = (
+                address - launch.error_shared,
                 f"the block's {self.shared_bytes} bytes of shared memory",
             )
+            where = _outside(offset, size, self.shared_bytes, name)
         else:
             where = _near(address, size, ranges)
         kind = "misaligned" if "multiple" in where else "out of bounds"
@@ -131,11 +124,6 @@ class Diagnosis:
 
     def _text(self, line: int) -> str:
         return self.source[line - 1].strip() if 0 < line <= len(self.source) else ""
-
-
-def _bytes_of(instruction: Instruction) -> int:
-    items = max(len(operand.items) if isinstance(operand, Vector) else 1 for operand in instruction.operands)
-    return items * Kind(instruction.type).bits // 8
 
 
 def _near(address: int, size: int, ranges: Sequence[Range]) -> str:

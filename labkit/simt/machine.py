@@ -95,7 +95,7 @@ class Program:
         print(printer.text, end="")
         diagnosis = Diagnosis(self.kernel, source, self.layout.block, shared_bytes, self._barrier_lines())
         if launch.error:
-            raise diagnosis.error(launch, ranges, [worker.shared_range for worker in workers])
+            raise diagnosis.error(launch, ranges)
         if not in_time:
             raise diagnosis.timeout(launch, timeout)
         return np.sum([worker.counters for worker in workers], axis=0)
@@ -125,7 +125,6 @@ class _Worker:
         self.frames = _aligned(layout.warps * layout.frame_bytes)
         self.shared = _aligned(shared_bytes)
         self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
-        self.shared_range = (self.shared.ctypes.data, self.shared.ctypes.data + shared_bytes)
         for warp in range(layout.warps):
             frame = Frame.from_address(self.frames.ctypes.data + warp * layout.frame_bytes)
             frame.warp, frame.shared = warp, self.shared.ctypes.data

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labkit.simt.abi import Counter
-from labkit.simt.instructions import Kind
 from labkit.simt.machine import Sample
-from labkit.simt.ptx import Instruction, Vector
+from labkit.simt.ptx import Instruction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +35,7 @@ class Profile:
                 "line": i.line,
                 "space": space,
                 "op": i.parts[0],
-                "useful_bytes": round(int(row[1]) * _bytes(i) * scale),
+                "useful_bytes": round(int(row[1]) * i.moved_bytes * scale),
             }
             | {name: round(int(value) * scale) for name, value in zip(COLUMNS, row, strict=True)}
             for i, row in zip(code, counters, strict=True)
@@ -99,8 +98,3 @@ def _space(instruction: Instruction) -> str | None:
     if instruction.parts[0] not in ("ld", "st"):
         return None
     return next((part for part in instruction.parts if part in ("global", "shared")), None)
-
-
-def _bytes(instruction: Instruction) -> int:
-    items = max(len(operand.items) if isinstance(operand, Vector) else 1 for operand in instruction.operands)
-    return items * Kind(instruction.type).bits // 8

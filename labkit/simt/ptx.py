@@ -89,6 +89,12 @@ class Instruction:
         """The last part that names a type: `s32` of `add.s32`, the source's of a conversion."""
         return next((part for part in reversed(self.parts) if part in TYPE_BYTES), "")
 
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes that a load, store or atomic operation moves for each lane."""
+        items = max(len(operand.items) if isinstance(operand, Vector) else 1 for operand in self.operands)
+        return items * TYPE_BYTES[self.type]
+
 
 @dataclass(frozen=True)
 class Variable:

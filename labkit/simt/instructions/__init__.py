@@ -16,6 +16,7 @@ from labkit.simt.instructions.table import (
     intrinsic,
     same_shape,
     type_suffix,
+    unknown,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "rounding",
     "same_shape",
     "type_suffix",
+    "unknown",
 ]
