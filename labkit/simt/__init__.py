@@ -9,6 +9,7 @@ from labkit.errors import BarrierError, CompileError, InvalidAccess, LaunchError
 from labkit.simt.findings import Finding
 from labkit.simt.module import Kernel, RawModule
 from labkit.simt.profile import Profile
+from labkit.simt.sanitizer import empty
 
 __all__ = [
     "BarrierError",
@@ -21,4 +22,5 @@ __all__ = [
     "RawModule",
     "SimtError",
     "Timeout",
+    "empty",
 ]

@@ -19,14 +19,11 @@ class Launch(ctypes.Structure):
 
     _fields_ = [
         ("params", ctypes.c_void_p),  # the kernel's parameters, laid out as PTX declares them
-        ("ranges", ctypes.c_void_p),  # valid memory, RANGE_WORDS each: parameters, then module variables
+        ("ranges", ctypes.c_void_p),  # valid memory, a Range each: parameters, then module variables
         ("range_count", ctypes.c_int64),
         ("shared_bytes", ctypes.c_int64),
         ("block_count", ctypes.c_int64),  # blocks to run
-        (
-            "next_block",
-            ctypes.c_int64,
-        ),  # the next to run, as an index into `blocks` or the block's own number
+        ("next_block", ctypes.c_int64),  # an index into `blocks`, or the block's own number
         ("print", ctypes.c_void_p),  # called for `printf`, see printing.py
         ("blocks", ctypes.c_void_p),  # numbers of a sample of blocks, or null for all
         ("grid_x", ctypes.c_int32),
@@ -44,11 +41,37 @@ class Launch(ctypes.Structure):
         ("error_address", ctypes.c_uint64),
         ("error_shared", ctypes.c_void_p),  # where the block's shared memory begins
         ("error_other", ctypes.c_int32),  # the other barrier of two
+        # for a checked run, see checking.py:
+        ("stamp", ctypes.c_int32),  # of the interval between two barriers; STAMP_STEP more for each
+        ("block_stamp", ctypes.c_int32),  # of the block's first interval
+        ("released", ctypes.c_int32),  # stamp of the last atomic operation behind a fence
+        ("fenced", ctypes.c_int32),  # has a fence run since then?
+        ("acquired", ctypes.c_int32),  # has the block made an atomic operation?
+        ("sites", ctypes.c_int64),  # instructions of the kernel
+        ("found", ctypes.c_void_p),  # called for a finding, see findings.py
+        ("muted", ctypes.c_void_p),  # a byte a kind and instruction: how often it was found
+        ("shared_shadow", ctypes.c_void_p),  # shadow of the block's shared memory
     ]
 
 
-RANGE_WORDS = 3  # first address, end, and the first address's distance from a 256-byte boundary on a GPU
+class Range(ctypes.Structure):
+    """Valid memory, and in a checked run its shadow."""
+
+    _fields_ = [
+        ("start", ctypes.c_int64),
+        ("end", ctypes.c_int64),
+        ("shift", ctypes.c_int64),  # distance of the start from a 256-byte boundary on a GPU
+        ("shadow", ctypes.c_void_p),  # null where nobody writes
+        ("plane_bytes", ctypes.c_int64),  # of each plane of the shadow
+        ("poisoned", ctypes.c_int64),  # holds memory that was never written
+    ]
+
+
+RANGE_WORDS = ctypes.sizeof(Range) // 8
 BAD_ACCESS, PARTED_AT_BARRIER, DIFFERENT_BARRIERS, TRAPPED = 1, 2, 3, 4
+# Kinds of findings of a checked run, and how many of one kind an instruction is asked for.
+OUT_OF_BOUNDS, UNWRITTEN, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, EXITED, SYNC_MASK = range(7)
+KINDS, REPEATS = 7, 4
 
 
 class Frame(ctypes.Structure):
@@ -62,7 +85,12 @@ class Frame(ctypes.Structure):
         ("y", ctypes.c_int32),
         ("z", ctypes.c_int32),
         ("shared", ctypes.c_void_p),
-        ("counters", ctypes.c_void_p),
+        ("counters", ctypes.c_void_p),  # a Counter an instruction
+        ("visits", ctypes.c_void_p),  # a Visits a basic block
+        ("votes", ctypes.c_int32),  # lanes whose predicate held at the last __syncthreads_count/and/or
+        ("voted", ctypes.c_int32),  # of the whole block: threads whose predicate held,
+        ("voters", ctypes.c_int32),  # of how many
+        ("phase", ctypes.c_int32),  # in a checked run: __syncwarp calls since the last barrier
     ]
 
 
@@ -71,16 +99,25 @@ ENDED, STOPPED = -1, -2
 
 
 class Counter(ctypes.Structure):
-    """What a counted run adds up for one memory instruction."""
+    """What a counted run adds up for one instruction; `stride` is the last distance seen between lanes."""
 
-    _fields_ = [(name, ctypes.c_int64) for name in ("requests", "threads", "sectors", "conflicts")]
+    _fields_ = [
+        (name, ctypes.c_int64)
+        for name in ("requests", "threads", "sectors", "conflicts", "divergent", "stride")
+    ]
+
+
+class Visits(ctypes.Structure):
+    """How often a basic block ran: with all 32 lanes, with fewer, and how many lanes those had in all."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("full", "partial", "lanes")]
 
 
 def _types(structure: Any) -> ir.LiteralStructType:
     return ir.LiteralStructType([_LLVM[kind] for _, kind in structure._fields_])
 
 
-TYPES = {structure: _types(structure) for structure in (Launch, Frame, Counter)}
+TYPES = {structure: _types(structure) for structure in (Launch, Range, Frame, Counter, Visits)}
 
 
 def field(b: ir.IRBuilder, structure: Any, pointer: Any, name: str) -> Any:

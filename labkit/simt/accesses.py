@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from labkit.simt.blocks import Block, results
 from labkit.simt.flow import Flow
-from labkit.simt.lanes import Shape
+from labkit.simt.lanes import VARYING, Shape
 from labkit.simt.layout import Layout
 from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 
@@ -31,6 +31,7 @@ class Access:
     is_atomic: bool
     shape: Shape
     range: int | None
+    is_alike: bool  # does the shape tell how lanes lie in their own local memory?
     is_first: bool = True
     group_range: tuple[int, int] = (0, 0)
 
@@ -41,13 +42,15 @@ class Access:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """First byte and end of all lanes, relative to the bases."""
-        lanes = self.shape.lane_offsets()
+        """First byte and end of all lanes, relative to the bases; in local memory lane 0's."""
+        lanes = self.shape.lane_offsets()[: 1 if self.space == "local" else None]
         return min(lanes) + self.offsets[0], max(lanes) + self.offsets[-1] + self.size
 
     @property
     def has_fast_form(self) -> bool:
         known = not self.is_atomic and (self.space in ("shared", "local") or self.range is not None)
+        if self.space == "local" and not self.is_alike:
+            return False
         first = self.extent[0]
         return known and all(
             (lane + self.offsets[0] - first) % self.alignment == 0 for lane in self.shape.lane_offsets()
@@ -98,4 +101,5 @@ def _access(instruction: Instruction, flow: Flow, layout: Layout) -> Access | No
         in_range = layout.pointees.get(base.name) if isinstance(base, Register) else None
     offsets = [address.offset + i * size for i in range(1 if is_atomic else len(items))]
     shape = flow.rules.operand(base, flow.shapes)
-    return Access(base, space, items, size, offsets, name == "st", is_atomic, shape, in_range)
+    is_alike = shape in (flow.rules.local, VARYING)
+    return Access(base, space, items, size, offsets, name == "st", is_atomic, shape, in_range, is_alike)

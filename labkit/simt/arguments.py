@@ -25,6 +25,7 @@ class Range:
     shift: int
     itemsize: int
     name: str
+    dtype: np.dtype | None = None
 
 
 NOTHING = Range(0, 0, 0, 1, "")
@@ -73,7 +74,7 @@ def _array(param: Variable, array: np.ndarray, position: int) -> tuple[bytes, Ra
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     shift = (start - owner.ctypes.data) % GPU_ALIGNMENT
-    return start.to_bytes(8, "little"), Range(start, array.nbytes, shift, array.itemsize, name)
+    return start.to_bytes(8, "little"), Range(start, array.nbytes, shift, array.itemsize, name, array.dtype)
 
 
 def _scalar(param: Variable, value: Any, position: int) -> bytes:

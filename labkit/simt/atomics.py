@@ -15,7 +15,8 @@ from labkit.simt.blocks import results
 from labkit.simt.careful import entry_slot
 from labkit.simt.instructions import Kind, intrinsic, unknown
 from labkit.simt.lanes import VARYING, WARP
-from labkit.simt.loadstore import checked_addresses
+from labkit.simt.loadstore import checked_addresses, stored
+from labkit.simt.observe import Observer
 from labkit.simt.ptx import Instruction
 from labkit.simt.warp import Warp
 
@@ -31,11 +32,11 @@ _LLVM = {
 }
 
 
-def emit(w: Warp, instruction: Instruction, access: Access, counted: bool, stopped: ir.Block) -> None:
+def emit(w: Warp, observer: Observer, instruction: Instruction, access: Access, stopped: ir.Block) -> None:
     """Check the addresses, then loop over the active lanes, lowest first."""
-    addresses, mask = checked_addresses(w, instruction, access, counted, stopped)
     kind = Kind(instruction.type)
-    operands = [w.value(item, kind, WARP) for item in access.items]
+    operands = stored(w, access, kind)
+    addresses, mask = checked_addresses(w, observer, instruction, access, operands, stopped)
     old = entry_slot(w.b, ir.VectorType(kind.llvm, WARP))
     w.b.store(ir.Constant(old.allocated_type, None), old)
     remaining = entry_slot(w.b, I32)

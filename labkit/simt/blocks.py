@@ -47,9 +47,14 @@ def is_barrier(instruction: Instruction) -> bool:
     return instruction.parts[0] in ("bar", "barrier") and "warp" not in instruction.parts
 
 
+def votes(instruction: Instruction) -> bool:
+    """Is it a barrier that counts predicates: __syncthreads_count, _and or _or?"""
+    return instruction.parts[0] in ("bar", "barrier") and "red" in instruction.parts
+
+
 def results(instruction: Instruction) -> list[Register]:
     """Registers an instruction writes."""
-    if instruction.parts[0] in NO_RESULT or not instruction.operands:
+    if not instruction.operands or (instruction.parts[0] in NO_RESULT and not votes(instruction)):
         return []
     first = instruction.operands[0]
     items = first.items if isinstance(first, Vector) else (first,)

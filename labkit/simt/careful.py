@@ -1,23 +1,22 @@
-"""LLVM functions that look at every lane of an access: is it valid, and what does it cost?"""
+"""LLVM functions that look at every lane of an access, and the loops they are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from llvmlite import ir
 
 from labkit.simt import abi
-from labkit.simt.abi import I1, I8, I32, I64, POINTER, Counter, Frame, Launch, field, load_field
+from labkit.simt.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Range, field, load_field
 from labkit.simt.instructions import constant, intrinsic
 from labkit.simt.lanes import WARP
 from labkit.simt.layout import Layout
-from labkit.simt.vectors import broadcast
+from labkit.simt.vectors import broadcast, expanded
 
 Value = Any
 LANES_64 = ir.VectorType(I64, WARP)
-BANKS, BANK_BYTES, SECTOR_BYTES = 32, 4, 32
 
 
 def report(
@@ -38,77 +37,123 @@ def report(
     return b
 
 
-def check_function(module: ir.Module, space: str, counted: bool, layout: Layout) -> ir.Function:
-    """i1 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): are active lanes valid?
+def check_function(module: ir.Module, space: str, layout: Layout, stops: bool) -> ir.Function:
+    """i32 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): which lanes are valid?
 
-    A lane is valid if its bytes lie in one range of its space and its address is a multiple of `bytes`.
+    A lane is valid if its bytes lie in one range of its space and its address is a multiple of `bytes`. The
+    first invalid lane is reported: it ends the launch if that `stops`, else it becomes a finding.
     """
     name = f"check_{space}"
     if name in module.globals:
         return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(I1, [POINTER, POINTER, LANES_64, I32, I32, I64]), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    function.attributes.add("cold")
+    function = cold_function(module, name, I32, [POINTER, POINTER, LANES_64, I32, I32, I64])
     launch, frame, addresses, mask, site, size = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     lanes = _Lanes(b, addresses, size)
     if space in ("global", "const", "generic"):
         lanes.look_in_ranges(launch)
     if space in ("shared", "generic"):
-        start = b.ptrtoint(load_field(b, Frame, frame, "shared"), I64)
-        lanes.look_in(start, b.add(start, load_field(b, Launch, launch, "shared_bytes")), ir.Constant(I64, 0))
+        lanes.look_in(*shared_bounds(b, launch, frame))
     if space in ("local", "generic"):
-        start = b.add(b.ptrtoint(frame, I64), ir.Constant(I64, layout.local_start))
-        lanes.look_in(start, b.add(start, ir.Constant(I64, WARP * layout.local_bytes)), ir.Constant(I64, 0))
+        lanes.look_in(*local_bounds(b, frame, layout))
     wrong = b.and_(b.not_(b.bitcast(b.load(lanes.valid, typ=lanes.predicate), I32)), mask)
     good = b.icmp_unsigned("==", wrong, ir.Constant(I32, 0))
     with b.if_then(b.not_(good), likely=False):
-        first = b.extract_element(addresses, intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1)))
-        report(b, launch, frame, abi.BAD_ACCESS, site, wrong, first)
-        b.ret(ir.Constant(I1, 0))
-    if counted and space in ("global", "const", "shared"):
-        _count(b, frame, b.load(lanes.places, typ=LANES_64), mask, site, size, shared=space == "shared")
-    b.ret(ir.Constant(I1, 1))
+        lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
+        first = b.extract_element(addresses, lane)
+        if stops:
+            report(b, launch, frame, abi.BAD_ACCESS, site, wrong, first)
+        else:
+            found(b, launch, frame, abi.OUT_OF_BOUNDS, site, lane, first)
+    b.ret(b.and_(mask, b.not_(wrong)))
     return function
 
 
+def cold_function(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
+    """A new internal function for code that is seldom run and should be short."""
+    function = ir.Function(module, ir.FunctionType(result, arguments), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    function.attributes.add("cold")
+    return function
+
+
+def shared_bounds(b: ir.IRBuilder, launch: Value, frame: Value) -> tuple[Value, Value]:
+    """Address of the block's shared memory, and its end."""
+    start = b.ptrtoint(load_field(b, Frame, frame, "shared"), I64)
+    return start, b.add(start, load_field(b, Launch, launch, "shared_bytes"))
+
+
+def local_bounds(b: ir.IRBuilder, frame: Value, layout: Layout) -> tuple[Value, Value]:
+    """Address of each lane's local memory, and its end."""
+    start = b.add(b.ptrtoint(frame, I64), ir.Constant(I64, layout.local_start))
+    lanes = ir.Constant(LANES_64, [ir.Constant(I64, i * layout.local_bytes) for i in range(WARP)])
+    starts = b.add(broadcast(b, start, WARP), lanes)
+    return starts, b.add(starts, constant(starts, layout.local_bytes))
+
+
+def found(
+    b: ir.IRBuilder,
+    launch: Value,
+    frame: Value,
+    kind: int,
+    site: Value,
+    lane: Value,
+    address: Value = None,
+    other: tuple[Value, Value, Value] | None = None,
+) -> None:
+    """Hand a finding to the host, unless it has had enough of the kind from this instruction.
+
+    `other`: site of the other access of a race, its place (lane) and its stamp (warp).
+    """
+    row = b.add(b.mul(ir.Constant(I64, kind), load_field(b, Launch, launch, "sites")), b.zext(site, I64))
+    times = b.gep(load_field(b, Launch, launch, "muted"), [row], source_etype=I8)
+    count = b.load(times, typ=I8)
+    with b.if_then(b.icmp_unsigned("<", count, ir.Constant(I8, abi.REPEATS)), likely=False):
+        b.store(b.add(count, ir.Constant(I8, 1)), times)
+        zero = ir.Constant(I32, 0)
+        type_ = ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, I32, I64, I32, I32, I32])
+        address = ir.Constant(I64, 0) if address is None else address
+        callback = b.inttoptr(b.load(field(b, Launch, launch, "found"), typ=I64), type_.as_pointer())
+        b.call(
+            callback,
+            [
+                frame,
+                ir.Constant(I32, kind),
+                site,
+                lane,
+                address,
+                *(other or (ir.Constant(I32, -1), zero, zero)),
+            ],
+        )
+
+
 class _Lanes:
-    """The lanes' addresses looked up in ranges: which are valid, and where they would lie on a GPU."""
+    """The lanes' addresses looked up in ranges: which are valid?"""
 
     predicate = ir.VectorType(I1, WARP)
 
     def __init__(self, b: ir.IRBuilder, addresses: Value, size: Value) -> None:
         self.b, self.addresses = b, addresses
         self.end = b.add(addresses, broadcast(b, size, WARP))
-        self.valid, self.places = b.alloca(self.predicate), b.alloca(LANES_64)
+        self.valid = b.alloca(self.predicate)
         b.store(ir.Constant(self.predicate, None), self.valid)
-        b.store(addresses, self.places)
         remainder = b.and_(addresses, broadcast(b, b.sub(size, ir.Constant(I64, 1)), WARP))
         self.aligned = b.icmp_unsigned("==", remainder, ir.Constant(LANES_64, None))
 
-    def look_in(self, low: Value, high: Value, shift: Value) -> None:
-        """Lanes within [low, high) are valid; their place is the distance from `low`, plus `shift`."""
+    def look_in(self, low: Value, high: Value) -> None:
+        """Lanes within [low, high), one range or one a lane, are valid."""
         b = self.b
         inside = b.and_(
-            b.icmp_signed(">=", self.addresses, broadcast(b, low, WARP)),
-            b.icmp_signed("<=", self.end, broadcast(b, high, WARP)),
+            b.icmp_signed(">=", self.addresses, expanded(b, low, WARP)),
+            b.icmp_signed("<=", self.end, expanded(b, high, WARP)),
         )
         inside = b.and_(inside, self.aligned)
-        place = b.add(self.addresses, broadcast(b, b.sub(shift, low), WARP))
-        b.store(b.select(inside, place, b.load(self.places, typ=LANES_64)), self.places)
         b.store(b.or_(b.load(self.valid, typ=self.predicate), inside), self.valid)
 
     def look_in_ranges(self, launch: Value) -> None:
-        b = self.b
-        ranges, count = load_field(b, Launch, launch, "ranges"), load_field(b, Launch, launch, "range_count")
-        with counted_loop(b, count) as index:
-            first = b.mul(index, ir.Constant(I64, abi.RANGE_WORDS))
-            words = [
-                b.load(b.gep(ranges, [b.add(first, ir.Constant(I64, i))], source_etype=I64), typ=I64)
-                for i in range(abi.RANGE_WORDS)
-            ]
-            self.look_in(*words)
+        with each_range(self.b, launch) as range_:
+            self.look_in(*(load_field(self.b, Range, range_, name) for name in ("start", "end")))
 
 
 def entry_slot(b: ir.IRBuilder, type_: ir.Type) -> Value:
@@ -135,78 +180,43 @@ def counted_loop(b: ir.IRBuilder, count: Value) -> Iterator[Value]:
 
 
 @contextmanager
-def each_distinct(b: ir.IRBuilder, values: Value, mask: Value) -> Iterator[Value]:
-    """Emit a loop over the distinct values of the lanes in `mask`."""
-    slot = entry_slot(b, I32)
-    b.store(mask, slot)
+def each_range(b: ir.IRBuilder, launch: Value) -> Iterator[Value]:
+    """Emit a loop over the records of valid memory."""
+    ranges, count = load_field(b, Launch, launch, "ranges"), load_field(b, Launch, launch, "range_count")
+    with counted_loop(b, count) as index:
+        yield b.gep(ranges, [index], source_etype=abi.TYPES[Range])
+
+
+@contextmanager
+def while_some(b: ir.IRBuilder, slot: Value) -> Iterator[Value]:
+    """Emit a loop that runs while the mask in `slot` has a lane."""
     head, body, after = (b.append_basic_block(name) for name in ("head", "body", "after"))
     b.branch(head)
     b.position_at_end(head)
     remaining = b.load(slot, typ=I32)
     b.cbranch(b.icmp_unsigned("!=", remaining, ir.Constant(I32, 0)), body, after)
     b.position_at_end(body)
-    value = b.extract_element(values, intrinsic(b, "cttz", I32, remaining, ir.Constant(I1, 1)))
-    same = b.bitcast(b.icmp_unsigned("==", values, broadcast(b, value, WARP)), I32)
-    yield value
-    b.store(b.and_(remaining, b.not_(same)), slot)
+    yield remaining
     b.branch(head)
     b.position_at_end(after)
 
 
-def _count(
-    b: ir.IRBuilder, frame: Value, places: Value, mask: Value, site: Value, size: Value, shared: bool
-) -> None:
-    """Add one request to the counters of `site`; nothing for a mask without lanes."""
-    table = load_field(b, Frame, frame, "counters")
-    counter = b.gep(table, [site], source_etype=abi.TYPES[Counter])
-    with b.if_then(b.icmp_unsigned("!=", mask, ir.Constant(I32, 0))):
-        _add(b, counter, "requests", ir.Constant(I64, 1))
-        _add(b, counter, "threads", b.zext(intrinsic(b, "ctpop", I32, mask), I64))
-        if shared:
-            _add(b, counter, "conflicts", _bank_conflicts(b, places, mask, size))
-        else:
-            with each_distinct(b, b.lshr(places, constant(places, SECTOR_BYTES.bit_length() - 1)), mask):
-                _add(b, counter, "sectors", ir.Constant(I64, 1))
+@contextmanager
+def each_lane(b: ir.IRBuilder, mask: Value) -> Iterator[Value]:
+    """Emit a loop over the lanes in `mask`, lowest first."""
+    slot = entry_slot(b, I32)
+    b.store(mask, slot)
+    with while_some(b, slot) as remaining:
+        yield intrinsic(b, "cttz", I32, remaining, ir.Constant(I1, 1))
+        b.store(b.and_(remaining, b.sub(remaining, ir.Constant(I32, 1))), slot)
 
 
-def _bank_conflicts(b: ir.IRBuilder, places: Value, mask: Value, size: Value) -> Value:
-    """Extra passes over the banks: in each pass a bank gives one 4-byte word.
-
-    Accesses of 8 bytes go by half-warps and of 16 by quarter-warps (CUDA C++ Programming Guide, "Shared
-    Memory").
-    """
-    function = b.module.globals.get("bank_conflicts") or _bank_conflict_function(b.module)
-    return b.call(function, [places, mask, size])
-
-
-def _bank_conflict_function(module: ir.Module) -> ir.Function:
-    function = ir.Function(module, ir.FunctionType(I64, [LANES_64, I32, I64]), "bank_conflicts")
-    function.linkage = "internal"
-    places, mask, size = function.args
-    b = ir.IRBuilder(function.append_basic_block("entry"))
-    words_each = b.lshr(b.add(size, ir.Constant(I64, BANK_BYTES - 1)), ir.Constant(I64, 2))
-    lanes_each = b.trunc(b.udiv(ir.Constant(I64, WARP), words_each), I32)
-    part = b.lshr(ir.Constant(I32, -1), b.sub(ir.Constant(I32, WARP), lanes_each))
-    words = b.lshr(places, constant(places, 2))
-    banks_type = ir.ArrayType(I8, BANKS)
-    banks, total, worst = b.alloca(banks_type), b.alloca(I64), b.alloca(I8)
-    b.store(ir.Constant(I64, 0), total)
-    with counted_loop(b, b.trunc(words_each, I32)) as index:
-        b.store(ir.Constant(banks_type, None), banks)
-        b.store(ir.Constant(I8, 1), worst)
-        lanes = b.and_(mask, b.shl(part, b.mul(index, lanes_each)))
-        with each_distinct(b, words, lanes) as word, counted_loop(b, words_each) as extra:
-            bank = b.and_(b.add(word, extra), ir.Constant(I64, BANKS - 1))
-            slot = b.gep(banks, [ir.Constant(I64, 0), bank])
-            passes = b.add(b.load(slot, typ=I8), ir.Constant(I8, 1))
-            b.store(passes, slot)
-            b.store(intrinsic(b, "umax", I8, passes, b.load(worst, typ=I8)), worst)
-        extra_passes = b.zext(b.sub(b.load(worst, typ=I8), ir.Constant(I8, 1)), I64)
-        b.store(b.add(b.load(total, typ=I64), extra_passes), total)
-    b.ret(b.load(total, typ=I64))
-    return function
-
-
-def _add(b: ir.IRBuilder, counter: Value, name: str, amount: Value) -> None:
-    place = field(b, Counter, counter, name)
-    b.store(b.add(b.load(place, typ=I64), amount), place)
+@contextmanager
+def each_distinct(b: ir.IRBuilder, values: Value, mask: Value) -> Iterator[Value]:
+    slot = entry_slot(b, I32)
+    b.store(mask, slot)
+    with while_some(b, slot) as remaining:
+        value = b.extract_element(values, intrinsic(b, "cttz", I32, remaining, ir.Constant(I1, 1)))
+        same = b.bitcast(b.icmp_unsigned("==", values, broadcast(b, value, WARP)), I32)
+        yield value
+        b.store(b.and_(remaining, b.not_(same)), slot)

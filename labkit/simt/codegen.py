@@ -3,7 +3,8 @@
     i32 warp(ptr launch, ptr frame, i32 resume)   the barrier it waits at (1, 2, ...), ENDED or STOPPED
 
 Each basic block is made twice. The fast code leaves for the careful code at an access whose range check
-fails, and the careful code goes on to the block's end. A counted run has the careful code only.
+fails, and the careful code goes on to the block's end. What counted and checked runs add, an Observer emits;
+their fast code is for whole warps only.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.simt import atomics, crosslane, instructions, loadstore
-from labkit.simt.abi import I64
+from labkit.simt.abi import I32, I64
 from labkit.simt.accesses import Accesses
 from labkit.simt.blocks import Block, is_barrier
 from labkit.simt.control import Control
 from labkit.simt.flow import Flow
 from labkit.simt.instructions import Kind, constant
 from labkit.simt.layout import Layout
+from labkit.simt.observe import Observer
 from labkit.simt.ptx import Instruction, Register, Vector
 from labkit.simt.vectors import broadcast, count_of, element_type, vector_type
 from labkit.simt.warp import Warp
@@ -29,15 +31,16 @@ Value = Any
 NO_EFFECT = {"membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "bar", "barrier", "pragma"}
 
 
-def warp_function(module: ir.Module, flow: Flow, layout: Layout, counted: bool) -> ir.Function:
+def warp_function(module: ir.Module, flow: Flow, layout: Layout, observer: Observer) -> ir.Function:
     """Add the function to `module`. Raises SimtError for an instruction that the simulator does not know."""
-    return _Code(Warp(module, flow, layout), counted).w.function
+    return _Code(Warp(module, flow, layout), observer).w.function
 
 
 class _Code:
-    def __init__(self, warp: Warp, counted: bool) -> None:
-        self.w, self.counted = warp, counted
-        self.control = Control(warp)
+    def __init__(self, warp: Warp, observer: Observer) -> None:
+        self.w, self.observer = warp, observer
+        observer.attach(warp)
+        self.control = Control(warp, observer)
         self.control.enter()
         for index, block in enumerate(warp.flow.blocks):
             warp.index = index
@@ -46,38 +49,56 @@ class _Code:
     def _block(self, block: Block) -> None:
         w, end = self.w, self.w.new_block("end")
         w.continue_in(self.control.starts[w.index])
-        if not block.may_wait and not block.may_have_exited:
-            w.b.store(w.full_mask, w.mask)  # all lanes are together: LLVM can drop the masks
         accesses = Accesses(block, w.flow, w.layout)
         body = [instruction for instruction in block.code if not _is_end(instruction)]
-        careful_from = {0: w.b.block} if self.counted else self._fast_code(body, accesses, end)
-        if careful_from:
-            self._careful_code(body, accesses, careful_from, end)
+        leaves: dict[int, ir.Block] = {}
+        if not block.may_wait and not block.may_have_exited:
+            w.b.store(w.full_mask, w.mask)  # all lanes are together: LLVM can drop the masks
+        if self.observer.whole_warps:
+            leaves[0] = self._part_whole_warps(block)
+        self._fast_code(body, accesses, end, leaves)
+        if leaves:
+            self._careful_code(body, accesses, leaves, end)
         w.continue_in(end)
         self.control.end(block)
 
-    def _fast_code(self, body: list[Instruction], accesses: Accesses, end: ir.Block) -> dict[int, ir.Block]:
-        """The block as long as all goes well. Gives the places where it leaves for the careful code."""
-        w, leaves = self.w, {}
+    def _part_whole_warps(self, block: Block) -> ir.Block:
+        """Go on here with all 32 lanes; gives the place where careful code begins for fewer."""
+        w = self.w
+        whole, partial, careful = (w.new_block(name) for name in ("whole", "partial", "careful"))
+        w.b.cbranch(w.b.icmp_unsigned("==", w.active(), ir.Constant(I32, -1)), whole, partial)
+        w.continue_in(partial)
+        self.observer.enter(block, whole=False)
+        w.b.branch(careful)
+        w.continue_in(whole)
+        w.b.store(ir.Constant(I32, -1), w.mask)
+        self.observer.enter(block, whole=True)
+        return careful
+
+    def _fast_code(
+        self, body: list[Instruction], accesses: Accesses, end: ir.Block, leaves: dict[int, ir.Block]
+    ) -> None:
+        """The block as long as all goes well. `leaves`: where it leaves for the careful code, by position."""
+        w = self.w
         for position, instruction in enumerate(body):
             access = accesses.at.get(position)
             if access is None:
                 self._instruction(instruction)
                 continue
-            if access.is_first or not access.has_fast_form:
+            is_fast = access.has_fast_form and self.observer.takes(instruction, access)
+            if (access.is_first or not is_fast) and position not in leaves:
                 leaves[position] = w.new_block("careful")
-            if not access.has_fast_form:
+            if not is_fast:
                 w.b.branch(leaves[position])
-                return leaves
+                return
             if access.is_first:
                 following = w.new_block("fast")
                 w.b.cbranch(loadstore.all_in_range(w, access), following, leaves[position]).set_weights(
                     [1000, 1]
                 )
                 w.continue_in(following)
-            loadstore.fast(w, instruction, access)
+            loadstore.fast(w, self.observer, instruction, access)
         w.b.branch(end)
-        return leaves
 
     def _careful_code(
         self, body: list[Instruction], accesses: Accesses, entries: dict[int, ir.Block], end: ir.Block
@@ -93,14 +114,15 @@ class _Code:
             if access is None:
                 self._instruction(instruction)
             elif access.is_atomic:
-                atomics.emit(w, instruction, access, self.counted, self.control.stopped)
+                atomics.emit(w, self.observer, instruction, access, self.control.stopped)
             else:
-                loadstore.carefully(w, instruction, access, self.counted, self.control.stopped)
+                loadstore.carefully(w, self.observer, instruction, access, self.control.stopped)
         w.b.branch(end)
 
     def _instruction(self, instruction: Instruction) -> None:
         """An instruction that is no access and does not end a block."""
         name = instruction.parts[0]
+        self.observer.step(instruction)
         if name == "ld":
             loadstore.load_parameter(self.w, instruction)
         elif emit := crosslane.find(instruction):

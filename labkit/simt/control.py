@@ -11,7 +11,9 @@ from llvmlite import ir
 
 from labkit.simt import abi, careful
 from labkit.simt.abi import I32, ZERO, Frame, Launch, field, load_field, load_stop
-from labkit.simt.blocks import Block, is_barrier
+from labkit.simt.blocks import Block, is_barrier, results, votes
+from labkit.simt.lanes import UNIFORM
+from labkit.simt.observe import Observer
 from labkit.simt.ptx import Instruction
 from labkit.simt.vectors import mask_of
 from labkit.simt.warp import Warp
@@ -22,8 +24,8 @@ Value = Any
 class Control:
     """`starts` are the LLVM blocks at which the basic blocks begin; `stopped` ends a launch."""
 
-    def __init__(self, warp: Warp) -> None:
-        self.w = warp
+    def __init__(self, warp: Warp, observer: Observer) -> None:
+        self.w, self.observer = warp, observer
         self.starts = [warp.new_block(f"block{i}") for i in range(len(warp.flow.blocks))]
         self.stopped = warp.new_block("stopped")
         ir.IRBuilder(self.stopped).ret(ir.Constant(I32, abi.STOPPED))
@@ -39,7 +41,10 @@ class Control:
             b.store(load_field(b, Frame, w.frame, "mask"), w.mask)
             for slot, place in w.saved(b, following):
                 b.store(b.load(place, typ=slot.allocated_type), slot)
-            b.branch(self.starts[following])
+            w.continue_in(block)
+            w.index = following
+            self._take_vote(w.flow.blocks[index].code[-1])
+            w.b.branch(self.starts[following])
 
     def end(self, block: Block) -> None:
         """Emit the end of `block`, which is number `w.index`."""
@@ -68,8 +73,10 @@ class Control:
                 self._go(targets)
             return
         mask, taken_mask = w.active(), mask_of(w.b, predicate)
-        self._add_waiting(other, w.b.and_(mask, w.b.not_(taken_mask)))
-        self._add_waiting(target, w.b.and_(mask, taken_mask))
+        taken, not_taken = w.b.and_(mask, taken_mask), w.b.and_(mask, w.b.not_(taken_mask))
+        self.observer.part(last, taken, not_taken)
+        self._add_waiting(other, not_taken)
+        self._add_waiting(target, taken)
         self._next([*target, *other], may_be_last=not target)
 
     def _add_waiting(self, targets: list[int], mask: Value) -> None:
@@ -139,8 +146,26 @@ class Control:
             careful.report(b, w.launch, w.frame, abi.PARTED_AT_BARRIER, w.site(barrier), elsewhere)
             b.branch(self.stopped)
             w.continue_in(together)
-            b = w.b
+        self.observer.barrier(barrier)
+        b = w.b
         b.store(w.active(), field(b, Frame, w.frame, "mask"))
+        if votes(barrier):
+            b.store(w.ballot(barrier.operands[-1], barrier), field(b, Frame, w.frame, "votes"))
         for slot, place in w.saved(b, following):
             b.store(b.load(slot, typ=slot.allocated_type), place)
         b.ret(ir.Constant(I32, w.layout.barriers.index(w.index) + 1))
+
+    def _take_vote(self, barrier: Instruction) -> None:
+        """The result of __syncthreads_count, _and or _or, once the driver has added up the votes."""
+        w, b = self.w, self.w.b
+        register = results(barrier)
+        if not votes(barrier) or not register or register[0].name not in w.registers:
+            return
+        voted, voters = (load_field(b, Frame, w.frame, name) for name in ("voted", "voters"))
+        if "popc" in barrier.parts:
+            value: Value = voted
+        elif "and" in barrier.parts:
+            value = b.icmp_unsigned("==", voted, voters)
+        else:
+            value = b.icmp_unsigned("!=", voted, ZERO)
+        w.write(register[0], value, UNIFORM)

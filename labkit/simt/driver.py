@@ -10,16 +10,19 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.simt import abi
-from labkit.simt.abi import I1, I8, I32, I64, POINTER, Frame, Launch, field, load_field, load_stop
-from labkit.simt.careful import entry_slot, report
+from labkit.simt.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, field, load_field, load_stop
+from labkit.simt.blocks import votes
+from labkit.simt.careful import entry_slot, found, report
 from labkit.simt.instructions import intrinsic
+from labkit.simt.lanes import WARP
 from labkit.simt.layout import Layout
+from labkit.simt.shadow import STAMP_STEP
 
 Value = Any
 UNWRITTEN = 0xFF  # shared memory starts as NaNs and -1s, so that a read before a write shows
 
 
-def add_driver(module: ir.Module, warp: ir.Function, layout: Layout) -> None:
+def add_driver(module: ir.Module, warp: ir.Function, layout: Layout, is_checked: bool) -> None:
     """Add `run` to a module that has `warp`."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER]), "run")
     launch, frames, shared = function.args
@@ -36,6 +39,8 @@ def add_driver(module: ir.Module, warp: ir.Function, layout: Layout) -> None:
 
     b.position_at_end(blocks["begin"])
     _start_block(b, launch, frames, shared, taken, layout)
+    if is_checked:
+        _start_check(b, launch, frames, layout)
     b.branch(blocks["round"])
 
     b.position_at_end(blocks["round"])
@@ -43,7 +48,11 @@ def add_driver(module: ir.Module, warp: ir.Function, layout: Layout) -> None:
     with _each_warp(b, frames, layout) as (frame, following):
         _run_warp(b, warp, launch, frame, barrier, blocks["done"])
         b.branch(following)
+    if any(votes(layout.flow.blocks[i].code[-1]) for i in layout.barriers):
+        _count_votes(b, frames, layout)
     again = b.icmp_signed(">", b.load(barrier, typ=I32), ir.Constant(I32, 0))
+    if is_checked:
+        _end_interval(b, launch, frames, b.load(barrier, typ=I32), layout)
     b.cbranch(again, blocks["round"], blocks["take"])
     ir.IRBuilder(blocks["done"]).ret_void()
 
@@ -99,6 +108,66 @@ def _start_block(
     size = load_field(b, Launch, launch, "shared_bytes")
     arguments = [shared, ir.Constant(I8, UNWRITTEN), size, ir.Constant(I1, 0)]
     intrinsic(b, "memset", ir.VoidType(), *arguments, overloads=(POINTER, I64))
+
+
+def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) -> None:
+    """A block begins: a new interval, nobody has synchronised, no local memory is written."""
+    stamp = _next_stamp(b, launch)
+    b.store(stamp, field(b, Launch, launch, "block_stamp"))
+    b.store(ir.Constant(I32, 0), field(b, Launch, launch, "acquired"))
+    if layout.local_bytes:
+        with _each_warp(b, frames, layout) as (frame, following):
+            place = b.gep(frame, [ir.Constant(I64, layout.local_map_start)], source_etype=I8)
+            size = ir.Constant(I64, WARP * layout.local_bytes)
+            arguments = [place, ir.Constant(I8, 0), size, ir.Constant(I1, 0)]
+            intrinsic(b, "memset", ir.VoidType(), *arguments, overloads=(POINTER, I64))
+            b.branch(following)
+
+
+def _next_stamp(b: ir.IRBuilder, launch: Value) -> Value:
+    place = field(b, Launch, launch, "stamp")
+    stamp = b.add(b.load(place, typ=I32), ir.Constant(I32, STAMP_STEP))
+    b.store(stamp, place)
+    return stamp
+
+
+def _end_interval(b: ir.IRBuilder, launch: Value, frames: Value, barrier: Value, layout: Layout) -> None:
+    """All warps are at a barrier or have ended; both at once is a mistake."""
+    _next_stamp(b, launch)
+    if not layout.barriers:
+        return
+    sites = ir.ArrayType(I32, len(layout.barriers))
+    table = ir.GlobalVariable(b.module, sites, "barrier_sites")
+    order = {id(instruction): i for i, instruction in enumerate(layout.flow.kernel.code)}
+    places = [order[id(layout.flow.blocks[i].code[-1])] for i in layout.barriers]
+    table.initializer = ir.Constant(sites, [ir.Constant(I32, place) for place in places])
+    table.global_constant, table.linkage = True, "internal"
+    waits = b.icmp_signed(">", barrier, ir.Constant(I32, 0))
+    with _each_warp(b, frames, layout) as (frame, following):
+        ended = b.icmp_signed("==", load_field(b, Frame, frame, "resume"), ir.Constant(I32, abi.ENDED))
+        with b.if_then(b.and_(waits, ended), likely=False):
+            number = b.sub(barrier, ir.Constant(I32, 1))
+            site = b.load(b.gep(table, [ZERO, number], source_etype=sites), typ=I32)
+            found(b, launch, frame, abi.EXITED, site, ir.Constant(I32, 0))
+        b.branch(following)
+
+
+def _count_votes(b: ir.IRBuilder, frames: Value, layout: Layout) -> None:
+    """Add up the votes of all warps that wait, and give each the sum."""
+    voted, voters = entry_slot(b, I32), entry_slot(b, I32)
+    for slot in (voted, voters):
+        b.store(ZERO, slot)
+    with _each_warp(b, frames, layout) as (frame, following):
+        waits = b.icmp_signed(">", load_field(b, Frame, frame, "resume"), ZERO)
+        with b.if_then(waits):
+            for slot, name in ((voted, "votes"), (voters, "mask")):
+                count = intrinsic(b, "ctpop", I32, load_field(b, Frame, frame, name))
+                b.store(b.add(b.load(slot, typ=I32), count), slot)
+        b.branch(following)
+    with _each_warp(b, frames, layout) as (frame, following):
+        b.store(b.load(voted, typ=I32), field(b, Frame, frame, "voted"))
+        b.store(b.load(voters, typ=I32), field(b, Frame, frame, "voters"))
+        b.branch(following)
 
 
 def _run_warp(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from labkit.errors import BarrierError, InvalidAccess, SimtError, Timeout
@@ -27,6 +28,7 @@ class Finding:
     thread: Dim3
     message: str
     source: str = ""
+    other_line: int = 0  # of a race: line of the other access
 
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line else ""
@@ -34,8 +36,19 @@ class Finding:
         return f"{text}\n    {self.line:>4} | {self.source}" if self.source else text
 
 
+@dataclass(frozen=True)
+class Access:
+    """What is done where, and by whom; `shared` is where the block's shared memory begins."""
+
+    site: int
+    address: int
+    shared: int
+    block: Dim3
+    thread: int
+
+
 class Diagnosis:
-    """Turns the record of a launch that was stopped into an error."""
+    """Puts what went wrong in a launch into words."""
 
     def __init__(
         self,
@@ -43,21 +56,23 @@ class Diagnosis:
         source: Sequence[str],
         block: Dim3,
         shared_bytes: int,
-        barrier_lines: Sequence[int],
+        shared_names: Mapping[str, int],
+        ranges: Sequence[Range],
     ) -> None:
-        self.kernel, self.source, self.block = kernel, source, block
-        self.shared_bytes, self.barrier_lines = shared_bytes, barrier_lines
+        self.kernel, self.source, self.block, self.ranges = kernel, source, block, ranges
+        self.shared_bytes, self.shared_names = shared_bytes, shared_names
 
-    def error(self, launch: Launch, ranges: Sequence[Range]) -> SimtError:
-        """The error recorded in `launch`; `ranges` are the arrays it was given."""
+    def error(self, launch: Launch, barriers: Sequence[int]) -> SimtError:
+        """The error recorded in `launch`; `barriers` are the sites of barriers by number."""
         if launch.error == abi.BAD_ACCESS:
-            return self._access(launch, ranges)
+            finding = self.access(self._recorded(launch, launch.error_at))
+            return InvalidAccess(str(finding), finding)
         if launch.error == abi.TRAPPED:
             failed = "assert" in self.kernel.code[launch.error_at].parts
             kind, message = (
                 ("assert", "assertion failed") if failed else ("trap", "the kernel stopped itself")
             )
-            finding = self._finding(launch, launch.error_at, "memcheck", kind, message)
+            finding = self._finding("memcheck", kind, self._recorded(launch, launch.error_at), message)
             return SimtError(str(finding), finding)
         if launch.error == abi.PARTED_AT_BARRIER:
             lanes = (launch.error_mask & 0xFFFFFFFF).bit_count()
@@ -66,12 +81,18 @@ class Diagnosis:
                 "threads are elsewhere. "
                 "Every thread of a block must reach the same barrier; move it out of the branch"
             )
-            finding = self._finding(launch, launch.error_at, "synccheck", "divergent barrier", message)
-            return BarrierError(str(finding), finding)
-        return self._different_barriers(launch)
+            finding = self._barrier(self._recorded(launch, launch.error_at), message)
+        else:
+            here, there = (barriers[number - 1] for number in (launch.error_at, launch.error_other))
+            message = (
+                f"warps of one block wait at different barriers, line {self._line(here)} and line "
+                f"{self._line(there)}: they would never meet"
+            )
+            finding = self._barrier(self._recorded(launch, here), message)
+        return BarrierError(str(finding), finding)
 
     def timeout(self, launch: Launch, seconds: float) -> Timeout:
-        line = self.kernel.code[launch.stopped_at].line if launch.stopped_at >= 0 else 0
+        line = self._line(launch.stopped_at) if launch.stopped_at >= 0 else 0
         message = (
             f"the kernel ran for more than {seconds:g} s and was stopped in the loop here. "
             "Does its condition ever become false?"
@@ -81,49 +102,134 @@ class Diagnosis:
         shown = f"\n    {line:>4} | {finding.source}" if finding.source else ""
         return Timeout(f"{where}{message}{shown}", finding)
 
-    def _different_barriers(self, launch: Launch) -> BarrierError:
-        here, there = (self.barrier_lines[number - 1] for number in (launch.error_at, launch.error_other))
-        message = (
-            f"warps of one block wait at different barriers, line {here} and line {there}: "
-            "they would never meet"
-        )
-        finding = Finding(
-            "synccheck", "divergent barrier", here, *self._who(launch), message, self._text(here)
-        )
-        return BarrierError(str(finding), finding)
-
-    def _access(self, launch: Launch, ranges: Sequence[Range]) -> InvalidAccess:
-        instruction = self.kernel.code[launch.error_at]
-        size, verb = instruction.moved_bytes, _VERBS.get(instruction.parts[0], "read")
-        space = next((part for part in instruction.parts if part in ("shared", "local", "const")), "global")
-        what = f"invalid {space} {verb} of {size} bytes"
-        address = launch.error_address
+    def access(self, access: Access) -> Finding:
+        """An access outside all arrays, or not aligned."""
+        instruction = self.kernel.code[access.site]
+        size, space = instruction.moved_bytes, self._space(access)
+        what = f"invalid {space} {self._verb(access.site)} of {size} bytes"
         if space == "shared":
-            offset, name = (
-                address - launch.error_shared,
-                f"the block's {self.shared_bytes} bytes of shared memory",
-            )
-            where = _outside(offset, size, self.shared_bytes, name)
+            name = f"the block's {self.shared_bytes} bytes of shared memory"
+            where = _outside(access.address - access.shared, size, self.shared_bytes, name)
+        elif space == "local":
+            where = "the address is outside the thread's own arrays, or not aligned"
         else:
-            where = _near(address, size, ranges)
+            where = _near(access.address, size, self.ranges)
         kind = "misaligned" if "multiple" in where else "out of bounds"
-        finding = self._finding(launch, launch.error_at, "memcheck", kind, f"{what}: {where}")
-        return InvalidAccess(str(finding), finding)
+        return self._finding("memcheck", kind, access, f"{what}: {where}")
 
-    def _finding(self, launch: Launch, site: int, tool: str, kind: str, message: str) -> Finding:
-        line = self.kernel.code[site].line
-        return Finding(tool, kind, line, *self._who(launch), message, self._text(line))
+    def unwritten(self, access: Access) -> Finding:
+        """A read of memory that nobody has written."""
+        space = self._space(access)
+        message = f"reads {self._place(access)}, which nobody has written yet"
+        if space == "shared":
+            message += (
+                " in this block: does every thread that should fill it reach the store, at the edges too?"
+            )
+        return self._finding("initcheck", f"uninitialised {space} read", access, message)
 
-    def _who(self, launch: Launch) -> tuple[Dim3, Dim3]:
-        """Block and thread of the first lane in the record."""
+    def race(self, access: Access, kind: str, what: str, other_site: int, other: str) -> Finding:
+        """Two accesses that nothing orders."""
+        line = self._line(other_site)
+        there = f"line {line}" if line != self._line(access.site) else "the same line"
+        did = {"wrote": f"writes in {there}", "read": f"reads in {there}"}
+        if self.kernel.code[other_site].parts[0] in ("atom", "red"):
+            did["wrote"] = f"changes by an atomic operation in {there}"
+        other_block = "another block" in other
+        missing = "nothing orders blocks within a launch" if other_block else "no barrier lies between them"
+        message = (
+            f"race ({kind}) on {self._place(access)}: the thread {what.format(other=other, **did)}; {missing}"
+        )
+        return self._finding("racecheck", kind, access, message, other_line=line)
+
+    def exited(self, access: Access) -> Finding:
+        """Some threads wait at a barrier, others have ended."""
+        message = (
+            "__syncthreads() that some threads of the block never reach: they have returned or left a loop "
+            "earlier. Every thread of a block must reach each barrier; let idle threads skip the work alone"
+        )
+        return self._barrier(access, message)
+
+    def sync_mask(self, access: Access) -> Finding:
+        """The mask of a warp-wide operation and the threads that run it do not fit."""
+        message = (
+            "the mask of this warp-wide operation does not fit the threads that run it: one of them is not "
+            "named, or one that is named is in another branch. Name exactly the threads that arrive together"
+        )
+        return self._finding("synccheck", "invalid mask", access, message)
+
+    def thread(self, index: int) -> Dim3:
+        x, y, _ = self.block
+        return index % x, index // x % y, index // (x * y)
+
+    def _barrier(self, access: Access, message: str) -> Finding:
+        return self._finding("synccheck", "divergent barrier", access, message)
+
+    def _finding(self, tool: str, kind: str, access: Access, message: str, other_line: int = 0) -> Finding:
+        line = self._line(access.site)
+        thread = self.thread(access.thread)
+        return Finding(tool, kind, line, access.block, thread, message, self._text(line), other_line)
+
+    def _recorded(self, launch: Launch, site: int) -> Access:
+        """The access of the first lane in the record of an error."""
         mask = launch.error_mask & 0xFFFFFFFF
         lane = (mask & -mask).bit_length() - 1 if mask else 0
-        index = WARP * launch.error_warp + lane
-        x, y, _ = self.block
-        return (launch.error_x, launch.error_y, launch.error_z), (index % x, index // x % y, index // (x * y))
+        block = (launch.error_x, launch.error_y, launch.error_z)
+        return Access(
+            site, launch.error_address, launch.error_shared or 0, block, WARP * launch.error_warp + lane
+        )
+
+    def _space(self, access: Access) -> str:
+        """Where an access goes; a generic address tells by its value."""
+        parts = self.kernel.code[access.site].parts
+        named = next((part for part in parts if part in ("global", "shared", "local", "const")), None)
+        in_shared = 0 <= access.address - access.shared < self.shared_bytes
+        return named or ("shared" if in_shared else "global")
+
+    def _place(self, access: Access) -> str:
+        """The memory of an access, in words."""
+        space = self._space(access)
+        if space == "shared":
+            start, name = self._shared_variable(access)
+            return f"byte {access.address - access.shared - start} of shared `{name}`"
+        if space == "local":
+            return "a local variable"
+        for range_ in self.ranges:
+            if range_.start <= access.address < range_.start + range_.size:
+                index = (access.address - range_.start) // range_.itemsize
+                return f"element {index} of {range_.name}"
+        return f"{space} memory"
+
+    def variable(self, access: Access) -> str:
+        """Name of the shared array or of the argument that an access goes to; "" if it has none."""
+        if self._space(access) == "shared":
+            return self._shared_variable(access)[1]
+        inside = (r.name for r in self.ranges if r.start <= access.address < r.start + r.size)
+        return next(inside, "")
+
+    def _shared_variable(self, access: Access) -> tuple[int, str]:
+        """Offset and name of the shared array at or before an address."""
+        offset = access.address - access.shared
+        before = [(start, name) for name, start in self.shared_names.items() if start <= offset]
+        start, name = max(before, default=(0, "memory"))
+        return start, _plain(name)
+
+    def _verb(self, site: int) -> str:
+        return _VERBS.get(self.kernel.code[site].parts[0], "read")
+
+    def _line(self, site: int) -> int:
+        return self.kernel.code[site].line
 
     def _text(self, line: int) -> str:
         return self.source[line - 1].strip() if 0 < line <= len(self.source) else ""
+
+
+def _plain(mangled: str) -> str:
+    """The last name in a mangled one: `tile` of `_ZZ6matmulE4tile` (Itanium C++ ABI, 5.1.2)."""
+    for match in reversed(list(re.finditer(r"E(\d+)", mangled))):
+        name = mangled[match.end() :][: int(match[1])]
+        if len(name) == int(match[1]):
+            return name
+    return mangled
 
 
 def _near(address: int, size: int, ranges: Sequence[Range]) -> str:

@@ -63,11 +63,15 @@ def storage(kernel: Kernel, module: Module) -> Storage:
 
 @dataclass
 class Layout:
-    """The storage of a kernel and the frame of its warps, for one block shape."""
+    """The storage of a kernel and the frame of its warps, for one block shape.
+
+    `maps_local`: behind the local memory of a warp there is a byte for each of its bytes.
+    """
 
     storage: Storage
     block: tuple[int, int, int]
     flow: Flow
+    maps_local: bool = False
     barriers: list[int] = field(init=False)
     saved: dict[str, int] = field(init=False)
 
@@ -90,4 +94,6 @@ class Layout:
             self.saved[name] = end
             end += size
         self.local_start = rounded_up(end, 64)
-        self.frame_bytes = rounded_up(self.local_start + WARP * self.local_bytes, 64)
+        self.local_map_start = self.local_start + WARP * self.local_bytes
+        end = self.local_map_start + WARP * self.local_bytes * self.maps_local
+        self.frame_bytes = rounded_up(end, 64)

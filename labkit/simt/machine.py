@@ -8,20 +8,26 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from llvmlite import ir
 
-from labkit.simt.abi import Counter, Frame, Launch
+from labkit.simt import abi
+from labkit.simt.abi import Counter, Frame, Launch, Visits
 from labkit.simt.arguments import Range
+from labkit.simt.checking import Checking
 from labkit.simt.codegen import warp_function
+from labkit.simt.counting import Counting
 from labkit.simt.driver import add_driver
-from labkit.simt.findings import Diagnosis, Dim3
+from labkit.simt.findings import Diagnosis, Dim3, Finding
 from labkit.simt.flow import Flow
 from labkit.simt.jit import Library, object_code
 from labkit.simt.layout import Layout, Storage
+from labkit.simt.observe import Observer
 from labkit.simt.printing import Printer
 from labkit.simt.ptx import Kernel
+from labkit.simt.sanitizer import Sanitizer
 from labkit.simt.shapes import ShapeRules
 
 POLL_SECONDS = 0.05
@@ -34,6 +40,14 @@ def host_threads() -> int:
 
 
 @dataclass(frozen=True)
+class Totals:
+    """What a counted run adds up: a row an instruction (abi.Counter), a row a basic block (abi.Visits)."""
+
+    counters: np.ndarray
+    visits: np.ndarray
+
+
+@dataclass(frozen=True)
 class Sample:
     """Which blocks a counted run looks at, of how many."""
 
@@ -41,20 +55,25 @@ class Sample:
     total: int
 
 
-class Program:
-    """A kernel compiled for one block shape; `counted` code adds up what each memory instruction costs."""
+Mode = Literal["plain", "counted", "checked"]
+_OBSERVERS: dict[Mode, type[Observer]] = {"plain": Observer, "counted": Counting, "checked": Checking}
 
-    def __init__(self, kernel: Kernel, storage: Storage, block: Dim3, counted: bool, ptx: str) -> None:
-        self.kernel = kernel
+
+class Program:
+    """A kernel compiled for one block shape; `mode` says what its code does besides."""
+
+    def __init__(self, kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, ptx: str) -> None:
+        self.kernel, self.mode = kernel, mode
         rules = ShapeRules(block, storage.local_bytes, frozenset(storage.local))
-        self.layout = Layout(storage, block, Flow(kernel, rules))
+        self.layout = Layout(storage, block, Flow(kernel, rules), maps_local=mode == "checked")
 
         def make() -> ir.Module:
-            module = ir.Module(name=kernel.name)
-            add_driver(module, warp_function(module, self.layout.flow, self.layout, counted), self.layout)
+            module, layout = ir.Module(name=kernel.name), self.layout
+            warp = warp_function(module, layout.flow, layout, _OBSERVERS[mode]())
+            add_driver(module, warp, layout, is_checked=mode == "checked")
             return module
 
-        self.library = Library(object_code([ptx, kernel.name, repr(block), repr(counted)], make))
+        self.library = Library(object_code([ptx, kernel.name, repr(block), mode], make))
 
     def run(
         self,
@@ -65,20 +84,28 @@ class Program:
         timeout: float,
         source: Sequence[str],
         sample: Sample | None = None,
-    ) -> np.ndarray:
-        """Run all blocks (or a sample). Gives the counters: a row an instruction, zeros in plain code.
+        findings: list[Finding] | None = None,
+    ) -> Totals:
+        """Run all blocks (or a sample). Gives what a counted run has added up.
 
-        Raises the error of the first mistake, or Timeout; what was written until then stays written.
+        Raises the error of the first mistake, or Timeout; what was written until then stays written. A
+        checked run adds to `findings`, and runs one block after the other.
         """
+        names = self.layout.shared
+        diagnosis = Diagnosis(self.kernel, source, self.layout.block, shared_bytes, names, ranges)
+        sanitizer = None if findings is None else Sanitizer(self.layout, diagnosis)
         blocks = len(sample.numbers) if sample else grid[0] * grid[1] * grid[2]
-        threads = max(1, min(host_threads(), blocks))
-        workers = [_Worker(self.layout, len(self.kernel.code), shared_bytes) for _ in range(threads)]
+        threads = 1 if sanitizer else max(1, min(host_threads(), blocks))
+        sites = len(self.kernel.code) if self.mode == "counted" else 0
+        workers = [_Worker(self.layout, sites, shared_bytes) for _ in range(threads)]
         printer = Printer([(r.start, r.start + r.size) for r in ranges])
-        table = np.array([[r.start, r.start + r.size, r.shift] for r in ranges], np.uint64).reshape(-1)
+        table = (abi.Range * max(1, len(ranges)))(
+            *(abi.Range(start=r.start, end=r.start + r.size, shift=r.shift) for r in ranges)
+        )
         data = np.frombuffer(params or b"\0", np.uint8)
         launch = Launch(
             params=data.ctypes.data,
-            ranges=table.ctypes.data if table.size else None,
+            ranges=ctypes.addressof(table),
             range_count=len(ranges),
             shared_bytes=shared_bytes,
             block_count=blocks,
@@ -89,16 +116,35 @@ class Program:
             grid_z=grid[2],
             stopped_at=-1,
         )
+        if sanitizer:
+            sanitizer.prepare(launch, table)
         in_time = self._wait(
             [_executor().submit(worker.run, self.library, launch) for worker in workers], launch, timeout
         )
         print(printer.text, end="")
-        diagnosis = Diagnosis(self.kernel, source, self.layout.block, shared_bytes, self._barrier_lines())
+        if findings is not None and sanitizer:
+            findings += sanitizer.findings
         if launch.error:
-            raise diagnosis.error(launch, ranges)
+            raise diagnosis.error(launch, self._barrier_sites())
         if not in_time:
             raise diagnosis.timeout(launch, timeout)
-        return np.sum([worker.counters for worker in workers], axis=0)
+        return Totals(
+            np.sum([worker.counters for worker in workers], axis=0),
+            np.sum([worker.visits for worker in workers], axis=0),
+        )
+
+    def counts(self, totals: Totals) -> np.ndarray:
+        """Counters of each instruction; what all lanes of a block do is known from its visits."""
+        counters = totals.counters.copy()
+        names = [entry[0] for entry in Counter._fields_]
+        site = {id(instruction): i for i, instruction in enumerate(self.kernel.code)}
+        for block, (full, partial, lanes) in zip(self.layout.flow.blocks, totals.visits, strict=True):
+            for instruction in block.code:
+                if instruction.guard is None:
+                    row = counters[site[id(instruction)]]
+                    row[names.index("requests")] = full + partial
+                    row[names.index("threads")] = 32 * full + lanes
+        return counters
 
     def _wait(self, futures: Sequence[Future[None]], launch: Launch, timeout: float) -> bool:
         """Wait for all; stop them when the time is over, or at Ctrl-C."""
@@ -113,9 +159,11 @@ class Program:
                 launch.stop = 1
                 wait(futures)
 
-    def _barrier_lines(self) -> list[int]:
+    def _barrier_sites(self) -> list[int]:
+        """The instructions at which warps wait, by the barrier's number."""
+        site = {id(instruction): i for i, instruction in enumerate(self.kernel.code)}
         blocks = self.layout.flow.blocks
-        return [blocks[index].code[-1].line for index in self.layout.barriers]
+        return [site[id(blocks[index].code[-1])] for index in self.layout.barriers]
 
 
 class _Worker:
@@ -125,10 +173,11 @@ class _Worker:
         self.frames = _aligned(layout.warps * layout.frame_bytes)
         self.shared = _aligned(shared_bytes)
         self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
+        self.visits = np.zeros((len(layout.flow.blocks) if sites else 0, len(Visits._fields_)), np.int64)
         for warp in range(layout.warps):
             frame = Frame.from_address(self.frames.ctypes.data + warp * layout.frame_bytes)
             frame.warp, frame.shared = warp, self.shared.ctypes.data
-            frame.counters = self.counters.ctypes.data
+            frame.counters, frame.visits = self.counters.ctypes.data, self.visits.ctypes.data
 
     def run(self, library: Library, launch: Launch) -> None:
         library.run(ctypes.addressof(launch), self.frames.ctypes.data, self.shared.ctypes.data)

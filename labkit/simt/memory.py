@@ -93,8 +93,8 @@ def in_range(
     `first` and `end` are relative to the bases. Where each lane has its own address only active lanes count.
     """
     count = count_of(where.base)
-    above = b.icmp_signed(">=", b.add(where.base, constant(where.base, first)), broadcast(b, low, count))
-    below = b.icmp_signed("<=", b.add(where.base, constant(where.base, end)), broadcast(b, high, count))
+    above = b.icmp_signed(">=", b.add(where.base, constant(where.base, first)), expanded(b, low, count))
+    below = b.icmp_signed("<=", b.add(where.base, constant(where.base, end)), expanded(b, high, count))
     remainder = b.and_(b.add(where.base, constant(where.base, first)), constant(where.base, alignment - 1))
     good = b.and_(b.and_(above, below), b.icmp_unsigned("==", remainder, constant(remainder, 0)))
     if count < WARP:

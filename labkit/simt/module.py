@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,13 +13,14 @@ from labkit.compile_cuda import Resources, compile_ptx, resources
 from labkit.errors import LaunchError, SimtError
 from labkit.simt import ptx
 from labkit.simt.arguments import Range, bind
-from labkit.simt.findings import Dim3
+from labkit.simt.findings import Dim3, Finding
 from labkit.simt.inline import inline_calls
 from labkit.simt.layout import rounded_up, storage
 from labkit.simt.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
-from labkit.simt.machine import Program, Sample
+from labkit.simt.machine import Mode, Program, Sample, Totals
 from labkit.simt.parser import parse, return_directly
 from labkit.simt.profile import Profile, choose_sample
+from labkit.simt.sanitizer import TOOLS, wrong_types
 
 
 class RawModule:
@@ -67,6 +69,17 @@ def find_kernel(module: ptx.Module, lowered_names: dict[str, str], name: str) ->
     return kernel
 
 
+@dataclass(frozen=True)
+class Launch:
+    """A launch that any GPU would take: sizes, the parameters' bytes, valid memory, shared bytes a block."""
+
+    grid: Dim3
+    block: Dim3
+    params: bytes
+    ranges: list[Range]
+    shared_bytes: int
+
+
 class Kernel:
     """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""
 
@@ -75,7 +88,7 @@ class Kernel:
         # as in CuPy: set it to use more than 48 KB a block
         self.max_dynamic_shared_size_bytes: int | None = None
         self._storage = storage(parsed, module._parsed)
-        self._programs: dict[tuple[Dim3, bool], Program] = {}
+        self._programs: dict[tuple[Dim3, Mode], Program] = {}
         if self._storage.static_shared_bytes > MAX_STATIC_SHARED_BYTES:
             raise LaunchError(
                 f"kernel `{name}` declares {self._storage.static_shared_bytes} bytes of shared memory; a "
@@ -97,7 +110,8 @@ class Kernel:
         bytes, `timeout` in seconds. Raises LaunchError before anything runs, and InvalidAccess, BarrierError
         or Timeout for what the kernel does.
         """
-        self._run(grid, block, args, shared_mem, timeout, counted=False)
+        launch = self._launch(grid, block, args, shared_mem)
+        self._run(self._program(launch.block, "plain"), launch, timeout)
 
     def profile(
         self,
@@ -116,8 +130,42 @@ class Kernel:
         total = size[0] * size[1] * size[2]
         if blocks is not None and blocks < total:
             sample = choose_sample(blocks, total)
-        counters = self._run(grid, block, args, shared_mem, timeout, counted=True, sample=sample)
+        launch = self._launch(grid, block, args, shared_mem)
+        program = self._program(launch.block, "counted")
+        totals = self._run(program, launch, timeout, sample=sample)
+        counters = program.counts(totals)
         return Profile(self._parsed.code, counters, self.module.code.splitlines(), sample)
+
+    def check(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        tools: Sequence[str] = TOOLS,
+        timeout: float = 60,
+    ) -> list[Finding]:
+        """Run it, looking for what compute-sanitizer's tools look for; gives the findings, [] if all is well.
+
+        memcheck: accesses outside the arrays or not aligned, failed assertions, arrays of another dtype than
+        the kernel reads. racecheck: accesses to shared or global memory that nothing orders. initcheck:
+        reads of shared, local or `simt.empty` memory that was never written. synccheck: threads missing at a
+        barrier, masks of warp-wide operations. An endless loop is a finding of the tool "timeout". Arguments
+        are changed as by a call. Raises LaunchError before anything runs, ValueError for an unknown tool.
+        """
+        unknown = [tool for tool in tools if tool not in TOOLS]
+        if isinstance(tools, str) or unknown:
+            raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
+        launch = self._launch(grid, block, args, shared_mem)
+        program = self._program(launch.block, "checked")
+        findings = wrong_types(program.layout, launch.ranges, self.module.code.splitlines())
+        try:
+            self._run(program, launch, timeout, findings=findings)
+        except SimtError as error:
+            if not isinstance(error.finding, Finding):
+                raise
+            findings.append(error.finding)
+        return [finding for finding in findings if finding.tool in (*tools, "timeout")]
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -149,26 +197,36 @@ class Kernel:
     def _resources(self) -> Resources:
         return self.module.resources[self._parsed.name]
 
-    def _run(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int,
-        timeout: float,
-        counted: bool,
-        sample: Sample | None = None,
-    ) -> np.ndarray:
+    def _launch(
+        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], shared_mem: int
+    ) -> Launch:
+        """Check and bind what a launch is given. Raises LaunchError."""
         grid, block = as_dim3(grid, "grid"), as_dim3(block, "block")
         check_launch(self.name, grid, block, self._parsed.max_threads)
         shared = self._shared_bytes(shared_mem)
         params, ranges = bind(self._parsed, self._storage, args)
         ranges += [_range(name, memory) for name, memory in self.module._memory.items()]
-        program = self._programs.get((block, counted))
+        return Launch(grid, block, params, ranges, shared)
+
+    def _program(self, block: Dim3, mode: Mode) -> Program:
+        program = self._programs.get((block, mode))
         if program is None:
-            program = Program(self._parsed, self._storage, block, counted, self.module.ptx)
-            self._programs[block, counted] = program
-        return program.run(grid, params, ranges, shared, timeout, self.module.code.splitlines(), sample)
+            program = Program(self._parsed, self._storage, block, mode, self.module.ptx)
+            self._programs[block, mode] = program
+        return program
+
+    def _run(
+        self,
+        program: Program,
+        launch: Launch,
+        timeout: float,
+        sample: Sample | None = None,
+        findings: list[Finding] | None = None,
+    ) -> Totals:
+        source = self.module.code.splitlines()
+        return program.run(
+            launch.grid, launch.params, launch.ranges, launch.shared_bytes, timeout, source, sample, findings
+        )
 
     def _shared_bytes(self, dynamic: int) -> int:
         """Static and dynamic shared memory of a block, if a block may have so much."""

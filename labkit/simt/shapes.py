@@ -133,4 +133,11 @@ _RULES: dict[str, Callable[[Instruction, tuple[Operand, ...], Operands], Result]
     "shl": _shift_left,
     "cvt": _convert,
 }
-_FIXED = {"atom": VARYING, "shfl": VARYING, "vote": UNIFORM, "activemask": UNIFORM}
+_FIXED = {
+    "bar": UNIFORM,
+    "barrier": UNIFORM,
+    "atom": VARYING,
+    "shfl": VARYING,
+    "vote": UNIFORM,
+    "activemask": UNIFORM,
+}

@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.errors import SimtError
-from labkit.simt.abi import I8, I32, I64, POINTER, Frame, Launch, load_field
+from labkit.simt.abi import I8, I32, I64, POINTER, TYPES, Frame, Launch, Range, field, load_field
 from labkit.simt.flow import Flow
 from labkit.simt.instructions import Kind, constant
 from labkit.simt.lanes import WARP, Shape, absorbed
@@ -52,6 +52,7 @@ class Warp:
         self.params = load_field(b, Launch, self.launch, "params")
         self.ranges = load_field(b, Launch, self.launch, "ranges")
         self.full_mask = self._initial_mask()
+        self.known: dict[tuple[int, str], Value] = {}
         self.mask = b.alloca(I32)
         self.waiting = [b.alloca(I32) for _ in flow.blocks]
         self.registers = {name: b.alloca(self._slot_type(name, shape)) for name, shape in flow.shapes.items()}
@@ -66,6 +67,14 @@ class Warp:
     def continue_in(self, block: ir.Block) -> None:
         self.b = ir.IRBuilder(block)
 
+    def range(self, number: int, name: str) -> Value:
+        """A field of the record of valid memory `number`, read once when the function begins."""
+        if (number, name) not in self.known:
+            with self.b.goto_entry_block():
+                record = self.b.gep(self.ranges, [ir.Constant(I64, number)], source_etype=TYPES[Range])
+                self.known[number, name] = self.b.load(field(self.b, Range, record, name), typ=I64)
+        return self.known[number, name]
+
     def site(self, instruction: Instruction | None) -> Value:
         """The number by which generated code names an instruction: its index in the kernel's code."""
         return ir.Constant(I32, self.sites[id(instruction)])
@@ -75,6 +84,10 @@ class Warp:
         mask = self.b.load(self.mask, typ=I32)
         guard = self.guard(instruction) if instruction else None
         return mask if guard is None else self.b.and_(mask, mask_of(self.b, guard))
+
+    def ballot(self, operand: Operand, instruction: Instruction) -> Value:
+        """Bit mask of the active lanes whose predicate holds."""
+        return self.b.and_(mask_of(self.b, self.value(operand, Kind("pred"), WARP)), self.active(instruction))
 
     def guard(self, instruction: Instruction) -> Value | None:
         """The guard's predicate in the guard's own shape, or None."""

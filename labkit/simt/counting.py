@@ -1,0 +1,328 @@
+"""A counted run: sectors, bank conflicts, visits of basic blocks, branches that part a warp.
+
+Most costs follow from constant lane offsets. Bank conflicts of one base are then known when code is made;
+sectors depend on the base's place within its sector alone: a table of at most 32 entries.
+Rules: Nsight Compute documentation, "Memory Tables"; CUDA C++ Programming Guide, "Shared Memory".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt import abi
+from labkit.simt.abi import I1, I8, I32, I64, POINTER, ZERO, Counter, Frame, Range, Visits, field, load_field
+from labkit.simt.accesses import Access
+from labkit.simt.addresses import where
+from labkit.simt.blocks import Block
+from labkit.simt.careful import LANES_64, counted_loop, each_distinct, each_range, entry_slot
+from labkit.simt.instructions import constant, intrinsic
+from labkit.simt.lanes import WARP, absorbed
+from labkit.simt.observe import Observer
+from labkit.simt.ptx import Instruction
+from labkit.simt.vectors import all_true, broadcast, element, expanded, reshaped, shuffled
+
+Value = Any
+BANKS, BANK_BYTES, SECTOR_BYTES = 32, 4, 32
+ONE, FIVE = ir.Constant(I64, 1), ir.Constant(I64, SECTOR_BYTES.bit_length() - 1)
+
+
+class Counting(Observer):
+    """Adds to the counters of each instruction and to the visits of each basic block."""
+
+    whole_warps = True
+
+    def attach(self, w: Any) -> None:
+        super().attach(w)
+        self.counters = load_field(w.b, Frame, w.frame, "counters")
+        self.visits = load_field(w.b, Frame, w.frame, "visits")
+        self.deltas: dict[int, Value] = {}
+
+    def takes(self, instruction: Instruction, access: Access) -> bool:
+        return instruction.guard is None
+
+    def enter(self, block: Block, whole: bool) -> None:
+        b = self.w.b
+        row = b.gep(self.visits, [ir.Constant(I32, self.w.index)], source_etype=abi.TYPES[Visits])
+        if whole:
+            _add(b, Visits, row, "full", ONE)
+        else:
+            mask = self.w.active()
+            _add(b, Visits, row, "partial", ONE)
+            _add(b, Visits, row, "lanes", b.zext(intrinsic(b, "ctpop", I32, mask), I64))
+
+    def fast(self, instruction: Instruction, access: Access) -> None:
+        b = self.w.b
+        counter = b.gep(self.counters, [self.w.site(instruction)], source_etype=abi.TYPES[Counter])
+        if access.space == "shared":
+            conflicts = self._conflicts(access)
+            if conflicts is not None:
+                _add(b, Counter, counter, "conflicts", conflicts)
+        elif access.space == "global":
+            _add(b, Counter, counter, "sectors", self._sectors(access, counter))
+
+    def careful(
+        self,
+        b: ir.IRBuilder,
+        launch: Value,
+        frame: Value,
+        access: Access,
+        addresses: Value,
+        mask: Value,
+        site: Value,
+        values: list[Value],
+    ) -> None:
+        if access.space in ("shared", "global", "generic"):
+            function = _count_function(b.module, shared=access.space == "shared")
+            b.call(function, [launch, frame, addresses, mask, site, ir.Constant(I64, access.alignment)])
+
+    def part(self, instruction: Instruction, taken: Value, other: Value) -> None:
+        b = self.w.b
+        both = b.and_(b.icmp_unsigned("!=", taken, ZERO), b.icmp_unsigned("!=", other, ZERO))
+        counter = b.gep(self.counters, [self.w.site(instruction)], source_etype=abi.TYPES[Counter])
+        _add(b, Counter, counter, "divergent", b.zext(both, I64))
+
+    def _conflicts(self, access: Access) -> Value | None:
+        """Extra passes of a shared access, None for none."""
+        b, shape = self.w.b, access.shape
+        address = where(self.w, access).base
+        if shape.bases == 1 and access.alignment >= BANK_BYTES:
+            extra = bank_conflicts(shape.lane_offsets(), access.alignment)
+            return ir.Constant(I64, extra) if extra else None
+        if shape.bases == 2 and shape.offsets is None and access.alignment == BANK_BYTES:
+            distance = b.sub(element(b, address, 0), element(b, address, 1))
+            same_bank = b.and_(distance, ir.Constant(I64, BANKS * BANK_BYTES - 1))
+            differ = b.icmp_unsigned("!=", distance, ir.Constant(I64, 0))
+            collide = b.and_(differ, b.icmp_unsigned("==", same_bank, ir.Constant(I64, 0)))
+            return b.zext(collide, I64)
+        lanes = expanded(b, reshaped(b, address, shape, absorbed(shape)), WARP)
+        return _bank_conflicts(b, lanes, ir.Constant(I32, -1), ir.Constant(I64, access.alignment))
+
+    def _sectors(self, access: Access, counter: Value) -> Value:
+        """Distinct sectors of a global access."""
+        b, shape = self.w.b, access.shape
+        assert access.range is not None
+        base = where(self.w, access).base
+        base = b.add(base, constant(base, access.offsets[0]))
+        if shape.bases == 1:
+            table = _sector_table(b.module, shape.lane_offsets(), access.alignment)
+            place = b.and_(b.add(base, self._delta(access.range)), ir.Constant(I64, SECTOR_BYTES - 1))
+            return b.zext(
+                b.load(b.gep(table, [ir.Constant(I64, 0), place], source_etype=table.value_type), typ=I8), I64
+            )
+        delta = self._delta(access.range)
+        if shape.bases <= 4 and _is_gapless(access):
+            return self._sectors_of_groups(access, b.add(base, broadcast(b, delta, shape.bases)), counter)
+        lanes = reshaped(b, base, shape, absorbed(shape))
+        lanes = expanded(b, b.add(lanes, broadcast(b, delta, lanes.type.count)), WARP)
+        return b.call(_sectors_function(b.module), [lanes, ir.Constant(I32, -1), counter])
+
+    def _sectors_of_groups(self, access: Access, bases: Value, counter: Value) -> Value:
+        """Sectors of a few groups of lanes, each of which touches all sectors from its first to its last.
+
+        Exact where the groups' first sectors go up (of two it does not matter); else lanes are looked at.
+        """
+        b, shape = self.w.b, access.shape
+        low, high = [], []
+        for index in range(shape.bases):
+            lanes = shape.lane_offsets()[index * shape.group : (index + 1) * shape.group]
+            ends = min(lanes), max(lanes) + access.alignment - 1
+            first, last = (
+                b.ashr(b.add(element(b, bases, index), ir.Constant(I64, end)), FIVE) for end in ends
+            )
+            low.append(first)
+            high.append(last)
+        if shape.bases == 2:
+            swapped = b.icmp_signed("<", low[1], low[0])
+            low = [b.select(swapped, low[1], low[0]), b.select(swapped, low[0], low[1])]
+            high = [b.select(swapped, high[1], high[0]), b.select(swapped, high[0], high[1])]
+        total, end = b.add(b.sub(high[0], low[0]), ONE), high[0]
+        ascending: Value = ir.Constant(I1, 1)
+        for previous, first, last in zip(low, low[1:], high[1:], strict=False):
+            begin = intrinsic(b, "smax", I64, first, b.add(end, ONE))
+            more = intrinsic(b, "smax", I64, b.sub(b.add(last, ONE), begin), ir.Constant(I64, 0))
+            total, end = b.add(total, more), intrinsic(b, "smax", I64, last, end)
+            ascending = b.and_(ascending, b.icmp_signed(">=", first, previous))
+        if shape.bases == 2:
+            return total
+        slot = entry_slot(b, I64)
+        b.store(total, slot)
+        with b.if_then(b.not_(ascending), likely=False):
+            lanes = expanded(b, reshaped(b, bases, shape, absorbed(shape)), WARP)
+            b.store(b.call(_sectors_function(b.module), [lanes, ir.Constant(I32, -1), counter]), slot)
+        return b.load(slot, typ=I64)
+
+    def _delta(self, number: int) -> Value:
+        """What to add to a host address so that sectors begin where they would on a GPU (0 to 31)."""
+        if number not in self.deltas:
+            shift, start = self.w.range(number, "shift"), self.w.range(number, "start")
+            with self.w.b.goto_entry_block():
+                self.deltas[number] = _delta(self.w.b, shift, start)
+        return self.deltas[number]
+
+
+def _is_gapless(access: Access) -> bool:
+    """Does each group of lanes touch all sectors between its first and its last?"""
+    shape = access.shape
+    for start in range(0, WARP, shape.group):
+        offsets = sorted(shape.lane_offsets()[start : start + shape.group])
+        if any(b - a > SECTOR_BYTES for a, b in pairwise(offsets)):
+            return False
+    return True
+
+
+def bank_conflicts(addresses: Sequence[int], size: int) -> int:
+    """Extra passes over the banks that a warp's access to shared memory takes, `size` bytes a lane.
+
+    In each pass a bank gives one 4-byte word. Accesses of 8 bytes go by half-warps and of 16 by
+    quarter-warps.
+    """
+    words_each = max(1, size // BANK_BYTES)
+    lanes_each = len(addresses) // words_each
+    extra = 0
+    for first in range(0, len(addresses), lanes_each):
+        words = {
+            a // BANK_BYTES + i for a in addresses[first : first + lanes_each] for i in range(words_each)
+        }
+        in_bank = [0] * BANKS
+        for word in words:
+            in_bank[word % BANKS] += 1
+        extra += max(in_bank) - 1
+    return extra
+
+
+def _add(b: ir.IRBuilder, structure: Any, row: Value, name: str, amount: Value) -> None:
+    place = field(b, structure, row, name)
+    b.store(b.add(b.load(place, typ=I64), amount), place)
+
+
+def _delta(b: ir.IRBuilder, shift: Value, start: Value) -> Value:
+    return b.and_(b.sub(shift, start), ir.Constant(I64, SECTOR_BYTES - 1))
+
+
+def _sector_table(module: ir.Module, offsets: Sequence[int], size: int) -> ir.GlobalVariable:
+    """Distinct sectors of lanes at `offsets`, for each place of the base within a sector."""
+    counts = [len({(place + offset) // SECTOR_BYTES for offset in offsets}) for place in range(SECTOR_BYTES)]
+    name = "sectors." + ".".join(map(str, counts))
+    if name not in module.globals:
+        table = ir.GlobalVariable(module, ir.ArrayType(I8, SECTOR_BYTES), name)
+        table.initializer = ir.Constant(table.value_type, [ir.Constant(I8, n) for n in counts])
+        table.global_constant, table.linkage = True, "internal"
+    return module.globals[name]
+
+
+def _sectors_function(module: ir.Module) -> ir.Function:
+    """i64 sectors(<32 x i64> addresses, i32 mask, ptr counter): distinct sectors; notes the lanes' stride.
+
+    Where the sectors of all lanes go up or down, each differing neighbour is one more.
+    """
+    name = "distinct_sectors"
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(I64, [LANES_64, I32, POINTER]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    addresses, mask, counter = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    before = shuffled(b, addresses, None, [0, *range(WARP - 1)])
+    stride = b.sub(element(b, addresses, 1), element(b, addresses, 0))
+    steady = b.bitcast(b.icmp_signed("==", b.sub(addresses, before), broadcast(b, stride, WARP)), I32)
+    irregular = ir.Constant(I64, -(1 << 63))
+    all_steady = b.icmp_unsigned("==", b.or_(steady, ir.Constant(I32, 1)), ir.Constant(I32, -1))
+    b.store(b.select(all_steady, stride, irregular), field(b, Counter, counter, "stride"))
+    sectors = b.lshr(addresses, constant(addresses, 5))
+    step = b.sub(sectors, b.lshr(before, constant(before, 5)))
+    zero = constant(step, 0)
+    monotone = b.or_(
+        all_true(b, b.icmp_signed(">=", step, zero)), all_true(b, b.icmp_signed("<=", step, zero))
+    )
+    simple = b.and_(monotone, b.icmp_unsigned("==", mask, ir.Constant(I32, -1)))
+    with b.if_then(simple):
+        changes = b.bitcast(b.icmp_unsigned("!=", step, zero), I32)
+        b.ret(b.add(ONE, b.zext(intrinsic(b, "ctpop", I32, changes), I64)))
+    total = b.alloca(I64)
+    b.store(ir.Constant(I64, 0), total)
+    with each_distinct(b, sectors, mask):
+        b.store(b.add(b.load(total, typ=I64), ONE), total)
+    b.ret(b.load(total, typ=I64))
+    return function
+
+
+def _count_function(module: ir.Module, shared: bool) -> ir.Function:
+    """Void count(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): any access."""
+    name = "count_shared" if shared else "count_global"
+    if name in module.globals:
+        return module.globals[name]
+    arguments = [POINTER, POINTER, LANES_64, I32, I32, I64]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    launch, frame, addresses, mask, site, size = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    with b.if_then(b.icmp_unsigned("==", mask, ZERO)):
+        b.ret_void()
+    counter = b.gep(load_field(b, Frame, frame, "counters"), [site], source_etype=abi.TYPES[Counter])
+    _add(b, Counter, counter, "requests", ONE)
+    _add(b, Counter, counter, "threads", b.zext(intrinsic(b, "ctpop", I32, mask), I64))
+    if shared:
+        start = b.ptrtoint(load_field(b, Frame, frame, "shared"), I64)
+        places = b.sub(addresses, broadcast(b, start, WARP))
+        _add(b, Counter, counter, "conflicts", _bank_conflicts(b, places, mask, size))
+    else:
+        places = _sector_places(b, launch, addresses)
+        _add(b, Counter, counter, "sectors", b.call(_sectors_function(module), [places, mask, counter]))
+    b.ret_void()
+    return function
+
+
+def _sector_places(b: ir.IRBuilder, launch: Value, addresses: Value) -> Value:
+    """The addresses, moved so that sectors begin where they would on a GPU."""
+    slot = b.alloca(LANES_64)
+    b.store(addresses, slot)
+    with each_range(b, launch) as range_:
+        start, end, shift = (load_field(b, Range, range_, name) for name in ("start", "end", "shift"))
+        inside = b.and_(
+            b.icmp_signed(">=", addresses, broadcast(b, start, WARP)),
+            b.icmp_signed("<", addresses, broadcast(b, end, WARP)),
+        )
+        moved = b.add(addresses, broadcast(b, _delta(b, shift, start), WARP))
+        b.store(b.select(inside, moved, b.load(slot, typ=LANES_64)), slot)
+    return b.load(slot, typ=LANES_64)
+
+
+def _bank_conflicts(b: ir.IRBuilder, places: Value, mask: Value, size: Value) -> Value:
+    """As `bank_conflicts`, where only the code can know."""
+    function = b.module.globals.get("bank_conflicts") or _bank_conflict_function(b.module)
+    return b.call(function, [places, mask, size])
+
+
+def _bank_conflict_function(module: ir.Module) -> ir.Function:
+    function = ir.Function(module, ir.FunctionType(I64, [LANES_64, I32, I64]), "bank_conflicts")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    places, mask, size = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    words_each = b.lshr(b.add(size, ir.Constant(I64, BANK_BYTES - 1)), ir.Constant(I64, 2))
+    lanes_each = b.trunc(b.udiv(ir.Constant(I64, WARP), words_each), I32)
+    part = b.lshr(ir.Constant(I32, -1), b.sub(ir.Constant(I32, WARP), lanes_each))
+    words = b.lshr(places, constant(places, 2))
+    banks_type = ir.ArrayType(I8, BANKS)
+    banks, total, worst = b.alloca(banks_type), b.alloca(I64), b.alloca(I8)
+    b.store(ir.Constant(I64, 0), total)
+    with counted_loop(b, b.trunc(words_each, I32)) as index:
+        b.store(ir.Constant(banks_type, None), banks)
+        b.store(ir.Constant(I8, 1), worst)
+        lanes = b.and_(mask, b.shl(part, b.mul(index, lanes_each)))
+        with each_distinct(b, words, lanes) as word, counted_loop(b, words_each) as extra:
+            bank = b.and_(b.add(word, extra), ir.Constant(I64, BANKS - 1))
+            slot = b.gep(banks, [ir.Constant(I64, 0), bank])
+            passes = b.add(b.load(slot, typ=I8), ir.Constant(I8, 1))
+            b.store(passes, slot)
+            b.store(intrinsic(b, "umax", I8, passes, b.load(worst, typ=I8)), worst)
+        extra_passes = b.zext(b.sub(b.load(worst, typ=I8), ir.Constant(I8, 1)), I64)
+        b.store(b.add(b.load(total, typ=I64), extra_passes), total)
+    b.ret(b.load(total, typ=I64))
+    return function

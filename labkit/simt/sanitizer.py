@@ -1,0 +1,180 @@
+"""The host's side of a checked run: makes the shadow memory, and puts what generated code finds into words.
+
+Rules of the four tools: checking.py and shadow.py. Wrong types of arrays: element_types.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from labkit.simt import abi, element_types
+from labkit.simt.arguments import Range
+from labkit.simt.checking import POISON, granule_bytes
+from labkit.simt.findings import Access, Diagnosis, Finding
+from labkit.simt.lanes import WARP
+from labkit.simt.layout import Layout
+from labkit.simt.pointees import written_ranges
+from labkit.simt.shadow import OTHER_BLOCKS, PLANES, SEVERAL, STAMP_STEP
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+CALLBACK = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_void_p,
+    *[ctypes.c_int32] * 3,
+    ctypes.c_int64,
+    *[ctypes.c_int32] * 3,
+)
+_RACES = {
+    abi.READ_AFTER_WRITE: ("read after write", "reads what {other} {wrote}"),
+    abi.WRITE_AFTER_READ: ("write after read", "writes what {other} {read}"),
+    abi.WRITE_AFTER_WRITE: ("write after write", "writes another value than {other}, which {wrote}"),
+}
+_empty: list[tuple[weakref.ref[np.ndarray], int, int]] = []  # arrays of `empty`: first address and end
+
+
+def empty(shape: Any, dtype: Any = np.float32) -> np.ndarray:
+    """An array that `kernel.check` takes as never written, as cudaMalloc gives it.
+
+    It holds NaNs (odd numbers for integers) until something is written to it, on the host or by a kernel.
+    """
+    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    words = np.full(-(-size // 4), POISON, np.uint32)
+    start = words.ctypes.data
+    _empty[:] = [entry for entry in _empty if entry[0]() is not None]
+    _empty.append((weakref.ref(words), start, start + words.nbytes))
+    return words.view(np.uint8)[:size].view(dtype).reshape(shape)
+
+
+def wrong_types(layout: Layout, ranges: Sequence[Range], source: Sequence[str]) -> list[Finding]:
+    """A finding for each array whose dtype is not what the kernel reads."""
+    findings = []
+    for number, use in element_types.uses(layout).items():
+        range_ = ranges[number]
+        reason = element_types.mismatch(range_.dtype, use) if range_.dtype is not None else None
+        if reason:
+            text = source[use.line - 1].strip() if 0 < use.line <= len(source) else ""
+            message = f"{range_.name} is not what the kernel reads: {reason}"
+            nobody = (0, 0, 0)
+            findings.append(Finding("memcheck", "wrong dtype", use.line, nobody, nobody, message, text))
+    return findings
+
+
+class Sanitizer:
+    """Collects what one launch does wrong."""
+
+    def __init__(self, layout: Layout, diagnosis: Diagnosis) -> None:
+        self.layout, self.diagnosis, self.ranges = layout, diagnosis, diagnosis.ranges
+        self._found_at: dict[tuple[str, int, int, str], Finding] = {}
+        self._memory: list[np.ndarray] = []
+        self._callback = CALLBACK(self._found)
+
+    def prepare(self, launch: abi.Launch, table: Any) -> None:
+        """Give the launch its shadow memory; `table` holds the records of `ranges`."""
+        kernel, self._launch = self.layout.flow.kernel, launch
+        launch.sites = len(kernel.code)
+        launch.found = ctypes.cast(self._callback, ctypes.c_void_p)
+        launch.muted = self._zeros(abi.KINDS * len(kernel.code))
+        granule = granule_bytes(kernel, ("shared",))
+        launch.shared_shadow = self._zeros(PLANES * _plane_bytes(launch.shared_bytes, granule))
+        written = written_ranges(kernel, self.layout.variables)
+        granule = granule_bytes(kernel, ("global",))
+        for first, end, members in _overlapping(self.ranges):
+            poisoned = any(start < end and first < stop for _, start, stop in _empty) and _has_poison(
+                first, end
+            )
+            shadow, plane_bytes = 0, _plane_bytes(end - first, granule)
+            if written is None or written.intersection(members):
+                shadow = self._zeros(PLANES * plane_bytes)
+            for number in members:
+                record, start = table[number], self.ranges[number].start
+                record.poisoned, record.plane_bytes = poisoned, plane_bytes
+                record.shadow = shadow and shadow + 4 * (start // granule - first // granule)
+
+    def _zeros(self, size: int) -> int:
+        """Address of zeroed memory, which the system hands out only where it is touched."""
+        self._memory.append(np.zeros(size + 8, np.uint8))
+        return self._memory[-1].ctypes.data
+
+    def _found(
+        self,
+        frame: int,
+        kind: int,
+        site: int,
+        lane: int,
+        address: int,
+        other_site: int,
+        other_place: int,
+        other_stamp: int,
+    ) -> None:
+        head = abi.Frame.from_address(frame)
+        access = Access(site, address, head.shared or 0, (head.x, head.y, head.z), WARP * head.warp + lane)
+        if kind == abi.OUT_OF_BOUNDS:
+            finding = self.diagnosis.access(access)
+        elif kind == abi.UNWRITTEN:
+            finding = self.diagnosis.unwritten(access)
+        elif kind == abi.EXITED:
+            finding = self.diagnosis.exited(access)
+        elif kind == abi.SYNC_MASK:
+            finding = self.diagnosis.sync_mask(access)
+        else:
+            other = self._other(other_place, other_stamp & 0xFFFFFFFF)
+            finding = self.diagnosis.race(access, *_RACES[kind], other_site, other)
+        key = (finding.kind, finding.line, finding.other_line, self.diagnosis.variable(access))
+        self._found_at.setdefault(key, finding)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found, each mistake in a line once.
+
+        Warps run one after the other, so a race may look like a read of memory that was never written.
+        """
+        races = {
+            (line, variable)
+            for (_, *lines, variable), finding in self._found_at.items()
+            if finding.tool == "racecheck"
+            for line in lines
+        }
+        return [
+            finding
+            for (_, line, _, variable), finding in self._found_at.items()
+            if finding.tool != "initcheck" or (line, variable) not in races
+        ]
+
+    def _other(self, place: int, stamp: int) -> str:
+        """The thread of the other access, in words."""
+        warp, lane = stamp % STAMP_STEP, place % STAMP_STEP
+        if stamp == OTHER_BLOCKS or stamp < self._launch.block_stamp:
+            return "a thread of another block"
+        if warp == SEVERAL or lane == SEVERAL:
+            return "another thread"
+        return f"thread {self.diagnosis.thread(WARP * warp + lane)}"
+
+
+def _plane_bytes(size: int, granule: int) -> int:
+    return (size + 4) // granule * 4
+
+
+def _overlapping(ranges: Sequence[Range]) -> list[tuple[int, int, set[int]]]:
+    """Memory that several ranges share, as one: (first address, end, numbers of the ranges)."""
+    merged: list[tuple[int, int, set[int]]] = []
+    for number in sorted((n for n, r in enumerate(ranges) if r.size), key=lambda n: ranges[n].start):
+        start, end = ranges[number].start, ranges[number].start + ranges[number].size
+        if merged and start < merged[-1][1]:
+            first, last, members = merged[-1]
+            merged[-1] = (first, max(last, end), members | {number})
+        else:
+            merged.append((start, end, {number}))
+    return merged
+
+
+def _has_poison(first: int, end: int) -> bool:
+    """Is there still a word that nobody has written?"""
+    first, count = first & -4, (end - (first & -4)) // 4
+    words = np.ctypeslib.as_array((ctypes.c_uint32 * count).from_address(first))
+    return bool(np.any(words == POISON))
