@@ -23,12 +23,26 @@ class Range:
     start: int
     size: int
     shift: int
-    itemsize: int
-    name: str
-    dtype: np.dtype | None = None
+    owner: np.ndarray | str | None = None  # the array, or the name of a variable
+    position: int = 0  # of the argument
+
+    @property
+    def name(self) -> str:
+        """As a student knows it."""
+        if isinstance(self.owner, np.ndarray):
+            return _shown(self.owner, self.position)
+        return f"variable {self.owner} ({self.size} bytes)" if self.owner else ""
+
+    @property
+    def dtype(self) -> np.dtype | None:
+        return self.owner.dtype if isinstance(self.owner, np.ndarray) else None
+
+    @property
+    def itemsize(self) -> int:
+        return self.owner.itemsize if isinstance(self.owner, np.ndarray) else 1
 
 
-NOTHING = Range(0, 0, 0, 1, "")
+NOTHING = Range(0, 0, 0)
 
 
 def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, list[Range]]:
@@ -55,26 +69,34 @@ def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, 
 
 
 def _array(param: Variable, array: np.ndarray, position: int) -> tuple[bytes, Range]:
-    name = f"argument {position} ({array.dtype}, shape {array.shape})"
     if TYPE_BYTES[param.type] != 8 or param.size != 8:
-        raise LaunchError(f"{name}: the kernel takes a number of {param.size} bytes here, not an array")
+        raise LaunchError(
+            f"{_shown(array, position)}: the kernel takes a number of {param.size} bytes here, not an array"
+        )
     if not array.flags.c_contiguous:
         raise LaunchError(
-            f"{name} is not contiguous, row after row. Pass np.ascontiguousarray(...), "
+            f"{_shown(array, position)} is not contiguous, row after row. Pass np.ascontiguousarray(...), "
             "and copy the result back if it is an output"
         )
     if not array.flags.writeable:
         raise LaunchError(
-            f"{name} is read-only, and a kernel may write wherever it has a pointer. Pass a copy"
+            f"{_shown(array, position)} is read-only, and a kernel may write wherever it has a pointer. "
+            "Pass a copy"
         )
     if array.dtype.hasobject or not array.dtype.isnative:
-        raise LaunchError(f"{name}: a kernel can only work on plain numbers in this machine's byte order")
+        raise LaunchError(
+            f"{_shown(array, position)}: a kernel can only work on plain numbers in this machine's byte order"
+        )
     start = array.ctypes.data
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     shift = (start - owner.ctypes.data) % GPU_ALIGNMENT
-    return start.to_bytes(8, "little"), Range(start, array.nbytes, shift, array.itemsize, name, array.dtype)
+    return start.to_bytes(8, "little"), Range(start, array.nbytes, shift, array, position)
+
+
+def _shown(array: np.ndarray, position: int) -> str:
+    return f"argument {position} ({array.dtype}, shape {array.shape})"
 
 
 def _scalar(param: Variable, value: Any, position: int) -> bytes:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
+import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Literal
 
 import numpy as np
@@ -30,8 +34,8 @@ from labkit.simt.ptx import Kernel
 from labkit.simt.sanitizer import Sanitizer
 from labkit.simt.shapes import ShapeRules
 
-POLL_SECONDS = 0.05
-_pool: ThreadPoolExecutor | None = None
+POLL_SECONDS = 0.05  # between looks at the clock and for Ctrl-C
+SECONDS_A_THREAD = 2e-4  # waking a thread costs about 50 microseconds
 
 
 def host_threads() -> int:
@@ -45,6 +49,9 @@ class Totals:
 
     counters: np.ndarray
     visits: np.ndarray
+
+
+NO_TOTALS = Totals(np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,8 @@ class Program:
             return module
 
         self.library = Library(object_code([ptx, kernel.name, repr(block), mode], make))
+        self._idle: list[_Worker] = []
+        self._block_seconds = math.inf
 
     def run(
         self,
@@ -91,13 +100,13 @@ class Program:
         Raises the error of the first mistake, or Timeout; what was written until then stays written. A
         checked run adds to `findings`, and runs one block after the other.
         """
-        names = self.layout.shared
-        diagnosis = Diagnosis(self.kernel, source, self.layout.block, shared_bytes, names, ranges)
+        diagnosis = Diagnosis(
+            self.kernel, source, self.layout.block, shared_bytes, self.layout.shared, ranges
+        )
         sanitizer = None if findings is None else Sanitizer(self.layout, diagnosis)
         blocks = len(sample.numbers) if sample else grid[0] * grid[1] * grid[2]
-        threads = 1 if sanitizer else max(1, min(host_threads(), blocks))
-        sites = len(self.kernel.code) if self.mode == "counted" else 0
-        workers = [_Worker(self.layout, sites, shared_bytes) for _ in range(threads)]
+        threads = 1 if sanitizer else self._worthwhile_threads(blocks)
+        workers = [self._take_worker(shared_bytes) for _ in range(threads)]
         printer = Printer([(r.start, r.start + r.size) for r in ranges])
         table = (abi.Range * max(1, len(ranges)))(
             *(abi.Range(start=r.start, end=r.start + r.size, shift=r.shift) for r in ranges)
@@ -118,46 +127,50 @@ class Program:
         )
         if sanitizer:
             sanitizer.prepare(launch, table)
-        in_time = self._wait(
-            [_executor().submit(worker.run, self.library, launch) for worker in workers], launch, timeout
-        )
-        print(printer.text, end="")
+        start = time.perf_counter()
+        in_time = _run_all([partial(worker.run, self.library, launch) for worker in workers], launch, timeout)
+        self._idle, self._block_seconds = workers, threads * (time.perf_counter() - start) / blocks
+        if printer.text:
+            print(printer.text, end="")
         if findings is not None and sanitizer:
             findings += sanitizer.findings
         if launch.error:
             raise diagnosis.error(launch, self._barrier_sites())
         if not in_time:
             raise diagnosis.timeout(launch, timeout)
+        if self.mode != "counted":
+            return NO_TOTALS
         return Totals(
             np.sum([worker.counters for worker in workers], axis=0),
             np.sum([worker.visits for worker in workers], axis=0),
         )
+
+    def _worthwhile_threads(self, blocks: int) -> int:
+        """Threads of the host that have enough to do, as far as the last launch tells."""
+        needed = self._block_seconds * blocks / SECONDS_A_THREAD
+        return max(1, min(host_threads(), blocks, int(min(needed, blocks))))
+
+    def _take_worker(self, shared_bytes: int) -> _Worker:
+        """A worker of an earlier launch, if it fits, or a new one; its counters are zero."""
+        worker = self._idle.pop() if self._idle else None
+        if worker is None or worker.shared.size != shared_bytes:
+            return _Worker(self.layout, len(self.kernel.code) if self.mode == "counted" else 0, shared_bytes)
+        worker.counters.fill(0)
+        worker.visits.fill(0)
+        return worker
 
     def counts(self, totals: Totals) -> np.ndarray:
         """Counters of each instruction; what all lanes of a block do is known from its visits."""
         counters = totals.counters.copy()
         names = [entry[0] for entry in Counter._fields_]
         site = {id(instruction): i for i, instruction in enumerate(self.kernel.code)}
-        for block, (full, partial, lanes) in zip(self.layout.flow.blocks, totals.visits, strict=True):
+        for block, (full, fewer, lanes) in zip(self.layout.flow.blocks, totals.visits, strict=True):
             for instruction in block.code:
                 if instruction.guard is None:
                     row = counters[site[id(instruction)]]
-                    row[names.index("requests")] = full + partial
+                    row[names.index("requests")] = full + fewer
                     row[names.index("threads")] = 32 * full + lanes
         return counters
-
-    def _wait(self, futures: Sequence[Future[None]], launch: Launch, timeout: float) -> bool:
-        """Wait for all; stop them when the time is over, or at Ctrl-C."""
-        end = time.monotonic() + timeout
-        try:
-            while time.monotonic() < end:
-                if not wait(futures, timeout=min(POLL_SECONDS, max(0.0, end - time.monotonic()))).not_done:
-                    return True
-            return False
-        finally:
-            if any(not future.done() for future in futures):
-                launch.stop = 1
-                wait(futures)
 
     def _barrier_sites(self) -> list[int]:
         """The instructions at which warps wait, by the barrier's number."""
@@ -190,9 +203,43 @@ def _aligned(size: int, alignment: int = 256) -> np.ndarray:
     return memory[start : start + size]
 
 
-def _executor() -> ThreadPoolExecutor:
-    """Threads that stay between launches; a launch is over before the next begins."""
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(host_threads(), thread_name_prefix="labkit-simt")
-    return _pool
+def _run_all(jobs: Sequence[Callable[[], None]], launch: Launch, timeout: float) -> bool:
+    """Run each job on a thread of its own; stop them when the time is over, or at Ctrl-C. In time?"""
+    while len(_crew) < len(jobs):
+        _crew.append(_Crewman())
+    finished: SimpleQueue[None] = SimpleQueue()
+    for crewman, job in zip(_crew, jobs, strict=False):
+        crewman.jobs.put((job, finished))
+    end, running = time.monotonic() + timeout, len(jobs)
+    try:
+        while running and time.monotonic() < end:
+            with suppress(Empty):
+                finished.get(timeout=POLL_SECONDS)
+                running -= 1
+    finally:
+        if running:
+            launch.stop = 1
+            for _ in range(running):
+                finished.get()
+    return not running
+
+
+class _Crewman:
+    """A thread that stays between launches: waking it takes a few microseconds."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[tuple[Callable[[], None], SimpleQueue[None]]] = SimpleQueue()
+        threading.Thread(target=self._work, name="labkit-simt", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            job, finished = self.jobs.get()
+            try:
+                job()
+            finally:
+                finished.put(None)
+
+
+_crew: list[_Crewman] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_crew.clear)  # a child process has no threads but its own

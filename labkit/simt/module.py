@@ -254,4 +254,4 @@ def _initialised(variable: ptx.Variable) -> np.ndarray:
 
 
 def _range(name: str, memory: np.ndarray) -> Range:
-    return Range(memory.ctypes.data, memory.nbytes, 0, 1, f"variable {name} ({memory.nbytes} bytes)")
+    return Range(memory.ctypes.data, memory.nbytes, 0, name)

@@ -43,6 +43,7 @@ class Warp:
         self.flow, self.layout, self.kernel, self.index = flow, layout, flow.kernel, 0
         self.sites = {id(instruction): i for i, instruction in enumerate(self.kernel.code)}
         self.function = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER, I32]), "warp")
+        self.function.linkage = "internal"
         self.launch, self.frame, self.resume = self.function.args
         for argument in (self.launch, self.frame):
             argument.add_attribute("noalias")
