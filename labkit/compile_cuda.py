@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib import metadata
 from typing import Any
 
 from labkit.cache import cached_bytes
@@ -183,7 +185,16 @@ def _with_default_standard(options: Sequence[str]) -> list[str]:
 
 
 def _key(source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str) -> list[str]:
-    return [source, *options, "names", *name_expressions, arch, nvrtc_version()]
+    return [source, *options, "names", *name_expressions, arch, _compiler_key()]
+
+
+@lru_cache(maxsize=1)
+def _compiler_key() -> str:
+    """Names the compiler, if it is a package without loading it: that takes longer than a cached kernel."""
+    try:
+        return metadata.version("nvidia-cuda-nvrtc")
+    except metadata.PackageNotFoundError:
+        return nvrtc_version()
 
 
 def _figure(pattern: str, text: str) -> int:

@@ -1,20 +1,15 @@
-"""From LLVM code to machine code of this host, cached on disk."""
+"""From LLVM code to machine code of this host, and to functions that Python can call."""
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import itertools
-from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import llvmlite
 from llvmlite import binding as llvm
 from llvmlite import ir
-
-from labkit.cache import cached_bytes
 
 OPTIMIZATION_LEVEL = 2
 _library_numbers = itertools.count()
@@ -34,31 +29,20 @@ def _host() -> tuple[Any, Any]:
     return machine, llvm.create_lljit_compiler(machine)
 
 
-def object_code(key: list[str], make: Callable[[], ir.Module]) -> bytes:
-    """Machine code of the module that `make` gives, or of the one with this key from the cache."""
-    host = [
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
-        llvmlite.__version__,
-        _generator(),
-    ]
-
-    def compile_() -> bytes:
-        machine, _ = _host()
-        module = llvm.parse_assembly(str(make()))
-        options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION_LEVEL)
-        passes = llvm.create_pass_builder(machine, options)
-        passes.getModulePassManager().run(module, passes)
-        return bytes(machine.emit_object(module))
-
-    return cached_bytes("native", [*key, *host], compile_)
+def machine_code(module: ir.Module) -> bytes:
+    """Optimised machine code of a module."""
+    machine, _ = _host()
+    parsed = llvm.parse_assembly(str(module))
+    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION_LEVEL)
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(parsed, passes)
+    return bytes(machine.emit_object(parsed))
 
 
 @lru_cache(maxsize=1)
-def _generator() -> str:
-    """Digest of the simulator's own sources: another version of them makes other code."""
-    sources = sorted(Path(__file__).parent.rglob("*.py"))
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+def host_key() -> list[str]:
+    """What machine code depends on besides the kernel: this processor and LLVM."""
+    return [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvmlite.__version__]
 
 
 class Library:

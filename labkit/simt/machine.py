@@ -24,15 +24,18 @@ from labkit.simt.checking import Checking
 from labkit.simt.codegen import warp_function
 from labkit.simt.counting import Counting
 from labkit.simt.driver import add_driver
+from labkit.simt.element_types import Use, uses
 from labkit.simt.findings import Diagnosis, Dim3, Finding
 from labkit.simt.flow import Flow
-from labkit.simt.jit import Library, object_code
+from labkit.simt.jit import Library, host_key, machine_code
 from labkit.simt.layout import Layout, Storage
 from labkit.simt.observe import Observer
+from labkit.simt.pointees import written_ranges
 from labkit.simt.printing import Printer
 from labkit.simt.ptx import Kernel
 from labkit.simt.sanitizer import Sanitizer
 from labkit.simt.shapes import ShapeRules
+from labkit.simt.stored import stored
 
 POLL_SECONDS = 0.05  # between looks at the clock and for Ctrl-C
 SECONDS_A_THREAD = 2e-4  # waking a thread costs about 50 microseconds
@@ -66,21 +69,52 @@ Mode = Literal["plain", "counted", "checked"]
 _OBSERVERS: dict[Mode, type[Observer]] = {"plain": Observer, "counted": Counting, "checked": Checking}
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """What is kept of a kernel compiled for one block shape.
+
+    `barriers` are the sites (indices of instructions) at which warps wait, `blocks` the sites of each basic
+    block; `uses` and `written` say what the kernel takes its arrays for and to which it may write.
+    """
+
+    code: bytes
+    warps: int
+    frame_bytes: int
+    barriers: list[int]
+    blocks: list[list[int]]
+    uses: dict[int, Use]
+    written: set[int] | None
+
+
+def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode) -> Compiled:
+    """Raises SimtError for an instruction that the simulator does not know."""
+    rules = ShapeRules(block, storage.local_bytes, frozenset(storage.local))
+    flow = Flow(kernel, rules)
+    layout = Layout(storage, block, flow, maps_local=mode == "checked")
+    module = ir.Module(name=kernel.name)
+    warp = warp_function(module, flow, layout, _OBSERVERS[mode]())
+    add_driver(module, warp, layout, is_checked=mode == "checked")
+    site = {id(instruction): i for i, instruction in enumerate(kernel.code)}
+    blocks = [[site[id(instruction)] for instruction in each.code] for each in flow.blocks]
+    return Compiled(
+        machine_code(module),
+        layout.warps,
+        layout.frame_bytes,
+        [blocks[index][-1] for index in layout.barriers],
+        blocks,
+        uses(layout),
+        written_ranges(kernel, storage.ranges),
+    )
+
+
 class Program:
     """A kernel compiled for one block shape; `mode` says what its code does besides."""
 
     def __init__(self, kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, ptx: str) -> None:
-        self.kernel, self.mode = kernel, mode
-        rules = ShapeRules(block, storage.local_bytes, frozenset(storage.local))
-        self.layout = Layout(storage, block, Flow(kernel, rules), maps_local=mode == "checked")
-
-        def make() -> ir.Module:
-            module, layout = ir.Module(name=kernel.name), self.layout
-            warp = warp_function(module, layout.flow, layout, _OBSERVERS[mode]())
-            add_driver(module, warp, layout, is_checked=mode == "checked")
-            return module
-
-        self.library = Library(object_code([ptx, kernel.name, repr(block), mode], make))
+        self.kernel, self.storage, self.block, self.mode = kernel, storage, block, mode
+        key = [ptx, kernel.name, repr(block), mode, *host_key()]
+        self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, block, mode))
+        self.library = Library(self.compiled.code)
         self._idle: list[_Worker] = []
         self._block_seconds = math.inf
 
@@ -100,10 +134,8 @@ class Program:
         Raises the error of the first mistake, or Timeout; what was written until then stays written. A
         checked run adds to `findings`, and runs one block after the other.
         """
-        diagnosis = Diagnosis(
-            self.kernel, source, self.layout.block, shared_bytes, self.layout.shared, ranges
-        )
-        sanitizer = None if findings is None else Sanitizer(self.layout, diagnosis)
+        diagnosis = Diagnosis(self.kernel, source, self.block, shared_bytes, self.storage.shared, ranges)
+        sanitizer = None if findings is None else Sanitizer(diagnosis, self.compiled.written)
         blocks = len(sample.numbers) if sample else grid[0] * grid[1] * grid[2]
         threads = 1 if sanitizer else self._worthwhile_threads(blocks)
         workers = [self._take_worker(shared_bytes) for _ in range(threads)]
@@ -135,7 +167,7 @@ class Program:
         if findings is not None and sanitizer:
             findings += sanitizer.findings
         if launch.error:
-            raise diagnosis.error(launch, self._barrier_sites())
+            raise diagnosis.error(launch, self.compiled.barriers)
         if not in_time:
             raise diagnosis.timeout(launch, timeout)
         if self.mode != "counted":
@@ -154,7 +186,7 @@ class Program:
         """A worker of an earlier launch, if it fits, or a new one; its counters are zero."""
         worker = self._idle.pop() if self._idle else None
         if worker is None or worker.shared.size != shared_bytes:
-            return _Worker(self.layout, len(self.kernel.code) if self.mode == "counted" else 0, shared_bytes)
+            return _Worker(self.compiled, len(self.kernel.code) * (self.mode == "counted"), shared_bytes)
         worker.counters.fill(0)
         worker.visits.fill(0)
         return worker
@@ -163,32 +195,24 @@ class Program:
         """Counters of each instruction; what all lanes of a block do is known from its visits."""
         counters = totals.counters.copy()
         names = [entry[0] for entry in Counter._fields_]
-        site = {id(instruction): i for i, instruction in enumerate(self.kernel.code)}
-        for block, (full, fewer, lanes) in zip(self.layout.flow.blocks, totals.visits, strict=True):
-            for instruction in block.code:
-                if instruction.guard is None:
-                    row = counters[site[id(instruction)]]
-                    row[names.index("requests")] = full + fewer
-                    row[names.index("threads")] = 32 * full + lanes
+        for sites, (full, fewer, lanes) in zip(self.compiled.blocks, totals.visits, strict=True):
+            for site in sites:
+                if self.kernel.code[site].guard is None:
+                    counters[site, names.index("requests")] = full + fewer
+                    counters[site, names.index("threads")] = 32 * full + lanes
         return counters
-
-    def _barrier_sites(self) -> list[int]:
-        """The instructions at which warps wait, by the barrier's number."""
-        site = {id(instruction): i for i, instruction in enumerate(self.kernel.code)}
-        blocks = self.layout.flow.blocks
-        return [site[id(blocks[index].code[-1])] for index in self.layout.barriers]
 
 
 class _Worker:
     """Memory of one thread of the host: the frames of a block's warps, its shared memory, counters."""
 
-    def __init__(self, layout: Layout, sites: int, shared_bytes: int) -> None:
-        self.frames = _aligned(layout.warps * layout.frame_bytes)
+    def __init__(self, compiled: Compiled, sites: int, shared_bytes: int) -> None:
+        self.frames = _aligned(compiled.warps * compiled.frame_bytes)
         self.shared = _aligned(shared_bytes)
         self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
-        self.visits = np.zeros((len(layout.flow.blocks) if sites else 0, len(Visits._fields_)), np.int64)
-        for warp in range(layout.warps):
-            frame = Frame.from_address(self.frames.ctypes.data + warp * layout.frame_bytes)
+        self.visits = np.zeros((len(compiled.blocks), len(Visits._fields_)), np.int64)
+        for warp in range(compiled.warps):
+            frame = Frame.from_address(self.frames.ctypes.data + warp * compiled.frame_bytes)
             frame.warp, frame.shared = warp, self.shared.ctypes.data
             frame.counters, frame.visits = self.counters.ctypes.data, self.visits.ctypes.data
 

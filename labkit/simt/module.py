@@ -21,6 +21,7 @@ from labkit.simt.machine import Mode, Program, Sample, Totals
 from labkit.simt.parser import parse, return_directly
 from labkit.simt.profile import Profile, choose_sample
 from labkit.simt.sanitizer import TOOLS, wrong_types
+from labkit.simt.stored import stored
 
 
 class RawModule:
@@ -37,10 +38,7 @@ class RawModule:
         compiled = compile_ptx(code, options, name_expressions or ())
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         self.ptx, self._lowered, self.log = compiled.text, compiled.lowered_names, compiled.log
-        self._parsed = parse(self.ptx)
-        for kernel in self._parsed.kernels.values():
-            inline_calls(kernel, self._parsed.functions)
-            return_directly(kernel)
+        self._parsed = stored("parsed", [self.ptx], lambda: _parsed(self.ptx))
         self._memory = {
             name: _initialised(variable)
             for name, (space, variable) in self._parsed.variables.items()
@@ -55,6 +53,15 @@ class RawModule:
     def resources(self) -> dict[str, Resources]:
         """Registers and memory of each kernel as NVIDIA's assembler gives them for an H100/H200 (sm_90)."""
         return resources(self.code, self.options, self.name_expressions)
+
+
+def _parsed(text: str) -> ptx.Module:
+    """The module with kernels that call nothing."""
+    module = parse(text)
+    for kernel in module.kernels.values():
+        inline_calls(kernel, module.functions)
+        return_directly(kernel)
+    return module
 
 
 def find_kernel(module: ptx.Module, lowered_names: dict[str, str], name: str) -> ptx.Kernel:
@@ -158,7 +165,7 @@ class Kernel:
             raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
         launch = self._launch(grid, block, args, shared_mem)
         program = self._program(launch.block, "checked")
-        findings = wrong_types(program.layout, launch.ranges, self.module.code.splitlines())
+        findings = wrong_types(program.compiled.uses, launch.ranges, self.module.code.splitlines())
         try:
             self._run(program, launch, timeout, findings=findings)
         except SimtError as error:

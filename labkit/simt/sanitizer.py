@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from labkit.simt import abi, element_types
+from labkit.simt import abi
 from labkit.simt.arguments import Range
 from labkit.simt.checking import POISON, granule_bytes
+from labkit.simt.element_types import Use, mismatch
 from labkit.simt.findings import Access, Diagnosis, Finding
 from labkit.simt.lanes import WARP
-from labkit.simt.layout import Layout
-from labkit.simt.pointees import written_ranges
 from labkit.simt.shadow import OTHER_BLOCKS, PLANES, SEVERAL, STAMP_STEP
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -51,12 +50,12 @@ def empty(shape: Any, dtype: Any = np.float32) -> np.ndarray:
     return words.view(np.uint8)[:size].view(dtype).reshape(shape)
 
 
-def wrong_types(layout: Layout, ranges: Sequence[Range], source: Sequence[str]) -> list[Finding]:
+def wrong_types(uses: Mapping[int, Use], ranges: Sequence[Range], source: Sequence[str]) -> list[Finding]:
     """A finding for each array whose dtype is not what the kernel reads."""
     findings = []
-    for number, use in element_types.uses(layout).items():
+    for number, use in uses.items():
         range_ = ranges[number]
-        reason = element_types.mismatch(range_.dtype, use) if range_.dtype is not None else None
+        reason = mismatch(range_.dtype, use) if range_.dtype is not None else None
         if reason:
             text = source[use.line - 1].strip() if 0 < use.line <= len(source) else ""
             message = f"{range_.name} is not what the kernel reads: {reason}"
@@ -68,28 +67,27 @@ def wrong_types(layout: Layout, ranges: Sequence[Range], source: Sequence[str]) 
 class Sanitizer:
     """Collects what one launch does wrong."""
 
-    def __init__(self, layout: Layout, diagnosis: Diagnosis) -> None:
-        self.layout, self.diagnosis, self.ranges = layout, diagnosis, diagnosis.ranges
+    def __init__(self, diagnosis: Diagnosis, written: set[int] | None) -> None:
+        self.diagnosis, self.ranges, self.written = diagnosis, diagnosis.ranges, written
         self._found_at: dict[tuple[str, int, int, str], Finding] = {}
         self._memory: list[np.ndarray] = []
         self._callback = CALLBACK(self._found)
 
     def prepare(self, launch: abi.Launch, table: Any) -> None:
         """Give the launch its shadow memory; `table` holds the records of `ranges`."""
-        kernel, self._launch = self.layout.flow.kernel, launch
+        kernel, self._launch = self.diagnosis.kernel, launch
         launch.sites = len(kernel.code)
         launch.found = ctypes.cast(self._callback, ctypes.c_void_p)
         launch.muted = self._zeros(abi.KINDS * len(kernel.code))
         granule = granule_bytes(kernel, ("shared",))
         launch.shared_shadow = self._zeros(PLANES * _plane_bytes(launch.shared_bytes, granule))
-        written = written_ranges(kernel, self.layout.variables)
         granule = granule_bytes(kernel, ("global",))
         for first, end, members in _overlapping(self.ranges):
             poisoned = any(start < end and first < stop for _, start, stop in _empty) and _has_poison(
                 first, end
             )
             shadow, plane_bytes = 0, _plane_bytes(end - first, granule)
-            if written is None or written.intersection(members):
+            if self.written is None or self.written.intersection(members):
                 shadow = self._zeros(PLANES * plane_bytes)
             for number in members:
                 record, start = table[number], self.ranges[number].start
