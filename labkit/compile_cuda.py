@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from importlib import metadata
+from importlib import metadata, util
+from pathlib import Path
 from typing import Any
 
 from labkit.cache import cached_bytes
@@ -29,7 +30,11 @@ HOST_HEADERS = (
     "cuda_runtime.h",
     "device_launch_parameters.h",
     "cuda.h",
+    "cmath",
+    "math.h",
 )
+# The wheels that bring cuda_fp16.h and mma.h, what these include, and nv/target with the cuda:: library.
+HEADER_WHEELS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
             raise TypeError(f"{name} is a list of strings, such as [{given!r}], not one string")
 
     def make() -> bytes:
-        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", "-lineinfo", *_with_default_standard(options)]
+        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", "-lineinfo", *_with_defaults(options)]
         with _Program(source, name_expressions) as program:
             log = program.compile(flags)
             return json.dumps(asdict(Ptx(program.ptx(), program.lowered_names(), log))).encode()
@@ -75,7 +80,7 @@ def resources(
     """Resources of every kernel in `source` for an architecture, by lowered name (cached)."""
 
     def make() -> bytes:
-        flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", *_with_default_standard(options)]
+        flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", *_with_defaults(options)]
         with _Program(source, name_expressions) as program:
             found = parse_resources(program.compile(flags))
             return json.dumps({name: asdict(kernel) for name, kernel in found.items()}).encode()
@@ -133,7 +138,7 @@ class _Program:
         (status,) = self.nvrtc.nvrtcCompileProgram(self.handle, len(encoded), encoded)
         log = self._text("nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
         if status != self.nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise compile_error(log or f"NVRTC stopped: {status.name}")
+            raise compile_error((log or f"NVRTC stopped: {status.name}") + _header_advice(log))
         return log
 
     def ptx(self) -> str:
@@ -179,22 +184,59 @@ def _nvrtc() -> Any:
     return nvrtc
 
 
-def _with_default_standard(options: Sequence[str]) -> list[str]:
+@lru_cache(maxsize=1)
+def include_paths() -> tuple[str, ...]:
+    """Folders of CUDA's device headers, as far as their wheels are installed."""
+    nvidia = util.find_spec("nvidia")
+    major = nvrtc_version().partition(".")[0]
+    roots = (
+        [Path(place, f"cu{major}", "include") for place in nvidia.submodule_search_locations or ()]
+        if nvidia
+        else []
+    )
+    folders = [folder for root in roots for folder in (root, root / "cccl")]
+    return tuple(str(folder) for folder in folders if folder.is_dir())
+
+
+def _header_advice(log: str) -> str:
+    """What to do about a header that the compiler did not find."""
+    missing = re.search(r'cannot open source file "([^"]*)"', log)
+    if missing is None:
+        return ""
+    absent = [wheel for wheel in HEADER_WHEELS if not _version(wheel)]
+    if absent:
+        return f"CUDA's device headers are not here. Install them with: pip install {' '.join(absent)}\n"
+    return (
+        f"NVRTC compiles device code alone and has no host headers such as <{missing[1]}>; many have a "
+        "counterpart for kernels: <cuda/std/cstdint>, <cuda/std/limits>, <cuda/std/type_traits>.\n"
+    )
+
+
+@lru_cache
+def _version(package: str) -> str:
+    """Version of an installed package, or nothing."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _with_defaults(options: Sequence[str]) -> list[str]:
+    """The options, with C++17 unless they choose; their own include paths come before ours."""
     chosen = any(re.match(r"--?std=", option) for option in options)
-    return [*([] if chosen else ["--std=c++17"]), *options]
+    paths = [f"--include-path={path}" for path in include_paths()]
+    return [*([] if chosen else ["--std=c++17"]), *options, *paths]
 
 
 def _key(source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str) -> list[str]:
-    return [source, *options, "names", *name_expressions, arch, _compiler_key()]
+    headers = [f"{wheel} {_version(wheel)}" for wheel in HEADER_WHEELS] if "include" in source else []
+    return [source, *options, "names", *name_expressions, arch, _compiler_key(), *headers]
 
 
 @lru_cache(maxsize=1)
 def _compiler_key() -> str:
     """Names the compiler, if it is a package without loading it: that takes longer than a cached kernel."""
-    try:
-        return metadata.version("nvidia-cuda-nvrtc")
-    except metadata.PackageNotFoundError:
-        return nvrtc_version()
+    return _version("nvidia-cuda-nvrtc") or nvrtc_version()
 
 
 def _figure(pattern: str, text: str) -> int:

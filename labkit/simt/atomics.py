@@ -5,6 +5,7 @@ Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.13 (atom, red).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from llvmlite import ir
@@ -13,7 +14,7 @@ from labkit.simt.abi import I1, I32, POINTER
 from labkit.simt.accesses import Access
 from labkit.simt.blocks import results
 from labkit.simt.careful import entry_slot
-from labkit.simt.instructions import Kind, intrinsic, unknown
+from labkit.simt.instructions import Kind, find, half, intrinsic, unknown
 from labkit.simt.lanes import VARYING, WARP
 from labkit.simt.loadstore import checked_addresses, stored
 from labkit.simt.observe import Observer
@@ -67,8 +68,32 @@ def _one(w: Warp, instruction: Instruction, kind: Kind, pointer: Value, operands
         llvm: str | None = name if kind.is_signed else f"u{name}"
     else:
         llvm = _LLVM.get(name or "")
+    if kind.name in (*half.SCALARS, *half.PAIRS):
+        return _half(w, instruction, f"{name}.{kind.name}", kind, pointer, operands[0])
     if kind.is_float:
         llvm = {"add": "fadd", "xchg": "xchg"}.get(llvm or "")
     if llvm is None or len(operands) != 1:
         raise unknown(instruction)
     return w.b.atomic_rmw(llvm, pointer, operands[0], "monotonic")
+
+
+def _half(
+    w: Warp, instruction: Instruction, opcode: str, kind: Kind, pointer: Value, operand: Value
+) -> Value:
+    """Half precision has no atomic instruction on the host: compute, and try until nobody came between."""
+    plain = replace(instruction, parts=tuple(opcode.split(".")))
+    operation = find(plain)
+    if operation is None:
+        raise unknown(instruction)
+    slot = entry_slot(w.b, kind.llvm)
+    w.b.store(w.b.load(pointer, typ=kind.llvm, align=kind.bits // 8), slot)
+    again, done = w.new_block("try"), w.new_block("tried")
+    w.b.branch(again)
+    w.continue_in(again)
+    old = w.b.load(slot, typ=kind.llvm)
+    new = operation.emit(w.b, plain, old, operand)
+    answer = w.b.cmpxchg(pointer, old, new, "monotonic")
+    w.b.store(w.b.extract_value(answer, 0), slot)
+    w.b.cbranch(w.b.extract_value(answer, 1), done, again)
+    w.continue_in(done)
+    return old

@@ -21,6 +21,13 @@ NO_RESULT = {
     "prefetch",
     "nanosleep",
     "printf",
+    "pmevent",
+    "brkpt",
+    "griddepcontrol",
+    "createpolicy",
+    "applypriority",
+    "discard",
+    "prefetchu",
 }
 
 

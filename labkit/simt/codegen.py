@@ -29,6 +29,7 @@ from labkit.simt.warp import Warp
 Value = Any
 # Nothing to do where a warp runs in step and memory is always up to date.
 NO_EFFECT = {"membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "bar", "barrier", "pragma"}
+NO_EFFECT |= {"pmevent", "brkpt", "griddepcontrol", "createpolicy", "applypriority"}
 
 
 def warp_function(module: ir.Module, flow: Flow, layout: Layout, observer: Observer) -> ir.Function:

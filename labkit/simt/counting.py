@@ -114,6 +114,9 @@ class Counting(Observer):
                 b.load(b.gep(table, [ir.Constant(I64, 0), place], source_etype=table.value_type), typ=I8), I64
             )
         delta = self._delta(access.range)
+        if shape.bases == 2 and shape.offsets is None:
+            first, second = (b.lshr(b.add(element(b, base, i), delta), FIVE) for i in (0, 1))
+            return b.add(ONE, b.zext(b.icmp_unsigned("!=", first, second), I64))
         if shape.bases <= 4 and _is_gapless(access):
             return self._sectors_of_groups(access, b.add(base, broadcast(b, delta, shape.bases)), counter)
         lanes = reshaped(b, base, shape, absorbed(shape))

@@ -47,6 +47,14 @@ class Access:
     thread: int
 
 
+_TRAPS = {
+    "trap": "the kernel stopped itself",
+    "assert": "assertion failed",
+    "recursion": "the recursion is too deep for its stack of 1024 bytes a thread, as many as CUDA gives",
+    "pointer": "a call through a pointer that points to no function of this type",
+}
+
+
 class Diagnosis:
     """Puts what went wrong in a launch into words."""
 
@@ -68,10 +76,8 @@ class Diagnosis:
             finding = self.access(self._recorded(launch, launch.error_at))
             return InvalidAccess(str(finding), finding)
         if launch.error == abi.TRAPPED:
-            failed = "assert" in self.kernel.code[launch.error_at].parts
-            kind, message = (
-                ("assert", "assertion failed") if failed else ("trap", "the kernel stopped itself")
-            )
+            kind = self.kernel.code[launch.error_at].parts[-1]
+            message = _TRAPS[kind]
             finding = self._finding("memcheck", kind, self._recorded(launch, launch.error_at), message)
             return SimtError(str(finding), finding)
         if launch.error == abi.PARTED_AT_BARRIER:

@@ -13,15 +13,19 @@ from labkit.compile_cuda import Resources, compile_ptx, resources
 from labkit.errors import LaunchError, SimtError
 from labkit.simt import ptx
 from labkit.simt.arguments import Range, bind
+from labkit.simt.features import refuse
 from labkit.simt.findings import Dim3, Finding
 from labkit.simt.inline import inline_calls
 from labkit.simt.layout import rounded_up, storage
 from labkit.simt.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
+from labkit.simt.lower import lower
 from labkit.simt.machine import Mode, Program, Sample, Totals
 from labkit.simt.parser import parse, return_directly
 from labkit.simt.profile import Profile, choose_sample
 from labkit.simt.sanitizer import TOOLS, wrong_types
 from labkit.simt.stored import stored
+from labkit.simt.variables import find_variable, initial_memory
+from labkit.simt.wmma import RULES
 
 
 class RawModule:
@@ -39,15 +43,18 @@ class RawModule:
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         self.ptx, self._lowered, self.log = compiled.text, compiled.lowered_names, compiled.log
         self._parsed = stored("parsed", [self.ptx], lambda: _parsed(self.ptx))
-        self._memory = {
-            name: _initialised(variable)
-            for name, (space, variable) in self._parsed.variables.items()
-            if space in ("global", "const")
-        }
+        self._memory = initial_memory(self._parsed)
 
     def get_function(self, name: str) -> Kernel:
         """The kernel called `name`: an `extern "C"` name or one of the name expressions."""
         return Kernel(self, find_kernel(self._parsed, self._lowered, name), name)
+
+    def get_global(self, name: str) -> np.ndarray:
+        """The bytes of a `__device__` or `__constant__` variable, as the buffer of an array.
+
+        As in CuPy: `np.ndarray((4,), np.float32, module.get_global("weights"))`; later launches see changes.
+        """
+        return self._memory[find_variable(list(self._memory), self._lowered, name)]
 
     @cached_property
     def resources(self) -> dict[str, Resources]:
@@ -58,8 +65,11 @@ class RawModule:
 def _parsed(text: str) -> ptx.Module:
     """The module with kernels that call nothing."""
     module = parse(text)
+    for function in [*module.functions.values(), *module.kernels.values()]:
+        lower(function, RULES)
     for kernel in module.kernels.values():
-        inline_calls(kernel, module.functions)
+        inline_calls(kernel, module)
+        refuse(kernel)
         return_directly(kernel)
     return module
 
@@ -252,12 +262,6 @@ class Kernel:
                 "For more, set kernel.max_dynamic_shared_size_bytes first (up to 227 KB on an H100 or H200)"
             )
         return total
-
-
-def _initialised(variable: ptx.Variable) -> np.ndarray:
-    memory = np.zeros(max(1, variable.size), np.uint8)
-    memory[: len(variable.values)] = np.frombuffer(variable.values, np.uint8)
-    return memory
 
 
 def _range(name: str, memory: np.ndarray) -> Range:

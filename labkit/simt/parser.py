@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from labkit.errors import SimtError
 from labkit.simt.ptx import (
@@ -34,16 +34,40 @@ _HEADER = re.compile(r"\.(entry|func)\b")
 _SIGNATURE = re.compile(
     r"\s*(?:\((?P<results>[^)]*)\))?\s*(?P<name>[\w$]+)\s*(?:\((?P<params>[^)]*)\))?(?P<attributes>.*)", re.S
 )
-_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)$", re.S)
+_REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)$", re.S)
 _VARIABLE = re.compile(
-    r"(?:\.(?:visible|extern|weak|common)\s+)?\.(?P<space>param|shared|local|global|const)\s+(?:\.align\s+(?P<align>\d+)\s+)?"
+    r"(?:\.(?:visible|extern|weak|common)\s+)?\.(?P<space>param|shared|local|global|const)\s+"
+    r"(?:\.attribute\([^)]*\)\s+)?(?:\.align\s+(?P<align>\d+)\s+)?"
     r"\.(?P<type>\w+)\s+(?:\.ptr\b(?:\s*\.\w+(?:\s+\d+)?)*\s*)?(?P<name>[\w$]+)(?P<dims>(?:\[\w*\])*)\s*(?:=\s*(?P<init>.*))?$",
     re.S,
 )
-_LABEL = re.compile(r"\s*([$\w]+):(?!:)")
+_LABEL = re.compile(r"\s*([$\w]+)\s*:(?!:)")
+_LIBRARIES = "4cuda|26__nv_atomic|18cooperative_groups|6nvcuda|3cub|6thrust|2cg"
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
+_ADDRESS = re.compile(r"\s*(?P<base>[^\s,+-]+|-\d+)\s*(?:(?P<sign>[+-])\s*(?P<offset>-?\w+))?\s*")
+_SPECIAL = re.compile(
+    r"%(n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_\w+|clock\w*|globaltimer\w*|envreg\d*|\w+_smem_\w+"
+    r"|n?clusterid|cluster_\w+|is_explicit_cluster|pm\d+\w*)\b"
+)
 _GUARD = re.compile(r"@(!?)(%?[\w$]+)\s+(.*)$", re.S)
+
+
+@dataclass
+class _Scope:
+    """A scope in a body: its number, where its code starts, and its own names for registers and labels."""
+
+    number: int
+    start: int
+    registers: dict[str, Register] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def rename_labels(self, code: list[Instruction]) -> None:
+        """Branches of the scope go to its labels."""
+        for i, instruction in enumerate(code[self.start :], self.start):
+            target = instruction.operands[0] if instruction.parts[0] == "bra" else None
+            if isinstance(target, Symbol) and target.name in self.labels:
+                code[i] = replace(instruction, operands=(Symbol(self.labels[target.name]),))
 
 
 class _Parser:
@@ -56,12 +80,22 @@ class _Parser:
             self._module_variables(text[position : header.start()])
             position = self._function(text, header)
         self._module_variables(text[position:])
+        self._forget_the_libraries_variables()
 
     def _module_variables(self, text: str) -> None:
         for statement in text.split(";"):
             start = re.search(r"\.(global|const|shared)\b", statement)
             if start and (variable := _variable(statement[start.start() :].strip())):
                 self.module.variables[variable.name] = (start[1], variable)
+
+    def _forget_the_libraries_variables(self) -> None:
+        """Drop the hundreds of constants that headers of the cuda:: library define and no code reads."""
+        functions = [*self.module.kernels.values(), *self.module.functions.values()]
+        used = {name for function in functions for i in function.code for name in _symbols(i.operands)}
+        used |= {name for _, variable in self.module.variables.values() for _, name, _ in variable.addresses}
+        for name in [name for name in self.module.variables if name not in used]:
+            if re.match(rf"_Z(N?K?|N\d+_INTERNAL_\w*?_f)({_LIBRARIES})", name):
+                del self.module.variables[name]
 
     def _function(self, text: str, header: re.Match[str]) -> int:
         """Parse the function whose header starts here; give the position behind it."""
@@ -83,28 +117,36 @@ class _Parser:
         return end
 
     def _body(self, kernel: Kernel, text: str) -> None:
-        line = 0
-        scopes: list[dict[str, Register]] = []  # registers of inner scopes `{ }`, which may hide outer ones
+        line, label = 0, ""
+        scopes: list[_Scope] = []  # inner scopes `{ }`, whose registers and labels may hide outer ones
         for kind, part in _statements(text):
             if kind == "loc":
                 file, number = (int(n) for n in part.split())
                 # Line 0 and lines of headers keep the student's last line: that is where the code came from.
                 line = number if file == self.source_file and number else line
             elif kind == "label":
-                kernel.labels[part] = len(kernel.code)
+                label = (
+                    part if not scopes else scopes[-1].labels.setdefault(part, f"{part}~{scopes[-1].number}")
+                )
+                kernel.labels[label] = len(kernel.code)
             elif kind == "open":
-                scopes.append({})
-            elif kind == "close":
-                scopes.pop()
-            elif scopes and (registers := _REGISTERS.match(part)):
                 self.inner_scopes += 1
+                scopes.append(_Scope(self.inner_scopes, len(kernel.code)))
+            elif kind == "close":
+                scopes.pop().rename_labels(kernel.code)
+            elif scopes and (registers := _REGISTERS.match(part)):
                 for name in _register_names(registers[2]):
-                    inner = Register(f"%{self.inner_scopes}~{name.lstrip('%')}")
-                    kernel.registers[inner.name], scopes[-1][name] = registers[1], inner
+                    inner = Register(f"%{scopes[-1].number}~{name.lstrip('%')}")
+                    kernel.registers[inner.name], scopes[-1].registers[name] = registers[1], inner
+            elif part.startswith(".branchtargets"):
+                kernel.tables[label] = tuple(name.strip() for name in part.split(None, 1)[1].split(","))
             elif part.startswith("."):
                 self._declaration(kernel, part)
             else:
-                kernel.code.append(_in_scopes(_instruction(part, line), scopes))
+                kernel.code.append(_in_scopes(_instruction(part, line), [s.registers for s in scopes]))
+        used = {o.name for i in kernel.code for o in i.operands if isinstance(o, Symbol)}
+        used.update(name for table in kernel.tables.values() for name in table)
+        kernel.labels = {name: place for name, place in kernel.labels.items() if name in used}
 
     def _declaration(self, kernel: Kernel, text: str) -> None:
         if registers := _REGISTERS.match(text):
@@ -112,7 +154,7 @@ class _Parser:
                 kernel.registers[re.sub(r"<\d+>", "", name.strip())] = registers[1]
         elif (variable := _variable(text)) and text.lstrip(".").startswith(("shared", "local")):
             (kernel.shared if ".shared" in text else kernel.local).append(variable)
-        elif not text.startswith((".pragma", ".param", ".branchtargets", ".callprototype")):
+        elif not text.startswith((".pragma", ".param", ".callprototype")):
             raise SimtError(f"the simulator does not know this PTX directive: {text.split(chr(10))[0]}")
 
 
@@ -159,6 +201,16 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
 def _variables(text: str) -> list[Variable]:
     """The variables of a list in a signature."""
     return [variable for part in text.split(",") if (variable := _variable(part.strip()))]
+
+
+def _symbols(operands: tuple[Operand, ...]) -> Iterator[str]:
+    for operand in operands:
+        if isinstance(operand, Address):
+            operand = operand.base
+        if isinstance(operand, Symbol):
+            yield operand.name
+        elif isinstance(operand, Vector):
+            yield from _symbols(operand.items)
 
 
 def _register_names(text: str) -> list[str]:
@@ -209,18 +261,27 @@ def _variable(text: str) -> Variable | None:
     for dimension in re.findall(r"\[(\w*)\]", match["dims"]):
         count *= int(dimension or 0)  # `[]` is an extern shared array, sized at launch
     item = TYPE_BYTES[match["type"]]
-    values = _initial_bytes(match["init"], match["type"]) if match["init"] else b""
-    return Variable(match["name"], match["type"], count * item, int(match["align"] or item), values)
+    values, addresses = _initial(match["init"] or "", match["type"])
+    return Variable(
+        match["name"], match["type"], count * item, int(match["align"] or item), values, addresses
+    )
 
 
-def _initial_bytes(text: str, type_: str) -> bytes:
-    if re.search(r"[A-Za-z_$][\w$]{2,}", re.sub(r"0[xXfFdD][0-9a-fA-F]+", "", text)):
-        raise SimtError(
-            f"the simulator does not know a variable that starts as an address: {text.strip()[:60]}"
-        )
+def _initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str, int], ...]]:
+    """Bytes of an initial value, and the addresses in it: `generic(x)+8` or the name of a function."""
     size = TYPE_BYTES[type_]
-    numbers = (_immediate(word) for word in re.findall(r"-?[\w.]+", text))
-    return b"".join((n.value & ((1 << 8 * size) - 1)).to_bytes(size, "little") for n in numbers if n)
+    values, addresses = b"", []
+    for item in (part.strip() for part in text.strip("{} \n\t").split(",") if part.strip(" {}\n\t")):
+        word = item.strip("{} \n\t")
+        if number := _immediate(word):
+            values += (number.value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+            continue
+        address = re.fullmatch(r"(?:generic\()?([A-Za-z_$][\w$]*)\)?\s*(?:\+\s*(-?\d+))?", word)
+        if address is None or size != 8:
+            raise SimtError(f"the simulator does not know this initial value of a variable: {word[:60]}")
+        addresses.append((len(values), address[1], int(address[2] or 0)))
+        values += bytes(size)
+    return values, tuple(addresses)
 
 
 def _instruction(text: str, line: int) -> Instruction:
@@ -230,7 +291,8 @@ def _instruction(text: str, line: int) -> Instruction:
         text = guarded[3]
     opcode, _, rest = text.replace("\n", " ").replace("\t", " ").partition(" ")
     operands = tuple(_operand(part) for part in _split_operands(rest))
-    return _with_carry(Instruction(tuple(opcode.split(".")), operands, guard, line))
+    parts = tuple(part.removesuffix("::cta").removesuffix("::entry") for part in opcode.split("."))
+    return _with_carry(Instruction(parts, operands, guard, line))
 
 
 def _with_carry(instruction: Instruction) -> Instruction:
@@ -260,18 +322,18 @@ def _operand(text: str) -> Operand:
     if "|" in text:
         return Vector(tuple(_operand(part) for part in text.split("|")))
     if text[0] == "[":
-        base, _, offset = text[1:-1].partition("+")
-        return Address(_plain_operand(base.strip()), int(offset, 0) if offset else 0)
+        address = _ADDRESS.fullmatch(text[1:-1])
+        if address is None:  # a tensor map and coordinates: the instruction will be refused
+            return Symbol(text)
+        number = int(address["offset"] or "0", 0)
+        return Address(_plain_operand(address["base"]), -number if address["sign"] == "-" else number)
     return _plain_operand(text)
 
 
 def _plain_operand(text: str) -> Register | Symbol | Immediate:
     if immediate := _immediate(text):
         return immediate
-    if text.startswith("%") and not re.match(
-        r"%(n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_\w+|clock\w*|globaltimer\w*|envreg|\w+_smem_size)\b",
-        text,
-    ):
+    if text.startswith("%") and not _SPECIAL.match(text):
         return Register(text)
     return Symbol(text)
 

@@ -16,6 +16,9 @@ TYPE_BYTES |= {
     "u32": 4,
     "s32": 4,
     "f32": 4,
+    "bf16x2": 4,
+    "s16x2": 4,
+    "u16x2": 4,
     "b64": 8,
     "u64": 8,
     "s64": 8,
@@ -98,13 +101,17 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Variable:
-    """A parameter or a variable in a state space; `size` in bytes, `values` its initial bytes if any."""
+    """A parameter or a variable in a state space; `size` in bytes, `values` its initial bytes if any.
+
+    `addresses` are pointers in the initial value: (offset, name of a variable or function, bytes beyond it).
+    """
 
     name: str
     type: str
     size: int
     align: int
     values: bytes = b""
+    addresses: tuple[tuple[int, str, int], ...] = ()
 
 
 @dataclass
@@ -119,6 +126,7 @@ class Kernel:
     local: list[Variable] = field(default_factory=list)
     code: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)  # targets of `brx.idx`, by label
     max_threads: int = 1024
 
     def register_type(self, name: str) -> str:

@@ -33,6 +33,9 @@ class ShapeRules:
 
     def result(self, instruction: Instruction, shapes: Mapping[str, Shape]) -> Result:
         operands = instruction.operands[1:]
+        if instruction.parts[0] in _BY_MEMBERS and "sync" in instruction.parts:
+            same = self.operand(instruction.operands[-1], shapes) == UNIFORM
+            return Result(UNIFORM if same else VARYING, ())
         if instruction.parts[0] in _FIXED:
             return Result(_FIXED[instruction.parts[0]], ())
         rule = _RULES.get(instruction.parts[0])
@@ -140,4 +143,8 @@ _FIXED = {
     "shfl": VARYING,
     "vote": UNIFORM,
     "activemask": UNIFORM,
+    "match": VARYING,
+    "elect": VARYING,
+    "mma": VARYING,
 }
+_BY_MEMBERS = {"vote", "redux"}  # the same for all lanes if their member masks are

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
 from labkit.errors import SimtError
-from labkit.simt.abi import I32, I64, RANGE_WORDS, ZERO, Frame, Launch, load_field
+from labkit.simt.abi import I32, I64, POINTER, RANGE_WORDS, ZERO, Frame, Launch, load_field
+from labkit.simt.instructions import Kind
 from labkit.simt.lanes import WARP, thread_index
-from labkit.simt.vectors import vector_type
+from labkit.simt.ptx import Instruction
+from labkit.simt.vectors import broadcast, vector_type
 
 if TYPE_CHECKING:
     from labkit.simt.warp import Warp
 
 Value = Any
+MULTIPROCESSORS, DYNAMIC_ALIGN = 132, 16  # those of an H100 or H200
+_REAL_TIME, _MONOTONIC = 0, 6 if platform.system() == "Darwin" else 1
 
 
 def special(warp: Warp, name: str) -> Value:
@@ -36,6 +42,27 @@ def special(warp: Warp, name: str) -> Value:
             return warp.number
         case "nwarpid":
             return ir.Constant(I32, layout.warps)
+        case "smid":  # as if the blocks went round all multiprocessors
+            return b.urem(load_field(b, Frame, warp.frame, "x"), ir.Constant(I32, MULTIPROCESSORS))
+        case "nsmid":
+            return ir.Constant(I32, MULTIPROCESSORS)
+        case "gridid":
+            return ir.Constant(I64, 1)
+        case "total_smem_size":
+            return b.trunc(load_field(b, Launch, warp.launch, "shared_bytes"), I32)
+        case "dynamic_smem_size":
+            start = -(-layout.storage.static_shared_bytes // DYNAMIC_ALIGN) * DYNAMIC_ALIGN
+            dynamic = b.sub(load_field(b, Launch, warp.launch, "shared_bytes"), ir.Constant(I64, start))
+            none = b.icmp_signed("<", dynamic, ir.Constant(I64, 0))
+            return b.trunc(b.select(none, ir.Constant(I64, 0), dynamic), I32)
+        case "clock64" | "clock":
+            return clock(b)
+        case "clock_hi":
+            return b.lshr(clock(b), ir.Constant(I64, 32))
+        case "globaltimer" | "globaltimer_lo":
+            return nanoseconds(b, _REAL_TIME)
+        case "globaltimer_hi":
+            return b.lshr(nanoseconds(b, _REAL_TIME), ir.Constant(I64, 32))
     if base.startswith("lanemask_"):
         return _lane_masks(base.removeprefix("lanemask_"))
     if name in layout.shared:
@@ -45,6 +72,55 @@ def special(warp: Warp, name: str) -> Value:
     if name in layout.variables:
         return range_bound(warp, layout.variables[name], 0)
     raise SimtError(f"the simulator does not know the special register or variable `{name}`")
+
+
+def clock(b: ir.IRBuilder) -> Value:
+    """A counter that only grows: the host's cycles, or its nanoseconds. It says nothing of a GPU's speed."""
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        return b.call(_declared(b, "llvm.readcyclecounter", ir.FunctionType(I64, [])), [])
+    return nanoseconds(b, _MONOTONIC)
+
+
+def _declared(b: ir.IRBuilder, name: str, type_: ir.FunctionType) -> ir.Function:
+    return b.module.globals.get(name) or ir.Function(b.module, type_, name)
+
+
+def nanoseconds(b: ir.IRBuilder, which: int) -> Value:
+    """The host's time, from the C library."""
+    if os.name == "nt":
+        return clock(b)
+    read = _declared(b, "clock_gettime", ir.FunctionType(I32, [I32, POINTER]))
+    time = ir.LiteralStructType([I64, I64])
+    with b.goto_entry_block():
+        slot = b.alloca(time)
+    b.call(read, [ir.Constant(I32, which), slot])
+    seconds, rest = (
+        b.load(b.gep(slot, [ZERO, ir.Constant(I32, i)], source_etype=time), typ=I64) for i in (0, 1)
+    )
+    return b.add(b.mul(seconds, ir.Constant(I64, 10**9)), rest)
+
+
+def is_in_space(w: Warp, instruction: Instruction) -> None:
+    """`isspacep.shared p, a`: is the generic address in shared (local, global) memory?"""
+    b, shape = w.b, w.flow.rules.result(instruction, w.flow.shapes).shape
+    register, operand = instruction.operands
+    address = w.value(operand, Kind("u64"), shape.bases)
+    shared, local = b.ptrtoint(w.shared, I64), local_start(w)
+    ends = {
+        "shared": (shared, b.add(shared, load_field(b, Launch, w.launch, "shared_bytes"))),
+        "local": (local, b.add(local, ir.Constant(I64, WARP * w.layout.local_bytes))),
+    }
+    inside = {
+        space: b.and_(
+            b.icmp_unsigned(">=", address, broadcast(b, low, shape.bases)),
+            b.icmp_unsigned("<", address, broadcast(b, high, shape.bases)),
+        )
+        for space, (low, high) in ends.items()
+    }
+    nowhere = b.and_(inside["shared"], b.not_(inside["shared"]))
+    answers = inside | {"global": b.not_(b.or_(inside["shared"], inside["local"]))}
+    space = next((part for part in instruction.parts if part in answers), "")
+    w.write(register, answers.get(space, nowhere), shape, w.guard(instruction))  # type: ignore[arg-type]
 
 
 def local_start(warp: Warp) -> Value:

@@ -44,6 +44,7 @@ class Warp:
         self.sites = {id(instruction): i for i, instruction in enumerate(self.kernel.code)}
         self.function = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER, I32]), "warp")
         self.function.linkage = "internal"
+        self.function.attributes.add("alwaysinline")
         self.launch, self.frame, self.resume = self.function.args
         for argument in (self.launch, self.frame):
             argument.add_attribute("noalias")

@@ -6,7 +6,18 @@ instruction, add an entry to the file it belongs to, and a test. Memory, barrier
 loadstore.py, atomics.py, crosslane.py, control.py. Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.
 """
 
-from labkit.simt.instructions import arithmetic, bits, carries, comparisons, conversions, functions, rounding
+from labkit.simt.instructions import (
+    arithmetic,
+    bits,
+    carries,
+    comparisons,
+    conversions,
+    dots,
+    functions,
+    half,
+    rounding,
+    video,
+)
 from labkit.simt.instructions.table import (
     Kind,
     Operation,
@@ -28,12 +39,15 @@ __all__ = [
     "comparisons",
     "constant",
     "conversions",
+    "dots",
     "emit",
     "find",
     "functions",
+    "half",
     "intrinsic",
     "rounding",
     "same_shape",
     "type_suffix",
     "unknown",
+    "video",
 ]

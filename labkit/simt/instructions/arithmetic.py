@@ -14,6 +14,7 @@ from labkit.simt.instructions.table import (
     operation,
     same_shape,
     type_of,
+    type_width,
 )
 from labkit.simt.ptx import Instruction
 
@@ -73,10 +74,27 @@ def _sum_of_difference(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: V
 @operation("min", "tt:t")
 @operation("max", "tt:t")
 def _extreme(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
-    if type_of(i).is_float:  # a NaN operand gives the other one
-        return intrinsic(b, f"{i.parts[0]}num", x.type, x, y)
-    sign = "s" if type_of(i).is_signed else "u"
-    return intrinsic(b, f"{sign}{i.parts[0]}", x.type, x, y)
+    if not type_of(i).is_float:
+        value = intrinsic(b, f"{'s' if type_of(i).is_signed else 'u'}{i.parts[0]}", x.type, x, y)
+        return intrinsic(b, "smax", x.type, value, constant(x, 0)) if "relu" in i.parts else value
+    if "xorsign" in i.parts:  # the smaller or larger size, with the product's sign
+        sign = b.xor(_bits(b, x), _bits(b, y))
+        x, y = (intrinsic(b, "fabs", v.type, v) for v in (x, y))
+        return intrinsic(b, "copysign", x.type, _extreme_float(b, i, x, y), b.bitcast(sign, x.type))
+    return _extreme_float(b, i, x, y)
+
+
+def _extreme_float(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
+    """A NaN operand gives the other one, with `.NaN` a NaN; -0 is below +0."""
+    value = intrinsic(b, f"{i.parts[0]}num", x.type, x, y)
+    join = b.or_ if i.parts[0] == "min" else b.and_
+    both = b.bitcast(join(_bits(b, x), _bits(b, y)), x.type)
+    value = b.select(b.fcmp_ordered("==", x, y), both, value)
+    return b.select(b.fcmp_unordered("uno", x, y), b.fadd(x, y), value) if "NaN" in i.parts else value
+
+
+def _bits(b: ir.IRBuilder, x: Value) -> Value:
+    return b.bitcast(x, same_shape(x, ir.IntType(type_width(x))))
 
 
 @operation("fma", "ttt:t")
@@ -86,6 +104,28 @@ def _multiply_add(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value)
     if type_of(i).is_float:
         return intrinsic(b, "fma", x.type, x, y, z)
     return b.add(b.mul(x, y), z)
+
+
+@operation("mul24", "tt:t")
+def _multiply_24(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
+    """Product of the lower 24 bits: its lower 32 bits (`.lo`), or its bits 16 to 47 (`.hi`)."""
+    wide, eight = same_shape(x, ir.IntType(64)), constant(x, 8)
+    x, y = (b.shl(v, eight) for v in (x, y))
+    signed = type_of(i).is_signed
+    x, y = (b.ashr(v, eight) if signed else b.lshr(v, eight) for v in (x, y))
+    x, y = (b.sext(v, wide) if signed else b.zext(v, wide) for v in (x, y))
+    product = b.mul(x, y)
+    if "hi" in i.parts:
+        product = b.lshr(product, constant(product, 16))
+    return b.trunc(product, same_shape(x, ir.IntType(32)))
+
+
+@operation("mad24", "ttt:t")
+def _multiply_add_24(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value) -> Value:
+    product = _multiply_24(b, i, x, y)
+    if "sat" in i.parts:
+        return intrinsic(b, "sadd.sat", z.type, product, z)
+    return b.add(product, z)
 
 
 def _widened(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
@@ -112,6 +152,8 @@ def multiply_high(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
 
 @operation("mad.hi", "ttt:t")
 def _multiply_add_high(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value) -> Value:
+    if "sat" in i.parts:
+        return intrinsic(b, "sadd.sat", z.type, multiply_high(b, i, x, y), z)
     return b.add(multiply_high(b, i, x, y), z)
 
 
@@ -133,3 +175,20 @@ def _divide(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
         if divides:
             quotient = b.select(minus_one, b.sub(constant(x, 0), x), quotient)
     return b.select(zero, constant(x, -1) if divides else x, quotient)
+
+
+def _pairs(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
+    """`add`, `min` or `max` on the two 16-bit integers of a register; `.relu`: at least 0."""
+    count = x.type.count if isinstance(x.type, ir.VectorType) else 1
+    type_ = ir.VectorType(ir.IntType(16), 2 * count)
+    x, y, register = b.bitcast(x, type_), b.bitcast(y, type_), x.type
+    sign = "s" if "s16x2" in i.parts else "u"
+    value = b.add(x, y) if i.parts[0] == "add" else intrinsic(b, f"{sign}{i.parts[0]}", type_, x, y)
+    if "relu" in i.parts:
+        value = intrinsic(b, "smax", type_, value, constant(value, 0))
+    return b.bitcast(value, register)
+
+
+for _name in ("add", "min", "max"):
+    for _type in ("s16x2", "u16x2"):
+        OPERATIONS[f"{_name}.{_type}"] = Operation("tt:t", _pairs)

@@ -113,9 +113,25 @@ def _insert_bits(
     return b.or_(b.and_(shifted, mask), b.and_(into, b.not_(mask)))
 
 
+# The modes of `prmt`: the bytes that each value of the selector picks, as in the general form.
+_PERMUTATIONS = {
+    "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
+    "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
+    "rc8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ecr": (0x0000, 0x1110, 0x2210, 0x3210),
+    "rc16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+
+
 @operation("prmt", "ttu:t")
 def _permute_bytes(b: ir.IRBuilder, i: Instruction, low: Value, high: Value, selector: Value) -> Value:
     """Four bytes of eight, each picked by a nibble of the selector; its top bit asks for the byte's sign."""
+    if table := next((table for mode, table in _PERMUTATIONS.items() if mode in i.parts), None):
+        number, selector = b.and_(selector, constant(selector, 3)), constant(selector, table[0])
+        for choice, nibbles in enumerate(table[1:], 1):
+            chosen = b.icmp_unsigned("==", number, constant(number, choice))
+            selector = b.select(chosen, constant(number, nibbles), selector)
     wide = same_shape(low, ir.IntType(64))
     both = b.or_(b.zext(low, wide), b.shl(b.zext(high, wide), constant(b.zext(low, wide), 32)))
     result = constant(low, 0)
@@ -143,3 +159,54 @@ def _logic_of_three(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Valu
                 term = b.and_(term, operand if row & bit else b.not_(operand))
             result = b.or_(result, term)
     return result
+
+
+def _ones_from(b: ir.IRBuilder, place: Value) -> Value:
+    """All bits from `place` (below 64) upwards."""
+    inside = b.icmp_unsigned("<", place, constant(place, 32))
+    shifted = b.shl(constant(place, -1), b.and_(place, constant(place, 31)))
+    return b.select(inside, shifted, constant(place, 0))
+
+
+@operation("bmsk", "uu:u")
+def _bit_mask(b: ir.IRBuilder, i: Instruction, start: Value, length: Value) -> Value:
+    """`length` ones from bit `start`; what is beyond 31 ends there (`.clamp`) or wraps round (`.wrap`)."""
+    if "wrap" in i.parts:
+        start, length = (b.and_(n, constant(n, 31)) for n in (start, length))
+    limit = constant(start, 32)
+    start, length = (b.select(b.icmp_unsigned("<", n, limit), n, limit) for n in (start, length))
+    return b.and_(_ones_from(b, start), b.not_(_ones_from(b, b.add(start, length))))
+
+
+@operation("szext", "tu:t")
+def _extend(b: ir.IRBuilder, i: Instruction, x: Value, length: Value) -> Value:
+    """The lower `length` bits, with their sign for signed types."""
+    if "wrap" in i.parts:
+        length = b.and_(length, constant(length, 31))
+    limit, none = constant(length, 32), b.icmp_unsigned("==", length, constant(length, 0))
+    length = b.select(b.icmp_unsigned("<", length, limit), length, limit)
+    left = b.and_(b.sub(limit, length), constant(length, 31))
+    top = b.shl(x, left)
+    return b.select(none, constant(x, 0), b.ashr(top, left) if type_of(i).is_signed else b.lshr(top, left))
+
+
+@operation("fns", "uuu:u")
+def _find_nth_set(b: ir.IRBuilder, _i: Instruction, mask: Value, base: Value, offset: Value) -> Value:
+    """Place of the offset-th one of the mask, counted from `base` upwards (negative: down); -1 if none."""
+    zero, one, none = constant(mask, 0), constant(mask, 1), constant(mask, -1)
+    negative = b.icmp_signed("<", offset, zero)
+    step = b.select(negative, none, one)
+    count = b.select(negative, b.sub(zero, offset), offset)
+    only_base = b.icmp_unsigned("==", count, zero)
+    left, place, found = b.select(only_base, one, count), base, none
+    for distance in range(32):
+        inside = b.icmp_unsigned("<", place, constant(place, 32))
+        bit = b.and_(b.lshr(mask, b.and_(place, constant(place, 31))), one)
+        bit = b.select(inside, bit, zero)
+        here = b.icmp_unsigned("==", b.add(left, b.sub(zero, bit)), zero)
+        here = b.and_(here, b.icmp_unsigned("==", bit, one))
+        if distance:
+            here = b.and_(here, b.not_(only_base))
+        found = b.select(here, place, found)
+        left, place = b.sub(left, bit), b.add(place, step)
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from labkit.simt.instructions.table import Value, constant, kind_of, operation, same_shape
+from labkit.simt.instructions.table import Value, constant, intrinsic, kind_of, operation, same_shape
 from labkit.simt.ptx import Instruction
 
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -13,15 +13,20 @@ _UNSIGNED_COMPARISONS = {"lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 
 def compare(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
     """The comparison named by the instruction's second part, for the type it names last."""
-    name, kind = i.parts[1], kind_of("f", i)
-    if kind.is_float:
+    kind = kind_of("f", i)
+    return compared(b, i.parts[1], kind.is_float, kind.is_signed, x, y)
+
+
+def compared(b: ir.IRBuilder, name: str, is_float: bool, is_signed: bool, x: Value, y: Value) -> Value:
+    """PTX's comparison `name` (eq, ltu, nan, hs, ...)."""
+    if is_float:
         if name in ("num", "nan"):
             return b.fcmp_ordered("ord", x, y) if name == "num" else b.fcmp_unordered("uno", x, y)
         if name in ("equ", "neu", "ltu", "leu", "gtu", "geu"):
             return b.fcmp_unordered(_COMPARISONS[name[:2]], x, y)
         # `ne` is ordered in PTX: false where an operand is NaN
         return b.fcmp_ordered(_COMPARISONS[name], x, y)
-    if name in _UNSIGNED_COMPARISONS or not kind.is_signed:
+    if name in _UNSIGNED_COMPARISONS or not is_signed:
         return b.icmp_unsigned(_UNSIGNED_COMPARISONS.get(name) or _COMPARISONS[name], x, y)
     return b.icmp_signed(_COMPARISONS[name], x, y)
 
@@ -46,6 +51,24 @@ def _set(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
 @operation("selp", "ttp:t")
 def _select(b: ir.IRBuilder, _i: Instruction, x: Value, y: Value, p: Value) -> Value:
     return b.select(p, x, y)
+
+
+@operation("testp", "t:p")
+def _test_property(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
+    """`testp.finite`, `infinite`, `number`, `notanumber`, `normal` or `subnormal`."""
+    least = 2.0**-126 if kind_of("t", i).bits == 32 else 2.0**-1022
+    size = intrinsic(b, "fabs", x.type, x)
+    infinity, normal = constant(x, float("inf")), b.fcmp_ordered(">=", size, constant(x, least))
+    finite = b.fcmp_ordered("<", size, infinity)
+    return {
+        "finite": lambda: finite,
+        "infinite": lambda: b.fcmp_ordered("==", size, infinity),
+        "number": lambda: b.fcmp_ordered("ord", x, x),
+        "notanumber": lambda: b.fcmp_unordered("uno", x, x),
+        "normal": lambda: b.and_(finite, normal),
+        # the manual's "subnormal": zero is none
+        "subnormal": lambda: b.and_(b.not_(normal), b.fcmp_ordered(">", size, constant(x, 0.0))),
+    }[i.parts[1]]()
 
 
 @operation("slct", "ddf:d")

@@ -62,20 +62,17 @@ class Operation:
 OPERATIONS: dict[str, Operation] = {}
 
 
-# Forms that would be computed wrongly: other types, NaN-propagating; and other ways to round, where
-# an instruction has no entry for them.
-_NOT_KNOWN = {"f16", "f16x2", "bf16", "bf16x2", "b128", "NaN", "xorsign"}
-_DIRECTED = {"rz", "rm", "rp"}
+# Types and directions that an instruction knows only if it has entries for them, such as "add.f16".
+_HALVES = ("f16x2", "f16", "bf16x2", "bf16")
+_DIRECTED = ("rz", "rm", "rp")
 
 
 def find(instruction: Instruction) -> Operation | None:
     """The entry of an instruction, or None."""
     first, *rest = instruction.parts
-    directed = next((part for part in rest if part in _DIRECTED), None)
-    if directed and (f"{first}.{directed}" not in OPERATIONS or instruction.type != "f32"):
-        return None
-    if _NOT_KNOWN.intersection(rest):
-        return None
+    for special in (_HALVES, _DIRECTED):
+        if part := next((part for part in special if part in rest), None):
+            return OPERATIONS.get(f"{first}.{part}")
     names = [f"{first}.cc"] if "cc" in rest else [f"{first}.{part}" for part in rest]
     return next((OPERATIONS[name] for name in [*names, first] if name in OPERATIONS), None)
 
@@ -86,7 +83,7 @@ def emit(
     """Emit an entry, with what all share: `.ftz` takes subnormal floats as zero, `.sat` clamps to [0, 1]."""
     flush = "ftz" in instruction.parts
     value = operation.emit(b, instruction, *(_flushed(b, x) if flush else x for x in arguments))
-    value = _flushed(b, value) if flush else value
+    value = _flushed(b, value) if flush and not isinstance(value, tuple) else value
     if "sat" in instruction.parts and operation.result_kind(instruction).is_float:
         low = intrinsic(b, "maxnum", value.type, value, constant(value, 0.0))
         value = intrinsic(b, "minnum", value.type, low, constant(value, 1.0))
@@ -139,6 +136,12 @@ def same_shape(like: Value, element: ir.Type) -> ir.Type:
     return ir.VectorType(element, like.type.count) if isinstance(like.type, ir.VectorType) else element
 
 
+def type_width(x: Value) -> int:
+    """Bits of a value, or of one element of a vector."""
+    element = x.type.element if isinstance(x.type, ir.VectorType) else x.type
+    return {ir.HalfType: 16, ir.FloatType: 32, ir.DoubleType: 64}.get(type(element)) or element.width
+
+
 def intrinsic(
     b: ir.IRBuilder, name: str, result: ir.Type, *arguments: Value, overloads: tuple[ir.Type, ...] = ()
 ) -> Value:
@@ -155,7 +158,8 @@ def type_suffix(type_: ir.Type) -> str:
         return f"v{type_.count}{type_suffix(type_.element)}"
     if isinstance(type_, ir.PointerType):
         return "p0"
-    return {ir.FloatType: "f32", ir.DoubleType: "f64"}.get(type(type_)) or f"i{type_.width}"
+    names = {ir.HalfType: "f16", ir.FloatType: "f32", ir.DoubleType: "f64"}
+    return names.get(type(type_)) or f"i{type_.width}"
 
 
 def type_of(instruction: Instruction) -> Kind:
@@ -168,7 +172,5 @@ def unknown(instruction: Instruction) -> SimtError:
     where = f"line {instruction.line}: " if instruction.line else ""
     if instruction.parts[0] == "call":
         callee = next((o.name for o in instruction.operands if isinstance(o, Symbol)), "?")
-        return SimtError(
-            f"{where}the simulator cannot call `{callee}`: only functions that the compiler inlines"
-        )
+        return SimtError(f"{where}the simulator cannot call `{callee}`")
     return SimtError(f"{where}the simulator does not know the PTX instruction `{instruction.opcode}`")
