@@ -23,6 +23,7 @@ _EXPORTS = {
     "problem": "problems:problem",
     "profile": "checks:profile",
     "records": "records",
+    "show": "heat:show",
     "simt": "simt",
     "time": "timing:time_kernel",
     "widgets": "widgets",

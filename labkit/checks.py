@@ -9,6 +9,7 @@ import numpy as np
 from labkit import problems
 from labkit.device import array_module, synchronize
 from labkit.errors import SimtError
+from labkit.heat import show
 from labkit.mismatch import Mismatch
 from labkit.problems import Problem
 
@@ -104,9 +105,12 @@ def check(
 def profile(
     kernel: Any, problem: Problem, tile: int = 16, rows: int | None = None, blocks: int | None = None
 ) -> Any:
-    "Simulator's `Profile` of one launch on `problem`, whichever device `kernel` is for; `blocks` as in simt."
+    """Simulator's profile of one launch on `problem`, a `Heat`, whichever device `kernel` is for.
+
+    `blocks` as in simt.
+    """
     grid, block = problem.launch(tile, rows)
-    return kernel.profile(grid, block, problem.args(np), blocks=blocks)
+    return show(kernel.profile(grid, block, problem.args(np), blocks=blocks))
 
 
 def _run(kernel: Any, problem: Problem, tile: int, rows: int | None) -> None:

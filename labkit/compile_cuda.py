@@ -112,6 +112,11 @@ def nvrtc_version() -> str:
     return f"{major}.{minor}"
 
 
+def supported_architectures() -> list[int]:
+    """Compute capabilities that NVRTC compiles for, times 10: 75 for 7.5."""
+    return sorted(_nvrtc().nvrtcGetSupportedArchs()[1])
+
+
 class _Program:
     """One NVRTC program, destroyed on exit."""
 
@@ -151,9 +156,10 @@ class _Program:
         return {name: low.decode() for name, low in zip(self.names, lowered, strict=True)}
 
     def _text(self, size_of: str, read: str) -> str:
-        buffer = b" " * self._ask(getattr(self.nvrtc, size_of)(self.handle))
+        # NVRTC writes into the buffer: it must be nobody else's, as a bytes literal of one letter would be.
+        buffer = bytearray(self._ask(getattr(self.nvrtc, size_of)(self.handle)))
         self._ask(getattr(self.nvrtc, read)(self.handle, buffer))
-        return buffer.rstrip(b"\0 ").decode(errors="replace")
+        return bytes(buffer).rstrip(b"\0").decode(errors="replace")
 
     def _ask(self, answer: tuple[Any, ...]) -> Any:
         status, *values = answer

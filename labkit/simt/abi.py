@@ -99,12 +99,21 @@ ENDED, STOPPED = -1, -2
 
 
 class Counter(ctypes.Structure):
-    """What a counted run adds up for one instruction; `stride` is the last distance seen between lanes."""
+    """What a counted run adds up for one instruction.
+
+    `distinct`: different lane addresses of each request. `stride`: the last distance seen between lanes.
+    """
 
     _fields_ = [
         (name, ctypes.c_int64)
-        for name in ("requests", "threads", "sectors", "conflicts", "divergent", "stride")
+        for name in ("requests", "threads", "sectors", "distinct", "conflicts", "divergent", "stride")
     ]
+
+
+class Usual(ctypes.Structure):
+    """What a visit of a basic block by all 32 lanes adds to an instruction's counters, if it is known."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("distinct", "conflicts")]
 
 
 class Visits(ctypes.Structure):
@@ -117,7 +126,7 @@ def _types(structure: Any) -> ir.LiteralStructType:
     return ir.LiteralStructType([_LLVM[kind] for _, kind in structure._fields_])
 
 
-TYPES = {structure: _types(structure) for structure in (Launch, Range, Frame, Counter, Visits)}
+TYPES = {structure: _types(structure) for structure in (Launch, Range, Frame, Counter, Usual, Visits)}
 
 
 def field(b: ir.IRBuilder, structure: Any, pointer: Any, name: str) -> Any:

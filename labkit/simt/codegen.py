@@ -46,6 +46,7 @@ class _Code:
         for index, block in enumerate(warp.flow.blocks):
             warp.index = index
             self._block(block)
+        observer.finish()
 
     def _block(self, block: Block) -> None:
         w, end = self.w, self.w.new_block("end")

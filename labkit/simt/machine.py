@@ -36,6 +36,7 @@ from labkit.simt.ptx import Kernel
 from labkit.simt.sanitizer import Sanitizer
 from labkit.simt.shapes import ShapeRules
 from labkit.simt.stored import stored
+from labkit.simt.strides import strides
 
 POLL_SECONDS = 0.05  # between looks at the clock and for Ctrl-C
 SECONDS_A_THREAD = 2e-4  # waking a thread costs about 50 microseconds
@@ -52,9 +53,10 @@ class Totals:
 
     counters: np.ndarray
     visits: np.ndarray
+    strides: list[np.ndarray]  # that each thread of the host saw last
 
 
-NO_TOTALS = Totals(np.empty(0), np.empty(0))
+NO_TOTALS = Totals(np.empty(0), np.empty(0), [])
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class Compiled:
     """What is kept of a kernel compiled for one block shape.
 
     `barriers` are the sites (indices of instructions) at which warps wait, `blocks` the sites of each basic
-    block; `uses` and `written` say what the kernel takes its arrays for and to which it may write.
+    block; `uses` and `written` say what the kernel takes its arrays for and to which it may write. Of a
+    counted program: `usual`, a row an instruction (abi.Usual), and the `strides` between lanes.
     """
 
     code: bytes
@@ -84,6 +87,8 @@ class Compiled:
     blocks: list[list[int]]
     uses: dict[int, Use]
     written: set[int] | None
+    usual: np.ndarray
+    strides: list[int | None]
 
 
 def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode) -> Compiled:
@@ -92,7 +97,8 @@ def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode) ->
     flow = Flow(kernel, rules)
     layout = Layout(storage, block, flow, maps_local=mode == "checked")
     module = ir.Module(name=kernel.name)
-    warp = warp_function(module, flow, layout, _OBSERVERS[mode]())
+    observer = _OBSERVERS[mode]()
+    warp = warp_function(module, flow, layout, observer)
     add_driver(module, warp, layout, is_checked=mode == "checked")
     site = {id(instruction): i for i, instruction in enumerate(kernel.code)}
     blocks = [[site[id(instruction)] for instruction in each.code] for each in flow.blocks]
@@ -104,6 +110,8 @@ def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode) ->
         blocks,
         uses(layout),
         written_ranges(kernel, storage.ranges),
+        observer.known if isinstance(observer, Counting) else np.empty(0),
+        strides(kernel, flow, layout),
     )
 
 
@@ -175,6 +183,7 @@ class Program:
         return Totals(
             np.sum([worker.counters for worker in workers], axis=0),
             np.sum([worker.visits for worker in workers], axis=0),
+            [worker.counters[:, -1].copy() for worker in workers],
         )
 
     def _worthwhile_threads(self, blocks: int) -> int:
@@ -190,17 +199,6 @@ class Program:
         worker.counters.fill(0)
         worker.visits.fill(0)
         return worker
-
-    def counts(self, totals: Totals) -> np.ndarray:
-        """Counters of each instruction; what all lanes of a block do is known from its visits."""
-        counters = totals.counters.copy()
-        names = [entry[0] for entry in Counter._fields_]
-        for sites, (full, fewer, lanes) in zip(self.compiled.blocks, totals.visits, strict=True):
-            for site in sites:
-                if self.kernel.code[site].guard is None:
-                    counters[site, names.index("requests")] = full + fewer
-                    counters[site, names.index("threads")] = 32 * full + lanes
-        return counters
 
 
 class _Worker:

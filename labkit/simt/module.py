@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from labkit.compile_cuda import Resources, compile_ptx, resources
 from labkit.errors import LaunchError, SimtError
+from labkit.occupancy import gpu as find_gpu
 from labkit.simt import ptx
 from labkit.simt.arguments import Range, bind
+from labkit.simt.counts import counts_of
 from labkit.simt.features import refuse
 from labkit.simt.findings import Dim3, Finding
 from labkit.simt.inline import inline_calls
@@ -21,7 +23,7 @@ from labkit.simt.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, m
 from labkit.simt.lower import lower
 from labkit.simt.machine import Mode, Program, Sample, Totals
 from labkit.simt.parser import parse, return_directly
-from labkit.simt.profile import Profile, choose_sample
+from labkit.simt.profile import Circumstances, Profile, choose_sample
 from labkit.simt.sanitizer import TOOLS, wrong_types
 from labkit.simt.stored import stored
 from labkit.simt.variables import find_variable, initial_memory
@@ -138,20 +140,30 @@ class Kernel:
         shared_mem: int = 0,
         blocks: int | None = None,
         timeout: float = 60,
+        gpu: str = "H200",
     ) -> Profile:
         """Run it and count memory traffic as Nsight Compute does.
 
-        `blocks`: look at only so many, spread over the grid, and scale the counts.
+        `blocks`: look at only so many, spread over the grid, and scale the counts. `gpu`: whose occupancy
+        the profile tells, a name in data/gpus.csv. Raises ValueError for a name that is not there.
         """
-        size, sample = as_dim3(grid, "grid"), None
+        size, sample, on_gpu = as_dim3(grid, "grid"), None, find_gpu(gpu)
         total = size[0] * size[1] * size[2]
         if blocks is not None and blocks < total:
             sample = choose_sample(blocks, total)
         launch = self._launch(grid, block, args, shared_mem)
         program = self._program(launch.block, "counted")
         totals = self._run(program, launch, timeout, sample=sample)
-        counters = program.counts(totals)
-        return Profile(self._parsed.code, counters, self.module.code.splitlines(), sample)
+        circumstances = Circumstances(
+            grid=launch.grid,
+            block=launch.block,
+            shared_bytes=launch.shared_bytes,
+            resources=self._resources_for,
+            gpu=on_gpu,
+            scalars=[int(arg) if isinstance(arg, int | np.integer) else None for arg in args],
+        )
+        source, count = self.module.code.splitlines(), partial(counts_of, program, totals)
+        return Profile(self._parsed.code, count, source, sample, circumstances)
 
     def check(
         self,
@@ -213,6 +225,11 @@ class Kernel:
     @property
     def _resources(self) -> Resources:
         return self.module.resources[self._parsed.name]
+
+    def _resources_for(self, arch: str) -> Resources:
+        """Registers and memory for an architecture such as `sm_90`."""
+        module = self.module
+        return resources(module.code, module.options, module.name_expressions, arch)[self._parsed.name]
 
     def _launch(
         self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], shared_mem: int

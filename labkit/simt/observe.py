@@ -26,6 +26,9 @@ class Observer:
         """The function has been begun; `w.b` builds in its entry block."""
         self.w = w
 
+    def finish(self) -> None:
+        """All code has been made."""
+
     def takes(self, instruction: Instruction, access: Access) -> bool:
         """Can this access be observed in its fast form?"""
         return True

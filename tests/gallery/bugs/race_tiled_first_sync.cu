@@ -1,0 +1,18 @@
+// race_tiled_first_sync: tiles are used before they are filled
+// launch: matmul; grid 2 2; block 16 16
+// args: out C float32[32,32] nan; in A float32[32,32] uniform; in B float32[32,32] uniform; n int32 32
+// also: initcheck
+#define TILE 16
+extern "C" __global__ void matmul(float* C, const float* A, const float* B, int n) {
+    __shared__ float As[TILE][TILE], Bs[TILE][TILE];
+    int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * TILE + ty, col = blockIdx.x * TILE + tx;
+    float sum = 0.0f;
+    for (int k0 = 0; k0 < n; k0 += TILE) {
+        As[ty][tx] = A[row * n + k0 + tx];
+        Bs[ty][tx] = B[(k0 + ty) * n + col];  // OTHER
+        for (int k = 0; k < TILE; k++)
+            sum += As[ty][k] * Bs[k][tx];  // BUG racecheck race
+        __syncthreads();
+    }
+    C[row * n + col] = sum;
+}
