@@ -89,6 +89,40 @@ def resources(
     return {name: Resources(**kernel) for name, kernel in stored.items()}
 
 
+def parameter_types(
+    source: str, options: Sequence[str], name_expressions: Sequence[str], kernel: str
+) -> list[str]:
+    """C++ types of a kernel's parameters, such as `const float *` (cached); [] where NVRTC cannot tell.
+
+    Behind the source comes a template whose text in the PTX is its own name and argument: the type.
+    """
+    probe = (
+        "template <class F> __global__ void labkit_types(const char** out) { *out = __PRETTY_FUNCTION__; }"
+    )
+
+    def make() -> bytes:
+        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", *_with_defaults(options)]
+        try:
+            with _Program(f"{source}\n{probe}\n", [f"labkit_types<decltype(&{kernel})>"]) as program:
+                program.compile(flags)
+                return json.dumps(_types_in(program.ptx())).encode()
+        except CompileError:  # an overloaded kernel, say
+            return b"[]"
+
+    key = _key(source, options, [*name_expressions, kernel], "types")
+    return json.loads(cached_bytes("types", key, make))
+
+
+def _types_in(ptx: str) -> list[str]:
+    """The parameters in the text of `labkit_types`: `... [with F = void (*)(const float *, int)]`."""
+    for data in re.findall(r"\.b8 \S+\[\d+\] = \{([\d, ]+)\}", ptx):
+        text = bytes(int(number) for number in data.split(",")).decode(errors="replace")
+        if found := re.search(r"labkit_types.*\[with F\s*=\s*void \(\*\)\((.*)\)\]", text):
+            inside = re.sub(r"[(<\[{][^()<>\[\]{}]*[)>\]}]", lambda m: m[0].replace(",", ";"), found[1])
+            return [part.strip() for part in inside.split(",")]
+    return []
+
+
 def parse_resources(log: str) -> dict[str, Resources]:
     """Read `ptxas -v`: one `Compiling entry function` line a kernel, then its figures."""
     found = {}
@@ -206,7 +240,7 @@ def include_paths() -> tuple[str, ...]:
 
 def _header_advice(log: str) -> str:
     """What to do about a header that the compiler did not find."""
-    missing = re.search(r'cannot open source file "([^"]*)"', log)
+    missing = re.search(r'(?:cannot|could not) open source file "([^"]*)"', log)
     if missing is None:
         return ""
     absent = [wheel for wheel in HEADER_WHEELS if not _version(wheel)]

@@ -22,6 +22,7 @@ from labkit.simt.layout import storage
 from labkit.simt.limits import as_dim3, check_launch
 from labkit.simt.module import find_kernel
 from labkit.simt.parser import parse
+from labkit.simt.variables import find_variable
 
 
 class RawModule:
@@ -52,6 +53,14 @@ class RawModule:
         'The kernel called `name`: an `extern "C"` name or one of the name expressions.'
         parsed = find_kernel(self._parsed, self._lowered, name)
         return Kernel(self, self._module.get_function(name), parsed, name)
+
+    def get_global(self, name: str) -> cupy.cuda.MemoryPointer:
+        """Memory of a `__device__` or `__constant__` variable, as CuPy gives it.
+
+        For an array: `cupy.ndarray((4,), cupy.float32, module.get_global("weights"))`.
+        """
+        variables = [v for v, (space, _) in self._parsed.variables.items() if space in ("global", "const")]
+        return self._module.get_global(find_variable(variables, self._lowered, name))
 
 
 class Kernel:

@@ -19,6 +19,9 @@ _PACKAGE = Path(__file__).parent
 # A wheel carries data/ inside the package; a checkout has it beside the package.
 _TABLE = (_PACKAGE if (_PACKAGE / "data").is_dir() else _PACKAGE.parent) / "data" / "gpus.csv"
 _LIMIT = "launch__occupancy_limit_"
+# Shared memory (KB) that an SM of compute capability 9.0 can set apart from its L1 cache (CUDA C++
+# Programming Guide, "Compute Capability 9.0"), and the most that the driver gives for more blocks than fit.
+CARVE_OUTS, GENEROUS = (8, 16, 32, 64, 100, 132, 164, 196, 228), 132
 _MAKERS_WORDS = {"nvidia", "geforce", "tesla", "gpu"}
 
 
@@ -72,9 +75,8 @@ class Occupancy:
     `launch__occupancy_limit_warps` is in blocks too: as many as the SM has warps for. A resource that is not
     used limits no more than `launch__occupancy_limit_blocks` does. 0 blocks: the launch fails.
 
-    Shared memory is taken with its largest carve-out, as the driver chooses wherever it matters. Nsight
-    Compute divides the carve-out of that launch, so its `launch__occupancy_limit_shared_mem` can be lower
-    where another resource is the limit.
+    `launch__occupancy_limit_shared_mem` divides the carve-out that the driver chooses for the launch, known
+    for compute capability 9.0, else the largest; it is less than there could be only where it is no limit.
     """
 
     gpu: Gpu
@@ -169,14 +171,18 @@ def occupancy(
             bounds = f"from {least} to {most}" if most else "0 or more"
             raise ValueError(f"{what}={value}; it is {bounds}")
     warps = _units(threads_per_block, WARP)
+    by_registers, by_warps = _by_registers(gpu, warps, registers_per_thread), gpu.warps_per_sm // warps
+    others = min(gpu.blocks_per_sm, by_registers, by_warps)
     return Occupancy(
         gpu=gpu,
         threads_per_block=threads_per_block,
         launch__registers_per_thread=registers_per_thread,
         launch__occupancy_limit_blocks=gpu.blocks_per_sm,
-        launch__occupancy_limit_registers=_by_registers(gpu, warps, registers_per_thread),
-        launch__occupancy_limit_shared_mem=_by_shared_memory(gpu, shared_bytes_per_block),
-        launch__occupancy_limit_warps=gpu.warps_per_sm // warps,
+        launch__occupancy_limit_registers=by_registers,
+        launch__occupancy_limit_shared_mem=_by_shared_memory(
+            gpu, threads_per_block, shared_bytes_per_block, others
+        ),
+        launch__occupancy_limit_warps=by_warps,
     )
 
 
@@ -196,12 +202,35 @@ def _by_registers(gpu: Gpu, warps: int, registers: int) -> int:
     return blocks(gpu.warp_unit) if blocks(PARTITIONS) else 0
 
 
-def _by_shared_memory(gpu: Gpu, size: int) -> int:
-    """Blocks that the shared memory is enough for."""
+def _by_shared_memory(gpu: Gpu, threads: int, size: int, others: int) -> int:
+    """Blocks that the shared memory is enough for; the other resources are enough for `others`."""
     if size > gpu.shared_bytes_per_block:
         return 0
     each = _units(size + gpu.reserved_shared_bytes, gpu.shared_unit) * gpu.shared_unit
-    return gpu.shared_bytes_per_sm // each if each else gpu.blocks_per_sm
+    if not each:
+        return gpu.blocks_per_sm
+    if gpu.compute_capability != "9.0":
+        return gpu.shared_bytes_per_sm // each
+    return _carve_out(gpu, threads, size, each, others) // each
+
+
+def _carve_out(gpu: Gpu, threads: int, size: int, each: int, others: int) -> int:
+    """Bytes of shared memory that the driver gives an SM of an H100 or H200.
+
+    NVIDIA does not say how it chooses. This gives what 237 launches had on an H200 (tests/occupancy_h200.csv,
+    data/h200/gallery): room for the blocks that fit, and up to 132 KB for twice as many.
+    """
+
+    def room_for(blocks: float) -> int:
+        return next((size for size in CARVE_OUTS if size * 1024 // each >= blocks), CARVE_OUTS[-1])
+
+    wanted: float = others
+    if size == 0 and others > 1:
+        wanted = 4 * gpu.warps_per_sm / _units(threads, WARP)
+    elif others > 1 and threads < MAX_THREADS:
+        wanted = 2 * others
+    generous = min(GENEROUS, room_for(min(gpu.blocks_per_sm, wanted)))
+    return 1024 * max(room_for(others), generous)
 
 
 def _units(amount: int, unit: int) -> int:

@@ -115,6 +115,19 @@ def test_what_only_the_gpus_compiler_finds_is_a_compile_error(gpu):
         labkit.RawModule(code=greedy).get_function("f")
 
 
+def test_variables_of_a_module(gpu):
+    source = """__constant__ float weights[4]; namespace deep { __device__ int count = 3; }
+    extern "C" __global__ void f(float* x) { x[threadIdx.x] = weights[threadIdx.x] * deep::count; }"""
+    module = labkit.RawModule(code=source)
+    gpu.ndarray((4,), gpu.float32, module.get_global("weights"))[...] = gpu.arange(4, dtype=gpu.float32)
+    gpu.ndarray((1,), gpu.int32, module.get_global("deep::count"))[...] = 5
+    x = gpu.zeros(4, gpu.float32)
+    module.get_function("f")((1,), (4,), (x,))
+    assert x.get().tolist() == [0, 5, 10, 15]
+    with pytest.raises(SimtError, match="no __device__ or __constant__ variable is called `w`"):
+        module.get_global("w")
+
+
 def test_an_unknown_kernel_is_named(gpu):
     with pytest.raises(SimtError, match="no kernel is called `scale`; this module has"):
         labkit.RawModule(code=SCALE, name_expressions=("scale<int, 2>",)).get_function("scale")

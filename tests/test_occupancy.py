@@ -4,7 +4,6 @@ import csv
 import ctypes
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +87,14 @@ def calculator():
     return calculate
 
 
+def assert_like(ours, limits, blocks):
+    """NVIDIA's calculator takes the largest carve-out; a smaller one matters only where it is no limit."""
+    shared, most = ours.limits["shared_mem"], limits["shared_mem"]
+    assert ours.limits | {"shared_mem": most} == limits
+    assert ours.blocks == blocks
+    assert shared == most or blocks <= shared < most
+
+
 @settings(max_examples=500, deadline=None)
 @given(
     row=st.sampled_from(gpus()),
@@ -99,9 +106,7 @@ def calculator():
 )
 def test_limits_are_those_of_nvidias_calculator(calculator, row, block, registers, static, dynamic):
     limits, blocks = calculator(row, block, registers, static, dynamic)
-    ours = occupancy(row, block, registers, static + dynamic)
-    assert ours.limits == limits
-    assert ours.blocks == blocks
+    assert_like(occupancy(row, block, registers, static + dynamic), limits, blocks)
 
 
 @pytest.mark.parametrize("capability", sorted({row.compute_capability for row in gpus()}))
@@ -109,8 +114,7 @@ def test_every_register_count_and_block_gives_nvidias_limits(calculator, capabil
     row = next(row for row in gpus() if row.compute_capability == capability)
     for warps in range(1, 33):
         for registers in range(256):
-            ours = occupancy(row, 32 * warps, registers).limits
-            assert ours == calculator(row, 32 * warps, registers, 0, 0)[0], (warps, registers)
+            assert_like(occupancy(row, 32 * warps, registers), *calculator(row, 32 * warps, registers, 0, 0))
 
 
 @pytest.mark.parametrize("capability", sorted({row.compute_capability for row in gpus()}))
@@ -121,18 +125,17 @@ def test_every_size_of_shared_memory_gives_nvidias_limits(calculator, capability
     ]
     for shared in [*range(0, row.shared_bytes_per_block + 2048, 61), *edges]:
         dynamic = max(0, shared - 48 * 1024)
-        ours = occupancy(row, 64, 32, shared).limits
-        assert ours == calculator(row, 64, 32, shared - dynamic, dynamic)[0], shared
+        assert_like(occupancy(row, 64, 32, shared), *calculator(row, 64, 32, shared - dynamic, dynamic))
 
 
 @pytest.mark.parametrize("row", RECORDED, ids=lambda row: "-".join(list(row.values())[:3]))
 def test_limits_are_those_nsight_compute_shows_on_an_h200(row):
     launch = [int(row[name]) for name in ("block", "registers", "shared_bytes")]
-    carved = replace(gpu("H200"), shared_bytes_per_sm=int(row["carveout_bytes"]))
-    assert occupancy(carved, *launch).limits == {name: int(row[f"limit_{name}"]) for name in LIMITS}
-    # The driver's carve-out never lowers the occupancy below that of the largest.
-    ours = occupancy(gpu("H200"), *launch).sm__maximum_warps_per_active_cycle_pct
-    assert ours == pytest.approx(float(row["occupancy_pct"]), abs=0.006)
+    ours = occupancy(gpu("H200"), *launch)
+    assert ours.limits == {name: int(row[f"limit_{name}"]) for name in LIMITS}
+    assert ours.sm__maximum_warps_per_active_cycle_pct == pytest.approx(
+        float(row["occupancy_pct"]), abs=0.006
+    )
 
 
 def test_the_fields_are_nsight_computes_metrics():
@@ -141,7 +144,7 @@ def test_the_fields_are_nsight_computes_metrics():
         "launch__registers_per_thread": 32,
         "launch__occupancy_limit_blocks": 32,
         "launch__occupancy_limit_registers": 2,
-        "launch__occupancy_limit_shared_mem": 6,
+        "launch__occupancy_limit_shared_mem": 2,  # of 100 KB
         "launch__occupancy_limit_warps": 2,
         "sm__maximum_warps_per_active_cycle_pct": 100.0,
     }

@@ -135,13 +135,31 @@ def test_results_are_the_h200s(case):
         assert references.differences(name, args[name], device[name], bound) == []
 
 
+STACK = "calls that are not inlined keep their stack in memory, which Nsight Compute counts as global"
+MERGED = "the assembler makes one wide load of two neighbouring ones to shared memory"
+# Launches whose counters differ from the hardware's, which of them, and why.
+UNLIKE = {
+    "cp_async": ("data_bytes", "Nsight Compute's bytes leave out asynchronous copies"),
+    "function_pointer": ("global_op_st", STACK),
+    "printing": ("global_op|registers", "printf writes to a buffer in global memory"),
+    "recursion_ackermann": ("global_op_st", STACK),
+    "recursion_fibonacci": ("global_op_st", STACK),
+    "scan_blelloch": ("bank_conflicts", MERGED),
+    "several_shared": ("bank_conflicts", MERGED),
+}
 COUNTED = {row["launch"]: row for row in table("counters.csv")}
 
 
 @named([case for case in CLEAN if case.name in COUNTED])
 def test_counters_are_the_h200s(case):
     counted, _ = run(case, "profile")
-    recorded = {name: float(value) for name, value in COUNTED[case.name].items() if name in counted.metrics}
+    unlike = re.compile(UNLIKE[case.name][0] if case.name in UNLIKE else "(?!)")
+    recorded = {
+        name: float(value)
+        for name, value in COUNTED[case.name].items()
+        if name in counted.metrics and not unlike.search(name)
+    }
+    assert len(recorded) >= 6
     # Nsight Compute prints ratios with two digits behind the point
     assert {name: counted.metrics[name] for name in recorded} == pytest.approx(recorded, rel=0, abs=0.0051)
 

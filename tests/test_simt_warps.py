@@ -109,3 +109,80 @@ def test_atomic_outside_an_array():
     source = 'extern "C" __global__ void f(int* out) { atomicAdd(&out[threadIdx.x], 1); }'
     with pytest.raises(simt.InvalidAccess, match="invalid global atomic operation of 4 bytes"):
         run(source, 1, 32, np.zeros(31, np.int32))
+
+
+def test_matches_and_reductions_of_a_warp():
+    source = """extern "C" __global__ void f(const int* in, unsigned* out, const long long* wide) {
+        int t = threadIdx.x, n = blockDim.x, v = in[t], all, same;
+        out[t] = __match_any_sync(~0u, v & 7); out[n + t] = __match_any_sync(~0u, wide[t]);
+        out[2 * n + t] = __match_all_sync(~0u, v & 7, &all);
+        out[3 * n + t] = __match_all_sync(~0u, t / 32, &same);
+        out[4 * n + t] = all + 2 * same;
+        out[5 * n + t] = __reduce_add_sync(~0u, v); out[6 * n + t] = __reduce_min_sync(~0u, v);
+        out[7 * n + t] = __reduce_max_sync(~0u, (unsigned)v); out[8 * n + t] = __reduce_and_sync(~0u, v | 5);
+        out[9 * n + t] = __reduce_xor_sync(~0u, v);
+        if (v & 1) out[10 * n + t] = __match_any_sync(__activemask(), v & 7);
+        unsigned half = t & 16 ? 0xffff0000 : 0xffff;
+        out[11 * n + t] = __reduce_add_sync(half, v); out[12 * n + t] = __ballot_sync(half, v > 0);
+        out[13 * n + t] = __any_sync(half, v > 900) + 2 * __all_sync(half, v > -900);
+        asm volatile("{ .reg .pred p; elect.sync %0|p, %1; @p add.u32 %0, %0, 1000; }"
+            : "=r"(out[14 * n + t]) : "r"(half));
+    }"""
+    wide = np.where(VALUES % 3 == 0, 1 << 40, VALUES).astype(np.int64)
+    _, out, _ = run(source, 1, 64, VALUES, np.zeros((15, 64), np.uint32), wide)
+    for warp in range(2):
+        mine = slice(32 * warp, 32 * warp + 32)
+        v, got = VALUES[mine], out[:, mine]
+
+        def groups(x, members=-1):
+            return ((x[:, None] == x[None, :]) << LANES).sum(1) & members
+
+        np.testing.assert_array_equal(got[0], groups(v & 7))
+        np.testing.assert_array_equal(got[1], groups(wide[mine]))
+        assert not got[2].any() and set(got[3].tolist()) == {2**32 - 1} and set(got[4].tolist()) == {2}
+        words = v.view(np.uint32)
+        expected = [
+            words.sum(dtype=np.uint32),
+            v.min().view(np.uint32),
+            words.max(),
+            np.bitwise_and.reduce(words | 5),
+            np.bitwise_xor.reduce(words),
+        ]
+        np.testing.assert_array_equal(got[5:10], np.repeat(np.array(expected)[:, None], 32, 1))
+        odd = int(((v & 1) << LANES).sum())
+        np.testing.assert_array_equal(got[10], np.where(v & 1, groups(v & 7, odd), 0))
+        for half in range(2):
+            part, rows = v[16 * half : 16 * half + 16], got[11:, 16 * half : 16 * half + 16]
+            assert set(rows[0].tolist()) == {int(part.view(np.uint32).sum(dtype=np.uint32))}
+            assert set(rows[1].tolist()) == {int(((part > 0) << np.arange(16)).sum()) << 16 * half}
+            assert set(rows[2].tolist()) == {int((part > 900).any()) + 2 * int((part > -900).all())}
+            assert rows[3].tolist() == [16 * half + 1000] + [16 * half] * 15
+
+
+def test_atomics_of_16_and_128_bits_and_on_vectors():
+    source = """struct alignas(16) Pair { unsigned long long a, b; };
+    extern "C" __global__ void f(unsigned short* h, Pair* p, float4* v, double* d, int* o, Pair* seen) {
+        __shared__ unsigned short mine; __shared__ double sum;
+        int t = threadIdx.x;
+        if (t == 0) mine = 0, sum = 0;
+        __syncthreads();
+        unsigned short* place = t & 1 ? h : &mine;  // a generic address
+        unsigned short old = *place, was;
+        do { was = old; old = atomicCAS(place, was, (unsigned short)(was + 3)); } while (old != was);
+        Pair now = *p, before;
+        do { before = now; now = atomicCAS(p, before, Pair{before.a + 1, before.b + t}); }
+        while (now.a != before.a || now.b != before.b);
+        atomicAdd(v, make_float4(1, 2, 3, 4)); atomicAdd((float2*)v, make_float2(1, 1));
+        atomicAdd(d, 0.5); atomicAdd_block(&sum, 2.0); atomicAdd_block(o, 2); atomicAdd_system(o + 1, 3);
+        atomicDec((unsigned*)o + 2, 9); atomicExch((float*)o + 3, 2.f);
+        atomicMin((long long*)(o + 4), (long long)-t); atomicMax((unsigned long long*)(o + 6), 1ull << t);
+        __syncthreads();
+        if (t == 0) h[1] = mine, d[1] = sum, seen[0] = atomicExch(p, Pair{5, 6});
+    }"""
+    h, p, seen = np.zeros(2, np.uint16), np.zeros(2, np.uint64), np.zeros(2, np.uint64)
+    v, d, o = np.zeros(4, np.float32), np.zeros(2), np.zeros(8, np.int32)
+    run(source, 1, 60, h, p, v, d, o, seen)
+    assert h.tolist() == [90, 90] and seen.tolist() == [60, sum(range(60))] and p.tolist() == [5, 6]
+    assert v.tolist() == [120, 180, 180, 240] and d.tolist() == [30, 120] and o[:2].tolist() == [120, 180]
+    assert o[2] == 0 and o[3:4].view(np.float32) == 2  # 9, 8, ... 0, 9: the 60th is 0
+    assert o[4:].view(np.int64).tolist() == [-59, 1 << 59]

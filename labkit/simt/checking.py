@@ -15,6 +15,7 @@ from labkit.simt import abi, shadow
 from labkit.simt.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, Range, field, load_field
 from labkit.simt.accesses import Access
 from labkit.simt.addresses import lane_addresses, where
+from labkit.simt.blocks import results
 from labkit.simt.careful import (
     LANES_64,
     cold_function,
@@ -30,12 +31,13 @@ from labkit.simt.instructions import Kind, constant, intrinsic
 from labkit.simt.lanes import WARP
 from labkit.simt.layout import Layout
 from labkit.simt.observe import Observer
-from labkit.simt.ptx import TYPE_BYTES, Instruction, Kernel
+from labkit.simt.ptx import TYPE_BYTES, Address, Instruction, Kernel, Operand, Register
 from labkit.simt.vectors import element_type, lanes_of
 
 Value = Any
 POISON = 0x7FFADBAD  # each 4 bytes of an array from simt.empty; a NaN
 FENCES = ("membar", "fence")
+MASKED = ("bar", "barrier", "shfl", "vote", "match", "redux")  # their last operand names lanes
 _ORDERED = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 
 
@@ -83,7 +85,7 @@ class Checking(Observer):
             return
         known = None
         skip = w.new_block("unshadowed")
-        if access.space == "global":
+        if access.space != "shared":
             assert access.range is not None
             known = w.range(access.range, "shadow"), w.range(access.range, "plane_bytes")
             idle = b.icmp_unsigned("==", known[0], ir.Constant(I64, 0))
@@ -105,7 +107,7 @@ class Checking(Observer):
             [offset + access.offsets[0] for offset in access.shape.lane_offsets()],
             access.shape.group,
             access.alignment,
-            self.granule[access.space],
+            self._granule(access),
             access.is_store,
         )
         if runs is not None:
@@ -115,6 +117,10 @@ class Checking(Observer):
         self._track(instruction, access)
         w.b.branch(skip)
         w.continue_in(skip)
+
+    def _granule(self, access: Access) -> int:
+        """Of the memory that an access in its fast form goes to: a generic address then is in an array."""
+        return self.granule["shared" if access.space == "shared" else "global"]
 
     def _quick(
         self,
@@ -128,7 +134,7 @@ class Checking(Observer):
         function = shadow.quick_function(w.function.module, runs, access.is_store, known is not None)
         address = where(w, access).base
         address = b.add(address, constant(address, access.extent[0]))
-        shift = ir.Constant(I64, self.granule[access.space].bit_length() - 1)
+        shift = ir.Constant(I64, self._granule(access).bit_length() - 1)
         origin: Value = ir.Constant(I64, 0)
         if known is not None:
             assert access.range is not None
@@ -191,7 +197,7 @@ class Checking(Observer):
         w, b = self.w, self.w.b
         if instruction.parts[0] in FENCES:
             b.store(ir.Constant(I32, 1), field(b, Launch, w.launch, "fenced"))
-        if "sync" not in instruction.parts or "aligned" in instruction.parts:
+        if instruction.parts[0] not in MASKED or "sync" not in instruction.parts:
             return
         self._members(instruction)
         if instruction.parts[0] in ("bar", "barrier"):
@@ -234,14 +240,45 @@ def _bits(b: ir.IRBuilder, value: Value) -> Value:
 
 
 def _strong_table(module: ir.Module, kernel: Kernel) -> None:
-    """For each instruction: is it atomic, or ordered by the memory model (volatile, relaxed, ...)?"""
-    kinds = [
-        shadow.ATOMIC * (i.parts[0] in ("atom", "red")) | shadow.STRONG * bool(set(_ORDERED) & set(i.parts))
-        for i in kernel.code
-    ]
+    """For each instruction: is it atomic, or ordered by the memory model (volatile, relaxed, ...)?
+
+    A load from an address that the kernel also changes atomically counts as atomic: what it reads is a first
+    guess, which the atomic operation then confirms (the compare-and-swap loop of the CUDA C++ Programming
+    Guide, "Atomic Functions").
+    """
+    origins = _origins(kernel)
+    atomic = {_place(i, origins) for i in kernel.code if i.parts[0] in ("atom", "red")}
+    kinds = []
+    for i in kernel.code:
+        is_guess = i.parts[0] == "ld" and "param" not in i.parts and _place(i, origins) in atomic
+        is_atomic = i.parts[0] in ("atom", "red") or is_guess
+        kinds.append(shadow.ATOMIC * is_atomic | shadow.STRONG * bool(set(_ORDERED) & set(i.parts)))
     table = ir.GlobalVariable(module, ir.ArrayType(I8, len(kinds)), "is_strong")
     table.initializer = ir.Constant(table.value_type, [ir.Constant(I8, kind) for kind in kinds])
     table.global_constant, table.linkage = True, "internal"
+
+
+def _origins(kernel: Kernel) -> dict[str, Operand]:
+    """For each register that is a copy of another (the same address in another space), that one."""
+    copies: dict[str, Operand] = {}
+    written: set[str] = set()
+    for instruction in kernel.code:
+        for register in results(instruction):
+            if instruction.parts[0] in ("mov", "cvta") and register.name not in written:
+                copies[register.name] = instruction.operands[1]
+            else:
+                copies.pop(register.name, None)
+            written.add(register.name)
+    return copies
+
+
+def _place(instruction: Instruction, origins: dict[str, Operand]) -> tuple[Operand, int]:
+    """Base and offset of an access."""
+    address = next(o for o in instruction.operands if isinstance(o, Address))
+    base: Operand = address.base
+    while isinstance(base, Register) and base.name in origins:
+        base = origins[base.name]
+    return base, address.offset
 
 
 def _note_atomic(b: ir.IRBuilder, launch: Value) -> None:

@@ -34,7 +34,7 @@ from labkit.simt.abi import (
 from labkit.simt.accesses import Access
 from labkit.simt.addresses import where
 from labkit.simt.blocks import Block
-from labkit.simt.careful import LANES_64, counted_loop, each_distinct, each_range
+from labkit.simt.careful import LANES_64, counted_loop, each_distinct, each_range, shared_bounds
 from labkit.simt.instructions import constant, intrinsic
 from labkit.simt.lanes import WARP, absorbed
 from labkit.simt.observe import Observer
@@ -85,7 +85,7 @@ class Counting(Observer):
         counter = b.gep(self.counters, [site], source_etype=abi.TYPES[Counter])
         if access.space == "shared":
             self._shared(access, counter, site.constant)
-        elif access.space == "global":
+        elif access.space in ("global", "generic"):  # with a range: it is global
             self._global(access, counter, site.constant)
 
     def careful(
@@ -100,7 +100,7 @@ class Counting(Observer):
         values: list[Value],
     ) -> None:
         if access.space in ("shared", "global", "generic"):
-            function = _count_function(b.module, shared=access.space == "shared")
+            function = _count_function(b.module, access.space)
             b.call(function, [launch, frame, addresses, mask, site, ir.Constant(I64, access.alignment)])
 
     def part(self, instruction: Instruction, taken: Value, other: Value) -> None:
@@ -334,9 +334,9 @@ def _distinct_function(module: ir.Module) -> ir.Function:
     return function
 
 
-def _count_function(module: ir.Module, shared: bool) -> ir.Function:
+def _count_function(module: ir.Module, space: str) -> ir.Function:
     """Void count(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): any access."""
-    name, usual_type = "count_shared" if shared else "count_global", module.globals["usual"].value_type
+    name, usual_type = f"count_{space}", module.globals["usual"].value_type
     if name in module.globals:
         return module.globals[name]
     arguments = [POINTER, POINTER, LANES_64, I32, I32, I64]
@@ -350,13 +350,17 @@ def _count_function(module: ir.Module, shared: bool) -> ir.Function:
     counter = b.gep(load_field(b, Frame, frame, "counters"), [site], source_etype=abi.TYPES[Counter])
     _add(b, Counter, counter, "requests", ONE)
     _add(b, Counter, counter, "threads", b.zext(intrinsic(b, "ctpop", I32, mask), I64))
-    if shared:
-        start = b.ptrtoint(load_field(b, Frame, frame, "shared"), I64)
-        places = b.sub(addresses, broadcast(b, start, WARP))
-        _add(b, Counter, counter, "conflicts", _bank_conflicts(b, places, mask, size))
-    else:
-        places = _sector_places(b, launch, addresses)
-        b.call(_scattered_function(module), [places, mask, counter])
+    start, end = shared_bounds(b, launch, frame)
+    first = b.extract_element(addresses, intrinsic(b, "cttz", I32, mask, ir.Constant(I1, 1)))
+    in_shared = b.and_(b.icmp_signed(">=", first, start), b.icmp_signed("<", first, end))
+    if space != "generic":
+        in_shared = ir.Constant(I1, space == "shared")
+    with b.if_else(in_shared) as (shared, elsewhere):
+        with shared:
+            places = b.sub(addresses, broadcast(b, start, WARP))
+            _add(b, Counter, counter, "conflicts", _bank_conflicts(b, places, mask, size))
+        with elsewhere:
+            b.call(_scattered_function(module), [_sector_places(b, launch, addresses), mask, counter])
     with b.if_then(b.icmp_unsigned("==", mask, ir.Constant(I32, -1))):
         usual = b.gep(module.globals["usual"], [ir.Constant(I32, 0), site], source_etype=usual_type)
         for what in ("distinct", "conflicts"):

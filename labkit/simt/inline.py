@@ -22,6 +22,7 @@ from labkit.simt.ptx import (
     Symbol,
     Variable,
     Vector,
+    mapped,
 )
 from labkit.simt.recursion import Subroutine, finish, on_cycles
 
@@ -30,6 +31,8 @@ FUNCTION_ADDRESS = 16  # of the first function; no memory of this process is the
 
 def inline_calls(kernel: Kernel, module: Module) -> None:
     """Change `kernel` so that it calls nothing: `printf` and a failed `assert` become instructions."""
+    if not any(i.parts[0] == "call" or _names_a_function(i, module) for i in kernel.code):
+        return
     copy = _Copy(kernel, module)
     kernel.code, kernel.labels = [], {}
     copy.body(replace(kernel, code=copy.original_code, labels=copy.original_labels), "", {}, None)
@@ -40,6 +43,10 @@ def inline_calls(kernel: Kernel, module: Module) -> None:
 def function_addresses(module: Module) -> dict[str, int]:
     """The number that stands for a function's address."""
     return {name: FUNCTION_ADDRESS * number for number, name in enumerate(module.functions, 1)}
+
+
+def _names_a_function(instruction: Instruction, module: Module) -> bool:
+    return any(isinstance(o, Symbol) and o.name in module.functions for o in instruction.operands)
 
 
 def _pointed_to(module: Module) -> set[str]:
@@ -321,16 +328,10 @@ def _renamed(instruction: Instruction, prefix: str, local: set[str]) -> Instruct
     is_branch = instruction.parts[:1] == ("bra",)
 
     def rename(operand: Operand) -> Operand:
-        match operand:
-            case Register(name):
-                return Register(f"%{prefix}{name.lstrip('%')}")
-            case Symbol(name) if is_branch or name in local:
-                return Symbol(prefix + name)
-            case Address(base, offset):
-                return Address(rename(base), offset)  # type: ignore[arg-type]
-            case Vector(items):
-                return Vector(tuple(rename(item) for item in items))
+        if isinstance(operand, Register):
+            return Register(f"%{prefix}{operand.name.lstrip('%')}")
+        if isinstance(operand, Symbol) and (is_branch or operand.name in local):
+            return Symbol(prefix + operand.name)
         return operand
 
-    guard = instruction.guard and replace(instruction.guard, register=rename(instruction.guard.register))  # type: ignore[arg-type]
-    return replace(instruction, operands=tuple(rename(o) for o in instruction.operands), guard=guard)
+    return mapped(instruction, rename)

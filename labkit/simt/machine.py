@@ -24,7 +24,7 @@ from labkit.simt.checking import Checking
 from labkit.simt.codegen import warp_function
 from labkit.simt.counting import Counting
 from labkit.simt.driver import add_driver
-from labkit.simt.element_types import Use, uses
+from labkit.simt.element_types import first_uses
 from labkit.simt.findings import Diagnosis, Dim3, Finding
 from labkit.simt.flow import Flow
 from labkit.simt.jit import Library, host_key, machine_code
@@ -76,7 +76,8 @@ class Compiled:
     """What is kept of a kernel compiled for one block shape.
 
     `barriers` are the sites (indices of instructions) at which warps wait, `blocks` the sites of each basic
-    block; `uses` and `written` say what the kernel takes its arrays for and to which it may write. Of a
+    block; `first_uses` tells the lines in which arrays are first used, `written` those that may
+    be written to. Of a
     counted program: `usual`, a row an instruction (abi.Usual), and the `strides` between lanes.
     """
 
@@ -85,7 +86,7 @@ class Compiled:
     frame_bytes: int
     barriers: list[int]
     blocks: list[list[int]]
-    uses: dict[int, Use]
+    first_uses: dict[int, int]
     written: set[int] | None
     usual: np.ndarray
     strides: list[int | None]
@@ -108,7 +109,7 @@ def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode) ->
         layout.frame_bytes,
         [blocks[index][-1] for index in layout.barriers],
         blocks,
-        uses(layout),
+        first_uses(layout),
         written_ranges(kernel, storage.ranges),
         observer.known if isinstance(observer, Counting) else np.empty(0),
         strides(kernel, flow, layout),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.compile_cuda import Resources, compile_ptx, resources
+from labkit.compile_cuda import Resources, compile_ptx, parameter_types, resources
 from labkit.errors import LaunchError, SimtError
 from labkit.occupancy import gpu as find_gpu
 from labkit.simt import ptx
@@ -20,7 +20,7 @@ from labkit.simt.findings import Dim3, Finding
 from labkit.simt.inline import inline_calls
 from labkit.simt.layout import rounded_up, storage
 from labkit.simt.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
-from labkit.simt.lower import lower
+from labkit.simt.lower import copy_parameters, lower
 from labkit.simt.machine import Mode, Program, Sample, Totals
 from labkit.simt.parser import parse, return_directly
 from labkit.simt.profile import Circumstances, Profile, choose_sample
@@ -70,6 +70,7 @@ def _parsed(text: str) -> ptx.Module:
     for function in [*module.functions.values(), *module.kernels.values()]:
         lower(function, RULES)
     for kernel in module.kernels.values():
+        copy_parameters(kernel)
         inline_calls(kernel, module)
         refuse(kernel)
         return_directly(kernel)
@@ -187,7 +188,8 @@ class Kernel:
             raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
         launch = self._launch(grid, block, args, shared_mem)
         program = self._program(launch.block, "checked")
-        findings = wrong_types(program.compiled.uses, launch.ranges, self.module.code.splitlines())
+        source, lines = self.module.code.splitlines(), program.compiled.first_uses
+        findings = wrong_types(self._declared, lines, launch.ranges, source)
         try:
             self._run(program, launch, timeout, findings=findings)
         except SimtError as error:
@@ -221,6 +223,12 @@ class Kernel:
     def max_threads_per_block(self) -> int:
         """Threads a block may have, from its registers and launch bounds."""
         return min(self._parsed.max_threads, max_threads_for(self.num_regs))
+
+    @cached_property
+    def _declared(self) -> list[str]:
+        """The C++ types of the kernel's parameters."""
+        module = self.module
+        return parameter_types(module.code, module.options, module.name_expressions, self.name)
 
     @property
     def _resources(self) -> Resources:

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from labkit.errors import SimtError
+from labkit.simt.operands import CARRY, immediate, read_instruction
 from labkit.simt.ptx import (
     TYPE_BYTES,
     Address,
-    Guard,
-    Immediate,
     Instruction,
     Kernel,
     Module,
@@ -20,6 +19,7 @@ from labkit.simt.ptx import (
     Symbol,
     Variable,
     Vector,
+    mapped,
 )
 
 
@@ -28,7 +28,6 @@ def parse(text: str) -> Module:
     return _Parser(text).module
 
 
-CARRY = Register("%cc")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _HEADER = re.compile(r"\.(entry|func)\b")
 _SIGNATURE = re.compile(
@@ -45,12 +44,6 @@ _LABEL = re.compile(r"\s*([$\w]+)\s*:(?!:)")
 _LIBRARIES = "4cuda|26__nv_atomic|18cooperative_groups|6nvcuda|3cub|6thrust|2cg"
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
-_ADDRESS = re.compile(r"\s*(?P<base>[^\s,+-]+|-\d+)\s*(?:(?P<sign>[+-])\s*(?P<offset>-?\w+))?\s*")
-_SPECIAL = re.compile(
-    r"%(n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_\w+|clock\w*|globaltimer\w*|envreg\d*|\w+_smem_\w+"
-    r"|n?clusterid|cluster_\w+|is_explicit_cluster|pm\d+\w*)\b"
-)
-_GUARD = re.compile(r"@(!?)(%?[\w$]+)\s+(.*)$", re.S)
 
 
 @dataclass
@@ -62,12 +55,19 @@ class _Scope:
     registers: dict[str, Register] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
 
-    def rename_labels(self, code: list[Instruction]) -> None:
+    def rename_labels(self, kernel: Kernel) -> None:
         """Branches of the scope go to its labels."""
-        for i, instruction in enumerate(code[self.start :], self.start):
-            target = instruction.operands[0] if instruction.parts[0] == "bra" else None
-            if isinstance(target, Symbol) and target.name in self.labels:
-                code[i] = replace(instruction, operands=(Symbol(self.labels[target.name]),))
+        for i, instruction in enumerate(kernel.code[self.start :], self.start):
+            if instruction.parts[0] in ("bra", "brx"):
+                operands = tuple(
+                    Symbol(self.labels.get(o.name, o.name)) if isinstance(o, Symbol) else o
+                    for o in instruction.operands
+                )
+                kernel.code[i] = replace(instruction, operands=operands)
+        for table in self.labels.values():
+            if table in kernel.tables:
+                names = kernel.tables[table]
+                kernel.tables[table] = tuple(self.labels.get(name, name) for name in names)
 
 
 class _Parser:
@@ -133,7 +133,7 @@ class _Parser:
                 self.inner_scopes += 1
                 scopes.append(_Scope(self.inner_scopes, len(kernel.code)))
             elif kind == "close":
-                scopes.pop().rename_labels(kernel.code)
+                scopes.pop().rename_labels(kernel)
             elif scopes and (registers := _REGISTERS.match(part)):
                 for name in _register_names(registers[2]):
                     inner = Register(f"%{scopes[-1].number}~{name.lstrip('%')}")
@@ -143,7 +143,7 @@ class _Parser:
             elif part.startswith("."):
                 self._declaration(kernel, part)
             else:
-                kernel.code.append(_in_scopes(_instruction(part, line), [s.registers for s in scopes]))
+                kernel.code.append(_in_scopes(read_instruction(part, line), [s.registers for s in scopes]))
         used = {o.name for i in kernel.code for o in i.operands if isinstance(o, Symbol)}
         used.update(name for table in kernel.tables.values() for name in table)
         kernel.labels = {name: place for name, place in kernel.labels.items() if name in used}
@@ -229,19 +229,9 @@ def _in_scopes(instruction: Instruction, scopes: list[dict[str, Register]]) -> I
         return instruction
 
     def rename(operand: Operand) -> Operand:
-        match operand:
-            case Register(name) | Symbol(name):
-                return hidden.get(name, operand)
-            case Address(base, offset):
-                return Address(rename(base), offset)  # type: ignore[arg-type]
-            case Vector(items):
-                return Vector(tuple(rename(item) for item in items))
-        return operand
+        return hidden.get(operand.name, operand) if isinstance(operand, Register | Symbol) else operand
 
-    guard = instruction.guard
-    if guard:
-        guard = replace(guard, register=hidden.get(guard.register.name, guard.register))
-    return replace(instruction, operands=tuple(rename(o) for o in instruction.operands), guard=guard)
+    return mapped(instruction, rename)
 
 
 def _matching_brace(text: str, opening: int) -> int:
@@ -273,7 +263,7 @@ def _initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str, int], 
     values, addresses = b"", []
     for item in (part.strip() for part in text.strip("{} \n\t").split(",") if part.strip(" {}\n\t")):
         word = item.strip("{} \n\t")
-        if number := _immediate(word):
+        if number := immediate(word):
             values += (number.value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
             continue
         address = re.fullmatch(r"(?:generic\()?([A-Za-z_$][\w$]*)\)?\s*(?:\+\s*(-?\d+))?", word)
@@ -282,69 +272,3 @@ def _initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str, int], 
         addresses.append((len(values), address[1], int(address[2] or 0)))
         values += bytes(size)
     return values, tuple(addresses)
-
-
-def _instruction(text: str, line: int) -> Instruction:
-    guard = None
-    if guarded := _GUARD.match(text):
-        guard = Guard(Register(guarded[2]), bool(guarded[1]))
-        text = guarded[3]
-    opcode, _, rest = text.replace("\n", " ").replace("\t", " ").partition(" ")
-    operands = tuple(_operand(part) for part in _split_operands(rest))
-    parts = tuple(part.removesuffix("::cta").removesuffix("::entry") for part in opcode.split("."))
-    return _with_carry(Instruction(parts, operands, guard, line))
-
-
-def _with_carry(instruction: Instruction) -> Instruction:
-    """The instruction with the carry flag, which PTX does not name, as a register."""
-    first, *others = instruction.operands or (None,)
-    if instruction.parts[0] in ("addc", "subc", "madc"):
-        others.append(CARRY)
-    if "cc" in instruction.parts and isinstance(first, Register):
-        first = Vector((first, CARRY))
-    return replace(instruction, operands=(first, *others)) if first is not None else instruction
-
-
-def _split_operands(text: str) -> list[str]:
-    """Split at commas outside braces, brackets and parentheses."""
-    parts, depth, start = [], 0, 0
-    for i, character in enumerate(text):
-        depth += (character in "{[(") - (character in "}])")
-        if character == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
-
-
-def _operand(text: str) -> Operand:
-    if text[0] in "{(":
-        return Vector(tuple(_operand(part) for part in _split_operands(text[1:-1])))
-    if "|" in text:
-        return Vector(tuple(_operand(part) for part in text.split("|")))
-    if text[0] == "[":
-        address = _ADDRESS.fullmatch(text[1:-1])
-        if address is None:  # a tensor map and coordinates: the instruction will be refused
-            return Symbol(text)
-        number = int(address["offset"] or "0", 0)
-        return Address(_plain_operand(address["base"]), -number if address["sign"] == "-" else number)
-    return _plain_operand(text)
-
-
-def _plain_operand(text: str) -> Register | Symbol | Immediate:
-    if immediate := _immediate(text):
-        return immediate
-    if text.startswith("%") and not _SPECIAL.match(text):
-        return Register(text)
-    return Symbol(text)
-
-
-def _immediate(text: str) -> Immediate | None:
-    if match := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", text):
-        return Immediate(int(match[1], 16), is_float=True, bits=32)
-    if match := re.fullmatch(r"0[dD]([0-9a-fA-F]{16})", text):
-        return Immediate(int(match[1], 16), is_float=True, bits=64)
-    if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
-        return Immediate(
-            int(text.rstrip("U"), 0) if not re.fullmatch(r"-?0\d+U?", text) else int(text.rstrip("U"), 8)
-        )
-    return None

@@ -35,6 +35,7 @@ OCCUPANCY = (
     *(f"launch__occupancy_limit_{what}" for what in ("blocks", "registers", "shared_mem", "warps")),
     "sm__maximum_warps_per_active_cycle_pct",
 )
+LEAST_REGISTERS = 16  # that a launch gives each thread, whatever the assembler says (seen on an H200)
 MEMORY = ("ld", "ldu", "st", "atom", "red")
 BRANCHES = ("bra", "brx", "ret", "exit")
 SPACES = ("global", "shared", "local", "const")
@@ -104,7 +105,7 @@ class Profile:
         return occupancy(
             self.launch.gpu,
             prod(self.launch.block),
-            self.launch.resources(self._arch).registers,
+            max(LEAST_REGISTERS, self.launch.resources(self._arch).registers),
             self.launch.shared_bytes,
         )
 
@@ -283,6 +284,8 @@ def _site(instruction: Instruction, counts: Counts, number: int, scale: float) -
         return round(int(array[number]) * scale)
 
     space, op = _kind(instruction)
+    if space == "generic":  # its addresses tell
+        space = "global" if counts.sectors[number] else "shared"
     executed, threads = scaled(counts.executed), int(counts.threads[number]) if space else 0
     moved = instruction.moved_bytes if space else 0
     return Site(

@@ -7,7 +7,8 @@ spaces).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 TYPE_BYTES = {"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2}
 TYPE_BYTES |= {
@@ -139,6 +140,23 @@ class Module:
     kernels: dict[str, Kernel] = field(default_factory=dict)
     variables: dict[str, tuple[str, Variable]] = field(default_factory=dict)
     functions: dict[str, Kernel] = field(default_factory=dict)
+
+
+def mapped(instruction: Instruction, change: Callable[[Operand], Operand]) -> Instruction:
+    """The instruction with its registers and symbols changed, also in addresses, in vectors and as guard."""
+
+    def one(operand: Operand) -> Operand:
+        match operand:
+            case Address(base, offset):
+                return Address(change(base), offset)  # type: ignore[arg-type]
+            case Vector(items):
+                return Vector(tuple(one(item) for item in items))
+        return change(operand)
+
+    guard = instruction.guard
+    if guard is not None:
+        guard = replace(guard, register=change(guard.register))  # type: ignore[arg-type]
+    return replace(instruction, operands=tuple(one(o) for o in instruction.operands), guard=guard)
 
 
 def float_value(immediate: Immediate) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from labkit.simt import abi
 from labkit.simt.arguments import Range
 from labkit.simt.checking import POISON, granule_bytes
-from labkit.simt.element_types import Use, mismatch
+from labkit.simt.element_types import mismatch
 from labkit.simt.findings import Access, Diagnosis, Finding
 from labkit.simt.lanes import WARP
 from labkit.simt.shadow import OTHER_BLOCKS, PLANES, SEVERAL, STAMP_STEP
@@ -50,17 +50,18 @@ def empty(shape: Any, dtype: Any = np.float32) -> np.ndarray:
     return words.view(np.uint8)[:size].view(dtype).reshape(shape)
 
 
-def wrong_types(uses: Mapping[int, Use], ranges: Sequence[Range], source: Sequence[str]) -> list[Finding]:
-    """A finding for each array whose dtype is not what the kernel reads."""
+def wrong_types(
+    declared: Sequence[str], lines: Mapping[int, int], ranges: Sequence[Range], source: Sequence[str]
+) -> list[Finding]:
+    """A finding for each array whose dtype is not what the kernel reads; `lines`: where, by its number."""
     findings = []
-    for number, use in uses.items():
-        range_ = ranges[number]
-        reason = mismatch(range_.dtype, use) if range_.dtype is not None else None
+    for number, (type_, range_) in enumerate(zip(declared, ranges, strict=False)):
+        reason = mismatch(range_.dtype, type_) if range_.dtype is not None else None
         if reason:
-            text = source[use.line - 1].strip() if 0 < use.line <= len(source) else ""
+            line, nobody = lines.get(number, 0), (0, 0, 0)
+            text = source[line - 1].strip() if 0 < line <= len(source) else ""
             message = f"{range_.name} is not what the kernel reads: {reason}"
-            nobody = (0, 0, 0)
-            findings.append(Finding("memcheck", "wrong dtype", use.line, nobody, nobody, message, text))
+            findings.append(Finding("memcheck", "wrong dtype", line, nobody, nobody, message, text))
     return findings
 
 

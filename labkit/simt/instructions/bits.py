@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from labkit.simt.instructions.table import Value, constant, intrinsic, operation, same_shape, type_of
-from labkit.simt.ptx import Instruction
+from labkit.simt.ptx import Immediate, Instruction
 
 
 @operation("shl", "tu:t")
@@ -148,12 +148,12 @@ def _permute_bytes(b: ir.IRBuilder, i: Instruction, low: Value, high: Value, sel
 
 
 @operation("lop3", "tttu:t")
-def _logic_of_three(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value, table: Value) -> Value:
+def _logic_of_three(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value, _table: Value) -> Value:
     """Any bitwise function of three operands, from its truth table (an immediate)."""
-    element = table.constant[0] if isinstance(table.type, ir.VectorType) else table
-    result = constant(x, 0)
+    table, result = i.operands[4], constant(x, 0)
+    assert isinstance(table, Immediate)
     for row in range(8):
-        if element.constant >> row & 1:
+        if table.value >> row & 1:
             term = constant(x, -1)
             for operand, bit in ((x, 4), (y, 2), (z, 1)):
                 term = b.and_(term, operand if row & bit else b.not_(operand))

@@ -7,4 +7,5 @@ extern "C" __global__ void barrier(int* out) {
         __syncwarp();  // BUG synccheck divergent warp
         out[threadIdx.x] += 1;
     }
+    out[threadIdx.x] *= 2;
 }

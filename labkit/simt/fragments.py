@@ -1,0 +1,80 @@
+"""How the 32 lanes hold the matrices of `wmma` and `mma`: one layout for all shapes and types.
+
+Lane 4 g + t holds, in each register, neighbours of row g of an 8-row block (of B: of column g). A register of
+A or B is so a block of 8 rows and 4 * (numbers a register) columns, row after row. Reference: PTX ISA,
+9.7.14.5, "Matrix Fragments for mma.m16n8k16"; `wmma` fragments are said to be opaque there, and have this
+layout on an H200.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# Bits of one number; those of one register are 32, or 64 for f64.
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "s8": 8, "u8": 8, "f64": 64}
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """D = A (m x k) B (k x n) + C (m x n), and the types of D, A, B and C."""
+
+    m: int
+    n: int
+    k: int
+    types: tuple[str, str, str, str]
+
+    def per_register(self, role: str) -> int:
+        bits = BITS[self.type(role)]
+        return 1 if bits == 64 else 32 // bits
+
+    def type(self, role: str) -> str:
+        return self.types["dabc".index(role)]
+
+    @property
+    def is_swapped(self) -> bool:
+        """Tensor cores compute m8n32k16 as the transposed product, with B in the place of A."""
+        return self.m == 8 and self.n == 32
+
+    def is_turned(self, role: str) -> bool:
+        """Do groups of lanes hold columns, not rows?"""
+        return role == "b" or (role in "cd" and self.is_swapped)
+
+    def blocks(self, role: str) -> list[tuple[int, int]]:
+        """First row and column of the block that each register (of C and D: each 8 x 8 block) holds."""
+        step = 4 * self.per_register(role)
+        if role == "b" and self.is_swapped:
+            return [
+                (row, first + half)
+                for first in range(0, self.n, 16)
+                for row in range(0, self.k, step)
+                for half in (0, 8)
+            ]
+        if role == "b":
+            return [(row, column) for column in range(0, self.n, 8) for row in range(0, self.k, step)]
+        width, step = (self.k, step) if role == "a" else (self.n, 8)
+        return [
+            (first + half, column)
+            for first in range(0, self.m, 16)
+            for column in range(0, width, step)
+            for half in (0, 8)
+            if half < self.m
+        ]
+
+
+def matrices(parts: tuple[str, ...]) -> Matrices | None:
+    """What a `wmma` or `mma` instruction works on; None for shapes and types that are not known here."""
+    shape = next((match for part in parts if (match := re.fullmatch(r"m(\d+)n(\d+)k(\d+)", part))), None)
+    types = [part for part in parts if part in BITS]
+    if shape is None:
+        return None
+    if len(types) == 1:  # a load or store names the type of its own matrix alone
+        types = types * 4
+    elif len(types) == 2 and parts[0] == "wmma":  # wmma.mma of half precision names D and C
+        types = [types[0], "f16", "f16", types[1]]
+    m, n, k = (int(number) for number in shape.groups())
+    if len(types) != 4 or k % (4 * (1 if BITS[types[1]] == 64 else 32 // BITS[types[1]])) or n % 8 or m % 8:
+        return None
+    if "mma" in parts[:1] and (m, n) == (8, 8) and types[1] == "f16":
+        return None  # Volta's own layout
+    return Matrices(m, n, k, (types[0], types[1], types[2], types[3]))

@@ -1,0 +1,248 @@
+"""Puts plain instructions in the place of those that only join or move them: before code is made.
+
+`cp.async` becomes a load and a store (a warp runs in step, so a copy is complete at once); `brx.idx` becomes
+compares and branches; an atomic on a vector one on each element. So the checks, counters and shapes of loads
+and stores hold for all of them. Reference: PTX ISA, 9.7.9.25 (cp.async), 9.7.13 (brx.idx).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from labkit.simt.ptx import (
+    TYPE_BYTES,
+    Address,
+    Guard,
+    Immediate,
+    Instruction,
+    Kernel,
+    Operand,
+    Register,
+    Symbol,
+    Vector,
+)
+
+
+class Writer:
+    """Writes instructions in the place of one; all keep its line, and its guard unless told otherwise."""
+
+    def __init__(self, kernel: Kernel, instruction: Instruction, number: int) -> None:
+        self.kernel, self.instruction, self.number = kernel, instruction, number
+        self.code: list[Instruction] = []
+        self.labels: dict[str, int] = {}
+        self.registers = 0
+
+    def register(self, type_: str) -> Register:
+        """A new register."""
+        self.registers += 1
+        register = Register(f"%l{self.number}~{self.registers}")
+        self.kernel.registers[register.name] = type_
+        return register
+
+    def emit(self, opcode: str, *operands: Operand, guard: Guard | None = None) -> None:
+        guard = guard or self.instruction.guard
+        self.code.append(Instruction(tuple(opcode.split(".")), operands, guard, self.instruction.line))
+
+    def new(self, opcode: str, type_: str, *operands: Operand) -> Register:
+        """Emit an instruction with a new register of `type_` as its result."""
+        result = self.register(type_)
+        self.emit(opcode, result, *operands)
+        return result
+
+    def label(self, name: str) -> Symbol:
+        """A label for `place` and for branches."""
+        return Symbol(f"l{self.number}~{name}")
+
+    def place(self, label: Symbol) -> None:
+        self.labels[label.name] = len(self.code)
+
+
+Rule = Callable[[Writer, Instruction], None]
+
+
+def lower(kernel: Kernel, rules: dict[str, Rule]) -> None:
+    """Rewrite the instructions whose first part has a rule."""
+    code: list[Instruction] = []
+    places: list[int] = []
+    labels: dict[str, int] = {}
+    for number, instruction in enumerate(kernel.code):
+        places.append(len(code))
+        rule = rules.get(instruction.parts[0])
+        if rule is None:
+            code.append(instruction)
+            continue
+        writer = Writer(kernel, instruction, number)
+        rule(writer, instruction)
+        labels |= {name: len(code) + place for name, place in writer.labels.items()}
+        code += writer.code
+    places.append(len(code))
+    kernel.labels = {name: places[place] for name, place in kernel.labels.items()} | labels
+    kernel.code = code
+
+
+def _copy(w: Writer, instruction: Instruction) -> None:
+    """`cp.async.cg.shared.global [to], [from], 16{, bytes}`: what is beyond `bytes` becomes zero."""
+    if instruction.parts[2] not in ("ca", "cg"):
+        if instruction.parts[2] not in ("commit_group", "wait_group", "wait_all"):
+            w.code.append(instruction)  # another feature, which is refused if a kernel uses it
+        return
+    to, from_, size, *rest = instruction.operands
+    if "L2::cache_hint" in instruction.parts:
+        rest.pop()
+    assert isinstance(to, Address) and isinstance(from_, Address) and isinstance(size, Immediate)
+    words = [w.register("b32") for _ in range(size.value // 4)]
+    count = rest[0] if rest else size
+    if isinstance(count, Immediate):
+        _load_part(w, from_, words, min(count.value, size.value))
+    elif isinstance(count, Register) and w.kernel.register_type(count.name) == "pred":
+        _load_unless(w, from_, words, count)
+    else:
+        _load_counted(w, from_, words, count)
+    w.emit(_vector_opcode("st.shared", words), to, _vector(words))
+
+
+def _vector(registers: list[Register]) -> Operand:
+    return registers[0] if len(registers) == 1 else Vector(tuple(registers))
+
+
+def _vector_opcode(name: str, registers: list[Register]) -> str:
+    return f"{name}.b32" if len(registers) == 1 else f"{name}.v{len(registers)}.b32"
+
+
+def _zero(w: Writer, words: list[Register]) -> None:
+    for word in words:
+        w.emit("mov.b32", word, Immediate(0))
+
+
+def _load_part(w: Writer, from_: Address, words: list[Register], size: int) -> None:
+    """The first `size` bytes; the rest is zero."""
+    if size == 4 * len(words):
+        w.emit(_vector_opcode("ld.global", words), _vector(words), from_)
+        return
+    _zero(w, words)
+    for i in range(size // 4):
+        w.emit("ld.global.b32", words[i], replace(from_, offset=from_.offset + 4 * i))
+    for i in range(size // 4 * 4, size):
+        _load_byte(w, from_, words, i, None)
+
+
+def _load_byte(w: Writer, from_: Address, words: list[Register], i: int, guard: Guard | None) -> None:
+    byte = w.register("b32")
+    w.emit("mov.b32", byte, Immediate(0))
+    w.emit("ld.global.u8", byte, replace(from_, offset=from_.offset + i), guard=guard)
+    w.emit("shl.b32", byte, byte, Immediate(8 * (i % 4)))
+    w.emit("or.b32", words[i // 4], words[i // 4], byte)
+
+
+def _load_unless(w: Writer, from_: Address, words: list[Register], ignore: Register) -> None:
+    wanted = _also(w, w.new("not.pred", "pred", ignore))
+    _zero(w, words)
+    w.emit(_vector_opcode("ld.global", words), _vector(words), from_, guard=wanted)
+
+
+def _load_counted(w: Writer, from_: Address, words: list[Register], count: Operand) -> None:
+    """A number of bytes known at run time: all at once, or one by one."""
+    done, size = w.label("copied"), 4 * len(words)
+    _zero(w, words)
+    whole = w.new("setp.ge.u32", "pred", count, Immediate(size))
+    w.emit(_vector_opcode("ld.global", words), _vector(words), from_, guard=_also(w, whole))
+    w.code.append(Instruction(("bra",), (done,), _also(w, whole), w.instruction.line))
+    for i in range(size - 1):
+        inside = _also(w, w.new("setp.gt.u32", "pred", count, Immediate(i)))
+        _load_byte(w, from_, words, i, inside)
+    w.place(done)
+
+
+def _also(w: Writer, predicate: Register) -> Guard:
+    """A guard that holds where the predicate and the instruction's own guard do."""
+    if guard := w.instruction.guard:
+        own = guard.register
+        both = w.register("pred")
+        if guard.negated:
+            own = w.register("pred")
+            w.code.append(Instruction(("not", "pred"), (own, guard.register), None, w.instruction.line))
+        w.code.append(Instruction(("and", "pred"), (both, predicate, own), None, w.instruction.line))
+        predicate = both
+    return Guard(predicate, False)
+
+
+def _branch_by_index(w: Writer, instruction: Instruction) -> None:
+    """`brx.idx r, table` goes to the table's r-th label."""
+    index, table = instruction.operands
+    assert isinstance(table, Symbol)
+    *targets, last = w.kernel.tables[table.name]
+    for number, target in enumerate(targets):
+        chosen = w.new("setp.eq.u32", "pred", index, Immediate(number))
+        w.emit("bra", Symbol(target), guard=Guard(chosen, False))
+    w.emit("bra", Symbol(last))
+
+
+def _atomic(w: Writer, instruction: Instruction) -> None:
+    """`atom.global.add.v2.f32 {a, b}, [p], {x, y}`: each element is an atomic operation of its own."""
+    vector = next((part for part in instruction.parts if part in ("v2", "v4", "v8")), None)
+    if vector is None:
+        w.code.append(instruction)
+        return
+    parts = tuple(part for part in instruction.parts if part != vector)
+    for i in range(int(vector[1:])):
+        operands = tuple(_element(o, i, TYPE_BYTES[instruction.type]) for o in instruction.operands)
+        w.code.append(replace(instruction, parts=parts, operands=operands))
+
+
+def _element(operand: Operand, i: int, size: int) -> Operand:
+    if isinstance(operand, Vector):
+        return operand.items[i]
+    return replace(operand, offset=operand.offset + i * size) if isinstance(operand, Address) else operand
+
+
+def copy_parameters(kernel: Kernel) -> None:
+    """Structures of which code takes the address, to index them at run time, are copied to local memory."""
+    sizes = {variable.name: variable for variable in kernel.params}
+    taken = [
+        sizes[o.name]
+        for i in kernel.code
+        for o in i.operands
+        if isinstance(o, Symbol) and o.name in sizes and i.parts[0] != "call"
+    ]
+    code: list[Instruction] = []
+    for parameter in dict.fromkeys(taken):
+        copy = replace(parameter, name=f"{parameter.name}~copy", align=max(16, parameter.align))
+        kernel.local.append(copy)
+        for offset in range(0, parameter.size, 4):
+            size = min(4, parameter.size - offset)
+            for byte in range(offset, offset + size, 1 if size < 4 else 4):
+                type_, register = ("b32" if size == 4 else "u8"), Register(f"%{copy.name}{byte}")
+                kernel.registers[register.name] = "b32"
+                places = [Address(Symbol(name), byte) for name in (parameter.name, copy.name)]
+                code.append(Instruction(("ld", "param", type_), (register, places[0]), None, 0))
+                code.append(Instruction(("st", "local", type_), (places[1], register), None, 0))
+    if not code:
+        return
+    names = {variable.name for variable in taken}
+    kernel.labels = {label: place + len(code) for label, place in kernel.labels.items()}
+    kernel.code = code + [_with_copies(instruction, names) for instruction in kernel.code]
+
+
+def _with_copies(instruction: Instruction, names: set[str]) -> Instruction:
+    """The instruction with the addresses of copies, and loads through them from local memory."""
+    operands = tuple(
+        Symbol(f"{o.name}~copy") if isinstance(o, Symbol) and o.name in names else o
+        for o in instruction.operands
+    )
+    parts = instruction.parts
+    if parts[0] == "cvta" and "param" in parts:
+        parts = tuple("local" if part == "param" else part for part in parts)
+    elif parts[0] == "ld" and "param" in parts:
+        address = operands[1]
+        if isinstance(address, Address) and isinstance(address.base, Register):
+            parts = tuple("local" if part == "param" else part for part in parts)
+    return replace(instruction, parts=parts, operands=operands)
+
+
+RULES: dict[str, Rule] = {
+    "cp": _copy,
+    "brx": _branch_by_index,
+    "atom": _atomic,
+    "red": _atomic,
+}
