@@ -134,7 +134,7 @@ def place(case: Case, work: Path) -> Path:
 
 
 def compile_cubin(case: Case, arch: str) -> tuple[bytes, str, str]:
-    "Machine code, the entry's lowered name, the compiler's version. Raises RuntimeError with NVRTC's messages."
+    "Machine code, the entry's lowered name, the compiler's version. Raises RuntimeError with its messages."
     from cuda.bindings import nvrtc
 
     def ask(answer: tuple) -> object:
