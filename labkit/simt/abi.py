@@ -43,6 +43,7 @@ class Launch(ctypes.Structure):
         ("error_other", ctypes.c_int32),  # the other barrier of two
         # for a checked run, see checking.py:
         ("stamp", ctypes.c_int32),  # of the interval between two barriers; STAMP_STEP more for each
+        ("launch_stamp", ctypes.c_int32),  # older than any of this launch; of earlier blocks, together
         ("block_stamp", ctypes.c_int32),  # of the block's first interval
         ("released", ctypes.c_int32),  # stamp of the last atomic operation behind a fence
         ("fenced", ctypes.c_int32),  # has a fence run since then?

@@ -64,7 +64,7 @@ class Checking(Observer):
         b = w.b
         self.granule = {space: granule_bytes(w.kernel, (space,)) for space in ("global", "shared")}
         self.stamp = b.or_(load_field(b, Launch, w.launch, "stamp"), w.number)
-        self.block_stamp = load_field(b, Launch, w.launch, "block_stamp")
+        self.first_stamps = [load_field(b, Launch, w.launch, f"{what}_stamp") for what in ("launch", "block")]
         self.shared_shadow = b.inttoptr(
             b.ptrtoint(load_field(b, Launch, w.launch, "shared_shadow"), I64), POINTER
         )
@@ -148,7 +148,7 @@ class Checking(Observer):
         ]
         granules = [b.sub(b.lshr(base, shift), origin) for base in bases]
         phase = b.shl(load_field(b, Frame, w.frame, "phase"), ir.Constant(I32, 6))
-        arguments = [planes, plane_bytes, self.stamp, self.block_stamp, phase, w.site(instruction)]
+        arguments = [planes, plane_bytes, self.stamp, *self.first_stamps, phase, w.site(instruction)]
         return b.call(function, [*arguments, *granules])
 
     def _track(self, instruction: Instruction, access: Access) -> None:

@@ -44,6 +44,7 @@ def machine_code(module: ir.Module) -> bytes:
     """Optimised machine code of a module."""
     machine, _ = _host()
     parsed = llvm.parse_assembly(str(module))
+    parsed.triple, parsed.data_layout = machine.triple, str(machine.target_data)  # fields lie as in ctypes
     passes = llvm.create_new_module_pass_manager()
     for name in PASSES:
         getattr(passes, f"add_{name}_pass")()

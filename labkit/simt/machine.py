@@ -174,7 +174,7 @@ class Program:
         if printer.text:
             print(printer.text, end="")
         if findings is not None and sanitizer:
-            findings += sanitizer.findings
+            findings += sanitizer.finish()
         if launch.error:
             raise diagnosis.error(launch, self.compiled.barriers)
         if not in_time:

@@ -18,7 +18,8 @@ from labkit.simt.checking import POISON, granule_bytes
 from labkit.simt.element_types import mismatch
 from labkit.simt.findings import Access, Diagnosis, Finding
 from labkit.simt.lanes import WARP
-from labkit.simt.shadow import OTHER_BLOCKS, PLANES, SEVERAL, STAMP_STEP
+from labkit.simt.shadow import SEVERAL, STAMP_STEP
+from labkit.simt.shadow_memory import ShadowMemory
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 CALLBACK = ctypes.CFUNCTYPE(
@@ -33,6 +34,7 @@ _RACES = {
     abi.WRITE_AFTER_READ: ("write after read", "writes what {other} {read}"),
     abi.WRITE_AFTER_WRITE: ("write after write", "writes another value than {other}, which {wrote}"),
 }
+_shadows = ShadowMemory()
 _empty: list[tuple[weakref.ref[np.ndarray], int, int]] = []  # arrays of `empty`: first address and end
 
 
@@ -71,7 +73,6 @@ class Sanitizer:
     def __init__(self, diagnosis: Diagnosis, written: set[int] | None) -> None:
         self.diagnosis, self.ranges, self.written = diagnosis, diagnosis.ranges, written
         self._found_at: dict[tuple[str, int, int, str], Finding] = {}
-        self._memory: list[np.ndarray] = []
         self._callback = CALLBACK(self._found)
 
     def prepare(self, launch: abi.Launch, table: Any) -> None:
@@ -79,9 +80,11 @@ class Sanitizer:
         kernel, self._launch = self.diagnosis.kernel, launch
         launch.sites = len(kernel.code)
         launch.found = ctypes.cast(self._callback, ctypes.c_void_p)
-        launch.muted = self._zeros(abi.KINDS * len(kernel.code))
+        self._muted = np.zeros(abi.KINDS * len(kernel.code), np.uint8)
+        launch.muted = self._muted.ctypes.data
         granule = granule_bytes(kernel, ("shared",))
-        launch.shared_shadow = self._zeros(PLANES * _plane_bytes(launch.shared_bytes, granule))
+        launch.stamp = launch.launch_stamp = _shadows.begin()
+        launch.shared_shadow = _shadows.lend(_plane_bytes(launch.shared_bytes, granule))
         granule = granule_bytes(kernel, ("global",))
         for first, end, members in _overlapping(self.ranges):
             poisoned = any(start < end and first < stop for _, start, stop in _empty) and _has_poison(
@@ -89,16 +92,11 @@ class Sanitizer:
             )
             shadow, plane_bytes = 0, _plane_bytes(end - first, granule)
             if self.written is None or self.written.intersection(members):
-                shadow = self._zeros(PLANES * plane_bytes)
+                shadow = _shadows.lend(plane_bytes)
             for number in members:
                 record, start = table[number], self.ranges[number].start
                 record.poisoned, record.plane_bytes = poisoned, plane_bytes
                 record.shadow = shadow and shadow + 4 * (start // granule - first // granule)
-
-    def _zeros(self, size: int) -> int:
-        """Address of zeroed memory, which the system hands out only where it is touched."""
-        self._memory.append(np.zeros(size + 8, np.uint8))
-        return self._memory[-1].ctypes.data
 
     def _found(
         self,
@@ -127,12 +125,12 @@ class Sanitizer:
         key = (finding.kind, finding.line, finding.other_line, self.diagnosis.variable(access))
         self._found_at.setdefault(key, finding)
 
-    @property
-    def findings(self) -> list[Finding]:
-        """What was found, each mistake in a line once.
+    def finish(self) -> list[Finding]:
+        """The launch is over. What was found, each mistake in a line once.
 
         Warps run one after the other, so a race may look like a read of memory that was never written.
         """
+        _shadows.end(self._launch.stamp)
         races = {
             (line, variable)
             for (_, *lines, variable), finding in self._found_at.items()
@@ -148,7 +146,7 @@ class Sanitizer:
     def _other(self, place: int, stamp: int) -> str:
         """The thread of the other access, in words."""
         warp, lane = stamp % STAMP_STEP, place % STAMP_STEP
-        if stamp == OTHER_BLOCKS or stamp < self._launch.block_stamp:
+        if stamp < self._launch.block_stamp:
             return "a thread of another block"
         if warp == SEVERAL or lane == SEVERAL:
             return "another thread"

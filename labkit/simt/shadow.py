@@ -7,8 +7,9 @@ Six planes of 32-bit words, one word a granule in each:
 A stamp is the number of the interval between two barriers (times 64) plus the warp, or plus SEVERAL where
 more than one warp has read. A place is the number of __syncwarp calls in the interval (times 64) plus the
 lane, or plus SEVERAL. Blocks run one after the other and the intervals of all are numbered on, so a stamp
-older than the block's first is another block's. Two accesses race if nothing orders them (other blocks, other
-warps in one interval, or other lanes of a warp without __syncwarp between them) and one of the two writes.
+older than the block's first is another block's, and one older than the launch's is nobody's. Two accesses
+race if nothing orders them (other blocks, other warps in one interval, or other lanes of a warp without
+__syncwarp between them) and one of the two writes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ Value = Any
 PLANES = 6
 WRITE_STAMP, WRITE_PLACE, WRITE_SITE, READ_STAMP, READ_PLACE, READ_SITE = range(PLANES)
 STAMP_STEP, SEVERAL = 64, 63
-OTHER_BLOCKS = 0xFFFFFFFF  # read stamp: blocks that are over have read it
 ATOMIC, STRONG = 1, 2  # what `is_strong` says of an instruction
 
 
@@ -79,9 +79,10 @@ def plan(
 
 
 def quick_function(module: ir.Module, runs: tuple[Run, ...], is_store: bool, is_global: bool) -> ir.Function:
-    """i1 quick(ptr planes, i64 plane bytes, i32 stamp, block stamp, phase, site, i64 granule of each base...)
+    """Is nothing suspicious about an access of all lanes? Then it is noted; if not, `touch` looks closely.
 
-    Is nothing suspicious about an access of all lanes? Then notes it. If false, `touch` has to look closely.
+    i1 quick(ptr planes, i64 plane bytes, i32 stamp, launch stamp, block stamp, phase, site,
+    i64 granule of each base...)
     """
     name = f"quick_{is_global:d}{is_store:d}_" + "_".join(
         ".".join(map(str, (run.group, *run.granules, "by", *run.lanes))) for run in runs
@@ -89,10 +90,10 @@ def quick_function(module: ir.Module, runs: tuple[Run, ...], is_store: bool, is_
     if name in module.globals:
         return module.globals[name]
     bases = max(run.group for run in runs) + 1
-    function = ir.Function(module, ir.FunctionType(I1, [POINTER, I64, *[I32] * 4, *[I64] * bases]), name)
+    function = ir.Function(module, ir.FunctionType(I1, [POINTER, I64, *[I32] * 5, *[I64] * bases]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
-    planes, plane_bytes, stamp, block_stamp, phase, site, *granules = function.args
+    planes, plane_bytes, stamp, launch_stamp, block_stamp, phase, site, *granules = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     now = b.and_(stamp, ir.Constant(I32, -STAMP_STEP))
 
@@ -132,13 +133,13 @@ def quick_function(module: ir.Module, runs: tuple[Run, ...], is_store: bool, is_
         if is_store and not is_global:
             return b.icmp_unsigned("<", x, high)  # what earlier blocks did in shared memory is gone
         in_block = b.icmp_unsigned("<", b.sub(x, low), b.sub(high, low))
-        return b.or_(in_block, b.icmp_unsigned("==", x, constant(x, 0))) if is_global else in_block
+        return (
+            b.or_(in_block, b.icmp_unsigned("<", x, _spread(b, launch_stamp, x))) if is_global else in_block
+        )
 
-    def is_of_block(x: Value) -> Value:
-        low = _spread(b, block_stamp, x)
-        never, others = constant(x, 0), constant(x, OTHER_BLOCKS)
-        older = b.or_(b.icmp_unsigned("<", x, low), b.icmp_unsigned("==", x, others))
-        return b.or_(b.not_(older), b.icmp_unsigned("==", x, never))
+    def is_not_other_blocks(x: Value) -> Value:
+        low, high = (_spread(b, y, x) for y in (launch_stamp, block_stamp))
+        return b.icmp_unsigned(">=", b.sub(x, low), b.sub(high, low))
 
     fine: Value = ir.Constant(I1, 1)
     for run in runs:
@@ -146,7 +147,7 @@ def quick_function(module: ir.Module, runs: tuple[Run, ...], is_store: bool, is_
         if is_store:
             fine = b.and_(fine, all_true(b, is_past(load(run, READ_STAMP))))
         elif is_global:
-            fine = b.and_(fine, all_true(b, is_of_block(load(run, READ_STAMP))))
+            fine = b.and_(fine, all_true(b, is_not_other_blocks(load(run, READ_STAMP))))
     with b.if_then(b.not_(fine), likely=False):
         b.ret(ir.Constant(I1, 0))
     for run in runs:
@@ -199,7 +200,9 @@ class _Touch:
         ]
         warp = load_field(b, Frame, self.frame, "warp")
         self.stamp = b.or_(load_field(b, Launch, self.launch, "stamp"), warp)
-        self.block_stamp = load_field(b, Launch, self.launch, "block_stamp")
+        self.launch_stamp, self.block_stamp = (
+            load_field(b, Launch, self.launch, f"{what}_stamp") for what in ("launch", "block")
+        )
         phase = load_field(b, Frame, self.frame, "phase")
         self.place = b.or_(b.shl(phase, ir.Constant(I32, 6)), self.lane)
         self.is_atomic = b.and_(self.reads, self.writes)
@@ -217,7 +220,7 @@ class _Touch:
                 old, old_place, old_site = (b.load(word, typ=I32) for word in words[READ_STAMP:])
                 new, place = _read(b, old, old_place, self.stamp, self.place)
                 others = b.and_(self._is_other_block(old), b.not_(self._is_excused(old, old_site)))
-                new = b.select(others, ir.Constant(I32, OTHER_BLOCKS), new)
+                new = b.select(others, self.launch_stamp, new)  # not forgotten for a reader of this block
                 self._note(words[READ_STAMP:], new, place)
         b.ret_void()
 
@@ -251,10 +254,9 @@ class _Touch:
     def _is_other_block(self, stamp: Value) -> Value:
         """Is it global memory, last touched by a block that is over?"""
         b = self.b
-        never = b.icmp_unsigned("==", stamp, ir.Constant(I32, 0))
-        older = b.icmp_unsigned("<", stamp, self.block_stamp)
-        older = b.or_(older, b.icmp_unsigned("==", stamp, ir.Constant(I32, OTHER_BLOCKS)))
-        return b.and_(self.is_global, b.and_(older, b.not_(never)))
+        since_launch = b.sub(stamp, self.launch_stamp)
+        before_block = b.icmp_unsigned("<", since_launch, b.sub(self.block_stamp, self.launch_stamp))
+        return b.and_(self.is_global, before_block)
 
     def _is_excused(self, stamp: Value, site: Value) -> Value:
         """Are both atomic, or did a fence and atomic operations hand the memory on?"""
@@ -262,6 +264,8 @@ class _Touch:
         strong = b.module.globals["is_strong"]
 
         def kind(of: Value) -> Value:
+            known = b.icmp_unsigned("<", of, ir.Constant(I32, strong.value_type.count))
+            of = b.select(known, of, ir.Constant(I32, 0))  # an earlier launch may have left any number
             place = b.gep(strong, [ir.Constant(I32, 0), of], source_etype=strong.value_type)
             return b.load(place, typ=I8)
 
