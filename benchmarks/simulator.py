@@ -1,15 +1,28 @@
-"""Time of the course's kernels in the simulator: a table, one row a kernel and size.
+"""Time of kernels in the simulator: plain, counted and checked, beside other systems where theirs are given.
 
-usage: python benchmarks/simulator.py [--threads 1] [--sizes 128,256,512]
+usage: python benchmarks/simulator.py [--threads 1] [--sizes 128,256,512,1024,2048] [--peers FILE ...]
 
-first: from the source to the first result, nothing cached. best: the fastest of the warm runs. counted:
-the same with the counters on. ns/step: best, for 32 multiply-adds (a transpose: 32 elements), a thread of
-the host.
+first: from the source to the first result, nothing cached. cached: the same in a new process, with the disk
+cache. plain: the median of the warm runs; counted and checked: as multiples of it. ns/step: plain, for 32
+multiply-adds (a transpose: 32 elements), a thread of the host; it stays the same where cost grows with the
+work. memory: most that the process had beyond the arrays and what it had before the runs.
+
+FILE holds JSON objects, one a line, with label, kernel, N and best_s, the best of a few warm runs: those of
+Intel's and PoCL's runtimes for OpenCL, say, on the same naive, tiled and transpose kernels. Then a second
+table says how many times faster the simulator is (its best of the warm runs; for a label with "checked" in
+it, the checked run).
 """
 
+import json
 import os
+import resource
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
+from pathlib import Path
+from typing import Annotated
 
 os.environ["LABKIT_DEVICE"] = "simt"
 
@@ -18,8 +31,82 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-KERNELS = {"matmul/1_naive": 16, "matmul/2_tiled": 16, "transpose/3_padded": 32, "transpose/4_unrolled": 32}
-WARM_RUNS = 7
+# The kernels that peers run, in CUDA: float32, square, sizes that the tile divides.
+SAME_AS_PEERS = {
+    "naive": """extern "C" __global__ void naive(const float* A, const float* B, float* C, int n) {
+        int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
+        if (r < n && c < n) {
+            float sum = 0;
+            for (int k = 0; k < n; k++) sum += A[r * n + k] * B[k * n + c];
+            C[r * n + c] = sum;
+        }
+    }""",
+    "tiled": """extern "C" __global__ void tiled(const float* A, const float* B, float* C, int n) {
+        __shared__ float a[16][16], b[16][16];
+        int x = threadIdx.x, y = threadIdx.y, c = blockIdx.x * 16 + x, r = blockIdx.y * 16 + y;
+        float sum = 0;
+        for (int t = 0; t < n / 16; t++) {
+            a[y][x] = A[r * n + t * 16 + x];
+            b[y][x] = B[(t * 16 + y) * n + c];
+            __syncthreads();
+            for (int k = 0; k < 16; k++) sum += a[y][k] * b[k][x];
+            __syncthreads();
+        }
+        C[r * n + c] = sum;
+    }""",
+    "transpose": """extern "C" __global__ void transpose(const float* A, float* B, int n) {
+        __shared__ float s[32][33];
+        int tx = threadIdx.x, ty = threadIdx.y, x = blockIdx.x * 32 + tx, y = blockIdx.y * 32 + ty;
+        for (int j = 0; j < 32; j += 8) s[ty + j][tx] = A[(y + j) * n + x];
+        __syncthreads();
+        x = blockIdx.y * 32 + tx;
+        y = blockIdx.x * 32 + ty;
+        for (int j = 0; j < 32; j += 8) B[(y + j) * n + x] = s[tx][ty + j];
+    }""",
+}
+# Kernels of the course, with their tiles and rows of threads a block.
+COURSE = {
+    "matmul/1_naive": (16, None),
+    "matmul/2_tiled": (16, None),
+    "transpose/3_padded": (32, None),
+    "transpose/4_unrolled": (32, 8),
+}
+WARM_RUNS = 9
+LONGEST = 2.0  # seconds a run; the checked and counted runs of larger sizes are left out
+
+
+class Launch:
+    "One kernel at one size: its source, and what it is launched with."
+
+    def __init__(self, name: str, size: int) -> None:
+        import labkit
+
+        self.name, self.size, self.is_product = name, size, "transpose" not in name
+        if name in COURSE:
+            tile, rows = COURSE[name]
+            self.entry = name.partition("/")[0]
+            problem = labkit.problem(self.entry, *[size] * (3 if self.is_product else 2))
+            self.source, self.options = labkit.kernels.source(name), (f"-DTILE={tile}",)
+            self.grid, self.block = problem.launch(tile, rows)
+            self.args = problem.args(np)
+            self.verify = lambda: problem.verify(problem.output(self.args))
+        else:
+            self.entry, self.source, self.options = name, SAME_AS_PEERS[name], ()
+            self.block, tile = ((16, 16), 16) if self.is_product else ((32, 8), 32)
+            self.grid = (size // tile, size // tile)
+            a, b = np.random.default_rng(0).random((2, size, size), dtype=np.float32)
+            out = np.zeros((size, size), np.float32)
+            self.args = (a, b, out, np.int32(size)) if self.is_product else (a, out, np.int32(size))
+            right = a @ b if self.is_product else a.T
+            self.verify = lambda: np.testing.assert_allclose(out, right, rtol=1e-4)
+
+    def kernel(self):
+        from labkit import simt
+
+        return simt.RawModule(code=self.source, options=self.options).get_function(self.entry)
+
+    def steps(self) -> float:
+        return self.size ** (3 if self.is_product else 2) / 32
 
 
 def seconds(run) -> float:
@@ -28,45 +115,105 @@ def seconds(run) -> float:
     return time.perf_counter() - start
 
 
-def measure(name: str, tile: int, size: int, threads: int) -> list[str]:
-    "One row of the table."
-    import labkit
+def times(run) -> list[float]:
+    "Of warm runs; of one where it takes long."
+    first = seconds(run)
+    return [first] if first > LONGEST else [seconds(run) for _ in range(WARM_RUNS)]
 
+
+def measure(name: str, size: int, threads: int) -> dict[str, float]:
+    "Seconds of each kind of run, and MB of memory."
     os.environ["LABKIT_CACHE"] = tempfile.mkdtemp()  # nothing is compiled before it is timed
-    family = name.partition("/")[0]
-    problem = labkit.problem(family, *[size] * (3 if family == "matmul" else 2))
-    grid, block = problem.launch(tile, 8 if name == "transpose/4_unrolled" else None)
-    args = problem.args(np)
-
-    def from_source() -> None:
-        module = labkit.simt.RawModule(code=labkit.kernels.source(name), options=(f"-DTILE={tile}",))
-        module.get_function(family)(grid, block, args)
-
-    first = seconds(from_source)
-    problem.verify(problem.output(args))
-    kernel = labkit.kernels.load(name, TILE=tile)
-    best = min(seconds(lambda: kernel(grid, block, args)) for _ in range(WARM_RUNS))
-    kernel.profile(grid, block, args)
-    counted = min(seconds(lambda: kernel.profile(grid, block, args)) for _ in range(2))
-    steps = (size**3 if family == "matmul" else size**2) / 32
-    figures = [
-        f"{first:.3f}",
-        f"{1e3 * best:.2f}",
-        f"{1e3 * counted:.1f}",
-        f"{1e9 * best * threads / steps:.2f}",
-    ]
-    return [name, str(tile), str(size), *figures]
+    launch = Launch(name, size)
+    found = {"first": seconds(lambda: launch.kernel()(launch.grid, launch.block, launch.args))}
+    launch.verify()
+    found["cached"] = from_cache(name, size, threads)
+    kernel, before = launch.kernel(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    plain = times(lambda: kernel(launch.grid, launch.block, launch.args))
+    found |= {"plain": statistics.median(plain), "best": min(plain)}
+    found["memory"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    for kind, run in (("counted", kernel.profile), ("checked", kernel.check)):
+        if found["plain"] < LONGEST / 20:
+            run(launch.grid, launch.block, launch.args)
+            each = times(lambda run=run: run(launch.grid, launch.block, launch.args))
+            found |= {kind: statistics.median(each), f"best {kind}": min(each)}
+    return found
 
 
-def main(threads: int = 1, sizes: str = "128,256,512") -> None:
+def from_cache(name: str, size: int, threads: int) -> float:
+    "From the source to the first result in a new process that has imported labkit."
+    command = [sys.executable, str(Path(__file__).resolve()), "--cached", f"{name}:{size}"]
+    command += ["--threads", str(threads)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def report_cached(name: str, size: int) -> None:
+    launch = Launch(name, size)
+    from labkit import simt  # noqa: F401 - not a part of what is timed
+
+    print(seconds(lambda: launch.kernel()(launch.grid, launch.block, launch.args)))
+
+
+def main(
+    threads: int = 1,
+    sizes: str = "128,256,512",
+    peers: Annotated[list[Path] | None, typer.Option(help="JSON lines of other systems")] = None,
+    cached: Annotated[str, typer.Option(hidden=True)] = "",
+) -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    if cached:
+        name, _, size = cached.partition(":")
+        report_cached(name, int(size))
+        return
+    console = Console(width=120)
     table = Table(title=f"simulator, {threads} thread(s) of the host")
-    for heading in ("kernel", "tile", "N", "first, s", "best, ms", "counted, ms", "ns/step"):
+    headings = (
+        "kernel",
+        "N",
+        "first, s",
+        "cached, ms",
+        "plain, ms",
+        "counted",
+        "checked",
+        "ns/step",
+        "memory, MB",
+    )
+    for heading in headings:
         table.add_column(heading, justify="left" if heading == "kernel" else "right")
-    for name, tile in KERNELS.items():
+    found = {}
+    for name in (*SAME_AS_PEERS, *COURSE):
         for size in map(int, sizes.split(",")):
-            table.add_row(*measure(name, tile, size, threads))
-    Console(width=100).print(table)
+            figures = found[name, size] = measure(name, size, threads)
+            ratios = [
+                f"{figures[k] / figures['plain']:.2f} x" if k in figures else ""
+                for k in ("counted", "checked")
+            ]
+            step = 1e9 * figures["plain"] * threads / Launch(name, size).steps()
+            row = [
+                f"{figures['first']:.3f}",
+                f"{1e3 * figures['cached']:.1f}",
+                f"{1e3 * figures['plain']:.3f}",
+            ]
+            table.add_row(name, str(size), *row, *ratios, f"{step:.2f}", f"{figures['memory']:.1f}")
+    console.print(table)
+    if peers:
+        console.print(
+            beside(found, [json.loads(line) for file in peers for line in file.read_text().splitlines()])
+        )
+
+
+def beside(found: dict[tuple[str, int], dict[str, float]], rows: list[dict]) -> Table:
+    "How many times faster the simulator is than each peer on the same kernel and size."
+    table = Table(title="times faster than")
+    for heading in ("peer", "kernel", "N", "peer, ms", "simulator, ms", "times faster"):
+        table.add_column(heading, justify="left" if heading in ("peer", "kernel") else "right")
+    for row in rows:
+        figures = found.get((row["kernel"], row["N"]), {})
+        ours = figures.get("best checked" if "checked" in row["label"] else "best")
+        if ours:
+            cells = (f"{1e3 * row['best_s']:.3f}", f"{1e3 * ours:.3f}", f"{row['best_s'] / ours:.2f}")
+            table.add_row(row["label"], row["kernel"], str(row["N"]), *cells)
+    return table
 
 
 if __name__ == "__main__":

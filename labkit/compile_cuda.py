@@ -20,19 +20,9 @@ from labkit.errors import CompileError
 
 FILE_NAME = "kernel.cu"
 VIRTUAL_ARCH = "compute_90"
-# NVRTC brings printf, assert and the CUDA built-ins itself and has no host headers; including these is a
-# harmless habit.
-HOST_HEADERS = (
-    "cstdio",
-    "stdio.h",
-    "cassert",
-    "assert.h",
-    "cuda_runtime.h",
-    "device_launch_parameters.h",
-    "cuda.h",
-    "cmath",
-    "math.h",
-)
+# NVRTC brings printf, assert and the CUDA built-ins itself, and no host headers.
+HOST_HEADERS = Path(__file__).parent / "include"
+HOST_OPTIONS = (f"--include-path={HOST_HEADERS}", "--pre-include=labkit_host.h")
 # The wheels that bring cuda_fp16.h and mma.h, what these include, and nv/target with the cuda:: library.
 HEADER_WHEELS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
 
@@ -66,7 +56,7 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
             raise TypeError(f"{name} is a list of strings, such as [{given!r}], not one string")
 
     def make() -> bytes:
-        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", "-lineinfo", *_with_defaults(options)]
+        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", "-lineinfo", *with_defaults(options)]
         with _Program(source, name_expressions) as program:
             log = program.compile(flags)
             return json.dumps(asdict(Ptx(program.ptx(), program.lowered_names(), log))).encode()
@@ -80,7 +70,7 @@ def resources(
     """Resources of every kernel in `source` for an architecture, by lowered name (cached)."""
 
     def make() -> bytes:
-        flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", *_with_defaults(options)]
+        flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", *with_defaults(options)]
         with _Program(source, name_expressions) as program:
             found = parse_resources(program.compile(flags))
             return json.dumps({name: asdict(kernel) for name, kernel in found.items()}).encode()
@@ -101,7 +91,7 @@ def parameter_types(
     )
 
     def make() -> bytes:
-        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", *_with_defaults(options)]
+        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", *with_defaults(options)]
         try:
             with _Program(f"{source}\n{probe}\n", [f"labkit_types<decltype(&{kernel})>"]) as program:
                 program.compile(flags)
@@ -157,12 +147,7 @@ class _Program:
     def __init__(self, source: str, name_expressions: Sequence[str]) -> None:
         self.nvrtc = _nvrtc()
         self.names = list(name_expressions)
-        headers = [header.encode() for header in HOST_HEADERS]
-        self.handle = self._ask(
-            self.nvrtc.nvrtcCreateProgram(
-                source.encode(), FILE_NAME.encode(), len(headers), [b""] * len(headers), headers
-            )
-        )
+        self.handle = self._ask(self.nvrtc.nvrtcCreateProgram(source.encode(), FILE_NAME.encode(), 0, [], []))
         for name in self.names:
             self._ask(self.nvrtc.nvrtcAddNameExpression(self.handle, name.encode()))
 
@@ -261,22 +246,24 @@ def _version(package: str) -> str:
         return ""
 
 
-def _with_defaults(options: Sequence[str]) -> list[str]:
-    """The options, with C++17 unless they choose; their own include paths come before ours."""
+def with_defaults(options: Sequence[str]) -> list[str]:
+    """The options, with C++17 unless they choose, and where headers are; their own paths come before ours."""
     chosen = any(re.match(r"--?std=", option) for option in options)
     paths = [f"--include-path={path}" for path in include_paths()]
-    return [*([] if chosen else ["--std=c++17"]), *options, *paths]
+    return [*([] if chosen else ["--std=c++17"]), *HOST_OPTIONS, *options, *paths]
 
 
 def _key(source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str) -> list[str]:
     headers = [f"{wheel} {_version(wheel)}" for wheel in HEADER_WHEELS] if "include" in source else []
-    return [source, *options, "names", *name_expressions, arch, _compiler_key(), *headers]
+    return [source, *options, "names", *name_expressions, arch, *_compiler_key(), *headers]
 
 
 @lru_cache(maxsize=1)
-def _compiler_key() -> str:
-    """Names the compiler, if it is a package without loading it: that takes longer than a cached kernel."""
-    return _version("nvidia-cuda-nvrtc") or nvrtc_version()
+def _compiler_key() -> tuple[str, str]:
+    """Names the compiler, if it is a package without loading it, which takes longer than a cached kernel; and
+    what is included before every kernel.
+    """
+    return _version("nvidia-cuda-nvrtc") or nvrtc_version(), (HOST_HEADERS / "labkit_host.h").read_text()
 
 
 def _figure(pattern: str, text: str) -> int:

@@ -5,7 +5,6 @@ the next `synchronize()` or copy; there is no time limit; CuPy compiles with `-f
 floats count as 0. This module alone imports CuPy at its top: only device.py imports it, where there is a GPU.
 """
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -14,7 +13,7 @@ import cupy
 import numpy as np
 
 from labkit import simt
-from labkit.compile_cuda import FILE_NAME, HOST_HEADERS, compile_error, compile_ptx
+from labkit.compile_cuda import FILE_NAME, compile_error, compile_ptx, with_defaults
 from labkit.errors import InvalidAccess, LaunchError, SimtError
 from labkit.simt import ptx
 from labkit.simt.arguments import bind
@@ -22,6 +21,7 @@ from labkit.simt.layout import storage
 from labkit.simt.limits import as_dim3, check_launch
 from labkit.simt.module import find_kernel
 from labkit.simt.parser import parse
+from labkit.simt.sanitizer import TOOLS
 from labkit.simt.variables import find_variable
 
 
@@ -39,8 +39,8 @@ class RawModule:
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         self._lowered, self._parsed = compiled.lowered_names, parse(compiled.text)
         self._module = cupy.RawModule(
-            code=_without_host_headers(code),
-            options=_with_default_standard(self.options),
+            code=code,
+            options=tuple(with_defaults(self.options)),
             name_expressions=self.name_expressions or None,
         )
         try:
@@ -104,10 +104,31 @@ class Kernel:
         args: Sequence[Any],
         shared_mem: int = 0,
         blocks: int | None = None,
+        timeout: float = 60,
+        gpu: str = "H200",
     ) -> simt.Profile:
         "Counted by the simulator, from the same source. Runs on copies: arrays on the GPU stay as they are."
-        host = tuple(arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in args)
-        return self.simulated.profile(grid, block, host, shared_mem=shared_mem, blocks=blocks)
+        return self.simulated.profile(
+            grid, block, _on_host(args), shared_mem=shared_mem, blocks=blocks, timeout=timeout, gpu=gpu
+        )
+
+    def check(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        tools: Sequence[str] = TOOLS,
+        timeout: float = 60,
+    ) -> list[simt.Finding]:
+        """Findings of the simulator, from the same source, see `simt.Kernel.check`.
+
+        Runs on copies: arrays on the GPU stay as they are, and count as written. Pass `simt.empty` arrays
+        for memory that was not.
+        """
+        return self.simulated.check(
+            grid, block, _on_host(args), shared_mem=shared_mem, tools=tools, timeout=timeout
+        )
 
     @cached_property
     def simulated(self) -> simt.Kernel:
@@ -173,6 +194,11 @@ def _explained(error: Exception) -> SimtError:
     return LaunchError(f"{text}. CUDA refused the launch or stopped the kernel.")
 
 
+def _on_host(args: Sequence[Any]) -> tuple[Any, ...]:
+    "The arguments for the simulator: copies of CuPy's arrays."
+    return tuple(arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in args)
+
+
 def _host_twin(position: int, arg: Any) -> Any:
     "An argument as the simulator would get it; arrays without their contents."
     if isinstance(arg, np.ndarray):
@@ -192,14 +218,3 @@ def _scalar(arg: Any, data: bytes, offset: int, param: ptx.Variable) -> Any:
     if param.size not in (1, 2, 4, 8):
         return arg
     return np.frombuffer(data, f"u{param.size}", count=1, offset=offset)[0]
-
-
-def _without_host_headers(code: str) -> str:
-    "The source without #include lines that NVRTC has no use for and no header; line numbers stay."
-    headers = "|".join(map(re.escape, HOST_HEADERS))
-    return re.sub(rf'^[ \t]*#[ \t]*include[ \t]*[<"]({headers})[>"]', "", code, flags=re.M)
-
-
-def _with_default_standard(options: tuple[str, ...]) -> tuple[str, ...]:
-    "C++17 unless the options say otherwise; CuPy's own default is older."
-    return options if any("-std=" in option for option in options) else ("--std=c++17", *options)

@@ -230,3 +230,23 @@ def test_headers_of_the_host_are_harmless_and_the_cuda_library_is_there():
     }"""
     (x,) = run(source, 1, 1, np.ones(1, np.uint32))
     assert x[0] == 32767 + 2 + 4
+
+
+def test_what_nvcc_takes_from_the_hosts_headers_is_there():
+    source = """#include <cfloat>
+    #include <climits>
+    #include <cstdint>
+    #include <math.h>
+    extern "C" __global__ void f(float* x, double* y, int64_t* n) {
+        x[0] = INFINITY; x[1] = -INFINITY; x[2] = NAN; x[3] = FLT_MAX; x[4] = FLT_MIN; x[5] = FLT_EPSILON;
+        y[0] = DBL_MAX; y[1] = DBL_MIN; y[2] = DBL_EPSILON; y[3] = M_PI; y[4] = M_E;
+        n[0] = INT_MAX; n[1] = INT_MIN; n[2] = UINT_MAX; n[3] = LLONG_MAX; n[4] = LLONG_MIN;
+        n[5] = sizeof(uint8_t) + 10 * sizeof(int16_t) + 100 * sizeof(uint32_t) + 1000 * sizeof(uint64_t);
+    }"""
+    x, y, n = np.zeros(6, np.float32), np.zeros(5), np.zeros(6, np.int64)
+    simt.RawModule(code=source).get_function("f")(1, 1, (x, y, n))
+    single, double, whole = np.finfo(np.float32), np.finfo(np.float64), np.iinfo
+    np.testing.assert_array_equal(x, [np.inf, -np.inf, np.nan, single.max, single.tiny, single.eps])
+    np.testing.assert_array_equal(y, [double.max, double.tiny, double.eps, np.pi, np.e])
+    limits = [whole(np.int32).max, whole(np.int32).min, whole(np.uint32).max]
+    assert n.tolist() == [*limits, whole(np.int64).max, whole(np.int64).min, 8421]

@@ -140,14 +140,18 @@ class Counting(Observer):
             entry = b.gep(table, [ir.Constant(I64, 0), place], source_etype=table.value_type)
             _add(b, Counter, counter, "sectors", b.zext(b.load(entry, typ=I8), I64))
             return
-        base = b.add(base, broadcast(b, delta, shape.bases))
         if shape.bases == 2 and shape.offsets is None:
-            addresses = element(b, base, 0), element(b, base, 1)
-            differ = b.icmp_unsigned("!=", *addresses)
-            sectors_differ = b.icmp_unsigned("!=", *(b.lshr(address, FIVE) for address in addresses))
+            raw = [
+                element(b, where(self.w, access).base, i) for i in (0, 1)
+            ]  # scalars, as the load takes them
+            shift = b.add(delta, ir.Constant(I64, access.offsets[0]))
+            differ = b.icmp_unsigned("!=", *raw)
+            sectors_differ = b.icmp_unsigned("!=", *(b.lshr(b.add(x, shift), FIVE) for x in raw))
             _add(b, Counter, counter, "sectors", b.add(ONE, b.zext(sectors_differ, I64)))
             _add(b, Counter, counter, "distinct", b.add(ONE, b.zext(differ, I64)))
-        elif shape.bases <= 4 and _is_gapless(access):
+            return
+        base = b.add(base, broadcast(b, delta, shape.bases))
+        if shape.bases <= 4 and _is_gapless(access):
             self._groups(access, base, counter)
         else:
             lanes = expanded(b, reshaped(b, base, shape, absorbed(shape)), WARP)

@@ -1,0 +1,1 @@
+#include "labkit_host.h"
