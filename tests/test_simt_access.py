@@ -76,3 +76,31 @@ def test_a_vector_that_all_lanes_read(index):
     simt.RawModule(code=source).get_function("f")(1, 64, (values, out))
     v = values[[eval(index, {"j": j}) for j in range(64)]]
     np.testing.assert_array_equal(out, np.sum(v[:, 0] - 2 * v[:, 1] + v[:, 3] * values[:, 2]))
+
+
+WIDENED = """extern "C" __global__ void f(unsigned long long* out, int shift) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    size_t index = i, shifted = i - shift;
+    if (blockIdx.x == gridDim.x - 1) {
+        out[2 * threadIdx.x] = index;
+        out[2 * threadIdx.x + 1] = shifted;
+    }
+}"""
+
+
+@pytest.mark.parametrize(
+    "grid, block",
+    [
+        (1, 64),
+        (7, 96),
+        (4194303, 1024),  # the last index is 2^32 - 1025
+        (4294968, 1000),  # within warp 9 of the last block indices go from 2^32 - 1 to 0
+    ],
+)
+def test_unsigned_indices_wrap_round_as_32_bit_numbers_do(grid, block):
+    out = np.zeros((block, 2), np.uint64)
+    kernel = simt.RawModule(code=WIDENED).get_function("f")
+    kernel.profile(grid, block, (out, np.int32(5)), blocks=2)  # runs the first block and the last
+    index = np.arange(block, dtype=np.uint64) + np.uint64((grid - 1) * block)
+    np.testing.assert_array_equal(out[:, 0], index % 2**32)
+    np.testing.assert_array_equal(out[:, 1], (index - np.uint64(5)) % 2**32)

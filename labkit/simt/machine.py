@@ -27,6 +27,7 @@ from labkit.simt.driver import add_driver
 from labkit.simt.element_types import first_uses
 from labkit.simt.findings import Diagnosis, Dim3, Finding
 from labkit.simt.flow import Flow
+from labkit.simt.indices import thread_indices
 from labkit.simt.jit import Library, host_key, machine_code
 from labkit.simt.layout import Layout, Storage
 from labkit.simt.observe import Observer
@@ -92,9 +93,13 @@ class Compiled:
     strides: list[int | None]
 
 
-def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode) -> Compiled:
-    """Raises SimtError for an instruction that the simulator does not know."""
-    rules = ShapeRules(block, storage.local_bytes, frozenset(storage.local))
+def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is_huge: bool) -> Compiled:
+    """Compile for blocks of one shape; `is_huge`: for grids in which thread indices may wrap round.
+
+    Raises SimtError for an instruction that the simulator does not know.
+    """
+    indices = frozenset[str]() if is_huge else thread_indices(kernel)
+    rules = ShapeRules(block, storage.local_bytes, frozenset(storage.local), indices)
     flow = Flow(kernel, rules)
     layout = Layout(storage, block, flow, maps_local=mode == "checked")
     module = ir.Module(name=kernel.name)
@@ -119,10 +124,12 @@ def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode) ->
 class Program:
     """A kernel compiled for one block shape; `mode` says what its code does besides."""
 
-    def __init__(self, kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, ptx: str) -> None:
+    def __init__(
+        self, kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is_huge: bool, ptx: str
+    ) -> None:
         self.kernel, self.storage, self.block, self.mode = kernel, storage, block, mode
-        key = [ptx, kernel.name, repr(block), mode, *host_key()]
-        self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, block, mode))
+        key = [ptx, kernel.name, repr(block), mode, repr(is_huge), *host_key()]
+        self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, block, mode, is_huge))
         self.library = Library(self.compiled.code)
         self._idle: list[_Worker] = []
         self._block_seconds = math.inf

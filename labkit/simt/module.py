@@ -17,6 +17,7 @@ from labkit.simt.arguments import Range, bind
 from labkit.simt.counts import counts_of
 from labkit.simt.features import refuse
 from labkit.simt.findings import Dim3, Finding
+from labkit.simt.indices import MOST_BLOCKS
 from labkit.simt.inline import inline_calls
 from labkit.simt.layout import rounded_up, storage
 from labkit.simt.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
@@ -108,7 +109,7 @@ class Kernel:
         # as in CuPy: set it to use more than 48 KB a block
         self.max_dynamic_shared_size_bytes: int | None = None
         self._storage = storage(parsed, module._parsed)
-        self._programs: dict[tuple[Dim3, Mode], Program] = {}
+        self._programs: dict[tuple[Dim3, Mode, bool], Program] = {}
         if self._storage.static_shared_bytes > MAX_STATIC_SHARED_BYTES:
             raise LaunchError(
                 f"kernel `{name}` declares {self._storage.static_shared_bytes} bytes of shared memory; a "
@@ -131,7 +132,7 @@ class Kernel:
         or Timeout for what the kernel does.
         """
         launch = self._launch(grid, block, args, shared_mem)
-        self._run(self._program(launch.block, "plain"), launch, timeout)
+        self._run(self._program(launch, "plain"), launch, timeout)
 
     def profile(
         self,
@@ -153,7 +154,7 @@ class Kernel:
         if blocks is not None and blocks < total:
             sample = choose_sample(blocks, total)
         launch = self._launch(grid, block, args, shared_mem)
-        program = self._program(launch.block, "counted")
+        program = self._program(launch, "counted")
         totals = self._run(program, launch, timeout, sample=sample)
         circumstances = Circumstances(
             grid=launch.grid,
@@ -187,7 +188,7 @@ class Kernel:
         if isinstance(tools, str) or unknown:
             raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
         launch = self._launch(grid, block, args, shared_mem)
-        program = self._program(launch.block, "checked")
+        program = self._program(launch, "checked")
         source, lines = self.module.code.splitlines(), program.compiled.first_uses
         findings = wrong_types(self._declared, lines, launch.ranges, source)
         try:
@@ -250,12 +251,11 @@ class Kernel:
         ranges += [_range(name, memory) for name, memory in self.module._memory.items()]
         return Launch(grid, block, params, ranges, shared)
 
-    def _program(self, block: Dim3, mode: Mode) -> Program:
-        program = self._programs.get((block, mode))
-        if program is None:
-            program = Program(self._parsed, self._storage, block, mode, self.module.ptx)
-            self._programs[block, mode] = program
-        return program
+    def _program(self, launch: Launch, mode: Mode) -> Program:
+        key = launch.block, mode, max(launch.grid) > MOST_BLOCKS
+        if key not in self._programs:
+            self._programs[key] = Program(self._parsed, self._storage, *key, self.module.ptx)
+        return self._programs[key]
 
     def _run(
         self,

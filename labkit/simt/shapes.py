@@ -6,7 +6,7 @@ Sums, and products with constants, keep constant lane offsets; all else is compu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labkit.simt.lanes import LANE_INDEX, UNIFORM, VARYING, Shape, added, elementwise, scaled, thread_index
 from labkit.simt.ptx import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
@@ -24,9 +24,19 @@ class Result:
 
 
 class ShapeRules:
-    """Rules for warps of one block shape; `local_bytes` of local memory a thread."""
+    """Rules for warps of one block shape; `local_bytes` of local memory a thread.
 
-    def __init__(self, block: tuple[int, int, int], local_bytes: int, local_names: frozenset[str]) -> None:
+    `indices` are registers whose unsigned values do not wrap round, see indices.py.
+    """
+
+    def __init__(
+        self,
+        block: tuple[int, int, int],
+        local_bytes: int,
+        local_names: frozenset[str],
+        indices: frozenset[str] = frozenset(),
+    ) -> None:
+        self.indices = indices
         self.threads = {f"%tid.{axis}": thread_index(axis, block)[0] for axis in "xyz"}
         self.local = Shape(32, tuple(local_bytes * lane for lane in range(32))) if local_bytes else UNIFORM
         self.local_names = local_names
@@ -43,6 +53,10 @@ class ShapeRules:
         unpacks = isinstance(instruction.operands[0], Vector)
         if rule is None or unpacks or "sat" in instruction.parts or instruction.type not in _INTEGERS:
             return _once_a_group(known)
+        if isinstance(operands[0], Register) and operands[0].name in self.indices:
+            # They widen as exactly as signed numbers do.
+            parts = tuple("s32" if part == "u32" else part for part in instruction.parts)
+            instruction = replace(instruction, parts=parts)
         return rule(instruction, operands, known)
 
     def operand(self, operand: Operand, shapes: Mapping[str, Shape]) -> Shape:
