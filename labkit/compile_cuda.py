@@ -23,6 +23,12 @@ VIRTUAL_ARCH = "compute_90"
 # NVRTC brings printf, assert and the CUDA built-ins itself, and no host headers.
 HOST_HEADERS = Path(__file__).parent / "include"
 HOST_OPTIONS = (f"--include-path={HOST_HEADERS}", "--pre-include=labkit_host.h")
+# What the compiler's words mean here.
+HINTS = {
+    "device-side kernel launch": (
+        "labkit has no dynamic parallelism (kernels that launch kernels): launch from Python"
+    ),
+}
 # The wheels that bring cuda_fp16.h and mma.h, what these include, and nv/target with the cuda:: library.
 HEADER_WHEELS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
 
@@ -193,7 +199,8 @@ def compile_error(log: str) -> CompileError:
         rf"^{re.escape(FILE_NAME)}\((\d+)\): (?:catastrophic )?(error|warning)[^:]*: (.*)$", re.M
     )
     lines = [(int(line), severity, message) for line, severity, message in pattern.findall(log)]
-    return CompileError(log, lines)
+    hints = [hint for phrase, hint in HINTS.items() if phrase in log]
+    return CompileError("\n".join([log.strip(), *hints]), lines)
 
 
 def _nvrtc() -> Any:

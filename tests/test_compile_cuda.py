@@ -110,3 +110,10 @@ ptxas info    : Used 10 registers, used 0 barriers"""
 def test_version():
     major, minor = map(int, nvrtc_version().split("."))
     assert major >= 12 and minor >= 0
+
+
+def test_dynamic_parallelism_is_named_with_its_line():
+    source = "__global__ void child() {}\n__global__ void parent() {\n    child<<<1, 1>>>();\n}"
+    with pytest.raises(CompileError, match="no dynamic parallelism") as caught:
+        compile_cuda.compile_ptx(source)
+    assert [line for line, _, _ in caught.value.lines] == [3]

@@ -184,6 +184,7 @@ REFUSED = {
         '.mbarrier::complete_tx::bytes [%0], [%1], 16, [%0];" :: "r"(s), "l"(y));'
     ),
     "mbarrier": 'unsigned s) {\n asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" :: "r"(s));',
+    "barriers for some": 'float* y) {\n asm volatile("bar.sync 1, 64;");',
     "warp-group": 'unsigned s, float* y) {\n asm volatile("wgmma.fence.sync.aligned;");',
 }
 

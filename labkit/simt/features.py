@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from labkit.errors import SimtError
+from labkit.simt.blocks import is_barrier, votes
 from labkit.simt.ptx import Address, Instruction, Kernel, Symbol
 
+_SOME = "barriers for some threads of a block (bar.sync with a number of threads): use __syncthreads()"
 _CLUSTERS = "thread block clusters (cg::this_cluster): work block by block"
 # A pattern for the opcode or a name among the operands, and what a student knows it as.
 _OPCODES = {
@@ -22,6 +24,7 @@ _OPCODES = {
         "cuda::thread_scope_thread"
     ),
     r"barrier\.cluster|mapa|getctarank|st\.async|red\.async|multimem|clusterlaunchcontrol": _CLUSTERS,
+    r"(bar|barrier\.cta|barrier)\.arrive": _SOME,
     r"alloca|stacksave|stackrestore": "arrays whose size is known at run time only (alloca)",
 }
 _NAMES = {
@@ -53,6 +56,8 @@ def _feature(instruction: Instruction) -> str | None:
             return feature
     if any("::cluster" in part for part in instruction.parts):
         return _CLUSTERS
+    if is_barrier(instruction) and not votes(instruction) and len(instruction.operands) > 1:
+        return _SOME
     for operand in instruction.operands:
         name = operand.base if isinstance(operand, Address) else operand
         if isinstance(name, Symbol):
