@@ -76,7 +76,8 @@ def resources(
     """Resources of every kernel in `source` for an architecture, by lowered name (cached)."""
 
     def make() -> bytes:
-        flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", *with_defaults(options)]
+        # Where there is a driver NVRTC keeps kernels, and those come without the assembler's words.
+        flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", "--no-cache", *with_defaults(options)]
         with _Program(source, name_expressions) as program:
             found = parse_resources(program.compile(flags))
             return json.dumps({name: asdict(kernel) for name, kernel in found.items()}).encode()

@@ -151,6 +151,7 @@ class Kernel:
     @max_dynamic_shared_size_bytes.setter
     def max_dynamic_shared_size_bytes(self, size: int) -> None:
         self._function.max_dynamic_shared_size_bytes = size
+        self.simulated.max_dynamic_shared_size_bytes = size
 
     def _check_shared(self, dynamic: int) -> None:
         if dynamic and not 0 <= dynamic <= (most := self.max_dynamic_shared_size_bytes):

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 
 import labkit
@@ -64,7 +65,11 @@ STARTERS = {
     "00.2": ["out[0, 1] is -2147483648; it should be 1.", "have not changed since before the launch"],
     "02.1": ["Nothing has changed since before the launch: does the kernel write its output?"],
     "02.2": ["Nothing has changed since before the launch: does the kernel write its output?"],
-    "02.3": ["C[0, 0] is nan", "With beta = 0 the kernel must not read C"],
+    "02.3": [
+        "C[0, 0] is nan",
+        "initcheck finds: line 13: reads element 0 of argument 2 (float32, shape (33, 20)), which nobody has",
+        "With beta = 0 the kernel must not read C",
+    ],
     "02.4": ["line 13 has 16 sectors per request; the goal is at most 4", "13 | float a = A[row * K + k];"],
 }
 
@@ -82,6 +87,15 @@ def test_the_answer_that_notebook_00_quotes_is_what_the_check_says():
     words = next(cell.source for cell in cells if cell.id == "check-words")
     quoted = re.search(r"```\n(n=1: .*?)\n```", words, re.DOTALL)
     assert judged("00.1", release.without_solution(SOLVED["00.1"])).failure == quoted[1]
+
+
+def test_the_finding_that_the_readme_quotes_is_what_check_says():
+    readme = (SOLUTIONS.parent.parent / "README.md").read_text(encoding="utf-8")
+    (source,) = re.findall(r"```cuda\n(.*?)```", readme, re.DOTALL)
+    kernel = simt.RawModule(code=source).get_function("reverse")
+    findings = kernel.check((1,), (256,), (np.arange(200, dtype=np.float32), np.int32(200)))
+    assert len(findings) == 2 and findings[0].tool == "racecheck"
+    assert str(findings[0]) in "\n".join(line[4:] for line in readme.splitlines())
 
 
 GUARD_02 = "row >= M || col >= N"

@@ -3,7 +3,9 @@
 import pytest
 from test_course import SOLVED, judged, mutant
 
-from labkit.course import release
+from labkit.course import magic, release
+from labkit.course.exercise import Hints, Unmet, no_finding, right_on
+from labkit.problems import Matmul
 
 FIRST = "        __syncthreads();\n        for"
 SECOND = "        __syncthreads();\n    }"
@@ -28,8 +30,15 @@ def test_what_a_student_starts_from_fails_and_says_why(exercise):
 # exercise, what is wrong, words of the answer, then what to replace in the solution
 WRONG = [
     ("03.1", "no first barrier", "C[0, 0] is nan", (FIRST, "        for")),
+    ("03.1", "no first barrier: why", "race (read after write) on byte 0 of shared `B_tile`", (FIRST, "for")),
     ("03.1", "no second barrier", "another between those reads and the stores", (SECOND, "    }")),
-    ("03.1", "tile of B turned", "elements are wrong", ("B_tile[k][x]", "B_tile[x][k]")),
+    (
+        "03.1",
+        "no second barrier: why",
+        "racecheck finds: line 11: race (write after read)",
+        (SECOND, "    }"),
+    ),
+    ("03.1", "tile of B turned", "thread (x, y) brings A[row, k0 + x]", ("B_tile[k][x]", "B_tile[x][k]")),
     ("03.1", "k0 forgotten", "matmul M=64 N=64 K=64", ("row * K + k0 + x", "row * K + x")),
     ("03.1", "stride of a square", "M=32 N=48 K=64", ("row * K + k0", "row * N + k0")),
     ("03.1", "counts past the array", "In the round of k0, thread (x, y)", ("k0 < K;", "k0 <= K;")),
@@ -37,6 +46,12 @@ WRONG = [
         "03.2",
         "early return",
         "M=45 N=29 K=64",
+        ("    float sum", "    if (row >= M || col >= N) return;\n    float sum"),
+    ),
+    (
+        "03.2",
+        "early return: why",
+        "synccheck finds: line 14: __syncthreads() that some threads of the block never reach",
         ("    float sum", "    if (row >= M || col >= N) return;\n    float sum"),
     ),
     (
@@ -77,3 +92,33 @@ def test_a_typical_mistake_is_told_in_words_that_help(exercise, replacements, wo
     feedback = judged(exercise, mutant(exercise, *replacements))
     assert not feedback.ok
     assert words in feedback.failure, feedback
+
+
+def luckily_right():
+    "The tiled product without its second barrier, in tiles of 4 x 4: a block is half a warp, all in step."
+    cell = mutant("03.1", (SECOND, "    }")).partition("\n")[2].replace("16", "4")
+    return magic.compile_cell(cell, [], [], wanted="matmul")
+
+
+def test_right_numbers_are_not_enough_and_a_race_is_told_with_both_lines():
+    small, hints = Matmul(8, 8, 8), Hints("usual", race="wait for each other")
+    right_on("", small, tile=4).test(luckily_right())
+    with pytest.raises(Unmet) as unmet:
+        no_finding(small, tile=4, hints=hints).test(luckily_right())
+    assert str(unmet.value).splitlines() == [
+        "matmul M=8 N=8 K=8 float32, grid (2, 2), block (4, 4)",
+        "racecheck finds: line 11: race (write after read) on byte 0 of shared `A_tile`: the thread writes "
+        "what another thread reads in line 15; no barrier lies between them",
+        "    by thread (0, 0, 0) of block (0, 0, 0)",
+        "      11 | A_tile[y][x] = A[row * K + k0 + x];",
+        "      15 | sum += A_tile[y][k] * B_tile[k][x];",
+        "wait for each other",
+    ]
+
+
+def test_two_pairs_of_tiles_need_one_barrier_a_round():
+    doubled = mutant("03.1", (SECOND, "    }"))
+    for used in ("A_tile[y]", "B_tile[y]", "B_tile[k]"):
+        doubled = doubled.replace(used, used.replace("[", "[k0 / 16 % 2]["))
+    doubled = doubled.replace("_tile[16]", "_tile[2][16]")
+    assert judged("03.1", doubled).ok

@@ -35,6 +35,19 @@ class Criterion:
 
 
 @dataclass(frozen=True)
+class Hints:
+    "The end of a message: the usual one, that for an access outside an array, that for a race."
+
+    usual: str = ""
+    out_of_bounds: str = ""
+    race: str = ""
+
+    def after(self, finding: simt.Finding) -> str:
+        "The hint that fits a finding."
+        return {"memcheck": self.out_of_bounds, "racecheck": self.race}.get(finding.tool) or self.usual
+
+
+@dataclass(frozen=True)
 class Exercise:
     "An exercise: its stable `id` (02.1 is the first of notebook 02) and criteria in the order of judging."
 
@@ -54,6 +67,9 @@ class Exercise:
                     state, failure = FAILED, str(error)
             lines.append(Line(criterion.text, state))
         return Feedback(f"{self.id} {self.title}", tuple(lines), failure)
+
+
+NO_HINTS = Hints()
 
 
 def by_id(exercises: Iterable[Exercise]) -> dict[str, Exercise]:
@@ -78,19 +94,38 @@ def right(text: str, problem: str = "matmul", **settings: Any) -> Criterion:
     return Criterion(text, test)
 
 
-def right_on(
-    text: str, *problems: Problem, tile: int = 16, hint: str = "", out_of_bounds: str = ""
-) -> Criterion:
-    "Criterion: right results for `problems`, with a thread an element; hints as in `case`."
+def right_on(text: str, *problems: Problem, tile: int = 16, hints: Hints = NO_HINTS) -> Criterion:
+    """Criterion: right results for `problems`, with a thread an element.
+
+    Of wrong results the reason is told, where `kernel.check` finds one.
+    """
 
     def test(kernel: simt.Kernel) -> None:
         for problem in problems:
             args, (grid, block) = problem.args(np), problem.launch(tile)
-            with case(f"{problem}, grid {grid}, block {block}", hint, out_of_bounds):
+            with case(_launched(problem, tile), hints.usual, hints.out_of_bounds):
                 kernel(grid, block, args, timeout=checks.TIMEOUT)
+            try:
                 problem.verify(problem.output(args))
+            except Mismatch as error:
+                _no_finding(kernel, problem, tile, hints, f"{error}\n")
+                with case(_launched(problem, tile), hints.usual):
+                    raise
 
     return Criterion(text, test)
+
+
+def no_finding(*problems: Problem, tile: int = 16, hints: Hints = NO_HINTS) -> Criterion:
+    "Criterion: `kernel.check` finds nothing for `problems`, also where a mistake gives right results."
+
+    def test(kernel: simt.Kernel) -> None:
+        for problem in problems:
+            _no_finding(kernel, problem, tile, hints)
+
+    return Criterion(
+        "right for the right reason: no race, nothing outside the arrays, nothing read before it is written",
+        test,
+    )
 
 
 def at_most(
@@ -128,6 +163,35 @@ def case(what: str, hint: str = "", out_of_bounds: str = "") -> Iterator[None]:
     except (Mismatch, SimtError) as error:
         fitting = out_of_bounds if isinstance(error, InvalidAccess) and out_of_bounds else hint
         raise Unmet("\n".join(filter(None, (what, str(error), fitting)))) from None
+
+
+def _no_finding(kernel: simt.Kernel, problem: Problem, tile: int, hints: Hints, seen: str = "") -> None:
+    "Raise Unmet with the first of the kernel's findings, after what was `seen` to be wrong."
+    for finding in _findings(kernel, problem, tile)[:1]:
+        told = f"{_launched(problem, tile)}\n{seen}{finding.tool} finds: {_both_sides(finding, kernel)}"
+        raise Unmet("\n".join(filter(None, (told, hints.after(finding))))) from None
+
+
+def _findings(kernel: simt.Kernel, problem: Problem, tile: int) -> list[simt.Finding]:
+    "What `kernel.check` finds in a launch on `problem`; an output that must not be read was never written."
+    args, (grid, block) = list(problem.args(np)), problem.launch(tile)
+    if not getattr(problem, "beta", 0):
+        at = list(problem.shapes()).index(problem.output_name)
+        args[at] = simt.empty(args[at].shape, args[at].dtype)
+    return kernel.check(grid, block, args, timeout=checks.TIMEOUT)
+
+
+def _both_sides(finding: simt.Finding, kernel: simt.Kernel) -> str:
+    "A finding with its line, and of a race with the line on the other side."
+    other = finding.other_line
+    if other in (0, finding.line):
+        return str(finding)
+    return f"{finding}\n    {other:>4} | {kernel.module.code.splitlines()[other - 1].strip()}"
+
+
+def _launched(problem: Problem, tile: int) -> str:
+    grid, block = problem.launch(tile)
+    return f"{problem}, grid {grid}, block {block}"
 
 
 def _simulated(kernel: Any) -> simt.Kernel:

@@ -1,6 +1,6 @@
 """Exercises of 02_naive_cuda: the matrix product with one thread an element of C."""
 
-from labkit.course.exercise import Exercise, at_most, right_on
+from labkit.course.exercise import Exercise, Hints, at_most, no_finding, right_on
 from labkit.problems import Matmul
 
 MAPPING = (
@@ -8,7 +8,10 @@ MAPPING = (
     "row i of C at i * N."
 )
 GUARD = "A thread outside C must neither read nor write: compare row with M and col with N."
+OWNER = "Each element of C is the work of one thread alone. Is its index right, with N elements a row?"
 SCALARS = "alpha scales the sum alone, beta the old element of C."
+MAPPED, GUARDED = Hints(MAPPING, race=OWNER), Hints(GUARD, race=OWNER)
+SMALL = Matmul(33, 20, 17)
 EXACT = Matmul(32, 48, 64)  # for blocks of 16 x 16
 RAGGED = [Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (20, 70, 5))]
 
@@ -17,29 +20,42 @@ EXERCISES = (
         "02.1",
         "The naive product",
         (
-            right_on("right for square matrices", Matmul(16, 16, 16), Matmul(64, 64, 64), hint=MAPPING),
-            right_on("right where M, N and K differ", EXACT, Matmul(64, 16, 32), hint=MAPPING),
+            right_on("right for square matrices", Matmul(16, 16, 16), Matmul(64, 64, 64), hints=MAPPED),
+            right_on("right where M, N and K differ", EXACT, Matmul(64, 16, 32), hints=MAPPED),
+            no_finding(EXACT, hints=MAPPED),
         ),
     ),
     Exercise(
         "02.2",
         "Any shape",
         (
-            right_on("right where the blocks cover C exactly", EXACT, hint=GUARD),
-            right_on("right where they stick out, for 1 to 70 rows and columns", *RAGGED, hint=GUARD),
+            right_on("right where the blocks cover C exactly", EXACT, hints=GUARDED),
+            right_on("right where they stick out, for 1 to 70 rows and columns", *RAGGED, hints=GUARDED),
+            no_finding(SMALL, hints=GUARDED),
         ),
     ),
     Exercise(
         "02.3",
         "Scale and add, as BLAS does",
         (
-            right_on("right for alpha = 1, beta = 1", Matmul(33, 20, 17, alpha=1, beta=1), hint=SCALARS),
-            right_on("right for alpha = 3, beta = -2", Matmul(33, 20, 17, alpha=3, beta=-2), hint=SCALARS),
+            right_on(
+                "right for alpha = 1, beta = 1",
+                Matmul(33, 20, 17, alpha=1, beta=1),
+                hints=Hints(SCALARS, GUARD, OWNER),
+            ),
+            right_on(
+                "right for alpha = 3, beta = -2",
+                Matmul(33, 20, 17, alpha=3, beta=-2),
+                hints=Hints(SCALARS, GUARD, OWNER),
+            ),
             right_on(
                 "right for beta = 0, where C holds NaN before",
                 Matmul(33, 20, 17, alpha=3, beta=0),
-                hint="0 * NaN is NaN. With beta = 0 the kernel must not read C: nothing was put there.",
+                hints=Hints(
+                    "0 * NaN is NaN. With beta = 0 the kernel must not read C: nothing was put there."
+                ),
             ),
+            no_finding(SMALL, Matmul(33, 20, 17, alpha=3, beta=-2), hints=GUARDED),
         ),
     ),
     Exercise(
@@ -47,8 +63,12 @@ EXERCISES = (
         "Neighbours read neighbours",
         (
             right_on(
-                "right for any shape", EXACT, *RAGGED, hint="Every element of C needs a thread of its own."
+                "right for any shape",
+                EXACT,
+                *RAGGED,
+                hints=Hints("Every element of C needs a thread of its own.", GUARD),
             ),
+            no_finding(SMALL, hints=GUARDED),
             at_most(
                 4,
                 "sectors_per_request",

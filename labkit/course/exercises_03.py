@@ -1,7 +1,7 @@
 """Exercises of 03_shared_memory_tiling: the matrix product through tiles in shared memory."""
 
 from labkit import checks, simt
-from labkit.course.exercise import Criterion, Exercise, Unmet, right_on
+from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, no_finding, right_on
 from labkit.errors import CompileError
 from labkit.problems import Matmul
 
@@ -46,7 +46,9 @@ def _compare_sectors(kernel: simt.Kernel, most: int, tile: int) -> None:
 def _any_tile(*tiles: int) -> Criterion:
     def test(kernel: simt.Kernel) -> None:
         for tile in tiles:
-            right_on("", CUBE, Matmul(33, 20, 45), tile=tile, hint=MACRO).test(_with_tile(kernel, tile))
+            right_on("", CUBE, Matmul(33, 20, 45), tile=tile, hints=Hints(MACRO)).test(
+                _with_tile(kernel, tile)
+            )
 
     return Criterion(f"right with -D TILE={', '.join(map(str, tiles))}", test)
 
@@ -87,21 +89,16 @@ def _with_tile(kernel: simt.Kernel, tile: int) -> simt.Kernel:
     return again.get_function(kernel.name)
 
 
+FITTING, RAGGED = Hints(PLACES, PLACES, BARRIERS), Hints(EDGE, GUARD, BARRIERS)
+
 EXERCISES = (
     Exercise(
         "03.1",
         "The tiled product",
         (
-            right_on(
-                "right for square matrices", Matmul(16, 16, 16), CUBE, hint=BARRIERS, out_of_bounds=PLACES
-            ),
-            right_on(
-                "right where M, N and K differ",
-                Matmul(32, 48, 64),
-                Matmul(64, 16, 32),
-                hint=BARRIERS,
-                out_of_bounds=PLACES,
-            ),
+            right_on("right for square matrices", Matmul(16, 16, 16), CUBE, hints=FITTING),
+            right_on("right where M, N and K differ", Matmul(32, 48, 64), Matmul(64, 16, 32), hints=FITTING),
+            no_finding(Matmul(32, 16, 48), hints=FITTING),
             _sectors(4096),
         ),
     ),
@@ -109,31 +106,26 @@ EXERCISES = (
         "03.2",
         "Tiles that stick out",
         (
-            right_on("right where the tiles fit", CUBE, hint=BARRIERS, out_of_bounds=PLACES),
-            right_on(
-                "right where they stick out over C: M = 45, N = 29",
-                Matmul(45, 29, 64),
-                hint=EDGE,
-                out_of_bounds=GUARD,
-            ),
-            right_on(
-                "right where they stick out along K: K = 67",
-                Matmul(64, 64, 67),
-                hint=EDGE,
-                out_of_bounds=GUARD,
-            ),
+            right_on("right where the tiles fit", CUBE, hints=FITTING),
+            right_on("right where they stick out over C: M = 45, N = 29", Matmul(45, 29, 64), hints=RAGGED),
+            right_on("right where they stick out along K: K = 67", Matmul(64, 64, 67), hints=RAGGED),
             right_on(
                 "right for any shape, 1 to 67",
                 *(Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67))),
-                hint=EDGE,
-                out_of_bounds=GUARD,
+                hints=RAGGED,
             ),
+            no_finding(Matmul(29, 20, 35), hints=RAGGED),
             _sectors(4096),
         ),
     ),
     Exercise(
         "03.3",
         "One kernel for every tile",
-        (_any_tile(16, 4, 8, 32), _traffic_by_tile(8, 16, 32), _refuses(33)),
+        (
+            _any_tile(16, 4, 8, 32),
+            no_finding(Matmul(29, 20, 35), hints=RAGGED),
+            _traffic_by_tile(8, 16, 32),
+            _refuses(33),
+        ),
     ),
 )

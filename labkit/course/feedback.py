@@ -13,6 +13,10 @@ _COLOURS = {
 }
 
 
+# JupyterLab would break lines within words.
+_WRAPPED = "margin: 0.5em 0 0; white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere"
+
+
 @dataclass(frozen=True)
 class Line:
     "One criterion as a student reads it, and its state: MET, FAILED or NOT_JUDGED."
@@ -51,7 +55,7 @@ class Feedback:
             f"{escape(line.text)}</div>"
             for line in self.lines
         )
-        why = f'<pre style="margin: 0.5em 0 0">{escape(self.failure)}</pre>' if self.failure else ""
+        why = f'<pre style="{_WRAPPED}">{escape(self.failure)}</pre>' if self.failure else ""
         colour = _COLOURS[MET if self.ok else FAILED]
         return (
             f'<div style="border-left: 4px solid {colour}; padding-left: 0.8em">'
