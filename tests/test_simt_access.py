@@ -104,3 +104,17 @@ def test_unsigned_indices_wrap_round_as_32_bit_numbers_do(grid, block):
     index = np.arange(block, dtype=np.uint64) + np.uint64((grid - 1) * block)
     np.testing.assert_array_equal(out[:, 0], index % 2**32)
     np.testing.assert_array_equal(out[:, 1], (index - np.uint64(5)) % 2**32)
+
+
+@pytest.mark.parametrize("divisor", [3, 7, 10, 40, 641])
+def test_indices_divided_by_a_constant(divisor):
+    # the compiler multiplies by 2^32 / divisor and more, which PTX writes as a negative number
+    source = f"""extern "C" __global__ void f(unsigned* out) {{
+        unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+        out[2 * i] = i / {divisor};
+        out[2 * i + 1] = threadIdx.x % {divisor};
+    }}"""
+    out = np.zeros((192, 2), np.uint32)
+    simt.RawModule(code=source).get_function("f")(3, 64, (out,))
+    np.testing.assert_array_equal(out[:, 0], np.arange(192) // divisor)
+    np.testing.assert_array_equal(out[:, 1], np.arange(192) % 64 % divisor)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.simt.abi import Counter
-from labkit.simt.counting import IRREGULAR
 from labkit.simt.lanes import WARP
 from labkit.simt.machine import Program, Totals
+from labkit.simt.sectors import IRREGULAR
 
 
 @dataclass(frozen=True)

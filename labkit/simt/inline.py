@@ -9,6 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from labkit.simt.callees import (
+    call_graph,
+    candidates,
+    function_addresses,
+    names_a_function,
+    pointed_to,
+    target_of,
+)
 from labkit.simt.ptx import (
     TYPE_BYTES,
     Address,
@@ -26,12 +34,10 @@ from labkit.simt.ptx import (
 )
 from labkit.simt.recursion import Subroutine, finish, on_cycles
 
-FUNCTION_ADDRESS = 16  # of the first function; no memory of this process is there
-
 
 def inline_calls(kernel: Kernel, module: Module) -> None:
     """Change `kernel` so that it calls nothing: `printf` and a failed `assert` become instructions."""
-    if not any(i.parts[0] == "call" or _names_a_function(i, module) for i in kernel.code):
+    if not any(i.parts[0] == "call" or names_a_function(i, module) for i in kernel.code):
         return
     copy = _Copy(kernel, module)
     kernel.code, kernel.labels = [], {}
@@ -40,54 +46,16 @@ def inline_calls(kernel: Kernel, module: Module) -> None:
     finish(kernel, list(copy.subroutines.values()))
 
 
-def function_addresses(module: Module) -> dict[str, int]:
-    """The number that stands for a function's address."""
-    return {name: FUNCTION_ADDRESS * number for number, name in enumerate(module.functions, 1)}
-
-
-def _names_a_function(instruction: Instruction, module: Module) -> bool:
-    return any(isinstance(o, Symbol) and o.name in module.functions for o in instruction.operands)
-
-
-def _pointed_to(module: Module) -> set[str]:
-    """Functions whose address is taken: by code, or by the initial value of a variable (a virtual table)."""
-    found = {name for _, variable in module.variables.values() for _, name, _ in variable.addresses}
-    for function in [*module.kernels.values(), *module.functions.values()]:
-        for instruction in function.code:
-            if instruction.parts[0] == "mov":
-                found.update(o.name for o in instruction.operands if isinstance(o, Symbol))
-    return found & module.functions.keys()
-
-
 class _Copy:
     """Copies bodies into `kernel`; the names of each copy get a prefix of their own."""
 
     def __init__(self, kernel: Kernel, module: Module) -> None:
         self.kernel, self.functions, self.copies = kernel, module.functions, 0
         self.original_code, self.original_labels = kernel.code, kernel.labels
-        self.addresses, self.pointed_to = function_addresses(module), _pointed_to(module)
-        callees = {name: self._callees(function) for name, function in self.functions.items()}
-        self.cycles = on_cycles(callees)
+        self.addresses, self.pointed_to = function_addresses(module), pointed_to(module)
+        self.cycles = on_cycles(call_graph(module.functions, self.pointed_to))
         self.subroutines: dict[str, Subroutine] = {}
         self.to_copy: list[Subroutine] = []
-
-    def _callees(self, function: Kernel) -> set[str]:
-        """Functions that this one may call."""
-        found = set()
-        for instruction in function.code:
-            if instruction.parts[0] == "call":
-                target = _target(instruction)
-                found |= {target.name} if isinstance(target, Symbol) else set(self._candidates(instruction))
-        return found & self.functions.keys()
-
-    def _candidates(self, call: Instruction) -> list[str]:
-        """Functions that a call by pointer may mean: those with as many parameters and results."""
-        lists = [len(o.items) for o in call.operands if isinstance(o, Vector)]
-        return [
-            name
-            for name in self.pointed_to
-            if lists == [len(v) for v in (self.functions[name].results, self.functions[name].params) if v]
-        ]
 
     def body(self, function: Kernel, prefix: str, calls: dict[str, str], within: Subroutine | None) -> None:
         """Copy one body; `calls` maps the names of its parameters and results to those at the call.
@@ -141,7 +109,7 @@ class _Copy:
         self._place([over])
 
     def _any_call(self, call: Instruction, prefix: str, within: Subroutine | None) -> None:
-        target = _target(call)
+        target = target_of(call)
         if not isinstance(target, Symbol):
             self._call_by_pointer(call, target, prefix, within)
         elif target.name in self.functions:
@@ -161,7 +129,7 @@ class _Copy:
         pointer = _renamed(Instruction((), (target,), None, 0), prefix, set()).operands[0]
         other = Register(f"%{prefix}pointer{number}")
         self.kernel.registers[other.name] = "pred"
-        for name in self._candidates(call):
+        for name in candidates(call, self.functions, self.pointed_to):
             following = f"{prefix}pointer{number}~{name}"
             self._emit("setp.ne.u64", (other, pointer, Immediate(self.addresses[name])), call.line)
             self._emit("bra", (Symbol(following),), call.line, Guard(other, False))
@@ -248,7 +216,7 @@ class _Copy:
         local = {variable.name for variable in function.local}
         address = next((o for o in instruction.operands if isinstance(o, Address)), None)
         base = address.base if address else None
-        in_kernel = isinstance(base, Symbol) and _is_parameter(base.name, self.kernel.params)
+        in_kernel = isinstance(base, Symbol) and any(base.name == p.name for p in self.kernel.params)
         if instruction.parts[0] not in ("ld", "st") or "param" not in instruction.parts or in_kernel:
             renamed = _renamed(instruction, prefix, local)
             if instruction.parts[0] == "mov":
@@ -300,11 +268,6 @@ class _Copy:
         return replace(instruction, operands=tuple(placed(o) for o in instruction.operands))
 
 
-def _target(call: Instruction) -> Operand:
-    """What a call calls: a name, or a register with an address."""
-    return next(o for o in call.operands if not isinstance(o, Vector))
-
-
 def _places(function: Kernel, name: str, variable: str) -> set[tuple[int, str]]:
     """Offsets and types at which a function loads (`ld`) or stores (`st`) a parameter or result."""
     found = set()
@@ -317,10 +280,6 @@ def _places(function: Kernel, name: str, variable: str) -> set[tuple[int, str]]:
             size = TYPE_BYTES[instruction.type]
             found |= {(address.offset + i * size, f"b{8 * size}") for i in range(count)}
     return found
-
-
-def _is_parameter(name: str, params: list[Variable]) -> bool:
-    return any(param.name == name for param in params)
 
 
 def _renamed(instruction: Instruction, prefix: str, local: set[str]) -> Instruction:

@@ -14,12 +14,13 @@ import numpy as np
 
 from labkit.simt import abi
 from labkit.simt.arguments import Range
-from labkit.simt.checking import POISON, granule_bytes
+from labkit.simt.checking import granule_bytes
 from labkit.simt.element_types import mismatch
 from labkit.simt.findings import Access, Diagnosis, Finding
 from labkit.simt.lanes import WARP
 from labkit.simt.shadow import SEVERAL, STAMP_STEP
 from labkit.simt.shadow_memory import ShadowMemory
+from labkit.simt.track import POISON
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 CALLBACK = ctypes.CFUNCTYPE(
@@ -172,6 +173,7 @@ def _overlapping(ranges: Sequence[Range]) -> list[tuple[int, int, set[int]]]:
 
 def _has_poison(first: int, end: int) -> bool:
     """Is there still a word that nobody has written?"""
-    first, count = first & -4, (end - (first & -4)) // 4
+    first &= -4
+    count = -(-(end - first) // 4)  # `empty` made whole words
     words = np.ctypeslib.as_array((ctypes.c_uint32 * count).from_address(first))
     return bool(np.any(words == POISON))

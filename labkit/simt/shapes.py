@@ -54,7 +54,9 @@ class ShapeRules:
         if rule is None or unpacks or "sat" in instruction.parts or instruction.type not in _INTEGERS:
             return _once_a_group(known)
         if isinstance(operands[0], Register) and operands[0].name in self.indices:
-            # They widen as exactly as signed numbers do.
+            # They widen as exactly as signed numbers do. PTX writes large unsigned factors as negative ones.
+            if "u32" in instruction.parts:
+                operands = tuple(_unsigned(operand) for operand in operands)
             parts = tuple("s32" if part == "u32" else part for part in instruction.parts)
             instruction = replace(instruction, parts=parts)
         return rule(instruction, operands, known)
@@ -79,6 +81,10 @@ class ShapeRules:
         if name == "%laneid":
             return LANE_INDEX
         return VARYING if name.startswith("%lanemask") else UNIFORM
+
+
+def _unsigned(operand: Operand) -> Operand:
+    return replace(operand, value=operand.value & 0xFFFFFFFF) if isinstance(operand, Immediate) else operand
 
 
 def _once_a_group(shapes: Operands) -> Result:

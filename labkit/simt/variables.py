@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.errors import SimtError
 from labkit.simt import ptx
-from labkit.simt.inline import function_addresses
+from labkit.simt.callees import function_addresses
 
 ALIGNMENT = 256
 

@@ -1,0 +1,60 @@
+"""Which functions may a call of a kernel mean? By name it is one; a call by pointer may mean several."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from labkit.simt.ptx import Instruction, Kernel, Module, Operand, Symbol, Vector
+
+FUNCTION_ADDRESS = 16  # of the first function; no memory of this process is there
+
+
+def function_addresses(module: Module) -> dict[str, int]:
+    """The number that stands for a function's address."""
+    return {name: FUNCTION_ADDRESS * number for number, name in enumerate(module.functions, 1)}
+
+
+def names_a_function(instruction: Instruction, module: Module) -> bool:
+    return any(isinstance(o, Symbol) and o.name in module.functions for o in instruction.operands)
+
+
+def pointed_to(module: Module) -> set[str]:
+    """Functions whose address is taken: by code, or by the initial value of a variable (a virtual table)."""
+    found = {name for _, variable in module.variables.values() for _, name, _ in variable.addresses}
+    for function in [*module.kernels.values(), *module.functions.values()]:
+        for instruction in function.code:
+            if instruction.parts[0] == "mov":
+                found.update(o.name for o in instruction.operands if isinstance(o, Symbol))
+    return found & module.functions.keys()
+
+
+def target_of(call: Instruction) -> Operand:
+    """What a call calls: a name, or a register with an address."""
+    return next(o for o in call.operands if not isinstance(o, Vector))
+
+
+def call_graph(functions: Mapping[str, Kernel], pointed_to: Collection[str]) -> dict[str, set[str]]:
+    """For each function, those that it may call."""
+    return {name: _callees(function, functions, pointed_to) for name, function in functions.items()}
+
+
+def _callees(function: Kernel, functions: Mapping[str, Kernel], pointed_to: Collection[str]) -> set[str]:
+    found: set[str] = set()
+    for instruction in function.code:
+        if instruction.parts[0] == "call":
+            target = target_of(instruction)
+            if isinstance(target, Symbol):
+                found.add(target.name)
+            else:
+                found.update(candidates(instruction, functions, pointed_to))
+    return found & functions.keys()
+
+
+def candidates(call: Instruction, functions: Mapping[str, Kernel], pointed_to: Collection[str]) -> list[str]:
+    """Functions that a call by pointer may mean: those with as many parameters and results."""
+    lists = [len(o.items) for o in call.operands if isinstance(o, Vector)]
+    return [
+        name
+        for name in pointed_to
+        if lists == [len(v) for v in (functions[name].results, functions[name].params) if v]
+    ]
