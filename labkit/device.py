@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from labkit.simt.limits import MAX_BLOCK, MAX_GRID, MAX_STATIC_SHARED_BYTES, MAX_THREADS
+from labkit.simt.run.limits import MAX_BLOCK, MAX_GRID, MAX_STATIC_SHARED_BYTES, MAX_THREADS
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from labkit import simt
 from labkit.compile_cuda import FILE_NAME, compile_error, compile_ptx, with_defaults
 from labkit.errors import InvalidAccess, LaunchError, SimtError
 from labkit.simt import ptx
-from labkit.simt.arguments import bind
-from labkit.simt.layout import storage
-from labkit.simt.limits import as_dim3, check_launch
+from labkit.simt.analysis.layout import storage
+from labkit.simt.checks.sanitizer import TOOLS
 from labkit.simt.module import find_kernel
-from labkit.simt.parser import parse
-from labkit.simt.sanitizer import TOOLS
-from labkit.simt.variables import find_variable
+from labkit.simt.ptx.parser import parse
+from labkit.simt.ptx.variables import find_variable
+from labkit.simt.run.arguments import bind
+from labkit.simt.run.limits import as_dim3, check_launch
 
 
 class RawModule:

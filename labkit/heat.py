@@ -8,8 +8,8 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
-from labkit.simt.lanes import WARP
-from labkit.simt.profile import Profile
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.counters.profile import Profile
 from labkit.worst import VERBS, Cost, Work, costs_of, kernel_lines, sentences, work_of
 
 if TYPE_CHECKING:

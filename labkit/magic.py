@@ -20,7 +20,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 import labkit
 from labkit.compile_cuda import FILE_NAME, compile_ptx
 from labkit.errors import CompileError, SimtError
-from labkit.simt.parser import parse
+from labkit.simt.ptx.parser import parse
 
 EXERCISE_ID = re.compile(r"\d\d\.\d+")
 

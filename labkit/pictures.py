@@ -15,7 +15,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from labkit.plots import Plot
-from labkit.simt.limits import as_dim3, check_launch
+from labkit.simt.run.limits import as_dim3, check_launch
 
 WARP = 32
 LARGEST = 64  # a picture of more rows or columns shows no single element any more

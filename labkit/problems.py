@@ -13,7 +13,7 @@ import numpy as np
 
 from labkit.errors import LaunchError
 from labkit.mismatch import compare, unwritten
-from labkit.simt.limits import MAX_GRID, MAX_THREADS
+from labkit.simt.run.limits import MAX_GRID, MAX_THREADS
 
 C_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
 INT_INPUT = 8  # int32 matrices of a product hold -8..8

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from labkit.simt.lanes import WARP
-from labkit.simt.profile import Profile, Site
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.counters.profile import Profile, Site
 from labkit.simt.ptx import TYPE_BYTES
 
 BANKS, BANK_BYTES, SECTOR_BYTES = 32, 4, 32

@@ -10,9 +10,9 @@ from labkit import kernels, problem
 from labkit.compile_cuda import Resources
 from labkit.heat import Heat, show
 from labkit.occupancy import gpu
-from labkit.simt.machine import Sample
-from labkit.simt.profile import Circumstances, Counts, Profile
+from labkit.simt.counters.profile import Circumstances, Counts, Profile
 from labkit.simt.ptx import Address, Guard, Instruction, Register, Symbol, Vector
+from labkit.simt.run.machine import Sample
 
 SIGNATURE = 'extern "C" __global__ void f(const float* in, float *out, int rows, const int cols)'
 SOURCE = ["// before", SIGNATURE, "{", "  a;", "  b;", "  c<&>;", "  d;", "}", "", "void after() {}"]

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from labkit import simt
 from labkit.compile_cuda import parameter_types
-from labkit.simt.banks import bank_conflicts
-from labkit.simt.element_types import mismatch
-from labkit.simt.quick import Run, plan
-from labkit.simt.shadow import PLANES, SEVERAL, STAMP_STEP
-from labkit.simt.shadow_memory import LAST_STAMP, MOST_KEPT, ShadowMemory
+from labkit.simt.checks.element_types import mismatch
+from labkit.simt.checks.quick import Run, plan
+from labkit.simt.checks.shadow import PLANES, SEVERAL, STAMP_STEP
+from labkit.simt.checks.shadow_memory import LAST_STAMP, MOST_KEPT, ShadowMemory
+from labkit.simt.counters.banks import bank_conflicts
 
 
 def kernel(source, name="f", **options):
@@ -706,7 +706,7 @@ def test_stamps_begin_anew(monkeypatch):
     "Close to the last stamp nothing is lost, and nothing from before is found behind it."
     check = kernel(EXCHANGE.replace("TYPE", "int")).check
     memory = ShadowMemory()
-    monkeypatch.setattr("labkit.simt.sanitizer._shadows", memory)
+    monkeypatch.setattr("labkit.simt.checks.sanitizer._shadows", memory)
     for first in (LAST_STAMP - 200, LAST_STAMP, LAST_STAMP + 64):
         memory._first_stamp = first // STAMP_STEP * STAMP_STEP
         for barrier, wanted in ((1, set()), (0, {"racecheck"}), (2, {"initcheck"}), (1, set())):

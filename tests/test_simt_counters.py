@@ -10,8 +10,9 @@ import pytest
 
 from labkit import compile_cuda, simt
 from labkit.occupancy import gpu
-from labkit.simt.profile import Circumstances, Counts, Profile
+from labkit.simt.counters.profile import Circumstances, Counts, Profile
 from labkit.simt.ptx import Address, Guard, Instruction, Register, Symbol
+from labkit.simt.run.machine import Sample
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
 REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
@@ -240,7 +241,7 @@ def test_instructions_and_branches_by_line():
 
 
 def test_every_count_of_a_sample_is_scaled():
-    whole, sample = by_hand(), by_hand(sample=simt.machine.Sample(np.array([0, 9]), 10))
+    whole, sample = by_hand(), by_hand(sample=Sample(np.array([0, 9]), 10))
     assert sample.label == "counted by the simulator in 2 of 10 blocks, scaled"
     for name in ("instructions", "thread_instructions", "branches", "divergent_branches", "shared_passes_st"):
         assert sample.ptx[name] == 5 * whole.ptx[name]

@@ -13,22 +13,22 @@ from labkit.compile_cuda import Resources, compile_ptx, parameter_types, resourc
 from labkit.errors import LaunchError, SimtError
 from labkit.occupancy import gpu as find_gpu
 from labkit.simt import ptx
-from labkit.simt.arguments import Range, bind
-from labkit.simt.counts import counts_of
-from labkit.simt.features import refuse
-from labkit.simt.findings import Dim3, Finding
-from labkit.simt.indices import MOST_BLOCKS
-from labkit.simt.inline import inline_calls
-from labkit.simt.layout import rounded_up, storage
-from labkit.simt.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
-from labkit.simt.lower import copy_parameters, lower
-from labkit.simt.machine import Mode, Program, Sample, Totals
-from labkit.simt.parser import parse, return_directly
-from labkit.simt.profile import Circumstances, Profile, choose_sample
-from labkit.simt.sanitizer import TOOLS, wrong_types
+from labkit.simt.analysis.indices import MOST_BLOCKS
+from labkit.simt.analysis.layout import rounded_up, storage
+from labkit.simt.checks.findings import Dim3, Finding
+from labkit.simt.checks.sanitizer import TOOLS, wrong_types
+from labkit.simt.counters.counts import counts_of
+from labkit.simt.counters.profile import Circumstances, Profile, choose_sample
+from labkit.simt.ptx.features import refuse
+from labkit.simt.ptx.inline import inline_calls
+from labkit.simt.ptx.lower import copy_parameters, lower
+from labkit.simt.ptx.parser import parse, return_directly
+from labkit.simt.ptx.variables import find_variable, initial_memory
+from labkit.simt.ptx.wmma import RULES
+from labkit.simt.run.arguments import Range, bind
+from labkit.simt.run.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
+from labkit.simt.run.machine import Mode, Program, Sample, Totals
 from labkit.simt.stored import stored
-from labkit.simt.variables import find_variable, initial_memory
-from labkit.simt.wmma import RULES
 
 
 class RawModule:

@@ -1,0 +1,105 @@
+"""The loads and stores of a basic block: what each reads or writes, and which share one range check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labkit.simt.analysis.blocks import Block, results
+from labkit.simt.analysis.flow import Flow
+from labkit.simt.analysis.lanes import VARYING, Shape
+from labkit.simt.analysis.layout import Layout
+from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol, Vector
+
+SPACES = ("global", "shared", "local", "const")
+
+
+@dataclass
+class Access:
+    """A load, store or atomic operation of `items`, each `size` bytes, at `offsets` from `base`.
+
+    `range` is the number of the array it most likely points into, None if unknown. Accesses of one group
+    share a base that does not change between them: the first checks `group_range`, bytes relative to the
+    bases, for all.
+    """
+
+    base: Register | Symbol | Immediate
+    space: str
+    items: tuple[Operand, ...]
+    size: int
+    offsets: list[int]
+    is_store: bool
+    is_atomic: bool
+    shape: Shape
+    range: int | None
+    is_alike: bool  # does the shape tell how lanes lie in their own local memory?
+    is_first: bool = True
+    group_range: tuple[int, int] = (0, 0)
+
+    @property
+    def alignment(self) -> int:
+        """A vector access is aligned to all its bytes."""
+        return self.size * len(self.offsets)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """First byte and end of all lanes, relative to the bases; in local memory lane 0's."""
+        lanes = self.shape.lane_offsets()[: 1 if self.space == "local" else None]
+        return min(lanes) + self.offsets[0], max(lanes) + self.offsets[-1] + self.size
+
+    @property
+    def has_fast_form(self) -> bool:
+        known = not self.is_atomic and (self.space in ("shared", "local") or self.range is not None)
+        if self.space == "local" and not self.is_alike:
+            return False
+        first = self.extent[0]
+        return known and all(
+            (lane + self.offsets[0] - first) % self.alignment == 0 for lane in self.shape.lane_offsets()
+        )
+
+
+class Accesses:
+    """The accesses of one block; `at` maps a position in its code to its access."""
+
+    def __init__(self, block: Block, flow: Flow, layout: Layout) -> None:
+        self.at: dict[int, Access] = {}
+        written: dict[str, int] = {}
+        groups: dict[object, list[Access]] = {}
+        for position, instruction in enumerate(block.code):
+            access = _access(instruction, flow, layout)
+            if access is not None:
+                self.at[position] = access
+                base = access.base
+                version = written.get(base.name, 0) if isinstance(base, Register) else 0
+                remainder = access.extent[0] % access.alignment
+                key = (base, version, access.space, access.alignment, remainder)
+                groups.setdefault(key, []).append(access)
+            for register in results(instruction):
+                written[register.name] = position + 1
+        for group in groups.values():
+            extents = [access.extent for access in group]
+            together = min(first for first, _ in extents), max(end for _, end in extents)
+            for i, access in enumerate(group):
+                access.is_first, access.group_range = i == 0, together
+
+
+def _access(instruction: Instruction, flow: Flow, layout: Layout) -> Access | None:
+    name = instruction.parts[0]
+    if name not in ("ld", "ldu", "st", "atom", "red") or "param" in instruction.parts:
+        return None
+    place = next(i for i, operand in enumerate(instruction.operands) if isinstance(operand, Address))
+    address, others = instruction.operands[place], instruction.operands[place + 1 :]
+    assert isinstance(address, Address)
+    is_atomic = name in ("atom", "red")
+    value = instruction.operands[0] if name in ("ld", "ldu") else others[0]
+    items = value.items if isinstance(value, Vector) else others if is_atomic else (value,)
+    size = TYPE_BYTES[instruction.type]
+    space = next((part for part in instruction.parts if part in SPACES), "generic")
+    base = address.base
+    if isinstance(base, Symbol):
+        in_range = layout.variables.get(base.name)
+    else:
+        in_range = layout.pointees.get(base.name) if isinstance(base, Register) else None
+    offsets = [address.offset + i * size for i in range(1 if is_atomic else len(items))]
+    shape = flow.rules.operand(base, flow.shapes)
+    is_alike = shape in (flow.rules.local, VARYING)
+    return Access(base, space, items, size, offsets, name == "st", is_atomic, shape, in_range, is_alike)

@@ -1,0 +1,99 @@
+"""Where things lie: parameters, shared and local variables, a warp's frame, ranges of valid memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from labkit.simt.analysis.blocks import is_barrier
+from labkit.simt.analysis.flow import Flow
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.analysis.pointees import find_pointees
+from labkit.simt.code.abi import FRAME_HEAD
+from labkit.simt.code.instructions import Kind
+from labkit.simt.ptx import Kernel, Module, Variable
+
+DYNAMIC_ALIGN = 16
+
+
+def rounded_up(size: int, align: int) -> int:
+    return -(-size // align) * align
+
+
+def placed(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], int]:
+    """Offsets of variables one behind the other, and the end."""
+    offsets = {}
+    for variable in variables:
+        start = rounded_up(start, variable.align)
+        offsets[variable.name] = start
+        start += variable.size
+    return offsets, start
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What is known before the block shape: offsets in bytes, by name.
+
+    `ranges` numbers the valid ranges of global memory: first one for each parameter, then one for each
+    module variable.
+    """
+
+    params: dict[str, int]
+    param_bytes: int
+    shared: dict[str, int]
+    static_shared_bytes: int
+    local: dict[str, int]
+    local_bytes: int
+    ranges: dict[str, int]
+
+
+def storage(kernel: Kernel, module: Module) -> Storage:
+    """Lay out one kernel's variables; `extern __shared__ a[]` begins behind the static arrays."""
+    params, param_bytes = placed(kernel.params)
+    in_module = [variable for space, variable in module.variables.values() if space == "shared"]
+    static = [variable for variable in [*kernel.shared, *in_module] if variable.size]
+    shared, shared_bytes = placed(static)
+    dynamic = rounded_up(shared_bytes, DYNAMIC_ALIGN)
+    shared |= {variable.name: dynamic for variable in in_module if not variable.size}
+    local, local_bytes = placed(kernel.local)
+    memory = [variable.name for space, variable in module.variables.values() if space != "shared"]
+    names = [*(param.name for param in kernel.params), *memory]
+    ranges = {name: i for i, name in enumerate(names)}
+    return Storage(params, param_bytes, shared, shared_bytes, local, rounded_up(local_bytes, 16), ranges)
+
+
+@dataclass
+class Layout:
+    """The storage of a kernel and the frame of its warps, for one block shape.
+
+    `maps_local`: behind the local memory of a warp there is a byte for each of its bytes.
+    """
+
+    storage: Storage
+    block: tuple[int, int, int]
+    flow: Flow
+    maps_local: bool = False
+    barriers: list[int] = field(init=False)
+    saved: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.params, self.shared, self.local = self.storage.params, self.storage.shared, self.storage.local
+        self.local_bytes, self.variables = self.storage.local_bytes, self.storage.ranges
+        self.threads = self.block[0] * self.block[1] * self.block[2]
+        self.warps = -(-self.threads // WARP)
+        self.pointees = find_pointees(self.flow.kernel, self.storage.ranges)
+        blocks = self.flow.blocks
+        self.barriers = [i for i, block in enumerate(blocks) if block.last and is_barrier(block.last)]
+        needed = {name for i in self.barriers for name in blocks[blocks[i].successors[0]].live_in}
+        end = FRAME_HEAD
+        self.saved = {}
+        for name in sorted(needed & self.flow.shapes.keys()):
+            bits = Kind(self.flow.kernel.register_type(name)).bits
+            size = max(1, bits // 8) * self.flow.shapes[name].bases
+            align = min(64, 1 << (size - 1).bit_length())
+            end = rounded_up(end, align)
+            self.saved[name] = end
+            end += size
+        self.local_start = rounded_up(end, 64)
+        self.local_map_start = self.local_start + WARP * self.local_bytes
+        end = self.local_map_start + WARP * self.local_bytes * self.maps_local
+        self.frame_bytes = rounded_up(end, 64)

@@ -1,0 +1,1 @@
+"""A checked run, and the findings that it gives."""

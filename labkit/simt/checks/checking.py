@@ -1,0 +1,234 @@
+"""A checked run: looks for races, memory that was never written, and threads missing at a barrier.
+
+Invalid accesses are skipped and found; the launch goes on. An access whose lanes lie at constant offsets
+takes a quick look at the shadow of its granules; whatever is suspicious, scattered or guarded goes through
+`track`, lane by lane.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.analysis.accesses import Access
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.checks.quick import Run, plan, quick_function
+from labkit.simt.checks.shadow import plane_bytes_of
+from labkit.simt.checks.strength import strong_table
+from labkit.simt.checks.track import track_function
+from labkit.simt.code import abi
+from labkit.simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, field, load_field
+from labkit.simt.code.addresses import lane_addresses, where
+from labkit.simt.code.careful import (
+    LANES_64,
+    found,
+)
+from labkit.simt.code.instructions import Kind, constant, intrinsic
+from labkit.simt.code.observe import Observer
+from labkit.simt.code.vectors import element_type, lanes_of
+from labkit.simt.ptx import TYPE_BYTES, Instruction, Kernel
+
+Value = Any
+FENCES = ("membar", "fence")
+MASKED = ("bar", "barrier", "shfl", "vote", "match", "redux")  # their last operand names lanes
+
+
+def granule_bytes(kernel: Kernel, spaces: tuple[str, ...]) -> int:
+    """Bytes one word of shadow stands for: the smallest that the kernel reads or writes there, 4 at most."""
+    sizes = [
+        TYPE_BYTES[i.type]
+        for i in kernel.code
+        if i.parts[0] in ("ld", "ldu", "st", "atom", "red")
+        and "param" not in i.parts
+        and (set(spaces) & set(i.parts) or not {"global", "shared", "local", "const"} & set(i.parts))
+    ]
+    return min([4, *sizes])
+
+
+class Checking(Observer):
+    """Keeps the shadow, and hands findings to the host."""
+
+    whole_warps = True
+    stops = False
+
+    def attach(self, w: Any) -> None:
+        super().attach(w)
+        b = w.b
+        self.granule = {space: granule_bytes(w.kernel, (space,)) for space in ("global", "shared")}
+        self.stamp = b.or_(load_field(b, Launch, w.launch, "stamp"), w.number)
+        self.first_stamps = [load_field(b, Launch, w.launch, f"{what}_stamp") for what in ("launch", "block")]
+        self.shared_shadow = b.inttoptr(
+            b.ptrtoint(load_field(b, Launch, w.launch, "shared_shadow"), I64), POINTER
+        )
+        shared_bytes = load_field(b, Launch, w.launch, "shared_bytes")
+        self.shared_plane_bytes = plane_bytes_of(b, shared_bytes, self.granule["shared"])
+        b.store(ZERO, field(b, Frame, w.frame, "phase"))
+        strong_table(w.function.module, w.kernel)
+
+    def takes(self, instruction: Instruction, access: Access) -> bool:
+        return instruction.guard is None
+
+    def fast(self, instruction: Instruction, access: Access) -> None:
+        w, b = self.w, self.w.b
+        if access.space == "const":
+            return
+        if access.space == "local":
+            self._track(instruction, access)
+            return
+        known = None
+        skip = w.new_block("unshadowed")
+        if access.space != "shared":
+            assert access.range is not None
+            known = w.range(access.range, "shadow"), w.range(access.range, "plane_bytes")
+            idle = b.icmp_unsigned("==", known[0], ir.Constant(I64, 0))
+            if not access.is_store:
+                poisoned = b.icmp_unsigned("!=", w.range(access.range, "poisoned"), ir.Constant(I64, 0))
+                idle = b.and_(idle, b.not_(poisoned))
+            look = w.new_block("shadowed")
+            b.cbranch(idle, skip, look)
+            w.continue_in(look)
+            if not access.is_store:
+                clean = w.new_block("clean")
+                poison = w.new_block("poisoned")
+                w.b.cbranch(poisoned, poison, clean)
+                w.continue_in(poison)
+                self._track(instruction, access)
+                w.b.branch(skip)
+                w.continue_in(clean)
+        runs = plan(
+            [offset + access.offsets[0] for offset in access.shape.lane_offsets()],
+            access.shape.group,
+            access.alignment,
+            self._granule(access),
+            access.is_store,
+        )
+        if runs is not None:
+            closely = w.new_block("closely")
+            w.b.cbranch(self._quick(instruction, access, runs, known), skip, closely).set_weights([1000, 1])
+            w.continue_in(closely)
+        self._track(instruction, access)
+        w.b.branch(skip)
+        w.continue_in(skip)
+
+    def _granule(self, access: Access) -> int:
+        """Of the memory that an access in its fast form goes to: a generic address then is in an array."""
+        return self.granule["shared" if access.space == "shared" else "global"]
+
+    def _quick(
+        self,
+        instruction: Instruction,
+        access: Access,
+        runs: tuple[Run, ...],
+        known: tuple[Value, Value] | None,
+    ) -> Value:
+        """Call the quick look; `known`: shadow and plane bytes of the array, None for shared memory."""
+        w, b = self.w, self.w.b
+        function = quick_function(w.function.module, runs, access.is_store, known is not None)
+        address = where(w, access).base
+        address = b.add(address, constant(address, access.extent[0]))
+        shift = ir.Constant(I64, self._granule(access).bit_length() - 1)
+        origin: Value = ir.Constant(I64, 0)
+        if known is not None:
+            assert access.range is not None
+            planes, plane_bytes = b.inttoptr(known[0], POINTER), known[1]
+            origin = b.lshr(w.range(access.range, "start"), shift)
+        else:
+            planes, plane_bytes = self.shared_shadow, self.shared_plane_bytes
+        bases = [
+            address if access.shape.bases == 1 else b.extract_element(address, ir.Constant(I32, i))
+            for i in range(max(run.group for run in runs) + 1)
+        ]
+        granules = [b.sub(b.lshr(base, shift), origin) for base in bases]
+        phase = b.shl(load_field(b, Frame, w.frame, "phase"), ir.Constant(I32, 6))
+        arguments = [planes, plane_bytes, self.stamp, *self.first_stamps, phase, w.site(instruction)]
+        return b.call(function, [*arguments, *granules])
+
+    def _track(self, instruction: Instruction, access: Access) -> None:
+        """Look at an access of all lanes one by one."""
+        w = self.w
+        kind = Kind(instruction.type)
+        values = [w.value(item, kind, WARP) for item in access.items] if access.is_store else []
+        addresses, everyone = lane_addresses(w, access), ir.Constant(I32, -1)
+        self.careful(w.b, w.launch, w.frame, access, addresses, everyone, w.site(instruction), values)
+
+    def careful(
+        self,
+        b: ir.IRBuilder,
+        launch: Value,
+        frame: Value,
+        access: Access,
+        addresses: Value,
+        mask: Value,
+        site: Value,
+        values: list[Value],
+    ) -> None:
+        if access.space == "const":
+            return
+        function = track_function(b.module, self.w.layout, self.granule)
+        does_read, does_write = ir.Constant(I1, not access.is_store), ir.Constant(I1, access.is_store)
+        if access.is_atomic:
+            does_read = does_write = ir.Constant(I1, 1)
+            _note_atomic(b, launch)
+        sizes = access.size if values and not access.is_atomic else access.alignment
+        for i, value in enumerate(values if values and not access.is_atomic else [None]):
+            bits = ir.Constant(LANES_64, None) if value is None else _bits(b, value)
+            place = b.add(addresses, constant(addresses, i * access.size))
+            size = ir.Constant(I64, sizes)
+            b.call(function, [launch, frame, place, mask, site, size, bits, does_read, does_write])
+
+    def barrier(self, instruction: Instruction) -> None:
+        w, b = self.w, self.w.b
+        if not w.flow.blocks[w.index].may_have_exited:
+            return
+        gone = b.and_(w.full_mask, b.not_(w.active()))
+        with b.if_then(b.icmp_unsigned("!=", gone, ZERO), likely=False):
+            lane = intrinsic(b, "cttz", I32, gone, ir.Constant(I1, 1))
+            found(b, w.launch, w.frame, abi.EXITED, w.site(instruction), lane)
+
+    def step(self, instruction: Instruction) -> None:
+        w, b = self.w, self.w.b
+        if instruction.parts[0] in FENCES:
+            b.store(ir.Constant(I32, 1), field(b, Launch, w.launch, "fenced"))
+        if instruction.parts[0] not in MASKED or "sync" not in instruction.parts:
+            return
+        self._members(instruction)
+        if instruction.parts[0] in ("bar", "barrier"):
+            phase = field(b, Frame, w.frame, "phase")
+            b.store(b.add(b.load(phase, typ=I32), ir.Constant(I32, 1)), phase)
+
+    def _members(self, instruction: Instruction) -> None:
+        """Each lane is named in its own mask, and nobody named is elsewhere."""
+        w, b = self.w, self.w.b
+        active = w.active(instruction)
+        members = w.value(instruction.operands[-1], Kind("b32"), WARP)
+        own = b.and_(
+            members, ir.Constant(members.type, [ir.Constant(I32, 1 << i & 0xFFFFFFFF) for i in range(WARP)])
+        )
+        named = b.bitcast(b.icmp_unsigned("!=", own, ir.Constant(own.type, None)), I32)
+        active_members = b.select(lanes_of(b, active), members, ir.Constant(members.type, None))
+        everyone = intrinsic(b, "vector.reduce.or", I32, active_members, overloads=(members.type,))
+        elsewhere: Value = ZERO
+        for other in sorted(w.flow.blocks[w.index].may_wait):
+            elsewhere = b.or_(elsewhere, b.load(w.waiting[other], typ=I32))
+        uncalled = b.and_(active, b.not_(named))
+        wrong = b.select(b.icmp_unsigned("!=", uncalled, ZERO), uncalled, b.and_(everyone, elsewhere))
+        with b.if_then(b.icmp_unsigned("!=", wrong, ZERO), likely=False):
+            lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
+            found(b, w.launch, w.frame, abi.SYNC_MASK, w.site(instruction), lane)
+
+
+def _bits(b: ir.IRBuilder, value: Value) -> Value:
+    """Values of any type as 64-bit integers."""
+    kind = element_type(value)
+    width = {ir.HalfType: 16, ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind)) or kind.width
+    value = b.bitcast(value, ir.VectorType(ir.IntType(width), WARP))
+    return value if width == 64 else b.zext(value, LANES_64)
+
+
+def _note_atomic(b: ir.IRBuilder, launch: Value) -> None:
+    """An atomic operation takes over what others released; behind a fence it releases in its turn."""
+    b.store(ir.Constant(I32, 1), field(b, Launch, launch, "acquired"))
+    with b.if_then(b.icmp_unsigned("!=", load_field(b, Launch, launch, "fenced"), ZERO)):
+        b.store(load_field(b, Launch, launch, "stamp"), field(b, Launch, launch, "released"))
+        b.store(ZERO, field(b, Launch, launch, "fenced"))

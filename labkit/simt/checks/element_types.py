@@ -1,0 +1,89 @@
+"""Which type of element does a kernel take each array for?
+
+The commonest slip from NumPy is a float64 array for `float*`. PTX has no types of pointers, so the compiler
+is asked for the kernel's declaration (compile_cuda.parameter_types); where each array is used, PTX tells.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from labkit.simt.analysis.layout import Layout
+from labkit.simt.ptx import Address, Instruction, Register, Symbol
+
+# C++ type -> kind of number and bytes, as in NumPy's dtypes
+_NUMBERS = {
+    "float": ("float", 4),
+    "double": ("float", 8),
+    "__half": ("float", 2),
+    "__nv_bfloat16": ("float", 2),
+    "short": ("integer", 2),
+    "int": ("integer", 4),
+    "unsigned": ("integer", 4),
+    "long": ("integer", np.dtype(np.long).itemsize),
+    "long long": ("integer", 8),
+}
+_VECTORS = {
+    "half2": "__half",
+    "__half2": "__half",
+    "__nv_bfloat162": "__nv_bfloat16",
+    "longlong": "long long",
+}
+
+
+def mismatch(dtype: np.dtype, declared: str) -> str | None:
+    """Why an array of `dtype` does not fit a parameter declared so; None if it does, or if nobody can tell.
+
+    Bytes, structures and `void*` may be anything.
+    """
+    element = _element(declared)
+    have = {"f": "float", "c": "float", "i": "integer", "u": "integer", "b": "integer"}.get(dtype.kind)
+    if element is None or have is None or dtype.itemsize == 1:
+        return None
+    kind, size = element
+    itemsize = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    if (kind, size) == (have, itemsize) or size == itemsize == 2:  # bits of halves may come as integers
+        return None
+    wanted = f"np.{'float' if kind == 'float' else 'int'}{8 * size}"
+    if size < itemsize:
+        why = "each element is read in pieces"
+    elif size > itemsize:
+        why = "elements are read together"
+    else:
+        why = f"the bits of {have}s are nonsense as {kind}s"
+    return f"the kernel declares `{declared}`: {why}. Pass an array of {wanted}"
+
+
+def _element(declared: str) -> tuple[str, int] | None:
+    """Kind and bytes of the numbers behind a pointer such as `const float4 *`; None for anything else."""
+    name = re.sub(r"\b(const|volatile|__restrict__|__restrict)\b", "", declared)
+    if name.count("*") != 1 or "(" in name:
+        return None
+    name = " ".join(name.replace("*", "").split())
+    if name not in _NUMBERS:
+        vector = re.fullmatch(r"u?(\w+?)[1234]", name)
+        name = _VECTORS.get(name) or (vector[1] if vector else re.sub(r"^unsigned (?=\w)", "", name))
+    name = _VECTORS.get(name, name)
+    return _NUMBERS.get(re.sub(r"^unsigned int$", "int", name))
+
+
+def first_uses(layout: Layout) -> dict[int, int]:
+    """Source line of the first load or store of each range of memory, by the range's number."""
+    lines: dict[int, int] = {}
+    for instruction in layout.flow.kernel.code:
+        number = _range_of(instruction, layout)
+        if number is not None:
+            lines.setdefault(number, instruction.line)
+    return lines
+
+
+def _range_of(instruction: Instruction, layout: Layout) -> int | None:
+    """Number of the range that an access most likely goes to."""
+    if instruction.parts[0] not in ("ld", "st", "atom", "red") or "param" in instruction.parts:
+        return None
+    address = next(o for o in instruction.operands if isinstance(o, Address))
+    if isinstance(address.base, Symbol):
+        return layout.variables.get(address.base.name)
+    return layout.pointees.get(address.base.name) if isinstance(address.base, Register) else None

@@ -1,0 +1,258 @@
+"""What is wrong with a kernel, in words: the finding behind an error of a launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from labkit.errors import BarrierError, InvalidAccess, SimtError, Timeout
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.code import abi
+from labkit.simt.code.abi import Launch
+from labkit.simt.ptx import Kernel
+from labkit.simt.run.arguments import Range
+
+Dim3 = tuple[int, int, int]
+_VERBS = {"st": "write", "atom": "atomic operation", "red": "atomic operation"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake: the tool of compute-sanitizer that looks for it, its line (0: unknown), who made it."""
+
+    tool: str
+    kind: str
+    line: int
+    block: Dim3
+    thread: Dim3
+    message: str
+    source: str = ""
+    other_line: int = 0  # of a race: line of the other access
+
+    def __str__(self) -> str:
+        place = f"line {self.line}: " if self.line else ""
+        text = f"{place}{self.message}\n    by thread {self.thread} of block {self.block}"
+        return f"{text}\n    {self.line:>4} | {self.source}" if self.source else text
+
+
+@dataclass(frozen=True)
+class Access:
+    """What is done where, and by whom; `shared` is where the block's shared memory begins."""
+
+    site: int
+    address: int
+    shared: int
+    block: Dim3
+    thread: int
+
+
+_TRAPS = {
+    "trap": "the kernel stopped itself",
+    "assert": "assertion failed",
+    "recursion": "the recursion is too deep for its stack of 1024 bytes a thread, as many as CUDA gives",
+    "pointer": "a call through a pointer that points to no function of this type",
+}
+
+
+class Diagnosis:
+    """Puts what went wrong in a launch into words."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        source: Sequence[str],
+        block: Dim3,
+        shared_bytes: int,
+        shared_names: Mapping[str, int],
+        ranges: Sequence[Range],
+    ) -> None:
+        self.kernel, self.source, self.block, self.ranges = kernel, source, block, ranges
+        self.shared_bytes, self.shared_names = shared_bytes, shared_names
+
+    def error(self, launch: Launch, barriers: Sequence[int]) -> SimtError:
+        """The error recorded in `launch`; `barriers` are the sites of barriers by number."""
+        if launch.error == abi.BAD_ACCESS:
+            finding = self.access(self._recorded(launch, launch.error_at))
+            return InvalidAccess(str(finding), finding)
+        if launch.error == abi.TRAPPED:
+            kind = self.kernel.code[launch.error_at].parts[-1]
+            message = _TRAPS[kind]
+            finding = self._finding("memcheck", kind, self._recorded(launch, launch.error_at), message)
+            return SimtError(str(finding), finding)
+        if launch.error == abi.PARTED_AT_BARRIER:
+            lanes = (launch.error_mask & 0xFFFFFFFF).bit_count()
+            message = (
+                f"__syncthreads() inside a branch that not all threads take: {lanes} of the warp's {WARP} "
+                "threads are elsewhere. "
+                "Every thread of a block must reach the same barrier; move it out of the branch"
+            )
+            finding = self._barrier(self._recorded(launch, launch.error_at), message)
+        else:
+            here, there = (barriers[number - 1] for number in (launch.error_at, launch.error_other))
+            message = (
+                f"warps of one block wait at different barriers, line {self._line(here)} and line "
+                f"{self._line(there)}: they would never meet"
+            )
+            finding = self._barrier(self._recorded(launch, here), message)
+        return BarrierError(str(finding), finding)
+
+    def timeout(self, launch: Launch, seconds: float) -> Timeout:
+        line = self._line(launch.stopped_at) if launch.stopped_at >= 0 else 0
+        message = (
+            f"the kernel ran for more than {seconds:g} s and was stopped in the loop here. "
+            "Does its condition ever become false?"
+        )
+        finding = Finding("timeout", "time limit", line, (0, 0, 0), (0, 0, 0), message, self._text(line))
+        where = f"line {line}: " if line else ""
+        shown = f"\n    {line:>4} | {finding.source}" if finding.source else ""
+        return Timeout(f"{where}{message}{shown}", finding)
+
+    def access(self, access: Access) -> Finding:
+        """An access outside all arrays, or not aligned."""
+        instruction = self.kernel.code[access.site]
+        size, space = instruction.moved_bytes, self._space(access)
+        what = f"invalid {space} {self._verb(access.site)} of {size} bytes"
+        if space == "shared":
+            name = f"the block's {self.shared_bytes} bytes of shared memory"
+            where = _outside(access.address - access.shared, size, self.shared_bytes, name)
+        elif space == "local":
+            where = "the address is outside the thread's own arrays, or not aligned"
+        else:
+            where = _near(access.address, size, self.ranges)
+        kind = "misaligned" if "multiple" in where else "out of bounds"
+        return self._finding("memcheck", kind, access, f"{what}: {where}")
+
+    def unwritten(self, access: Access) -> Finding:
+        """A read of memory that nobody has written."""
+        space = self._space(access)
+        message = f"reads {self._place(access)}, which nobody has written yet"
+        if space == "shared":
+            message += (
+                " in this block: does every thread that should fill it reach the store, at the edges too?"
+            )
+        return self._finding("initcheck", f"uninitialised {space} read", access, message)
+
+    def race(self, access: Access, kind: str, what: str, other_site: int, other: str) -> Finding:
+        """Two accesses that nothing orders."""
+        line = self._line(other_site)
+        there = f"line {line}" if line != self._line(access.site) else "the same line"
+        did = {"wrote": f"writes in {there}", "read": f"reads in {there}"}
+        if self.kernel.code[other_site].parts[0] in ("atom", "red"):
+            did["wrote"] = f"changes by an atomic operation in {there}"
+        other_block = "another block" in other
+        missing = "nothing orders blocks within a launch" if other_block else "no barrier lies between them"
+        message = (
+            f"race ({kind}) on {self._place(access)}: the thread {what.format(other=other, **did)}; {missing}"
+        )
+        return self._finding("racecheck", kind, access, message, other_line=line)
+
+    def exited(self, access: Access) -> Finding:
+        """Some threads wait at a barrier, others have ended."""
+        message = (
+            "__syncthreads() that some threads of the block never reach: they have returned or left a loop "
+            "earlier. Every thread of a block must reach each barrier; let idle threads skip the work alone"
+        )
+        return self._barrier(access, message)
+
+    def sync_mask(self, access: Access) -> Finding:
+        """The mask of a warp-wide operation and the threads that run it do not fit."""
+        message = (
+            "the mask of this warp-wide operation does not fit the threads that run it: one of them is not "
+            "named, or one that is named is in another branch. Name exactly the threads that arrive together"
+        )
+        return self._finding("synccheck", "invalid mask", access, message)
+
+    def thread(self, index: int) -> Dim3:
+        x, y, _ = self.block
+        return index % x, index // x % y, index // (x * y)
+
+    def _barrier(self, access: Access, message: str) -> Finding:
+        return self._finding("synccheck", "divergent barrier", access, message)
+
+    def _finding(self, tool: str, kind: str, access: Access, message: str, other_line: int = 0) -> Finding:
+        line = self._line(access.site)
+        thread = self.thread(access.thread)
+        return Finding(tool, kind, line, access.block, thread, message, self._text(line), other_line)
+
+    def _recorded(self, launch: Launch, site: int) -> Access:
+        """The access of the first lane in the record of an error."""
+        mask = launch.error_mask & 0xFFFFFFFF
+        lane = (mask & -mask).bit_length() - 1 if mask else 0
+        block = (launch.error_x, launch.error_y, launch.error_z)
+        return Access(
+            site, launch.error_address, launch.error_shared or 0, block, WARP * launch.error_warp + lane
+        )
+
+    def _space(self, access: Access) -> str:
+        """Where an access goes; a generic address tells by its value."""
+        parts = self.kernel.code[access.site].parts
+        named = next((part for part in parts if part in ("global", "shared", "local", "const")), None)
+        in_shared = 0 <= access.address - access.shared < self.shared_bytes
+        return named or ("shared" if in_shared else "global")
+
+    def _place(self, access: Access) -> str:
+        """The memory of an access, in words."""
+        space = self._space(access)
+        if space == "shared":
+            start, name = self._shared_variable(access)
+            return f"byte {access.address - access.shared - start} of shared `{name}`"
+        if space == "local":
+            return "a local variable"
+        for range_ in self.ranges:
+            if range_.start <= access.address < range_.start + range_.size:
+                index = (access.address - range_.start) // range_.itemsize
+                return f"element {index} of {range_.name}"
+        return f"{space} memory"
+
+    def variable(self, access: Access) -> str:
+        """Name of the shared array or of the argument that an access goes to; "" if it has none."""
+        if self._space(access) == "shared":
+            return self._shared_variable(access)[1]
+        inside = (r.name for r in self.ranges if r.start <= access.address < r.start + r.size)
+        return next(inside, "")
+
+    def _shared_variable(self, access: Access) -> tuple[int, str]:
+        """Offset and name of the shared array at or before an address."""
+        offset = access.address - access.shared
+        before = [(start, name) for name, start in self.shared_names.items() if start <= offset]
+        start, name = max(before, default=(0, "memory"))
+        return start, _plain(name)
+
+    def _verb(self, site: int) -> str:
+        return _VERBS.get(self.kernel.code[site].parts[0], "read")
+
+    def _line(self, site: int) -> int:
+        return self.kernel.code[site].line
+
+    def _text(self, line: int) -> str:
+        return self.source[line - 1].strip() if 0 < line <= len(self.source) else ""
+
+
+def _plain(mangled: str) -> str:
+    """The last name in a mangled one: `tile` of `_ZZ6matmulE4tile` (Itanium C++ ABI, 5.1.2)."""
+    for match in reversed(list(re.finditer(r"E(\d+)", mangled))):
+        name = mangled[match.end() :][: int(match[1])]
+        if len(name) == int(match[1]):
+            return name
+    return mangled
+
+
+def _near(address: int, size: int, ranges: Sequence[Range]) -> str:
+    """Where an address lies as seen from the nearest array."""
+    if address < 4096:
+        return f"address {address:#x} is a null pointer" + (f" plus {address} bytes" if address else "")
+    arrays = [r for r in ranges if r.name]
+    if not arrays:
+        return "no array was passed to the kernel"
+    nearest = min(arrays, key=lambda r: max(r.start - address, address + size - r.start - r.size, 0))
+    return _outside(address - nearest.start, size, nearest.size, nearest.name, nearest.itemsize)
+
+
+def _outside(offset: int, size: int, length: int, name: str, itemsize: int = 1) -> str:
+    if offset >= 0 and offset + size <= length:
+        return f"byte {offset} of {name} is not a multiple of {size}, as an access of {size} bytes needs"
+    index = f" (index {offset // itemsize})" if itemsize > 1 and offset % itemsize == 0 else ""
+    if offset < 0:
+        return f"{-offset} bytes before the start of {name}{index}"
+    return f"it ends {offset + size - length} bytes behind the end of {name}{index}"

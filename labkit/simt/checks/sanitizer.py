@@ -1,0 +1,179 @@
+"""The host's side of a checked run: makes the shadow memory, and puts what generated code finds into words.
+
+Rules of the four tools: checking.py and shadow.py. Wrong types of arrays: element_types.py.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.checks.checking import granule_bytes
+from labkit.simt.checks.element_types import mismatch
+from labkit.simt.checks.findings import Access, Diagnosis, Finding
+from labkit.simt.checks.shadow import SEVERAL, STAMP_STEP
+from labkit.simt.checks.shadow_memory import ShadowMemory
+from labkit.simt.checks.track import POISON
+from labkit.simt.code import abi
+from labkit.simt.run.arguments import Range
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+CALLBACK = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_void_p,
+    *[ctypes.c_int32] * 3,
+    ctypes.c_int64,
+    *[ctypes.c_int32] * 3,
+)
+_RACES = {
+    abi.READ_AFTER_WRITE: ("read after write", "reads what {other} {wrote}"),
+    abi.WRITE_AFTER_READ: ("write after read", "writes what {other} {read}"),
+    abi.WRITE_AFTER_WRITE: ("write after write", "writes another value than {other}, which {wrote}"),
+}
+_shadows = ShadowMemory()
+_empty: list[tuple[weakref.ref[np.ndarray], int, int]] = []  # arrays of `empty`: first address and end
+
+
+def empty(shape: Any, dtype: Any = np.float32) -> np.ndarray:
+    """An array that `kernel.check` takes as never written, as cudaMalloc gives it.
+
+    It holds NaNs (odd numbers for integers) until something is written to it, on the host or by a kernel.
+    """
+    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    words = np.full(-(-size // 4), POISON, np.uint32)
+    start = words.ctypes.data
+    _empty[:] = [entry for entry in _empty if entry[0]() is not None]
+    _empty.append((weakref.ref(words), start, start + words.nbytes))
+    return words.view(np.uint8)[:size].view(dtype).reshape(shape)
+
+
+def wrong_types(
+    declared: Sequence[str], lines: Mapping[int, int], ranges: Sequence[Range], source: Sequence[str]
+) -> list[Finding]:
+    """A finding for each array whose dtype is not what the kernel reads; `lines`: where, by its number."""
+    findings = []
+    for number, (type_, range_) in enumerate(zip(declared, ranges, strict=False)):
+        reason = mismatch(range_.dtype, type_) if range_.dtype is not None else None
+        if reason:
+            line, nobody = lines.get(number, 0), (0, 0, 0)
+            text = source[line - 1].strip() if 0 < line <= len(source) else ""
+            message = f"{range_.name} is not what the kernel reads: {reason}"
+            findings.append(Finding("memcheck", "wrong dtype", line, nobody, nobody, message, text))
+    return findings
+
+
+class Sanitizer:
+    """Collects what one launch does wrong."""
+
+    def __init__(self, diagnosis: Diagnosis, written: set[int] | None) -> None:
+        self.diagnosis, self.ranges, self.written = diagnosis, diagnosis.ranges, written
+        self._found_at: dict[tuple[str, int, int, str], Finding] = {}
+        self._callback = CALLBACK(self._found)
+
+    def prepare(self, launch: abi.Launch, table: Any) -> None:
+        """Give the launch its shadow memory; `table` holds the records of `ranges`."""
+        kernel, self._launch = self.diagnosis.kernel, launch
+        launch.sites = len(kernel.code)
+        launch.found = ctypes.cast(self._callback, ctypes.c_void_p)
+        self._muted = np.zeros(abi.KINDS * len(kernel.code), np.uint8)
+        launch.muted = self._muted.ctypes.data
+        granule = granule_bytes(kernel, ("shared",))
+        launch.stamp = launch.launch_stamp = _shadows.begin()
+        launch.shared_shadow = _shadows.lend(_plane_bytes(launch.shared_bytes, granule))
+        granule = granule_bytes(kernel, ("global",))
+        for first, end, members in _overlapping(self.ranges):
+            poisoned = any(start < end and first < stop for _, start, stop in _empty) and _has_poison(
+                first, end
+            )
+            shadow, plane_bytes = 0, _plane_bytes(end - first, granule)
+            if self.written is None or self.written.intersection(members):
+                shadow = _shadows.lend(plane_bytes)
+            for number in members:
+                record, start = table[number], self.ranges[number].start
+                record.poisoned, record.plane_bytes = poisoned, plane_bytes
+                record.shadow = shadow and shadow + 4 * (start // granule - first // granule)
+
+    def _found(
+        self,
+        frame: int,
+        kind: int,
+        site: int,
+        lane: int,
+        address: int,
+        other_site: int,
+        other_place: int,
+        other_stamp: int,
+    ) -> None:
+        head = abi.Frame.from_address(frame)
+        access = Access(site, address, head.shared or 0, (head.x, head.y, head.z), WARP * head.warp + lane)
+        if kind == abi.OUT_OF_BOUNDS:
+            finding = self.diagnosis.access(access)
+        elif kind == abi.UNWRITTEN:
+            finding = self.diagnosis.unwritten(access)
+        elif kind == abi.EXITED:
+            finding = self.diagnosis.exited(access)
+        elif kind == abi.SYNC_MASK:
+            finding = self.diagnosis.sync_mask(access)
+        else:
+            other = self._other(other_place, other_stamp & 0xFFFFFFFF)
+            finding = self.diagnosis.race(access, *_RACES[kind], other_site, other)
+        key = (finding.kind, finding.line, finding.other_line, self.diagnosis.variable(access))
+        self._found_at.setdefault(key, finding)
+
+    def finish(self) -> list[Finding]:
+        """The launch is over. What was found, each mistake in a line once.
+
+        Warps run one after the other, so a race may look like a read of memory that was never written.
+        """
+        _shadows.end(self._launch.stamp)
+        races = {
+            (line, variable)
+            for (_, *lines, variable), finding in self._found_at.items()
+            if finding.tool == "racecheck"
+            for line in lines
+        }
+        return [
+            finding
+            for (_, line, _, variable), finding in self._found_at.items()
+            if finding.tool != "initcheck" or (line, variable) not in races
+        ]
+
+    def _other(self, place: int, stamp: int) -> str:
+        """The thread of the other access, in words."""
+        warp, lane = stamp % STAMP_STEP, place % STAMP_STEP
+        if stamp < self._launch.block_stamp:
+            return "a thread of another block"
+        if warp == SEVERAL or lane == SEVERAL:
+            return "another thread"
+        return f"thread {self.diagnosis.thread(WARP * warp + lane)}"
+
+
+def _plane_bytes(size: int, granule: int) -> int:
+    return (size + 4) // granule * 4
+
+
+def _overlapping(ranges: Sequence[Range]) -> list[tuple[int, int, set[int]]]:
+    """Memory that several ranges share, as one: (first address, end, numbers of the ranges)."""
+    merged: list[tuple[int, int, set[int]]] = []
+    for number in sorted((n for n, r in enumerate(ranges) if r.size), key=lambda n: ranges[n].start):
+        start, end = ranges[number].start, ranges[number].start + ranges[number].size
+        if merged and start < merged[-1][1]:
+            first, last, members = merged[-1]
+            merged[-1] = (first, max(last, end), members | {number})
+        else:
+            merged.append((start, end, {number}))
+    return merged
+
+
+def _has_poison(first: int, end: int) -> bool:
+    """Is there still a word that nobody has written?"""
+    first &= -4
+    count = -(-(end - first) // 4)  # `empty` made whole words
+    words = np.ctypeslib.as_array((ctypes.c_uint32 * count).from_address(first))
+    return bool(np.any(words == POISON))

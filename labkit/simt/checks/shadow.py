@@ -1,0 +1,56 @@
+"""Shadow memory of a checked run: who wrote and who read each granule (1, 2 or 4 bytes) last.
+
+Six planes of 32-bit words, one word a granule in each:
+
+    WRITE_STAMP  WRITE_PLACE  WRITE_SITE  READ_STAMP  READ_PLACE  READ_SITE
+
+A stamp is the number of the interval between two barriers (times 64) plus the warp, or plus SEVERAL where
+more than one warp has read. A place is the number of __syncwarp calls in the interval (times 64) plus the
+lane, or plus SEVERAL. Blocks run one after the other and the intervals of all are numbered on, so a stamp
+older than the block's first is another block's, and one older than the launch's is nobody's. Two accesses
+race if nothing orders them (other blocks, other warps in one interval, or other lanes of a warp without
+__syncwarp between them) and one of the two writes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.code.abi import I8, I64
+from labkit.simt.code.instructions import constant
+from labkit.simt.code.vectors import broadcast
+
+Value = Any
+PLANES = 6
+WRITE_STAMP, WRITE_PLACE, WRITE_SITE, READ_STAMP, READ_PLACE, READ_SITE = range(PLANES)
+STAMP_STEP, SEVERAL = 64, 63
+ATOMIC, STRONG = 1, 2  # what `is_strong` says of an instruction
+
+
+def read(b: ir.IRBuilder, old: Value, old_place: Value, stamp: Value, place: Value) -> tuple[Value, Value]:
+    """Read stamp and place after a read, for one granule or a vector of them."""
+    step = constant(old, STAMP_STEP)
+    same_interval = b.icmp_unsigned("<", b.xor(old, stamp), step)
+    same_warp = b.icmp_unsigned("==", old, stamp)
+    other_warp = b.and_(same_interval, b.not_(same_warp))
+    new = b.select(other_warp, b.or_(stamp, constant(stamp, SEVERAL)), stamp)
+    same_phase = b.and_(same_warp, b.icmp_unsigned("<", b.xor(old_place, place), step))
+    several = b.and_(same_phase, b.icmp_unsigned("!=", old_place, place))
+    return new, b.select(several, b.or_(place, constant(place, SEVERAL)), place)
+
+
+def word(b: ir.IRBuilder, planes: Value, plane_bytes: Value, plane: int, index: Value) -> Value:
+    offset = b.add(b.mul(plane_bytes, ir.Constant(I64, plane)), b.shl(index, ir.Constant(I64, 2)))
+    return b.gep(planes, [offset], source_etype=I8)
+
+
+def spread(b: ir.IRBuilder, scalar: Value, like: Value) -> Value:
+    return broadcast(b, scalar, like.type.count if isinstance(like.type, ir.VectorType) else 1)
+
+
+def plane_bytes_of(b: ir.IRBuilder, size: Value, granule: int) -> Value:
+    """Bytes of a plane for memory of `size` bytes, as code."""
+    rounded = b.add(size, ir.Constant(I64, 4))
+    return b.shl(b.lshr(rounded, ir.Constant(I64, granule.bit_length() - 1)), ir.Constant(I64, 2))

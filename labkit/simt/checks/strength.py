@@ -1,0 +1,54 @@
+"""Which instructions of a kernel are atomic, or ordered by the memory model? Two such do not race."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from labkit.simt.analysis.blocks import results
+from labkit.simt.checks.shadow import ATOMIC, STRONG
+from labkit.simt.code.abi import I8
+from labkit.simt.ptx import Address, Instruction, Kernel, Operand, Register
+
+_ORDERED = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
+
+
+def strong_table(module: ir.Module, kernel: Kernel) -> None:
+    """For each instruction: is it atomic, or ordered by the memory model (volatile, relaxed, ...)?
+
+    A load from an address that the kernel also changes atomically counts as atomic: what it reads is a first
+    guess, which the atomic operation then confirms (the compare-and-swap loop of the CUDA C++ Programming
+    Guide, "Atomic Functions").
+    """
+    origins = _origins(kernel)
+    atomic = {_place(i, origins) for i in kernel.code if i.parts[0] in ("atom", "red")}
+    kinds = []
+    for i in kernel.code:
+        is_guess = i.parts[0] == "ld" and "param" not in i.parts and _place(i, origins) in atomic
+        is_atomic = i.parts[0] in ("atom", "red") or is_guess
+        kinds.append(ATOMIC * is_atomic | STRONG * bool(set(_ORDERED) & set(i.parts)))
+    table = ir.GlobalVariable(module, ir.ArrayType(I8, len(kinds)), "is_strong")
+    table.initializer = ir.Constant(table.value_type, [ir.Constant(I8, kind) for kind in kinds])
+    table.global_constant, table.linkage = True, "internal"
+
+
+def _origins(kernel: Kernel) -> dict[str, Operand]:
+    """For each register that is a copy of another (the same address in another space), that one."""
+    copies: dict[str, Operand] = {}
+    written: set[str] = set()
+    for instruction in kernel.code:
+        for register in results(instruction):
+            if instruction.parts[0] in ("mov", "cvta") and register.name not in written:
+                copies[register.name] = instruction.operands[1]
+            else:
+                copies.pop(register.name, None)
+            written.add(register.name)
+    return copies
+
+
+def _place(instruction: Instruction, origins: dict[str, Operand]) -> tuple[Operand, int]:
+    """Base and offset of an access."""
+    address = next(o for o in instruction.operands if isinstance(o, Address))
+    base: Operand = address.base
+    while isinstance(base, Register) and base.name in origins:
+        base = origins[base.name]
+    return base, address.offset

@@ -1,0 +1,57 @@
+"""Emit where an access goes: its bases, an address a lane, the bounds it must keep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.analysis.accesses import Access
+from labkit.simt.code.abi import I64, Launch, load_field
+from labkit.simt.code.careful import local_bounds
+from labkit.simt.code.instructions import Kind, constant
+from labkit.simt.code.memory import Where
+from labkit.simt.code.vectors import count_of, element, vector_type
+from labkit.simt.code.warp import Warp
+from labkit.simt.ptx import Immediate, Register
+
+Value = Any
+
+
+def where(w: Warp, access: Access) -> Where:
+    """The address of an access, without its constant offset."""
+    base = access.base
+    if isinstance(base, Register):
+        declared = w.declared(base)
+        address = w.read(base, declared)
+        if declared.bits < 64:
+            # 32-bit shared addresses widen with their sign: a negative one is out of range, not far inside.
+            address = w.b.sext(address, vector_type(I64, count_of(address)))
+    elif isinstance(base, Immediate):
+        address = ir.Constant(I64, base.value)
+    else:
+        address = w.special(base.name, Kind("s64"))
+    return Where(address, access.shape, w.shared if access.space == "shared" else None)
+
+
+def lane_addresses(w: Warp, access: Access) -> Value:
+    """A 64-bit host address for each lane."""
+    place = where(w, access)
+    base = w.b.add(place.base, constant(place.base, access.offsets[0]))
+    return replace(place, base=base).lane_addresses(w.b)
+
+
+def bounds(w: Warp, access: Access) -> tuple[Value, Value]:
+    """First address and end of the memory that the access most likely goes to: for local memory lane 0's, or
+    each lane's where each has its own base.
+    """
+    if access.space == "shared":
+        return ir.Constant(I64, 0), load_field(w.b, Launch, w.launch, "shared_bytes")
+    if access.space == "local":
+        starts, ends = local_bounds(w.b, w.frame, w.layout)
+        if access.shape.group == 1:
+            return starts, ends
+        return element(w.b, starts, 0), element(w.b, ends, 0)
+    assert access.range is not None
+    return w.range(access.range, "start"), w.range(access.range, "end")

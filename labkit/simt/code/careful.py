@@ -1,0 +1,222 @@
+"""LLVM functions that look at every lane of an access, and the loops they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.analysis.layout import Layout
+from labkit.simt.code import abi
+from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Range, field, load_field
+from labkit.simt.code.instructions import constant, intrinsic
+from labkit.simt.code.vectors import broadcast, expanded
+
+Value = Any
+LANES_64 = ir.VectorType(I64, WARP)
+
+
+def report(
+    b: ir.IRBuilder, launch: Value, frame: Value, error: int, site: Value, mask: Value, address: Value = None
+) -> ir.IRBuilder:
+    """Record a mistake, unless another thread of the host was first, and stop the launch."""
+    code = ir.Constant(I32, error)
+    answer = b.cmpxchg(field(b, Launch, launch, "error"), ir.Constant(I32, 0), code, "seq_cst")
+    with b.if_then(b.extract_value(answer, 1)):
+        values = {"error_at": site, "error_mask": mask, "error_warp": load_field(b, Frame, frame, "warp")}
+        values |= {f"error_{axis}": load_field(b, Frame, frame, axis) for axis in "xyz"}
+        values["error_shared"] = load_field(b, Frame, frame, "shared")
+        if address is not None:
+            values["error_address"] = address
+        for name, value in values.items():
+            b.store(value, field(b, Launch, launch, name))
+    b.atomic_rmw("xchg", field(b, Launch, launch, "stop"), ir.Constant(I32, 1), "monotonic")
+    return b
+
+
+def check_function(module: ir.Module, space: str, layout: Layout, stops: bool) -> ir.Function:
+    """i32 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): which lanes are valid?
+
+    A lane is valid if its bytes lie in one range of its space and its address is a multiple of `bytes`. The
+    first invalid lane is reported: it ends the launch if that `stops`, else it becomes a finding.
+    """
+    name = f"check_{space}"
+    if name in module.globals:
+        return module.globals[name]
+    function = cold_function(module, name, I32, [POINTER, POINTER, LANES_64, I32, I32, I64])
+    launch, frame, addresses, mask, site, size = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    lanes = _Lanes(b, addresses, size)
+    if space in ("global", "const", "generic"):
+        lanes.look_in_ranges(launch)
+    if space in ("shared", "generic"):
+        lanes.look_in(*shared_bounds(b, launch, frame))
+    if space in ("local", "generic"):
+        lanes.look_in(*local_bounds(b, frame, layout))
+    wrong = b.and_(b.not_(b.bitcast(b.load(lanes.valid, typ=lanes.predicate), I32)), mask)
+    good = b.icmp_unsigned("==", wrong, ir.Constant(I32, 0))
+    with b.if_then(b.not_(good), likely=False):
+        lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
+        first = b.extract_element(addresses, lane)
+        if stops:
+            report(b, launch, frame, abi.BAD_ACCESS, site, wrong, first)
+        else:
+            found(b, launch, frame, abi.OUT_OF_BOUNDS, site, lane, first)
+    b.ret(b.and_(mask, b.not_(wrong)))
+    return function
+
+
+def cold_function(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
+    """A new internal function for code that is seldom run and should be short."""
+    function = ir.Function(module, ir.FunctionType(result, arguments), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    function.attributes.add("cold")
+    return function
+
+
+def shared_bounds(b: ir.IRBuilder, launch: Value, frame: Value) -> tuple[Value, Value]:
+    """Address of the block's shared memory, and its end."""
+    start = b.ptrtoint(load_field(b, Frame, frame, "shared"), I64)
+    return start, b.add(start, load_field(b, Launch, launch, "shared_bytes"))
+
+
+def local_bounds(b: ir.IRBuilder, frame: Value, layout: Layout) -> tuple[Value, Value]:
+    """Address of each lane's local memory, and its end."""
+    start = b.add(b.ptrtoint(frame, I64), ir.Constant(I64, layout.local_start))
+    lanes = ir.Constant(LANES_64, [ir.Constant(I64, i * layout.local_bytes) for i in range(WARP)])
+    starts = b.add(broadcast(b, start, WARP), lanes)
+    return starts, b.add(starts, constant(starts, layout.local_bytes))
+
+
+def found(
+    b: ir.IRBuilder,
+    launch: Value,
+    frame: Value,
+    kind: int,
+    site: Value,
+    lane: Value,
+    address: Value = None,
+    other: tuple[Value, Value, Value] | None = None,
+) -> None:
+    """Hand a finding to the host, unless it has had enough of the kind from this instruction.
+
+    `other`: site of the other access of a race, its place (lane) and its stamp (warp).
+    """
+    row = b.add(b.mul(ir.Constant(I64, kind), load_field(b, Launch, launch, "sites")), b.zext(site, I64))
+    times = b.gep(load_field(b, Launch, launch, "muted"), [row], source_etype=I8)
+    count = b.load(times, typ=I8)
+    with b.if_then(b.icmp_unsigned("<", count, ir.Constant(I8, abi.REPEATS)), likely=False):
+        b.store(b.add(count, ir.Constant(I8, 1)), times)
+        zero = ir.Constant(I32, 0)
+        type_ = ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, I32, I64, I32, I32, I32])
+        address = ir.Constant(I64, 0) if address is None else address
+        callback = b.inttoptr(b.load(field(b, Launch, launch, "found"), typ=I64), type_.as_pointer())
+        b.call(
+            callback,
+            [
+                frame,
+                ir.Constant(I32, kind),
+                site,
+                lane,
+                address,
+                *(other or (ir.Constant(I32, -1), zero, zero)),
+            ],
+        )
+
+
+class _Lanes:
+    """The lanes' addresses looked up in ranges: which are valid?"""
+
+    predicate = ir.VectorType(I1, WARP)
+
+    def __init__(self, b: ir.IRBuilder, addresses: Value, size: Value) -> None:
+        self.b, self.addresses = b, addresses
+        self.end = b.add(addresses, broadcast(b, size, WARP))
+        self.valid = b.alloca(self.predicate)
+        b.store(ir.Constant(self.predicate, None), self.valid)
+        remainder = b.and_(addresses, broadcast(b, b.sub(size, ir.Constant(I64, 1)), WARP))
+        self.aligned = b.icmp_unsigned("==", remainder, ir.Constant(LANES_64, None))
+
+    def look_in(self, low: Value, high: Value) -> None:
+        """Lanes within [low, high), one range or one a lane, are valid."""
+        b = self.b
+        inside = b.and_(
+            b.icmp_signed(">=", self.addresses, expanded(b, low, WARP)),
+            b.icmp_signed("<=", self.end, expanded(b, high, WARP)),
+        )
+        inside = b.and_(inside, self.aligned)
+        b.store(b.or_(b.load(self.valid, typ=self.predicate), inside), self.valid)
+
+    def look_in_ranges(self, launch: Value) -> None:
+        with each_range(self.b, launch) as range_:
+            self.look_in(*(load_field(self.b, Range, range_, name) for name in ("start", "end")))
+
+
+def entry_slot(b: ir.IRBuilder, type_: ir.Type) -> Value:
+    """A stack slot made once a call, also where the code around it loops."""
+    with b.goto_entry_block():
+        return b.alloca(type_)
+
+
+@contextmanager
+def counted_loop(b: ir.IRBuilder, count: Value) -> Iterator[Value]:
+    """Emit a loop for index = 0 .. count-1."""
+    slot = entry_slot(b, count.type)
+    b.store(ir.Constant(count.type, 0), slot)
+    head, body, after = (b.append_basic_block(name) for name in ("head", "body", "after"))
+    b.branch(head)
+    b.position_at_end(head)
+    index = b.load(slot, typ=count.type)
+    b.cbranch(b.icmp_signed("<", index, count), body, after)
+    b.position_at_end(body)
+    yield index
+    b.store(b.add(index, ir.Constant(count.type, 1)), slot)
+    b.branch(head)
+    b.position_at_end(after)
+
+
+@contextmanager
+def each_range(b: ir.IRBuilder, launch: Value) -> Iterator[Value]:
+    """Emit a loop over the records of valid memory."""
+    ranges, count = load_field(b, Launch, launch, "ranges"), load_field(b, Launch, launch, "range_count")
+    with counted_loop(b, count) as index:
+        yield b.gep(ranges, [index], source_etype=abi.TYPES[Range])
+
+
+@contextmanager
+def while_some(b: ir.IRBuilder, slot: Value) -> Iterator[Value]:
+    """Emit a loop that runs while the mask in `slot` has a lane."""
+    head, body, after = (b.append_basic_block(name) for name in ("head", "body", "after"))
+    b.branch(head)
+    b.position_at_end(head)
+    remaining = b.load(slot, typ=I32)
+    b.cbranch(b.icmp_unsigned("!=", remaining, ir.Constant(I32, 0)), body, after)
+    b.position_at_end(body)
+    yield remaining
+    b.branch(head)
+    b.position_at_end(after)
+
+
+@contextmanager
+def each_lane(b: ir.IRBuilder, mask: Value) -> Iterator[Value]:
+    """Emit a loop over the lanes in `mask`, lowest first."""
+    slot = entry_slot(b, I32)
+    b.store(mask, slot)
+    with while_some(b, slot) as remaining:
+        yield intrinsic(b, "cttz", I32, remaining, ir.Constant(I1, 1))
+        b.store(b.and_(remaining, b.sub(remaining, ir.Constant(I32, 1))), slot)
+
+
+@contextmanager
+def each_distinct(b: ir.IRBuilder, values: Value, mask: Value) -> Iterator[Value]:
+    slot = entry_slot(b, I32)
+    b.store(mask, slot)
+    with while_some(b, slot) as remaining:
+        value = b.extract_element(values, intrinsic(b, "cttz", I32, remaining, ir.Constant(I1, 1)))
+        same = b.bitcast(b.icmp_unsigned("==", values, broadcast(b, value, WARP)), I32)
+        yield value
+        b.store(b.and_(remaining, b.not_(same)), slot)

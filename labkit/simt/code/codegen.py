@@ -1,0 +1,187 @@
+"""A kernel for one block shape -> an LLVM function that runs one warp from a barrier to the next.
+
+    i32 warp(ptr launch, ptr frame, i32 resume)   the barrier it waits at (1, 2, ...), ENDED or STOPPED
+
+Each basic block is made twice. The fast code leaves for the careful code at an access whose range check
+fails, and the careful code goes on to the block's end. What counted and checked runs add, an Observer emits;
+their fast code is for whole warps only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.analysis.accesses import Accesses
+from labkit.simt.analysis.blocks import Block, is_barrier
+from labkit.simt.analysis.flow import Flow
+from labkit.simt.analysis.layout import Layout
+from labkit.simt.code import atomics, crosslane, instructions, loadstore
+from labkit.simt.code.abi import I32, I64
+from labkit.simt.code.control import Control
+from labkit.simt.code.instructions import Kind, constant
+from labkit.simt.code.observe import Observer
+from labkit.simt.code.vectors import broadcast, count_of, element_type, vector_type
+from labkit.simt.code.warp import Warp
+from labkit.simt.ptx import Instruction, Register, Vector
+
+Value = Any
+# Nothing to do where a warp runs in step and memory is always up to date.
+NO_EFFECT = {"membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "bar", "barrier", "pragma"}
+NO_EFFECT |= {"pmevent", "brkpt", "griddepcontrol", "createpolicy", "applypriority"}
+
+
+def warp_function(module: ir.Module, flow: Flow, layout: Layout, observer: Observer) -> ir.Function:
+    """Add the function to `module`. Raises SimtError for an instruction that the simulator does not know."""
+    return _Code(Warp(module, flow, layout), observer).w.function
+
+
+class _Code:
+    def __init__(self, warp: Warp, observer: Observer) -> None:
+        self.w, self.observer = warp, observer
+        observer.attach(warp)
+        self.control = Control(warp, observer)
+        self.control.enter()
+        for index, block in enumerate(warp.flow.blocks):
+            warp.index = index
+            self._block(block)
+        observer.finish()
+
+    def _block(self, block: Block) -> None:
+        w, end = self.w, self.w.new_block("end")
+        w.continue_in(self.control.starts[w.index])
+        accesses = Accesses(block, w.flow, w.layout)
+        body = [instruction for instruction in block.code if not _is_end(instruction)]
+        leaves: dict[int, ir.Block] = {}
+        if not block.may_wait and not block.may_have_exited:
+            w.b.store(w.full_mask, w.mask)  # all lanes are together: LLVM can drop the masks
+        if self.observer.whole_warps:
+            leaves[0] = self._part_whole_warps(block)
+        self._fast_code(body, accesses, end, leaves)
+        if leaves:
+            self._careful_code(body, accesses, leaves, end)
+        w.continue_in(end)
+        self.control.end(block)
+
+    def _part_whole_warps(self, block: Block) -> ir.Block:
+        """Go on here with all 32 lanes; gives the place where careful code begins for fewer."""
+        w = self.w
+        whole, partial, careful = (w.new_block(name) for name in ("whole", "partial", "careful"))
+        w.b.cbranch(w.b.icmp_unsigned("==", w.active(), ir.Constant(I32, -1)), whole, partial)
+        w.continue_in(partial)
+        self.observer.enter(block, whole=False)
+        w.b.branch(careful)
+        w.continue_in(whole)
+        w.b.store(ir.Constant(I32, -1), w.mask)
+        self.observer.enter(block, whole=True)
+        return careful
+
+    def _fast_code(
+        self, body: list[Instruction], accesses: Accesses, end: ir.Block, leaves: dict[int, ir.Block]
+    ) -> None:
+        """The block as long as all goes well. `leaves`: where it leaves for the careful code, by position."""
+        w = self.w
+        for position, instruction in enumerate(body):
+            access = accesses.at.get(position)
+            if access is None:
+                self._instruction(instruction)
+                continue
+            is_fast = access.has_fast_form and self.observer.takes(instruction, access)
+            if (access.is_first or not is_fast) and position not in leaves:
+                leaves[position] = w.new_block("careful")
+            if not is_fast:
+                w.b.branch(leaves[position])
+                return
+            if access.is_first:
+                following = w.new_block("fast")
+                w.b.cbranch(loadstore.all_in_range(w, access), following, leaves[position]).set_weights(
+                    [1000, 1]
+                )
+                w.continue_in(following)
+            loadstore.fast(w, self.observer, instruction, access)
+        w.b.branch(end)
+
+    def _careful_code(
+        self, body: list[Instruction], accesses: Accesses, entries: dict[int, ir.Block], end: ir.Block
+    ) -> None:
+        """The block from its first entry on, with a check of every lane of every access."""
+        w, first = self.w, min(entries)
+        w.continue_in(entries[first])
+        for position, instruction in enumerate(body[first:], first):
+            if position in entries and position > first:
+                w.b.branch(entries[position])
+                w.continue_in(entries[position])
+            access = accesses.at.get(position)
+            if access is None:
+                self._instruction(instruction)
+            elif access.is_atomic:
+                atomics.emit(w, self.observer, instruction, access, self.control.stopped)
+            else:
+                loadstore.carefully(w, self.observer, instruction, access, self.control.stopped)
+        w.b.branch(end)
+
+    def _instruction(self, instruction: Instruction) -> None:
+        """An instruction that is no access and does not end a block."""
+        name = instruction.parts[0]
+        self.observer.step(instruction)
+        if name == "ld":
+            loadstore.load_parameter(self.w, instruction)
+        elif emit := crosslane.find(instruction):
+            emit(self.w, instruction)
+        elif name not in NO_EFFECT:
+            self._compute(instruction, _known(instruction, instructions.find(instruction)))
+
+    def _compute(self, instruction: Instruction, operation: instructions.Operation) -> None:
+        """Emit an entry of the table of instructions, once a group of lanes."""
+        w = self.w
+        result = w.flow.rules.result(instruction, w.flow.shapes)
+        kinds = operation.operand_kinds(instruction)
+        operands = instruction.operands[1:]
+        if instruction.parts[0] == "setp" and len(operands) == 3:
+            kinds.append(Kind("pred"))  # setp.lt.and: the third operand is joined to the comparison
+        if len(operands) != len(kinds):
+            raise instructions.unknown(instruction)
+        on_bases = [*result.on_bases, *(False for _ in operands)]
+        arguments = [
+            w.value(operand, kind, result.shape.bases, base)
+            for operand, kind, base in zip(operands, kinds, on_bases, strict=False)
+        ]
+        value = instructions.emit(w.b, instruction, operation, arguments)
+        if instruction.parts[0] == "cvta" and "shared" in instruction.parts:
+            value = self._shared_address(instruction, value)
+        guard = w.guard(instruction)
+        first = instruction.operands[0]
+        items = first.items if isinstance(first, Vector) else (first,)
+        for item, part in zip(items, self._parts(instruction, value), strict=True):
+            if isinstance(item, Register):  # `_` takes what nobody wants
+                w.write(item, part, result.shape, guard)
+
+    def _parts(self, instruction: Instruction, value: Value) -> list[Value]:
+        """What each result gets: the value; its opposite too (`setp p|q`); its parts (`mov {low, high}`)."""
+        b, first = self.w.b, instruction.operands[0]
+        if isinstance(value, tuple):  # with the carry
+            return list(value)
+        if not isinstance(first, Vector):
+            return [value]
+        if instruction.parts[0] == "setp":
+            return [value, b.not_(value)]
+        bits = element_type(value).width // len(first.items)
+        type_ = vector_type(ir.IntType(bits), count_of(value))
+        return [b.trunc(b.lshr(value, constant(value, i * bits)), type_) for i in range(len(first.items))]
+
+    def _shared_address(self, instruction: Instruction, value: Value) -> Value:
+        """Generic addresses are the host's; those of shared memory are offsets into the block's."""
+        b = self.w.b
+        start = broadcast(b, b.ptrtoint(self.w.shared, I64), count_of(value))
+        return b.sub(value, start) if "to" in instruction.parts else b.add(value, start)
+
+
+def _is_end(instruction: Instruction) -> bool:
+    return instruction.parts[0] in ("bra", "ret", "exit", "trap") or is_barrier(instruction)
+
+
+def _known(instruction: Instruction, operation: instructions.Operation | None) -> instructions.Operation:
+    if operation is None:
+        raise instructions.unknown(instruction)
+    return operation

@@ -1,0 +1,171 @@
+"""Emit the end of a basic block: which lanes go where, what runs next, and barriers.
+
+The scheduling rule is in flow.py. A branch that parts no warp, where nobody waits, is a plain branch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.analysis.blocks import Block, is_barrier, results, votes
+from labkit.simt.analysis.lanes import UNIFORM
+from labkit.simt.code import abi, careful
+from labkit.simt.code.abi import I32, ZERO, Frame, Launch, field, load_field, load_stop
+from labkit.simt.code.observe import Observer
+from labkit.simt.code.vectors import mask_of
+from labkit.simt.code.warp import Warp
+from labkit.simt.ptx import Instruction
+
+Value = Any
+
+
+class Control:
+    """`starts` are the LLVM blocks at which the basic blocks begin; `stopped` ends a launch."""
+
+    def __init__(self, warp: Warp, observer: Observer) -> None:
+        self.w, self.observer = warp, observer
+        self.starts = [warp.new_block(f"block{i}") for i in range(len(warp.flow.blocks))]
+        self.stopped = warp.new_block("stopped")
+        ir.IRBuilder(self.stopped).ret(ir.Constant(I32, abi.STOPPED))
+
+    def enter(self) -> None:
+        """Go to the first block, or to the one behind the barrier that the warp waited at."""
+        w = self.w
+        switch = w.b.switch(w.resume, self.starts[0])
+        for number, index in enumerate(w.layout.barriers, 1):
+            block = w.new_block(f"resume{number}")
+            switch.add_case(ir.Constant(I32, number), block)
+            b, following = ir.IRBuilder(block), w.flow.blocks[index].successors[0]
+            b.store(load_field(b, Frame, w.frame, "mask"), w.mask)
+            for slot, place in w.saved(b, following):
+                b.store(b.load(place, typ=slot.allocated_type), slot)
+            w.continue_in(block)
+            w.index = following
+            self._take_vote(w.flow.blocks[index].code[-1])
+            w.b.branch(self.starts[following])
+
+    def end(self, block: Block) -> None:
+        """Emit the end of `block`, which is number `w.index`."""
+        last = block.last
+        if last is not None and is_barrier(last):
+            self._barrier(block, last)
+        elif last is not None and block.ends_with("trap"):
+            w = self.w
+            careful.report(w.b, w.launch, w.frame, abi.TRAPPED, w.site(last), w.active())
+            w.b.branch(self.stopped)
+        elif last is not None and last.guard and block.ends_with("bra", "ret", "exit"):
+            self._conditional(block, last)
+        else:
+            self._go(block.successors)
+
+    def _conditional(self, block: Block, last: Instruction) -> None:
+        """A guarded branch or return: the first target is the branch's, none for a return."""
+        w, predicate = self.w, self.w.guard(last)
+        target = block.successors[:1] if block.ends_with("bra") else []
+        other = block.successors[-1:]
+        if w.index not in w.flow.divergent:
+            taken, not_taken = w.new_block("taken"), w.new_block("nottaken")
+            w.b.cbranch(predicate, taken, not_taken)
+            for following, targets in ((taken, target), (not_taken, other)):
+                w.continue_in(following)
+                self._go(targets)
+            return
+        mask, taken_mask = w.active(), mask_of(w.b, predicate)
+        taken, not_taken = w.b.and_(mask, taken_mask), w.b.and_(mask, w.b.not_(taken_mask))
+        self.observer.part(last, taken, not_taken)
+        self._add_waiting(other, not_taken)
+        self._add_waiting(target, taken)
+        self._next([*target, *other], may_be_last=not target)
+
+    def _add_waiting(self, targets: list[int], mask: Value) -> None:
+        b = self.w.b
+        for target in targets:
+            slot = self.w.waiting[target]
+            b.store(b.or_(b.load(slot, typ=I32), mask), slot)
+
+    def _go(self, targets: list[int]) -> None:
+        """All active lanes go to one block, or leave the kernel."""
+        w = self.w
+        if not targets:
+            self._next([], may_be_last=True)
+        elif (
+            w.flow.next_blocks(w.index, targets) == targets
+            and targets[0] not in w.flow.blocks[w.index].may_wait
+        ):
+            self._jump(targets[0])
+        else:
+            self._add_waiting(targets, w.active())
+            self._next(targets, may_be_last=False)
+
+    def _next(self, targets: list[int], may_be_last: bool) -> None:
+        """Run the lowest block with waiting lanes. `may_be_last`: if there is none, the warp has ended."""
+        w, candidates = self.w, self.w.flow.next_blocks(self.w.index, targets)
+        for candidate in candidates:
+            certain = candidate == candidates[-1] and not may_be_last
+            mask, run, look = w.b.load(w.waiting[candidate], typ=I32), w.new_block("run"), None
+            if certain:
+                w.b.branch(run)
+            else:
+                look = w.new_block("look")
+                w.b.cbranch(w.b.icmp_unsigned("!=", mask, ZERO), run, look)
+            w.continue_in(run)
+            w.b.store(mask, w.mask)
+            w.b.store(ZERO, w.waiting[candidate])
+            self._jump(candidate)
+            if look is None:
+                return
+            w.continue_in(look)
+        w.b.ret(ir.Constant(I32, abi.ENDED))
+
+    def _jump(self, target: int) -> None:
+        """Branch; a jump back looks whether the launch has been stopped."""
+        w = self.w
+        if target > w.index:
+            w.b.branch(self.starts[target])
+            return
+        stop = load_stop(w.b, w.launch)
+        note = w.new_block("note")
+        w.b.cbranch(w.b.icmp_unsigned("==", stop, ZERO), self.starts[target], note).set_weights([1000, 1])
+        w.continue_in(note)
+        site = w.site(w.flow.blocks[w.index].last or w.flow.blocks[target].code[0])
+        w.b.store(site, field(w.b, Launch, w.launch, "stopped_at"))
+        w.b.branch(self.stopped)
+
+    def _barrier(self, block: Block, barrier: Instruction) -> None:
+        """Save what the next block needs and wait; lanes of this warp that are elsewhere are a mistake."""
+        w, b, following = self.w, self.w.b, block.successors[0]
+        if block.may_wait:
+            elsewhere: Value = ZERO
+            for other in sorted(block.may_wait):
+                elsewhere = b.or_(elsewhere, b.load(w.waiting[other], typ=I32))
+            parted, together = w.new_block("parted"), w.new_block("together")
+            b.cbranch(b.icmp_unsigned("==", elsewhere, ZERO), together, parted)
+            b = ir.IRBuilder(parted)
+            careful.report(b, w.launch, w.frame, abi.PARTED_AT_BARRIER, w.site(barrier), elsewhere)
+            b.branch(self.stopped)
+            w.continue_in(together)
+        self.observer.barrier(barrier)
+        b = w.b
+        b.store(w.active(), field(b, Frame, w.frame, "mask"))
+        if votes(barrier):
+            b.store(w.ballot(barrier.operands[-1], barrier), field(b, Frame, w.frame, "votes"))
+        for slot, place in w.saved(b, following):
+            b.store(b.load(slot, typ=slot.allocated_type), place)
+        b.ret(ir.Constant(I32, w.layout.barriers.index(w.index) + 1))
+
+    def _take_vote(self, barrier: Instruction) -> None:
+        """The result of __syncthreads_count, _and or _or, once the driver has added up the votes."""
+        w, b = self.w, self.w.b
+        register = results(barrier)
+        if not votes(barrier) or not register or register[0].name not in w.registers:
+            return
+        voted, voters = (load_field(b, Frame, w.frame, name) for name in ("voted", "voters"))
+        if "popc" in barrier.parts:
+            value: Value = voted
+        elif "and" in barrier.parts:
+            value = b.icmp_unsigned("==", voted, voters)
+        else:
+            value = b.icmp_unsigned("!=", voted, ZERO)
+        w.write(register[0], value, UNIFORM)

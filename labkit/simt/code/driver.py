@@ -1,0 +1,191 @@
+"""The LLVM function of a thread of the host: take a block, run its warps from barrier to barrier.
+
+void run(ptr launch, ptr frames, ptr shared)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.analysis.blocks import votes
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.analysis.layout import Layout
+from labkit.simt.checks.shadow import STAMP_STEP
+from labkit.simt.code import abi
+from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, field, load_field, load_stop
+from labkit.simt.code.careful import entry_slot, found, report
+from labkit.simt.code.instructions import intrinsic
+
+Value = Any
+UNWRITTEN = 0xFF  # shared memory starts as NaNs and -1s, so that a read before a write shows
+
+
+def add_driver(module: ir.Module, warp: ir.Function, layout: Layout, is_checked: bool) -> None:
+    """Add `run` to a module that has `warp`."""
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER]), "run")
+    launch, frames, shared = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    blocks = {name: function.append_basic_block(name) for name in ("take", "begin", "round", "done")}
+    barrier = b.alloca(I32)
+    b.branch(blocks["take"])
+
+    b.position_at_end(blocks["take"])
+    taken = b.atomic_rmw("add", field(b, Launch, launch, "next_block"), ir.Constant(I64, 1), "monotonic")
+    stop = load_stop(b, launch)
+    left = b.icmp_signed("<", taken, load_field(b, Launch, launch, "block_count"))
+    b.cbranch(b.and_(left, b.icmp_unsigned("==", stop, ir.Constant(I32, 0))), blocks["begin"], blocks["done"])
+
+    b.position_at_end(blocks["begin"])
+    _start_block(b, launch, frames, shared, taken, layout)
+    if is_checked:
+        _start_check(b, launch, frames, layout)
+    b.branch(blocks["round"])
+
+    b.position_at_end(blocks["round"])
+    b.store(ir.Constant(I32, 0), barrier)
+    with _each_warp(b, frames, layout) as (frame, following):
+        _run_warp(b, warp, launch, frame, barrier, blocks["done"])
+        b.branch(following)
+    if any(votes(layout.flow.blocks[i].code[-1]) for i in layout.barriers):
+        _count_votes(b, frames, layout)
+    again = b.icmp_signed(">", b.load(barrier, typ=I32), ir.Constant(I32, 0))
+    if is_checked:
+        _end_interval(b, launch, frames, b.load(barrier, typ=I32), layout)
+    b.cbranch(again, blocks["round"], blocks["take"])
+    ir.IRBuilder(blocks["done"]).ret_void()
+
+
+class _each_warp:  # noqa: N801 - reads as a statement: with _each_warp(...)
+    """Emit a loop over the frames of a block's warps; the body ends with a branch to `following`."""
+
+    def __init__(self, b: ir.IRBuilder, frames: Value, layout: Layout) -> None:
+        self.b, self.frames, self.layout = b, frames, layout
+
+    def __enter__(self) -> tuple[Value, ir.Block]:
+        b = self.b
+        self.head, body, self.next, self.after = (
+            b.append_basic_block(n) for n in ("warp", "body", "next", "after")
+        )
+        start = b.block
+        b.branch(self.head)
+        b.position_at_end(self.head)
+        self.index = b.phi(I64)
+        self.index.add_incoming(ir.Constant(I64, 0), start)
+        b.cbranch(b.icmp_signed("<", self.index, ir.Constant(I64, self.layout.warps)), body, self.after)
+        b.position_at_end(body)
+        offset = b.mul(self.index, ir.Constant(I64, self.layout.frame_bytes))
+        return b.gep(self.frames, [offset], source_etype=I8), self.next
+
+    def __exit__(self, *_exc: object) -> None:
+        b = self.b
+        b.position_at_end(self.next)
+        self.index.add_incoming(b.add(self.index, ir.Constant(I64, 1)), self.next)
+        b.branch(self.head)
+        b.position_at_end(self.after)
+
+
+def _start_block(
+    b: ir.IRBuilder, launch: Value, frames: Value, shared: Value, taken: Value, layout: Layout
+) -> None:
+    """Set the block's coordinates in every frame, and its shared memory to `UNWRITTEN`."""
+    sample = load_field(b, Launch, launch, "blocks")
+    everything = b.icmp_unsigned("==", b.ptrtoint(sample, I64), ir.Constant(I64, 0))
+    number = entry_slot(b, I64)
+    b.store(taken, number)
+    with b.if_then(b.not_(everything)):
+        b.store(b.load(b.gep(sample, [taken], source_etype=I64), typ=I64), number)
+    index = b.load(number, typ=I64)
+    size_x, size_y = (b.zext(load_field(b, Launch, launch, f"grid_{axis}"), I64) for axis in "xy")
+    row = b.udiv(index, size_x)
+    place = {"x": b.urem(index, size_x), "y": b.urem(row, size_y), "z": b.udiv(row, size_y)}
+    with _each_warp(b, frames, layout) as (frame, following):
+        for axis, value in place.items():
+            b.store(b.trunc(value, I32), field(b, Frame, frame, axis))
+        b.store(ir.Constant(I32, 0), field(b, Frame, frame, "resume"))
+        b.branch(following)
+    size = load_field(b, Launch, launch, "shared_bytes")
+    arguments = [shared, ir.Constant(I8, UNWRITTEN), size, ir.Constant(I1, 0)]
+    intrinsic(b, "memset", ir.VoidType(), *arguments, overloads=(POINTER, I64))
+
+
+def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) -> None:
+    """A block begins: a new interval, nobody has synchronised, no local memory is written."""
+    stamp = _next_stamp(b, launch)
+    b.store(stamp, field(b, Launch, launch, "block_stamp"))
+    b.store(ir.Constant(I32, 0), field(b, Launch, launch, "acquired"))
+    if layout.local_bytes:
+        with _each_warp(b, frames, layout) as (frame, following):
+            place = b.gep(frame, [ir.Constant(I64, layout.local_map_start)], source_etype=I8)
+            size = ir.Constant(I64, WARP * layout.local_bytes)
+            arguments = [place, ir.Constant(I8, 0), size, ir.Constant(I1, 0)]
+            intrinsic(b, "memset", ir.VoidType(), *arguments, overloads=(POINTER, I64))
+            b.branch(following)
+
+
+def _next_stamp(b: ir.IRBuilder, launch: Value) -> Value:
+    place = field(b, Launch, launch, "stamp")
+    stamp = b.add(b.load(place, typ=I32), ir.Constant(I32, STAMP_STEP))
+    b.store(stamp, place)
+    return stamp
+
+
+def _end_interval(b: ir.IRBuilder, launch: Value, frames: Value, barrier: Value, layout: Layout) -> None:
+    """All warps are at a barrier or have ended; both at once is a mistake."""
+    _next_stamp(b, launch)
+    if not layout.barriers:
+        return
+    sites = ir.ArrayType(I32, len(layout.barriers))
+    table = ir.GlobalVariable(b.module, sites, "barrier_sites")
+    order = {id(instruction): i for i, instruction in enumerate(layout.flow.kernel.code)}
+    places = [order[id(layout.flow.blocks[i].code[-1])] for i in layout.barriers]
+    table.initializer = ir.Constant(sites, [ir.Constant(I32, place) for place in places])
+    table.global_constant, table.linkage = True, "internal"
+    waits = b.icmp_signed(">", barrier, ir.Constant(I32, 0))
+    with _each_warp(b, frames, layout) as (frame, following):
+        ended = b.icmp_signed("==", load_field(b, Frame, frame, "resume"), ir.Constant(I32, abi.ENDED))
+        with b.if_then(b.and_(waits, ended), likely=False):
+            number = b.sub(barrier, ir.Constant(I32, 1))
+            site = b.load(b.gep(table, [ZERO, number], source_etype=sites), typ=I32)
+            found(b, launch, frame, abi.EXITED, site, ir.Constant(I32, 0))
+        b.branch(following)
+
+
+def _count_votes(b: ir.IRBuilder, frames: Value, layout: Layout) -> None:
+    """Add up the votes of all warps that wait, and give each the sum."""
+    voted, voters = entry_slot(b, I32), entry_slot(b, I32)
+    for slot in (voted, voters):
+        b.store(ZERO, slot)
+    with _each_warp(b, frames, layout) as (frame, following):
+        waits = b.icmp_signed(">", load_field(b, Frame, frame, "resume"), ZERO)
+        with b.if_then(waits):
+            for slot, name in ((voted, "votes"), (voters, "mask")):
+                count = intrinsic(b, "ctpop", I32, load_field(b, Frame, frame, name))
+                b.store(b.add(b.load(slot, typ=I32), count), slot)
+        b.branch(following)
+    with _each_warp(b, frames, layout) as (frame, following):
+        b.store(b.load(voted, typ=I32), field(b, Frame, frame, "voted"))
+        b.store(b.load(voters, typ=I32), field(b, Frame, frame, "voters"))
+        b.branch(following)
+
+
+def _run_warp(
+    b: ir.IRBuilder, warp: ir.Function, launch: Value, frame: Value, barrier: Value, done: ir.Block
+) -> None:
+    """Run a warp that has not ended to its next barrier, which must be the one the others wait at."""
+    zero = ir.Constant(I32, 0)
+    resume = load_field(b, Frame, frame, "resume")
+    with b.if_then(b.icmp_signed(">=", resume, zero)):
+        state = b.call(warp, [launch, frame, resume])
+        with b.if_then(b.icmp_signed("==", state, ir.Constant(I32, abi.STOPPED)), likely=False):
+            b.branch(done)
+        b.store(state, field(b, Frame, frame, "resume"))
+        with b.if_then(b.icmp_signed(">", state, zero)):
+            first = b.load(barrier, typ=I32)
+            fits = b.or_(b.icmp_signed("==", first, zero), b.icmp_signed("==", first, state))
+            with b.if_then(b.not_(fits), likely=False):
+                report(b, launch, frame, abi.DIFFERENT_BARRIERS, state, ir.Constant(I32, -1))
+                b.store(first, field(b, Launch, launch, "error_other"))
+                b.branch(done)
+            b.store(state, barrier)

@@ -1,0 +1,40 @@
+"""Sums and products that hand a carry on: `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
+
+The parser gives the carry a register of its own: a second result of `.cc` forms, a last operand of `addc` and
+its kin.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from labkit.simt.code.instructions.arithmetic import multiply_high
+from labkit.simt.code.instructions.table import OPERATIONS, Operation, Value, constant, same_shape, type_of
+from labkit.simt.ptx import Instruction
+
+
+def _carrying(b: ir.IRBuilder, i: Instruction, *operands: Value) -> Value | tuple[Value, Value]:
+    """The sum and, for `.cc` forms, its carry (of a difference: its borrow)."""
+    bits, takes_carry = type_of(i).bits, i.parts[0] in ("addc", "subc", "madc")
+    values, carry = (operands[:-1], operands[-1]) if takes_carry else (operands, None)
+    wide = same_shape(values[0], ir.IntType(2 * bits))
+    if i.parts[0].startswith("mad"):
+        x, y, addend = values
+        first = multiply_high(b, i, x, y) if "hi" in i.parts else b.mul(x, y)
+    else:
+        first, addend = values
+    combine = b.sub if i.parts[0].startswith("sub") else b.add
+    total = combine(b.zext(first, wide), b.zext(addend, wide))
+    if carry is not None:
+        total = combine(total, b.zext(carry, wide))
+    result = b.trunc(total, values[0].type)
+    if "cc" not in i.parts:
+        return result
+    beyond = b.and_(b.lshr(total, constant(total, bits)), constant(total, 1))
+    return result, b.trunc(beyond, same_shape(result, ir.IntType(1)))
+
+
+for _name, _signature in {"add": "tt:t", "sub": "tt:t", "mad": "ttt:t"}.items():
+    OPERATIONS[f"{_name}.cc"] = Operation(_signature, _carrying)
+    _with_carry = Operation(_signature.replace(":", "p:"), _carrying)
+    OPERATIONS[f"{_name}c"] = OPERATIONS[f"{_name}c.cc"] = _with_carry

@@ -1,0 +1,145 @@
+"""Emit the loads and stores of a kernel, in their fast or their careful form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.analysis.accesses import Access
+from labkit.simt.analysis.lanes import UNIFORM, VARYING, WARP, Shape, absorbed
+from labkit.simt.code import careful
+from labkit.simt.code.abi import I8, I32, I64, POINTER, ZERO, load_stop
+from labkit.simt.code.addresses import bounds, lane_addresses, where
+from labkit.simt.code.instructions import Kind
+from labkit.simt.code.memory import Where, in_range, load, store
+from labkit.simt.code.observe import Observer
+from labkit.simt.code.vectors import group_value, vector_type
+from labkit.simt.code.warp import Warp
+from labkit.simt.ptx import Address, Instruction, Register, Vector
+
+Value = Any
+
+
+def load_parameter(w: Warp, instruction: Instruction) -> None:
+    """`ld.param`: the same for all lanes."""
+    kind, address, first = Kind(instruction.type), instruction.operands[1], instruction.operands[0]
+    assert isinstance(address, Address)
+    offset = w.layout.params[address.base.name] + address.offset  # type: ignore[union-attr]
+    for i, item in enumerate(first.items if isinstance(first, Vector) else (first,)):
+        assert isinstance(item, Register)
+        place = w.b.gep(w.params, [ir.Constant(I64, offset + i * kind.bits // 8)], source_etype=I8)
+        loaded = w.b.load(place, typ=ir.IntType(kind.bits), align=1)
+        w.write(item, w.cast(loaded, kind), UNIFORM, w.guard(instruction))
+
+
+def all_in_range(w: Warp, access: Access) -> Value:
+    """Are all accesses that share this base in range?"""
+    low, high = bounds(w, access)
+    first, end = access.group_range
+    return in_range(w.b, where(w, access), first, end, low, high, access.alignment, w.active())
+
+
+def fast(w: Warp, observer: Observer, instruction: Instruction, access: Access) -> None:
+    """The access when its range has been checked."""
+    observer.fast(instruction, access)
+    place, mask, kind = where(w, access), w.active(instruction), Kind(instruction.type)
+    if access.is_store:
+        store(w.b, place, stored(w, access, kind), access.size, access.offsets, mask)
+    else:
+        values = load(w.b, place, kind.llvm, access.size, access.offsets, mask)
+        _write_loaded(w, instruction, access, values, absorbed(place.shape))
+
+
+def checked_addresses(
+    w: Warp,
+    observer: Observer,
+    instruction: Instruction,
+    access: Access,
+    values: list[Value],
+    stopped: ir.Block,
+) -> tuple[Value, Value]:
+    """A host address for each lane, and the active lanes whose addresses are valid.
+
+    Leaves for `stopped` if one is not and that ends the launch.
+    """
+    b, addresses, mask, site = w.b, lane_addresses(w, access), w.active(instruction), w.site(instruction)
+    check = careful.check_function(w.function.module, access.space, w.layout, observer.stops)
+    valid = b.call(check, [w.launch, w.frame, addresses, mask, site, ir.Constant(I64, access.alignment)])
+    if observer.stops:
+        _leave_unless(w, b.icmp_unsigned("==", valid, mask), stopped)
+    observer.careful(w.b, w.launch, w.frame, access, addresses, valid, site, values)
+    return addresses, valid
+
+
+def carefully(
+    w: Warp, observer: Observer, instruction: Instruction, access: Access, stopped: ir.Block
+) -> None:
+    """Check each active lane in a function; then gather or scatter."""
+    kind, shape = Kind(instruction.type), absorbed(access.shape)
+    if not access.is_store and len(access.items) == 1:
+        function = _load_function(w, observer, access, kind, shape.group)
+        arguments = [lane_addresses(w, access), w.active(instruction), w.site(instruction)]
+        value = w.b.call(function, [w.launch, w.frame, *arguments])
+        if observer.stops:
+            _leave_unless(w, w.b.icmp_unsigned("==", load_stop(w.b, w.launch), ZERO), stopped)
+        _write_loaded(w, instruction, access, [value], shape)
+        return
+    values = stored(w, access, kind) if access.is_store else []
+    addresses, mask = checked_addresses(w, observer, instruction, access, values, stopped)
+    lanes, offsets = Where(addresses, VARYING), [offset - access.offsets[0] for offset in access.offsets]
+    if access.is_store:
+        store(w.b, lanes, values, access.size, offsets, mask)
+        return
+    values = load(w.b, lanes, kind.llvm, access.size, offsets, mask)
+    values = [group_value(w.b, value, shape.group) for value in values]
+    _write_loaded(w, instruction, access, values, shape)
+
+
+def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, group: int) -> ir.Function:
+    """T load(launch, frame, <32 x i64> addresses, i32 mask, i32 site): a checked load of one item a lane.
+
+    Gives a value a group of lanes. A function, since careful code is seldom run and should be short.
+    """
+    module, name = w.function.module, f"load_{access.space}_{kind.name}_{group}"
+    if name in module.globals:
+        return module.globals[name]
+    result = vector_type(kind.llvm, WARP // group)
+    arguments = [POINTER, POINTER, careful.LANES_64, I32, I32]
+    function = careful.cold_function(module, name, result, arguments)
+    launch, frame, addresses, mask, site = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    check = careful.check_function(module, access.space, w.layout, observer.stops)
+    valid = b.call(check, [launch, frame, addresses, mask, site, ir.Constant(I64, access.size)])
+    if observer.stops:
+        with b.if_then(b.icmp_unsigned("!=", valid, mask), likely=False):
+            b.ret(ir.Constant(result, None))
+    observer.careful(b, launch, frame, access, addresses, valid, site, [])
+    (values,) = load(b, Where(addresses, VARYING), kind.llvm, access.size, [0], valid)
+    b.ret(group_value(b, values, group))
+    return function
+
+
+def _leave_unless(w: Warp, good: Value, stopped: ir.Block) -> None:
+    following = w.new_block("checked")
+    w.b.cbranch(good, following, stopped)
+    w.continue_in(following)
+
+
+def stored(w: Warp, access: Access, kind: Kind) -> list[Value]:
+    """What a store or an atomic operation hands over, a value a lane for each item."""
+    return [w.value(item, kind, WARP) for item in access.items]
+
+
+def _write_loaded(
+    w: Warp, instruction: Instruction, access: Access, values: Iterable[Value], shape: Shape
+) -> None:
+    guard, kind = w.guard(instruction), Kind(instruction.type)
+    for item, value in zip(access.items, values, strict=True):
+        if not isinstance(item, Register) or item.name not in w.registers:
+            continue  # nobody reads it
+        declared = w.declared(item)
+        if declared.bits > kind.bits:  # a narrow load fills a wider register, with the sign of its type
+            value = w.cast(value, Kind(f"{kind.name[0]}{declared.bits}"))
+        w.write(item, value, shape, guard)

@@ -1,0 +1,170 @@
+"""Emit the bases of special registers (`%tid.x`, `%laneid`, ...) and of variables' addresses."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from labkit.errors import SimtError
+from labkit.simt.analysis.lanes import WARP, thread_index
+from labkit.simt.code.abi import I32, I64, POINTER, RANGE_WORDS, ZERO, Frame, Launch, load_field
+from labkit.simt.code.instructions import Kind
+from labkit.simt.code.vectors import broadcast, vector_type
+from labkit.simt.ptx import Instruction
+
+if TYPE_CHECKING:
+    from labkit.simt.code.warp import Warp
+
+Value = Any
+MULTIPROCESSORS, DYNAMIC_ALIGN = 132, 16  # those of an H100 or H200
+_REAL_TIME, _MONOTONIC = 0, 6 if platform.system() == "Darwin" else 1
+
+
+def special(warp: Warp, name: str) -> Value:
+    """Bases of `name`, in the shape that ShapeRules gives it."""
+    b, layout = warp.b, warp.layout
+    base, _, axis = name.lstrip("%").partition(".")
+    match base:
+        case "tid":
+            return _thread_index(warp, axis)
+        case "ntid":
+            return ir.Constant(I32, layout.block["xyz".index(axis)])
+        case "ctaid":
+            return load_field(b, Frame, warp.frame, axis)
+        case "nctaid":
+            return load_field(b, Launch, warp.launch, f"grid_{axis}")
+        case "laneid":
+            return ZERO
+        case "warpid":
+            return warp.number
+        case "nwarpid":
+            return ir.Constant(I32, layout.warps)
+        case "smid":  # as if the blocks went round all multiprocessors
+            return b.urem(load_field(b, Frame, warp.frame, "x"), ir.Constant(I32, MULTIPROCESSORS))
+        case "nsmid":
+            return ir.Constant(I32, MULTIPROCESSORS)
+        case "gridid":
+            return ir.Constant(I64, 1)
+        case "total_smem_size":
+            return b.trunc(load_field(b, Launch, warp.launch, "shared_bytes"), I32)
+        case "dynamic_smem_size":
+            start = -(-layout.storage.static_shared_bytes // DYNAMIC_ALIGN) * DYNAMIC_ALIGN
+            dynamic = b.sub(load_field(b, Launch, warp.launch, "shared_bytes"), ir.Constant(I64, start))
+            none = b.icmp_signed("<", dynamic, ir.Constant(I64, 0))
+            return b.trunc(b.select(none, ir.Constant(I64, 0), dynamic), I32)
+        case "clock64" | "clock":
+            return clock(b)
+        case "clock_hi":
+            return b.lshr(clock(b), ir.Constant(I64, 32))
+        case "globaltimer" | "globaltimer_lo":
+            return nanoseconds(b, _REAL_TIME)
+        case "globaltimer_hi":
+            return b.lshr(nanoseconds(b, _REAL_TIME), ir.Constant(I64, 32))
+    if base.startswith("lanemask_"):
+        return _lane_masks(base.removeprefix("lanemask_"))
+    if name in layout.shared:
+        return ir.Constant(I64, layout.shared[name])
+    if name in layout.local:
+        return b.add(local_start(warp), ir.Constant(I64, layout.local[name]))
+    if name in layout.variables:
+        return range_bound(warp, layout.variables[name], 0)
+    raise SimtError(f"the simulator does not know the special register or variable `{name}`")
+
+
+def clock(b: ir.IRBuilder) -> Value:
+    """A counter that only grows: the host's cycles, or its nanoseconds. It says nothing of a GPU's speed."""
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        return b.call(_declared(b, "llvm.readcyclecounter", ir.FunctionType(I64, [])), [])
+    return nanoseconds(b, _MONOTONIC)
+
+
+def _declared(b: ir.IRBuilder, name: str, type_: ir.FunctionType) -> ir.Function:
+    return b.module.globals.get(name) or ir.Function(b.module, type_, name)
+
+
+def nanoseconds(b: ir.IRBuilder, which: int) -> Value:
+    """The host's time, from the C library."""
+    if os.name == "nt":
+        return clock(b)
+    read = _declared(b, "clock_gettime", ir.FunctionType(I32, [I32, POINTER]))
+    time = ir.LiteralStructType([I64, I64])
+    with b.goto_entry_block():
+        slot = b.alloca(time)
+    b.call(read, [ir.Constant(I32, which), slot])
+    seconds, rest = (
+        b.load(b.gep(slot, [ZERO, ir.Constant(I32, i)], source_etype=time), typ=I64) for i in (0, 1)
+    )
+    return b.add(b.mul(seconds, ir.Constant(I64, 10**9)), rest)
+
+
+def is_in_space(w: Warp, instruction: Instruction) -> None:
+    """`isspacep.shared p, a`: is the generic address in shared (local, global) memory?"""
+    b, shape = w.b, w.flow.rules.result(instruction, w.flow.shapes).shape
+    register, operand = instruction.operands
+    address = w.value(operand, Kind("u64"), shape.bases)
+    shared, local = b.ptrtoint(w.shared, I64), local_start(w)
+    ends = {
+        "shared": (shared, b.add(shared, load_field(b, Launch, w.launch, "shared_bytes"))),
+        "local": (local, b.add(local, ir.Constant(I64, WARP * w.layout.local_bytes))),
+    }
+    inside = {
+        space: b.and_(
+            b.icmp_unsigned(">=", address, broadcast(b, low, shape.bases)),
+            b.icmp_unsigned("<", address, broadcast(b, high, shape.bases)),
+        )
+        for space, (low, high) in ends.items()
+    }
+    nowhere = b.and_(inside["shared"], b.not_(inside["shared"]))
+    answers = inside | {"global": b.not_(b.or_(inside["shared"], inside["local"]))}
+    space = next((part for part in instruction.parts if part in answers), "")
+    w.write(register, answers.get(space, nowhere), shape, w.guard(instruction))  # type: ignore[arg-type]
+
+
+def local_start(warp: Warp) -> Value:
+    """Address of the warp's local memory, lane 0 first."""
+    return warp.b.add(warp.b.ptrtoint(warp.frame, I64), ir.Constant(I64, warp.layout.local_start))
+
+
+def range_bound(warp: Warp, index: int, side: int) -> Value:
+    """First address (side 0) or end (side 1) of a valid range."""
+    place = ir.Constant(I64, RANGE_WORDS * index + side)
+    return warp.b.load(warp.b.gep(warp.ranges, [place], source_etype=I64), typ=I64)
+
+
+def _thread_index(warp: Warp, axis: str) -> Value:
+    """From a table: a base a warp, or an index a lane for blocks whose rows do not line up with warps."""
+    shape, index = thread_index(axis, warp.layout.block)
+    if shape.bases == 1:
+        rows = [ir.Constant(I32, index(number)) for number in range(warp.layout.warps)]
+        if len({row.constant for row in rows}) == 1:
+            return rows[0]
+    else:
+        lanes = [
+            [ir.Constant(I32, index(WARP * n + lane)) for lane in range(WARP)]
+            for n in range(warp.layout.warps)
+        ]
+        rows = [ir.Constant(vector_type(I32, WARP), row) for row in lanes]
+    module, name = warp.function.module, f"tid.{axis}"
+    if name not in module.globals:
+        table = ir.GlobalVariable(module, ir.ArrayType(rows[0].type, len(rows)), name)
+        table.initializer = ir.Constant(table.value_type, rows)
+        table.global_constant, table.linkage = True, "internal"
+    table = module.globals[name]
+    place = warp.b.gep(table, [ZERO, warp.number], source_etype=table.value_type)
+    return warp.b.load(place, typ=rows[0].type)
+
+
+def _lane_masks(name: str) -> Value:
+    """`%lanemask_lt` and its kin, a bit mask a lane."""
+    masks = {
+        "eq": lambda lane: 1 << lane,
+        "lt": lambda lane: (1 << lane) - 1,
+        "le": lambda lane: (2 << lane) - 1,
+        "gt": lambda lane: -(2 << lane),
+        "ge": lambda lane: -(1 << lane),
+    }
+    bits = [ir.Constant(I32, masks[name](lane) & 0xFFFFFFFF) for lane in range(WARP)]
+    return ir.Constant(ir.VectorType(I32, WARP), bits)

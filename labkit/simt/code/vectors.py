@@ -1,0 +1,125 @@
+"""Emit LLVM code that moves values between shapes: a scalar, a value a group of lanes, a value a lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.analysis.lanes import WARP, Shape, absorbed
+from labkit.simt.code.abi import I1, I32
+from labkit.simt.code.instructions import constant, intrinsic
+
+Value = Any
+
+
+def vector_type(element: ir.Type, count: int) -> ir.Type:
+    """A scalar for one element: that is how uniform values are held."""
+    return element if count == 1 else ir.VectorType(element, count)
+
+
+def count_of(value: Value) -> int:
+    return value.type.count if isinstance(value.type, ir.VectorType) else 1
+
+
+def element_type(value: Value) -> ir.Type:
+    return value.type.element if isinstance(value.type, ir.VectorType) else value.type
+
+
+def shuffled(b: ir.IRBuilder, x: Value, y: Value | None, indices: Sequence[int]) -> Value:
+    """Elements of x (and behind them y) by position."""
+    mask = ir.Constant(ir.VectorType(I32, len(indices)), [ir.Constant(I32, i) for i in indices])
+    return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined) if y is None else y, mask)
+
+
+def broadcast(b: ir.IRBuilder, scalar: Value, count: int) -> Value:
+    """A vector of `count` times the scalar."""
+    if count == 1:
+        return scalar
+    vector = ir.Constant(ir.VectorType(scalar.type, 1), ir.Undefined)
+    return shuffled(b, b.insert_element(vector, scalar, ir.Constant(I32, 0)), None, [0] * count)
+
+
+def expanded(b: ir.IRBuilder, value: Value, count: int) -> Value:
+    """Repeat each element so that there are `count`: from a value a group to a value a smaller group."""
+    have = count_of(value)
+    if have == count:
+        return value
+    if have == 1:
+        return broadcast(b, value, count)
+    return shuffled(b, value, None, [i * have // count for i in range(count)])
+
+
+def element(b: ir.IRBuilder, value: Value, index: int) -> Value:
+    is_vector = isinstance(value.type, ir.VectorType)
+    return b.extract_element(value, ir.Constant(I32, index)) if is_vector else value
+
+
+def assembled(b: ir.IRBuilder, scalars: Sequence[Value]) -> Value:
+    """A vector of the scalars (one scalar stays as it is)."""
+    if len(scalars) == 1:
+        return scalars[0]
+    vector = ir.Constant(ir.VectorType(scalars[0].type, len(scalars)), ir.Undefined)
+    for i, scalar in enumerate(scalars):
+        vector = b.insert_element(vector, scalar, ir.Constant(I32, i))
+    return vector
+
+
+def reshaped(b: ir.IRBuilder, value: Value, have: Shape, want: Shape) -> Value:
+    """The value held in shape `have`, in the finer shape `want`."""
+    value = expanded(b, value, max(want.bases, have.bases))
+    if have.offsets == want.offsets:
+        return value
+    assert want.offsets is None, "only a shape without offsets can hold them all"
+    value = expanded(b, value, max(want.bases, absorbed(have).bases))
+    group = WARP // count_of(value)
+    offsets = [have.lane_offsets()[i * group] for i in range(count_of(value))]
+    kind = element_type(value)
+    constants = [ir.Constant(kind, offset & ((1 << kind.width) - 1)) for offset in offsets]
+    return b.add(value, constants[0] if len(constants) == 1 else ir.Constant(value.type, constants))
+
+
+def lanes_of(b: ir.IRBuilder, mask: Value) -> Value:
+    """A bit mask as a predicate for each lane."""
+    return b.bitcast(mask, ir.VectorType(I1, WARP))
+
+
+def mask_of(b: ir.IRBuilder, predicate: Value) -> Value:
+    """A predicate (for the warp, its groups or its lanes) as a bit mask."""
+    if count_of(predicate) == 1:
+        return b.sext(predicate, I32)
+    return b.bitcast(expanded(b, predicate, WARP), I32)
+
+
+def all_true(b: ir.IRBuilder, predicate: Value) -> Value:
+    """Do all elements hold?"""
+    count = count_of(predicate)
+    if count == 1:
+        return predicate
+    bits = b.bitcast(predicate, ir.IntType(count))
+    return b.icmp_unsigned("==", bits, constant(bits, -1))
+
+
+def group_value(b: ir.IRBuilder, values: Value, group: int) -> Value:
+    """One value a group from a value a lane, where idle lanes hold zero and the others of a group agree."""
+    if group == 1:
+        return values
+    kind = element_type(values)
+    bits = ir.IntType({ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind)) or kind.width)
+    values = b.bitcast(values, ir.VectorType(bits, WARP))
+    count = WARP
+    while count > WARP // group:
+        count //= 2
+        even, odd = ([2 * i + side for i in range(count)] for side in (0, 1))
+        if count == 1:
+            values = b.or_(element(b, values, 0), element(b, values, 1))
+        else:
+            values = b.or_(shuffled(b, values, None, even), shuffled(b, values, None, odd))
+    return b.bitcast(values, vector_type(kind, count))
+
+
+def last_lane(b: ir.IRBuilder, mask: Value) -> Value:
+    """Index of the highest lane of a mask that is not empty."""
+    zeros = intrinsic(b, "ctlz", I32, mask, ir.Constant(I1, 1))
+    return b.sub(ir.Constant(I32, WARP - 1), zeros)

@@ -1,0 +1,191 @@
+"""The LLVM function of a warp while it is being made: its registers, and operands read and written as values.
+
+Registers live in stack slots, which LLVM turns into values; across a barrier those still needed wait in the
+warp's frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.errors import SimtError
+from labkit.simt.analysis.flow import Flow
+from labkit.simt.analysis.lanes import WARP, Shape, absorbed
+from labkit.simt.analysis.layout import Layout
+from labkit.simt.code.abi import I8, I32, I64, POINTER, TYPES, Frame, Launch, Range, field, load_field
+from labkit.simt.code.instructions import Kind, constant
+from labkit.simt.code.special import special
+from labkit.simt.code.vectors import (
+    broadcast,
+    count_of,
+    element_type,
+    expanded,
+    lanes_of,
+    mask_of,
+    reshaped,
+    vector_type,
+)
+from labkit.simt.ptx import Immediate, Instruction, Operand, Register, Symbol, Vector, float_value
+
+Value = Any
+
+
+class Warp:
+    """`b` builds at the current place, in basic block `index` of `flow`.
+
+    `mask` and `waiting` are slots: the lanes that run now, and those that wait at the start of each block.
+    """
+
+    def __init__(self, module: ir.Module, flow: Flow, layout: Layout) -> None:
+        self.flow, self.layout, self.kernel, self.index = flow, layout, flow.kernel, 0
+        self.sites = {id(instruction): i for i, instruction in enumerate(self.kernel.code)}
+        self.function = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER, I32]), "warp")
+        self.function.linkage = "internal"
+        self.function.attributes.add("alwaysinline")
+        self.launch, self.frame, self.resume = self.function.args
+        for argument in (self.launch, self.frame):
+            argument.add_attribute("noalias")
+        self.b = b = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.number = load_field(b, Frame, self.frame, "warp")
+        self.shared = load_field(b, Frame, self.frame, "shared")
+        self.params = load_field(b, Launch, self.launch, "params")
+        self.ranges = load_field(b, Launch, self.launch, "ranges")
+        self.full_mask = self._initial_mask()
+        self.known: dict[tuple[int, str], Value] = {}
+        self.mask = b.alloca(I32)
+        self.waiting = [b.alloca(I32) for _ in flow.blocks]
+        self.registers = {name: b.alloca(self._slot_type(name, shape)) for name, shape in flow.shapes.items()}
+        # Lanes that never write a register still take part in vector operations: no slot is left undefined.
+        for slot in [*self.waiting, *self.registers.values()]:
+            b.store(ir.Constant(slot.allocated_type, None), slot)
+        b.store(self.full_mask, self.mask)
+
+    def new_block(self, name: str) -> ir.Block:
+        return self.function.append_basic_block(name)
+
+    def continue_in(self, block: ir.Block) -> None:
+        self.b = ir.IRBuilder(block)
+
+    def range(self, number: int, name: str) -> Value:
+        """A field of the record of valid memory `number`, read once when the function begins."""
+        if (number, name) not in self.known:
+            with self.b.goto_entry_block():
+                record = self.b.gep(self.ranges, [ir.Constant(I64, number)], source_etype=TYPES[Range])
+                self.known[number, name] = self.b.load(field(self.b, Range, record, name), typ=I64)
+        return self.known[number, name]
+
+    def site(self, instruction: Instruction | None) -> Value:
+        """The number by which generated code names an instruction: its index in the kernel's code."""
+        return ir.Constant(I32, self.sites[id(instruction)])
+
+    def active(self, instruction: Instruction | None = None) -> Value:
+        """Bit mask of the lanes that run now, and whose guard holds."""
+        mask = self.b.load(self.mask, typ=I32)
+        guard = self.guard(instruction) if instruction else None
+        return mask if guard is None else self.b.and_(mask, mask_of(self.b, guard))
+
+    def ballot(self, operand: Operand, instruction: Instruction) -> Value:
+        """Bit mask of the active lanes whose predicate holds."""
+        return self.b.and_(mask_of(self.b, self.value(operand, Kind("pred"), WARP)), self.active(instruction))
+
+    def guard(self, instruction: Instruction) -> Value | None:
+        """The guard's predicate in the guard's own shape, or None."""
+        if instruction.guard is None:
+            return None
+        predicate = self.read(instruction.guard.register, Kind("pred"))
+        return self.b.not_(predicate) if instruction.guard.negated else predicate
+
+    def read(self, register: Register, kind: Kind) -> Value:
+        """Bases of a register, as `kind`; a wider register gives its low bits."""
+        if register.name not in self.registers:
+            return ir.Constant(kind.llvm, None)
+        slot = self.registers[register.name]
+        return self.cast(self.b.load(slot, typ=slot.allocated_type), kind)
+
+    def value(self, operand: Operand, kind: Kind, count: int, on_bases: bool = False) -> Value:
+        """An operand as `count` elements of `kind`: with lane offsets added, or its bases alone."""
+        match operand:
+            case Register():
+                shape, value = self.flow.shape(operand), self.read(operand, kind)
+            case Immediate():
+                return broadcast(self.b, _constant(operand, kind), count)
+            case Vector(items):
+                return self._packed(items, kind, count)
+            case Symbol(name):
+                shape, value = self.flow.rules.operand(operand, {}), self.special(name, kind)
+            case _:
+                raise SimtError(f"the simulator does not know the operand {operand}")
+        if not on_bases:
+            value = reshaped(self.b, value, shape, absorbed(shape))
+        return expanded(self.b, value, count)
+
+    def special(self, name: str, kind: Kind) -> Value:
+        """Bases of a special register or of a variable's address."""
+        return self.cast(special(self, name), kind)
+
+    def write(self, register: Register, value: Value, shape: Shape, guard: Value | None = None) -> None:
+        """Write a result held in `shape`.
+
+        Lanes that do not take part keep the old value, if anyone will read it.
+        """
+        b, slot, want = self.b, self.registers[register.name], self.flow.shape(register)
+        value = reshaped(b, self.cast(value, self.declared(register)), shape, want)
+        if guard is not None:
+            value = b.select(expanded(b, guard, want.bases), value, b.load(slot, typ=slot.allocated_type))
+        if self.flow.needs_blend(self.index, register.name):
+            value = b.select(lanes_of(b, self.active()), value, b.load(slot, typ=slot.allocated_type))
+        b.store(value, slot)
+
+    def declared(self, register: Register) -> Kind:
+        """The type a register is declared with."""
+        return Kind(self.kernel.register_type(register.name))
+
+    def cast(self, value: Value, kind: Kind) -> Value:
+        """The same bits as another type: narrower takes the low bits, wider extends by its sign."""
+        b, have, count = self.b, element_type(value), count_of(value)
+        bits = {ir.FloatType: 32, ir.DoubleType: 64}.get(type(have)) or have.width
+        if not isinstance(have, ir.IntType) and have != kind.llvm:
+            value = b.bitcast(value, vector_type(ir.IntType(bits), count))
+        if bits > kind.bits:
+            value = b.trunc(value, vector_type(ir.IntType(kind.bits), count))
+        elif bits < kind.bits:
+            widen = b.sext if kind.is_signed else b.zext
+            value = widen(value, vector_type(ir.IntType(kind.bits), count))
+        return value if element_type(value) == kind.llvm else b.bitcast(value, vector_type(kind.llvm, count))
+
+    def saved(self, b: ir.IRBuilder, index: int) -> Iterator[tuple[Value, Value]]:
+        """Slots of the registers that block `index` needs, with their places in the frame."""
+        for name in sorted(self.flow.blocks[index].live_in & self.registers.keys()):
+            offset = ir.Constant(I64, self.layout.saved[name])
+            yield self.registers[name], b.gep(self.frame, [offset], source_etype=I8)
+
+    def _slot_type(self, name: str, shape: Shape) -> ir.Type:
+        return vector_type(self.declared(Register(name)).llvm, shape.bases)
+
+    def _initial_mask(self) -> Value:
+        """All lanes, or those of a last warp that the block does not fill."""
+        threads, b = self.layout.threads, self.b
+        full = ir.Constant(I32, -1)
+        if threads % WARP == 0:
+            return full
+        last = b.icmp_unsigned("==", self.number, ir.Constant(I32, threads // WARP))
+        return b.select(last, ir.Constant(I32, (1 << threads % WARP) - 1), full)
+
+    def _packed(self, items: tuple[Operand, ...], kind: Kind, count: int) -> Value:
+        """`{low, high}`: the operands side by side in one wider value."""
+        b, part = self.b, Kind(f"b{kind.bits // len(items)}")
+        wide = vector_type(ir.IntType(kind.bits), count)
+        result = ir.Constant(wide, None)
+        for i, item in enumerate(items):
+            bits = b.zext(self.value(item, part, count), wide)
+            result = b.or_(result, b.shl(bits, constant(bits, i * part.bits)))
+        return b.bitcast(result, vector_type(kind.llvm, count))
+
+
+def _constant(immediate: Immediate, kind: Kind) -> Value:
+    if kind.is_float:
+        return ir.Constant(kind.llvm, float_value(immediate))
+    return ir.Constant(kind.llvm, immediate.value & ((1 << kind.bits) - 1))

@@ -1,0 +1,1 @@
+"""A counted run, and the profile that it gives."""

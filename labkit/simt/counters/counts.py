@@ -1,0 +1,76 @@
+"""What a counted run adds up for each instruction, as a profile takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.code.abi import Counter
+from labkit.simt.counters.sectors import IRREGULAR
+from labkit.simt.run.machine import Program, Totals
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a run counted of the blocks that it ran: int64 arrays, an entry an instruction.
+
+    Every instruction: `executed` by warps; `active` lanes, added up over those.
+    Branches: `divergent`, executions in which lanes went both ways.
+    Memory instructions: `requests`, executions with an active lane; `threads`, active lanes added up;
+    `sectors` of global memory; `passes` over the banks of shared memory, and `conflicts`, those beyond the
+    least that the access takes; `strides`, the commonest distance in bytes between neighbouring lanes, None
+    where none is common, 0 also where it is not known; `used_bytes` of global memory, the different ones of
+    each request.
+    """
+
+    executed: np.ndarray
+    active: np.ndarray
+    divergent: np.ndarray
+    requests: np.ndarray
+    threads: np.ndarray
+    sectors: np.ndarray
+    passes: np.ndarray
+    conflicts: np.ndarray
+    strides: Sequence[int | None]
+    used_bytes: np.ndarray
+
+
+def counts_of(program: Program, totals: Totals) -> Counts:
+    """Of a counted run of `program`."""
+    code, compiled = program.kernel.code, program.compiled
+    counters = dict(zip((entry[0] for entry in Counter._fields_), totals.counters.T, strict=True))
+    executed, active, whole = np.zeros((3, len(code)), np.int64)
+    for sites, (full, fewer, lanes) in zip(compiled.blocks, totals.visits, strict=True):
+        executed[sites], active[sites], whole[sites] = full + fewer, WARP * full + lanes, full
+    guarded = np.array([i.guard is not None for i in code], bool)
+    requests = np.where(guarded, counters["requests"], executed)
+    distinct, conflicts = (
+        counters[name] + whole * compiled.usual[:, column]
+        for column, name in enumerate(("distinct", "conflicts"))
+    )
+    moved = np.array([i.moved_bytes if i.type else 0 for i in code])
+    # A pass for each 4 bytes of a lane, and the conflicts. Accesses of more by few lanes may take fewer.
+    least = np.array([max(1, n // 4) if "shared" in i.parts else 0 for n, i in zip(moved, code, strict=True)])
+    return Counts(
+        executed=executed,
+        active=active,
+        divergent=counters["divergent"],
+        requests=requests,
+        threads=np.where(guarded, counters["threads"], active),
+        sectors=counters["sectors"],
+        passes=conflicts + requests * least,
+        conflicts=conflicts,
+        strides=[_stride(*both) for both in zip(compiled.strides, np.array(totals.strides).T, strict=True)],
+        used_bytes=distinct * moved,
+    )
+
+
+def _stride(known: int | None, seen: np.ndarray) -> int | None:
+    """What is known beforehand, or else what was seen at run time, if it was always the same."""
+    found = {int(stride) for stride in seen if stride}
+    if known or not found:
+        return known
+    return found.pop() if len(found) == 1 and IRREGULAR not in found else None

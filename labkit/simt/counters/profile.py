@@ -1,0 +1,316 @@
+"""What a counted run adds up: Nsight Compute's metrics for a launch, and a row a source line.
+
+Sectors, requests and bank conflicts follow from addresses alone and are those of a GPU. Instructions and
+branches are counted at PTX level: the assembler merges, moves and removes them, so a GPU has other numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from labkit.compile_cuda import Resources, supported_architectures
+from labkit.occupancy import Gpu, Occupancy, occupancy
+from labkit.simt.checks.findings import Dim3
+from labkit.simt.counters.counts import Counts
+from labkit.simt.ptx import Instruction
+from labkit.simt.run.machine import Sample
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
+SECTORS_PER_REQUEST = "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_{}.ratio"
+BYTES_PER_SECTOR = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
+LAUNCH = ("launch__grid_size", "launch__block_size")
+OCCUPANCY = (
+    "launch__registers_per_thread",
+    *(f"launch__occupancy_limit_{what}" for what in ("blocks", "registers", "shared_mem", "warps")),
+    "sm__maximum_warps_per_active_cycle_pct",
+)
+LEAST_REGISTERS = 16  # that a launch gives each thread, whatever the assembler says (seen on an H200)
+MEMORY = ("ld", "ldu", "st", "atom", "red")
+BRANCHES = ("bra", "brx", "ret", "exit")
+SPACES = ("global", "shared", "local", "const")
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """Of a launch: its shape, shared memory a block, and the GPU that its occupancy is asked for.
+
+    `resources` gives the kernel's for an architecture such as `sm_90`. `scalars` are the values of its
+    integer arguments, None for the others.
+    """
+
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    resources: Callable[[str], Resources]
+    gpu: Gpu
+    scalars: Sequence[int | None] = ()
+
+
+class Profile:
+    """Counts of one launch: `metrics` by Nsight Compute's names, `lines` with a row a source line.
+
+    `ptx` and `ptx_lines` have the figures at PTX level, `occupancy` is that of the launch on a GPU. `sample`
+    is None if all blocks were counted; else the counts are those of a sample, scaled to the grid. `count`
+    adds up what was counted, when it is first asked for.
+    """
+
+    def __init__(
+        self,
+        code: Sequence[Instruction],
+        count: Callable[[], Counts],
+        source: Sequence[str],
+        sample: Sample | None,
+        launch: Circumstances,
+    ) -> None:
+        self.source, self.sample, self.launch = source, sample, launch
+        self._code, self._count = code, count
+
+    @cached_property
+    def sites(self) -> list[Site]:
+        """What each PTX instruction cost."""
+        scale = self.sample.total / len(self.sample.numbers) if self.sample else 1.0
+        counts = self._count()
+        return [_site(i, counts, number, scale) for number, i in enumerate(self._code)]
+
+    @property
+    def label(self) -> str:
+        """Where the figures come from, for plots and tables."""
+        if self.sample is None:
+            return "counted by the simulator"
+        return f"counted by the simulator in {len(self.sample.numbers)} of {self.sample.total} blocks, scaled"
+
+    @cached_property
+    def metrics(self) -> Mapping[str, float]:
+        """Figures that a GPU has too, by Nsight Compute's names.
+
+        Those of occupancy are worked out when first asked for, as that compiles the kernel for the GPU. Bytes
+        a sector count different bytes, as a GPU does.
+        """
+        return _Metrics(self._counted(), self)
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """How many blocks an SM of the launch's GPU holds; `registers_label` says with which registers."""
+        return occupancy(
+            self.launch.gpu,
+            prod(self.launch.block),
+            max(LEAST_REGISTERS, self.launch.resources(self._arch).registers),
+            self.launch.shared_bytes,
+        )
+
+    @property
+    def registers_label(self) -> str:
+        """Where `launch__registers_per_thread` comes from."""
+        if self._arch == self.launch.gpu.arch:
+            return f"registers as NVIDIA's assembler gives them for {self._arch}"
+        return (
+            f"registers of {self._arch}, the nearest to {self.launch.gpu.name}'s {self.launch.gpu.arch} that "
+            "this NVRTC compiles for"
+        )
+
+    @cached_property
+    def ptx(self) -> dict[str, float]:
+        """Figures at PTX level of the whole launch; a GPU runs fewer instructions, after its assembler.
+
+        instructions, thread_instructions   executed by warps, and by their active lanes
+        threads_per_instruction             of 32
+        branches, divergent_branches        conditional ones that warps executed; those that parted lanes
+        branch_efficiency_pct               share of branches that did not
+        shared_passes_ld, shared_passes_st  over the banks of shared memory (Nsight's wavefronts)
+        """
+        instructions, active = self._sum("instructions"), self._sum("active")
+        branches, divergent = self._sum("branches"), self._sum("divergent")
+        return {
+            "instructions": instructions,
+            "thread_instructions": active,
+            "threads_per_instruction": active / instructions if instructions else 0.0,
+            "branches": branches,
+            "divergent_branches": divergent,
+            "branch_efficiency_pct": 100 * (1 - divergent / branches) if branches else 100.0,
+            "shared_passes_ld": self._sum("passes", "shared", "ld"),
+            "shared_passes_st": self._sum("passes", "shared", "st"),
+        }
+
+    @cached_property
+    def lines(self) -> pd.DataFrame:
+        """Memory accesses: a row a source line, space and operation.
+
+        line                  number in the source, from 1; 0: code of no line
+        space, op             global, shared, local, const, generic; ld, st, atom, red
+        requests              accesses of a warp with an active lane
+        threads               active lanes, added up over the requests
+        sectors               of 32 bytes, of global memory
+        passes, conflicts     over the banks of shared memory, and those among them that bank conflicts add
+        useful_bytes          that lanes asked for; a byte that all 32 ask for counts 32 times
+        sectors_per_request, conflicts_per_request
+        source                the line itself
+        """
+        sites = [site for site in self.sites if site.space and site.requests]
+        table = self._table(
+            sites,
+            ["line", "space", "op"],
+            ["requests", "threads", "sectors", "passes", "conflicts", "useful_bytes"],
+        )
+        for what in ("sectors", "conflicts"):
+            table.insert(len(table.columns) - 1, f"{what}_per_request", table[what] / table["requests"])
+        return table
+
+    @cached_property
+    def ptx_lines(self) -> pd.DataFrame:
+        """What was executed, at PTX level: a row a source line.
+
+        line                     number in the source, from 1; 0: code of no line
+        instructions             executed by warps
+        active                   lanes, added up over the instructions
+        branches, divergent      conditional branches executed, and those in which lanes went both ways
+        threads_per_instruction  active / instructions, of 32
+        source                   the line itself
+        """
+        sites = [site for site in self.sites if site.instructions]
+        table = self._table(sites, ["line"], ["instructions", "active", "branches", "divergent"])
+        table.insert(5, "threads_per_instruction", table["active"] / table["instructions"])
+        return table
+
+    def _table(self, sites: Sequence[Site], keys: list[str], counts: list[str]) -> pd.DataFrame:
+        """Counts of `sites`, added up by `keys`, and the source of each row."""
+        import pandas as pd
+
+        rows = [{name: getattr(site, name) for name in (*keys, *counts)} for site in sites]
+        table = pd.DataFrame(rows, columns=[*keys, *counts]).groupby(keys, as_index=False).sum()
+        return table.assign(source=[self.source_line(number).strip() for number in table["line"]])
+
+    def source_line(self, number: int) -> str:
+        """A line of the source, "" for line 0."""
+        return self.source[number - 1] if 0 < number <= len(self.source) else ""
+
+    @cached_property
+    def _arch(self) -> str:
+        """The GPU's architecture, or the next that the compiler has."""
+        wanted, supported = int(self.launch.gpu.arch.removeprefix("sm_")), supported_architectures()
+        return f"sm_{next((arch for arch in supported if arch >= wanted), supported[-1])}"
+
+    def _counted(self) -> dict[str, float]:
+        metrics: dict[str, float] = {}
+        for op in ("ld", "st"):
+            requests, sectors = (self._sum(what, "global", op) for what in ("requests", "sectors"))
+            metrics[REQUESTS.format(op)] = requests
+            metrics[SECTORS.format(op)] = sectors
+            metrics[SECTORS_PER_REQUEST.format(op)] = sectors / requests if requests else 0.0
+            used = self._sum("used_bytes", "global", op)
+            metrics[BYTES_PER_SECTOR.format(op)] = used / sectors if sectors else 0.0
+            metrics[CONFLICTS.format(op)] = self._sum("conflicts", "shared", op)
+        return metrics | dict(zip(LAUNCH, (prod(self.launch.grid), prod(self.launch.block)), strict=True))
+
+    def _sum(self, what: str, space: str | None = None, op: str | None = None) -> int:
+        return sum(
+            getattr(site, what)
+            for site in self.sites
+            if space is None or (site.space, site.op) == (space, op)
+        )
+
+    def __repr__(self) -> str:
+        counted = {name: self.metrics[name] for name in self.metrics if name not in OCCUPANCY}
+        figures = "\n".join(f"  {name:<66} {value:>14,.6g}" for name, value in counted.items())
+        return f"Profile, {self.label}\n{figures}"
+
+
+@dataclass(frozen=True)
+class Site:
+    """One PTX instruction and what it cost in the whole launch, as in `Profile.lines` and `ptx_lines`."""
+
+    instruction: Instruction = field(repr=False)
+    space: str
+    op: str
+    stride: int | None
+    instructions: int
+    active: int
+    branches: int
+    divergent: int
+    requests: int
+    threads: int
+    sectors: int
+    passes: int
+    conflicts: int
+    useful_bytes: int
+    used_bytes: int
+
+    @property
+    def line(self) -> int:
+        """Source line, 0 for none."""
+        return self.instruction.line
+
+
+class _Metrics(Mapping[str, float]):
+    """Counted metrics, and those of occupancy when asked for."""
+
+    def __init__(self, counted: dict[str, float], profile: Profile) -> None:
+        self._counted, self._profile = counted, profile
+
+    def __getitem__(self, name: str) -> float:
+        if name in OCCUPANCY:
+            return self._profile.occupancy.metrics[name]
+        return self._counted[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._counted, *OCCUPANCY])
+
+    def __len__(self) -> int:
+        return len(self._counted) + len(OCCUPANCY)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def choose_sample(blocks: int, total: int) -> Sample:
+    """`blocks` block numbers spread evenly over the grid, the first and the last among them."""
+    if blocks < 1:
+        raise ValueError(f"blocks={blocks}: a sample has at least one block")
+    return Sample(np.unique(np.linspace(0, total - 1, blocks).astype(np.int64)), total)
+
+
+def _site(instruction: Instruction, counts: Counts, number: int, scale: float) -> Site:
+    def scaled(array: np.ndarray) -> int:
+        return round(int(array[number]) * scale)
+
+    space, op = _kind(instruction)
+    if space == "generic":  # its addresses tell
+        space = "global" if counts.sectors[number] else "shared"
+    executed, threads = scaled(counts.executed), int(counts.threads[number]) if space else 0
+    moved = instruction.moved_bytes if space else 0
+    return Site(
+        instruction=instruction,
+        space=space,
+        op=op,
+        stride=counts.strides[number],
+        instructions=executed,
+        active=scaled(counts.active),
+        branches=executed if op == "branch" else 0,
+        divergent=scaled(counts.divergent),
+        requests=scaled(counts.requests) if space else 0,
+        threads=round(threads * scale),
+        sectors=scaled(counts.sectors),
+        passes=scaled(counts.passes),
+        conflicts=scaled(counts.conflicts),
+        useful_bytes=round(threads * moved * scale),
+        used_bytes=scaled(counts.used_bytes),
+    )
+
+
+def _kind(instruction: Instruction) -> tuple[str, str]:
+    """Memory space and operation; ("", "branch" or "other") for what is no memory access."""
+    name = instruction.parts[0]
+    if name in MEMORY and "param" not in instruction.parts:
+        space = next((part for part in instruction.parts if part in SPACES), "generic")
+        return space, "ld" if name == "ldu" else name
+    return "", "branch" if name in BRANCHES and instruction.guard else "other"

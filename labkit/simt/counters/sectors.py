@@ -1,0 +1,140 @@
+"""Sectors (32 bytes each) and different addresses of an access to global memory.
+
+Where the lanes' offsets are known, the sectors depend on the base's place within its sector alone: a table.
+Elsewhere a function looks at all lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Counter, Range, field, load_field
+from labkit.simt.code.careful import LANES_64, each_distinct, each_range
+from labkit.simt.code.instructions import constant, intrinsic
+from labkit.simt.code.vectors import all_true, broadcast, element, lanes_of, shuffled
+
+Value = Any
+SECTOR_BYTES = 32
+LANES_32 = ir.VectorType(I32, WARP)
+IRREGULAR = -(1 << 63)  # stride of lanes that lie anywhere
+ONE, FIVE = ir.Constant(I64, 1), ir.Constant(I64, SECTOR_BYTES.bit_length() - 1)
+
+
+def add(b: ir.IRBuilder, structure: Any, row: Value, name: str, amount: Value) -> None:
+    place = field(b, structure, row, name)
+    b.store(b.add(b.load(place, typ=I64), amount), place)
+
+
+def delta(b: ir.IRBuilder, shift: Value, start: Value) -> Value:
+    return b.and_(b.sub(shift, start), ir.Constant(I64, SECTOR_BYTES - 1))
+
+
+def sector_table(module: ir.Module, offsets: Sequence[int], size: int) -> ir.GlobalVariable:
+    """Distinct sectors of lanes at `offsets`, for each place of the base within a sector."""
+    counts = [len({(place + offset) // SECTOR_BYTES for offset in offsets}) for place in range(SECTOR_BYTES)]
+    name = "sectors." + ".".join(map(str, counts))
+    if name not in module.globals:
+        table = ir.GlobalVariable(module, ir.ArrayType(I8, SECTOR_BYTES), name)
+        table.initializer = ir.Constant(table.value_type, [ir.Constant(I8, n) for n in counts])
+        table.global_constant, table.linkage = True, "internal"
+    return module.globals[name]
+
+
+def scattered_function(module: ir.Module) -> ir.Function:
+    """The function that adds distinct sectors and addresses of lanes that may lie anywhere.
+
+    void scattered(<32 x i64> addresses, i32 mask, ptr counter). Also notes the lanes' stride. Where the
+    addresses of all lanes go up or down, each neighbour that differs is one more.
+    """
+    name = "scattered"
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [LANES_64, I32, POINTER]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    addresses, mask, counter = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    before = shuffled(b, addresses, None, [0, *range(WARP - 1)])
+    step = b.sub(addresses, before)
+    stride = element(b, step, 1)
+    steady = b.bitcast(b.icmp_signed("==", step, broadcast(b, stride, WARP)), I32)
+    all_steady = b.icmp_unsigned("==", b.or_(steady, ir.Constant(I32, 1)), ir.Constant(I32, -1))
+    b.store(b.select(all_steady, stride, ir.Constant(I64, IRREGULAR)), field(b, Counter, counter, "stride"))
+    sectors = b.lshr(addresses, constant(addresses, 5))
+    sectors_before = b.lshr(before, constant(before, 5))
+    zero = constant(step, 0)
+    monotone = b.or_(
+        all_true(b, b.icmp_signed(">=", step, zero)), all_true(b, b.icmp_signed("<=", step, zero))
+    )
+    simple = b.and_(monotone, b.icmp_unsigned("==", mask, ir.Constant(I32, -1)))
+    with b.if_then(simple):
+        for what, x, y in (("sectors", sectors, sectors_before), ("distinct", addresses, before)):
+            changes = intrinsic(b, "ctpop", I32, b.bitcast(b.icmp_unsigned("!=", x, y), I32))
+            add(b, Counter, counter, what, b.add(ONE, b.zext(changes, I64)))
+        b.ret_void()
+    some = b.extract_element(addresses, intrinsic(b, "cttz", I32, mask, ir.Constant(I1, 1)))
+    filled = b.select(lanes_of(b, mask), addresses, broadcast(b, some, WARP))  # idle lanes go where one goes
+    distance = b.sub(filled, broadcast(b, some, WARP))
+    near = b.trunc(distance, LANES_32)
+    with b.if_else(all_true(b, b.icmp_signed("==", b.sext(near, LANES_64), distance))) as (close, far):
+        with close:
+            offset = b.trunc(b.and_(some, ir.Constant(I64, SECTOR_BYTES - 1)), I32)
+            places = b.ashr(b.add(near, broadcast(b, offset, WARP)), constant(near, 5))
+            for what, x in (("sectors", places), ("distinct", near)):
+                add(b, Counter, counter, what, b.call(_distinct_function(module), [x]))
+        with far:
+            for what, x in (("sectors", sectors), ("distinct", addresses)):
+                with each_distinct(b, x, mask):
+                    add(b, Counter, counter, what, ONE)
+    b.ret_void()
+    return function
+
+
+def _distinct_function(module: ir.Module) -> ir.Function:
+    """i64 distinct(<32 x i32>): how many different values are there?
+
+    A lane is counted if no lane before it in its half of the warp has its value, and in the second half if
+    no lane of the first half has it.
+    """
+    name = "distinct_values"
+    if name in module.globals:
+        return module.globals[name]
+    function = ir.Function(module, ir.FunctionType(I64, [LANES_32]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    (values,) = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    half = WARP // 2
+
+    def equal(sources: dict[int, int]) -> Value:
+        """Which of these lanes equal their sources?"""
+        other = shuffled(b, values, None, [sources.get(lane, lane) for lane in range(WARP)])
+        named = ir.Constant(I32, sum(1 << lane for lane in sources))
+        return b.and_(b.bitcast(b.icmp_unsigned("==", values, other), I32), named)
+
+    seen: Value = ir.Constant(I32, 0)
+    for k in range(1, half):
+        seen = b.or_(seen, equal({lane: lane - k for lane in range(WARP) if lane % half >= k}))
+    for k in range(half):
+        seen = b.or_(seen, equal({lane: (lane + k) % half for lane in range(half, WARP)}))
+    b.ret(b.zext(intrinsic(b, "ctpop", I32, b.not_(seen)), I64))
+    return function
+
+
+def sector_places(b: ir.IRBuilder, launch: Value, addresses: Value) -> Value:
+    """The addresses, moved so that sectors begin where they would on a GPU."""
+    slot = b.alloca(LANES_64)
+    b.store(addresses, slot)
+    with each_range(b, launch) as range_:
+        start, end, shift = (load_field(b, Range, range_, name) for name in ("start", "end", "shift"))
+        inside = b.and_(
+            b.icmp_signed(">=", addresses, broadcast(b, start, WARP)),
+            b.icmp_signed("<", addresses, broadcast(b, end, WARP)),
+        )
+        moved = b.add(addresses, broadcast(b, delta(b, shift, start), WARP))
+        b.store(b.select(inside, moved, b.load(slot, typ=LANES_64)), slot)
+    return b.load(slot, typ=LANES_64)

@@ -1,0 +1,67 @@
+"""What the simulator does not have: each is refused by name, with the line that asks for it."""
+
+from __future__ import annotations
+
+import re
+
+from labkit.errors import SimtError
+from labkit.simt.analysis.blocks import is_barrier, votes
+from labkit.simt.ptx import Address, Instruction, Kernel, Symbol
+
+_SOME = "barriers for some threads of a block (bar.sync with a number of threads): use __syncthreads()"
+_CLUSTERS = "thread block clusters (cg::this_cluster): work block by block"
+# A pattern for the opcode or a name among the operands, and what a student knows it as.
+_OPCODES = {
+    r"tex|tld4|txq|isetp\.tex": "textures (tex1D, tex2D, tex1Dfetch): read from a plain array",
+    r"suld|sust|sured|suq": "surfaces (surf2Dread, surf2Dwrite): read and write a plain array",
+    r"cp\.async\.bulk|cp\.reduce\.async\.bulk|prefetch\.tensor|tensormap|st\.bulk": (
+        "bulk copies (TMA, cp.async.bulk): use cp.async (__pipeline_memcpy_async) or plain loads"
+    ),
+    r"wgmma": "warp-group matrix products (wgmma): use WMMA (nvcuda::wmma) or mma.sync",
+    r"tcgen05": "tensor memory (tcgen05): use WMMA (nvcuda::wmma) or mma.sync",
+    r"mbarrier|cp\.async\.mbarrier": (
+        "mbarrier (cuda::barrier, cuda::pipeline of a whole block): use __syncthreads(), or a pipeline of "
+        "cuda::thread_scope_thread"
+    ),
+    r"barrier\.cluster|mapa|getctarank|st\.async|red\.async|multimem|clusterlaunchcontrol": _CLUSTERS,
+    r"(bar|barrier\.cta|barrier)\.arrive": _SOME,
+    r"alloca|stacksave|stackrestore": "arrays whose size is known at run time only (alloca)",
+}
+_NAMES = {
+    r"%envreg\d*": "grid-wide synchronisation (cg::this_grid().sync()): end the kernel and launch another",
+    r"%(n?clusterid|cluster_\w+|is_explicit_cluster)(\.\w)?": _CLUSTERS,
+    r"cudaCGGetIntrinsicHandle|cudaCGSynchronize\w*": (
+        "grid-wide synchronisation (cg::this_grid().sync()): end the kernel and launch another"
+    ),
+    r"cudaLaunchDevice\w*|cudaGetParameterBuffer\w*|__cudaCDP\w+|cudaDeviceSynchronize|cudaStream\w*": (
+        "dynamic parallelism (kernels that launch kernels): launch from Python"
+    ),
+    r"malloc|free|_Zn[wa]m|_Zd[la]Pvm?": (
+        "heap (malloc, free, new, delete in a kernel): pass an array to the kernel"
+    ),
+}
+
+
+def refuse(kernel: Kernel) -> None:
+    """Raise SimtError if the kernel uses a feature that the simulator does not have."""
+    for instruction in kernel.code:
+        if feature := _feature(instruction):
+            where = f"line {instruction.line}: " if instruction.line else ""
+            raise SimtError(f"{where}the simulator has no {feature}")
+
+
+def _feature(instruction: Instruction) -> str | None:
+    for pattern, feature in _OPCODES.items():
+        if re.match(rf"({pattern})(\.|$)", instruction.opcode):
+            return feature
+    if any("::cluster" in part for part in instruction.parts):
+        return _CLUSTERS
+    if is_barrier(instruction) and not votes(instruction) and len(instruction.operands) > 1:
+        return _SOME
+    for operand in instruction.operands:
+        name = operand.base if isinstance(operand, Address) else operand
+        if isinstance(name, Symbol):
+            for pattern, feature in _NAMES.items():
+                if re.fullmatch(pattern, name.name):
+                    return feature
+    return None

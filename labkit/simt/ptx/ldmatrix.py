@@ -1,0 +1,99 @@
+"""`ldmatrix`, `stmatrix` and `movmatrix` as shuffles, loads and stores.
+
+Reference: PTX ISA, 9.7.14.5.
+"""
+
+from __future__ import annotations
+
+from labkit.errors import SimtError
+from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol, Vector
+from labkit.simt.ptx.lower import RULES, Writer
+
+LANE = Symbol("%laneid")
+
+
+def shuffled(w: Writer, value: Operand, lane: Operand) -> Register:
+    """`value` (32 bits) of another lane."""
+    return w.new("shfl.sync.idx.b32", "b32", value, lane, Immediate(31), Immediate(0xFFFFFFFF))
+
+
+def transposed(w: Writer, value: Operand) -> Register:
+    """An 8 x 8 matrix of 16-bit numbers, two a lane, with rows and columns exchanged."""
+    lane = w.new("mov.u32", "u32", LANE)
+    row, column = w.new("shr.u32", "u32", lane, Immediate(2)), w.new("and.b32", "u32", lane, Immediate(3))
+    half = w.new("shr.u32", "u32", row, Immediate(1))
+    first = w.new("mad.lo.u32", "u32", column, Immediate(8), half)
+    second = w.new("add.u32", "u32", first, Immediate(4))
+    numbers = [shuffled(w, value, lane) for lane in (first, second)]
+    upper = w.new("and.b32", "u32", row, Immediate(1))
+    # bytes 1 0 of both numbers, or 3 2
+    pick = w.new("mad.lo.u32", "u32", upper, Immediate(0x2222), Immediate(0x5410))
+    return w.new("prmt.b32", "b32", *numbers, pick)
+
+
+def _move_matrix(w: Writer, instruction: Instruction) -> None:
+    """`movmatrix.sync.aligned.m8n8.trans.b16 d, a`."""
+    target, source = instruction.operands
+    w.emit("mov.b32", target, transposed(w, source))
+
+
+def _matrix_address(w: Writer, address: Address) -> Register:
+    """The 32-bit shared address that this lane gives."""
+    base: Operand = address.base
+    if isinstance(base, Register) and TYPE_BYTES[w.kernel.register_type(base.name)] == 8:
+        base = w.new("cvt.u32.u64", "u32", base)
+    return w.new("add.u32", "u32", base, Immediate(address.offset))
+
+
+def _matrix_pieces(w: Writer, address: Address, count: int, trans: bool) -> list[list[Address]]:
+    """For each 8 x 8 matrix of 16-bit numbers, where this lane's two neighbours (or one pair) lie."""
+    if "shared" not in w.instruction.parts:
+        raise SimtError(
+            f"line {w.instruction.line}: the simulator knows {w.instruction.parts[0]} with .shared only"
+        )
+    given, lane = _matrix_address(w, address), w.new("mov.u32", "u32", LANE)
+    row, column = w.new("shr.u32", "u32", lane, Immediate(2)), w.new("and.b32", "u32", lane, Immediate(3))
+    pieces = []
+    for matrix in range(count):
+        if trans:
+            first = w.new("mad.lo.u32", "u32", column, Immediate(2), Immediate(8 * matrix))
+            lanes = [first, w.new("add.u32", "u32", first, Immediate(1))]
+            offset = w.new("shl.b32", "u32", row, Immediate(1))
+        else:
+            lanes = [w.new("add.u32", "u32", row, Immediate(8 * matrix))]
+            offset = w.new("shl.b32", "u32", column, Immediate(2))
+        pieces.append([Address(w.new("add.u32", "u32", shuffled(w, given, n), offset)) for n in lanes])
+    return pieces
+
+
+def _load_matrix(w: Writer, instruction: Instruction) -> None:
+    """`ldmatrix`: lane 8 j + i gives the address of row i of matrix j; lane n gets two of row n / 4."""
+    result, address = instruction.operands
+    assert isinstance(address, Address)
+    results = result.items if isinstance(result, Vector) else (result,)
+    trans = "trans" in instruction.parts
+    for target, pieces in zip(results, _matrix_pieces(w, address, len(results), trans), strict=True):
+        if not trans:
+            w.emit("ld.shared.b32", target, pieces[0])
+            continue
+        halves = [w.new("ld.shared.b16", "b16", piece) for piece in pieces]
+        w.emit("mov.b32", target, Vector(tuple(halves)))
+
+
+def _store_matrix(w: Writer, instruction: Instruction) -> None:
+    """`stmatrix`: the same the other way."""
+    address, source = instruction.operands
+    assert isinstance(address, Address)
+    sources = source.items if isinstance(source, Vector) else (source,)
+    trans = "trans" in instruction.parts
+    for given, pieces in zip(sources, _matrix_pieces(w, address, len(sources), trans), strict=True):
+        if not trans:
+            w.emit("st.shared.b32", pieces[0], given)
+            continue
+        halves = [w.register("b16") for _ in pieces]
+        w.emit("mov.b32", Vector(tuple(halves)), given)
+        for piece, half in zip(pieces, halves, strict=True):
+            w.emit("st.shared.b16", piece, half)
+
+
+RULES["ldmatrix"], RULES["stmatrix"], RULES["movmatrix"] = _load_matrix, _store_matrix, _move_matrix

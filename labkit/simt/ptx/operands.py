@@ -1,0 +1,88 @@
+"""The text of one PTX instruction -> an instruction: opcode, guard and operands.
+
+Reference: PTX ISA, chapters 4.3 (statements), 4.5 (constants) and 6 (operands).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.ptx import Address, Guard, Immediate, Instruction, Operand, Register, Symbol, Vector
+
+CARRY = Register("%cc")
+_ADDRESS = re.compile(r"\s*(?P<base>[^\s,+-]+|-\d+)\s*(?:(?P<sign>[+-])\s*(?P<offset>-?\w+))?\s*")
+_SPECIAL = re.compile(
+    r"%(n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_\w+|clock\w*|globaltimer\w*|envreg\d*|\w+_smem_\w+"
+    r"|n?clusterid|cluster_\w+|is_explicit_cluster|pm\d+\w*)\b"
+)
+_GUARD = re.compile(r"@(!?)(%?[\w$]+)\s+(.*)$", re.S)
+
+
+def read_instruction(text: str, line: int) -> Instruction:
+    guard = None
+    if guarded := _GUARD.match(text):
+        guard = Guard(Register(guarded[2]), bool(guarded[1]))
+        text = guarded[3]
+    opcode, _, rest = text.replace("\n", " ").replace("\t", " ").partition(" ")
+    operands = tuple(_operand(part) for part in _split_operands(rest))
+    parts = tuple(part.removesuffix("::cta").removesuffix("::entry") for part in opcode.split("."))
+    return _with_carry(Instruction(parts, operands, guard, line))
+
+
+def _with_carry(instruction: Instruction) -> Instruction:
+    """The instruction with the carry flag, which PTX does not name, as a register."""
+    first, *others = instruction.operands or (None,)
+    if instruction.parts[0] in ("addc", "subc", "madc"):
+        others.append(CARRY)
+    if "cc" in instruction.parts and isinstance(first, Register):
+        first = Vector((first, CARRY))
+    return replace(instruction, operands=(first, *others)) if first is not None else instruction
+
+
+def _split_operands(text: str) -> list[str]:
+    """Split at commas outside braces, brackets and parentheses."""
+    parts, depth, start = [], 0, 0
+    for i, character in enumerate(text):
+        depth += (character in "{[(") - (character in "}])")
+        if character == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    return [part.strip() for part in [*parts, text[start:]] if part.strip()]
+
+
+def _operand(text: str) -> Operand:
+    if text[0] in "{(":
+        return Vector(tuple(_operand(part) for part in _split_operands(text[1:-1])))
+    if "|" in text:
+        return Vector(tuple(_operand(part) for part in text.split("|")))
+    if text[0] == "[":
+        address = _ADDRESS.fullmatch(text[1:-1])
+        if address is None:  # a tensor map and coordinates: the instruction will be refused
+            return Symbol(text)
+        number = int(address["offset"] or "0", 0)
+        return Address(_plain_operand(address["base"]), -number if address["sign"] == "-" else number)
+    return _plain_operand(text)
+
+
+def _plain_operand(text: str) -> Register | Symbol | Immediate:
+    if number := immediate(text):
+        return number
+    if text.startswith("%") and not _SPECIAL.match(text):
+        return Register(text)
+    return Symbol(text)
+
+
+def immediate(text: str) -> Immediate | None:
+    if text == "WARP_SZ":  # PTX's name for warpSize
+        return Immediate(WARP)
+    if match := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", text):
+        return Immediate(int(match[1], 16), is_float=True, bits=32)
+    if match := re.fullmatch(r"0[dD]([0-9a-fA-F]{16})", text):
+        return Immediate(int(match[1], 16), is_float=True, bits=64)
+    if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", text):
+        return Immediate(
+            int(text.rstrip("U"), 0) if not re.fullmatch(r"-?0\d+U?", text) else int(text.rstrip("U"), 8)
+        )
+    return None

@@ -1,0 +1,274 @@
+"""PTX text -> modules, kernels and instructions. Covers what NVRTC writes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from labkit.errors import SimtError
+from labkit.simt.ptx import (
+    TYPE_BYTES,
+    Address,
+    Instruction,
+    Kernel,
+    Module,
+    Operand,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+    mapped,
+)
+from labkit.simt.ptx.operands import CARRY, immediate, read_instruction
+
+
+def parse(text: str) -> Module:
+    """Parse the PTX text of one module. Raises SimtError on what it does not know."""
+    return _Parser(text).module
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_HEADER = re.compile(r"\.(entry|func)\b")
+_SIGNATURE = re.compile(
+    r"\s*(?:\((?P<results>[^)]*)\))?\s*(?P<name>[\w$]+)\s*(?:\((?P<params>[^)]*)\))?(?P<attributes>.*)", re.S
+)
+_REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)$", re.S)
+_VARIABLE = re.compile(
+    r"(?:\.(?:visible|extern|weak|common)\s+)?\.(?P<space>param|shared|local|global|const)\s+"
+    r"(?:\.attribute\([^)]*\)\s+)?(?:\.align\s+(?P<align>\d+)\s+)?"
+    r"\.(?P<type>\w+)\s+(?:\.ptr\b(?:\s*\.\w+(?:\s+\d+)?)*\s*)?(?P<name>[\w$]+)(?P<dims>(?:\[\w*\])*)\s*(?:=\s*(?P<init>.*))?$",
+    re.S,
+)
+_LABEL = re.compile(r"\s*([$\w]+)\s*:(?!:)")
+_LIBRARIES = "4cuda|26__nv_atomic|18cooperative_groups|6nvcuda|3cub|6thrust|2cg"
+_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
+
+
+@dataclass
+class _Scope:
+    """A scope in a body: its number, where its code starts, and its own names for registers and labels."""
+
+    number: int
+    start: int
+    registers: dict[str, Register] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
+
+    def rename_labels(self, kernel: Kernel) -> None:
+        """Branches of the scope go to its labels."""
+        for i, instruction in enumerate(kernel.code[self.start :], self.start):
+            if instruction.parts[0] in ("bra", "brx"):
+                operands = tuple(
+                    Symbol(self.labels.get(o.name, o.name)) if isinstance(o, Symbol) else o
+                    for o in instruction.operands
+                )
+                kernel.code[i] = replace(instruction, operands=operands)
+        for table in self.labels.values():
+            if table in kernel.tables:
+                names = kernel.tables[table]
+                kernel.tables[table] = tuple(self.labels.get(name, name) for name in names)
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.module, self.inner_scopes = Module(), 0
+        text = _COMMENT.sub("", text)
+        self.source_file = _number_of_the_source(text)
+        position = 0
+        while header := _HEADER.search(text, position):
+            self._module_variables(text[position : header.start()])
+            position = self._function(text, header)
+        self._module_variables(text[position:])
+        self._forget_the_libraries_variables()
+
+    def _module_variables(self, text: str) -> None:
+        for statement in text.split(";"):
+            start = re.search(r"\.(global|const|shared)\b", statement)
+            if start and (variable := _variable(statement[start.start() :].strip())):
+                self.module.variables[variable.name] = (start[1], variable)
+
+    def _forget_the_libraries_variables(self) -> None:
+        """Drop the hundreds of constants that headers of the cuda:: library define and no code reads."""
+        functions = [*self.module.kernels.values(), *self.module.functions.values()]
+        used = {name for function in functions for i in function.code for name in _symbols(i.operands)}
+        used |= {name for _, variable in self.module.variables.values() for _, name, _ in variable.addresses}
+        for name in [name for name in self.module.variables if name not in used]:
+            if re.match(rf"_Z(N?K?|N\d+_INTERNAL_\w*?_f)({_LIBRARIES})", name):
+                del self.module.variables[name]
+
+    def _function(self, text: str, header: re.Match[str]) -> int:
+        """Parse the function whose header starts here; give the position behind it."""
+        body = text.find("{", header.end())
+        semicolon = text.find(";", header.end())
+        if header[1] == "func" and (body < 0 or 0 <= semicolon < body):
+            return semicolon + 1  # a declaration alone
+        end = _matching_brace(text, body)
+        match = _SIGNATURE.match(text[header.end() : body])
+        if match is None:
+            raise SimtError(f"the simulator does not know this PTX function: {text[header.start() : body]}")
+        kernel = Kernel(match["name"], _variables(match["params"] or ""), _variables(match["results"] or ""))
+        if limit := re.search(r"\.maxntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", match["attributes"]):
+            x, y, z = (int(n or 1) for n in limit.groups())
+            kernel.max_threads = x * y * z
+        kernel.registers[CARRY.name] = "pred"
+        self._body(kernel, text[body + 1 : end - 1])
+        (self.module.kernels if header[1] == "entry" else self.module.functions)[kernel.name] = kernel
+        return end
+
+    def _body(self, kernel: Kernel, text: str) -> None:
+        line, label = 0, ""
+        scopes: list[_Scope] = []  # inner scopes `{ }`, whose registers and labels may hide outer ones
+        for kind, part in _statements(text):
+            if kind == "loc":
+                file, number = (int(n) for n in part.split())
+                # Line 0 and lines of headers keep the student's last line: that is where the code came from.
+                line = number if file == self.source_file and number else line
+            elif kind == "label":
+                label = (
+                    part if not scopes else scopes[-1].labels.setdefault(part, f"{part}~{scopes[-1].number}")
+                )
+                kernel.labels[label] = len(kernel.code)
+            elif kind == "open":
+                self.inner_scopes += 1
+                scopes.append(_Scope(self.inner_scopes, len(kernel.code)))
+            elif kind == "close":
+                scopes.pop().rename_labels(kernel)
+            elif scopes and (registers := _REGISTERS.match(part)):
+                for name in _register_names(registers[2]):
+                    inner = Register(f"%{scopes[-1].number}~{name.lstrip('%')}")
+                    kernel.registers[inner.name], scopes[-1].registers[name] = registers[1], inner
+            elif part.startswith(".branchtargets"):
+                kernel.tables[label] = tuple(name.strip() for name in part.split(None, 1)[1].split(","))
+            elif part.startswith("."):
+                self._declaration(kernel, part)
+            else:
+                kernel.code.append(_in_scopes(read_instruction(part, line), [s.registers for s in scopes]))
+        used = {o.name for i in kernel.code for o in i.operands if isinstance(o, Symbol)}
+        used.update(name for table in kernel.tables.values() for name in table)
+        kernel.labels = {name: place for name, place in kernel.labels.items() if name in used}
+
+    def _declaration(self, kernel: Kernel, text: str) -> None:
+        if registers := _REGISTERS.match(text):
+            for name in registers[2].split(","):
+                kernel.registers[re.sub(r"<\d+>", "", name.strip())] = registers[1]
+        elif (variable := _variable(text)) and text.lstrip(".").startswith(("shared", "local")):
+            (kernel.shared if ".shared" in text else kernel.local).append(variable)
+        elif not text.startswith((".pragma", ".param", ".callprototype")):
+            raise SimtError(f"the simulator does not know this PTX directive: {text.split(chr(10))[0]}")
+
+
+def return_directly(kernel: Kernel) -> None:
+    """Branches to a lone `ret` become returns: lanes that leave early are then gone, and wait nowhere."""
+    for i, instruction in enumerate(kernel.code):
+        if instruction.parts[0] == "bra" and isinstance(target := instruction.operands[0], Symbol):
+            place = kernel.labels[target.name]
+            if (
+                place < len(kernel.code)
+                and kernel.code[place].parts == ("ret",)
+                and not kernel.code[place].guard
+            ):
+                kernel.code[i] = replace(instruction, parts=("ret",), operands=())
+
+
+def _number_of_the_source(text: str) -> int:
+    """The `.file` number of the student's source; headers have other numbers."""
+    files = {int(number): path for number, path in _FILE.findall(text)}
+    return next((n for n, path in sorted(files.items()) if path.endswith("kernel.cu")), 1)
+
+
+def _statements(text: str) -> Iterator[tuple[str, str]]:
+    """Split a body into ("loc" | "label" | "open" | "close" | "statement", text); scopes open and close."""
+    position = 0
+    while position < len(text):
+        if loc := _LOC.match(text, position):
+            yield "loc", f"{loc[1]} {loc[2]}"
+            position = loc.end()
+        elif label := _LABEL.match(text, position):
+            yield "label", label[1]
+            position = label.end()
+        elif text[position] in "{}":
+            yield ("open" if text[position] == "{" else "close"), ""
+            position += 1
+        elif text[position].isspace() or text[position] == ";":
+            position += 1
+        else:
+            end = text.find(";", position)
+            yield "statement", text[position : end if end >= 0 else len(text)].strip()
+            position = end + 1 if end >= 0 else len(text)
+
+
+def _variables(text: str) -> list[Variable]:
+    """The variables of a list in a signature."""
+    return [variable for part in text.split(",") if (variable := _variable(part.strip()))]
+
+
+def _symbols(operands: tuple[Operand, ...]) -> Iterator[str]:
+    for operand in operands:
+        if isinstance(operand, Address):
+            operand = operand.base
+        if isinstance(operand, Symbol):
+            yield operand.name
+        elif isinstance(operand, Vector):
+            yield from _symbols(operand.items)
+
+
+def _register_names(text: str) -> list[str]:
+    """Names in a declaration, families such as `%r<3>` written out."""
+    names = []
+    for name in (part.strip() for part in text.split(",")):
+        family = re.fullmatch(r"(.*)<(\d+)>", name)
+        names += [f"{family[1]}{i}" for i in range(int(family[2]))] if family else [name]
+    return names
+
+
+def _in_scopes(instruction: Instruction, scopes: list[dict[str, Register]]) -> Instruction:
+    """The instruction with registers of inner scopes under their own names (in `asm` they need no %)."""
+    hidden = {name: register for scope in scopes for name, register in scope.items()}
+    if not hidden:
+        return instruction
+
+    def rename(operand: Operand) -> Operand:
+        return hidden.get(operand.name, operand) if isinstance(operand, Register | Symbol) else operand
+
+    return mapped(instruction, rename)
+
+
+def _matching_brace(text: str, opening: int) -> int:
+    depth = 0
+    for brace in re.finditer(r"[{}]", text[opening:]):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return opening + brace.end()
+    raise SimtError("PTX ends inside a function body")
+
+
+def _variable(text: str) -> Variable | None:
+    match = _VARIABLE.match(text)
+    if match is None:
+        return None
+    count = 1
+    for dimension in re.findall(r"\[(\w*)\]", match["dims"]):
+        count *= int(dimension or 0)  # `[]` is an extern shared array, sized at launch
+    item = TYPE_BYTES[match["type"]]
+    values, addresses = _initial(match["init"] or "", match["type"])
+    return Variable(
+        match["name"], match["type"], count * item, int(match["align"] or item), values, addresses
+    )
+
+
+def _initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str, int], ...]]:
+    """Bytes of an initial value, and the addresses in it: `generic(x)+8` or the name of a function."""
+    size = TYPE_BYTES[type_]
+    values, addresses = b"", []
+    for item in (part.strip() for part in text.strip("{} \n\t").split(",") if part.strip(" {}\n\t")):
+        word = item.strip("{} \n\t")
+        if number := immediate(word):
+            values += (number.value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+            continue
+        address = re.fullmatch(r"(?:generic\()?([A-Za-z_$][\w$]*)\)?\s*(?:\+\s*(-?\d+))?", word)
+        if address is None or size != 8:
+            raise SimtError(f"the simulator does not know this initial value of a variable: {word[:60]}")
+        addresses.append((len(values), address[1], int(address[2] or 0)))
+        values += bytes(size)
+    return values, tuple(addresses)

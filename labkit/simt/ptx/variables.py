@@ -1,0 +1,63 @@
+"""The module's `__device__` and `__constant__` variables: their memory, and how a name finds one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from labkit.errors import SimtError
+from labkit.simt import ptx
+from labkit.simt.ptx.callees import function_addresses
+
+ALIGNMENT = 256
+
+
+def initial_memory(module: ptx.Module) -> dict[str, np.ndarray]:
+    """Memory of each variable with its initial value, addresses of others among them."""
+    found = {name: v for name, (space, v) in module.variables.items() if space in ("global", "const")}
+    memory = {name: _initialised(variable) for name, variable in found.items()}
+    addresses = {name: array.ctypes.data for name, array in memory.items()} | function_addresses(module)
+    for name, variable in found.items():
+        for offset, target, beyond in variable.addresses:
+            memory[name][offset : offset + 8].view(np.uint64)[0] = addresses[target] + beyond
+    return memory
+
+
+def find_variable(names: Sequence[str], lowered: dict[str, str], name: str) -> str:
+    """The variable that C++ calls `name` (or `&name`, as a name expression). Raises SimtError with a list."""
+    plain = name.removeprefix("&").removeprefix("::")
+    for candidate in (name, lowered.get(name), lowered.get(f"&{plain}"), lowered.get(plain), plain):
+        if candidate is not None and candidate in names:
+            return candidate
+    matching = [mangled for mangled in names if demangled(mangled) == plain]
+    if len(matching) == 1:
+        return matching[0]
+    known = ", ".join(f"`{demangled(known)}`" for known in names if not known.startswith("$")) or "none"
+    raise SimtError(
+        f"no __device__ or __constant__ variable is called `{name}`; this module has: {known}. "
+        "One that no kernel uses may have been left out by the compiler"
+    )
+
+
+def demangled(name: str) -> str:
+    """`a::b` of `_ZN1a1bE` or `_ZL1b`; other names as they are."""
+    nested = re.fullmatch(r"_ZN(?:K|L)?(.*)E", name) or re.fullmatch(r"_ZL?(\d.*)", name)
+    if nested is None:
+        return name
+    parts, rest = [], nested[1].replace("L", "", 1) if nested[1].startswith("L") else nested[1]
+    while length := re.match(r"L?(\d+)", rest):
+        end = length.end() + int(length[1])
+        parts.append(rest[length.end() : end])
+        rest = rest[end:]
+    return name if rest else "::".join(part for part in parts if not part.startswith("_GLOBAL__N"))
+
+
+def _initialised(variable: ptx.Variable) -> np.ndarray:
+    """Zeroed bytes with the initial value, aligned as on a GPU."""
+    memory = np.zeros(max(1, variable.size) + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    memory = memory[start : start + max(1, variable.size)]
+    memory[: len(variable.values)] = np.frombuffer(variable.values, np.uint8)
+    return memory

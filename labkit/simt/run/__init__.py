@@ -1,0 +1,1 @@
+"""A launch: arguments, limits, blocks on the cores of the host, what kernels print."""

@@ -1,0 +1,166 @@
+"""Python arguments -> the bytes of a kernel's parameters and the memory it may touch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import LaunchError
+from labkit.simt.analysis.layout import Storage
+from labkit.simt.code.instructions import Kind
+from labkit.simt.ptx import TYPE_BYTES, Kernel, Variable
+
+GPU_ALIGNMENT = 256  # device memory is allocated in multiples of this
+
+
+@dataclass(frozen=True)
+class Range:
+    """Valid memory of one array; `shift` is its start's distance from a 256-byte boundary on a GPU."""
+
+    start: int
+    size: int
+    shift: int
+    owner: np.ndarray | str | None = None  # the array, or the name of a variable
+    position: int = 0  # of the argument
+
+    @property
+    def name(self) -> str:
+        """As a student knows it."""
+        if isinstance(self.owner, np.ndarray):
+            return _shown(self.owner, self.position)
+        return f"variable {self.owner} ({self.size} bytes)" if self.owner else ""
+
+    @property
+    def dtype(self) -> np.dtype | None:
+        return self.owner.dtype if isinstance(self.owner, np.ndarray) else None
+
+    @property
+    def itemsize(self) -> int:
+        return self.owner.itemsize if isinstance(self.owner, np.ndarray) else 1
+
+
+NOTHING = Range(0, 0, 0)
+
+
+def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, list[Range]]:
+    """Lay out the arguments as the kernel's parameters, with a range for each (empty for scalars).
+
+    Arrays are NumPy's and are passed by address, without a copy; scalars by value. Raises LaunchError.
+    """
+    if len(args) != len(kernel.params):
+        raise LaunchError(
+            f"kernel `{kernel.name}` takes {len(kernel.params)} arguments, {len(args)} were given. "
+            "Arguments go in one tuple: "
+            "kernel(grid, block, (a, b, ...))"
+        )
+    data, ranges = bytearray(storage.param_bytes), []
+    for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
+        if isinstance(arg, np.ndarray):
+            value, range_ = _array(param, arg, position)
+        else:
+            value, range_ = _scalar(param, arg, position), NOTHING
+        offset = storage.params[param.name]
+        data[offset : offset + param.size] = value
+        ranges.append(range_)
+    return bytes(data), ranges
+
+
+def _array(param: Variable, array: np.ndarray, position: int) -> tuple[bytes, Range]:
+    if TYPE_BYTES[param.type] != 8 or param.size != 8:
+        raise LaunchError(
+            f"{_shown(array, position)}: the kernel takes a number of {param.size} bytes here, not an array"
+        )
+    if not array.flags.c_contiguous:
+        raise LaunchError(
+            f"{_shown(array, position)} is not contiguous, row after row. Pass np.ascontiguousarray(...), "
+            "and copy the result back if it is an output"
+        )
+    if not array.flags.writeable:
+        raise LaunchError(
+            f"{_shown(array, position)} is read-only, and a kernel may write wherever it has a pointer. "
+            "Pass a copy"
+        )
+    if array.dtype.hasobject or not array.dtype.isnative:
+        raise LaunchError(
+            f"{_shown(array, position)}: a kernel can only work on plain numbers in this machine's byte order"
+        )
+    start = array.ctypes.data
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    shift = (start - owner.ctypes.data) % GPU_ALIGNMENT
+    return start.to_bytes(8, "little"), Range(start, array.nbytes, shift, array, position)
+
+
+def _shown(array: np.ndarray, position: int) -> str:
+    return f"argument {position} ({array.dtype}, shape {array.shape})"
+
+
+def _scalar(param: Variable, value: Any, position: int) -> bytes:
+    kind = Kind(param.type)
+    if param.size != kind.bits // 8:
+        return _structure(param, value, position)
+    if isinstance(value, (bool, int, float)):
+        value = _python_number(kind, value, position)
+    if not isinstance(value, np.generic):
+        raise LaunchError(
+            f"argument {position} is a {type(value).__name__}; a kernel takes NumPy arrays and NumPy "
+            "scalars such as np.int32(7)"
+        )
+    if value.dtype.kind not in "biuf":
+        raise LaunchError(
+            f"argument {position} is {value.dtype}; a kernel takes integers and floats by value"
+        )
+    if value.dtype.kind == "f" and not kind.is_float and param.type[0] in "us":
+        raise LaunchError(
+            f"argument {position} is {value.dtype}; the kernel takes an integer of {param.size} bytes"
+        )
+    if value.dtype.kind in "iub" and kind.is_float:
+        raise LaunchError(
+            f"argument {position} is {value.dtype}; the kernel takes a float of {param.size} bytes: "
+            f"np.{_numpy_name(kind)}(...)"
+        )
+    if value.nbytes != param.size:
+        raise LaunchError(
+            f"argument {position} is {value.dtype} ({value.nbytes} bytes); the kernel takes {param.size} "
+            f"bytes: np.{_numpy_name(kind)}(...)"
+        )
+    return value.tobytes()
+
+
+def _python_number(kind: Kind, value: bool | int | float, position: int) -> np.generic:
+    """A Python number as the parameter's type, if it fits."""
+    if kind.is_float:
+        return np.dtype(_numpy_name(kind)).type(value)
+    if isinstance(value, float):
+        raise LaunchError(
+            f"argument {position} is the Python float {value!r}; the kernel takes an integer of "
+            f"{kind.bits // 8} bytes: "
+            f"np.{_numpy_name(kind)}(...)"
+        )
+    if not -(1 << kind.bits - 1) <= value < 1 << kind.bits:
+        raise LaunchError(
+            f"argument {position} is {value}, which does not fit the kernel's integer of {kind.bits // 8} "
+            "bytes"
+        )
+    return np.frombuffer(
+        (int(value) & ((1 << kind.bits) - 1)).to_bytes(kind.bits // 8, "little"), f"u{kind.bits // 8}"
+    )[0]
+
+
+def _structure(param: Variable, value: Any, position: int) -> bytes:
+    """A struct passed by value: any NumPy scalar or bytes of its size."""
+    data = value.tobytes() if isinstance(value, np.generic) else value
+    if not isinstance(data, bytes) or len(data) != param.size:
+        raise LaunchError(
+            f"argument {position} must be a structure of {param.size} bytes: a NumPy structured scalar, or "
+            "bytes"
+        )
+    return data
+
+
+def _numpy_name(kind: Kind) -> str:
+    return f"float{kind.bits}" if kind.is_float else f"int{kind.bits}"

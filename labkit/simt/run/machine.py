@@ -1,0 +1,275 @@
+"""Run a compiled kernel: blocks on all cores of the host, a time limit, mistakes turned into errors."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Literal
+
+import numpy as np
+from llvmlite import ir
+
+from labkit.simt.analysis.flow import Flow
+from labkit.simt.analysis.indices import thread_indices
+from labkit.simt.analysis.layout import Layout, Storage
+from labkit.simt.analysis.pointees import written_ranges
+from labkit.simt.analysis.shapes import ShapeRules
+from labkit.simt.analysis.strides import strides
+from labkit.simt.checks.checking import Checking
+from labkit.simt.checks.element_types import first_uses
+from labkit.simt.checks.findings import Diagnosis, Dim3, Finding
+from labkit.simt.checks.sanitizer import Sanitizer
+from labkit.simt.code import abi
+from labkit.simt.code.abi import Counter, Frame, Launch, Visits
+from labkit.simt.code.codegen import warp_function
+from labkit.simt.code.driver import add_driver
+from labkit.simt.code.jit import Library, host_key, machine_code
+from labkit.simt.code.observe import Observer
+from labkit.simt.counters.counting import Counting
+from labkit.simt.ptx import Kernel
+from labkit.simt.run.arguments import Range
+from labkit.simt.run.printing import Printer
+from labkit.simt.stored import stored
+
+POLL_SECONDS = 0.05  # between looks at the clock and for Ctrl-C
+SECONDS_A_THREAD = 2e-4  # waking a thread costs about 50 microseconds
+
+
+def host_threads() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a counted run adds up: a row an instruction (abi.Counter), a row a basic block (abi.Visits)."""
+
+    counters: np.ndarray
+    visits: np.ndarray
+    strides: list[np.ndarray]  # that each thread of the host saw last
+
+
+NO_TOTALS = Totals(np.empty(0), np.empty(0), [])
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Which blocks a counted run looks at, of how many."""
+
+    numbers: np.ndarray
+    total: int
+
+
+Mode = Literal["plain", "counted", "checked"]
+_OBSERVERS: dict[Mode, type[Observer]] = {"plain": Observer, "counted": Counting, "checked": Checking}
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What is kept of a kernel compiled for one block shape.
+
+    `barriers` are the sites (indices of instructions) at which warps wait, `blocks` the sites of each basic
+    block; `first_uses` tells the lines in which arrays are first used, `written` those that may
+    be written to. Of a
+    counted program: `usual`, a row an instruction (abi.Usual), and the `strides` between lanes.
+    """
+
+    code: bytes
+    warps: int
+    frame_bytes: int
+    barriers: list[int]
+    blocks: list[list[int]]
+    first_uses: dict[int, int]
+    written: set[int] | None
+    usual: np.ndarray
+    strides: list[int | None]
+
+
+def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is_huge: bool) -> Compiled:
+    """Compile for blocks of one shape; `is_huge`: for grids in which thread indices may wrap round.
+
+    Raises SimtError for an instruction that the simulator does not know.
+    """
+    indices = frozenset[str]() if is_huge else thread_indices(kernel)
+    rules = ShapeRules(block, storage.local_bytes, frozenset(storage.local), indices)
+    flow = Flow(kernel, rules)
+    layout = Layout(storage, block, flow, maps_local=mode == "checked")
+    module = ir.Module(name=kernel.name)
+    observer = _OBSERVERS[mode]()
+    warp = warp_function(module, flow, layout, observer)
+    add_driver(module, warp, layout, is_checked=mode == "checked")
+    site = {id(instruction): i for i, instruction in enumerate(kernel.code)}
+    blocks = [[site[id(instruction)] for instruction in each.code] for each in flow.blocks]
+    return Compiled(
+        machine_code(module),
+        layout.warps,
+        layout.frame_bytes,
+        [blocks[index][-1] for index in layout.barriers],
+        blocks,
+        first_uses(layout),
+        written_ranges(kernel, storage.ranges),
+        observer.known if isinstance(observer, Counting) else np.empty(0),
+        strides(kernel, flow, layout),
+    )
+
+
+class Program:
+    """A kernel compiled for one block shape; `mode` says what its code does besides."""
+
+    def __init__(
+        self, kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is_huge: bool, ptx: str
+    ) -> None:
+        self.kernel, self.storage, self.block, self.mode = kernel, storage, block, mode
+        key = [ptx, kernel.name, repr(block), mode, repr(is_huge), *host_key()]
+        self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, block, mode, is_huge))
+        self.library = Library(self.compiled.code)
+        self._idle: list[_Worker] = []
+        self._block_seconds = math.inf
+
+    def run(
+        self,
+        grid: Dim3,
+        params: bytes,
+        ranges: Sequence[Range],
+        shared_bytes: int,
+        timeout: float,
+        source: Sequence[str],
+        sample: Sample | None = None,
+        findings: list[Finding] | None = None,
+    ) -> Totals:
+        """Run all blocks (or a sample). Gives what a counted run has added up.
+
+        Raises the error of the first mistake, or Timeout; what was written until then stays written. A
+        checked run adds to `findings`, and runs one block after the other.
+        """
+        diagnosis = Diagnosis(self.kernel, source, self.block, shared_bytes, self.storage.shared, ranges)
+        sanitizer = None if findings is None else Sanitizer(diagnosis, self.compiled.written)
+        blocks = len(sample.numbers) if sample else grid[0] * grid[1] * grid[2]
+        threads = 1 if sanitizer else self._worthwhile_threads(blocks)
+        workers = [self._take_worker(shared_bytes) for _ in range(threads)]
+        printer = Printer([(r.start, r.start + r.size) for r in ranges])
+        table = (abi.Range * max(1, len(ranges)))(
+            *(abi.Range(start=r.start, end=r.start + r.size, shift=r.shift) for r in ranges)
+        )
+        data = np.frombuffer(params or b"\0", np.uint8)
+        launch = Launch(
+            params=data.ctypes.data,
+            ranges=ctypes.addressof(table),
+            range_count=len(ranges),
+            shared_bytes=shared_bytes,
+            block_count=blocks,
+            print=ctypes.cast(printer.callback, ctypes.c_void_p),
+            blocks=sample.numbers.ctypes.data if sample else None,
+            grid_x=grid[0],
+            grid_y=grid[1],
+            grid_z=grid[2],
+            stopped_at=-1,
+        )
+        if sanitizer:
+            sanitizer.prepare(launch, table)
+        start = time.perf_counter()
+        in_time = _run_all([partial(worker.run, self.library, launch) for worker in workers], launch, timeout)
+        self._idle, self._block_seconds = workers, threads * (time.perf_counter() - start) / blocks
+        if printer.text:
+            print(printer.text, end="")
+        if findings is not None and sanitizer:
+            findings += sanitizer.finish()
+        if launch.error:
+            raise diagnosis.error(launch, self.compiled.barriers)
+        if not in_time:
+            raise diagnosis.timeout(launch, timeout)
+        if self.mode != "counted":
+            return NO_TOTALS
+        return Totals(
+            np.sum([worker.counters for worker in workers], axis=0),
+            np.sum([worker.visits for worker in workers], axis=0),
+            [worker.counters[:, -1].copy() for worker in workers],
+        )
+
+    def _worthwhile_threads(self, blocks: int) -> int:
+        """Threads of the host that have enough to do, as far as the last launch tells."""
+        needed = self._block_seconds * blocks / SECONDS_A_THREAD
+        return max(1, min(host_threads(), blocks, int(min(needed, blocks))))
+
+    def _take_worker(self, shared_bytes: int) -> _Worker:
+        """A worker of an earlier launch, if it fits, or a new one; its counters are zero."""
+        worker = self._idle.pop() if self._idle else None
+        if worker is None or worker.shared.size != shared_bytes:
+            return _Worker(self.compiled, len(self.kernel.code) * (self.mode == "counted"), shared_bytes)
+        worker.counters.fill(0)
+        worker.visits.fill(0)
+        return worker
+
+
+class _Worker:
+    """Memory of one thread of the host: the frames of a block's warps, its shared memory, counters."""
+
+    def __init__(self, compiled: Compiled, sites: int, shared_bytes: int) -> None:
+        self.frames = _aligned(compiled.warps * compiled.frame_bytes)
+        self.shared = _aligned(shared_bytes)
+        self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
+        self.visits = np.zeros((len(compiled.blocks), len(Visits._fields_)), np.int64)
+        for warp in range(compiled.warps):
+            frame = Frame.from_address(self.frames.ctypes.data + warp * compiled.frame_bytes)
+            frame.warp, frame.shared = warp, self.shared.ctypes.data
+            frame.counters, frame.visits = self.counters.ctypes.data, self.visits.ctypes.data
+
+    def run(self, library: Library, launch: Launch) -> None:
+        library.run(ctypes.addressof(launch), self.frames.ctypes.data, self.shared.ctypes.data)
+
+
+def _aligned(size: int, alignment: int = 256) -> np.ndarray:
+    """Bytes that start at a multiple of `alignment`, as shared memory does on a GPU."""
+    memory = np.zeros(size + alignment, np.uint8)
+    start = -memory.ctypes.data % alignment
+    return memory[start : start + size]
+
+
+def _run_all(jobs: Sequence[Callable[[], None]], launch: Launch, timeout: float) -> bool:
+    """Run each job on a thread of its own; stop them when the time is over, or at Ctrl-C. In time?"""
+    while len(_crew) < len(jobs):
+        _crew.append(_Crewman())
+    finished: SimpleQueue[None] = SimpleQueue()
+    for crewman, job in zip(_crew, jobs, strict=False):
+        crewman.jobs.put((job, finished))
+    end, running = time.monotonic() + timeout, len(jobs)
+    try:
+        while running and time.monotonic() < end:
+            with suppress(Empty):
+                finished.get(timeout=POLL_SECONDS)
+                running -= 1
+    finally:
+        if running:
+            launch.stop = 1
+            for _ in range(running):
+                finished.get()
+    return not running
+
+
+class _Crewman:
+    """A thread that stays between launches: waking it takes a few microseconds."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[tuple[Callable[[], None], SimpleQueue[None]]] = SimpleQueue()
+        threading.Thread(target=self._work, name="labkit-simt", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            job, finished = self.jobs.get()
+            try:
+                job()
+            finally:
+                finished.put(None)
+
+
+_crew: list[_Crewman] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_crew.clear)  # a child process has no threads but its own
