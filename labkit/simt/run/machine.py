@@ -5,13 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import Literal
 
 import numpy as np
@@ -36,11 +33,12 @@ from labkit.simt.code.observe import Observer
 from labkit.simt.counters.counting import Counting
 from labkit.simt.ptx import Kernel
 from labkit.simt.run.arguments import Range
+from labkit.simt.run.crew import can_run_here, run_all, run_here
 from labkit.simt.run.printing import Printer
 from labkit.simt.stored import stored
 
-POLL_SECONDS = 0.05  # between looks at the clock and for Ctrl-C
-SECONDS_A_THREAD = 2e-4  # waking a thread costs about 50 microseconds
+SECONDS_A_THREAD = 4e-4  # of work; waking a thread costs about 50 microseconds, and its cache is cold
+SHORT_SECONDS = 2 * SECONDS_A_THREAD  # less than this is not divided
 
 
 def host_threads() -> int:
@@ -176,7 +174,8 @@ class Program:
         if sanitizer:
             sanitizer.prepare(launch, table)
         start = time.perf_counter()
-        in_time = _run_all([partial(worker.run, self.library, launch) for worker in workers], launch, timeout)
+        jobs = [partial(worker.run, self.library, launch) for worker in workers]
+        in_time = (run_here if self._is_short(blocks) else run_all)(jobs, launch, timeout)
         self._idle, self._block_seconds = workers, threads * (time.perf_counter() - start) / blocks
         if printer.text:
             print(printer.text, end="")
@@ -198,6 +197,10 @@ class Program:
         """Threads of the host that have enough to do, as far as the last launch tells."""
         needed = self._block_seconds * blocks / SECONDS_A_THREAD
         return max(1, min(host_threads(), blocks, int(min(needed, blocks))))
+
+    def _is_short(self, blocks: int) -> bool:
+        """Is it sooner done than another thread is awake, as far as the last launch tells?"""
+        return self._block_seconds * blocks < SHORT_SECONDS and can_run_here()
 
     def _take_worker(self, shared_bytes: int) -> _Worker:
         """A worker of an earlier launch, if it fits, or a new one; its counters are zero."""
@@ -231,45 +234,3 @@ def _aligned(size: int, alignment: int = 256) -> np.ndarray:
     memory = np.zeros(size + alignment, np.uint8)
     start = -memory.ctypes.data % alignment
     return memory[start : start + size]
-
-
-def _run_all(jobs: Sequence[Callable[[], None]], launch: Launch, timeout: float) -> bool:
-    """Run each job on a thread of its own; stop them when the time is over, or at Ctrl-C. In time?"""
-    while len(_crew) < len(jobs):
-        _crew.append(_Crewman())
-    finished: SimpleQueue[None] = SimpleQueue()
-    for crewman, job in zip(_crew, jobs, strict=False):
-        crewman.jobs.put((job, finished))
-    end, running = time.monotonic() + timeout, len(jobs)
-    try:
-        while running and time.monotonic() < end:
-            with suppress(Empty):
-                finished.get(timeout=POLL_SECONDS)
-                running -= 1
-    finally:
-        if running:
-            launch.stop = 1
-            for _ in range(running):
-                finished.get()
-    return not running
-
-
-class _Crewman:
-    """A thread that stays between launches: waking it takes a few microseconds."""
-
-    def __init__(self) -> None:
-        self.jobs: SimpleQueue[tuple[Callable[[], None], SimpleQueue[None]]] = SimpleQueue()
-        threading.Thread(target=self._work, name="labkit-simt", daemon=True).start()
-
-    def _work(self) -> None:
-        while True:
-            job, finished = self.jobs.get()
-            try:
-                job()
-            finally:
-                finished.put(None)
-
-
-_crew: list[_Crewman] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_crew.clear)  # a child process has no threads but its own

@@ -1,0 +1,155 @@
+"""Threads of the host that run a launch, its time limit, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+from labkit.simt.code.abi import Launch
+
+POLL_SECONDS = 0.05  # between looks at the clock and for Ctrl-C
+PATIENCE_SECONDS = 2.0
+Job = Callable[[], None]
+
+
+def run_all(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
+    """Run each job on a thread of its own; stop them when the time is over, or at Ctrl-C. In time?"""
+    finished: SimpleQueue[None] = SimpleQueue()
+    for number, job in enumerate(jobs):
+        _crewman(number).put((job, finished))
+    end, running = time.monotonic() + timeout, len(jobs)
+    try:
+        while running and time.monotonic() < end:
+            with suppress(Empty):
+                finished.get(timeout=POLL_SECONDS)
+                running -= 1
+    finally:
+        if running:
+            launch.stop = 1
+            for _ in range(running):
+                finished.get()
+    return not running
+
+
+def can_run_here() -> bool:
+    """Is this the thread to which Python gives signals?"""
+    return threading.current_thread() is threading.main_thread()
+
+
+def run_here(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
+    """Run jobs that should be short on the calling thread, which spares waking another. In time?
+
+    While they run, Python handles no signal. So a watchman looks at the clock, and at the socket in which
+    Python notes signals as they come.
+    """
+    noted, note = _signals()
+    _watchman.watch(launch, time.monotonic() + timeout)
+    earlier = signal.set_wakeup_fd(note.fileno(), warn_on_full_buffer=False)
+    try:
+        for job in jobs:
+            job()
+    finally:
+        signal.set_wakeup_fd(earlier)
+        was_late = _watchman.leave()
+    with suppress(BlockingIOError):
+        came = noted.recv(64)
+        if earlier >= 0:
+            os.write(earlier, came)  # whoever watches signals besides
+        if signal.SIGINT in came:
+            raise KeyboardInterrupt
+    return not was_late
+
+
+class _Watchman:
+    """A thread that stops a launch when its time is over, or at Ctrl-C.
+
+    It looks now and then and need not be woken, which would take longer than a short launch. When there was
+    nothing to watch for a while it goes home.
+    """
+
+    def __init__(self) -> None:
+        self.watched: tuple[Launch, float] | None = None
+        self.is_there = self.was_late = False
+
+    def watch(self, launch: Launch, end: float) -> None:
+        self.watched, self.was_late = (launch, end), False
+        if not self.is_there:
+            self.is_there = True
+            threading.Thread(target=self._look, name="labkit-simt-watchman", daemon=True).start()
+
+    def leave(self) -> bool:
+        """The launch is over; was it stopped for its time limit?"""
+        self.watched = None
+        return self.was_late
+
+    def _look(self) -> None:
+        last_seen = time.monotonic()
+        while True:
+            time.sleep(POLL_SECONDS)
+            watched, now = self.watched, time.monotonic()
+            if watched is not None:
+                last_seen = now
+                self._look_at(*watched, now)
+            elif now - last_seen > PATIENCE_SECONDS:
+                self.is_there = False
+                if self.watched is None:
+                    return
+                self.is_there = True  # a launch began meanwhile and counts on this thread
+
+    def _look_at(self, launch: Launch, end: float, now: float) -> None:
+        if now > end:
+            self.was_late, launch.stop = True, 1
+        with suppress(BlockingIOError):
+            if signal.SIGINT in _signals()[0].recv(64, socket.MSG_PEEK):
+                launch.stop = 1
+
+
+def _signals() -> tuple[socket.socket, socket.socket]:
+    """Where Python notes signals during a launch: the ends to read and to write."""
+    if not _sockets:
+        _sockets.extend(socket.socketpair())
+        for end in _sockets:
+            end.setblocking(False)
+    return _sockets[0], _sockets[1]
+
+
+Jobs = SimpleQueue[tuple[Job, SimpleQueue[None]]]
+
+
+def _crewman(number: int) -> Jobs:
+    """Where a thread takes its jobs from; it stays between launches: waking it takes microseconds."""
+    while len(_crew) <= number:
+        jobs: Jobs = SimpleQueue()
+        threading.Thread(target=_work, args=(jobs,), name="labkit-simt", daemon=True).start()
+        _crew.append(jobs)
+    return _crew[number]
+
+
+def _work(jobs: Jobs) -> None:
+    while True:
+        job, finished = jobs.get()
+        try:
+            job()
+        finally:
+            finished.put(None)
+
+
+def _start_anew() -> None:
+    """A child process has no threads but its own, and its signals are not its parent's."""
+    global _watchman
+    _crew.clear()
+    _sockets.clear()
+    _watchman = _Watchman()
+
+
+_crew: list[Jobs] = []
+_sockets: list[socket.socket] = []
+_watchman = _Watchman()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_anew)
