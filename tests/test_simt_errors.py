@@ -2,6 +2,8 @@
 else is lost.
 """
 
+import multiprocessing
+import os
 import signal
 import threading
 import time
@@ -240,6 +242,37 @@ def test_ctrl_c_stops_a_kernel():
     with pytest.raises(KeyboardInterrupt):
         endless(1, 32, (np.zeros(2, np.int32),))
     assert time.perf_counter() - start < 5
+
+
+def test_time_limit_of_a_launch_that_was_short_the_last_time():
+    source = """extern "C" __global__ void f(volatile int* out) { while (out[0] == 0) out[1] += 1; }"""
+    endless = kernel(source)
+    for _ in range(2):
+        endless(1, 32, (np.ones(2, np.int32),))
+        with pytest.raises(simt.Timeout, match="line 1"):
+            endless(1, 32, (np.zeros(2, np.int32),), timeout=0.2)
+    endless(1, 32, (np.ones(2, np.int32),))
+
+
+def test_launches_from_other_threads_and_from_child_processes():
+    add = kernel("""extern "C" __global__ void f(int* out) { atomicAdd(out, 1); }""")
+    counts = [np.zeros(1, np.int32) for _ in range(4)]
+
+    def launch(count):
+        for _ in range(5):
+            add(1, 32, (count,))
+
+    threads = [threading.Thread(target=launch, args=(count,)) for count in counts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [int(count[0]) for count in counts] == [160] * 4
+    if hasattr(os, "fork"):
+        child = multiprocessing.get_context("fork").Process(target=launch, args=(np.zeros(1, np.int32),))
+        child.start()
+        child.join(30)
+        assert child.exitcode == 0
 
 
 @pytest.mark.parametrize("threads", [1, 48])

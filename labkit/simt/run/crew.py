@@ -49,6 +49,7 @@ def run_here(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
     Python notes signals as they come.
     """
     noted, note = _signals()
+    _read(noted)  # what came last time is over
     _watchman.watch(launch, time.monotonic() + timeout)
     earlier = signal.set_wakeup_fd(note.fileno(), warn_on_full_buffer=False)
     try:
@@ -57,13 +58,20 @@ def run_here(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
     finally:
         signal.set_wakeup_fd(earlier)
         was_late = _watchman.leave()
-    with suppress(BlockingIOError):
-        came = noted.recv(64)
-        if earlier >= 0:
-            os.write(earlier, came)  # whoever watches signals besides
-        if signal.SIGINT in came:
-            raise KeyboardInterrupt
+        came = _read(noted)
+        if came and earlier >= 0:
+            with suppress(OSError):  # whoever watches signals besides may be gone
+                os.write(earlier, came)
+    if signal.SIGINT in came:
+        raise KeyboardInterrupt
     return not was_late
+
+
+def _read(noted: socket.socket, flags: int = 0) -> bytes:
+    """The numbers of signals that came, a byte each."""
+    with suppress(BlockingIOError):
+        return noted.recv(64, flags)
+    return b""
 
 
 class _Watchman:
@@ -105,9 +113,8 @@ class _Watchman:
     def _look_at(self, launch: Launch, end: float, now: float) -> None:
         if now > end:
             self.was_late, launch.stop = True, 1
-        with suppress(BlockingIOError):
-            if signal.SIGINT in _signals()[0].recv(64, socket.MSG_PEEK):
-                launch.stop = 1
+        if signal.SIGINT in _read(_signals()[0], socket.MSG_PEEK):
+            launch.stop = 1
 
 
 def _signals() -> tuple[socket.socket, socket.socket]:
