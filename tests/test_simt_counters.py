@@ -358,3 +358,12 @@ def test_the_simulator_knows_nothing_of_notebooks():
     seen = "import sys, labkit.simt; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
     assert not {"labkit.heat", "IPython", "matplotlib", "pandas"} & set(done.stdout.split())
+
+
+def test_stride_of_rows_of_threads_is_that_within_a_row():
+    source = """extern "C" __global__ void f(float* out, int n) {
+        out[threadIdx.x * n + threadIdx.y] = n;
+    }"""
+    kernel = simt.RawModule(code=source).get_function("f")
+    found = kernel.profile(1, (16, 4), (np.zeros(16 * 100, np.float32), np.int32(100)))
+    assert [site.stride for site in found.sites if site.space == "global"] == [400]
