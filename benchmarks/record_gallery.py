@@ -11,7 +11,6 @@ simulator compiles them; CuPy's own compilation would add -ftz=true.
 
 import csv
 import datetime
-import importlib.util
 import io
 import json
 import os
@@ -36,7 +35,6 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from gallery import Case, cases  # noqa: E402
 
 FILE_NAME = "kernel.cu"
-HOST_HEADERS = ("cstdio", "stdio.h", "cassert", "assert.h", "cuda_runtime.h", "device_launch_parameters.h")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 PARTS = ("results", "counters", "sanitizer")
 SECONDS = 20  # a sanitizer that takes longer has met a deadlock
@@ -137,22 +135,18 @@ def compile_cubin(case: Case, arch: str) -> tuple[bytes, str, str]:
     "Machine code, the entry's lowered name, the compiler's version. Raises RuntimeError with its messages."
     from cuda.bindings import nvrtc
 
+    from labkit.compile_cuda import with_defaults
+
     def ask(answer: tuple) -> object:
         status, *values = answer
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise RuntimeError(status.name)
         return values[0] if values else None
 
-    names = [header.encode() for header in HOST_HEADERS]
-    program = ask(
-        nvrtc.nvrtcCreateProgram(
-            case.source.encode(), FILE_NAME.encode(), len(names), [b""] * len(names), names
-        )
-    )
+    program = ask(nvrtc.nvrtcCreateProgram(case.source.encode(), FILE_NAME.encode(), 0, [], []))
     for name in case.name_expressions:
         ask(nvrtc.nvrtcAddNameExpression(program, name.encode()))
-    options = [f"--gpu-architecture={arch}", "-lineinfo", "--std=c++17", *case.options]
-    options += [f"--include-path={path}" for path in include_paths()] if "#include <" in case.source else []
+    options = [f"--gpu-architecture={arch}", "-lineinfo", *with_defaults(case.options)]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         log = bytes(ask(nvrtc.nvrtcGetProgramLogSize(program)))
@@ -173,20 +167,6 @@ def architecture() -> str:
     import cupy
 
     return f"sm_{cupy.cuda.Device().compute_capability}"
-
-
-def include_paths() -> list[Path]:
-    "Folders of CUDA's headers: those of the wheels, or else those of the toolkit."
-    spec = importlib.util.find_spec("nvidia")
-    roots = [Path(root) / "cu13" for root in (spec.submodule_search_locations or [])] if spec else []
-    roots += [Path(os.environ[name]) for name in ("CUDA_PATH", "CUDA_HOME") if name in os.environ]
-    roots += [Path("/usr/local/cuda")]
-    wanted = ("cuda_fp16.h", "crt/mma.h", "nv/target")
-    for root in roots:
-        folders = [root / "include", root / "include" / "cccl"]
-        if all(any((folder / header).is_file() for folder in folders) for header in wanted):
-            return folders
-    return []
 
 
 def launch(plan: Path) -> None:

@@ -60,6 +60,11 @@ class RawModule:
         return self._memory[find_variable(list(self._memory), self._lowered, name)]
 
     @cached_property
+    def lines(self) -> list[str]:
+        """The lines of the source."""
+        return self.code.splitlines()
+
+    @cached_property
     def resources(self) -> dict[str, Resources]:
         """Registers and memory of each kernel as NVIDIA's assembler gives them for an H100/H200 (sm_90)."""
         return resources(self.code, self.options, self.name_expressions)
@@ -164,7 +169,7 @@ class Kernel:
             gpu=on_gpu,
             scalars=[int(arg) if isinstance(arg, int | np.integer) else None for arg in args],
         )
-        source, count = self.module.code.splitlines(), partial(counts_of, program, totals)
+        source, count = self.module.lines, partial(counts_of, program, totals)
         return Profile(self._parsed.code, count, source, sample, circumstances)
 
     def check(
@@ -189,7 +194,7 @@ class Kernel:
             raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
         launch = self._launch(grid, block, args, shared_mem)
         program = self._program(launch, "checked")
-        source, lines = self.module.code.splitlines(), program.compiled.first_uses
+        source, lines = self.module.lines, program.compiled.first_uses
         findings = wrong_types(self._declared, lines, launch.ranges, source)
         try:
             self._run(program, launch, timeout, findings=findings)
@@ -265,7 +270,7 @@ class Kernel:
         sample: Sample | None = None,
         findings: list[Finding] | None = None,
     ) -> Totals:
-        source = self.module.code.splitlines()
+        source = self.module.lines
         return program.run(
             launch.grid, launch.params, launch.ranges, launch.shared_bytes, timeout, source, sample, findings
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.analysis.accesses import Access
+from labkit.simt.analysis.accesses import SPACES, Access
 from labkit.simt.analysis.lanes import WARP
 from labkit.simt.checks.quick import Run, plan, quick_function
 from labkit.simt.checks.shadow import plane_bytes_of
@@ -20,12 +20,10 @@ from labkit.simt.checks.track import track_function
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, field, load_field
 from labkit.simt.code.addresses import lane_addresses, where
-from labkit.simt.code.careful import (
-    LANES_64,
-    found,
-)
+from labkit.simt.code.careful import LANES_64, found
 from labkit.simt.code.instructions import Kind, constant, intrinsic
-from labkit.simt.code.observe import Observer
+from labkit.simt.code.loadstore import stored
+from labkit.simt.code.observe import Look, Observer
 from labkit.simt.code.vectors import element_type, lanes_of
 from labkit.simt.ptx import TYPE_BYTES, Instruction, Kernel
 
@@ -34,14 +32,14 @@ FENCES = ("membar", "fence")
 MASKED = ("bar", "barrier", "shfl", "vote", "match", "redux")  # their last operand names lanes
 
 
-def granule_bytes(kernel: Kernel, spaces: tuple[str, ...]) -> int:
+def granule_bytes(kernel: Kernel, space: str) -> int:
     """Bytes one word of shadow stands for: the smallest that the kernel reads or writes there, 4 at most."""
     sizes = [
         TYPE_BYTES[i.type]
         for i in kernel.code
         if i.parts[0] in ("ld", "ldu", "st", "atom", "red")
         and "param" not in i.parts
-        and (set(spaces) & set(i.parts) or not {"global", "shared", "local", "const"} & set(i.parts))
+        and (space in i.parts or not set(SPACES) & set(i.parts))
     ]
     return min([4, *sizes])
 
@@ -55,19 +53,14 @@ class Checking(Observer):
     def attach(self, w: Any) -> None:
         super().attach(w)
         b = w.b
-        self.granule = {space: granule_bytes(w.kernel, (space,)) for space in ("global", "shared")}
+        self.granule = {space: granule_bytes(w.kernel, space) for space in ("global", "shared")}
         self.stamp = b.or_(load_field(b, Launch, w.launch, "stamp"), w.number)
         self.first_stamps = [load_field(b, Launch, w.launch, f"{what}_stamp") for what in ("launch", "block")]
-        self.shared_shadow = b.inttoptr(
-            b.ptrtoint(load_field(b, Launch, w.launch, "shared_shadow"), I64), POINTER
-        )
+        self.shared_shadow = load_field(b, Launch, w.launch, "shared_shadow")
         shared_bytes = load_field(b, Launch, w.launch, "shared_bytes")
         self.shared_plane_bytes = plane_bytes_of(b, shared_bytes, self.granule["shared"])
         b.store(ZERO, field(b, Frame, w.frame, "phase"))
         strong_table(w.function.module, w.kernel)
-
-    def takes(self, instruction: Instruction, access: Access) -> bool:
-        return instruction.guard is None
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         w, b = self.w, self.w.b
@@ -147,35 +140,25 @@ class Checking(Observer):
     def _track(self, instruction: Instruction, access: Access) -> None:
         """Look at an access of all lanes one by one."""
         w = self.w
-        kind = Kind(instruction.type)
-        values = [w.value(item, kind, WARP) for item in access.items] if access.is_store else []
+        values = stored(w, access, Kind(instruction.type)) if access.is_store else []
         addresses, everyone = lane_addresses(w, access), ir.Constant(I32, -1)
-        self.careful(w.b, w.launch, w.frame, access, addresses, everyone, w.site(instruction), values)
+        self.careful(Look(w.b, w.launch, w.frame, access, addresses, everyone, w.site(instruction), values))
 
-    def careful(
-        self,
-        b: ir.IRBuilder,
-        launch: Value,
-        frame: Value,
-        access: Access,
-        addresses: Value,
-        mask: Value,
-        site: Value,
-        values: list[Value],
-    ) -> None:
+    def careful(self, look: Look) -> None:
+        b, access, values = look.b, look.access, look.values
         if access.space == "const":
             return
         function = track_function(b.module, self.w.layout, self.granule)
         does_read, does_write = ir.Constant(I1, not access.is_store), ir.Constant(I1, access.is_store)
         if access.is_atomic:
             does_read = does_write = ir.Constant(I1, 1)
-            _note_atomic(b, launch)
-        sizes = access.size if values and not access.is_atomic else access.alignment
-        for i, value in enumerate(values if values and not access.is_atomic else [None]):
+            _note_atomic(b, look.launch)
+        size = ir.Constant(I64, access.size if access.is_store else access.alignment)
+        for i, value in enumerate(values if access.is_store else [None]):
             bits = ir.Constant(LANES_64, None) if value is None else _bits(b, value)
-            place = b.add(addresses, constant(addresses, i * access.size))
-            size = ir.Constant(I64, sizes)
-            b.call(function, [launch, frame, place, mask, site, size, bits, does_read, does_write])
+            place = b.add(look.addresses, constant(look.addresses, i * access.size))
+            who = [look.launch, look.frame, place, look.mask, look.site]
+            b.call(function, [*who, size, bits, does_read, does_write])
 
     def barrier(self, instruction: Instruction) -> None:
         w, b = self.w, self.w.b
@@ -208,11 +191,9 @@ class Checking(Observer):
         named = b.bitcast(b.icmp_unsigned("!=", own, ir.Constant(own.type, None)), I32)
         active_members = b.select(lanes_of(b, active), members, ir.Constant(members.type, None))
         everyone = intrinsic(b, "vector.reduce.or", I32, active_members, overloads=(members.type,))
-        elsewhere: Value = ZERO
-        for other in sorted(w.flow.blocks[w.index].may_wait):
-            elsewhere = b.or_(elsewhere, b.load(w.waiting[other], typ=I32))
         uncalled = b.and_(active, b.not_(named))
-        wrong = b.select(b.icmp_unsigned("!=", uncalled, ZERO), uncalled, b.and_(everyone, elsewhere))
+        missing = b.and_(everyone, w.elsewhere())
+        wrong = b.select(b.icmp_unsigned("!=", uncalled, ZERO), uncalled, missing)
         with b.if_then(b.icmp_unsigned("!=", wrong, ZERO), likely=False):
             lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
             found(b, w.launch, w.frame, abi.SYNC_MASK, w.site(instruction), lane)

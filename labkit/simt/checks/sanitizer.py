@@ -83,10 +83,10 @@ class Sanitizer:
         launch.found = ctypes.cast(self._callback, ctypes.c_void_p)
         self._muted = np.zeros(abi.KINDS * len(kernel.code), np.uint8)
         launch.muted = self._muted.ctypes.data
-        granule = granule_bytes(kernel, ("shared",))
+        granule = granule_bytes(kernel, "shared")
         launch.stamp = launch.launch_stamp = _shadows.begin()
         launch.shared_shadow = _shadows.lend(_plane_bytes(launch.shared_bytes, granule))
-        granule = granule_bytes(kernel, ("global",))
+        granule = granule_bytes(kernel, "global")
         for first, end, members in _overlapping(self.ranges):
             poisoned = any(start < end and first < stop for _, start, stop in _empty) and _has_poison(
                 first, end

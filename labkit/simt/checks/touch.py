@@ -51,7 +51,6 @@ class _Touch:
         )
         phase = load_field(b, Frame, self.frame, "phase")
         self.place = b.or_(b.shl(phase, ir.Constant(I32, 6)), self.lane)
-        self.is_atomic = b.and_(self.reads, self.writes)
 
     def emit(self) -> None:
         b = self.b

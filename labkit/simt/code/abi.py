@@ -68,7 +68,6 @@ class Range(ctypes.Structure):
     ]
 
 
-RANGE_WORDS = ctypes.sizeof(Range) // 8
 BAD_ACCESS, PARTED_AT_BARRIER, DIFFERENT_BARRIERS, TRAPPED = 1, 2, 3, 4
 # Kinds of findings of a checked run, and how many of one kind an instruction is asked for.
 OUT_OF_BOUNDS, UNWRITTEN, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, EXITED, SYNC_MASK = range(7)

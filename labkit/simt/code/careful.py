@@ -213,6 +213,7 @@ def each_lane(b: ir.IRBuilder, mask: Value) -> Iterator[Value]:
 
 @contextmanager
 def each_distinct(b: ir.IRBuilder, values: Value, mask: Value) -> Iterator[Value]:
+    """Emit a loop over the distinct values of the lanes in `mask`."""
     slot = entry_slot(b, I32)
     b.store(mask, slot)
     with while_some(b, slot) as remaining:

@@ -137,9 +137,7 @@ class Control:
         """Save what the next block needs and wait; lanes of this warp that are elsewhere are a mistake."""
         w, b, following = self.w, self.w.b, block.successors[0]
         if block.may_wait:
-            elsewhere: Value = ZERO
-            for other in sorted(block.may_wait):
-                elsewhere = b.or_(elsewhere, b.load(w.waiting[other], typ=I32))
+            elsewhere = w.elsewhere()
             parted, together = w.new_block("parted"), w.new_block("together")
             b.cbranch(b.icmp_unsigned("==", elsewhere, ZERO), together, parted)
             b = ir.IRBuilder(parted)

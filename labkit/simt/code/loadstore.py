@@ -14,7 +14,7 @@ from labkit.simt.code.abi import I8, I32, I64, POINTER, ZERO, load_stop
 from labkit.simt.code.addresses import bounds, lane_addresses, where
 from labkit.simt.code.instructions import Kind
 from labkit.simt.code.memory import Where, in_range, load, store
-from labkit.simt.code.observe import Observer
+from labkit.simt.code.observe import Look, Observer
 from labkit.simt.code.vectors import group_value, vector_type
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Address, Instruction, Register, Vector
@@ -69,7 +69,7 @@ def checked_addresses(
     valid = b.call(check, [w.launch, w.frame, addresses, mask, site, ir.Constant(I64, access.alignment)])
     if observer.stops:
         _leave_unless(w, b.icmp_unsigned("==", valid, mask), stopped)
-    observer.careful(w.b, w.launch, w.frame, access, addresses, valid, site, values)
+    observer.careful(Look(w.b, w.launch, w.frame, access, addresses, valid, site, values))
     return addresses, valid
 
 
@@ -115,7 +115,7 @@ def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, grou
     if observer.stops:
         with b.if_then(b.icmp_unsigned("!=", valid, mask), likely=False):
             b.ret(ir.Constant(result, None))
-    observer.careful(b, launch, frame, access, addresses, valid, site, [])
+    observer.careful(Look(b, launch, frame, access, addresses, valid, site, []))
     (values,) = load(b, Where(addresses, VARYING), kind.llvm, access.size, [0], valid)
     b.ret(group_value(b, values, group))
     return function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -14,6 +15,23 @@ if TYPE_CHECKING:
     from labkit.simt.code.warp import Warp
 
 Value = Any
+
+
+@dataclass(frozen=True)
+class Look:
+    """An access of the lanes in `mask`, where `b` builds: in the warp's function, or in one that it calls.
+
+    `values`: what it stores, a value a lane each.
+    """
+
+    b: ir.IRBuilder
+    launch: Value
+    frame: Value
+    access: Access
+    addresses: Value
+    mask: Value
+    site: Value
+    values: list[Value]
 
 
 class Observer:
@@ -30,8 +48,8 @@ class Observer:
         """All code has been made."""
 
     def takes(self, instruction: Instruction, access: Access) -> bool:
-        """Can this access be observed in its fast form?"""
-        return True
+        """Can this access be observed in its fast form? With a guard lanes may be missing."""
+        return instruction.guard is None or not self.whole_warps
 
     def enter(self, block: Block, whole: bool) -> None:
         """A basic block begins, with all 32 lanes if `whole`."""
@@ -39,18 +57,8 @@ class Observer:
     def fast(self, instruction: Instruction, access: Access) -> None:
         """An access of all 32 lanes, in range, comes next."""
 
-    def careful(
-        self,
-        b: ir.IRBuilder,
-        launch: Value,
-        frame: Value,
-        access: Access,
-        addresses: Value,
-        mask: Value,
-        site: Value,
-        values: list[Value],
-    ) -> None:
-        """An access of the lanes in `mask` comes next; `values`: what it stores, a value a lane each."""
+    def careful(self, look: Look) -> None:
+        """An access of some lanes comes next."""
 
     def part(self, instruction: Instruction, taken: Value, other: Value) -> None:
         """A branch sends these lanes two ways."""

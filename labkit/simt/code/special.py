@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from labkit.errors import SimtError
 from labkit.simt.analysis.lanes import WARP, thread_index
-from labkit.simt.code.abi import I32, I64, POINTER, RANGE_WORDS, ZERO, Frame, Launch, load_field
+from labkit.simt.code.abi import I32, I64, POINTER, ZERO, Frame, Launch, load_field
 from labkit.simt.code.instructions import Kind
 from labkit.simt.code.vectors import broadcast, vector_type
 from labkit.simt.ptx import Instruction
@@ -70,7 +70,7 @@ def special(warp: Warp, name: str) -> Value:
     if name in layout.local:
         return b.add(local_start(warp), ir.Constant(I64, layout.local[name]))
     if name in layout.variables:
-        return range_bound(warp, layout.variables[name], 0)
+        return warp.range(layout.variables[name], "start")
     raise SimtError(f"the simulator does not know the special register or variable `{name}`")
 
 
@@ -126,12 +126,6 @@ def is_in_space(w: Warp, instruction: Instruction) -> None:
 def local_start(warp: Warp) -> Value:
     """Address of the warp's local memory, lane 0 first."""
     return warp.b.add(warp.b.ptrtoint(warp.frame, I64), ir.Constant(I64, warp.layout.local_start))
-
-
-def range_bound(warp: Warp, index: int, side: int) -> Value:
-    """First address (side 0) or end (side 1) of a valid range."""
-    place = ir.Constant(I64, RANGE_WORDS * index + side)
-    return warp.b.load(warp.b.gep(warp.ranges, [place], source_etype=I64), typ=I64)
 
 
 def _thread_index(warp: Warp, axis: str) -> Value:

@@ -87,6 +87,13 @@ class Warp:
         guard = self.guard(instruction) if instruction else None
         return mask if guard is None else self.b.and_(mask, mask_of(self.b, guard))
 
+    def elsewhere(self) -> Value:
+        """Bit mask of the lanes that wait at other blocks."""
+        lanes: Value = ir.Constant(I32, 0)
+        for block in sorted(self.flow.blocks[self.index].may_wait):
+            lanes = self.b.or_(lanes, self.b.load(self.waiting[block], typ=I32))
+        return lanes
+
     def ballot(self, operand: Operand, instruction: Instruction) -> Value:
         """Bit mask of the active lanes whose predicate holds."""
         return self.b.and_(mask_of(self.b, self.value(operand, Kind("pred"), WARP)), self.active(instruction))

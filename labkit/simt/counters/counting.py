@@ -36,7 +36,7 @@ from labkit.simt.code.abi import (
 from labkit.simt.code.addresses import where
 from labkit.simt.code.careful import LANES_64, shared_bounds
 from labkit.simt.code.instructions import constant, intrinsic
-from labkit.simt.code.observe import Observer
+from labkit.simt.code.observe import Look, Observer
 from labkit.simt.code.vectors import broadcast, element, expanded, reshaped
 from labkit.simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts, count_bank_conflicts
 from labkit.simt.counters.sectors import (
@@ -73,9 +73,6 @@ class Counting(Observer):
         rows = [ir.Constant(abi.TYPES[Usual], [ir.Constant(I64, int(n)) for n in row]) for row in self.known]
         self.usual.initializer = ir.Constant(self.usual.value_type, rows)
 
-    def takes(self, instruction: Instruction, access: Access) -> bool:
-        return instruction.guard is None
-
     def enter(self, block: Block, whole: bool) -> None:
         b = self.w.b
         row = b.gep(self.visits, [ir.Constant(I32, self.w.index)], source_etype=abi.TYPES[Visits])
@@ -94,20 +91,11 @@ class Counting(Observer):
         elif access.space in ("global", "generic"):  # with a range: it is global
             self._global(access, counter, site.constant)
 
-    def careful(
-        self,
-        b: ir.IRBuilder,
-        launch: Value,
-        frame: Value,
-        access: Access,
-        addresses: Value,
-        mask: Value,
-        site: Value,
-        values: list[Value],
-    ) -> None:
-        if access.space in ("shared", "global", "generic"):
-            function = _count_function(b.module, access.space)
-            b.call(function, [launch, frame, addresses, mask, site, ir.Constant(I64, access.alignment)])
+    def careful(self, look: Look) -> None:
+        space, size = look.access.space, ir.Constant(I64, look.access.alignment)
+        if space in ("shared", "global", "generic"):
+            function = _count_function(look.b.module, space)
+            look.b.call(function, [look.launch, look.frame, look.addresses, look.mask, look.site, size])
 
     def part(self, instruction: Instruction, taken: Value, other: Value) -> None:
         b = self.w.b

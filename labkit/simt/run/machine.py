@@ -75,9 +75,9 @@ class Compiled:
     """What is kept of a kernel compiled for one block shape.
 
     `barriers` are the sites (indices of instructions) at which warps wait, `blocks` the sites of each basic
-    block; `first_uses` tells the lines in which arrays are first used, `written` those that may
-    be written to. Of a
-    counted program: `usual`, a row an instruction (abi.Usual), and the `strides` between lanes.
+    block. Of a checked program: `first_uses`, the lines in which arrays are first used, and `written`, those
+    that may be written to (None: any). Of a counted one: `usual`, a row an instruction (abi.Usual), and the
+    `strides` between lanes.
     """
 
     code: bytes
@@ -112,10 +112,10 @@ def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is
         layout.frame_bytes,
         [blocks[index][-1] for index in layout.barriers],
         blocks,
-        first_uses(layout),
-        written_ranges(kernel, storage.ranges),
+        first_uses(layout) if mode == "checked" else {},
+        written_ranges(kernel, storage.ranges) if mode == "checked" else None,
         observer.known if isinstance(observer, Counting) else np.empty(0),
-        strides(kernel, flow, layout),
+        strides(kernel, flow, layout) if mode == "counted" else [],
     )
 
 
