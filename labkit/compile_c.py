@@ -1,4 +1,4 @@
-"""C -> a shared library for ctypes, with the system's compiler or the one that pip can install.
+"""C -> a shared library or a program, with the system's compiler or the one that pip can install.
 
 Notebooks compare these CPU versions with the GPU's, so they are built to be fast on this machine's own CPU.
 """
@@ -13,17 +13,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from labkit.cache import cached_bytes
 from labkit.errors import CompileError, SimtError
 
+Files = tuple[tuple[str, str | bytes], ...]  # names and contents
+
 FILE_NAME = "kernel.c"
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 NATIVE = "-mcpu=native" if platform.machine().lower() in ("arm64", "aarch64") else "-march=native"
 SHARED = ("-shared",) if sys.platform == "win32" else ("-shared", "-fPIC")  # clang refuses -fPIC for a DLL
-FLAGS = ("-O3", NATIVE, *SHARED, "-Werror=implicit-function-declaration")
+FLAGS = ("-O3", NATIVE, "-Werror=implicit-function-declaration")
+# What helps a student: not a parameter that an exercise leaves unused, nor `int i < size_t n` in each loop.
+WARNINGS = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-sign-compare")
 
 
 def compile_c(source: str, options: Sequence[str] = ()) -> Path:
@@ -33,14 +37,28 @@ def compile_c(source: str, options: Sequence[str] = ()) -> Path:
     is cached by source, options, compiler and CPU; the file at the path lives as long as the process.
     Raises CompileError with the compiler's messages, SimtError where there is no compiler.
     """
-    if isinstance(options, str):
-        raise TypeError(f"options is a list of strings, such as [{options!r}], not one string")
-    compiler = find_compiler()
-    if compiler is None:
-        raise SimtError(
-            "no C compiler found: tried $CC, cc, gcc, clang and ziglang. Run: pip install 'labkit[cc]'"
-        )
-    return _library(source, tuple(options), compiler)
+    return build({FILE_NAME: source}, [*FLAGS, *SHARED, FILE_NAME, *_checked(options)], SUFFIX)
+
+
+def compile_log(source: str, options: Sequence[str] = ()) -> str:
+    """The compiler's warnings on C source, as it prints them; nothing is linked.
+
+    Raises CompileError with its messages if it rejects the source, SimtError where there is no compiler.
+    """
+    # -O1: without optimisation no compiler sees what is used uninitialised; with more, false alarms begin
+    arguments = (*FLAGS, "-O1", "-c", *WARNINGS, FILE_NAME, *_checked(options))
+    files = ((FILE_NAME, source),)
+    compiler = _compiler()
+    key = _key(files, (*arguments, "log"), compiler)
+    return cached_bytes("c", key, lambda: _run(files, arguments, ".o", compiler)[1].encode()).decode()
+
+
+def build(files: Mapping[str, str | bytes], arguments: Sequence[str], suffix: str) -> Path:
+    """Run the compiler with `arguments` in a folder with `files` (name -> content); path of what it makes.
+
+    The path ends in `suffix` and may be executed. Cached and raises as `compile_c`.
+    """
+    return _built(tuple(files.items()), tuple(arguments), suffix, _compiler())
 
 
 def find_compiler() -> tuple[str, ...] | None:
@@ -60,18 +78,41 @@ def compiler_version(compiler: tuple[str, ...]) -> str:
     return subprocess.run([*compiler, "--version"], capture_output=True, text=True).stdout
 
 
+def _compiler() -> tuple[str, ...]:
+    compiler = find_compiler()
+    if compiler is None:
+        raise SimtError(
+            "no C compiler found: tried $CC, cc, gcc, clang and ziglang. Run: pip install 'labkit[cc]'"
+        )
+    return compiler
+
+
+def _checked(options: Sequence[str]) -> Sequence[str]:
+    if isinstance(options, str):
+        raise TypeError(f"options is a list of strings, such as [{options!r}], not one string")
+    return options
+
+
 @functools.cache
-def _library(source: str, options: tuple[str, ...], compiler: tuple[str, ...]) -> Path:
-    key = [source, *FLAGS, *options, *compiler, compiler_version(compiler), _host_cpu()]
-    data = cached_bytes("c", key, lambda: _run(compiler, source, options))
-    with tempfile.NamedTemporaryFile(suffix=SUFFIX, dir=_folder().name, delete=False) as file:
+def _built(files: Files, arguments: tuple[str, ...], suffix: str, compiler: tuple[str, ...]) -> Path:
+    data = cached_bytes(
+        "c", _key(files, arguments, compiler), lambda: _run(files, arguments, suffix, compiler)[0]
+    )
+    with tempfile.NamedTemporaryFile(suffix=suffix, dir=_folder().name, delete=False) as file:
         file.write(data)
-    return Path(file.name)
+    path = Path(file.name)
+    path.chmod(0o700)
+    return path
+
+
+def _key(files: Files, arguments: tuple[str, ...], compiler: tuple[str, ...]) -> list[str | bytes]:
+    names_and_contents = [part for file in files for part in file]
+    return [*names_and_contents, *arguments, *compiler, compiler_version(compiler), _host_cpu()]
 
 
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    "Where the libraries that this process loads lie; gone when it ends."
+    "Where the libraries and programs of this process lie; gone when it ends."
     return tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True)
 
 
@@ -82,12 +123,15 @@ def _host_cpu() -> str:
     return binding.get_host_cpu_name() + binding.get_host_cpu_features().flatten()
 
 
-def _run(compiler: tuple[str, ...], source: str, options: tuple[str, ...]) -> bytes:
-    "Compile in a folder of its own, so that messages name kernel.c without a path."
+def _run(
+    files: Files, arguments: tuple[str, ...], suffix: str, compiler: tuple[str, ...]
+) -> tuple[bytes, str]:
+    "What the compiler makes, and its messages. In a folder of its own: they name kernel.c without a path."
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
-        Path(folder, FILE_NAME).write_text(source, encoding="utf-8")
-        output = f"kernel{SUFFIX}"
-        command = [*compiler, *FLAGS, "-o", output, FILE_NAME, *options]
+        for name, content in files:
+            Path(folder, name).write_bytes(content.encode() if isinstance(content, str) else content)
+        output = f"made{suffix}"
+        command = [*compiler, "-o", output, *arguments]
         english = {**os.environ, "LC_ALL": "C"}
         done = subprocess.run(
             command, cwd=folder, env=english, capture_output=True, text=True, errors="replace"
@@ -96,7 +140,7 @@ def _run(compiler: tuple[str, ...], source: str, options: tuple[str, ...]) -> by
             raise _compile_error(
                 done.stderr or f"{shlex.join(command)} failed with exit code {done.returncode}"
             )
-        return Path(folder, output).read_bytes()
+        return Path(folder, output).read_bytes(), done.stderr
 
 
 def _compile_error(log: str) -> CompileError:

@@ -36,11 +36,15 @@ class CompileError(SimtError):
 
 
 class LaunchError(SimtError):
-    """The launch asks for what no GPU allows, or its arguments do not fit the kernel."""
+    """The launch asks for what no GPU allows, or its arguments do not fit the kernel or C function."""
 
 
 class InvalidAccess(SimtError):
-    """A thread read or wrote outside an array, or at an address that is not aligned to the type."""
+    """A thread or C function read or wrote outside an array, or at an address not aligned to the type."""
+
+
+class Crash(SimtError):
+    """A C function ended its process: assert, abort, exit, endless recursion, or what C leaves undefined."""
 
 
 class BarrierError(SimtError):
@@ -48,4 +52,4 @@ class BarrierError(SimtError):
 
 
 class Timeout(SimtError):
-    """The kernel ran longer than its time limit."""
+    """The kernel or C function ran longer than its time limit."""

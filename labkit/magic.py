@@ -1,7 +1,8 @@
-"""The cell magic `%%cuda`: compile the cell below it and keep its kernel.
+"""The cell magics `%%cuda` and `%%c`: compile the cell below and keep its kernel or C function.
 
     %%cuda scale                        binds the Python variable `scale` to the kernel
     %%cuda 02.1 -D TILE=16              keeps it as the answer to exercise 02.1
+    %%c scale -O2                       the same for a C function
 
 The first line of the cell is line 1, as JupyterLab, VS Code and Colab number it. So the line in a compiler's
 message, an invalid access or a profile is the line that the editor shows.
@@ -10,6 +11,7 @@ message, an invalid access or a profile is the line that the editor shows.
 import keyword
 import re
 import shlex
+from argparse import Namespace
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -18,25 +20,37 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 import labkit
+from labkit.c_function import CFunction
+from labkit.c_source import functions
+from labkit.compile_c import FILE_NAME as C_FILE_NAME
+from labkit.compile_c import compile_log
 from labkit.compile_cuda import FILE_NAME, compile_ptx
 from labkit.errors import CompileError, SimtError
 from labkit.simt.ptx.parser import parse
 
 EXERCISE_ID = re.compile(r"\d\d\.\d+")
 
-# Exercise id -> the kernel compiled last for it.
+# Exercise id -> the kernel or C function compiled last for it.
 answers: dict[str, Any] = {}
 
+DOES_NOT_COMPILE = "The cell does not compile. Its %%{} line counts as line 1.\n\n"
+
 # A message of NVRTC: its line in the cell, its text, and the indented lines below (source and caret).
-_MESSAGE = re.compile(
+_CUDA_MESSAGE = re.compile(
     rf"^{re.escape(FILE_NAME)}\((?P<line>\d+)\): (?:catastrophic )?(?P<severity>error|warning)[^:\n]*: "
     r"(?P<text>.*)\n?(?P<excerpt>(?:[ \t]+\S.*\n?)*)",
+    re.MULTILINE,
+)
+# One of gcc or clang: their excerpt has the line's number, or only a bar, before each line.
+_C_MESSAGE = re.compile(
+    rf"^{re.escape(C_FILE_NAME)}:(?P<line>\d+):(?:\d+:)? (?:fatal )?(?P<severity>error|warning): "
+    r"(?P<text>.*)\n?(?P<excerpt>(?: *\d* \|.*\n?)*)",
     re.MULTILINE,
 )
 
 
 class CellError(SimtError):
-    "A `%%cuda` cell has no kernel to give."
+    "A `%%cuda` or `%%c` cell has nothing to keep."
 
     def _render_traceback_(self) -> list[str]:
         "Without the name of the class: the text begins with what is wrong."
@@ -44,7 +58,7 @@ class CellError(SimtError):
 
 
 @magics_class
-class CudaMagics(Magics):
+class LabMagics(Magics):
     "What `%load_ext labkit` adds to a notebook."
 
     @cell_magic
@@ -57,19 +71,38 @@ class CudaMagics(Magics):
 
         Other options that begin with - go to NVRTC: --std=c++20, --use_fast_math, --fmad=false, …
         """
-        given, others = self.cuda.parser.parse_known_args(_words(line))  # type: ignore[union-attr]
-        name = _checked_name(given.name)
+        given, others = self.cuda.parser.parse_known_args(_words("cuda", line))  # type: ignore[union-attr]
+        keeper, options = self._start("cuda", line, given, others)
+        expressions = [given.name_expression] if given.name_expression else []
+        keeper[given.name] = compile_cell(cell, options, expressions, wanted=given.name)
+
+    @cell_magic
+    @magic_arguments()
+    @argument("name", nargs="?", help="Python variable for the function, or the id of an exercise")
+    @argument("-D", action="append", default=[], metavar="NAME=VALUE", help="define a macro")
+    def c(self, line: str, cell: str) -> None:
+        """Compile the cell as C and keep its function under `name`.
+
+        Other options that begin with - go to the C compiler: -O2, -ffast-math, -fopenmp, …
+        """
+        given, others = self.c.parser.parse_known_args(_words("c", line))  # type: ignore[union-attr]
+        keeper, options = self._start("c", line, given, others)
+        keeper[given.name] = compile_c_cell(cell, options, wanted=given.name)
+
+    def _start(
+        self, magic: str, line: str, given: Namespace, others: list[str]
+    ) -> tuple[dict[str, Any], list[str]]:
+        "Where the result goes, and the compiler's options. Raises UsageError where the line is wrong."
+        name = _checked_name(magic, given.name)
         assert self.shell is not None
         keeper = answers if EXERCISE_ID.fullmatch(name) else self.shell.user_ns
-        keeper.pop(name, None)  # if this cell fails, an older kernel must not pass for it
+        keeper.pop(name, None)  # if this cell fails, an older one must not pass for it
         for word in others:
             if not word.startswith("-"):
                 raise UsageError(
-                    f"%%cuda {line}: what is {word!r}? An option begins with -, such as -D TILE=16."
+                    f"%%{magic} {line}: what is {word!r}? An option begins with -, such as -D TILE=16."
                 )
-        options = [*(f"-D{macro}" for macro in given.D), *others]
-        expressions = [given.name_expression] if given.name_expression else []
-        keeper[name] = compile_cell(cell, options, expressions, wanted=name)
+        return keeper, [*(f"-D{macro}" for macro in given.D), *others]
 
 
 def compile_cell(cell: str, options: list[str], expressions: list[str], wanted: str) -> Any:
@@ -80,7 +113,7 @@ def compile_cell(cell: str, options: list[str], expressions: list[str], wanted: 
     code = "\n" + cell  # an empty line in the place of the magic's
     try:
         compiled = compile_ptx(code, options, expressions)
-        print(_messages(compiled.log, "warning"), end="")
+        print(_messages(_CUDA_MESSAGE, compiled.log, "warning"), end="")
         name = _kernel_name(expressions or list(parse(compiled.text).kernels), wanted)
         module = labkit.RawModule(code=code, options=options, name_expressions=expressions)
         return module.get_function(name)
@@ -88,27 +121,43 @@ def compile_cell(cell: str, options: list[str], expressions: list[str], wanted: 
         raise CellError(_explained(error)) from None
 
 
+def compile_c_cell(cell: str, options: list[str], wanted: str) -> CFunction:
+    """C function of the cell: the one called `wanted`, else the last that is not static.
+
+    C wants a function before its use, so that the last one is the one that uses the others. Prints the
+    compiler's warnings. Raises CellError where the cell does not compile or has no such function.
+    """
+    code = "\n" + cell  # an empty line in the place of the magic's
+    try:
+        print(_messages(_C_MESSAGE, compile_log(code, options), "warning"), end="")
+        return CFunction(code, _function_name(code, wanted), options)
+    except CompileError as error:
+        messages = _messages(_C_MESSAGE, error.log, "error")
+        raise CellError(f"{DOES_NOT_COMPILE.format('c')}{messages}" if messages else error.log) from None
+
+
 def load_ipython_extension(shell: InteractiveShell) -> None:
     "`%load_ext labkit`: register the magics."
-    shell.register_magics(CudaMagics)
+    shell.register_magics(LabMagics)
 
 
-def _words(line: str) -> list[str]:
+def _words(magic: str, line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
-        raise UsageError(f"%%cuda {line}: {error}.") from None
+        raise UsageError(f"%%{magic} {line}: {error}.") from None
 
 
-def _checked_name(name: str | None) -> str:
+def _checked_name(magic: str, name: str | None) -> str:
     if name is None:
         raise UsageError(
-            "%%cuda wants a name: a variable, as in %%cuda scale, or an exercise, as in %%cuda 02.1."
+            f"%%{magic} wants a name: a variable, as in %%{magic} scale, or an exercise, as in "
+            f"%%{magic} 02.1."
         )
     if EXERCISE_ID.fullmatch(name) or (name.isidentifier() and not keyword.iskeyword(name)):
         return name
     raise UsageError(
-        f"%%cuda {name}: that is neither a Python variable nor the id of an exercise, such as 02.1."
+        f"%%{magic} {name}: that is neither a Python variable nor the id of an exercise, such as 02.1."
     )
 
 
@@ -126,6 +175,16 @@ def _kernel_name(names: list[str], wanted: str) -> str:
     raise CellError(f"The cell has {len(names)} kernels: {', '.join(names)}. Give each a cell of its own.")
 
 
+def _function_name(code: str, wanted: str) -> str:
+    "`wanted` if it is there, else the last function that is not static."
+    defined = functions(code)
+    if any(function.name == wanted for function in defined):
+        return wanted
+    if all(function.static for function in defined):
+        raise CellError("The cell has no function to call. Write one that is not static.")
+    return [function.name for function in defined if not function.static][-1]
+
+
 def _explained(error: CompileError) -> str:
     "The errors with their lines and carets, or what else NVRTC says."
     unknown = re.search(r"unrecognized option (\S+) found", error.log)
@@ -140,19 +199,18 @@ def _explained(error: CompileError) -> str:
             "The compiler stopped in CUDA's own headers. Most likely a macro, from -D or #define, "
             f"has a name that they use, such as T: choose another.\n\n{first}"
         )
-    messages = _messages(error.log, "error")
-    if not messages:
-        return error.log
-    return f"The cell does not compile. Its %%cuda line counts as line 1.\n\n{messages}"
+    messages = _messages(_CUDA_MESSAGE, error.log, "error")
+    return f"{DOES_NOT_COMPILE.format('cuda')}{messages}" if messages else error.log
 
 
-def _messages(log: str, severity: str) -> str:
+def _messages(form: re.Pattern[str], log: str, severity: str) -> str:
     "The log's messages of one severity, each with the line of the cell that it is about."
-    found = [match for match in _MESSAGE.finditer(log) if match["severity"] == severity]
-    return "\n".join(_message(match) for match in found)
+    return "\n".join(_message(match) for match in form.finditer(log) if match["severity"] == severity)
 
 
 def _message(match: re.Match[str]) -> str:
-    source, *below = [line[2:] for line in match["excerpt"].splitlines()] or [""]  # NVRTC indents by 2
-    excerpt = [f"{match['line']:>5} | {source}", *(f"      | {line}" for line in below)] if source else []
+    excerpt = match["excerpt"].splitlines()
+    if excerpt and match.re is _CUDA_MESSAGE:
+        source, *below = [line[2:] for line in excerpt]  # NVRTC indents by 2
+        excerpt = [f"{match['line']:>5} | {source}", *(f"      | {line}" for line in below)]
     return "\n".join([f"line {match['line']}: {match['severity']}: {match['text']}", *excerpt, ""])

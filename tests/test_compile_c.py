@@ -22,7 +22,7 @@ void saxpy(int n, float a, const float *x, float *y) {
 @pytest.fixture(autouse=True)
 def fresh_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
-    module._library.cache_clear()
+    module._built.cache_clear()
 
 
 def saxpy(library_path):
@@ -45,7 +45,7 @@ def test_options_reach_the_compiler():
 
 def test_the_second_process_finds_the_library_in_the_cache(monkeypatch):
     first = compile_c(SAXPY)
-    module._library.cache_clear()  # as in a new process
+    module._built.cache_clear()  # as in a new process
     monkeypatch.setattr(module, "_run", lambda *_: pytest.fail("compiled again"))
     second = compile_c(SAXPY)
     assert second.read_bytes() == first.read_bytes()
@@ -54,9 +54,9 @@ def test_the_second_process_finds_the_library_in_the_cache(monkeypatch):
 def test_another_compiler_version_or_cpu_compiles_again(monkeypatch):
     compile_c(SAXPY)
     compiled = []
-    monkeypatch.setattr(module, "_run", lambda *arguments: compiled.append(arguments) or b"library")
+    monkeypatch.setattr(module, "_run", lambda *arguments: compiled.append(arguments) or (b"library", ""))
     for name in ("compiler_version", "_host_cpu"):
-        module._library.cache_clear()
+        module._built.cache_clear()
         with monkeypatch.context() as patch:
             patch.setattr(module, name, lambda *_: "another")
             compile_c(SAXPY)

@@ -1,4 +1,4 @@
-"""The cell magic: names, options, and compiler messages at the student's line."""
+"""The cell magics: names, options, and compiler messages at the student's line."""
 
 import numpy as np
 import pytest
@@ -189,3 +189,97 @@ class TestFailedCell:
         run(f"%%cuda 00.1\n{SCALE}")
         run("%%cuda 00.1\nnonsense")
         assert "Run the cell that begins with %%cuda 00.1 first." in repr(labkit.check("00.1"))
+
+
+ADD = """\
+static int one(void) { return 1; }
+int add(const int *x, int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += x[i];
+    return sum * one();
+}
+"""
+
+
+class TestC:
+    def test_a_variable_is_bound_to_the_function(self, run, shell):
+        result, shown = run(f"%%c add\n{ADD}")
+        assert result.success and shown == ""
+        assert shell.user_ns["add"](np.arange(5, dtype=np.int32), 5) == 10
+        assert repr(shell.user_ns["add"]) == "<C function add(const int *x, int n)>"
+
+    def test_an_exercise_is_kept_as_its_answer(self, run):
+        run(f"%%c 00.1\n{ADD}")
+        assert magic.answers["00.1"].name == "add"
+
+    @pytest.mark.parametrize(
+        "name, taken",
+        [("one", "one"), ("two", "two"), ("other", "two"), ("helper", "helper"), ("00.1", "two")],
+    )
+    def test_of_several_the_one_of_that_name_or_the_last_that_is_not_static(self, run, shell, name, taken):
+        cell = (
+            "int one(void) { return 1; }\nint two(void) { return 2; }\nstatic int helper(void) { return 3; }"
+        )
+        run(f"%%c {name}\n{cell}")
+        kept = {**shell.user_ns, **magic.answers}[name]
+        assert kept.name == taken and kept() == {"one": 1, "two": 2, "helper": 3}[taken]
+
+    @pytest.mark.parametrize("cell", ["// later", "int x = 3;", "static int f(void) { return 1; }"])
+    def test_no_function(self, run, cell):
+        _, shown = run(f"%%c none\n{cell}")
+        assert "The cell has no function to call. Write one that is not static." in shown
+
+    def test_a_whole_program(self, run, shell):
+        _, shown = run("%%c f\nint main(void) { return 0; }")
+        assert "Write only the function that computes" in shown and "f" not in shell.user_ns
+
+    @pytest.mark.parametrize("options", ["-D VALUE=5", "-DVALUE=5", "-D VALUE=4+1", "-O2 -std=c99 -DVALUE=5"])
+    def test_options_go_to_the_compiler(self, run, shell, options):
+        run(f"%%c f {options}\nint f(void) {{ return VALUE; }}")
+        assert shell.user_ns["f"]() == 5
+
+    def test_an_unknown_option(self, run):
+        result, shown = run("%%c f --no-such-option\nint f(void) { return 1; }")
+        assert not result.success and "--no-such-option" in shown and "Traceback" not in shown
+
+    @pytest.mark.parametrize(
+        "line, message",
+        [
+            ("", "%%c wants a name: a variable, as in %%c scale"),
+            ("for", "%%c for: that is neither a Python variable nor"),
+            ("f fast", "%%c f fast: what is 'fast'?"),
+            ("f 'x", "No closing quotation"),
+        ],
+    )
+    def test_words_are_those_of_cuda(self, run, line, message):
+        assert message in run(f"%%c {line}\n{ADD}")[1]
+
+    def test_an_error_stands_at_the_line_of_the_cell(self, run):
+        cell = f"%%c add\n{ADD.replace('sum += x', 'sum += y')}"
+        result, shown = run(cell)
+        assert not result.success and "Traceback" not in shown and "CellError" not in shown
+        assert "Its %%c line counts as line 1." in shown
+        source, caret = shown.partition("line 7: error: ")[2].splitlines()[1:3]
+        assert source == f"    7 | {cell.splitlines()[6]}"
+        assert source[caret.index("^")] == "y"
+
+    def test_warnings_are_shown_where_they_help(self, run, shell):
+        result, shown = run("%%c f\nint f(int *x, unsigned n) {\n    int sum;\n    return sum;\n}")
+        assert result.success and "f" in shell.user_ns
+        assert shown.startswith("line 4: warning: ") and shown.count("warning") == 1
+        assert "    4 |     return sum;\n" in shown
+
+    def test_a_mistake_at_run_time_names_the_same_line(self, run):
+        run(f"%%c add\n{ADD}")
+        result, shown = run("import numpy as np\nadd(np.ones(4, np.int32), 5)")
+        assert not result.success and "Traceback" not in shown
+        assert "InvalidAccess: line 7: " in shown and "7 | sum += x[i];" in shown
+
+    def test_an_older_function_of_that_name_is_forgotten(self, run, shell):
+        run(f"%%c add\n{ADD}")
+        run(f"%%c 00.1\n{ADD}")
+        run("%%c add\nnonsense")
+        run("%%c 00.1\nnonsense")
+        assert "add" not in shell.user_ns and not magic.answers

@@ -1,0 +1,87 @@
+"""Run a program that may do anything, within limits on its time and on what it prints."""
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Literal
+
+MAX_PRINTED_BYTES = 2**20
+REPORT_SECONDS = 2  # that a sanitizer may take to write where the program was
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended: its exit code, negative for a signal, and what it printed.
+
+    `over` is the limit that it was stopped for, if any; the exit code then means nothing.
+    """
+
+    code: int
+    printed: str
+    over: Literal["", "time", "printing"]
+
+
+def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float) -> Ended:
+    """Run `command` in `folder` for `timeout` seconds at most; it and all that it starts are then gone.
+
+    It has no input. At the time limit it first gets SIGABRT, so that a sanitizer reports where it was.
+    """
+    deadline = monotonic() + timeout
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # a process group of its own; Windows has none and ignores it
+    )
+    printed = bytearray()
+    reader = threading.Thread(target=_read, args=(process, printed), daemon=True)
+    try:
+        reader.start()
+        reader.join(timeout)
+        if len(printed) >= MAX_PRINTED_BYTES:
+            return Ended(0, _text(printed), "printing")
+        try:
+            code = process.wait(max(0, deadline - monotonic()))
+        except subprocess.TimeoutExpired:
+            _abort(process)
+            return Ended(0, _text(printed), "time")
+        return Ended(code, _text(printed), "")
+    finally:  # also on Ctrl-C
+        _kill(process)
+        reader.join(REPORT_SECONDS)  # not for ever: a process that left the group may hold the pipe open
+
+
+def _read(process: subprocess.Popen[bytes], printed: bytearray) -> None:
+    assert process.stdout is not None
+    with process.stdout as pipe:
+        while len(printed) < MAX_PRINTED_BYTES and (data := os.read(pipe.fileno(), 2**16)):
+            printed += data
+
+
+def _text(printed: bytearray) -> str:
+    return bytes(printed).decode(errors="replace")
+
+
+def _abort(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGABRT if os.name == "posix" else signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(REPORT_SECONDS)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    "The process and, where there are process groups, all that it has started."
+    with suppress(ProcessLookupError, PermissionError):  # they are gone, as macOS also says it
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()

@@ -1,0 +1,212 @@
+"""What a sanitizer, a failed assert or a signal says about a C function, as an error for a student.
+
+The sanitizers are AddressSanitizer and UndefinedBehaviorSanitizer, of gcc and of clang.
+"""
+
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from labkit.compile_c import FILE_NAME
+from labkit.errors import Crash, InvalidAccess, SimtError
+
+_FRAME = re.compile(rf"#\d+ 0x\w+ in (\S+) [^\n]*?{FILE_NAME}:(\d+)")
+_ACCESS = re.compile(r"(?P<verb>READ|WRITE) of size (?P<size>\d+) at (?P<address>0x\w+)")
+_IN_LIBRARY = re.compile(r"[^#]*#0 0x\w+ in (?:__interceptor_)?(\w+) [^\n]*(?:sanitizer|asan)")
+# Where a sanitizer begins to write, which it does where the function prints. Last: the frames of an exit().
+_REPORT = re.compile(
+    r"=+\n==\d+==|AddressSanitizer:DEADLYSIGNAL|==\d+==\w|"
+    rf"(?:/[^\s:]*|{FILE_NAME}):\d+:\d+: runtime error: | +#0 0x"
+)
+_REGION = re.compile(r"located .* (?P<size>\d+)-byte region \[(?P<start>0x\w+),")
+_ALLOCATED = re.compile(rf"allocated by (?:[^\n]+\n)+?[^\n]*{FILE_NAME}:(\d+)")
+_VARIABLE = re.compile(r"'(\w+)'[^\n]*<== Memory access at|of global variable '(\w+)'")
+_MISALIGNED = re.compile(r"(\w+) .*misaligned address \S+ for type '(?:const )?(.*)', which requires (\d+)")
+_ASSERTS = (
+    re.compile(
+        rf"(?:tmp\w+\.exe: )?{FILE_NAME}:(?P<line>\d+): .*Assertion `(?P<text>.*)' failed\.\n?"
+    ),  # glibc
+    re.compile(rf"Assertion failed: (?P<text>.*?),.* file .*{FILE_NAME}, line (?P<line>\d+)\.?\n?"),
+)
+
+# The first words of AddressSanitizer's message -> ours
+_BAD_FREES = {
+    "attempting double-free": "free() of memory that is freed already",
+    "attempting free": "free() of an address that malloc did not give",
+}
+_CRASHES = {
+    "stack-overflow": "the stack is full: the recursion has no end, or the local arrays are too large",
+    "ABRT": "it called abort()",
+    "FPE": "an integer division that has no result: by zero, or of the smallest int by -1",
+    "ILL": "it ran code that this CPU does not have, or that is marked as never to be reached",
+}
+_SIGNALS = {
+    "SIGSEGV": "it read or wrote at an address that is not its own, or its recursion has no end",
+    "SIGBUS": "it read or wrote at an address that is not its own",
+    "SIGFPE": _CRASHES["FPE"],
+    "SIGABRT": _CRASHES["ABRT"],
+    "SIGILL": _CRASHES["ILL"],
+    "SIGKILL": "the system stopped it, most likely because memory ran out",
+}
+
+
+@dataclass(frozen=True)
+class Memory:
+    "An argument in the process of the C function: what a student calls it, its address and bytes there."
+
+    name: str
+    address: int
+    size: int
+    itemsize: int
+
+
+def at_line(message: str, line: int, source: Sequence[str]) -> str:
+    "The message with the line that it is about; line 0 is unknown."
+    if not 0 < line <= len(source):
+        return message
+    return f"line {line}: {message}\n    {line:>4} | {source[line - 1].strip()}"
+
+
+def line_of(report: str) -> int:
+    "Line of the topmost frame that lies in the student's source; 0 if none does."
+    frame = _FRAME.search(report)
+    return int(frame[2]) if frame else 0
+
+
+def split(printed: str) -> tuple[str, str]:
+    "What the function printed, and the report behind it."
+    begin = _REPORT.search(printed)
+    return (printed[: begin.start()], printed[begin.start() :]) if begin else (printed, "")
+
+
+def without_assert(printed: str) -> str:
+    "What was printed, but for the message of a failed assert."
+    for pattern in _ASSERTS:
+        printed = pattern.sub("", printed)
+    return printed
+
+
+def from_assert(printed: str, source: Sequence[str]) -> Crash | None:
+    "The error of a failed assert; None if there is none in what was printed."
+    for failed in filter(None, (pattern.search(printed) for pattern in _ASSERTS)):
+        return Crash(at_line(f"assertion failed: {failed['text']}", int(failed["line"]), source))
+    return None
+
+
+def from_sanitizer(report: str, arrays: Sequence[Memory], source: Sequence[str]) -> SimtError | None:
+    "The error in a sanitizer's report; None if there is none."
+    found = re.search(r"ERROR: AddressSanitizer: (?P<address>.*)|runtime error: (?P<undefined>.*)", report)
+    if not found:
+        return None
+    error, message = _undefined(found["undefined"]) if found["undefined"] else _address(report, arrays)
+    return error(at_line(message, line_of(report), source))
+
+
+def from_exit(code: int, report: str, source: Sequence[str]) -> SimtError:
+    "The error of a process that ended before the function returned, and about which a sanitizer is silent."
+    if internal := re.search(r"ERROR: (.*)|CHECK failed: .*", report):
+        return Crash(at_line(internal[0], line_of(report), source))
+    if 0 <= code < 256:
+        message = f"it called exit({code}), which would end the notebook. A function ends with return"
+        return Crash(at_line(message, line_of(report), source))
+    if code > 0:
+        return Crash(f"Windows stopped it with code {code:#x}.")
+    name = signal.Signals(-code).name
+    error = InvalidAccess if name in ("SIGSEGV", "SIGBUS") else Crash
+    return error(f"{_SIGNALS.get(name, 'it was stopped')} ({name})")
+
+
+def from_guards(array: Memory, offset: int) -> InvalidAccess:
+    "The error of a write to the byte `offset` of an array, outside it, seen after the call."
+    element = offset // array.itemsize * array.itemsize
+    return InvalidAccess(f"invalid write: {_outside(array.address + element, 0, array)}")
+
+
+def _undefined(message: str) -> tuple[type[SimtError], str]:
+    "Of UndefinedBehaviorSanitizer, in its words where they name the values."
+    misaligned = _MISALIGNED.match(message)
+    if misaligned:
+        verb, c_type, alignment = misaligned.groups()
+        verb = {"load": "read", "store": "write"}.get(verb, "use")
+        return InvalidAccess, f"invalid {verb} of a {c_type}: its address is not a multiple of {alignment}"
+    if message.startswith("index "):
+        return InvalidAccess, f"invalid access: {message}"
+    return Crash, f"{message}. C does not say what happens then"
+
+
+def _address(report: str, arrays: Sequence[Memory]) -> tuple[type[SimtError], str]:
+    "Of AddressSanitizer."
+    kind = report.partition("ERROR: AddressSanitizer: ")[2]
+    if access := _ACCESS.search(report):
+        return InvalidAccess, _access(kind, access, report, arrays)
+    if kind.startswith(("SEGV", "BUS")):
+        return InvalidAccess, _segmentation_fault(report, arrays)
+    for table, error in ((_BAD_FREES, InvalidAccess), (_CRASHES, Crash)):
+        for words, message in table.items():
+            if kind.startswith(words):
+                return error, message
+    return Crash, kind.partition("\n")[0]
+
+
+def _access(kind: str, access: re.Match[str], report: str, arrays: Sequence[Memory]) -> str:
+    "A read or write that AddressSanitizer has stopped."
+    size, address = int(access["size"]), int(access["address"], 16)
+    library = _IN_LIBRARY.match(report)
+    what = f"invalid {access['verb'].lower()} of {_bytes(size)}{f' in {library[1]}' if library else ''}"
+    if library:
+        size = 0  # the address is that of the first byte outside, not where the access begins
+    if kind.startswith("heap-use-after-free"):
+        if not _FRAME.search(report.partition("\nfreed by ")[0]):  # not by the function: seen after the call
+            return f"free() of {_nearest(address, arrays).name}, which belongs to the notebook"
+        return f"{what}: the memory is freed already"
+    allocated, region = _ALLOCATED.search(report), _REGION.search(report)
+    if allocated and region:
+        start, length = int(region["start"], 16), int(region["size"])
+        block = Memory(f"the {_bytes(length)} from malloc in line {allocated[1]}", start, length, 1)
+        return f"{what}: {_outside(address, size, block)}"
+    if variable := _VARIABLE.search(report):
+        return f"{what}: it is outside the array {variable[1] or variable[2]}"
+    if "stack" in kind.partition(" ")[0]:
+        return f"{what}: it is outside the function's local arrays"
+    return f"{what}: {_near(address, size, arrays)}"
+
+
+def _segmentation_fault(report: str, arrays: Sequence[Memory]) -> str:
+    "A read or write where there is no memory."
+    verb, address = re.search(r"caused by a (\w+)", report), re.search(r"unknown address (0x\w+)", report)
+    what = f"invalid {verb[1].lower()}" if verb and verb[1] in ("READ", "WRITE") else "invalid access"
+    if "points to the zero page" in report:
+        return f"{what}: the pointer is null. malloc, too, returns null where there is not enough memory"
+    if not address or "high value address" in report:
+        return f"{what}: the pointer holds no address. Was it ever set?"
+    return f"{what}: {_near(int(address[1], 16), 0, arrays)}"
+
+
+def _near(address: int, size: int, arrays: Sequence[Memory]) -> str:
+    "Where an address lies as seen from the nearest array."
+    if not arrays:
+        return f"nothing is at the address {address:#x}"
+    return _outside(address, size, _nearest(address, arrays))
+
+
+def _nearest(address: int, arrays: Sequence[Memory]) -> Memory:
+    return min(arrays, key=lambda array: max(array.address - address, address - array.address - array.size))
+
+
+def _outside(address: int, size: int, array: Memory) -> str:
+    "Where an access of `size` bytes (0: unknown) lies that is outside the array."
+    offset = address - array.address
+    index = (
+        f" (index {offset // array.itemsize})" if array.itemsize > 1 and offset % array.itemsize == 0 else ""
+    )
+    if offset < 0:
+        return f"{_bytes(-offset)} before the start of {array.name}{index}"
+    behind = offset + size - array.size
+    if behind == 0:
+        return f"beyond the end of {array.name}{index}"
+    return f"{'it ends ' if size else ''}{_bytes(behind)} behind the end of {array.name}{index}"
+
+
+def _bytes(count: int) -> str:
+    return f"{count} byte{'s' * (count != 1)}"

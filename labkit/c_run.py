@@ -1,0 +1,111 @@
+"""One run of a C function in c_driver.c's program: arguments in, what it returned or what went wrong out."""
+
+import os
+import struct
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labkit import c_process, c_report
+from labkit.c_arguments import Arguments, shown
+from labkit.c_process import Ended
+from labkit.errors import Crash, LaunchError, SimtError, Timeout
+
+GUARD_BYTES = 64  # before and behind each argument where no sanitizer looks; a multiple of their alignment
+MEMORY_BYTES = 2**31  # that a function may use besides its arguments
+TIMING_SECONDS = 1
+NO_MEMORY = 77  # c_driver.c's exit code
+AFTER = struct.Struct("=qq8s16s")  # c_driver.c's struct after
+SANITIZER_OPTIONS = (
+    "detect_leaks=0:handle_abort=1:handle_sigill=1:allocator_may_return_null=1:print_stacktrace=1:color=never"
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    "How a run ended. `started`: it came as far as the call; `after`: c_driver.c's output of after the call."
+
+    ended: Ended
+    printed: str
+    report: str  # a sanitizer's
+    started: bool
+    addresses: Sequence[int]  # of the arguments
+    after: bytes  # none if the function did not return
+
+
+def run(program: Path, arguments: Arguments, timeout: float, *, sanitized: bool, samples: int = 0) -> Run:
+    "Run a program on the arguments; `samples` as c_driver.c takes them, `timeout` in seconds."
+    memory = memory_limit(arguments)
+    megabytes = memory // 2**20
+    options = f"{SANITIZER_OPTIONS}:hard_rss_limit_mb={megabytes}:max_allocation_size_mb={megabytes}"
+    # what LD_PRELOAD names, on Colab an allocator, keeps a sanitizer from starting
+    inherited = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    environment = {**inherited, "ASAN_OPTIONS": options, "UBSAN_OPTIONS": options}
+    # a sanitizer looks around the arguments itself, and takes terabytes of addresses but little memory
+    limits = (0, 0) if sanitized else (memory, GUARD_BYTES)
+    words = (program, *limits, samples, TIMING_SECONDS, *arguments.sizes)
+    with tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        (folder / "input").write_bytes(arguments.data())
+        ended = c_process.run([str(word) for word in words], folder, environment, timeout)
+        output = (folder / "output").read_bytes() if (folder / "output").exists() else b""
+    start = 8 + 8 * len(arguments.values)  # behind the arguments' number and addresses
+    returned = ended.code == 0 and not ended.over and len(output) >= start + AFTER.size
+    printed, report = (ended.printed, "") if returned else c_report.split(ended.printed)
+    addresses = np.frombuffer(output[8:start], np.uint64).tolist()
+    return Run(ended, printed, report, bool(output), addresses, output[start:] if returned else b"")
+
+
+def result(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
+    "What function `name` returned, and the arrays or the samples behind it. Raises what went wrong."
+    if not run.after:
+        raise _error(run, arguments, name, source.split("\n"), timeout)
+    argument, offset, code, value = AFTER.unpack_from(run.after)
+    if argument >= 0:
+        raise c_report.from_guards(_memory(run, arguments, argument), offset)
+    number = struct.unpack_from(code.rstrip(b"\0"), value)
+    return number[0] if number else None, run.after[AFTER.size :]
+
+
+def memory_limit(arguments: Arguments) -> int:
+    "In bytes: the arguments twice, as timing keeps a copy, and MEMORY_BYTES; at most half of the machine's."
+    wanted = MEMORY_BYTES + 2 * arguments.nbytes
+    if not hasattr(os, "sysconf"):  # Windows
+        return wanted
+    return min(wanted, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
+
+
+def _error(run: Run, arguments: Arguments, name: str, source: Sequence[str], timeout: float) -> SimtError:
+    "Why the function did not return."
+    if run.ended.over == "printing":
+        return Crash(f"{name} printed more than {c_process.MAX_PRINTED_BYTES:,} bytes and was stopped.")
+    if run.ended.over == "time":
+        message = f"{name} ran for more than {timeout:g} s and was stopped. Does each of its loops end?"
+        return Timeout(c_report.at_line(message, c_report.line_of(run.report), source))
+    limit = f"{memory_limit(arguments):,} bytes of memory"
+    if not run.started and run.ended.code == NO_MEMORY:
+        return LaunchError(
+            f"the arguments have {arguments.nbytes:,} bytes, and on this machine {name} gets {limit}. "
+            "Pass smaller arrays"
+        )
+    if not run.started:
+        return SimtError(f"{name} could not be started: {run.ended.printed or run.ended.code}")
+    if "rss limit exhausted" in run.report:
+        return Crash(
+            f"{name} used more than {limit} and was stopped. Does it call malloc in a loop, free never?"
+        )
+    arrays = [_memory(run, arguments, k) for k, value in enumerate(arguments.values) if value.ndim]
+    return (
+        c_report.from_assert(run.printed, source)
+        or c_report.from_sanitizer(run.report, arrays, source)
+        or c_report.from_exit(run.ended.code, run.report, source)
+    )
+
+
+def _memory(run: Run, arguments: Arguments, k: int) -> c_report.Memory:
+    value = arguments.values[k]
+    return c_report.Memory(shown(value, k), run.addresses[k], value.nbytes, value.itemsize)

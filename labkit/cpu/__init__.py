@@ -1,0 +1,1 @@
+"""Matrix kernels in C on this machine's processor."""

@@ -1,0 +1,145 @@
+"""The explorer of cache lines: how the order of the loops and BLOCK change what a small cache must fetch."""
+
+from labkit.cache_lines import (
+    LARGEST,
+    VECTOR,
+    VERSIONS,
+    Cache,
+    Loops,
+    cache_picture,
+    count_misses,
+    reuse,
+)
+from labkit.widgets.explorer import Choices, Explorer, View, menu, selection, slider
+
+_SIZES = (16, 24, 32, 33, 40, 48, LARGEST)
+_CACHES = (8, 16, 32, 64, 128, 256)  # lines
+_FEW_WAYS = (1, 2, 4)
+
+
+def cache() -> Explorer:
+    "A menu of the loops; sliders for N, BLOCK, the cache's lines and ways, and the moment that is shown."
+
+    def offer(N: int, lines: int, **_: object) -> dict[str, Choices]:
+        return {"block": _blocks(N), "ways": _ways(lines)}
+
+    controls = {
+        "version": menu("loops", [(version, version) for version in VERSIONS]),
+        "N": selection("N", _numbers(_SIZES), 48),
+        "block": selection("BLOCK", _blocks(48), 16),
+        "lines": selection("cache lines", _numbers(_CACHES), 32),
+        "ways": selection("ways", _ways(32), 32),
+        "moment": slider("moment (%)", 1, 100, 40),
+    }
+    return Explorer(cache_view, controls, offer)
+
+
+def cache_view(version: str, N: int, block: int, lines: int, ways: int, moment: int) -> View:
+    """The lines of A, B and C by how often they are fetched; what the cache keeps, and what would mend it.
+
+    `block` matters for the blocked versions only; `moment` is the part of the accesses, in percent, after
+    which the picture shows the cache.
+    """
+    loops, small = Loops(version, N, block), Cache(lines, ways)
+    figure = cache_picture(loops, small, moment)
+    lines_of_text = (
+        _misses(loops, small),
+        _reuse(loops, small),
+        *_conflicts(loops, small),
+        _mend(loops, small),
+    )
+    return View((figure,), "\n".join(lines_of_text))
+
+
+# Sentences.
+
+
+def _misses(loops: Loops, cache: Cache) -> str:
+    counted = count_misses(loops, cache)
+    block = f" and BLOCK = {loops.block}" if loops.blocked else ""
+    return (
+        f"{loops.version} with N = {loops.N}{block}: {counted.misses:,} misses, "
+        f"{counted.per_multiply_add:.2g} a multiply-add. The least possible is {loops.compulsory:,}: "
+        "each line once."
+    )
+
+
+def _reuse(loops: Loops, cache: Cache) -> str:
+    two = reuse(loops, cache)
+    kept = {0: "none", two.again: "all"}.get(two.kept, str(two.kept))
+    return (
+        f"The first {two.name} touches {two.touched} lines, the second {two.again} of these again. "
+        f"The cache holds {cache.lines} lines and still has {kept} of the {two.again} when they are needed."
+    )
+
+
+def _conflicts(loops: Loops, cache: Cache) -> list[str]:
+    "What the sets change."
+    if cache.sets == 1:
+        return []
+    misses = count_misses(loops, cache).misses
+    one_set = count_misses(loops, Cache(cache.lines, cache.lines)).misses
+    sets = f"A line has {cache.ways} possible {'place' if cache.ways == 1 else 'places'} in this cache. "
+    if misses > one_set:
+        return [
+            f"{sets}With free choice of the place there are {one_set:,} misses: the others are conflicts."
+        ]
+    return [f"{sets}Free choice of the place would not help: {one_set:,} misses."]
+
+
+def _mend(loops: Loops, cache: Cache) -> str:
+    misses = count_misses(loops, cache).misses
+    if loops.version == "blocked, B transposed":
+        return (
+            f"{_lost(loops, cache)}Each step needs {VECTOR} numbers from {VECTOR} rows of BT; in B they lie "
+            "side by side. That costs time even where it costs no miss. Transposing B is not counted here."
+        )
+    if misses == loops.compulsory:
+        return "Nothing is left to mend: each line is fetched once."
+    if loops.version == "three loops":
+        fewer = count_misses(Loops("loop order", loops.N, loops.block), cache).misses
+        if fewer < misses:
+            return (
+                f"Exchange the loops over j and k (loop order) to go along the lines of B: {fewer:,} misses."
+            )
+    best, fewest = _best_block(loops, cache)
+    if fewest >= misses:
+        return "No BLOCK gives fewer misses in this cache."
+    if not loops.blocked:
+        why = "In blocks, a part of B stays in the cache while several rows of C use it. "
+    elif best > loops.block:
+        why = "A larger block is used more often before it leaves the cache. "
+    else:
+        why = _lost(loops, cache)
+    return f"{why}Best is BLOCK = {best}: {fewest:,} misses."
+
+
+def _lost(loops: Loops, cache: Cache) -> str:
+    "Says so where the cache loses part of a block between two rows."
+    two = reuse(loops, cache)
+    return "The block does not stay in the cache. " if two.kept < two.again else ""
+
+
+def _best_block(loops: Loops, cache: Cache) -> tuple[int, int]:
+    "BLOCK with the fewest misses of the version `blocked`, and these."
+    misses = {
+        block: count_misses(Loops("blocked", loops.N, block), cache).misses for _, block in _blocks(loops.N)
+    }
+    best = min(misses, key=misses.__getitem__)
+    return best, misses[best]
+
+
+# What the controls offer.
+
+
+def _blocks(N: int) -> Choices:
+    "Multiples of 8, the last so large that there is one block."
+    return _numbers(range(VECTOR, N + VECTOR, VECTOR))
+
+
+def _ways(lines: int) -> Choices:
+    return [*_numbers(_FEW_WAYS), ("all", lines)]
+
+
+def _numbers(numbers: range | tuple[int, ...]) -> Choices:
+    return [(str(number), number) for number in numbers]
