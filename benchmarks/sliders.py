@@ -19,7 +19,7 @@ from labkit import widgets
 from labkit.widgets import Explorer, explorer
 
 GOAL = 700  # milliseconds, median
-EXPLORERS = (widgets.block_sweep, widgets.tiling, widgets.thread_map, widgets.tile_walk)
+EXPLORERS = (widgets.block_sweep, widgets.tiling, widgets.thread_map, widgets.tile_walk, widgets.cache)
 
 
 def moves(shown: Explorer) -> Iterator[float]:

@@ -14,8 +14,8 @@ from importlib.metadata import distributions, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from labkit.c.compile import compiler_version, find_compiler
 from labkit.cache import cache_dir
-from labkit.compile_c import compiler_version, find_compiler
 
 OK, MISSING, OPTIONAL = "OK", "missing", "optional"
 BASE_PACKAGES = ("numpy", "pandas", "matplotlib", "ipython", "ipywidgets")

@@ -20,10 +20,10 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 import labkit
-from labkit.c_function import CFunction
-from labkit.c_source import functions
-from labkit.compile_c import FILE_NAME as C_FILE_NAME
-from labkit.compile_c import compile_log
+from labkit.c.compile import FILE_NAME as C_FILE_NAME
+from labkit.c.compile import compile_log
+from labkit.c.function import CFunction
+from labkit.c.source import functions
 from labkit.compile_cuda import FILE_NAME, compile_ptx
 from labkit.errors import CompileError, SimtError
 from labkit.simt.ptx.parser import parse

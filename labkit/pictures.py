@@ -26,7 +26,8 @@ _UNTOUCHED, _OUTSIDE = "#F2F2F2", "#FFFFFF"
 _EARLIER = 0.35  # strength of colour of what was read before
 
 # Panels are placed by hand, in inches: matplotlib's layout engines take longer than all the drawing.
-_MARGIN, _GAP, _TITLE = 0.65, 0.75, 0.75
+MARGIN, GAP = 0.65, 0.75  # of a figure, and between its panels: room for labels
+_TITLE = 0.75
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def thread_map(M: int, N: int, block: tuple[int, int], row: int = 0, col: int = 
     width, height = grid[0] * block[0], grid[1] * block[1]
     figure = Plot(figsize=(7.5, 5.5))
     scale = min(5 / width, 4 / height)
-    axes = _panel(figure, _MARGIN, 5.5 - _TITLE - scale * height, width, height, scale)
+    axes = panel(figure, MARGIN, 5.5 - _TITLE - scale * height, width, height, scale)
     axes.imshow(_warp_colors(width, height, block))
     _hatch_outside(axes, (M, N), (height, width))
     _lines(axes, width, height, (1, 1), "white", 0.5)
@@ -68,7 +69,7 @@ def thread_map(M: int, N: int, block: tuple[int, int], row: int = 0, col: int = 
     _frame(axes, (row, col), 1, 1, 3)
     _name_warps(axes, M, N, block, who.block)
     axes.set(xlabel="column of C (elements)", ylabel="row of C (elements)")
-    _headline(
+    headline(
         figure,
         f"C[{row}, {col}]: thread {who.thread} of block {who.block}, warp {who.warp}, lane {who.lane}",
         _idle(M, N, width, height),
@@ -87,7 +88,7 @@ def naive_reads(M: int, N: int, K: int, row: int = 0, col: int = 0) -> Plot:
     figure = Plot(figsize=(7, 5.5))
     for name, axes in _product_panels(figure, M, N, K).items():
         _draw_matrix(axes, name, strength[name], strength[name].shape)
-    _headline(
+    headline(
         figure,
         f"C[{row}, {col}] needs row {row} of A and column {col} of B; all of row {row} of C needs that row:",
         f"the naive kernel reads each element of A {N} times (N) and each element of B {M} times (M)",
@@ -141,9 +142,9 @@ def tile_walk(M: int, N: int, K: int, tile: int, k0: int, block: tuple[int, int]
         height, width = _covered(shapes[name], tile)
         _lines(axes, width, height, (tile, tile), "0.4", 0.8)
         _frame(axes, now.starts[name], tile, tile, 2)
-    for name, bottom in (("B", _MARGIN + 1.7 + _GAP), ("A", _MARGIN)):
-        _draw_tile(_panel(figure, 7.7, bottom, tile, tile, 1.7 / tile), name, shapes[name], now)
-    _headline(figure, f"block {block}, k0 = {k0}: round {now.number} of {now.rounds}", padding(now))
+    for name, bottom in (("B", MARGIN + 1.7 + GAP), ("A", MARGIN)):
+        _draw_tile(panel(figure, 7.7, bottom, tile, tile, 1.7 / tile), name, shapes[name], now)
+    headline(figure, f"block {block}, k0 = {k0}: round {now.number} of {now.rounds}", padding(now))
     return figure
 
 
@@ -180,7 +181,7 @@ def _shapes(M: int, N: int, K: int) -> dict[str, tuple[int, int]]:
     return {"A": (M, K), "B": (K, N), "C": (M, N)}
 
 
-def _panel(figure: Plot, left: float, bottom: float, width: int, height: int, scale: float) -> Axes:
+def panel(figure: Plot, left: float, bottom: float, width: int, height: int, scale: float) -> Axes:
     "Axes for width x height elements of `scale` inches, their corner at (left, bottom) inches."
     w, h = figure.get_size_inches()
     return figure.add_axes((left / w, bottom / h, width * scale / w, height * scale / h))
@@ -189,13 +190,13 @@ def _panel(figure: Plot, left: float, bottom: float, width: int, height: int, sc
 def _product_panels(figure: Plot, M: int, N: int, K: int, tile: int = 1) -> dict[str, Axes]:
     "A left of C and B above it, to one scale: a row of A and a column of B meet at their element of C."
     (rows, inner), (_, cols) = _covered((M, K), tile), _covered((M, N), tile)
-    across, up = 6.7 - _MARGIN - _GAP, 5.5 - _TITLE - _MARGIN - _GAP
+    across, up = 6.7 - MARGIN - GAP, 5.5 - _TITLE - MARGIN - GAP
     scale = min(across / (inner + cols), up / (inner + rows))
-    left, bottom = _MARGIN + inner * scale + _GAP, _MARGIN + rows * scale + _GAP
+    left, bottom = MARGIN + inner * scale + GAP, MARGIN + rows * scale + GAP
     return {
-        "A": _panel(figure, _MARGIN, _MARGIN, inner, rows, scale),
-        "B": _panel(figure, left, bottom, cols, inner, scale),
-        "C": _panel(figure, left, _MARGIN, cols, rows, scale),
+        "A": panel(figure, MARGIN, MARGIN, inner, rows, scale),
+        "B": panel(figure, left, bottom, cols, inner, scale),
+        "C": panel(figure, left, MARGIN, cols, rows, scale),
     }
 
 
@@ -207,7 +208,8 @@ def _covered(shape: tuple[int, int], tile: int) -> tuple[int, int]:
 # Drawing. As in imshow, element (row, col) covers the unit square around (x, y) = (col, row).
 
 
-def _headline(figure: Plot, *lines: str) -> None:
+def headline(figure: Plot, *lines: str) -> None:
+    "The finding, above the panels."
     figure.suptitle("\n".join(lines), fontsize=10, x=0.01, y=0.99, ha="left", va="top")
 
 

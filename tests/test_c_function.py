@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labkit import c_function, c_run
-from labkit.c_function import CFunction
-from labkit.c_source import functions
+from labkit.c import function as c_function
+from labkit.c import run as c_run
+from labkit.c.function import CFunction
+from labkit.c.source import functions
 from labkit.errors import CompileError, Crash, InvalidAccess, LaunchError, SimtError, Timeout
 
 ADD_ONE = "void add_one(int *x, int n) { for (int i = 0; i < n; i++) x[i] += 1; }"

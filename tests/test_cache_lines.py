@@ -9,8 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.text import Text
 
-from labkit import cache_lines
-from labkit.cache_lines import LINE, VERSIONS, Cache, Loops, contents, count_misses, missed, reuse
+from labkit.cpu.cache_lines import (
+    LINE,
+    VERSIONS,
+    Cache,
+    Loops,
+    Reuse,
+    contents,
+    count_misses,
+    folded,
+    missed,
+    reuse,
+)
+from labkit.cpu.cache_picture import cache_picture
 from labkit.widgets import cache_view, explorer
 
 SIZES = [(16, 8), (16, 16), (17, 8), (24, 16), (33, 24), (33, 40)]  # N, BLOCK
@@ -129,6 +140,29 @@ def test_the_cache_replaces_the_least_recently_used_line(lines, cache):
     assert set(now) == held and len(now) == len(held)
 
 
+@given(
+    parts=st.lists(
+        st.tuples(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.integers(1, 5)), min_size=3
+    ),
+    period=st.integers(1, 6),
+    cache=st.sampled_from(CACHES),
+)
+def test_folded_accesses_stand_for_all(parts, period, cache):
+    lines = np.array([line for part, times in parts for line in part * times])
+    misses, _ = listed(lines, cache)
+    shorter, times = folded(lines, period)
+    assert times.sum() == len(lines) and (times > 0).all()
+    now = missed(shorter, cache)
+    counts = np.bincount(shorter[now], times[now], 10), np.bincount(lines[misses], minlength=10)
+    assert (counts[0] == counts[1]).all()
+
+
+def test_folding_leaves_two_of_a_repeated_stretch():
+    shorter, times = folded(np.array([7, *[1, 2, 3] * 5, 1, 8]), 3)
+    assert shorter.tolist() == [7, 1, 2, 3, 1, 2, 3, 1, 8]
+    assert times.tolist() == [1, 1, 1, 1, 4, 4, 4, 1, 1]
+
+
 @pytest.mark.parametrize("loops", [Loops(version, 17, 8) for version in VERSIONS], ids=str)
 @pytest.mark.parametrize("cache", [Cache(8, 8), Cache(16, 4), Cache(32, 1)], ids=str)
 def test_counts_are_those_of_the_listed_cache(loops, cache):
@@ -199,9 +233,7 @@ def test_reuse_tells_what_the_next_round_still_finds():
     # A column of B (48), a row of A (3), an element of C (1). 51 lines lose those of B and C just before they
     # are needed; those of A are used 16 times in a row, so that only 36 others come in between.
     for lines, kept in ((36, 0), (51, 3), (52, 52)):
-        assert reuse(Loops("three loops", 48, 16), Cache(lines, lines)) == cache_lines.Reuse(
-            "element of C", 52, 52, kept
-        )
+        assert reuse(Loops("three loops", 48, 16), Cache(lines, lines)) == Reuse("element of C", 52, 52, kept)
     # 16 lines of B, one of A and one of C. Between two uses of a line of B come the other 15, the line of C,
     # the next row's line of A and the old one too, save for the last line of B, which comes after that.
     for lines, kept in ((17, 0), (18, 1), (19, 16)):
@@ -221,7 +253,7 @@ def test_reuse_tells_what_the_next_round_still_finds():
         (lambda: Loops("fast", 32, 8), "no version 'fast'. Choose one of three loops; loop order"),
         (lambda: Loops("simd", 65, 8), "N=65 cannot be drawn line by line. Choose 16 to 64"),
         (lambda: Loops("blocked", 32, 12), "BLOCK=12: a block holds whole vectors. Choose 8, 16, 24"),
-        (lambda: cache_lines.cache_picture(Loops("simd", 16, 8), Cache(8, 8), 0), "moment 0"),
+        (lambda: cache_picture(Loops("simd", 16, 8), Cache(8, 8), 0), "moment 0"),
     ],
 )
 def test_what_does_not_exist_is_refused(make, message):
@@ -244,7 +276,7 @@ PLACES = [
 def test_the_picture_says_and_shows_the_counts(place):
     version, N, block, lines, ways, moment = place
     loops, cache = Loops(version, N, block), Cache(lines, ways)
-    figure, counted = cache_lines.cache_picture(loops, cache, moment), count_misses(loops, cache)
+    figure, counted = cache_picture(loops, cache, moment), count_misses(loops, cache)
     assert f"{version}: {counted.misses:,} misses" in figure.get_suptitle()
     shown = {axes.get_title().partition(":")[0]: axes for axes in figure.axes}
     accesses = loops.accesses()
@@ -276,7 +308,7 @@ def first_element(path, N):
 
 
 def test_every_version_stands_beside_the_chosen_one():
-    figure = cache_lines.cache_picture(Loops("simd", 32, 16), Cache(32, 32))
+    figure = cache_picture(Loops("simd", 32, 16), Cache(32, 32))
     (axes,) = (axes for axes in figure.axes if axes.get_title().startswith("every version"))
     drawn = [float(line.get_xdata()[0]) for line in axes.lines[: len(VERSIONS)]]
     assert drawn == [count_misses(Loops(each, 32, 16), Cache(32, 32)).per_multiply_add for each in VERSIONS]

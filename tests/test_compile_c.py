@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from labkit import compile_c as module
-from labkit.compile_c import compile_c, find_compiler
+from labkit.c import compile as module
+from labkit.c.compile import compile_c, find_compiler
 from labkit.errors import CompileError, SimtError
 
 SAXPY = """

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.compile_c import compile_c, find_compiler
+from labkit.c.compile import compile_c, find_compiler
 from labkit.occupancy import gpu, gpus, occupancy
 
 INCLUDE = Path("nvidia", "cu13", "include")  # of the wheel nvidia-cuda-runtime, in site-packages

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labkit import simt
-from labkit.compile_c import compile_c
+from labkit.c.compile import compile_c
 
 THREADS = 80
 VARIABLES = ("a", "b", "c", "d")

@@ -166,7 +166,7 @@ def test_on_a_gpu_measured_times_stand_beside_the_reports(monkeypatch):
 
 # The widgets.
 
-EXPLORERS = [widgets.block_sweep, widgets.tiling, widgets.thread_map, widgets.tile_walk]
+EXPLORERS = [widgets.block_sweep, widgets.tiling, widgets.thread_map, widgets.tile_walk, widgets.cache]
 
 
 @pytest.mark.parametrize("make", EXPLORERS)
@@ -193,6 +193,10 @@ MOVES = [
     (widgets.tile_walk, "k0", 4),
     (widgets.tile_walk, "tile", 5),
     (widgets.tile_walk, "block_y", 1),
+    (widgets.cache, "version", "blocked"),
+    (widgets.cache, "N", 33),
+    (widgets.cache, "lines", 64),
+    (widgets.cache, "ways", 2),
 ]
 
 

@@ -1,13 +1,18 @@
-"""The CUDA sources a student reads: `matmul/1_naive`, `transpose/3_padded`, … one idea a file.
+"""The sources a student reads, one idea a file: `matmul/1_naive`, `transpose/3_padded`, `matmul/cpu_7_packed`.
 
-Every kernel of a family has one entry, named like the family, and one signature:
+Every kernel of a family has one entry, named like the family, and one signature. In CUDA C++, for a GPU:
 
     matmul(const T* A, const T* B, T* C, int M, int N, int K, T alpha, T beta)    C = alpha A B + beta C
     transpose(const T* in, T* out, int rows, int cols)                            out = transpose of in
 
-A (M,K), B (K,N), C (M,N), in (rows,cols) and out (cols,rows) are row-major. The macros `DTYPE`, `TILE` and
-`ROWS` have defaults. T is what `DTYPE` says, and no macro itself: `-DT=float` would rewrite the templates of
-the compiler's own headers.
+and in C, for the CPU, in the files that begin with `cpu_`:
+
+    matmul(const T *A, const T *B, T *C, int M, int N, int K)                     C = A B
+    transpose(const T *in, T *out, int rows, int cols)                            out = transpose of in
+
+A (M,K), B (K,N), C (M,N), in (rows,cols) and out (cols,rows) are row-major. Macros have defaults: `DTYPE`,
+`TILE` and `ROWS`; on the CPU `DTYPE`, `BLOCK`, `THREADS` and a few more. T is what `DTYPE` says, and no macro
+itself: `-DT=float` would rewrite the templates of the compiler's own headers.
 """
 
 import re
@@ -17,44 +22,78 @@ from typing import Any
 
 _FOLDER = Path(__file__).parent
 _FAMILIES = ("matmul", "transpose")
+_INCLUDE = re.compile(r'^#include "(\w+\.[ch])"$', re.MULTILINE)
 
 
-def names(family: str) -> list[str]:
-    "Names of the kernels of `family` (`matmul` or `transpose`), simplest first."
+def names(family: str, on: str = "gpu") -> list[str]:
+    "Names of the kernels of `family` (`matmul` or `transpose`) for the `gpu` or the `cpu`, simplest first."
     if family not in _FAMILIES:
         raise ValueError(f"there is no family of kernels {family!r}. Choose one of {', '.join(_FAMILIES)}.")
-    return sorted(f"{family}/{path.stem}" for path in (_FOLDER / family).glob("*.cu"))
+    files = {"gpu": "*.cu", "cpu": "cpu_*.c"}
+    if on not in files:
+        raise ValueError(f"there are no kernels for {on!r}. Choose one of {', '.join(files)}.")
+    return sorted(f"{family}/{path.stem}" for path in (_FOLDER / family).glob(files[on]))
 
 
 def source(name: str) -> str:
-    "CUDA C++ text of the kernel `name`, such as `matmul/2_tiled`."
-    known = [each for family in _FAMILIES for each in names(family)]
+    "Text of the kernel `name`, such as `matmul/2_tiled` (CUDA C++) or `matmul/cpu_4_blocked` (C)."
+    known = [each for on in ("gpu", "cpu") for family in _FAMILIES for each in names(family, on)]
     if name not in known:
         raise ValueError(f"there is no kernel {name!r}. Choose one of {', '.join(known)}.")
-    return (_FOLDER / f"{name}.cu").read_text(encoding="utf-8")
+    return (_FOLDER / f"{name}.{'c' if on_cpu(name) else 'cu'}").read_text(encoding="utf-8")
+
+
+def on_cpu(name: str) -> bool:
+    "True for a kernel in C, for the CPU."
+    return name.partition("/")[2].startswith("cpu_")
+
+
+def whole_source(name: str) -> str:
+    "Text of a kernel in C with the files of its folder that it includes, each once."
+    seen: set[str] = set()
+
+    def included(match: re.Match[str]) -> str:
+        file = match[1]
+        if file in seen:
+            return ""
+        seen.add(file)
+        text = (_FOLDER / name).with_name(file).read_text(encoding="utf-8")
+        return _INCLUDE.sub(included, text)
+
+    return _INCLUDE.sub(included, source(name))
 
 
 def load(name: str, **parameters: str | int) -> Any:
-    """Kernel `name` for this machine's device, compiled with `parameters`: `load("matmul/2_tiled", TILE=16)`.
+    """Kernel `name`, compiled with `parameters`: `load("matmul/2_tiled", TILE=16)`.
 
-    A kernel takes its family's parameters also where it has no use for them, so that one call loads any rung
-    of a ladder. Raises ValueError on a parameter that the family does not have, CompileError on a value that
-    does not fit.
+    One in CUDA C++ is for this machine's device, one in C is a `labkit.cpu.CpuKernel`. A kernel takes its
+    family's parameters also where it has no use for them, so that one call loads any rung of a ladder.
+    Raises ValueError on a parameter that the family does not have, CompileError on a value that does not fit.
     """
     source(name)  # an unknown name is the first thing to say
     family = name.partition("/")[0]
-    known = _parameters(family)
+    known = _parameters(family, "cpu" if on_cpu(name) else "gpu")
     for parameter in parameters:
         if parameter not in known:
             raise ValueError(f"{family} kernels have no parameter {parameter}; they have {', '.join(known)}.")
+    if on_cpu(name):
+        from labkit.cpu.kernel import CpuKernel
+
+        return CpuKernel(name, tuple(sorted(parameters.items())))
     from labkit.device import device  # here: reading a source needs no device
 
     return _load(name, tuple(sorted(parameters.items())), device().kind)
 
 
-def _parameters(family: str) -> list[str]:
+def parameters(name: str) -> list[str]:
+    "Macros with a default in kernel `name`, such as TILE or THREADS."
+    text = whole_source(name) if on_cpu(name) else source(name)
+    return sorted(set(re.findall(r"#ifndef ((?!_|PART_)[A-Z_]+)\b", text)))
+
+
+def _parameters(family: str, on: str) -> list[str]:
     "Macros with a default in any kernel of `family`."
-    return sorted({macro for name in names(family) for macro in re.findall(r"#ifndef (\w+)", source(name))})
+    return sorted({macro for name in names(family, on) for macro in parameters(name)})
 
 
 @cache

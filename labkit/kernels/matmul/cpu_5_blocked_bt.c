@@ -8,7 +8,7 @@
 #ifndef BLOCK
 #define BLOCK 128
 #endif
-_Static_assert(BLOCK >= 8 && BLOCK % 8 == 0, "a block holds whole vectors of 8: choose BLOCK from 8, 16, 24, ...");
+_Static_assert(BLOCK >= 8 && BLOCK % 8 == 0, "a block holds whole vectors: choose BLOCK from 8, 16, 24, ...");
 typedef DTYPE T;
 typedef T vec __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T))));
 

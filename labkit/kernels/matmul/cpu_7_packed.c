@@ -1,6 +1,6 @@
 // matmul_cpu_7_packed.c: C (M,N) = A (M,K) B (K,N), row-major, from copies in the order of reading
-// idea: the micro-kernel reads copies from front to back: a panel of B (KC x NR) from the nearest cache, a block
-//       of A (MC x KC) from the second, a block of B (KC x NC) from the third
+// idea: the micro-kernel reads copies from front to back: a panel of B (KC x NR) from the nearest cache, a
+//       block of A (MC x KC) from the second, a block of B (KC x NC) from the third
 // limit: one core
 #include "cpu_packing.h"
 
@@ -19,8 +19,8 @@ void matmul(const T *restrict A, const T *restrict B, T *restrict C, int M, int 
                 pack_A(&A[i0 * K + k0], K, mb, kb, packed_A);
                 for (int j = 0; j < nb; j += NR)
                     for (int i = 0; i < mb; i += MR)
-                        micro_kernel(kb, &packed_A[i * kb], 1, MR, &packed_B[j * kb], NR, &C[(i0 + i) * N + j0 + j], N,
-                                     min(MR, mb - i), min(NR, nb - j), k0 > 0);
+                        micro_kernel(kb, &packed_A[i * kb], 1, MR, &packed_B[j * kb], NR,
+                                     &C[(i0 + i) * N + j0 + j], N, min(MR, mb - i), min(NR, nb - j), k0 > 0);
             }
         }
     free(memory);

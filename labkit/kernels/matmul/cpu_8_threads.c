@@ -27,8 +27,8 @@ static void multiply(struct team *team, int number, void *argument)
                 for (int j = 0; j < nb; j += NR)
                     for (int i = 0; i < mb; i += MR)
                         micro_kernel(kb, &packed_A[i * kb], 1, MR, &p->packed_B[j * kb], NR,
-                                     &p->C[(i0 + i) * p->ldc + j0 + j], p->ldc, min(MR, mb - i), min(NR, nb - j),
-                                     p->add || k0 > 0);
+                                     &p->C[(i0 + i) * p->ldc + j0 + j], p->ldc, min(MR, mb - i),
+                                     min(NR, nb - j), p->add || k0 > 0);
             }
             barrier(team); // nobody needs it any more
         }

@@ -1,6 +1,6 @@
 // cpu_micro_kernel.h: one tile of C, MR rows by NR columns, kept in registers (rungs 6 to 9)
-// idea: MR x NV vectors of C are as many sums that do not wait for each other. A step along k loads NV vectors
-//       of B and MR numbers of A for MR * NV fused multiply-adds: 10 loads for 24 with AVX-512
+// idea: MR x NV vectors of C are as many sums that do not wait for each other. A step along k loads NV
+//       vectors of B and MR numbers of A for MR * NV fused multiply-adds: 10 loads for 24 with AVX-512
 // registers: MR * NV sums, NV vectors of B and one number of A must fit: 29 of 32, or 15 of 16 with AVX2
 #ifndef DTYPE
 #define DTYPE float
@@ -32,8 +32,8 @@ static int min(int a, int b) { return a < b ? a : b; }
 
 // C = A B, or C += A B where `add`: A (MR,kc) has its elements at a[i * a_row + k * a_col], B (kc,NR) at
 // b[k * b_row + j]. Of C, whose rows are ldc apart, only the first `rows` x `cols` elements are written.
-static inline __attribute__((always_inline)) void micro_kernel(int kc, const T *restrict a, int a_row, int a_col, const T *restrict b, int b_row,
-                                T *restrict C, int ldc, int rows, int cols, int add)
+static inline void micro_kernel(int kc, const T *restrict a, int a_row, int a_col, const T *restrict b,
+                                int b_row, T *restrict C, int ldc, int rows, int cols, int add)
 {
     vec c[MR][NV];
     for (int i = 0; i < MR; ++i)

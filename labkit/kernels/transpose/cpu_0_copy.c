@@ -1,6 +1,6 @@
 // transpose_cpu_0_copy.c: out = in (rows,cols), a copy: the ceiling of every transpose
-// idea: a transpose reads and writes each element once, and so does a copy, in the best of orders: four parts at
-//       the same time, as the memory fetches ahead in several places better than in one
+// idea: a transpose reads and writes each element once, and so does a copy, in the best of orders: four parts
+//       at the same time, as the memory fetches ahead in several places better than in one
 #include "cpu_stream.h"
 #ifndef DTYPE
 #define DTYPE float

@@ -1,6 +1,6 @@
 // cpu_stream.h: whole cache lines written straight to memory (rungs 0 and 4)
-// A plain store first reads the line that it is about to overwrite, a third of all the traffic of a copy, and puts
-// it in the cache, where nobody needs it. A streaming store does neither, if it fills the whole line.
+// A plain store first reads the line that it is about to overwrite, a third of all the traffic of a copy, and
+// puts it in the cache, where nobody needs it. A streaming store does neither, if it fills the whole line.
 #include <stdint.h>
 #include <string.h>
 #if defined(__x86_64__)

@@ -1,6 +1,6 @@
 // cpu_turn.h: the transpose of 8 x 8 elements in registers (rungs 3 and 4)
-// idea: 8 registers hold 8 rows. Three rounds of exchanges between neighbours, of single elements, of pairs and of
-//       fours, leave 8 columns in them; so only whole vectors are read and written
+// idea: 8 registers hold 8 rows. Three rounds of exchanges between neighbours, of single elements, of pairs
+//       and of fours, leave 8 columns in them; so only whole vectors are read and written
 #include <stddef.h>
 #ifndef DTYPE
 #define DTYPE float
@@ -22,7 +22,7 @@ static inline void turn_8x8(const T *restrict in, size_t in_row, T *restrict out
     for (int i = 0; i < 8; ++i)
         a[i] = *(const vec *)&in[i * in_row];
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; i += 2) { // single elements of rows i and i + 1: 0-7 are the first's, 8-15 the second's
+    for (int i = 0; i < 8; i += 2) { // single elements of two rows: 0-7 are the first's, 8-15 the second's
         b[i] = SHUFFLE(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
         b[i + 1] = SHUFFLE(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
     }

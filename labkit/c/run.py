@@ -1,4 +1,4 @@
-"""One run of a C function in c_driver.c's program: arguments in, what it returned or what went wrong out."""
+"""One run of a C function in driver.c's program: arguments in, what it returned or what went wrong out."""
 
 import os
 import struct
@@ -10,16 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from labkit import c_process, c_report
-from labkit.c_arguments import Arguments, shown
-from labkit.c_process import Ended
+from labkit.c.arguments import Arguments, shown
+from labkit.c.process import MAX_PRINTED_BYTES, Ended, run_limited
+from labkit.c.report import (
+    Memory,
+    at_line,
+    from_assert,
+    from_exit,
+    from_guards,
+    from_sanitizer,
+    line_of,
+    split_report,
+)
 from labkit.errors import Crash, LaunchError, SimtError, Timeout
 
 GUARD_BYTES = 64  # before and behind each argument where no sanitizer looks; a multiple of their alignment
 MEMORY_BYTES = 2**31  # that a function may use besides its arguments
 TIMING_SECONDS = 1
-NO_MEMORY = 77  # c_driver.c's exit code
-AFTER = struct.Struct("=qq8s16s")  # c_driver.c's struct after
+NO_MEMORY = 77  # driver.c's exit code
+AFTER = struct.Struct("=qq8s16s")  # driver.c's struct after
 SANITIZER_OPTIONS = (
     "detect_leaks=0:handle_abort=1:handle_sigill=1:allocator_may_return_null=1:print_stacktrace=1:color=never"
 )
@@ -27,7 +36,7 @@ SANITIZER_OPTIONS = (
 
 @dataclass(frozen=True)
 class Run:
-    "How a run ended. `started`: it came as far as the call; `after`: c_driver.c's output of after the call."
+    "How a run ended. `started`: it came as far as the call; `after`: driver.c's output of after the call."
 
     ended: Ended
     printed: str
@@ -37,8 +46,10 @@ class Run:
     after: bytes  # none if the function did not return
 
 
-def run(program: Path, arguments: Arguments, timeout: float, *, sanitized: bool, samples: int = 0) -> Run:
-    "Run a program on the arguments; `samples` as c_driver.c takes them, `timeout` in seconds."
+def run_program(
+    program: Path, arguments: Arguments, timeout: float, *, sanitized: bool, samples: int = 0
+) -> Run:
+    "Run a program on the arguments; `samples` as driver.c takes them, `timeout` in seconds."
     memory = memory_limit(arguments)
     megabytes = memory // 2**20
     options = f"{SANITIZER_OPTIONS}:hard_rss_limit_mb={megabytes}:max_allocation_size_mb={megabytes}"
@@ -51,11 +62,11 @@ def run(program: Path, arguments: Arguments, timeout: float, *, sanitized: bool,
     with tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "input").write_bytes(arguments.data())
-        ended = c_process.run([str(word) for word in words], folder, environment, timeout)
+        ended = run_limited([str(word) for word in words], folder, environment, timeout)
         output = (folder / "output").read_bytes() if (folder / "output").exists() else b""
     start = 8 + 8 * len(arguments.values)  # behind the arguments' number and addresses
     returned = ended.code == 0 and not ended.over and len(output) >= start + AFTER.size
-    printed, report = (ended.printed, "") if returned else c_report.split(ended.printed)
+    printed, report = (ended.printed, "") if returned else split_report(ended.printed)
     addresses = np.frombuffer(output[8:start], np.uint64).tolist()
     return Run(ended, printed, report, bool(output), addresses, output[start:] if returned else b"")
 
@@ -66,7 +77,7 @@ def result(run: Run, arguments: Arguments, name: str, source: str, timeout: floa
         raise _error(run, arguments, name, source.split("\n"), timeout)
     argument, offset, code, value = AFTER.unpack_from(run.after)
     if argument >= 0:
-        raise c_report.from_guards(_memory(run, arguments, argument), offset)
+        raise from_guards(_memory(run, arguments, argument), offset)
     number = struct.unpack_from(code.rstrip(b"\0"), value)
     return number[0] if number else None, run.after[AFTER.size :]
 
@@ -82,10 +93,10 @@ def memory_limit(arguments: Arguments) -> int:
 def _error(run: Run, arguments: Arguments, name: str, source: Sequence[str], timeout: float) -> SimtError:
     "Why the function did not return."
     if run.ended.over == "printing":
-        return Crash(f"{name} printed more than {c_process.MAX_PRINTED_BYTES:,} bytes and was stopped.")
+        return Crash(f"{name} printed more than {MAX_PRINTED_BYTES:,} bytes and was stopped.")
     if run.ended.over == "time":
         message = f"{name} ran for more than {timeout:g} s and was stopped. Does each of its loops end?"
-        return Timeout(c_report.at_line(message, c_report.line_of(run.report), source))
+        return Timeout(at_line(message, line_of(run.report), source))
     limit = f"{memory_limit(arguments):,} bytes of memory"
     if not run.started and run.ended.code == NO_MEMORY:
         return LaunchError(
@@ -100,12 +111,12 @@ def _error(run: Run, arguments: Arguments, name: str, source: Sequence[str], tim
         )
     arrays = [_memory(run, arguments, k) for k, value in enumerate(arguments.values) if value.ndim]
     return (
-        c_report.from_assert(run.printed, source)
-        or c_report.from_sanitizer(run.report, arrays, source)
-        or c_report.from_exit(run.ended.code, run.report, source)
+        from_assert(run.printed, source)
+        or from_sanitizer(run.report, arrays, source)
+        or from_exit(run.ended.code, run.report, source)
     )
 
 
-def _memory(run: Run, arguments: Arguments, k: int) -> c_report.Memory:
+def _memory(run: Run, arguments: Arguments, k: int) -> Memory:
     value = arguments.values[k]
-    return c_report.Memory(shown(value, k), run.addresses[k], value.nbytes, value.itemsize)
+    return Memory(shown(value, k), run.addresses[k], value.nbytes, value.itemsize)

@@ -1,24 +1,23 @@
 """A C function in a process of its own: whatever it does, the notebook goes on.
 
-Its source is compiled together with labkit/c_driver.c into a program. The program reads the arguments from a
+Its source is compiled together with driver.c into a program. The program reads the arguments from a
 file, calls the function and writes the arrays back. It depends on the types of the arguments alone, so one
 program serves all sizes.
 """
 
 import functools
-import platform
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labkit import c_process, c_report, c_run
-from labkit.c_arguments import Arguments, bind, misfit
-from labkit.c_run import Run
-from labkit.c_source import find_function, with_call
-from labkit.compile_c import FILE_NAME, FLAGS, build, compile_log
+from labkit.c.arguments import Arguments, bind, misfit
+from labkit.c.compile import FILE_NAME, FLAGS, build, compile_log
+from labkit.c.process import MAX_PRINTED_BYTES
+from labkit.c.report import without_assert
+from labkit.c.run import NO_MEMORY, Run, result, run_program
+from labkit.c.source import find_function, with_call
 from labkit.errors import CompileError, Crash, InvalidAccess
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class CFunction:
         arguments = bind(args, self.function)
         run = self._run_watched(arguments, timeout)
         _show(run.printed)
-        value, data = c_run.result(run, arguments, self.name, self.source, timeout)
+        value, data = result(run, arguments, self.name, self.source, timeout)
         arguments.update(data)
         return value
 
@@ -79,31 +78,32 @@ class CFunction:
         compilation, the start of the process, copies. What the function prints is not shown.
         Raises as a call does, but without the line: call the function once to see it.
         """
-        from labkit.timing import Timing  # here: pandas takes half a second to start
+        from labkit.cpu.machine import cpu_name  # here: pandas takes half a second to start
+        from labkit.timing import Timing
 
         if samples < 1:
             raise ValueError(f"samples={samples}. Choose at least 1.")
         arguments = bind(args, self.function)
         program = self._program(FLAGS, arguments)
-        run = c_run.run(program, arguments, timeout, sanitized=False, samples=samples)
+        run = run_program(program, arguments, timeout, sanitized=False, samples=samples)
         try:
-            _, times = c_run.result(run, arguments, self.name, self.source, timeout)
+            _, times = result(run, arguments, self.name, self.source, timeout)
         except (Crash, InvalidAccess) as error:
             if "\n" in str(error):  # it has its line
                 raise
             raise type(error)(f"{error}. Call {self.name} once without .time to see where") from None
-        return Timing(tuple(np.frombuffer(times).tolist()), f"measured here: {_cpu()}")
+        return Timing(tuple(np.frombuffer(times).tolist()), f"measured here: {cpu_name()}")
 
     def _run_watched(self, arguments: Arguments, timeout: float) -> Run:
         "Run the build with sanitizers, or the plain one where they do not compile or do not start."
         try:
             program = self._program(CHECKED, arguments, NEEDS_SANITIZER)
-            run = c_run.run(program, arguments, timeout, sanitized=True)
-            if run.started or run.ended.code == c_run.NO_MEMORY:
+            run = run_program(program, arguments, timeout, sanitized=True)
+            if run.started or run.ended.code == NO_MEMORY:
                 return run
         except CompileError:
             pass
-        return c_run.run(self._program(PLAIN, arguments), arguments, timeout, sanitized=False)
+        return run_program(self._program(PLAIN, arguments), arguments, timeout, sanitized=False)
 
     def _program(self, flags: Sequence[str], arguments: Arguments, behind: str = "") -> Path:
         source = with_call(self.source, self.function, arguments.values) + behind
@@ -117,21 +117,12 @@ class CFunction:
 
 def _show(printed: str) -> None:
     "Print what the function printed, but for a failed assert's message: the error says it."
-    text = c_report.without_assert(printed)
-    print(text if len(text) < c_process.MAX_PRINTED_BYTES else f"{text[:SHOWN_OF_TOO_MUCH]}\n…\n", end="")
+    text = without_assert(printed)
+    print(text if len(text) < MAX_PRINTED_BYTES else f"{text[:SHOWN_OF_TOO_MUCH]}\n…\n", end="")
 
 
 @functools.cache
 def _driver() -> bytes:
-    "Object code of c_driver.c. It is compiled without the student's options, which may define its names."
-    source = Path(__file__).with_name("c_driver.c").read_text(encoding="utf-8")
-    return build({"c_driver.c": source}, ("-O1", "-c", "c_driver.c"), ".o").read_bytes()
-
-
-def _cpu() -> str:
-    "Name of this machine's CPU."
-    try:
-        names = re.findall(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()
+    "Object code of driver.c. It is compiled without the student's options, which may define its names."
+    source = Path(__file__).with_name("driver.c").read_text(encoding="utf-8")
+    return build({"driver.c": source}, ("-O1", "-c", "driver.c"), ".o").read_bytes()

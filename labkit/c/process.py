@@ -27,7 +27,9 @@ class Ended:
     over: Literal["", "time", "printing"]
 
 
-def run(command: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float) -> Ended:
+def run_limited(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float
+) -> Ended:
     """Run `command` in `folder` for `timeout` seconds at most; it and all that it starts are then gone.
 
     It has no input. At the time limit it first gets SIGABRT, so that a sanitizer reports where it was.

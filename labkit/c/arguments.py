@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.c_source import CALL_FILE, Function
+from labkit.c.source import CALL_FILE, Function
 from labkit.errors import CompileError, LaunchError, SimtError
 
 _INTEGER_PARAMETER = re.compile(r"((const|signed|unsigned|char|short|int|long|size_t|u?int\d+_t) )+\w+")
@@ -16,7 +16,7 @@ INT = np.iinfo(np.int32)
 
 @dataclass(frozen=True)
 class Arguments:
-    "`values`: an array for each argument, those without axes for numbers. `sizes`: as c_driver.c takes them."
+    "`values`: an array for each argument, those without axes for numbers. `sizes`: as driver.c takes them."
 
     values: tuple[np.ndarray, ...]
     sizes: tuple[int, ...]  # bytes; -k: the memory of argument k - 1

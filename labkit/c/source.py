@@ -77,7 +77,7 @@ def find_function(source: str, name: str) -> Function:
 
 
 def with_call(source: str, function: Function, args: Sequence[np.ndarray]) -> str:
-    """The source, and behind it `labkit_call`, which c_driver.c calls: it calls `function`.
+    """The source, and behind it `labkit_call`, which driver.c calls: it calls `function`.
 
     Only the types of `args` matter, not their sizes or values; an array without axes stands for a number.
     The compiler reports what is wrong with argument k in line k + 2 of CALL_FILE, and with their number in

@@ -10,26 +10,17 @@ Errors: ValueError for a version, a size or a cache that does not exist.
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import count
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import LogNorm
-
-from labkit.pictures import _GAP, _MARGIN, _headline, _panel
-from labkit.plots import Plot
 
 LINE = 16  # floats in a line of 64 bytes
 VECTOR = 8  # floats in an AVX register
 SMALLEST, LARGEST = 16, 64  # N: a row fills a line, and a line is large enough to be seen
 VERSIONS = ("three loops", "loop order", "simd", "blocked", "blocked, B transposed")
 
-Numbers = npt.NDArray[np.int64]
-
-_FRAME = "#D55E00"
-_SIDE, _SCALE, _TITLE = 2.45, 1.15, 0.95  # inches of a matrix, of the colour scale beside, of the title above
-_FAR = _MARGIN + _SIDE + _GAP  # where the second row and column of matrices begin
+Numbers = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
@@ -42,7 +33,7 @@ class Cache:
     def __post_init__(self) -> None:
         if self.ways < 1 or self.lines < 1 or self.lines % self.ways:
             raise ValueError(
-                f"{self.lines} lines do not make sets of {self.ways}. Choose ways that divide the lines."
+                f"{self.lines} lines do not make sets of {self.ways}. Choose a divisor of {self.lines}."
             )
 
     @property
@@ -87,6 +78,12 @@ class Loops:
         "The fewest misses possible: each line of the three matrices once."
         return 3 * self.lines_each
 
+    @property
+    def period(self) -> int:
+        "After how many accesses the same lines often come again (those of an element of C, a j, a k); or 0."
+        periods = {"three loops": 2 * self.N + 1, "loop order": 2, "blocked, B transposed": 1 + VECTOR}
+        return periods.get(self.version, 0)
+
     def accesses(self) -> Numbers:
         """Element numbers in memory in the order of access: A from 0, B and C from where their lines begin.
 
@@ -95,27 +92,21 @@ class Loops:
         if self.version == "loop order":
             return np.concatenate([self._row_in_order(i) for i in range(self.N)])
         step = self.block if self.blocked else self.N
-        starts = range(0, self.N, step)
-        return np.concatenate(
-            [
-                self._sums(*(np.arange(x0, min(x0 + step, self.N)) for x0 in (i0, j0, k0)))
-                for i0 in starts
-                for j0 in starts
-                for k0 in starts
-            ]
-        )
+        parts = np.split(_numbers(0, self.N), range(step, self.N, step))
+        all_rows = [self._sums(_numbers(0, self.N), columns, k) for columns in parts for k in parts]
+        return np.concatenate([each[rows].ravel() for rows in parts for each in all_rows])
 
     def rounds(self) -> tuple[str, Numbers, Numbers]:
         "The first two rounds that use the same elements of B or its lines: what a round is, their accesses."
         if self.version == "loop order":
             return "row of C", self._row_in_order(0), self._row_in_order(1)
         if self.blocked:
-            part = np.arange(min(self.block, self.N))
-            first, second = (self._sums(np.array([i]), part, part) for i in (0, 1))
+            part = _numbers(0, min(self.block, self.N))
+            first, second = self._sums(_numbers(0, 2), part, part)
             return "row of a block", first, second
-        width, k = self._width, np.arange(self.N)
-        first, second = (self._sums(np.array([0]), np.arange(j, j + width), k) for j in (0, width))
-        return "element of C" if width == 1 else f"vector of {width} elements of C", first, second
+        both = self._sums(_numbers(0, 1), _numbers(0, 2 * self._width), _numbers(0, self.N))
+        first, second = np.split(both[0], 2)
+        return "element of C" if self._width == 1 else f"vector of {VECTOR} elements of C", first, second
 
     def position(self, accesses: Numbers) -> tuple[int, int, int]:
         "Where the loops are after these accesses: i, j, k of the latest A[i,k] and B[k,j]."
@@ -132,9 +123,6 @@ class Loops:
         "Columns of C that are summed together."
         return 1 if self.version == "three loops" else VECTOR
 
-    def _a(self, i: Numbers, k: Numbers) -> Numbers:
-        return i * self.N + k
-
     def _b(self, k: Numbers, j: Numbers) -> Numbers:
         return self.lines_each * LINE + (j * self.N + k if self._transposed else k * self.N + j)
 
@@ -143,36 +131,39 @@ class Loops:
 
     def _row_in_order(self, i: int) -> Numbers:
         "Row i of cpu_2_loop_order.c: C[i,:] = 0, then A[i,k] once and B[k,j], C[i,j] for all j, for each k."
-        row, k = np.array(i), np.arange(self.N)[:, None]
+        row, k = np.array(i, np.int16), _numbers(0, self.N)[:, None]
         inner = np.stack(np.broadcast_arrays(self._b(k, k.T), self._c(row, k.T)), axis=-1)
-        steps = np.concatenate([self._a(row, k), inner.reshape(self.N, -1)], axis=1)
+        steps = np.concatenate([row * self.N + k, inner.reshape(self.N, -1)], axis=1)
         return np.concatenate([self._c(row, k).ravel(), steps.ravel()])
 
     def _sums(self, i: Numbers, j: Numbers, k: Numbers) -> Numbers:
-        """Rows i of C, columns j a vector at a time, and for each all k: A[i,k] and B[k,j..]; then C[i,j..].
+        """Each row i of C: columns j a vector at a time, for each all k: A[i,k] and B[k,j..]; then C[i,j..].
 
         C is read first where there are sums of earlier k. Columns that fill no vector come one by one.
         """
         vectors = len(j) - len(j) % self._width
         parts = []
         for columns in [*j[:vectors].reshape(-1, self._width), *j[vectors:, None]]:
-            a = self._a(i[:, None], k)[..., None]
+            a = (i[:, None] * self.N + k)[..., None]
             b = np.broadcast_to(self._b(k[:, None], columns), (len(i), len(k), len(columns)))
             c = self._c(i[:, None], columns)
             steps = np.concatenate([a, b], axis=2).reshape(len(i), -1)
             parts += [c, steps, c] if k[0] else [steps, c]
-        return np.concatenate(parts, axis=1).ravel()
+        return np.concatenate(parts, axis=1)
+
+
+def _numbers(first: int, end: int) -> Numbers:
+    return np.arange(first, end, dtype=np.int16)  # fast, and holds all elements of three matrices
 
 
 def missed(lines: Numbers, cache: Cache) -> npt.NDArray[np.bool_]:
     "For each access, given by its line number: is it a miss? The cache is empty at first."
-    sets = (lines % cache.sets).astype(np.int16)  # 16 bits: NumPy sorts them in linear time
+    changes = np.flatnonzero(np.append(True, lines[1:] != lines[:-1]))  # a line used again at once is a hit
+    sets = (lines[changes] % cache.sets).astype(np.int16)  # 16 bits: NumPy sorts them in linear time
     order = np.argsort(sets, kind="stable")  # each set is a cache by itself
-    lines, sets = lines[order], sets[order]
-    changes = np.flatnonzero(np.diff(lines, prepend=-1))  # a line used again at once is a hit
     misses = np.zeros(len(lines), bool)
-    for part in np.split(changes, np.searchsorted(sets[changes], np.arange(1, cache.sets))):
-        misses[order[part]] = _missed_in_set(lines[part], cache.ways)
+    for part in np.split(changes[order], np.searchsorted(sets[order], np.arange(1, cache.sets))):
+        misses[part] = _missed_in_set(lines[part], cache.ways)
     return misses
 
 
@@ -182,6 +173,25 @@ def _missed_in_set(lines: Numbers, ways: int) -> npt.NDArray[np.bool_]:
     fetch = lru_cache(maxsize=ways)(partial(next, count()))
     fetches = np.fromiter(map(fetch, lines.tolist()), np.int64, len(lines))
     return np.diff(np.maximum.accumulate(fetches), prepend=-1) > 0  # a hit gives the number of an old fetch
+
+
+def folded(lines: Numbers, period: int) -> tuple[Numbers, Numbers]:
+    """Fewer accesses with the same misses: their lines, and how many accesses each stands for.
+
+    Where `period` accesses are repeated, each repetition leaves the cache as it found it. So all of them have
+    the same misses, and the first stands for them.
+    """
+    if not period:
+        return lines, np.ones_like(lines)
+    same = np.zeros(len(lines) + 1, bool)
+    same[period:-1] = lines[period:] == lines[:-period]
+    edges = np.flatnonzero(np.append(False, same[1:] != same[:-1]))
+    first, times = edges[::2], np.diff(edges)[::2] // period
+    first, times = first[times > 1], times[times > 1]
+    change = np.zeros(len(lines) + 1, np.int32)
+    change[first], change[first + period], change[first + times * period] = times - 1, -times, 1
+    stands_for = 1 + np.cumsum(change, dtype=np.int32)[:-1]
+    return lines[stands_for > 0], stands_for[stands_for > 0]
 
 
 def contents(lines: Numbers, cache: Cache) -> Numbers:
@@ -213,8 +223,9 @@ class Count:
 @lru_cache(maxsize=256)  # picture and text ask for the same, and again when only the moment moves
 def count_misses(loops: Loops, cache: Cache) -> Count:
     "Run the loops' accesses through the cache. The array is read-only."
-    lines = loops.accesses() // LINE
-    fetched = np.bincount(lines[missed(lines, cache)], minlength=loops.compulsory)
+    lines, times = folded(loops.accesses() // LINE, loops.period)
+    misses = missed(lines, cache)
+    fetched = np.bincount(lines[misses], times[misses], loops.compulsory).astype(np.int64)
     fetched.setflags(write=False)
     return Count(loops, cache, fetched.reshape(3, loops.lines_each))
 
@@ -231,113 +242,8 @@ class Reuse:
 
 def reuse(loops: Loops, cache: Cache) -> Reuse:
     "Does the cache keep what the first round of the loops leaves to the second?"
-    name, *accesses = loops.rounds()
-    first, second = (each // LINE for each in accesses)
+    name, first, second = loops.rounds()
+    first, second = first // LINE, second // LINE
     again = np.intersect1d(first, second)
     lost = second[missed(np.concatenate([first, second]), cache)[len(first) :]]
     return Reuse(name, len(np.unique(first)), len(again), len(np.setdiff1d(again, lost)))
-
-
-# The picture.
-
-
-def cache_picture(loops: Loops, cache: Cache, moment: int = 40) -> Plot:
-    """How often each line of A, B and C is fetched, in one colour scale for all versions of one N.
-
-    Framed are the lines in the cache after `moment` percent of the accesses, 1 to 100; dots are the elements
-    in use then. Beside them the misses of every version with this N, BLOCK and cache.
-    """
-    if not 1 <= moment <= 100:
-        raise ValueError(f"moment {moment} is no part of the product. Choose 1 to 100 percent.")
-    counted = count_misses(loops, cache)
-    accesses = loops.accesses()
-    accesses = accesses[: -(-len(accesses) * moment // 100)]
-    present = np.zeros(loops.compulsory, bool)
-    present[contents(accesses // LINE, cache)] = True
-    i, j, k = loops.position(accesses)
-    in_use = (i, k), (j, k) if loops.matrices[1] == "BT" else (k, j), (i, j)
-    figure = Plot(figsize=(_FAR + _SIDE + _SCALE, _FAR + _SIDE + _TITLE))
-    corners = (_MARGIN, _MARGIN), (_FAR, _FAR), (_FAR, _MARGIN)  # A left of C, B above it
-    for number, (corner, (row, col)) in enumerate(zip(corners, in_use, strict=True)):
-        axes = _panel(figure, *corner, loops.N, loops.N, _SIDE / loops.N)
-        boxes = _draw_lines(axes, loops.N, counted.fetched[number], present.reshape(3, -1)[number])
-        axes.plot(col, row, "o", color=_FRAME, markeredgecolor="white", markersize=6)
-        _name(axes, loops, number, counted.fetched[number])
-    _draw_scale(figure, boxes, LINE * loops.N)
-    _compare(figure, counted)
-    most = int(counted.fetched.sum(axis=1).argmax())
-    _headline(
-        figure,
-        f"{loops.version}: {counted.misses:,} misses, {counted.per_multiply_add:.2g} a multiply-add; "
-        f"each line of {loops.matrices[most]} is fetched {_times(counted.fetched[most])}",
-        f"framed: lines in the cache after {moment} % of the accesses; dots: i = {i}, j = {j}, k = {k}",
-    )
-    return figure
-
-
-def _draw_lines(axes: Axes, N: int, fetched: Numbers, present: npt.NDArray[np.bool_]) -> PolyCollection:
-    "Each cache line as a box in its colour, in parts where it goes on in the next row."
-    element = np.arange(N * N)
-    first = element[(element % N == 0) | (element % LINE == 0)]
-    x, y, width = first % N - 0.5, first // N - 0.5, np.diff(first, append=N * N)
-    boxes = np.stack([[x, y], [x + width, y], [x + width, y + 1], [x, y + 1]]).transpose(2, 0, 1)
-    lines = first // LINE
-    # An element is used N times, so that a line is fetched 16 N times at most.
-    fetches = PolyCollection(
-        list(boxes), array=fetched[lines], cmap="cividis", norm=LogNorm(1, LINE * N), edgecolors="white"
-    )
-    framed = PolyCollection(list(boxes[present[lines]]), facecolors="none", edgecolors=_FRAME)
-    for collection, linewidth in ((fetches, 0.5), (framed, 48 / N)):
-        collection.set_linewidth(linewidth)
-        axes.add_collection(collection, autolim=False)
-    axes.set(xlim=(-0.5, N - 0.5), ylim=(N - 0.5, -0.5))
-    return fetches
-
-
-def _name(axes: Axes, loops: Loops, number: int, fetched: Numbers) -> None:
-    name = loops.matrices[number]
-    down, across = {"A": ("i", "k"), "B": ("k", "j"), "BT": ("j", "k"), "C": ("i", "j")}[name]
-    axes.set_title(f"{name}: {fetched.sum():,} misses, each line {_times(fetched)}", fontsize=10, y=1)
-    ticks = range(0, loops.N, VECTOR)
-    axes.set(xlabel=f"{across} (elements)", ylabel=f"{down} (elements)", xticks=ticks, yticks=ticks)
-
-
-def _times(fetched: Numbers) -> str:
-    "How often lines are fetched: once; 3 times; 1 to 48 times."
-    low, high = int(fetched.min()), int(fetched.max())
-    if low < high:
-        return f"{low:,} to {high:,} times"
-    return "once" if low == 1 else f"{low:,} times"
-
-
-def _axes(figure: Plot, left: float, bottom: float, width: float, height: float) -> Axes:
-    "Axes placed in inches."
-    w, h = figure.get_size_inches()
-    return figure.add_axes((left / w, bottom / h, width / w, height / h))
-
-
-def _draw_scale(figure: Plot, fetches: PolyCollection, most: int) -> None:
-    "The colours' scale, right of C."
-    axes = _axes(figure, _FAR + _SIDE + 0.2, _MARGIN, 0.15, _SIDE)
-    bar = figure.colorbar(fetches, cax=axes, label="times fetched")
-    powers = [4**power for power in range(6) if 4**power <= most]
-    bar.set_ticks(powers, labels=[f"{power:,}" for power in powers])
-    bar.minorticks_off()
-
-
-def _compare(figure: Plot, counted: Count) -> None:
-    "Misses of all versions, above A."
-    loops, cache = counted.loops, counted.cache
-    axes = _axes(figure, 1.5, _FAR + 0.5, _MARGIN + _SIDE - 1.5, _SIDE - 0.9)
-    for row, version in enumerate(VERSIONS):
-        each = count_misses(Loops(version, loops.N, loops.block), cache).per_multiply_add
-        color = _FRAME if version == loops.version else "0.5"
-        axes.plot(each, row, "o", color=color)
-        axes.annotate(f"{each:.2g}", (each, row), (6, -3), textcoords="offset points", fontsize=8)
-    axes.axvline(loops.compulsory / loops.N**3, color="0.5", linewidth=1, linestyle=":")
-    axes.set_title("every version (dotted: each line once)", fontsize=8, y=1, x=1, ha="right")
-    axes.set_xscale("log")
-    axes.set(xlim=(0.002, 12), ylim=(len(VERSIONS) - 0.5, -0.5), xlabel="misses per multiply-add")
-    axes.set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
-    axes.minorticks_off()
-    axes.set_yticks(range(len(VERSIONS)), VERSIONS, fontsize=8)

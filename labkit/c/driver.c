@@ -1,4 +1,4 @@
-// Calls a student's function in a process of its own. labkit/c_function.py builds, starts and reads it.
+// Calls a student's function in a process of its own. function.py builds it, run.py starts and reads it.
 //
 //   driver MEMORY GUARD SAMPLES SECONDS SIZE...
 //

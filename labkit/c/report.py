@@ -8,7 +8,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labkit.compile_c import FILE_NAME
+from labkit.c.compile import FILE_NAME
 from labkit.errors import Crash, InvalidAccess, SimtError
 
 _FRAME = re.compile(rf"#\d+ 0x\w+ in (\S+) [^\n]*?{FILE_NAME}:(\d+)")
@@ -74,7 +74,7 @@ def line_of(report: str) -> int:
     return int(frame[2]) if frame else 0
 
 
-def split(printed: str) -> tuple[str, str]:
+def split_report(printed: str) -> tuple[str, str]:
     "What the function printed, and the report behind it."
     begin = _REPORT.search(printed)
     return (printed[: begin.start()], printed[begin.start() :]) if begin else (printed, "")

@@ -1,0 +1,211 @@
+"""Run, check and time kernels on the CPU, and measure what this machine can do at most.
+
+A time is the median of repeated calls on the same arrays after a warm-up, with a fixed number of threads.
+Arrays begin at a cache line.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from time import perf_counter, sleep
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labkit import checks, kernels
+from labkit.cpu.kernel import Blas, CpuKernel
+from labkit.cpu.machine import caches, cpu_name
+from labkit.mismatch import Mismatch, compare
+from labkit.problems import Matmul, Problem, Transpose
+from labkit.problems import problem as make_problem
+from labkit.records import COLUMNS
+from labkit.timing import Timing
+
+LINE = 64  # bytes
+MOST_ARRAYS = 2**29  # bytes of arrays that a measurement of bandwidth goes through
+SHORTEST = 2e-4  # seconds: shorter calls are timed several at a time
+SPINNING = 0.15  # seconds that OpenBLAS's threads keep their cores busy after a product
+
+# One size of each kind that goes wrong: one element, around a vector and a tile, long and thin.
+SIZES: dict[str, Sequence[tuple[int, ...]]] = {
+    "matmul": (
+        (1, 1, 1),
+        (7, 7, 7),
+        (31, 31, 31),
+        (33, 33, 33),
+        (45, 29, 67),
+        (1000, 17, 333),
+        (256, 256, 256),
+    ),
+    "transpose": ((1, 1), (7, 9), (31, 31), (33, 33), (45, 67), (1000, 17), (256, 256)),
+}
+
+# What the reports' tables and ours call the rungs, simplest first. `BLAS` is no kernel of ours.
+BLAS = "cpu_blas"
+RUNGS = {
+    "cpu_naive": "matmul/cpu_1_loops",
+    "cpu_loop_order": "matmul/cpu_2_loop_order",
+    "cpu_avx": "matmul/cpu_3_simd",
+    "cpu_avx_blocked": "matmul/cpu_4_blocked",
+    "cpu_avx_blocked_bt": "matmul/cpu_5_blocked_bt",
+    "cpu_register_tile": "matmul/cpu_6_register_tile",
+    "cpu_packed": "matmul/cpu_7_packed",
+    "cpu_threads": "matmul/cpu_8_threads",
+    "cpu_strassen": "matmul/cpu_9_strassen",
+}
+ROW_BY_ROW = ("cpu_naive", "cpu_loop_order", "cpu_avx")  # each row of C costs the same
+ROWS_WORK = 45e6  # multiply-adds that are enough to time them
+
+
+def arrays(problem: Problem) -> tuple[np.ndarray, ...]:
+    "The problem's inputs and its output, each beginning at a cache line."
+    return tuple(_aligned(array) for array in problem.inputs())
+
+
+def check(kernel: Any, sizes: Iterable[tuple[int, ...]] | None = None) -> checks.Verdict:
+    """Run `kernel` (a CpuKernel or Blas) and compare with right results, within `kernel.tolerance(problem)`.
+
+    The output is full of NaN (or the smallest int32) before. `sizes` are M, N, K or rows, cols.
+    """
+    cases = []
+    for number, size in enumerate(sizes or SIZES[kernel.family]):
+        problem = make_problem(kernel.family, *size, dtype=kernel.dtype, seed=number)
+        given = arrays(problem)
+        with kernel.ready():
+            kernel(*given)
+        try:
+            name, before = problem.output_name, problem.output(problem.inputs())
+            compare(name, given[-1], before, problem.reference(), kernel.tolerance(problem))
+            cases.append(checks.Case(problem, checks.RIGHT))
+        except Mismatch as error:
+            cases.append(checks.Case(problem, checks.WRONG, str(error)))
+    return checks.Verdict(tuple(cases), tile=8)
+
+
+def measure(kernel: Any, problem: Problem, *, seconds: float = 0.5) -> Timing:
+    """Time calls of `kernel` (a CpuKernel or Blas) for about `seconds`, after a warm-up that is not counted.
+
+    A transpose goes through several pairs of arrays in turn, together larger than the caches as far as
+    MOST_ARRAYS allows. A call that alone takes longer than `seconds` is made once, without a warm-up.
+    """
+    sets = [arrays(problem)]
+    if isinstance(problem, Transpose):
+        wanted = min(2 * max(caches().values(), default=2**25), MOST_ARRAYS)
+        sets += [arrays(problem) for _ in range(min(wanted // problem.bytes, 15))]
+    with kernel.ready():
+        first = [_seconds(kernel, given, 1) for given in sets]
+        samples = first if sum(first) > seconds * len(sets) else _samples(kernel, sets, seconds, first[-1])
+    if isinstance(kernel, Blas) and kernel.threads > 1:
+        sleep(SPINNING)  # or they would take the time of what is measured next
+    return Timing(tuple(1e3 * sample for sample in samples), source(kernel.threads))
+
+
+def source(threads: int) -> str:
+    "The label of a time on this machine."
+    return f"measured here: {cpu_name()}, {threads} thread{'s' * (threads != 1)}"
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    "At most, in 10^9 a second: operations with `threads` threads, bytes copied with one."
+
+    gflops: float
+    copy_gbytes_per_s: float
+    threads: int
+
+
+@lru_cache
+def ceilings(threads: int = 1, dtype: str = "float32") -> Ceilings:
+    """Measure the rate of multiply-adds without memory, in `threads` threads, and of a copy, in one.
+
+    The copy is of a matrix of 4096 x 4096 and counts what is read and what is written.
+    """
+    peak = kernels.load("matmul/cpu_0_peak", THREADS=threads, DTYPE=_ctype(dtype))
+    work, plane = Matmul(1024, 1024, 1024, dtype=dtype), Transpose(4096, 4096, dtype=dtype)
+    copy = kernels.load("transpose/cpu_0_copy", DTYPE=_ctype(dtype))
+    return Ceilings(
+        work.gflops(best_seconds(measure(peak, work))),
+        plane.gbytes_per_s(measure(copy, plane).seconds),
+        threads,
+    )
+
+
+def best_seconds(timing: Timing) -> float:
+    "The shortest sample in seconds: a ceiling is what the machine does when nothing disturbs it."
+    return min(timing.samples) / 1e3
+
+
+def rung(name: str, threads: int = 1, dtype: str = "float32", **parameters: int) -> CpuKernel | Blas:
+    """A rung of RUNGS, or BLAS, in `threads` threads where it can.
+
+    `parameters` are macros, such as BLOCK. Raises ValueError for another name.
+    """
+    if name == BLAS:
+        return Blas(threads, dtype)
+    if name not in RUNGS:
+        raise ValueError(f"there is no rung {name!r}. Choose one of {', '.join([*RUNGS, BLAS])}.")
+    return kernels.load(RUNGS[name], THREADS=threads, DTYPE=_ctype(dtype), **parameters)
+
+
+def time_rung(
+    name: str, n: int, threads: int = 1, *, seconds: float = 0.3, **parameters: int
+) -> dict[str, Any]:
+    """Time of an n x n x n product on a rung, as a row in the columns of `records.load`.
+
+    Of rungs that compute C row by row, a few rows are enough: their time is scaled, and `note` says so.
+    """
+    rows = min(n, max(8, int(ROWS_WORK / n**2))) if name in ROW_BY_ROW else n
+    kernel = rung(name, threads, "float32", **parameters)
+    timing = measure(kernel, Matmul(rows, n, n), seconds=seconds)
+    return {
+        **dict.fromkeys(COLUMNS, ""),
+        **dict.fromkeys(("m", "n", "k"), n),
+        **dict.fromkeys(("rows", "cols", "block_x", "block_y")),
+        "tile": parameters.get("BLOCK"),
+        "problem": "matmul",
+        "kernel": name,
+        "dtype": "float32",
+        "quantity": "time",
+        "unit": "ms",
+        "value": timing.median * n / rows,
+        "note": f"{rows} of {n} rows of C, scaled" if rows < n else "",
+        "source": timing.source,
+    }
+
+
+def ladder(sizes: Iterable[int], names: Iterable[str] | None = None, threads: int = 1) -> pd.DataFrame:
+    "`time_rung` of each rung (all, and BLAS) at each size, with a progress bar."
+    from rich.progress import track
+
+    places = [(name, n) for n in sizes for name in (names or [*RUNGS, BLAS])]
+    rows = [time_rung(name, n, threads) for name, n in track(places, "measuring", transient=True)]
+    return pd.DataFrame(rows, columns=[*COLUMNS, "source"])
+
+
+def _ctype(dtype: str) -> str:
+    return Matmul(1, 1, 1, dtype=dtype).ctype
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    "A copy that begins at a cache line."
+    memory = np.empty(array.nbytes + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def _samples(kernel: Any, sets: list[tuple[np.ndarray, ...]], seconds: float, one: float) -> list[float]:
+    "Seconds of single calls, until all together have taken `seconds`, at least three."
+    calls, samples = max(1, round(SHORTEST / one)), [0.0] * 0
+    while len(samples) < 3 or sum(samples) * calls < seconds:
+        samples.append(_seconds(kernel, sets[len(samples) % len(sets)], calls))
+    return samples
+
+
+def _seconds(kernel: Any, given: tuple[np.ndarray, ...], calls: int) -> float:
+    start = perf_counter()
+    for _ in range(calls):
+        kernel(*given)
+    return (perf_counter() - start) / calls
