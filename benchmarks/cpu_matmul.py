@@ -58,7 +58,7 @@ def show_rungs(n: int, names: list[str], counts: list[int]) -> None:
     for column in ("rung", "threads", "ms", "GFLOP/s", "% of FMA rate", "x rung below", "note"):
         table.add_column(column, justify="left" if column in ("rung", "note") else "right")
     for count in counts:
-        ceiling, below = cpu.ceilings(count).gflops, None
+        ceiling, below = cpu.peak_gflops(count), None
         for name in names:
             if (count > 1 and name in WITHOUT_THREADS) or (n > 2048 and name in SLOW):
                 continue

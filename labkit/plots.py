@@ -25,9 +25,15 @@ from labkit.records import COLUMNS
 # In the order in which the course climbs them. Colours that colour-blind readers tell apart: Okabe and Ito's.
 _LOOKS = {
     "cpu_naive": ("#000000", "o"),
+    "cpu_loop_order": ("#999999", "P"),
     "cpu_avx": ("#56B4E9", "s"),
     "cpu_avx_blocked": ("#009E73", "D"),
     "cpu_avx_blocked_bt": ("#CC79A7", "v"),
+    "cpu_register_tile": ("#E69F00", "^"),
+    "cpu_packed": ("#D55E00", "<"),
+    "cpu_threads": ("#0072B2", ">"),
+    "cpu_strassen": ("#882255", "*"),
+    "cpu_blas": ("#7F7F7F", "X"),
     "naive_uncoalesced": ("#CC79A7", "v"),
     "naive": ("#D55E00", "o"),
     "tiled": ("#0072B2", "s"),
@@ -295,7 +301,11 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
     width = 78 if len(axes.figure.axes) == 1 else 50  # characters that fit over a panel
     axes.set_title("\n".join(fill(text, width) for text in findings), fontsize=10, loc="left")
     axes.grid(alpha=0.3)
-    if axes.get_legend_handles_labels()[0]:
+    lines = len(axes.get_legend_handles_labels()[0])
+    if lines > 3 and len(axes.figure.axes) == 1:  # among so many lines there is no room
+        axes.figure.set_figwidth(9.5)
+        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
+    elif lines:
         axes.legend(frameon=False, fontsize=9)
 
 

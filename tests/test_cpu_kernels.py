@@ -165,7 +165,7 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("shapes", "words"),
         [
-            (((3, 4), (5, 6), (3, 6)), r"B has shape \(5, 6\), but K = 4 in the those before it"),
+            (((3, 4), (5, 6), (3, 6)), r"B has shape \(5, 6\), but K = 4 in those before it"),
             (((3, 4), (4, 6), (3, 7)), r"C has shape \(3, 7\), but N = 6"),
             (((3, 4), (4, 6)), r"matmul takes 3 arrays: A \(M, K\), B \(K, N\), C \(M, N\); 2 were given"),
             (

@@ -2,20 +2,22 @@
 
 cpu.check(kernel)            is it right, on sizes that trip the usual mistakes
 cpu.measure(kernel, problem) how long it takes, honestly
-cpu.ceilings(threads)        what this machine could do at most
-cpu.rung(name), cpu.ladder   the rungs from three loops to BLAS speed, and their times beside the reports'
+cpu.peak_gflops, cpu.copy_gbytes_per_s   what this machine could do at most
+cpu.rung(name), cpu.ladder   the rungs from three loops to BLAS speed, and their times; cpu.ladder_picture
 """
 
 from labkit.cpu.kernel import Blas, CpuKernel
+from labkit.cpu.ladder_picture import ladder_picture
 from labkit.cpu.machine import caches, cores, cpu_name
 from labkit.cpu.measure import (
     BLAS,
     RUNGS,
-    Ceilings,
-    ceilings,
+    block_sweep,
     check,
+    copy_gbytes_per_s,
     ladder,
     measure,
+    peak_gflops,
     rung,
     time_rung,
 )
@@ -24,15 +26,17 @@ __all__ = [
     "BLAS",
     "RUNGS",
     "Blas",
-    "Ceilings",
     "CpuKernel",
+    "block_sweep",
     "caches",
-    "ceilings",
     "check",
+    "copy_gbytes_per_s",
     "cores",
     "cpu_name",
     "ladder",
+    "ladder_picture",
     "measure",
+    "peak_gflops",
     "rung",
     "time_rung",
 ]

@@ -5,7 +5,6 @@ Arrays begin at a cache line.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter, sleep
 from typing import Any
@@ -23,7 +22,7 @@ from labkit.records import COLUMNS
 from labkit.timing import Timing
 
 LINE = 64  # bytes
-MOST_ARRAYS = 2**29  # bytes of arrays that a measurement of bandwidth goes through
+MOST_ARRAYS = 2**28  # bytes of arrays that a measurement of bandwidth goes through
 SHORTEST = 2e-4  # seconds: shorter calls are timed several at a time
 SPINNING = 0.15  # seconds that OpenBLAS's threads keep their cores busy after a product
 
@@ -54,8 +53,9 @@ RUNGS = {
     "cpu_threads": "matmul/cpu_8_threads",
     "cpu_strassen": "matmul/cpu_9_strassen",
 }
-ROW_BY_ROW = ("cpu_naive", "cpu_loop_order", "cpu_avx")  # each row of C costs the same
-ROWS_WORK = 45e6  # multiply-adds that are enough to time them
+# Rungs of which a band of rows of C costs as much as any other, and how high a band is; None: as BLOCK says.
+BANDS = {"cpu_naive": 1, "cpu_loop_order": 1, "cpu_avx": 1, "cpu_avx_blocked": None}
+ENOUGH = 45e6  # multiply-adds that are enough to time them
 
 
 def arrays(problem: Problem) -> tuple[np.ndarray, ...]:
@@ -106,34 +106,21 @@ def source(threads: int) -> str:
     return f"measured here: {cpu_name()}, {threads} thread{'s' * (threads != 1)}"
 
 
-@dataclass(frozen=True)
-class Ceilings:
-    "At most, in 10^9 a second: operations with `threads` threads, bytes copied with one."
-
-    gflops: float
-    copy_gbytes_per_s: float
-    threads: int
+@lru_cache
+def peak_gflops(threads: int = 1, dtype: str = "float32") -> float:
+    "Most operations that `threads` threads do, in 10^9 a second: multiply-adds without memory, two each."
+    work = Matmul(1024, 1024, 1024, dtype=dtype)
+    timing = measure(kernels.load("matmul/cpu_0_peak", THREADS=threads, DTYPE=work.ctype), work)
+    # The shortest: a ceiling is what the machine does when nothing disturbs it.
+    return work.gflops(min(timing.samples) / 1e3)
 
 
 @lru_cache
-def ceilings(threads: int = 1, dtype: str = "float32") -> Ceilings:
-    """Measure the rate of multiply-adds without memory, in `threads` threads, and of a copy, in one.
-
-    The copy is of a matrix of 4096 x 4096 and counts what is read and what is written.
-    """
-    peak = kernels.load("matmul/cpu_0_peak", THREADS=threads, DTYPE=_ctype(dtype))
-    work, plane = Matmul(1024, 1024, 1024, dtype=dtype), Transpose(4096, 4096, dtype=dtype)
-    copy = kernels.load("transpose/cpu_0_copy", DTYPE=_ctype(dtype))
-    return Ceilings(
-        work.gflops(best_seconds(measure(peak, work))),
-        plane.gbytes_per_s(measure(copy, plane).seconds),
-        threads,
-    )
-
-
-def best_seconds(timing: Timing) -> float:
-    "The shortest sample in seconds: a ceiling is what the machine does when nothing disturbs it."
-    return min(timing.samples) / 1e3
+def copy_gbytes_per_s(dtype: str = "float32") -> float:
+    "Bytes that a copy of a 4096 x 4096 matrix reads and writes, in 10^9 a second, with one thread."
+    plane = Transpose(4096, 4096, dtype=dtype)
+    timing = measure(kernels.load("transpose/cpu_0_copy", DTYPE=plane.ctype), plane)
+    return plane.gbytes_per_s(timing.seconds)
 
 
 def rung(name: str, threads: int = 1, dtype: str = "float32", **parameters: int) -> CpuKernel | Blas:
@@ -153,10 +140,10 @@ def time_rung(
 ) -> dict[str, Any]:
     """Time of an n x n x n product on a rung, as a row in the columns of `records.load`.
 
-    Of rungs that compute C row by row, a few rows are enough: their time is scaled, and `note` says so.
+    Of the rungs in BANDS a few rows of C are enough: their time is scaled, and `note` says so.
     """
-    rows = min(n, max(8, int(ROWS_WORK / n**2))) if name in ROW_BY_ROW else n
     kernel = rung(name, threads, "float32", **parameters)
+    rows = rows_timed(name, n, parameters.get("BLOCK", 128))
     timing = measure(kernel, Matmul(rows, n, n), seconds=seconds)
     return {
         **dict.fromkeys(COLUMNS, ""),
@@ -172,6 +159,28 @@ def time_rung(
         "note": f"{rows} of {n} rows of C, scaled" if rows < n else "",
         "source": timing.source,
     }
+
+
+def rows_timed(name: str, n: int, block: int) -> int:
+    "Rows of C that are computed to time a rung at size n: whole bands, at least 8 rows and ENOUGH work."
+    if name not in BANDS:
+        return n
+    band = BANDS[name] or block
+    return min(n, band * -(-max(8, int(ENOUGH / n**2)) // band))
+
+
+def block_sweep(
+    sizes: Iterable[int], blocks: Iterable[int], name: str = "cpu_avx_blocked", seconds: float = 0.2
+) -> pd.DataFrame:
+    "`time_rung` of a blocked rung at each size and for each BLOCK, with a progress bar."
+    from rich.progress import track
+
+    places = [(n, block) for n in sizes for block in blocks]
+    rows = [
+        time_rung(name, n, seconds=seconds, BLOCK=block)
+        for n, block in track(places, "measuring", transient=True)
+    ]
+    return pd.DataFrame(rows, columns=[*COLUMNS, "source"])
 
 
 def ladder(sizes: Iterable[int], names: Iterable[str] | None = None, threads: int = 1) -> pd.DataFrame:

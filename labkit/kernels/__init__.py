@@ -1,4 +1,4 @@
-"""The sources a student reads, one idea a file: `matmul/1_naive`, `transpose/3_padded`, `matmul/cpu_7_packed`.
+"""The sources a student reads, one idea a file: `matmul/1_naive`, `matmul/cpu_7_packed`, …
 
 Every kernel of a family has one entry, named like the family, and one signature. In CUDA C++, for a GPU:
 

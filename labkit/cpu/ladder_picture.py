@@ -1,0 +1,47 @@
+"""The rungs as bars: how many operations a second, and how many of those that this machine could do."""
+
+import pandas as pd
+
+from labkit.plots import Plot
+
+_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # covers the dashed line
+_BAR, _CHOSEN, _BLAS = "#9DB9D3", "#0072B2", "#7F7F7F"
+
+
+def ladder_picture(frame: pd.DataFrame, peak: float, chosen: str = "") -> Plot:
+    """Bars of 10^9 operations a second, on a logarithmic axis, for rungs timed at one size and source.
+
+    `frame` has the columns of `records.load`; `peak` is the rate of multiply-adds without memory, as in
+    `peak_gflops`; the bar of `chosen` stands out. Raises ValueError for several sizes.
+    """
+    sizes = frame[["m", "n", "k"]].drop_duplicates()
+    if len(sizes) != 1:
+        raise ValueError(f"the frame has {len(sizes)} matrix sizes; choose one: frame[frame.n == 1024].")
+    rates = [float(rate) for rate in 2 * frame.m * frame.n * frame.k / frame.value / 1e6]
+    figure = Plot(figsize=(8, 0.34 * len(rates) + 1.5), layout="constrained")
+    axes = figure.subplots()
+    colours = [_BLAS if name == "cpu_blas" else _BAR for name in frame.kernel]
+    if chosen in set(frame.kernel):
+        colours[list(frame.kernel).index(chosen)] = _CHOSEN
+    axes.barh(range(len(rates)), rates, color=colours)
+    axes.axvline(peak, color="black", linestyle="--", linewidth=1)
+    for place, rate in enumerate(rates):
+        axes.text(
+            rate * 1.06,
+            place,
+            f"{rate:.3g} ({100 * rate / peak:.2g} %)",
+            va="center",
+            fontsize=9,
+            bbox=_WHITE,
+        )
+    axes.set_yticks(range(len(rates)), list(frame.kernel))
+    axes.set(xscale="log", xlim=(min(rates) / 2, peak * 5), ylim=(-0.7, len(rates) - 0.3))
+    axes.set_xlabel("GFLOP/s (in brackets: of the rate of multiply-adds, the dashed line)")
+    axes.text(peak * 1.06, -0.62, f"{peak:.0f}", fontsize=9)
+    best = max((rate, name) for rate, name in zip(rates, frame.kernel, strict=True) if name != "cpu_blas")
+    times = f"{best[0] / rates[0]:,.0f}× {frame.kernel.iloc[0]}, " if best[0] > rates[0] else ""
+    n = int(frame.n.iloc[0])
+    finding = f"N = {n}: {best[1]} is {times}{100 * best[0] / peak:.0f} % of the peak"
+    axes.set_title(finding, loc="left", fontsize=10)
+    figure.supxlabel("; ".join(dict.fromkeys(frame.source)), x=0.01, ha="left", fontsize=8, color="0.35")
+    return figure

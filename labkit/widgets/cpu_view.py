@@ -1,0 +1,82 @@
+"""The explorer of the CPU's rungs: how fast each is here, beside the machine's ceiling and the report."""
+
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from labkit import cpu, records
+from labkit.records import COLUMNS
+from labkit.widgets.explorer import Explorer, View, menu, selection
+
+REPORT = "cpu-gpu-matmul"
+SIZES = (128, 256, 512, 1024, 2048)
+BLOCKS = (8, 16, 32, 64, 128, 256, 512, 1024)
+_BLOCKED = ("cpu_avx_blocked", "cpu_avx_blocked_bt")
+_NAMES = [name for name in cpu.RUNGS if name != "cpu_threads"] + [cpu.BLAS]  # one thread: it is cpu_packed
+_SLOWEST = 512  # up to this size all rungs are timed, beyond it the chosen one and those that are quick
+_QUICK = ("cpu_loop_order", "cpu_packed", cpu.BLAS)
+
+
+def cpu_ladder() -> Explorer:
+    "Sliders for rung, matrix size and BLOCK."
+    controls = {
+        "rung": menu("rung", [(name, name) for name in _NAMES]),
+        "n": selection("matrix size", [(str(n), n) for n in SIZES], 256),
+        "block": selection("BLOCK", [(str(block), block) for block in BLOCKS], 64),
+    }
+    return Explorer(cpu_ladder_view, controls)
+
+
+def cpu_ladder_view(rung: str, n: int, block: int) -> View:
+    "Rates of the rungs at size n on one core of this machine; `rung` stands out, with its own BLOCK."
+    names = [name for name in _NAMES if n <= _SLOWEST or name in (rung, *_QUICK)]
+    rows = [_timed(name, n, block if name in _BLOCKED else None) for name in names]
+    frame, peak = pd.DataFrame(rows, columns=[*COLUMNS, "source"]), cpu.peak_gflops()
+    chosen = next(row for row in rows if row["kernel"] == rung)
+    blas = next(row for row in rows if row["kernel"] == cpu.BLAS)
+    lines = [_here(chosen, n, peak, blas["value"]), *_report(rung, n, block, chosen["value"])]
+    if rung in _BLOCKED:
+        lines.append(_block(block))
+    return View((cpu.ladder_picture(frame, peak, rung),), "\n".join(lines))
+
+
+@lru_cache(maxsize=512)
+def _timed(name: str, n: int, block: int | None) -> dict[str, Any]:
+    parameters = {} if block is None else {"BLOCK": block}
+    return cpu.time_rung(name, n, seconds=0.03, **parameters)
+
+
+def _here(row: dict[str, Any], n: int, peak: float, blas: float) -> str:
+    "What was measured here."
+    rate = 2 * n**3 / row["value"] / 1e6
+    with_block = f" with BLOCK = {row['tile']}" if row["tile"] else ""
+    rows = f" ({row['note']})" if row["note"] else ""
+    beside = f", {blas / row['value']:.2g} of the speed of {cpu.Blas().name}"
+    return (
+        f"{row['kernel']}{with_block}, N = {n}: {row['value']:.4g} ms{rows}, {rate:.3g} GFLOP/s, "
+        f"{100 * rate / peak:.2g} % of what this core could multiply and add"
+        f"{'' if row['kernel'] == cpu.BLAS else beside} ({row['source']})."
+    )
+
+
+def _report(rung: str, n: int, block: int, here: float) -> list[str]:
+    "The report's time for the same rung and size, if it has one."
+    times = records.load(REPORT, "time", problem="matmul")
+    times = times[(times.kernel == rung) & (times.n == n)]
+    at_block = times[times.tile == block]
+    found = at_block if len(at_block) else times[times.tile.isna()]
+    if found.empty:
+        return []
+    row, unknown = found.iloc[0], ", block not stated" if rung in _BLOCKED else ""
+    with_block = f" with BLOCK = {block}" if len(at_block) else unknown
+    beside = f"{row.value / here:.3g} times as long ({row.source})"
+    return [f"The report took {row.value:.4g} ms{with_block}: {beside}."]
+
+
+def _block(block: int) -> str:
+    "What a block takes of the caches."
+    size, caches = 4 * block * block, cpu.caches()
+    fitting = [level for level, room in caches.items() if size <= room]
+    room = f"it fits the {fitting[0]} cache ({caches[fitting[0]] // 1024:,} KB)" if fitting else ""
+    return f"A block of B has {block} × {block} floats, {size / 1024:g} KB: {room or 'it fits no cache'}."
