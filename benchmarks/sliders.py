@@ -19,7 +19,14 @@ from labkit import widgets
 from labkit.widgets import Explorer, explorer
 
 GOAL = 700  # milliseconds, median
-EXPLORERS = (widgets.block_sweep, widgets.tiling, widgets.thread_map, widgets.tile_walk, widgets.cache)
+EXPLORERS = (
+    widgets.block_sweep,
+    widgets.tiling,
+    widgets.thread_map,
+    widgets.tile_walk,
+    widgets.cache,
+    widgets.cpu_ladder,
+)
 
 
 def moves(shown: Explorer) -> Iterator[float]:

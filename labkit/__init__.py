@@ -16,6 +16,7 @@ _EXPORTS = {
     "RawModule": "device:RawModule",
     "answer": "course:answer",
     "check": "course:check",
+    "cpu": "cpu",
     "device": "device:device",
     "kernels": "kernels",
     "load_ipython_extension": "magic:load_ipython_extension",

@@ -302,8 +302,9 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
     axes.set_title("\n".join(fill(text, width) for text in findings), fontsize=10, loc="left")
     axes.grid(alpha=0.3)
     lines = len(axes.get_legend_handles_labels()[0])
-    if lines > 3 and len(axes.figure.axes) == 1:  # among so many lines there is no room
-        axes.figure.set_figwidth(9.5)
+    figure = axes.get_figure(root=True)
+    if lines > 3 and figure is not None and len(figure.axes) == 1:  # among so many lines there is no room
+        figure.set_figwidth(9.5)
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     elif lines:
         axes.legend(frameon=False, fontsize=9)

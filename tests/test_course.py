@@ -32,9 +32,11 @@ SOLVED = answer_cells()
 
 
 def judged(exercise, source):
-    "Check the cell as `%%cuda` compiles it."
+    "Check the cell as `%%cuda` or `%%c` compiles it."
     magic_line, _, cell = source.partition("\n")
     options = [f"-D{macro}" for macro in re.findall(r"-D *(\S+)", magic_line)]
+    if magic_line.startswith("%%c "):
+        return labkit.check(exercise, magic.compile_c_cell(cell, options, wanted=exercise))
     return labkit.check(exercise, magic.compile_cell(cell, options, [], wanted="matmul"))
 
 

@@ -59,7 +59,7 @@ def nbval(path, mode="--nbval"):
         env={**os.environ, "LABKIT_DEVICE": "simt"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
 
 
@@ -107,11 +107,11 @@ class TestSolved:
             assert f"{id} {EXERCISES[id].title}: solved" in text_of(cell.outputs[0])
         for cell in cells:
             if role(cell) == "answer":
-                assert re.match(rf"%%cuda {re.escape(cell.metadata.labkit.exercise)}\b", cell.source)
+                assert re.match(rf"%%(cuda|c) {re.escape(cell.metadata.labkit.exercise)}\b", cell.source)
 
     def test_cells_are_short(self, path):
         for cell in code_cells(read(path)):
-            limit = 25 if cell.source.startswith("%%cuda") else 9
+            limit = 25 if cell.source.startswith("%%c") else 9
             assert len(release.without_solution(cell.source).splitlines()) <= limit, cell.source
 
     def test_says_nothing_of_the_machine_it_ran_on(self, path):

@@ -166,7 +166,10 @@ def test_on_a_gpu_measured_times_stand_beside_the_reports(monkeypatch):
 
 # The widgets.
 
-EXPLORERS = [widgets.block_sweep, widgets.tiling, widgets.thread_map, widgets.tile_walk, widgets.cache]
+EXPLORERS = [
+    *(widgets.block_sweep, widgets.tiling, widgets.thread_map, widgets.tile_walk),
+    *(widgets.cache, widgets.cpu_ladder),
+]
 
 
 @pytest.mark.parametrize("make", EXPLORERS)
@@ -180,6 +183,9 @@ def test_every_control_is_labelled_and_redraws_on_release(make):
 
 
 MOVES = [
+    (widgets.cpu_ladder, "rung", "cpu_packed"),
+    (widgets.cpu_ladder, "n", 128),
+    (widgets.cpu_ladder, "block", 16),
     (widgets.block_sweep, "side", 8),
     (widgets.block_sweep, "size", CUBES[512]),
     (widgets.block_sweep, "kernel", "naive"),

@@ -1,7 +1,8 @@
-"""Exercises: what a kernel has to do, as a list of criteria, and the judgement of one kernel.
+"""Exercises: what a kernel or C function has to do, as a list of criteria, and the judgement of one.
 
-A check runs in the simulator, also where there is a GPU: there a stray write goes unnoticed or ends the
-session, and its counters want another tool. So a check's answer is the same on every machine.
+A kernel is checked in the simulator, also where there is a GPU: there a stray write goes unnoticed or ends
+the session, and its counters want another tool. So a check's answer is the same on every machine. A C
+function (c_criteria.py) runs here, in a process of its own.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from labkit import checks, simt
+from labkit.c.function import CFunction
 from labkit.course.feedback import FAILED, MET, NOT_JUDGED, Feedback, Line
 from labkit.errors import InvalidAccess, SimtError
 from labkit.mismatch import Mismatch
@@ -24,14 +26,14 @@ class Unmet(Exception):
 
 @dataclass(frozen=True)
 class Criterion:
-    """One thing asked of a kernel: its `text` as the student reads it, and the test.
+    """One thing asked of an answer: its `text` as the student reads it, and the test.
 
-    The test gets the kernel, compiled for the simulator. If that falls short it raises Unmet, Mismatch or
-    SimtError.
+    The test gets the kernel, compiled for the simulator, or the CFunction. If that falls short it raises
+    Unmet, Mismatch or SimtError.
     """
 
     text: str
-    test: Callable[[simt.Kernel], None]
+    test: Callable[[Any], None]
 
 
 @dataclass(frozen=True)
@@ -49,27 +51,43 @@ class Hints:
 
 @dataclass(frozen=True)
 class Exercise:
-    "An exercise: its stable `id` (02.1 is the first of notebook 02) and criteria in the order of judging."
+    """An exercise: its stable `id` (02.1 is the first of notebook 02) and criteria in the order of judging.
+
+    `magic` is that of its answer cell: cuda for a kernel, c for a C function.
+    """
 
     id: str
     title: str
     criteria: tuple[Criterion, ...]
+    magic: str = "cuda"
 
-    def judge(self, kernel: Any) -> Feedback:
-        "Try the criteria on `kernel`, up to the first that it does not meet."
-        simulated, lines, failure = _simulated(kernel), [], None
+    def judge(self, answer: Any) -> Feedback:
+        "Try the criteria on `answer`, a kernel or CFunction, up to the first that it does not meet."
+        in_c = isinstance(answer, CFunction)
+        if in_c != (self.magic == "c"):
+            return self.not_judged(
+                f"the answer is a cell of %%{self.magic}",
+                f"This is {'a' if in_c else 'no'} C function, and {self.id} asks for {_ASKED[self.magic]}: "
+                f"begin the cell with %%{self.magic} {self.id}.",
+            )
+        judged, lines, failure = answer if in_c else _simulated(answer), [], None
         for criterion in self.criteria:
             state = NOT_JUDGED if failure else MET
             if not failure:
                 try:
-                    criterion.test(simulated)
+                    criterion.test(judged)
                 except (Unmet, Mismatch, SimtError) as error:
                     state, failure = FAILED, str(error)
             lines.append(Line(criterion.text, state))
         return Feedback(f"{self.id} {self.title}", tuple(lines), failure)
 
+    def not_judged(self, text: str, failure: str) -> Feedback:
+        "Feedback on an answer that no criterion can be tried on: what it lacks, and why."
+        return Feedback(f"{self.id} {self.title}", (Line(text, FAILED),), failure)
+
 
 NO_HINTS = Hints()
+_ASKED = {"cuda": "a CUDA kernel", "c": "a C function"}
 
 
 def by_id(exercises: Iterable[Exercise]) -> dict[str, Exercise]:

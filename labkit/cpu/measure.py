@@ -136,7 +136,7 @@ def rung(name: str, threads: int = 1, dtype: str = "float32", **parameters: int)
 
 
 def time_rung(
-    name: str, n: int, threads: int = 1, *, seconds: float = 0.3, **parameters: int
+    name: str, n: int, threads: int = 1, *, seconds: float = 0.1, **parameters: int
 ) -> dict[str, Any]:
     """Time of an n x n x n product on a rung, as a row in the columns of `records.load`.
 
@@ -170,25 +170,18 @@ def rows_timed(name: str, n: int, block: int) -> int:
 
 
 def block_sweep(
-    sizes: Iterable[int], blocks: Iterable[int], name: str = "cpu_avx_blocked", seconds: float = 0.2
+    sizes: Iterable[int], blocks: Iterable[int], name: str = "cpu_avx_blocked", seconds: float = 0.1
 ) -> pd.DataFrame:
     "`time_rung` of a blocked rung at each size and for each BLOCK, with a progress bar."
-    from rich.progress import track
-
     places = [(n, block) for n in sizes for block in blocks]
-    rows = [
-        time_rung(name, n, seconds=seconds, BLOCK=block)
-        for n, block in track(places, "measuring", transient=True)
-    ]
+    rows = [time_rung(name, n, seconds=seconds, BLOCK=block) for n, block in _progress(places)]
     return pd.DataFrame(rows, columns=[*COLUMNS, "source"])
 
 
 def ladder(sizes: Iterable[int], names: Iterable[str] | None = None, threads: int = 1) -> pd.DataFrame:
     "`time_rung` of each rung (all, and BLAS) at each size, with a progress bar."
-    from rich.progress import track
-
     places = [(name, n) for n in sizes for name in (names or [*RUNGS, BLAS])]
-    rows = [time_rung(name, n, threads) for name, n in track(places, "measuring", transient=True)]
+    rows = [time_rung(name, n, threads) for name, n in _progress(places)]
     return pd.DataFrame(rows, columns=[*COLUMNS, "source"])
 
 
@@ -203,6 +196,13 @@ def _aligned(array: np.ndarray) -> np.ndarray:
     copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
+
+
+def _progress(places: list[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
+    "The places, with a bar that is gone at the end."
+    from tqdm.auto import tqdm
+
+    return tqdm(places, "measuring", leave=False)
 
 
 def _samples(kernel: Any, sets: list[tuple[np.ndarray, ...]], seconds: float, one: float) -> list[float]:

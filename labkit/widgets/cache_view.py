@@ -21,7 +21,7 @@ def cache() -> Explorer:
         "block": selection("BLOCK", _blocks(48), 16),
         "lines": selection("cache lines", _numbers(_CACHES), 32),
         "ways": selection("ways", _ways(32), 32),
-        "moment": slider("moment (%)", 1, 100, 40),
+        "moment": slider("moment %", 1, 100, 40),
     }
     return Explorer(cache_view, controls, offer)
 

@@ -23,8 +23,9 @@ def cpu_ladder() -> Explorer:
     controls = {
         "rung": menu("rung", [(name, name) for name in _NAMES]),
         "n": selection("matrix size", [(str(n), n) for n in SIZES], 256),
-        "block": selection("BLOCK", [(str(block), block) for block in BLOCKS], 64),
+        "block": selection("block side", [(str(block), block) for block in BLOCKS], 64),
     }
+    controls["rung"].value = "cpu_avx_blocked"  # of which BLOCK is a parameter
     return Explorer(cpu_ladder_view, controls)
 
 

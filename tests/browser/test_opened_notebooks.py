@@ -11,6 +11,7 @@ pytestmark = pytest.mark.browser
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SLIDERS = {
     "00_start_here.ipynb": [],
+    "01_cpu_baseline.ipynb": ["N", "cache lines", "ways", "matrix size", "block side"],
     "02_naive_cuda.ipynb": [
         *("rows M", "columns N", "block x", "block y", "row", "column"),
         *("matrix size", "block side"),

@@ -1,0 +1,115 @@
+"""Criteria for C functions `matmul(A, B, C, M, N, K)`: right and nothing outside the arrays, and fast.
+
+Speed is that of another function timed in turns with the answer, in the same way and on the same arrays: a
+ratio. Whoever else works on the machine meets both, and makes a call slower, never faster: so the fastest
+call of a round counts, and who falls short is timed again before it is said.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from statistics import median
+
+from labkit import checks, cpu, kernels
+from labkit.c.function import CFunction
+from labkit.course.exercise import NO_HINTS, Criterion, Hints, Unmet, case
+from labkit.errors import InvalidAccess, SimtError
+from labkit.mismatch import Mismatch
+from labkit.problems import Matmul
+
+Size = tuple[int, int, int]  # M, N, K
+
+ROUNDS, SAMPLES, ATTEMPTS = 3, 3, 2
+# One element; around a vector and a block; no two sizes alike; several blocks and a rest.
+ANY_SHAPE = ((1, 1, 1), (7, 7, 7), (31, 31, 31), (33, 33, 33), (45, 29, 67), (100, 17, 333), (20, 333, 70))
+
+MISALIGNED = (
+    "A row has N floats, so rows begin at a multiple of 32 bytes only where 8 divides N. Load and store at "
+    "any address: a vec with aligned(4), or _mm256_loadu_ps and _mm256_storeu_ps."
+)
+# `compare` speaks of launches and grids.
+_IN_C = {
+    "since before the launch: does the kernel write its output?": "since before the call: is C written?",
+    "since before the launch: does the grid cover all of it?": "since before the call: is all of C written?",
+    "such as a shared-memory tile before it is full": "such as an element of C before a sum is stored there",
+}
+
+
+def right_in_c(text: str, *sizes: Size, hints: Hints = NO_HINTS) -> Criterion:
+    """Criterion: right results for matrices of `sizes`, and nothing read or written outside them.
+
+    The function runs once on each, watched by sanitizers where there are any.
+    """
+
+    def test(function: CFunction) -> None:
+        matmul = named(function, "matmul")
+        for size in sizes:
+            problem = Matmul(*size)
+            args = problem.inputs()
+            try:
+                matmul(*args, *size, timeout=checks.TIMEOUT)
+                problem.verify(args[-1])
+            except (Mismatch, SimtError) as error:
+                told = (str(problem), _in_c(str(error)), _hint(error, hints))
+                raise Unmet("\n".join(filter(None, told))) from None
+
+    return Criterion(text, test)
+
+
+def faster_in_c(goal: float, rung: str, than: str, problem: Matmul, *, hint: str) -> Criterion:
+    """Criterion: at least `goal` times as fast as the `rung` of cpu.RUNGS on `problem`.
+
+    `than` is what the student calls the rung; `hint` ends the message.
+    """
+
+    def test(function: CFunction) -> None:
+        pair = {"yours": named(function, "matmul"), than: rung_in_c(rung)}
+        for _ in range(ATTEMPTS):
+            rounds = [milliseconds(pair, problem) for _ in range(ROUNDS)]
+            ratio = median(each[than] / each["yours"] for each in rounds)
+            if ratio >= goal:
+                return
+        listed = ", ".join(f"{name} {median(each[name] for each in rounds):.3g} ms" for name in pair)
+        raise Unmet(
+            f"{problem}: {listed}\nIt is {ratio:.1f} times as fast; the goal is {goal:g} times.\n{hint}"
+        )
+
+    sizes = f"M = {problem.M}, N = {problem.N}, K = {problem.K}"
+    return Criterion(f"at least {goal:g} times as fast as {than}, for {sizes}", test)
+
+
+def milliseconds(functions: Mapping[str, CFunction], problem: Matmul) -> dict[str, float]:
+    "One round: the time of the fastest of a few calls of each function, under its name."
+    args = (*problem.inputs(), problem.M, problem.N, problem.K)
+    times = {}
+    for name, function in functions.items():
+        with case(f"{problem}, {name}, in the optimised build"):
+            times[name] = min(function.time(*args, samples=SAMPLES, timeout=checks.TIMEOUT).samples)
+    return times
+
+
+def named(function: CFunction, name: str, behind: str = "") -> CFunction:
+    "The function `name` of the same source, with C code put `behind` it. Raises CompileError if it has none."
+    if function.name == name and not behind:
+        return function
+    return CFunction(function.source + behind, name, function.options)
+
+
+@cache
+def rung_in_c(rung: str) -> CFunction:
+    "A rung of cpu.RUNGS, to be timed as an answer is."
+    return CFunction(kernels.whole_source(cpu.RUNGS[rung]), "matmul")
+
+
+def _hint(error: Mismatch | SimtError, hints: Hints) -> str:
+    "The hint that fits; none for what ends the function, as its message says enough."
+    if isinstance(error, Mismatch):
+        return hints.usual
+    if not isinstance(error, InvalidAccess):
+        return ""
+    return MISALIGNED if "is not a multiple of" in str(error) else hints.out_of_bounds
+
+
+def _in_c(message: str) -> str:
+    for words, others in _IN_C.items():
+        message = message.replace(words, others)
+    return message
