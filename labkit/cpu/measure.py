@@ -92,7 +92,7 @@ def measure(kernel: Any, problem: Problem, *, seconds: float = 0.5) -> Timing:
     sets = [arrays(problem)]
     if isinstance(problem, Transpose):
         wanted = min(2 * max(caches().values(), default=2**25), MOST_ARRAYS)
-        sets += [arrays(problem) for _ in range(min(wanted // problem.bytes, 15))]
+        sets += [tuple(map(_aligned, sets[0])) for _ in range(min(wanted // problem.bytes, 15))]
     with kernel.ready():
         first = [_seconds(kernel, given, 1) for given in sets]
         samples = first if sum(first) > seconds * len(sets) else _samples(kernel, sets, seconds, first[-1])

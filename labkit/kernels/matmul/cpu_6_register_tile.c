@@ -22,7 +22,8 @@ void matmul(const T *restrict A, const T *restrict B, T *restrict C, int M, int 
         int kc = min(KC, K - k);
         for (int j = 0; j < N1; j += NR)
             for (int i = 0; i < M1; i += MR)
-                micro_kernel(kc, &A[i * K + k], K, 1, &B[k * N + j], N, &C[i * N + j], N, MR, NR, k > 0);
+                micro_kernel(kc, &A[i * K + k], K, 1, &B[k * N + j], N, &C[i * N + j], N, MR, NR, k > 0,
+                             B, 0);
         edge(A, B, C, 0, M1, N1, N, k, k + kc, N, K);
         edge(A, B, C, M1, M, 0, N, k, k + kc, N, K);
     }

@@ -20,7 +20,8 @@ void matmul(const T *restrict A, const T *restrict B, T *restrict C, int M, int 
                 for (int j = 0; j < nb; j += NR)
                     for (int i = 0; i < mb; i += MR)
                         micro_kernel(kb, &packed_A[i * kb], 1, MR, &packed_B[j * kb], NR,
-                                     &C[(i0 + i) * N + j0 + j], N, min(MR, mb - i), min(NR, nb - j), k0 > 0);
+                                     &C[(i0 + i) * N + j0 + j], N, min(MR, mb - i), min(NR, nb - j), k0 > 0,
+                                     &packed_B[(j + NR) * kb + i / MR * AHEAD * kb], AHEAD);
             }
         }
     free(memory);

@@ -28,7 +28,8 @@ static void multiply(struct team *team, int number, void *argument)
                     for (int i = 0; i < mb; i += MR)
                         micro_kernel(kb, &packed_A[i * kb], 1, MR, &p->packed_B[j * kb], NR,
                                      &p->C[(i0 + i) * p->ldc + j0 + j], p->ldc, min(MR, mb - i),
-                                     min(NR, nb - j), p->add || k0 > 0);
+                                     min(NR, nb - j), p->add || k0 > 0,
+                                     &p->packed_B[(j + NR) * kb + i / MR * AHEAD * kb], AHEAD);
             }
             barrier(team); // nobody needs it any more
         }

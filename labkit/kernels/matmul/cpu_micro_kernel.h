@@ -31,9 +31,11 @@ typedef T vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T))));
 static int min(int a, int b) { return a < b ? a : b; }
 
 // C = A B, or C += A B where `add`: A (MR,kc) has its elements at a[i * a_row + k * a_col], B (kc,NR) at
-// b[k * b_row + j]. Of C, whose rows are ldc apart, only the first `rows` x `cols` elements are written.
+// b[k * b_row + j]. Of C, whose rows are ldc apart, only the first `rows` x `cols` elements are written. Each
+// step fetches the line of next[k * ahead] into the second cache, for a later call.
 static inline void micro_kernel(int kc, const T *restrict a, int a_row, int a_col, const T *restrict b,
-                                int b_row, T *restrict C, int ldc, int rows, int cols, int add)
+                                int b_row, T *restrict C, int ldc, int rows, int cols, int add, const T *next,
+                                int ahead)
 {
     vec c[MR][NV];
     for (int i = 0; i < MR; ++i)
@@ -42,12 +44,14 @@ static inline void micro_kernel(int kc, const T *restrict a, int a_row, int a_co
             if (i < rows) // C is wanted kc steps from now: fetch it meanwhile
                 __builtin_prefetch(&C[i * ldc + v * VECTOR], 1);
         }
-    for (int k = 0; k < kc; ++k)
+    for (int k = 0; k < kc; ++k) {
+        __builtin_prefetch(&next[k * ahead], 0, 2);
 #pragma GCC unroll 8
         for (int i = 0; i < MR; ++i)
 #pragma GCC unroll 8
             for (int v = 0; v < NV; ++v)
                 c[i][v] += a[i * a_row + k * a_col] * *(const vec *)&b[k * b_row + v * VECTOR];
+    }
 
     if (rows == MR && cols == NR) {
 #pragma GCC unroll 8

@@ -8,8 +8,9 @@
 #define KC ((VECTOR_BYTES == 64 ? 2048 : 1024) / (int)sizeof(T))
 #endif
 #ifndef MC // rows of A in a block: MC x KC elements fill a part of the second cache
-#define MC (VECTOR_BYTES == 64 ? 192 : 120)
+#define MC (VECTOR_BYTES == 64 ? 288 : 120)
 #endif
+#define AHEAD (NR * MR / MC + 1) // numbers of the next panel of B that each step of a tile fetches
 #ifndef NC // columns of B in a block
 #define NC 4096
 #endif
