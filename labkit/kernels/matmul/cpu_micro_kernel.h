@@ -28,11 +28,18 @@ typedef DTYPE T;
 // The compiler makes + and * of vectors SIMD instructions. They may lie at any address.
 typedef T vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T))));
 
+#if defined(__clang__) && VECTOR_BYTES == 64 // Clang would take two registers of half the size
+#define WHOLE_VECTORS __attribute__((min_vector_width(512)))
+#else
+#define WHOLE_VECTORS
+#endif
+
 static int min(int a, int b) { return a < b ? a : b; }
 
 // C = A B, or C += A B where `add`: A (MR,kc) has its elements at a[i * a_row + k * a_col], B (kc,NR) at
 // b[k * b_row + j]. Of C, whose rows are ldc apart, only the first `rows` x `cols` elements are written. Each
-// step fetches the line of next[k * ahead] into the second cache, for a later call.
+// step fetches the line of next[k * ahead] into the second cache, for a later call, unless `ahead` is 0.
+WHOLE_VECTORS
 static inline void micro_kernel(int kc, const T *restrict a, int a_row, int a_col, const T *restrict b,
                                 int b_row, T *restrict C, int ldc, int rows, int cols, int add, const T *next,
                                 int ahead)
@@ -45,7 +52,8 @@ static inline void micro_kernel(int kc, const T *restrict a, int a_row, int a_co
                 __builtin_prefetch(&C[i * ldc + v * VECTOR], 1);
         }
     for (int k = 0; k < kc; ++k) {
-        __builtin_prefetch(&next[k * ahead], 0, 2);
+        if (ahead)
+            __builtin_prefetch(&next[k * ahead], 0, 2);
 #pragma GCC unroll 8
         for (int i = 0; i < MR; ++i)
 #pragma GCC unroll 8

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #ifndef KC // columns of A and rows of B in a block: a panel of B, KC x NR, fits the nearest cache or nearly
-#define KC ((VECTOR_BYTES == 64 ? 2048 : 1024) / (int)sizeof(T))
+#define KC ((VECTOR_BYTES == 64 ? 2048 : 1536) / (int)sizeof(T))
 #endif
 #ifndef MC // rows of A in a block: MC x KC elements fill a part of the second cache
-#define MC (VECTOR_BYTES == 64 ? 288 : 120)
+#define MC (VECTOR_BYTES == 64 ? 288 : 144)
 #endif
-#define AHEAD (NR * MR / MC + 1) // numbers of the next panel of B that each step of a tile fetches
+// Numbers of the next panel of B that each step fetches. With narrower vectors steps have no time for it.
+#define AHEAD (VECTOR_BYTES == 64 ? NR * MR / MC + 1 : 0)
 #ifndef NC // columns of B in a block
 #define NC 4096
 #endif
