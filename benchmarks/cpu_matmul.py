@@ -10,6 +10,7 @@ ratios: a change of the clock's rate, or a neighbour on the machine, meets both.
 from statistics import median
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -78,16 +79,30 @@ def show_rungs(n: int, names: list[str], counts: list[int]) -> None:
     console.print(table)
 
 
+class NumPyCopy(cpu.Blas):
+    "What most programs call a copy: it reads the lines that it overwrites."
+
+    family, name = "transpose", "numpy.copyto"
+
+    def __init__(self) -> None:
+        self.threads, self.dtype = 1, "float32"
+
+    def __call__(self, *arrays: np.ndarray) -> None:
+        "Copy the first array to the second."
+        np.copyto(arrays[1].reshape(arrays[0].shape), arrays[0])
+
+
 def show_transposes() -> None:
-    "Each rung of the transpose."
+    "Each rung of the transpose; the first is the best copy."
     table = Table(title="transpose, float32, 1 thread")
     for column in ("rung", "N", "ms", "GB/s", "of the copy"):
         table.add_column(column, justify="left" if column == "rung" else "right")
     for n in PLANES:
         problem, copy = Transpose(n, n), None
-        for name in kernels.names("transpose", "cpu"):
-            rate = problem.gbytes_per_s(cpu.measure(kernels.load(name), problem).seconds)
-            copy = copy or rate
+        rungs = [kernels.load(name) for name in kernels.names("transpose", "cpu")]
+        for kernel in [rungs[0], NumPyCopy(), *rungs[1:]]:
+            rate = problem.gbytes_per_s(cpu.measure(kernel, problem).seconds)
+            copy, name = copy or rate, kernel.name
             table.add_row(
                 name, str(n), f"{problem.bytes / rate / 1e6:.2f}", f"{rate:.1f}", f"{rate / copy:.2f}"
             )

@@ -29,7 +29,7 @@ class Line:
 class Feedback:
     """The answer of a check. `failure` says in words why the failed criterion is not met, or is None.
 
-    Prints as text and shows as HTML; both are the same on every machine.
+    Prints as text and shows as HTML; both are the same on every machine, but for times in a `failure`.
     """
 
     title: str
