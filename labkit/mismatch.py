@@ -19,7 +19,7 @@ class Mismatch(AssertionError):
 
 
 def unwritten(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """An output before the launch: full of the smallest int32, or of signalling NaN.
+    """An output before a run: full of the smallest int32, or of signalling NaN.
 
     No right result holds either. Arithmetic makes a signalling NaN quiet, so that an element that was never
     written can be told from one that was computed from NaN.
@@ -33,7 +33,7 @@ def compare(
 ) -> None:
     """Raise Mismatch unless each |got - expected| <= tolerance; all of one shape.
 
-    `before` is what the output held before the launch, and `name` what the kernel calls it.
+    `before` is what the output held before the run, and `name` what the kernel calls it.
     """
     with np.errstate(invalid="ignore"):  # NaN in a result is the student's to hear of, not NumPy's
         wrong = ~(np.abs(got.astype(np.float64) - expected) <= tolerance)  # not "<=": NaN is wrong too
@@ -56,12 +56,12 @@ def _hint(got: np.ndarray, before: np.ndarray, expected: np.ndarray, tolerance: 
     "What the wrong output looks like, where that is easy to tell."
     untouched = int((_bits(got) == _bits(before)).sum())
     if untouched == got.size:
-        return "Nothing has changed since before the launch: does the kernel write its output?"
+        return "Nothing has changed: is the output written?"
     if untouched:
         still = "element has" if untouched == 1 else "elements have"
-        return f"{untouched} {still} not changed since before the launch: does the grid cover all of it?"
+        return f"{untouched} {still} not changed: do the threads, or the loops, reach all of it?"
     if np.isnan(got).any():
-        return "NaN comes from reading what nothing wrote, such as a shared-memory tile before it is full."
+        return "NaN comes from reading what nothing wrote, such as a tile or a sum before it is set."
     if (np.abs(got.ravel().astype(np.float64) - expected.T.ravel()) <= tolerance.T.ravel()).all():
         return "It is the transpose of the right output: are row and column exchanged?"
     return ""

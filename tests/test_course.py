@@ -64,9 +64,9 @@ STARTERS = {
         "by thread (1, 0, 0) of block (0, 0, 0)",
         "A thread without an element must do nothing.",
     ],
-    "00.2": ["out[0, 1] is -2147483648; it should be 1.", "have not changed since before the launch"],
-    "02.1": ["Nothing has changed since before the launch: does the kernel write its output?"],
-    "02.2": ["Nothing has changed since before the launch: does the kernel write its output?"],
+    "00.2": ["out[0, 1] is -2147483648; it should be 1.", "have not changed: do the threads, or the loops"],
+    "02.1": ["Nothing has changed: is the output written?"],
+    "02.2": ["Nothing has changed: is the output written?"],
     "02.3": [
         "C[0, 0] is nan",
         "initcheck finds: line 13: reads element 0 of argument 2 (float32, shape (33, 20)), which nobody has",

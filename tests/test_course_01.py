@@ -51,7 +51,7 @@ WRONG = [
     (
         "01.1",
         "left out",
-        "has changed since before the call",
+        "Nothing has changed: is the output written?",
         (LEFT_01_1, LEFT_01_1.replace("j < N", "j < 0")),
     ),
     ("01.1", "aligned", "_mm256_loadu_ps", (", aligned(4)", "")),
@@ -82,7 +82,12 @@ WRONG = [
     ("01.3", "j past the edge: where", "invalid read of 4 bytes", (J_END, "j0 + min(BLOCK, N)")),
     ("01.3", "k ends at N", "Which limit takes the wrong one?", (K_END, "min(k0 + BLOCK, N)")),
     ("01.3", "no limit of i", "behind the end of argument 0", ("i < min(i0 + BLOCK, M)", "i < i0 + BLOCK")),
-    ("01.3", "only whole blocks", "has changed since before the call", ("j0 < N;", "j0 + BLOCK <= N;")),
+    (
+        "01.3",
+        "only whole blocks",
+        "Nothing has changed: is the output written?",
+        ("j0 < N;", "j0 + BLOCK <= N;"),
+    ),
     ("01.3", "each block from zero", "gets all K terms, once", ("k == 0", "k == k0")),
     ("01.4", "one row for all", "elements are wrong", ("sums[v] += A[i * K + k]", "sums[v] += A[k]")),
     (
@@ -91,7 +96,12 @@ WRONG = [
         "has its own columns",
         ("j + 8 * v]);\n            for", "j]);\n            for"),
     ),
-    ("01.4", "one vector stored", "is all of C written?", (STORE_01_4, "store(&C[i * N + j], sums[0]);")),
+    (
+        "01.4",
+        "one vector stored",
+        "do the threads, or the loops, reach all of it?",
+        (STORE_01_4, "store(&C[i * N + j], sums[0]);"),
+    ),
     ("01.4", "too far", "What is left is for the loop with one vector", ("j + 32 <= N", "j + 8 <= N")),
     ("01.4", "one vector after the other", "do not need each other", K_THEN_V),
 ]

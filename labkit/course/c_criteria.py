@@ -26,12 +26,6 @@ MISALIGNED = (
     "A row has N floats, so rows begin at a multiple of 32 bytes only where 8 divides N. Load and store at "
     "any address: a vec with aligned(4), or _mm256_loadu_ps and _mm256_storeu_ps."
 )
-# `compare` speaks of launches and grids.
-_IN_C = {
-    "since before the launch: does the kernel write its output?": "since before the call: is C written?",
-    "since before the launch: does the grid cover all of it?": "since before the call: is all of C written?",
-    "such as a shared-memory tile before it is full": "such as an element of C before a sum is stored there",
-}
 
 
 def right_in_c(text: str, *sizes: Size, hints: Hints = NO_HINTS) -> Criterion:
@@ -49,7 +43,7 @@ def right_in_c(text: str, *sizes: Size, hints: Hints = NO_HINTS) -> Criterion:
                 matmul(*args, *size, timeout=checks.TIMEOUT)
                 problem.verify(args[-1])
             except (Mismatch, SimtError) as error:
-                told = (str(problem), _in_c(str(error)), _hint(error, hints))
+                told = (str(problem), str(error), _hint(error, hints))
                 raise Unmet("\n".join(filter(None, told))) from None
 
     return Criterion(text, test)
@@ -107,9 +101,3 @@ def _hint(error: Mismatch | SimtError, hints: Hints) -> str:
     if not isinstance(error, InvalidAccess):
         return ""
     return MISALIGNED if "is not a multiple of" in str(error) else hints.out_of_bounds
-
-
-def _in_c(message: str) -> str:
-    for words, others in _IN_C.items():
-        message = message.replace(words, others)
-    return message
