@@ -79,6 +79,13 @@ def test_any_block(name, block):
     assert verdict.ok, verdict
 
 
+@pytest.mark.parametrize("bytes_", [16, 32, 64])
+def test_any_width_of_vectors(bytes_):
+    "VECTOR_BYTES chooses AVX2 on a CPU with AVX-512; wider than the CPU's, a vector is several registers."
+    verdict = cpu.check(kernels.load("matmul/cpu_7_packed", VECTOR_BYTES=bytes_))
+    assert verdict.ok, verdict
+
+
 @pytest.mark.parametrize("levels", [0, 1, 2, 4])
 def test_strassen_levels(levels):
     "Exact for integers, whatever is left over at odd sizes."

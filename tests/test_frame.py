@@ -55,11 +55,12 @@ class TestImport:
         assert labkit.__version__ == pyproject()["project"]["version"]
 
 
-def test_the_example_of_the_readme_runs():
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def test_the_examples_of_the_readme_run():
     names: dict = {}
-    exec(example, names)
+    for example in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
+        exec(example, names)
     assert names["x"].tolist() == list(range(0, 2000, 2))
+    assert (names["C"] == 1000).all()
 
 
 class TestErrors:
