@@ -181,10 +181,12 @@ def result(page: Page, label: str) -> Result:
     return Result(text, tuple(pictures))
 
 
-def move_slider(page: Page, label: str, key: str = "ArrowRight", seconds: float = 20) -> float:
-    "Press `key` on the slider and wait for another picture; returns the seconds that took."
+def move_slider(page: Page, label: str, seconds: float = 20) -> float:
+    "Press the right arrow key, or at its end the left one, on the slider; seconds until another picture."
     before = result(page, label)
     handle = slider(page, label)
+    at_end = handle.get_attribute("aria-valuenow") == handle.get_attribute("aria-valuemax")
+    key = "ArrowLeft" if at_end else "ArrowRight"
     handle.focus()
     start = time.perf_counter()
     handle.press(key)
