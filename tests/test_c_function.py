@@ -450,6 +450,35 @@ class TestSource:
             f("int helper(int);\nint f(void) { return helper(1); }")()
 
 
+@pytest.mark.parametrize(
+    "instead", ['mkfifo("output", 0700)', 'mkdir("output", 0700)', 'symlink("/dev/zero", "output")', "0"]
+)
+def test_something_else_in_the_place_of_the_output(instead):
+    with pytest.raises(SimtError, match="its output is gone"):
+        f(f'{HEADERS}#include <sys/stat.h>\nvoid f(void) {{ unlink("output"); (void)!{instead}; }}')()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
+def test_a_process_left_behind_is_ended():
+    pid = f(f"{HEADERS}int f(void) {{ int pid = fork(); while (pid == 0) pause(); return pid; }}")()
+    stat = Path(f"/proc/{pid}/stat")
+    assert not stat.exists() or ") Z " in stat.read_text()
+
+
+def test_a_function_that_stops_itself_is_ended():
+    with pytest.raises(Timeout, match=r"more than 0\.5 s"):
+        f(f"{HEADERS}#include <signal.h>\nvoid f(void) {{ raise(SIGSTOP); }}")(timeout=0.5)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no limits on the compiler here")
+@pytest.mark.parametrize(
+    "source", ['#include "/dev/zero"\nvoid f(void) {}', "char big[1L << 29] = {1};\nvoid f(void) {}"]
+)
+def test_a_source_without_end_is_refused(source):
+    with pytest.raises(CompileError):
+        f(source)()
+
+
 @pytest.mark.usefixtures("plain")
 class TestWithoutSanitizers:
     def test_it_computes(self):

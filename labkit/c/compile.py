@@ -19,6 +19,12 @@ from pathlib import Path
 from labkit.cache import cached_bytes
 from labkit.errors import CompileError, SimtError
 
+COMPILE_SECONDS = 60
+COMPILE_BYTES = 2**32  # of memory, and of each file it writes a sixteenth: #include "/dev/zero" has no end
+# A shell sets the limits for what it then becomes.
+_LIMITS = f'ulimit -v {COMPILE_BYTES >> 10}; ulimit -f {COMPILE_BYTES >> 4 >> 9}; exec "$@"'
+_LIMITED = ("/bin/sh", "-c", _LIMITS, "sh") if sys.platform.startswith("linux") else ()
+
 Files = tuple[tuple[str, str | bytes], ...]  # names and contents
 
 FILE_NAME = "kernel.c"
@@ -133,9 +139,20 @@ def _run(
         output = f"made{suffix}"
         command = [*compiler, "-o", output, *arguments]
         english = {**os.environ, "LC_ALL": "C"}
-        done = subprocess.run(
-            command, cwd=folder, env=english, capture_output=True, text=True, errors="replace"
-        )
+        try:
+            done = subprocess.run(
+                [*_LIMITED, *command],
+                cwd=folder,
+                env=english,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=COMPILE_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            message = f"the compiler was stopped after {COMPILE_SECONDS} s. What does the source include?"
+            raise CompileError(message) from None
         if done.returncode:
             raise _compile_error(
                 done.stderr or f"{shlex.join(command)} failed with exit code {done.returncode}"

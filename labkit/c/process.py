@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Literal
 
 MAX_PRINTED_BYTES = 2**20
+POLL_SECONDS = 0.05
 REPORT_SECONDS = 2  # that a sanitizer may take to write where the program was
 
 
@@ -30,7 +31,7 @@ class Ended:
 def run_limited(
     command: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float
 ) -> Ended:
-    """Run `command` in `folder` for `timeout` seconds at most; it and all that it starts are then gone.
+    """Run `command` in `folder` for `timeout` seconds at most; it and its process group are then gone.
 
     It has no input. At the time limit it first gets SIGABRT, so that a sanitizer reports where it was.
     """
@@ -48,7 +49,11 @@ def run_limited(
     reader = threading.Thread(target=_read, args=(process, printed), daemon=True)
     try:
         reader.start()
-        reader.join(timeout)
+        while reader.is_alive() and process.poll() is None and monotonic() < deadline:
+            reader.join(POLL_SECONDS)
+        if process.poll() is not None:  # what it has left behind may hold the pipe open
+            _kill(process)
+            reader.join(REPORT_SECONDS)
         if len(printed) >= MAX_PRINTED_BYTES:
             return Ended(0, _text(printed), "printing")
         try:
@@ -75,6 +80,8 @@ def _text(printed: bytearray) -> str:
 
 def _abort(process: subprocess.Popen[bytes]) -> None:
     process.send_signal(signal.SIGABRT if os.name == "posix" else signal.SIGTERM)
+    if os.name == "posix":
+        process.send_signal(signal.SIGCONT)  # a process that has stopped itself hears nothing else
     with suppress(subprocess.TimeoutExpired):
         process.wait(REPORT_SECONDS)
 

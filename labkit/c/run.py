@@ -1,6 +1,7 @@
 """One run of a C function in driver.c's program: arguments in, what it returned or what went wrong out."""
 
 import os
+import stat
 import struct
 import tempfile
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from labkit.errors import Crash, LaunchError, SimtError, Timeout
 GUARD_BYTES = 64  # before and behind each argument where no sanitizer looks; a multiple of their alignment
 MEMORY_BYTES = 2**31  # that a function may use besides its arguments
 TIMING_SECONDS = 1
+MOST_BESIDE = 2**20  # bytes of output besides the arguments: addresses, a result, samples
 NO_MEMORY = 77  # driver.c's exit code
 AFTER = struct.Struct("=qq8s16s")  # driver.c's struct after
 SANITIZER_OPTIONS = (
@@ -63,7 +65,7 @@ def run_program(
         folder = Path(name)
         (folder / "input").write_bytes(arguments.data())
         ended = run_limited([str(word) for word in words], folder, environment, timeout)
-        output = (folder / "output").read_bytes() if (folder / "output").exists() else b""
+        output = _read(folder / "output", arguments)
     start = 8 + 8 * len(arguments.values)  # behind the arguments' number and addresses
     returned = ended.code == 0 and not ended.over and len(output) >= start + AFTER.size
     printed, report = (ended.printed, "") if returned else split_report(ended.printed)
@@ -80,6 +82,20 @@ def result(run: Run, arguments: Arguments, name: str, source: str, timeout: floa
         raise from_guards(_memory(run, arguments, argument), offset)
     number = struct.unpack_from(code.rstrip(b"\0"), value)
     return number[0] if number else None, run.after[AFTER.size :]
+
+
+def _read(path: Path, arguments: Arguments) -> bytes:
+    "The program's output; nothing where the function has put something else in its place."
+    try:
+        # neither a link nor a pipe, on which reading would never end
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return b""
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return b""
+    with os.fdopen(handle, "rb") as file:
+        return file.read(arguments.nbytes + MOST_BESIDE)
 
 
 def memory_limit(arguments: Arguments) -> int:
@@ -104,7 +120,8 @@ def _error(run: Run, arguments: Arguments, name: str, source: Sequence[str], tim
             "Pass smaller arrays"
         )
     if not run.started:
-        return SimtError(f"{name} could not be started: {run.ended.printed or run.ended.code}")
+        reason = run.ended.printed or f"exit code {run.ended.code}, and no output"
+        return SimtError(f"{name} was not started, or its output is gone: {reason}")
     if "rss limit exhausted" in run.report:
         return Crash(
             f"{name} used more than {limit} and was stopped. Does it call malloc in a loop, free never?"

@@ -100,4 +100,6 @@ def _hint(error: Mismatch | SimtError, hints: Hints) -> str:
         return hints.usual
     if not isinstance(error, InvalidAccess):
         return ""
-    return MISALIGNED if "is not a multiple of" in str(error) else hints.out_of_bounds
+    if "is not a multiple of" in str(error):
+        return MISALIGNED
+    return hints.out_of_bounds if "argument" in str(error) else ""  # not for a null or a wild pointer

@@ -1,5 +1,6 @@
 """Exercises of 01_cpu_baseline: the matrix product in C, with SIMD, in blocks, with independent sums."""
 
+import math
 import re
 from contextlib import suppress
 
@@ -107,7 +108,7 @@ def _best_block() -> Criterion:
 
 def _counted(function: CFunction) -> int:
     counted = named(function, "working_set")()
-    if not isinstance(counted, int | float):
+    if not isinstance(counted, int | float) or not math.isfinite(counted):
         raise Unmet("working_set() returns no number. Declare it as long working_set(void).")
     return int(counted)
 
@@ -115,9 +116,12 @@ def _counted(function: CFunction) -> int:
 def _block(function: CFunction) -> int:
     "BLOCK, as the compiler sees it."
     try:
-        return int(named(function, "labkit_block", "\nlong labkit_block(void) { return BLOCK; }\n")())
+        block = int(named(function, "labkit_block", "\nlong labkit_block(void) { return BLOCK; }\n")())
     except CompileError:
         raise Unmet(NO_DEFINE) from None
+    if block < 1:
+        raise Unmet(f"BLOCK is {block}. A block has at least one row and column.")
+    return block
 
 
 def _with_other_blocks(function: CFunction, block: int) -> dict[int, CFunction]:

@@ -21,6 +21,7 @@ _ARRAYS = {
     "transpose": (("in", ("rows", "cols")), ("out", ("cols", "rows"))),
 }
 _SIZES = {"matmul": "MNK", "transpose": ("rows", "cols")}
+MOST_ROWS = 2**30  # loops count up to a block more than there are rows or columns
 
 
 @dataclass(frozen=True)
@@ -168,9 +169,10 @@ def _check_array(name: str, array: np.ndarray, dtype: str) -> None:
         )
     if not array.flags.c_contiguous:
         raise LaunchError(f"{name} is not contiguous, row after row. Pass np.ascontiguousarray({name}).")
-    if not 0 < array.size <= INT_MAX:
+    if not (0 < array.size <= INT_MAX and max(array.shape) <= MOST_ROWS):
         raise LaunchError(
-            f"{name} has shape {array.shape}; the kernels count with an int: 1 to {INT_MAX} elements."
+            f"{name} has shape {array.shape}; the kernels count with an int: 1 to {INT_MAX} elements, at "
+            f"most {MOST_ROWS} rows or columns."
         )
 
 
@@ -187,7 +189,7 @@ def _compiled(name: str, macros: tuple[tuple[str, str | int], ...]) -> Any:
     "The C function. ctypes lets other Python threads run while it runs."
     from labkit.c.compile import compile_c
 
-    options = [*(f"-D{macro}={value}" for macro, value in macros), "-pthread"]
+    options = [*(f"-D{macro}={value}" for macro, value in macros), "-pthread", "-D_GNU_SOURCE"]
     library = compile_c(kernels.whole_source(name), options)
     family = name.partition("/")[0]
     function = getattr(ctypes.CDLL(str(library)), family)

@@ -4,6 +4,8 @@
 #endif
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #ifndef THREADS
 #define THREADS 2
 #endif
@@ -39,7 +41,8 @@ static void *begin(void *argument)
 {
     struct member *member = argument;
 #ifdef __GLIBC__
-    sched_setaffinity(0, sizeof member->team->cores, &member->team->cores); // from here on, any core
+    if (CPU_COUNT(&member->team->cores) > 0)
+        sched_setaffinity(0, sizeof member->team->cores, &member->team->cores); // from here on, any core
 #endif
     member->team->work(member->team, member->number, member->team->job);
     return NULL;
@@ -47,22 +50,29 @@ static void *begin(void *argument)
 
 // Linux starts a thread on the core of its parent, and needs milliseconds, as long as a whole product, to see
 // that another core is idle. So thread `number` begins on the core that is so many places further.
-static int start(struct member *member)
+static void start(struct member *member)
 {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
 #ifdef __GLIBC__
-    cpu_set_t one;
     int core = sched_getcpu();
-    for (int steps = member->number; steps > 0; steps -= CPU_ISSET(core, &member->team->cores) != 0)
-        core = (core + 1) % CPU_SETSIZE;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    pthread_attr_setaffinity_np(&attributes, sizeof one, &one);
+    if (core >= 0 && CPU_COUNT(&member->team->cores) > 0) {
+        cpu_set_t one;
+        for (int steps = member->number; steps > 0; steps -= CPU_ISSET(core, &member->team->cores) != 0)
+            core = (core + 1) % CPU_SETSIZE;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        pthread_attr_setaffinity_np(&attributes, sizeof one, &one);
+    }
 #endif
     int failed = pthread_create(&member->thread, &attributes, begin, member);
     pthread_attr_destroy(&attributes);
-    return failed;
+    if (failed) // it may be the choice of a core that the system refuses
+        failed = pthread_create(&member->thread, NULL, begin, member);
+    if (failed) {
+        fprintf(stderr, "the system gives no more threads: %d of %d began\n", member->number, THREADS);
+        abort();
+    }
 }
 
 // Call work(team, number, job) in THREADS threads, with numbers from 0, and wait until all have returned.
@@ -71,12 +81,12 @@ static void run_team(void (*work)(struct team *team, int number, void *job), voi
     struct team team = {.work = work, .job = job};
     struct member members[THREADS];
 #ifdef __GLIBC__
-    sched_getaffinity(0, sizeof team.cores, &team.cores);
+    if (sched_getaffinity(0, sizeof team.cores, &team.cores) != 0)
+        CPU_ZERO(&team.cores);
 #endif
     for (int t = 1; t < THREADS; ++t) {
         members[t] = (struct member){.team = &team, .number = t};
-        while (start(&members[t]) != 0) // the system has no thread to give at the moment
-            sched_yield();
+        start(&members[t]);
     }
     work(&team, 0, job);
     for (int t = 1; t < THREADS; ++t)
