@@ -7,6 +7,8 @@ The best rungs and BLAS are timed in turns, several rounds, and their ratio is t
 ratios: a change of the clock's rate, or a neighbour on the machine, meets both. Last line: best rung / BLAS.
 """
 
+from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import Annotated
 
@@ -87,9 +89,9 @@ class NumPyCopy(cpu.Blas):
     def __init__(self) -> None:
         self.threads, self.dtype = 1, "float32"
 
-    def __call__(self, *arrays: np.ndarray) -> None:
-        "Copy the first array to the second."
-        np.copyto(arrays[1].reshape(arrays[0].shape), arrays[0])
+    def bind(self, *arrays: np.ndarray) -> Callable[[], object]:
+        "Copies the first array to the second."
+        return partial(np.copyto, arrays[1].reshape(arrays[0].shape), arrays[0])
 
 
 def show_transposes() -> None:

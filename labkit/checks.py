@@ -1,6 +1,6 @@
 """Check a kernel on sizes that trip the usual mistakes, and say in a student's words what is wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,16 +85,29 @@ def check(
     The launch is that of `Problem.launch(tile, rows)`. The output is full of NaN (or the smallest int32)
     before it; every other product has alpha=3 and beta=-2. A launch that raises SimtError ends the check.
     """
+    chosen = [
+        problems.problem(
+            problem,
+            *size,
+            dtype=dtype,
+            seed=number,
+            **(SCALED if problem == "matmul" and number % 2 else {}),
+        )
+        for number, size in enumerate(sizes or SIZES.get(problem, [()]))  # problem() refuses unknown ones
+    ]
+    return judge(chosen, lambda each: _run(kernel, each, tile, rows), tile)
+
+
+def judge(chosen: Iterable[Problem], run: Callable[[Problem], None], tile: int) -> Verdict:
+    "What `run` makes of each problem: it raises Mismatch where a result is wrong; a SimtError ends it all."
     cases: list[Case] = []
     ended = False
-    for number, size in enumerate(sizes or SIZES.get(problem, [()])):  # problems.problem refuses unknown ones
-        scalars = SCALED if problem == "matmul" and number % 2 else {}
-        each = problems.problem(problem, *size, dtype=dtype, seed=number, **scalars)
+    for each in chosen:
         if ended:
             cases.append(Case(each, NOT_RUN))
             continue
         try:
-            _run(kernel, each, tile, rows)
+            run(each)
             cases.append(Case(each, RIGHT))
         except (Mismatch, SimtError) as error:
             cases.append(Case(each, WRONG, str(error)))

@@ -89,9 +89,10 @@ class Problem(ABC):
         "The output array among the arguments of a launch."
         return args[list(self.shapes()).index(self.output_name)]
 
-    def verify(self, got: Any) -> None:
-        """Raise Mismatch unless every element of the output `got` (NumPy or CuPy) is within `tolerance()`.
+    def verify(self, got: Any, tolerance: np.ndarray | None = None) -> None:
+        """Raise Mismatch unless every element of the output `got` (NumPy or CuPy) is within `tolerance`.
 
+        That is `self.tolerance()` where it is not given.
         Raises ValueError where `got` has another shape or dtype than the output.
         """
         got = got.get() if hasattr(got, "get") else np.asarray(got)
@@ -101,7 +102,8 @@ class Problem(ABC):
                 f"{self.output_name} is {got.dtype} {got.shape}; it should be {self.dtype} {shape}. "
                 "Choose the array that the kernel wrote: problem.output(args)."
             )
-        compare(self.output_name, got, self.output(self.inputs()), self.reference(), self.tolerance())
+        allowed = self.tolerance() if tolerance is None else tolerance
+        compare(self.output_name, got, self.output(self.inputs()), self.reference(), allowed)
 
     def launch(self, tile: int, rows: int | None = None) -> tuple[Shape, Shape]:
         """Grid and block for tiles of `tile` x `tile` elements, each with `tile` x `rows` threads.

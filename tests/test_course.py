@@ -49,6 +49,35 @@ def mutant(exercise, *replacements):
     return source
 
 
+def checks_of_starters(starters):
+    "A test: what a student starts from is not solved, and the answer has the words of `starters`."
+
+    @pytest.mark.parametrize("exercise", sorted(starters))
+    def test(exercise):
+        feedback = judged(exercise, release.without_solution(SOLVED[exercise]))
+        assert not feedback.ok
+        for words in starters[exercise]:
+            assert words in repr(feedback), feedback
+
+    return test
+
+
+def checks_of_mistakes(wrong):
+    "A test of rows (exercise, what is wrong, words of the answer, replacements in the solution …)."
+
+    @pytest.mark.parametrize(
+        ("exercise", "replacements", "words"),
+        [(exercise, changes, words) for exercise, _, words, *changes in wrong],
+        ids=[f"{exercise} {what}" for exercise, what, *_ in wrong],
+    )
+    def test(exercise, replacements, words):
+        feedback = judged(exercise, mutant(exercise, *replacements))
+        assert not feedback.ok
+        assert words in feedback.failure, feedback
+
+    return test
+
+
 @pytest.mark.parametrize("exercise", sorted(SOLVED))
 def test_the_solution_meets_every_criterion(exercise):
     feedback = judged(exercise, SOLVED[exercise])
@@ -76,12 +105,7 @@ STARTERS = {
 }
 
 
-@pytest.mark.parametrize("exercise", sorted(STARTERS))
-def test_what_a_student_starts_from_fails_and_says_why(exercise):
-    feedback = judged(exercise, release.without_solution(SOLVED[exercise]))
-    assert not feedback.ok
-    for words in STARTERS[exercise]:
-        assert words in repr(feedback), feedback
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
 
 
 def test_the_answer_that_notebook_00_quotes_is_what_the_check_says():
@@ -148,15 +172,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("exercise", "replacements", "words"),
-    [(exercise, changes, words) for exercise, _, words, *changes in WRONG],
-    ids=[f"{exercise} {what}" for exercise, what, *_ in WRONG],
-)
-def test_a_typical_mistake_is_told_in_words_that_help(exercise, replacements, words):
-    feedback = judged(exercise, mutant(exercise, *replacements))
-    assert not feedback.ok
-    assert words in feedback.failure, feedback
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
 
 
 class TestCheck:

@@ -5,11 +5,11 @@ Criteria of speed are judged here as a student's machine judges them: by running
 
 import pytest
 from llvmlite import binding
-from test_course import SOLVED, judged, mutant
+from test_course import checks_of_mistakes, checks_of_starters, judged, mutant
 
 import labkit
 from labkit import cpu, simt
-from labkit.course import EXERCISES, c_criteria, exercises_01, magic, release
+from labkit.course import EXERCISES, c_criteria, exercises_01, magic
 from labkit.course.c_criteria import faster_in_c
 from labkit.course.exercise import Unmet
 from labkit.problems import Matmul
@@ -26,12 +26,7 @@ STARTERS = {
 }
 
 
-@pytest.mark.parametrize("exercise", sorted(STARTERS))
-def test_what_a_student_starts_from_fails_and_says_why(exercise):
-    feedback = judged(exercise, release.without_solution(SOLVED[exercise]))
-    assert not feedback.ok
-    for words in STARTERS[exercise]:
-        assert words in repr(feedback), feedback
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
 
 
 LEFT_01_1 = "        for (; j < N; ++j) { // the columns"
@@ -107,15 +102,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("exercise", "replacements", "words"),
-    [(exercise, changes, words) for exercise, _, words, *changes in WRONG],
-    ids=[f"{exercise} {what}" for exercise, what, *_ in WRONG],
-)
-def test_a_typical_mistake_is_told_in_words_that_help(exercise, replacements, words):
-    feedback = judged(exercise, mutant(exercise, *replacements))
-    assert not feedback.ok
-    assert words in feedback.failure, feedback
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
 
 
 def compiled(exercise, *replacements):

@@ -1,9 +1,9 @@
 """Checks of notebook 03: what students start from and typical mistakes fail, with words that help."""
 
 import pytest
-from test_course import SOLVED, judged, mutant
+from test_course import checks_of_mistakes, checks_of_starters, judged, mutant
 
-from labkit.course import magic, release
+from labkit.course import magic
 from labkit.course.exercise import Hints, Unmet, no_finding, right_on
 from labkit.problems import Matmul
 
@@ -19,12 +19,7 @@ STARTERS = {
 }
 
 
-@pytest.mark.parametrize("exercise", sorted(STARTERS))
-def test_what_a_student_starts_from_fails_and_says_why(exercise):
-    feedback = judged(exercise, release.without_solution(SOLVED[exercise]))
-    assert not feedback.ok
-    for words in STARTERS[exercise]:
-        assert words in repr(feedback), feedback
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
 
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
@@ -83,15 +78,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("exercise", "replacements", "words"),
-    [(exercise, changes, words) for exercise, _, words, *changes in WRONG],
-    ids=[f"{exercise} {what}" for exercise, what, *_ in WRONG],
-)
-def test_a_typical_mistake_is_told_in_words_that_help(exercise, replacements, words):
-    feedback = judged(exercise, mutant(exercise, *replacements))
-    assert not feedback.ok
-    assert words in feedback.failure, feedback
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
 
 
 def luckily_right():

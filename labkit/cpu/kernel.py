@@ -2,10 +2,10 @@
 
 import ctypes
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -65,8 +65,12 @@ class CpuKernel:
 
         Raises LaunchError where they do not fit, before anything is written.
         """
+        self.bind(*arrays)()
+
+    def bind(self, *arrays: np.ndarray) -> Callable[[], object]:
+        "The call on these arrays, checked once: while they live, it may be made again and again."
         sizes = sizes_of(self.family, arrays, self.dtype)
-        self._function(*(array.ctypes.data for array in arrays), *sizes)
+        return partial(self._function, *(array.ctypes.data for array in arrays), *sizes)
 
     def tolerance(self, problem: Problem) -> np.ndarray:
         """How far each element of the output may be from the right one: `problem.tolerance()`, as a rule.
@@ -116,12 +120,16 @@ class Blas:
         if threads < 1:
             raise ValueError(f"threads={threads}. Choose at least 1.")
         self.threads, self.dtype = threads, dtype
-        self.name = _library().get("name", "NumPy's BLAS")
+        self.name = _library()
 
     def __call__(self, *arrays: np.ndarray) -> None:
         "C = A B for A (M,K), B (K,N), C (M,N). Raises LaunchError where they do not fit."
+        self.bind(*arrays)()
+
+    def bind(self, *arrays: np.ndarray) -> Callable[[], object]:
+        "The call on these arrays, checked once."
         sizes_of(self.family, arrays, self.dtype)
-        np.matmul(arrays[0], arrays[1], out=arrays[2])
+        return partial(np.matmul, arrays[0], arrays[1], out=arrays[2])
 
     def tolerance(self, problem: Problem) -> np.ndarray:
         "How far each element of the output may be from the right one."
@@ -207,11 +215,11 @@ def _controller() -> Any:
 
 
 @cache
-def _library() -> dict[str, str]:
+def _library() -> str:
     "Name and version of the library that NumPy multiplies with."
     for found in _controller().info():
         if found["user_api"] == "blas":
             name = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS"}.get(found["internal_api"], "BLAS")
             version = re.match(r"\d+(\.\d+){0,2}", found.get("version") or "")
-            return {"name": f"{name} {version[0]}" if version else name}
-    return {}
+            return f"{name} {version[0]}" if version else name
+    return "NumPy's BLAS"

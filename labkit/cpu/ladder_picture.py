@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from labkit.cpu.measure import BLAS
 from labkit.plots import Plot
 
 _WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # covers the dashed line
@@ -20,7 +21,7 @@ def ladder_picture(frame: pd.DataFrame, peak: float, chosen: str = "") -> Plot:
     rates = [float(rate) for rate in 2 * frame.m * frame.n * frame.k / frame.value / 1e6]
     figure = Plot(figsize=(8, 0.34 * len(rates) + 1.5), layout="constrained")
     axes = figure.subplots()
-    colours = [_BLAS if name == "cpu_blas" else _BAR for name in frame.kernel]
+    colours = [_BLAS if name == BLAS else _BAR for name in frame.kernel]
     if chosen in set(frame.kernel):
         colours[list(frame.kernel).index(chosen)] = _CHOSEN
     axes.barh(range(len(rates)), rates, color=colours)
@@ -38,7 +39,7 @@ def ladder_picture(frame: pd.DataFrame, peak: float, chosen: str = "") -> Plot:
     axes.set(xscale="log", xlim=(min(rates) / 2, peak * 5), ylim=(-0.7, len(rates) - 0.3))
     axes.set_xlabel("GFLOP/s (in brackets: of the rate of multiply-adds, the dashed line)")
     axes.text(peak * 1.06, -0.62, f"{peak:.0f}", fontsize=9)
-    best = max((rate, name) for rate, name in zip(rates, frame.kernel, strict=True) if name != "cpu_blas")
+    best = max((rate, name) for rate, name in zip(rates, frame.kernel, strict=True) if name != BLAS)
     times = f"{best[0] / rates[0]:,.0f}× {frame.kernel.iloc[0]}, " if best[0] > rates[0] else ""
     n = int(frame.n.iloc[0])
     finding = f"N = {n}: {best[1]} is {times}{100 * best[0] / peak:.0f} % of the peak"

@@ -4,8 +4,9 @@ A time is the median of repeated calls on the same arrays after a warm-up, with 
 Arrays begin at a cache line.
 """
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
+from itertools import product
 from time import perf_counter, sleep
 from typing import Any
 
@@ -15,7 +16,6 @@ import pandas as pd
 from labkit import checks, kernels
 from labkit.cpu.kernel import Blas, CpuKernel
 from labkit.cpu.machine import caches, cpu_name
-from labkit.mismatch import Mismatch, compare
 from labkit.problems import Matmul, Problem, Transpose
 from labkit.problems import problem as make_problem
 from labkit.records import COLUMNS
@@ -68,19 +68,18 @@ def check(kernel: Any, sizes: Iterable[tuple[int, ...]] | None = None) -> checks
 
     The output is full of NaN (or the smallest int32) before. `sizes` are M, N, K or rows, cols.
     """
-    cases = []
-    for number, size in enumerate(sizes or SIZES[kernel.family]):
-        problem = make_problem(kernel.family, *size, dtype=kernel.dtype, seed=number)
+    chosen = [
+        make_problem(kernel.family, *size, dtype=kernel.dtype, seed=number)
+        for number, size in enumerate(sizes or SIZES[kernel.family])
+    ]
+
+    def run(problem: Problem) -> None:
         given = arrays(problem)
         with kernel.ready():
             kernel(*given)
-        try:
-            name, before = problem.output_name, problem.output(problem.inputs())
-            compare(name, given[-1], before, problem.reference(), kernel.tolerance(problem))
-            cases.append(checks.Case(problem, checks.RIGHT))
-        except Mismatch as error:
-            cases.append(checks.Case(problem, checks.WRONG, str(error)))
-    return checks.Verdict(tuple(cases), tile=8)
+        problem.verify(given[-1], kernel.tolerance(problem))
+
+    return checks.judge(chosen, run, tile=8)
 
 
 def measure(kernel: Any, problem: Problem, *, seconds: float = 0.5) -> Timing:
@@ -93,9 +92,10 @@ def measure(kernel: Any, problem: Problem, *, seconds: float = 0.5) -> Timing:
     if isinstance(problem, Transpose):
         wanted = min(2 * max(caches().values(), default=2**25), MOST_ARRAYS)
         sets += [tuple(map(_aligned, sets[0])) for _ in range(min(wanted // problem.bytes, 15))]
+    calls = [kernel.bind(*given) for given in sets]
     with kernel.ready():
-        first = [_seconds(kernel, given, 1) for given in sets]
-        samples = first if sum(first) > seconds * len(sets) else _samples(kernel, sets, seconds, first[-1])
+        first = [_seconds(call, 1) for call in calls]
+        samples = first if sum(first) > seconds * len(calls) else _samples(calls, seconds, first[-1])
     if isinstance(kernel, Blas) and kernel.threads > 1:
         sleep(SPINNING)  # or they would take the time of what is measured next
     return Timing(tuple(1e3 * sample for sample in samples), source(kernel.threads))
@@ -169,19 +169,20 @@ def rows_timed(name: str, n: int, block: int) -> int:
     return min(n, band * -(-max(8, int(ENOUGH / n**2)) // band))
 
 
-def block_sweep(
-    sizes: Iterable[int], blocks: Iterable[int], name: str = "cpu_avx_blocked", seconds: float = 0.1
-) -> pd.DataFrame:
-    "`time_rung` of a blocked rung at each size and for each BLOCK, with a progress bar."
-    places = [(n, block) for n in sizes for block in blocks]
-    rows = [time_rung(name, n, seconds=seconds, BLOCK=block) for n, block in _progress(places)]
-    return pd.DataFrame(rows, columns=[*COLUMNS, "source"])
+def block_sweep(sizes: Iterable[int], blocks: Iterable[int]) -> pd.DataFrame:
+    "`time_rung` of the blocked rung at each size and for each BLOCK, with a progress bar."
+    places = product(sizes, blocks)
+    return _timed([partial(time_rung, "cpu_avx_blocked", n, BLOCK=block) for n, block in places])
 
 
 def ladder(sizes: Iterable[int], names: Iterable[str] | None = None, threads: int = 1) -> pd.DataFrame:
     "`time_rung` of each rung (all, and BLAS) at each size, with a progress bar."
-    places = [(name, n) for n in sizes for name in (names or [*RUNGS, BLAS])]
-    rows = [time_rung(name, n, threads) for name, n in _progress(places)]
+    places = product(sizes, names or [*RUNGS, BLAS])
+    return _timed([partial(time_rung, name, n, threads) for n, name in places])
+
+
+def frame_of(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    "Rows of `time_rung` in the columns of `records.load`."
     return pd.DataFrame(rows, columns=[*COLUMNS, "source"])
 
 
@@ -198,23 +199,24 @@ def _aligned(array: np.ndarray) -> np.ndarray:
     return copy
 
 
-def _progress(places: list[tuple[Any, Any]]) -> Iterable[tuple[Any, Any]]:
-    "The places, with a bar that is gone at the end."
+def _timed(runs: list[Callable[[], dict[str, Any]]]) -> pd.DataFrame:
+    "What the runs give, one after the other, with a bar that is gone at the end."
     from tqdm.auto import tqdm
 
-    return tqdm(places, "measuring", leave=False)
+    return frame_of(run() for run in tqdm(runs, "measuring", leave=False))
 
 
-def _samples(kernel: Any, sets: list[tuple[np.ndarray, ...]], seconds: float, one: float) -> list[float]:
-    "Seconds of single calls, until all together have taken `seconds`, at least three."
-    calls, samples = max(1, round(SHORTEST / one)), [0.0] * 0
-    while len(samples) < 3 or sum(samples) * calls < seconds:
-        samples.append(_seconds(kernel, sets[len(samples) % len(sets)], calls))
+def _samples(calls: Sequence[Callable[[], object]], seconds: float, one: float) -> list[float]:
+    "Seconds of a call, taken in turns, until all together have taken `seconds`, at least three."
+    times = max(1, round(SHORTEST / one))
+    samples: list[float] = []
+    while len(samples) < 3 or sum(samples) * times < seconds:
+        samples.append(_seconds(calls[len(samples) % len(calls)], times))
     return samples
 
 
-def _seconds(kernel: Any, given: tuple[np.ndarray, ...], calls: int) -> float:
+def _seconds(call: Callable[[], object], times: int) -> float:
     start = perf_counter()
-    for _ in range(calls):
-        kernel(*given)
-    return (perf_counter() - start) / calls
+    for _ in range(times):
+        call()
+    return (perf_counter() - start) / times
