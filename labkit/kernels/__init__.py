@@ -17,12 +17,18 @@ itself: `-DT=float` would rewrite the templates of the compiler's own headers.
 
 import re
 from functools import cache
+from math import ceil
 from pathlib import Path
 from typing import Any
+
+from labkit.simt.run.limits import Dim3, as_dim3, check_launch
 
 _FOLDER = Path(__file__).parent
 _FAMILIES = ("matmul", "transpose")
 _INCLUDE = re.compile(r'^#include "(\w+\.[ch])"$', re.MULTILINE)
+_MACRO = re.compile(r"^#ifndef (?!_|PART_)([A-Z_]+)\b.*(?:\n#define \1 (.+?)(?: *//.*)?$)?", re.MULTILINE)
+_LAUNCH = re.compile(r"^// launch: block \((.+)\), grid \((.+)\);", re.MULTILINE)
+BLOCK_SIDE = 32  # of the square blocks of a kernel that takes blocks of any side
 
 
 def names(family: str, on: str = "gpu") -> list[str]:
@@ -85,10 +91,32 @@ def load(name: str, **parameters: str | int) -> Any:
     return _load(name, tuple(sorted(parameters.items())), device().kind)
 
 
+def launch(name: str, problem: Any, **parameters: str | int) -> tuple[Dim3, Dim3]:
+    """Grid and block of CUDA kernel `name` on `problem`, as the line `// launch:` of its source has them.
+
+    `parameters` are those of `load`. A kernel without a TILE of its own takes square blocks of any side: that
+    is TILE too, or 32. Raises LaunchError where no GPU takes such a launch.
+    """
+    expressions = _LAUNCH.search(source(name))
+    assert expressions, f"{name} has no line that says how to launch it"
+    values = {"TILE": BLOCK_SIDE} | defaults(name) | parameters | vars(problem)
+    block, grid = (
+        as_dim3([int(size) for size in eval(f"[{sizes}]", {"ceil": ceil}, values)], "a launch")
+        for sizes in expressions.groups()
+    )
+    check_launch(name, grid, block)
+    return grid, block
+
+
+def defaults(name: str) -> dict[str, str | int]:
+    "Macros of kernel `name`, such as TILE or THREADS, and their defaults: numbers, or the text in C."
+    text = whole_source(name) if on_cpu(name) else source(name)
+    return {macro: int(value) if value.isdecimal() else value for macro, value in _MACRO.findall(text)}
+
+
 def parameters(name: str) -> list[str]:
     "Macros with a default in kernel `name`, such as TILE or THREADS."
-    text = whole_source(name) if on_cpu(name) else source(name)
-    return sorted(set(re.findall(r"#ifndef ((?!_|PART_)[A-Z_]+)\b", text)))
+    return sorted(defaults(name))
 
 
 def _parameters(family: str, on: str) -> list[str]:
