@@ -1,0 +1,66 @@
+// transpose_5_vectorised.cu: out (cols,rows) = transpose of in (rows,cols) through a shared-memory tile
+// idea: 4_unrolled with 16 bytes a load and a store: V = 4 elements at once, or 2 of 8 bytes
+//       a thread turns V x V elements in registers; shared memory then holds whole vectors, swizzled, since
+//       one unused element a row would leave the vectors of the next row askew
+// launch: block (TILE * TILE / 16), grid (ceil(cols/TILE), ceil(rows/TILE)); any rows, cols
+#ifndef DTYPE
+#define DTYPE float
+#endif
+#ifndef TILE
+#define TILE 64
+#endif
+static_assert(TILE >= 4 && TILE <= 64 && (TILE & (TILE - 1)) == 0, "choose a TILE of 4, 8, 16, 32 or 64");
+using T = DTYPE;
+constexpr int THREADS = TILE * TILE / 16;  // each moves 16 elements
+
+// Turn the block's tile, where each row of in and of out begins at a multiple of V elements.
+template <int V>
+__device__ void turn(const T* in, T* out, int rows, int cols, T* shared)
+{
+    struct alignas(V * sizeof(T)) Vector {
+        T at[V];
+    };
+    constexpr int WIDTH = TILE / V;  // of the tile, in vectors
+    auto tile = reinterpret_cast<Vector(*)[WIDTH]>(shared);
+
+    #pragma unroll
+    for (int i = 0; i < WIDTH * WIDTH; i += THREADS) {
+        int x = (i + threadIdx.x) % WIDTH, y = (i + threadIdx.x) / WIDTH;
+        int col = blockIdx.x * TILE + V * x;
+        int row = blockIdx.y * TILE + V * y;
+        if (row < rows && col < cols) {
+            Vector lines[V];
+            for (int k = 0; k < V; ++k)
+                lines[k] = *reinterpret_cast<const Vector*>(&in[(row + k) * cols + col]);
+            for (int j = 0; j < V; ++j) {
+                Vector column;
+                for (int k = 0; k < V; ++k)
+                    column.at[k] = lines[k].at[j];
+                tile[V * x + j][y ^ x] = column;
+            }
+        }
+    }
+    __syncthreads();  // the tile is complete before anyone reads it
+
+    // Here the tile is turned already: its rows are out's, and both sides move along them.
+    #pragma unroll
+    for (int i = 0; i < TILE * WIDTH; i += THREADS) {
+        int x = (i + threadIdx.x) % WIDTH, y = (i + threadIdx.x) / WIDTH;
+        int out_col = blockIdx.y * TILE + V * x;
+        int out_row = blockIdx.x * TILE + y;
+        if (out_row < cols && out_col < rows)
+            *reinterpret_cast<Vector*>(&out[out_row * rows + out_col]) = tile[y][x ^ (y / V)];
+    }
+}
+
+extern "C" __global__ void transpose(const T* in, T* out, int rows, int cols)
+{
+    __shared__ alignas(16) T tile[TILE * TILE];
+
+    // A vector's address must be a multiple of its size. Where a row's is not, one element is a vector.
+    constexpr int V = 16 / sizeof(T);
+    if (rows % V == 0 && cols % V == 0)
+        turn<V>(in, out, rows, cols, tile);
+    else
+        turn<1>(in, out, rows, cols, tile);
+}
