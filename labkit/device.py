@@ -1,10 +1,11 @@
 """What runs the kernels here: a GPU through CuPy where there is one, else the simulator.
 
-`LABKIT_DEVICE=simt` or `LABKIT_DEVICE=gpu` overrides the choice. It is read at each use, so that a notebook
-may set it at its top. `xp` (CuPy or NumPy) and `RawModule` follow the choice.
+`LABKIT_DEVICE` overrides the choice: `simt`, `gpu`, or `gpu:1` for the second of several GPUs. It is read at
+each use, so that a notebook may set it at its top. `xp` (CuPy or NumPy) and `RawModule` follow the choice.
 """
 
 import os
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -20,11 +21,12 @@ class Device:
     """What runs the kernels, and its limits.
 
     The defaults are those of compute capability 9.0, which the simulator follows. It has no multiprocessors
-    and no L2 cache: 0.
+    and no L2 cache: 0. `index` is CUDA's number of the GPU, as in `LABKIT_DEVICE=gpu:1`.
     """
 
     kind: Literal["gpu", "simulator"]
     name: str
+    index: int = 0
     compute_capability: str = "9.0"
     warp_size: int = 32
     max_threads_per_block: int = MAX_THREADS
@@ -36,48 +38,76 @@ class Device:
 
     def __str__(self) -> str:
         if self.kind == "gpu":
-            return f"{self.name} (GPU, compute capability {self.compute_capability})"
+            return f"{self.name} (gpu:{self.index}, compute capability {self.compute_capability})"
         return f"{self.name} (no GPU: results are right, times are not a GPU's)"
 
 
 SIMULATOR = Device("simulator", "labkit.simt")
+_CHOICE = re.compile(r"simt|gpu(?::(\d+))?|")
 
 
 class NoGpu(RuntimeError):
-    "There is no GPU that CuPy can use; the message says why."
+    "There is no GPU that CuPy can use, or none of that index; the message says why."
 
 
 def device() -> Device:
-    """Device that runs the kernels: the first GPU if CuPy finds one, else the simulator.
+    """Device that runs the kernels: the GPU of index 0 if CuPy finds one, else the simulator.
 
+    A GPU becomes the current one of the calling thread: that is where CUDA allocates and launches. So what
+    works on a GPU asks for the device first, as `xp`, `RawModule` and `synchronize` do.
     Raises ValueError on an unknown `LABKIT_DEVICE`, NoGpu where it asks for a GPU that is not there.
     """
     wanted = os.environ.get("LABKIT_DEVICE", "")
-    if wanted not in ("", "gpu", "simt"):
-        raise ValueError(f"LABKIT_DEVICE is {wanted!r}. Choose gpu or simt, or leave it unset.")
-    if wanted == "simt":
-        return SIMULATOR
-    gpu = _probe_gpu()
-    if isinstance(gpu, Device):
-        return gpu
-    if wanted == "gpu":
+    choice = _CHOICE.fullmatch(wanted)
+    if choice is None:
+        raise ValueError(
+            f"LABKIT_DEVICE is {wanted!r}. Choose gpu, gpu:1 (or another index) or simt, or leave it unset."
+        )
+    found = "" if wanted == "simt" else _probe_gpus()
+    if not isinstance(found, str):
+        return _current(found, int(choice[1] or 0))
+    if wanted.startswith("gpu"):
         raise NoGpu(
-            f"LABKIT_DEVICE is gpu, but {gpu}. Leave it unset, or set it to simt, to use the simulator."
+            f"LABKIT_DEVICE is {wanted}, but {found}. "
+            "Leave it unset, or set it to simt, to use the simulator."
         )
     return SIMULATOR
 
 
 def find_gpu() -> Device:
-    "The first GPU that CuPy can use, whatever `LABKIT_DEVICE` says. Raises NoGpu, which says why."
-    gpu = _probe_gpu()
-    if isinstance(gpu, Device):
-        return gpu
-    raise NoGpu(f"{gpu}.")
+    "`device()` where that is a GPU. Raises NoGpu, which says why, where it is the simulator."
+    here = device()
+    if here.kind == "gpu":
+        return here
+    found = _probe_gpus()
+    why = found if isinstance(found, str) else "LABKIT_DEVICE is simt: leave it unset to use the GPU"
+    raise NoGpu(f"{why}.")
+
+
+def gpus() -> tuple[Device, ...]:
+    "All GPUs that CuPy can use, by index, whatever `LABKIT_DEVICE` says; none where there is none."
+    found = _probe_gpus()
+    return () if isinstance(found, str) else found
+
+
+def _current(found: tuple[Device, ...], index: int) -> Device:
+    "The GPU of that index, as this thread's current one."
+    if index >= len(found):
+        names = ", ".join(f"gpu:{gpu.index} {gpu.name}" for gpu in found)
+        raise NoGpu(
+            f"LABKIT_DEVICE is gpu:{index}, but there {'is' if len(found) == 1 else 'are'} {len(found)} "
+            f"GPU{'s' * (len(found) > 1)} here: {names}. Choose one of these."
+        )
+    if len(found) > 1:
+        cuda = import_module("cupy").cuda
+        if cuda.runtime.getDevice() != index:
+            cuda.Device(index).use()
+    return found[index]
 
 
 @cache
-def _probe_gpu() -> Device | str:
-    "The first GPU, or the reason why there is none. Asked once: CuPy and CUDA take seconds to start."
+def _probe_gpus() -> tuple[Device, ...] | str:
+    "The GPUs, or the reason why there is none. Asked once: CuPy and CUDA take seconds to start."
     try:
         import cupy
     except ImportError as missing:
@@ -90,16 +120,17 @@ def _probe_gpu() -> Device | str:
         return f"CUDA does not start ({error})"
     if count == 0:
         return "CUDA finds no GPU"
-    return _gpu(runtime.getDeviceProperties(0))
+    return tuple(_gpu(index, runtime.getDeviceProperties(index)) for index in range(count))
 
 
-def _gpu(properties: dict[str, Any]) -> Device:
+def _gpu(index: int, properties: dict[str, Any]) -> Device:
     "A Device from the fields of CUDA's cudaDeviceProp."
     x, y, z = properties["maxThreadsDim"]
     grid_x, grid_y, grid_z = properties["maxGridSize"]
     return Device(
         kind="gpu",
         name=properties["name"].decode(),
+        index=index,
         compute_capability=f"{properties['major']}.{properties['minor']}",
         warp_size=properties["warpSize"],
         max_threads_per_block=properties["maxThreadsPerBlock"],
@@ -115,6 +146,33 @@ def synchronize() -> None:
     "Wait for all launches. On a GPU, raises SimtError where a kernel failed; the simulator never lags."
     if device().kind == "gpu":
         import_module("labkit.gpu").synchronize()
+
+
+def sm_clock_mhz() -> int | None:
+    """Clock of the GPU's multiprocessors (SMs) at this moment, from NVIDIA's management library (NVML).
+
+    None in the simulator, without the package nvidia-ml-py, and where NVML does not tell.
+    """
+    if device().kind != "gpu":
+        return None
+    bus_id = import_module("cupy").cuda.Device(device().index).pci_bus_id  # NVML counts GPUs in its own order
+    try:
+        import pynvml
+
+        return pynvml.nvmlDeviceGetClockInfo(_nvml_handle(bus_id), pynvml.NVML_CLOCK_SM)
+    except ImportError:
+        return None
+    except pynvml.NVMLError:
+        return None
+
+
+@cache
+def _nvml_handle(bus_id: str) -> Any:
+    "What NVML calls the GPU at that place on the PCI bus."
+    import pynvml
+
+    pynvml.nvmlInit()
+    return pynvml.nvmlDeviceGetHandleByPciBusId(bus_id)
 
 
 def array_module(kernel: Any) -> Any:

@@ -194,7 +194,10 @@ def _cupy() -> str:
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         raise _Absent(f"{wheels[0]} cannot run a kernel with driver {gpu.driver}: {reason}", mend) from error
-    return f"{wheels[0]} {cupy.__version__}, CUDA {_cuda(cupy.cuda.runtime.runtimeGetVersion())}"
+    from labkit.device import gpus  # here: it imports NumPy
+
+    found = ", ".join(f"gpu:{each.index} {each.name}" for each in gpus())  # as LABKIT_DEVICE numbers them
+    return f"{wheels[0]} {cupy.__version__}, CUDA {_cuda(cupy.cuda.runtime.runtimeGetVersion())}: {found}"
 
 
 def _cuda(number: int) -> str:

@@ -4,7 +4,9 @@ On a GPU with CUDA events, each sample one launch after an L2 flush; compilation
 In the simulator there is only the host's clock, and the result says so: its wall time is never a GPU's.
 """
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -13,20 +15,55 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit.device import array_module, device, synchronize
-from labkit.problems import Problem, Shape
+from labkit.device import array_module, device, sm_clock_mhz, synchronize
+from labkit.problems import Problem
 
 SIMULATED = "simulator wall time, not a GPU's"
 KERNEL = "kernel"
 NOT_HERE = "no GPU here: nothing to measure"
+MOST = 50  # launches of a batch
+STEADY = 0.01  # medians of two batches that differ by less agree
+WAKING = 0.1  # seconds of work after which an idle GPU's clock is up
+
+# Rows of a breakdown: what is done, and the kind of host memory that it depends on.
+STEPS = (
+    ("context creation", ""),
+    ("allocation", ""),
+    ("pinning", "pinned"),
+    ("host to device", "pageable"),
+    ("host to device", "pinned"),
+    (KERNEL, ""),
+    ("device to host", "pageable"),
+    ("device to host", "pinned"),
+    ("end to end", "pageable"),
+    ("end to end", "pinned"),
+)
+# A process that prints how many milliseconds CUDA takes to start on GPU argv[1]; importing CuPy is not in it.
+_START_CUDA = """
+import sys, time
+from cupy.cuda import runtime
+start = time.perf_counter()
+runtime.setDevice(int(sys.argv[1]))
+runtime.free(0)
+print(1e3 * (time.perf_counter() - start))
+"""
+
+Samples = tuple[float, ...]  # milliseconds
+Grid = int | Sequence[int]
+Arrays = tuple[np.ndarray, ...]
+Round = dict[tuple[str, str], float]  # milliseconds of rows of STEPS
 
 
 @dataclass(frozen=True, repr=False)
 class Timing:
-    "Milliseconds of each sample, and `source`: where they were measured. Prints both."
+    """Milliseconds of each sample, and `source`: where they were measured. Prints both.
 
-    samples: tuple[float, ...]
+    `clock_mhz` is the clock of the GPU's multiprocessors while it measured, None where that is not known.
+    """
+
+    samples: Samples
     source: str
+    clock_mhz: int | None = None
 
     @property
     def median(self) -> float:
@@ -49,95 +86,175 @@ class Timing:
         return self.median / 1e3
 
     def __repr__(self) -> str:
-        spread = f"p20 {self.p20:.4g}, p80 {self.p80:.4g}, {len(self.samples)} samples"
+        count = f"{len(self.samples)} sample{'s' * (len(self.samples) != 1)}"
+        clock = f", SMs at {self.clock_mhz} MHz" if self.clock_mhz else ""
+        spread = f"p20 {self.p20:.4g}, p80 {self.p80:.4g}, {count}{clock}"
         return f"{self.median:.4g} ms ({spread}; {self.source})"
 
 
-def time_kernel(launch: Callable[[], object], *, warmup: int = 3, samples: int = 50) -> Timing:
+def time_kernel(launch: Callable[[], object], *, seconds: float = 0.5) -> Timing:
     """Time `launch()`, which must put its work on `labkit.device()`, as the kernels of `labkit.RawModule` do.
 
-    The simulator is slow and steady: there, one warm-up and at most three samples.
+    On a GPU `launch` is called until it is steady or, together, took about `seconds`, see `until_steady`; one
+    that takes longer is called once. The call should take the host less than 0.1 ms: work out grid and block
+    before. In the simulator, which is slow and steady, one warm-up and three samples. Raises ValueError for
+    a negative time.
     """
-    if samples < 1 or warmup < 0:
-        raise ValueError(
-            f"samples={samples}, warmup={warmup}. Choose at least 1 sample and no negative warm-up."
-        )
-    if device().kind == "gpu":
-        return Timing(_event_times(launch, warmup, samples), _here())
-    return Timing(_wall_times(launch, min(warmup, 1), min(samples, 3)), SIMULATED)
+    if seconds < 0:
+        raise ValueError(f"seconds={seconds}. Choose the time to measure for: 0 (one launch) or more.")
+    if device().kind != "gpu":
+        return Timing(_wall_times(launch, seconds), SIMULATED)
+    batch = _EventBatch(launch)
+    batch.wake()
+    return Timing(until_steady(batch, seconds), _here(), batch.clock_mhz)
 
 
-def breakdown(
-    problem: Problem, kernel: Any, tile: int = 16, rows: int | None = None, repeats: int = 10
-) -> pd.DataFrame:
+def until_steady(
+    batch: Callable[[int], Samples], seconds: float, clock: Callable[[], float] = perf_counter
+) -> Samples:
+    """Call `batch(launches)` until the medians of two batches in turn agree: those two are the samples.
+
+    So the first launch, which loads code, and a changing clock are left out. A first launch that takes longer
+    than `seconds` is the one sample; batches that do not agree in that time leave the last one.
+    """
+    start = clock()
+    last = batch(1)
+    while clock() - start <= seconds:
+        before, last = last, batch(_launches(median(last), seconds / 2))
+        alike = len(last) <= 2 * len(before)  # a first launch says little about fifty
+        if alike and abs(median(last) - median(before)) <= STEADY * median(last):
+            return before + last
+    return last
+
+
+def _launches(one: float, seconds: float) -> int:
+    "Launches of a batch that takes about `seconds`, where one takes `one` milliseconds."
+    return max(1, min(MOST, int(1e3 * seconds / max(one, 1e-3))))
+
+
+def breakdown(problem: Problem, kernel: Any, grid: Grid, block: Grid, repeats: int = 10) -> pd.DataFrame:
     """Milliseconds of each step from host arrays to a host result, by the host's clock, synchronised.
 
-    A row a step: allocation, host to device, kernel, device to host. Columns: `first_ms` (a kernel's first
-    launch also loads its code), `later_ms` (median of `repeats`) and `source`. In the simulator at most three
-    repeats, and only the kernel's row has figures: its arrays lie in host memory, with nothing to copy.
+    A row a step of STEPS. Allocation, pinning and copies are of all the problem's arrays together; "end to
+    end" is from allocation to result. Copies go from and to pageable host memory, which the system may move
+    and CUDA therefore copies twice, and pinned memory, which it may not. Columns: `step`, `host_memory`,
+    `first_ms`, then `calls`, `min_ms`, `avg_ms` and `max_ms` of the `repeats` after it, and `source`.
+
+    The first call of a kernel also loads its code, unless it ran before. Context creation is the start of
+    CUDA in a process of its own, without the import of CuPy: a program pays it once, in whichever call comes
+    first, often an allocation. In the simulator at most three repeats, and only the kernel's row has figures:
+    its arrays lie in host memory, with nothing to copy.
     """
-    grid, block = problem.launch(tile, rows)
-    on_gpu = array_module(kernel) is not np
-    steps, later_runs = (_gpu_steps, repeats) if on_gpu else (_simulator_steps, min(repeats, 3))
-    first, *later = [steps(problem, kernel, grid, block) for _ in range(1 + later_runs)]
-    table = pd.DataFrame({"first_ms": pd.Series(first), "later_ms": pd.DataFrame(later).median()})
-    table["source"] = [
-        _here() if on_gpu else SIMULATED if step == KERNEL else NOT_HERE for step in table.index
-    ]
-    return table.rename_axis("step")
+    if array_module(kernel) is np:
+        rounds = [_simulator_round(problem, kernel, grid, block) for _ in range(1 + min(repeats, 3))]
+        return _step_table(rounds, SIMULATED)
+    rounds, host = [{STEPS[0]: _start_cuda()}], problem.inputs()
+    rounds += [_gpu_round(problem, kernel, grid, block, host) for _ in range(1 + repeats)]
+    rounds += [_pinned_round(problem, kernel, grid, block, host) for _ in range(1 + repeats)]
+    return _step_table(rounds, _here())
+
+
+def _step_table(rounds: list[Round], source: str) -> pd.DataFrame:
+    rows = []
+    for step in STEPS:
+        times = [each[step] for each in rounds if step in each]
+        later = pd.Series(times[1:], dtype=float)
+        row = {"step": step[0], "host_memory": step[1], "first_ms": times[0] if times else float("nan")}
+        row |= {"calls": len(later), "min_ms": later.min(), "avg_ms": later.mean(), "max_ms": later.max()}
+        rows.append(row | {"source": source if times else NOT_HERE})
+    return pd.DataFrame(rows)
 
 
 def _here() -> str:
     return f"measured here: {device().name}"
 
 
-def _event_times(launch: Callable[[], object], warmup: int, samples: int) -> tuple[float, ...]:
+class _EventBatch:
+    """Milliseconds of `count` launches between CUDA events, each after an L2 flush: `batch(count)`.
+
+    The flush leaves the L2 full of lines that are not yet in memory, as a memset does in NVIDIA's NVBench. A
+    kernel pays for writing back those that it displaces, and leaves its own behind.
+    """
+
+    def __init__(self, launch: Callable[[], object]) -> None:
+        import cupy
+
+        # Twice the L2, and so large (130 us at 4 TB/s) that the launch is queued before its turn comes:
+        # otherwise the events would also measure how fast the host launches.
+        self._flush = cupy.empty(max(2 * device().l2_bytes, 512 * 2**20), cupy.uint8)
+        self._launch, self._cuda = launch, cupy.cuda
+        self.clock_mhz: int | None = None
+
+    def wake(self) -> None:
+        "Work for WAKING: an idle GPU clocks down to a fraction, and takes its time to come back."
+        start = perf_counter()
+        while perf_counter() - start < WAKING:
+            self._flush.fill(0)
+            synchronize()
+
+    def __call__(self, count: int) -> Samples:
+        events = [(self._cuda.Event(), self._cuda.Event()) for _ in range(count)]
+        for start, end in events:
+            self._flush.fill(0)
+            start.record()
+            self._launch()
+            end.record()
+        self.clock_mhz = sm_clock_mhz()  # while the GPU works
+        synchronize()
+        return tuple(self._cuda.get_elapsed_time(start, end) for start, end in events)
+
+
+def _wall_times(launch: Callable[[], object], seconds: float) -> Samples:
+    first = _clock(launch)
+    return (first,) if first > 1e3 * seconds else tuple(_clock(launch) for _ in range(3))
+
+
+def _pinned_round(problem: Problem, kernel: Any, grid: Grid, block: Grid, host: Arrays) -> Round:
+    "A round trip from copies of `host` in pinned memory: the rows that depend on it."
+    pinned: list[np.ndarray] = []
+    times = {("pinning", "pinned"): _clock(lambda: pinned.extend(map(_page_locked, host)))}
+    for array, values in zip(pinned, host, strict=True):
+        array[...] = values
+    trip = _gpu_round(problem, kernel, grid, block, tuple(pinned), "pinned")
+    return times | {step: spent for step, spent in trip.items() if step[1]}
+
+
+def _gpu_round(
+    problem: Problem, kernel: Any, grid: Grid, block: Grid, host: Arrays, memory: str = "pageable"
+) -> Round:
+    "A round trip from the arrays `host`; the result goes to the place of the output among them."
     import cupy
 
-    # Twice the L2, and so large (130 us at 4 TB/s) that the launch is queued before its turn comes: otherwise
-    # the events would also measure how fast the host launches.
-    flush = cupy.empty(max(2 * device().l2_bytes, 512 * 2**20), cupy.uint8)
-    events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(samples)]
-    for _ in range(warmup):
-        launch()
-    for start, end in events:
-        flush.fill(0)
-        start.record()
-        launch()
-        end.record()
-    synchronize()
-    return tuple(cupy.cuda.get_elapsed_time(start, end) for start, end in events)
-
-
-def _wall_times(launch: Callable[[], object], warmup: int, samples: int) -> tuple[float, ...]:
-    for _ in range(warmup):
-        launch()
-    return tuple(_clock(launch) for _ in range(samples))
-
-
-def _gpu_steps(problem: Problem, kernel: Any, grid: Shape, block: Shape) -> dict[str, float]:
-    import cupy
-
-    host = problem.inputs()
     arrays: list[Any] = []
     with cupy.cuda.using_allocator(None):  # cudaMalloc each time, not CuPy's pool
-        return {
-            "allocation": _clock(lambda: arrays.extend(cupy.empty(a.shape, a.dtype) for a in host)),
-            "host to device": _clock(lambda: [array.set(a) for array, a in zip(arrays, host, strict=True)]),
-            KERNEL: _clock(lambda: kernel(grid, block, (*arrays, *problem.scalars()))),
-            "device to host": _clock(lambda: problem.output(tuple(arrays)).get()),
+        times = {
+            ("allocation", ""): _clock(lambda: arrays.extend(cupy.empty(a.shape, a.dtype) for a in host)),
+            ("host to device", memory): _clock(
+                lambda: [array.set(values) for array, values in zip(arrays, host, strict=True)]
+            ),
+            (KERNEL, ""): _clock(lambda: kernel(grid, block, (*arrays, *problem.scalars()))),
+            ("device to host", memory): _clock(
+                lambda: problem.output(tuple(arrays)).get(out=problem.output(host))
+            ),
         }
+    return times | {("end to end", memory): sum(times.values())}
 
 
-def _simulator_steps(problem: Problem, kernel: Any, grid: Shape, block: Shape) -> dict[str, float]:
-    args, nothing = problem.args(np), float("nan")
-    simulated = _clock(lambda: kernel(grid, block, args))
-    return {
-        "allocation": nothing,
-        "host to device": nothing,
-        KERNEL: simulated,
-        "device to host": nothing,
-    }
+def _page_locked(array: np.ndarray) -> np.ndarray:
+    "An array of that shape and dtype in memory from cudaHostAlloc, not from CuPy's pool."
+    from cupy.cuda import PinnedMemory, PinnedMemoryPointer
+
+    return np.ndarray(array.shape, array.dtype, PinnedMemoryPointer(PinnedMemory(array.nbytes), 0))
+
+
+def _start_cuda() -> float:
+    command = [sys.executable, "-c", _START_CUDA, str(device().index)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def _simulator_round(problem: Problem, kernel: Any, grid: Grid, block: Grid) -> Round:
+    args = problem.args(np)
+    return {(KERNEL, ""): _clock(lambda: kernel(grid, block, args))}
 
 
 def _clock(step: Callable[[], object]) -> float:

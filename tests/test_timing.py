@@ -1,5 +1,6 @@
 """Timing in the simulator, whose figures are labelled, and on a GPU, whose figures are plausible."""
 
+from statistics import median
 from time import sleep
 
 import numpy as np
@@ -7,12 +8,70 @@ import pytest
 
 from labkit import kernels
 from labkit.problems import problem
-from labkit.timing import SIMULATED, Timing, breakdown, time_kernel
+from labkit.timing import MOST, NOT_HERE, SIMULATED, STEPS, Timing, breakdown, time_kernel, until_steady
+
+COPIES = ["host to device", "device to host"]
 
 
 @pytest.fixture
 def simulator(monkeypatch):
     monkeypatch.setenv("LABKIT_DEVICE", "simt")
+
+
+class Machine:
+    "A clock, and batches of launches that take `times(seconds since the start)` milliseconds."
+
+    def __init__(self, times):
+        self.times, self.now, self.batches = times, 0.0, []
+
+    def batch(self, count):
+        samples = []
+        for _ in range(count):
+            samples.append(self.times(self.now))
+            self.now += samples[-1] / 1e3
+        self.batches.append(count)
+        return tuple(samples)
+
+    def measure(self, seconds=0.5):
+        return until_steady(self.batch, seconds, lambda: self.now)
+
+
+class TestUntilSteady:
+    def test_the_first_launch_is_left_out(self):
+        machine = Machine(lambda now: 5.0 if now == 0 else 1.0)
+        assert machine.measure() == (1.0,) * 2 * MOST
+        assert machine.batches == [1, MOST, MOST]
+
+    def test_a_clock_that_comes_up_is_waited_for(self):
+        machine = Machine(lambda now: max(1.0, 6.0 - 20 * now))  # 6 ms at first, 1 ms after a quarter second
+        assert set(machine.measure(2.0)) == {1.0}
+
+    def test_a_change_of_a_percent_is_still_steady_and_one_of_three_is_not(self):
+        assert len(Machine(lambda now: 1 + 0.009 * (now > 0.03)).measure()) == 2 * MOST
+        drifting = Machine(lambda now: 1.03 ** (now // 0.05))
+        assert len(drifting.measure()) == MOST
+        assert drifting.now < 0.6
+
+    @pytest.mark.parametrize(
+        ("one", "batches"),
+        [(0.002, [1, 50, 50]), (10, [1, 25, 25]), (100, [1, 2]), (300, [1, 1]), (600, [1])],
+    )
+    def test_slow_launches_are_few(self, one, batches):
+        machine = Machine(lambda now: one)
+        assert machine.measure()
+        assert machine.batches == batches
+        assert machine.now <= max(0.6, 1.1 * one / 1e3)
+
+    def test_noise_does_not_go_on_for_ever(self):
+        noise = np.random.default_rng(0)
+        machine = Machine(lambda now: noise.uniform(1, 2))
+        samples = machine.measure()
+        assert machine.now < 0.6
+        assert 1 < median(samples) < 2
+
+    def test_a_time_too_short_to_tell(self):
+        machine = Machine(lambda now: 0.0 if machine.batches else 0.001)
+        assert machine.measure() == (0.0,) * 2 * MOST
 
 
 def test_statistics():
@@ -23,31 +82,44 @@ def test_statistics():
     assert repr(timing) == "3.5 ms (p20 2, p80 5, 6 samples; by hand)"
 
 
+def test_one_sample_and_the_clock_are_told():
+    assert repr(Timing((2.0,), "here", 1980)) == "2 ms (p20 2, p80 2, 1 sample, SMs at 1980 MHz; here)"
+
+
 @pytest.mark.usefixtures("simulator")
 def test_the_simulators_time_is_labelled():
     calls = []
-    timing = time_kernel(lambda: calls.append(sleep(0.01)), samples=50)
+    timing = time_kernel(lambda: calls.append(sleep(0.01)))
     assert timing.source == SIMULATED == "simulator wall time, not a GPU's"
     assert (len(timing.samples), len(calls)) == (3, 4)
+    assert timing.clock_mhz is None
     assert 10 <= timing.median < 200
 
 
-@pytest.mark.parametrize("settings", [{"samples": 0}, {"warmup": -1}])
-def test_impossible_counts_are_refused(settings):
-    with pytest.raises(ValueError, match=r"Choose at least 1 sample"):
-        time_kernel(lambda: None, **settings)
+@pytest.mark.usefixtures("simulator")
+def test_what_takes_longer_than_the_time_is_called_once():
+    calls = []
+    timing = time_kernel(lambda: calls.append(sleep(0.02)), seconds=0.01)
+    assert len(timing.samples) == len(calls) == 1
+
+
+def test_a_negative_time_is_refused():
+    with pytest.raises(ValueError, match=r"seconds=-1\. Choose"):
+        time_kernel(lambda: None, seconds=-1)
 
 
 @pytest.mark.usefixtures("simulator")
 def test_breakdown_in_the_simulator_has_only_the_kernel():
     case = problem("matmul", 17, 18, 19)
-    table = breakdown(case, kernels.load("matmul/1_naive"), tile=8)
-    assert list(table.index) == ["allocation", "host to device", "kernel", "device to host"]
-    assert list(table.columns) == ["first_ms", "later_ms", "source"]
-    assert table.drop("kernel")[["first_ms", "later_ms"]].isna().all(axis=None)
-    assert (table.loc["kernel", ["first_ms", "later_ms"]] > 0).all()
-    assert table.loc["kernel", "source"] == SIMULATED
-    assert table.loc["allocation", "source"].startswith("no GPU here")
+    table = breakdown(case, kernels.load("matmul/1_naive"), *case.launch(8))
+    assert list(zip(table.step, table.host_memory, strict=True)) == list(STEPS)
+    figures = ["first_ms", "min_ms", "avg_ms", "max_ms"]
+    is_kernel = table.step == "kernel"
+    assert table.loc[~is_kernel, figures].isna().all(axis=None)
+    assert (table.loc[~is_kernel, ["calls", "source"]] == [0, NOT_HERE]).all(axis=None)
+    (kernel,) = table[is_kernel].to_dict("records")
+    assert kernel["first_ms"] > 0 and kernel["calls"] == 3 and kernel["source"] == SIMULATED
+    assert 0 < kernel["min_ms"] <= kernel["avg_ms"] <= kernel["max_ms"]
 
 
 @pytest.mark.gpu
@@ -56,12 +128,12 @@ def test_gpu_times_grow_with_the_work(gpu):
 
     def timed(size):
         case = problem("transpose", size, size)
-        args = case.args(gpu)
-        return case, time_kernel(lambda: kernel(*case.launch(32), args))
+        grid, block, args = *case.launch(32), case.args(gpu)
+        return case, time_kernel(lambda: kernel(grid, block, args))
 
     small, large = timed(1024), timed(8192)
     assert small[1].source.startswith("measured here: ")
-    assert len(small[1].samples) == 50
+    assert len(small[1].samples) >= MOST
     assert small[1].p20 <= small[1].median <= small[1].p80
     assert 5 < large[1].median / small[1].median < 256  # 64 times the bytes
     assert 100 < large[0].gbytes_per_s(large[1].seconds) < 10_000  # no GPU's memory is beyond this
@@ -76,10 +148,61 @@ def test_gpu_times_without_the_hosts_latency(gpu):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        ("matmul/2_tiled", problem("matmul", 2048, 2048, 2048)),
+        ("transpose/3_padded", problem("transpose", 2048, 2048)),
+        ("transpose/3_padded", problem("transpose", 8192, 8192)),
+    ],
+)
+def test_two_measurements_on_a_gpu_agree(gpu, name, case):
+    "Within 2 %, the second after a pause in which the GPU's clock goes down."
+    kernel, (grid, block), args = kernels.load(name), kernels.launch(name, case), case.args(gpu)
+    first = time_kernel(lambda: kernel(grid, block, args))
+    sleep(3)
+    second = time_kernel(lambda: kernel(grid, block, args))
+    assert abs(first.median - second.median) <= 0.02 * first.median, (first, second)
+
+
+@pytest.mark.gpu
+def test_the_clock_is_noted(gpu):
+    pytest.importorskip("pynvml")
+    clock = time_kernel(lambda: None).clock_mhz
+    assert clock is not None and 200 < clock < 3000
+
+
+@pytest.mark.gpu
+def test_a_slow_kernel_on_a_gpu_is_launched_once(gpu):
+    case = problem("matmul", 2048, 2048, 2048)
+    kernel, grid, args, calls = kernels.load("matmul/1_naive"), case.launch(1), case.args(gpu), []
+    timing = time_kernel(lambda: calls.append(kernel(*grid, args)), seconds=0.01)
+    assert len(timing.samples) == len(calls) == 1
+    assert timing.median > 10
+
+
+@pytest.mark.gpu
 def test_breakdown_on_a_gpu(gpu):
-    case = problem("matmul", 1024, 1024, 1024)
-    table = breakdown(case, kernels.load("matmul/2_tiled", TILE=16), tile=16)
-    assert np.isfinite(table[["first_ms", "later_ms"]].to_numpy()).all()
-    assert (table["source"] == table["source"].iloc[0]).all()
-    copied = 3 * 4 * 1024**2  # A, B and C go to the GPU
-    assert 0.1 < copied / 1e6 / table.loc["host to device", "later_ms"] < 500  # GB/s
+    case = problem("matmul", 2048, 2048, 2048)
+    kernel = kernels.load("matmul/2_tiled", TILE=16)
+    table = breakdown(case, kernel, *case.launch(16)).set_index(["step", "host_memory"])
+    assert list(table.index) == list(STEPS)
+    assert table.source.nunique() == 1 and table.source.iloc[0].startswith("measured here: ")
+    assert np.isfinite(table.first_ms).all()
+    assert table.first_ms["context creation", ""] > 10
+    assert (table.calls.drop("context creation") == 10).all()
+    assert (table.min_ms.dropna() <= table.avg_ms.dropna()).all()
+    for copy in COPIES:
+        assert table.min_ms[copy, "pinned"] < table.min_ms[copy, "pageable"]
+    copied = 3 * 4 * 2048**2  # A, B and C go to the GPU
+    assert 1 < copied / 1e6 / table.min_ms["host to device", "pinned"] < 1000  # GB/s
+    parts = [
+        ("allocation", ""),
+        ("host to device", "pageable"),
+        ("kernel", ""),
+        ("device to host", "pageable"),
+    ]
+    assert table.avg_ms[parts].sum() == pytest.approx(table.avg_ms["end to end", "pageable"])
+    args = case.args(gpu)
+    timed = time_kernel(lambda: kernel(*case.launch(16), args))
+    assert table.min_ms["kernel", ""] > 0.8 * timed.median  # the host's clock also sees the launch

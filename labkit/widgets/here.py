@@ -57,12 +57,11 @@ def count(kernel: str, size: Size, side: int) -> Count:
 
 @lru_cache(maxsize=1024)
 def measure(kernel: str, size: Size, side: int, dtype: str) -> Timing:
-    "Time of the same launch on this machine's GPU; of a slow one, a single sample."
+    "Time of the same launch on this machine's GPU, measured briefly; of a slow one, a single sample."
     problem = Matmul(*size, dtype=dtype)
     grid, block = problem.launch(side)
     loaded, args = _load(kernel, side, problem), _on_gpu(problem)
-    warmup, samples = (1, 5) if _is_quick(size, side) else (0, 1)
-    return time_kernel(lambda: loaded(grid, block, args), warmup=warmup, samples=samples)
+    return time_kernel(lambda: loaded(grid, block, args), seconds=0.02)
 
 
 def rows(
