@@ -1,9 +1,11 @@
-"""The command line: `labkit doctor`, `labkit lab` and, for teachers, `labkit release`."""
+"""The command line: `labkit doctor`, `labkit lab`, `labkit bench` and, for teachers, `labkit release`."""
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from labkit import doctor as checkup
+from labkit.errors import SimtError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="CUDA matrix kernels in Jupyter.")
 
@@ -47,6 +50,37 @@ def lab(context: typer.Context) -> None:
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # containers: Jupyter refuses to start without
         arguments.append("--allow-root")
     LabApp.launch_instance(argv=arguments)
+
+
+@app.command()
+def bench(
+    out: Annotated[Path, typer.Argument(help="Folder for bench.csv and bench.json.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small and medium sizes: under two minutes.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="matmul, tiles, shapes, transpose or breakdown; again for several."),
+    ] = None,
+) -> None:
+    "Verify and time every rung on this machine's GPU. What the folder has already is not measured again."
+    from labkit import bench as benching  # here: wants CuPy and pandas
+    from labkit import records
+    from labkit.device import NoGpu
+
+    try:
+        origin = records.provenance(f"labkit {shlex.join(sys.argv[1:])}")
+        failures = benching.run(benching.plan(quick, only or ()), out, origin)
+    except (NoGpu, ValueError, SimtError) as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print(f"\nStopped. What is measured is in {out}; the same command goes on from there.")
+        raise typer.Exit(130) from None
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    print(f"The table is {out / 'bench.csv'}: labkit.records.recorded({str(out)!r}).")
+    raise typer.Exit(bool(failures))
 
 
 @app.command()

@@ -5,6 +5,8 @@ data/SOURCES.md says what each report measured, what each column means and how m
 """
 
 import json
+import platform
+from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +18,7 @@ COLUMNS = (
     *("quantity", "unit", "value", "note"),
 )
 _INTEGERS = ("m", "n", "k", "rows", "cols", "block_x", "block_y", "tile")
+_SIDES = ("m", "k", "n", "rows", "cols")
 _PROVENANCE = ("gpu", "driver", "versions", "date", "command")
 
 _REPORTS = {
@@ -25,6 +28,20 @@ _REPORTS = {
     "cpu-gpu-matmul": "float32 matrix product: CPU loops, AVX, cache blocks; GPU kernels, copies, allocation",
     "int-transpose": "int32 transpose of 2048×2048 in five steps, CPU to unrolled (GeForce GTX 770M)",
 }
+
+# Of each report: the figures that a run on a GPU has too, and what changes along the columns of its tables.
+_TABLES: dict[str, tuple[dict[str, list[str]], str]] = {
+    "int-matmul": ({"quantity": ["time"]}, "size"),
+    "cublas-gap": ({"quantity": ["time", "performance"]}, "quantity"),
+    "tiled-matmul-ko": ({"quantity": ["time"]}, "size"),
+    "cpu-gpu-matmul": (
+        {"quantity": ["time", "htod_time", "dtoh_time", "malloc_time"], "kernel": ["naive", "tiled"]},
+        "size",
+    ),
+    "int-transpose": ({"quantity": ["time", "bandwidth", "step_speedup", "speedup_over_cpu"]}, "quantity"),
+}
+_ITERATIONS = 100  # launches in a time of int-transpose
+PINNED = "pinned"  # the note of a copy from or to page-locked memory, which no report used
 
 _PACKAGE = Path(__file__).parent
 # A wheel carries data/ inside the package; a checkout has it beside the package.
@@ -36,7 +53,7 @@ def reports() -> dict[str, str]:
     return dict(_REPORTS)
 
 
-def load(report: str | None = None, quantity: str | None = None, **filters: object) -> pd.DataFrame:
+def load(report: str | None = None, quantity: object = None, **filters: object) -> pd.DataFrame:
     """Rows of the reports' tables: COLUMNS plus `source`, a label that says where a row comes from.
 
     Keywords are columns; a keyword's value is one value or a list of them, and "" selects empty cells:
@@ -45,30 +62,105 @@ def load(report: str | None = None, quantity: str | None = None, **filters: obje
 
     Raises ValueError, with the valid names, for an unknown column or a value that no row left so far has.
     """
-    frame = pd.concat([_read(_DATA / "reports" / f"{name}.csv") for name in _REPORTS], ignore_index=True)
+    frame = pd.concat([_kept(_DATA / "reports" / f"{name}.csv") for name in _REPORTS], ignore_index=True)
     frame["source"] = [
         _report_label(*row) for row in zip(frame.report, frame.machine, frame.kernel, strict=True)
     ]
-    wanted = {"report": report, "quantity": quantity, **filters}
-    return _select(frame, {column: value for column, value in wanted.items() if value is not None})
+    return _select(frame, {"report": report, "quantity": quantity, **filters})
 
 
-def recorded(machine: str) -> pd.DataFrame:
-    """Runs recorded on a machine, data/<machine>/*.csv: COLUMNS plus `source`, the GPU and the date.
+def recorded(machine: str | Path, quantity: object = None, **filters: object) -> pd.DataFrame:
+    """Runs recorded on a machine: COLUMNS plus `source`, the GPU and the date.
 
-    Beside each table lies a JSON file of the same name: gpu, driver, versions, date and command of the run.
-    Raises ValueError for a machine without records, and for a table without its provenance.
+    `machine` is a folder of data/, such as "h200", or the path of one that `labkit bench` has filled. Filters
+    are those of `load`. Beside each table lies a JSON file of the same name: gpu, driver, versions, date and
+    command of the run. Raises ValueError for a machine without records, and for a table without provenance.
     """
-    tables = sorted((_DATA / machine).glob("*.csv"))
+    ours = _DATA / machine
+    tables = sorted((ours if ours.is_dir() else Path(machine)).glob("*.csv"))
     if not tables:
         machines = sorted({path.parent.name for path in _DATA.glob("*/*.csv")} - {"reports"})
-        raise ValueError(f"no runs recorded on {machine!r}; machines with records: {_listed(machines)}")
-    return pd.concat([_read(table).assign(source=_run_label(table)) for table in tables], ignore_index=True)
+        raise ValueError(f"no runs recorded on {str(machine)!r}; machines with records: {_listed(machines)}")
+    runs = [read(table).assign(source=_run_label(table)) for table in tables]
+    return _select(pd.concat(runs, ignore_index=True), {"quantity": quantity, **filters})
 
 
-@cache
-def _read(path: Path) -> pd.DataFrame:
-    "One CSV file, checked against COLUMNS; callers must not change what they get."
+def counterparts(report: str, machine: str | Path = "h200") -> pd.DataFrame:
+    """Figures of a report's tables as another machine has them: COLUMNS plus `source`, in the report's order.
+
+    Of the same kernel, dtype, size and block; of cublas-gap every kernel of its size. They are formed as the
+    report forms them: times of int-transpose are those of 100 launches, and its bandwidth counts GiB.
+    """
+    printed, runs = _placed(_tables(report)), _placed(recorded(machine))
+    same = ["problem", "dtype", "size"] + ([] if report == "cublas-gap" else ["kernel", "block"])
+    wanted = printed[same].drop_duplicates()
+    runs = wanted.merge(runs[runs.quantity.isin(printed.quantity) & (runs.note != PINNED)])
+    runs = runs[[*COLUMNS, "source"]]
+    if report == "cublas-gap":
+        return _with_rates(runs)
+    return _with_speedups(runs, list(printed.kernel.unique())) if report == "int-transpose" else runs
+
+
+def beside(report: str, folder: str | Path | None = None) -> pd.DataFrame:
+    """A report's tables, and beside each figure that of an H200 and, where given, of the runs in `folder`.
+
+    Rows are kernels and blocks; columns are sizes (of cublas-gap and int-transpose: quantities), and under
+    each "report", "H200" and "this machine". Times are in ms. `counterparts` says what is put beside what.
+    """
+    sets = {"report": _tables(report), "H200": counterparts(report)}
+    if folder is not None:
+        sets["this machine"] = counterparts(report, folder)
+    quantities, across = _TABLES[report][0]["quantity"], _TABLES[report][1]
+    down = (["quantity"] if across != "quantity" and len(quantities) > 1 else []) + ["kernel", "block"]
+    figures = pd.concat(
+        {name: _placed(data).set_index([*down, across]).value for name, data in sets.items()}, axis=1
+    )
+    columns = [(column, name) for column in figures.index.unique(across) for name in sets]
+    rows = pd.MultiIndex.from_frame(figures.reset_index()[down]).unique()
+    table = pd.DataFrame(figures.unstack(across)).swaplevel(axis="columns")
+    return table.reindex(rows).reindex(columns=columns)
+
+
+def provenance(command: str, **versions: object) -> dict[str, str]:
+    """What lies as JSON beside a table that `command` records here: gpu, driver, versions, date and command.
+
+    `versions` are those of what takes part besides CUDA, cuBLAS, CuPy and Python. Raises NoGpu without a GPU.
+    """
+    from labkit import doctor  # here: reading records needs no GPU
+    from labkit.device import find_gpu
+
+    gpu = find_gpu()
+    import cupy
+
+    cublas = cupy.cuda.cublas.getVersion(cupy.cuda.get_cublas_handle())
+    parts = {"CUDA runtime": cupy.cuda.runtime.runtimeGetVersion(), "cuBLAS": cublas}
+    parts |= {"CuPy": cupy.__version__} | versions | {"Python": platform.python_version()}
+    shown = doctor.find_gpu()
+    return {
+        "gpu": gpu.name,
+        "driver": shown.driver if shown else "not known",
+        "versions": ", ".join(f"{part} {version}" for part, version in parts.items()),
+        "date": date.today().isoformat(),
+        "command": command,
+    }
+
+
+def provenance_of(table: Path) -> dict[str, str]:
+    "What lies beside a recorded table, see `provenance`. Raises ValueError where a part is missing."
+    path = table.with_suffix(".json")
+    if not path.is_file():
+        raise ValueError(
+            f"{table.name} has no provenance: {path} is missing (keys: {', '.join(_PROVENANCE)})"
+        )
+    run = json.loads(path.read_text(encoding="utf-8"))
+    missing = [key for key in _PROVENANCE if key not in run]
+    if missing:
+        raise ValueError(f"{path} does not say: {', '.join(missing)}")
+    return run
+
+
+def read(path: Path) -> pd.DataFrame:
+    "One CSV file in COLUMNS. Raises ValueError where it has others, or text where a number belongs."
     try:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     except FileNotFoundError:
@@ -84,6 +176,49 @@ def _read(path: Path) -> pd.DataFrame:
     return frame
 
 
+@cache
+def _kept(path: Path) -> pd.DataFrame:
+    "A table that does not change, read once; callers must not change what they get."
+    return read(path)
+
+
+def _tables(report: str) -> pd.DataFrame:
+    "The figures of a report's tables that a run on a GPU has too."
+    return load(report, **(_TABLES[report][0] if report in _TABLES else {}))
+
+
+def _placed(data: pd.DataFrame) -> pd.DataFrame:
+    "The rows with `block`, such as 32×32, and `size`, such as 256 or 4096×2048×4096 (m×k×n)."
+    blocks = ["×".join(map(str, row.dropna())) for _, row in data[["block_x", "block_y"]].iterrows()]
+    sides = [[str(side) for side in row.dropna()] for _, row in data[list(_SIDES)].iterrows()]
+    sizes = [row[0] if len(set(row)) == 1 else "×".join(row) for row in sides]
+    return data.assign(block=blocks, size=sizes)
+
+
+def _with_rates(runs: pd.DataFrame) -> pd.DataFrame:
+    "Matrix products with a rate after each time: 2 m n k operations in it."
+    operations = 2.0 * (runs.m * runs.n * runs.k).astype("float64")
+    rates = operations / runs.value / 1e6
+    return pd.concat([runs, runs.assign(quantity="performance", unit="GFLOP/s", value=rates)])
+
+
+def _with_speedups(runs: pd.DataFrame, steps: list[str]) -> pd.DataFrame:
+    "Transposes with times of _ITERATIONS launches, their bandwidth, and their speed-ups along the `steps`."
+    note = f"for {_ITERATIONS} launches, each as long as the median one; no copies"
+    times = runs.assign(value=runs.value * _ITERATIONS, note=note)
+    moved = 2 * runs.rows * runs.cols * 4 * _ITERATIONS / 2**30
+    over = times.set_index("kernel").value.reindex(steps)
+    before, cpu = runs.kernel.map(over.shift()), over.get("cpu_naive", float("nan"))
+    return pd.concat(
+        [
+            times,
+            times.assign(quantity="bandwidth", unit="GB/s", value=moved / times.value * 1e3),
+            times.assign(quantity="step_speedup", unit="1", value=before / times.value),
+            times.assign(quantity="speedup_over_cpu", unit="1", value=cpu / times.value),
+        ]
+    )
+
+
 def _numbers(texts: pd.Series, path: Path) -> pd.Series:
     "Text to numbers; an empty cell becomes a missing value."
     numbers = pd.to_numeric(texts, errors="coerce")
@@ -95,8 +230,11 @@ def _numbers(texts: pd.Series, path: Path) -> pd.Series:
 
 
 def _select(frame: pd.DataFrame, wanted: dict[str, object]) -> pd.DataFrame:
+    "The rows with the wanted values; None: any."
     chosen = ""
     for column, value in wanted.items():
+        if value is None:
+            continue
         if column not in frame.columns:
             raise ValueError(f"no column {column!r}; columns: {', '.join(frame.columns)}")
         cells = frame[column].astype(object).where(frame[column].notna(), "")
@@ -115,15 +253,7 @@ def _report_label(report: str, machine: str, kernel: str) -> str:
 
 
 def _run_label(table: Path) -> str:
-    path = table.with_suffix(".json")
-    if not path.is_file():
-        raise ValueError(
-            f"{table.name} has no provenance: {path} is missing (keys: {', '.join(_PROVENANCE)})"
-        )
-    run = json.loads(path.read_text(encoding="utf-8"))
-    missing = [key for key in _PROVENANCE if key not in run]
-    if missing:
-        raise ValueError(f"{path} does not say: {', '.join(missing)}")
+    run = provenance_of(table)
     return f"recorded: {run['gpu']}, {run['date']}"
 
 

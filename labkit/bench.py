@@ -1,0 +1,214 @@
+"""`labkit bench`: rungs × parameters × sizes on this machine's GPU, as a table for `records.recorded`.
+
+The table is bench.csv in the folder given, a few rows a case as each is measured, and bench.json says on what
+and with what. Cases that the table has are not measured again, so an interrupted run goes on where it was.
+"""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labkit import cpu, kernels, ladder, records
+from labkit.c.compile import find_compiler
+from labkit.ladder import END, Case, Row, case
+from labkit.problems import problem
+from labkit.records import COLUMNS
+from labkit.timing import breakdown
+
+TILES = (1, 2, 4, 8, 16, 32)
+OF_LIBRARY = 680  # the size of report cublas-gap
+SHAPES = ((32, 32, 32), (256, 256, 256), (4096, 4096, 2048))  # M, N, K of report tiled-matmul-ko
+STEPS = {  # of timing.STEPS: what tables call them
+    "context creation": "context_time",
+    "allocation": "malloc_time",
+    "pinning": "pin_time",
+    "host to device": "htod_time",
+    "kernel": "kernel_time",
+    "device to host": "dtoh_time",
+    "end to end": "total_time",
+}
+
+
+@dataclass(frozen=True)
+class Breakdown(Case):
+    "All that happens from host arrays to a host result, see `timing.breakdown`."
+
+    def place(self) -> Row:
+        return super().place() | {"note": "breakdown"}
+
+    def rows(self, args: tuple[Any, ...]) -> list[Row]:
+        """A row a step and statistic: `htod_time` is the average of repeated calls, `htod_time_first`, …
+
+        `note` says which kind of host memory a step depends on.
+        """
+        kernel = kernels.load(self.kernel, DTYPE=self.problem.ctype, **dict(self.macros))
+        grid, block = kernels.launch(self.kernel, self.problem, **dict(self.macros))
+        table = breakdown(self.problem, kernel, grid, block)
+        rows = [row for _, step in table.iterrows() for row in self._step_rows(step)]
+        return [*rows, self.place() | {"quantity": END, "unit": "1", "value": table.calls.max()}]
+
+    def _step_rows(self, step: pd.Series) -> list[Row]:
+        place, name = self.place() | {"note": step.host_memory, "unit": "ms"}, STEPS[step.step]
+        values = {"": step.avg_ms, "_first": step.first_ms, "_min": step.min_ms, "_max": step.max_ms}
+        return [
+            place | {"quantity": name + which, "value": value, "source": step.source}
+            for which, value in values.items()
+            if pd.notna(value)
+        ]
+
+
+@dataclass(frozen=True)
+class OnCpu(Case):
+    "A transpose by plain loops in C on one core of the host, which the GPU's first step is compared with."
+
+    def place(self) -> Row:
+        return super().place() | {"machine": cpu.cpu_name()}
+
+    def rows(self, args: tuple[Any, ...]) -> list[Row]:
+        "As of any case, without a clock; `args` are the GPU's and not used."
+        kernel = kernels.load("transpose/cpu_1_loops", DTYPE=self.problem.ctype)
+        source, target = self.problem.inputs()
+        kernel(source, target)
+        self.problem.verify(target)
+        return ladder.timing_rows(self.place(), cpu.measure(kernel, self.problem))
+
+
+def _matmul(quick: bool) -> Iterator[Case]:
+    "The ladder of products and cuBLAS; naive and tiled also in float64; N = 680 as in report cublas-gap."
+    for n in (256, 1024, 2048) if quick else (256, 512, 1024, 2048, 4096, 8192):
+        for rung in (*ladder.rungs("matmul"), "cublas"):
+            yield case(rung, problem("matmul", n, n, n))
+        for rung in () if quick else ("naive", "tiled", "cublas"):
+            yield case(rung, problem("matmul", n, n, n, dtype="float64"))
+    for rung in ("naive", "tiled", "tiled_unrolled"):
+        yield case(rung, problem("matmul", *[OF_LIBRARY] * 3), TILE=32)
+    yield case("cublas", problem("matmul", *[OF_LIBRARY] * 3))
+
+
+def _tiles(quick: bool) -> Iterator[Case]:
+    "Naive and tiled with square blocks of side 1 to 32, as in reports int-matmul and cpu-gpu-matmul."
+    sizes = (1024,) if quick else (256, 512, 1024, 2048, 4096, 8192)
+    for dtype, n, rung, tile in product(("float32", "int32"), sizes, ("naive", "tiled"), TILES):
+        yield case(rung, problem("matmul", n, n, n, dtype=dtype), TILE=tile)
+
+
+def _shapes(quick: bool) -> Iterator[Case]:
+    "The small, medium and large product of report tiled-matmul-ko."
+    for size in SHAPES[:2] if quick else SHAPES:
+        yield case("naive", problem("matmul", *size), TILE=16)
+        for tile in (4, 8, 16, 32):
+            yield case("tiled", problem("matmul", *size), TILE=tile)
+
+
+def _transpose(quick: bool) -> Iterator[Case]:
+    "The ladder of transposes and cudaMemcpy; on the CPU the size of report int-transpose."
+    sizes, dtypes = (1024, 2048, 4096, 8192, 16384), ("int32", "float32", "float64")
+    for n, dtype in product(sizes[:3] if quick else sizes, dtypes[:2] if quick else dtypes):
+        for rung in (*ladder.rungs("transpose"), "memcpy"):
+            yield case(rung, problem("transpose", n, n, dtype=dtype))
+    if find_compiler():
+        yield OnCpu("cpu_naive", problem("transpose", 2048, 2048, dtype="int32"))
+
+
+def _breakdown(quick: bool) -> Iterator[Case]:
+    "From host to host: products of report cpu-gpu-matmul, and the transpose of int-transpose."
+    for n in (1024,) if quick else (512, 1024, 2048, 4096):
+        yield _broken_down(case("naive", problem("matmul", n, n, n)))
+    yield _broken_down(case("naive", problem("transpose", 2048, 2048, dtype="int32")))
+
+
+def _broken_down(case: Case) -> Breakdown:
+    return Breakdown(case.rung, case.problem, case.macros)
+
+
+SECTIONS: dict[str, Callable[[bool], Iterator[Case]]] = {
+    "matmul": _matmul,
+    "tiles": _tiles,
+    "shapes": _shapes,
+    "transpose": _transpose,
+    "breakdown": _breakdown,
+}
+
+
+def plan(quick: bool = False, only: Iterable[str] = ()) -> list[Case]:
+    """The cases of the sections `only` (all where none is named), each once, those of one problem together.
+
+    `quick` leaves out large sizes. Raises ValueError for a section that there is not.
+    """
+    if unknown := [name for name in only if name not in SECTIONS]:
+        raise ValueError(f"there is no section {unknown[0]!r}. Choose from {', '.join(SECTIONS)}.")
+    cases = [each for name, make in SECTIONS.items() if not only or name in only for each in make(quick)]
+    return sorted(
+        dict.fromkeys(cases),
+        key=lambda each: (each.family, each.problem.dtype, each.problem.bytes, str(each.problem)),
+    )
+
+
+def run(cases: Iterable[Case], folder: Path, origin: dict[str, str]) -> list[str]:
+    """Measure the cases that folder/bench.csv does not have yet, with a progress bar.
+
+    `origin` is `records.provenance` of this run. Returns what went wrong, a line a case. Raises ValueError
+    where the table is of another GPU, driver or version.
+    """
+    from tqdm import tqdm
+
+    folder.mkdir(parents=True, exist_ok=True)
+    table, failures = folder / "bench.csv", []
+    origin = _agreed(table, origin)
+    done = _mended(table)
+    missing = [each for each in cases if _place(each.place()) not in done]
+    if missing:
+        table.with_suffix(".json").write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
+    with table.open("a", encoding="utf-8", newline="") as file, tqdm(total=len(missing), unit="case") as bar:
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        for each, found in ladder.measure(missing):
+            bar.set_description(str(each))
+            bar.update()
+            if isinstance(found, Exception):
+                failures.append(f"{each}: {found}")
+            else:
+                writer.writerows(found)
+                file.flush()
+    return failures
+
+
+def _agreed(table: Path, origin: dict[str, str]) -> dict[str, str]:
+    "The provenance of a table that this run goes on with: both dates and commands, and all else the same."
+    if not table.is_file():
+        return origin
+    before = records.provenance_of(table)
+    for key in ("gpu", "driver", "versions"):
+        if before[key] != origin[key]:
+            raise ValueError(
+                f"{table} was measured with {key} {before[key]}; this is {origin[key]}. "
+                "Choose another folder, or remove the table."
+            )
+    first, commands = before["date"].partition(" to ")[0], before["command"].split("; ")
+    dates = dict.fromkeys([first, origin["date"]])
+    commands = list(dict.fromkeys([*commands, origin["command"]]))
+    return origin | {"date": " to ".join(dates), "command": "; ".join(commands)}
+
+
+def _mended(table: Path) -> set[tuple[str, ...]]:
+    "Places of the cases that the table has; of a case that was cut short nothing is left in it."
+    header = ",".join(COLUMNS) + "\n"
+    text = table.read_text(encoding="utf-8") if table.is_file() else ""
+    lines = [line for line in text.splitlines(keepends=True)[1:] if line.endswith("\n")]
+    rows = list(csv.DictReader([header, *lines]))
+    ends = [number for number, row in enumerate(rows) if row["quantity"] == END]
+    whole = lines[: ends[-1] + 1] if ends else []
+    if text != (mended := "".join([header, *whole])):
+        table.write_text(mended, encoding="utf-8", newline="")
+    return {_place(rows[number]) for number in ends}
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, ...]:
+    "What tells a case from others, as text: all columns but quantity, unit and value."
+    place = [row[column] for column in COLUMNS if column not in ("quantity", "unit", "value")]
+    return tuple("" if cell is None else str(cell) for cell in place)

@@ -1,0 +1,228 @@
+"""Run, verify and time the rungs of the GPU's ladder, and the references that they are held against.
+
+A rung is called by the name of its file without the number: `tuned` is matmul/9_tuned. The references are
+`cublas`, the product of NVIDIA's library in full float32 (no TF32), and `memcpy`, a copy by CUDA. Each result
+is verified before it is timed, so that no table holds the time of a wrong one. Times come as rows in the
+columns of `records.load`. In the simulator the rungs run too, at small sizes, and `source` says so.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+
+from labkit import kernels
+from labkit.device import NoGpu, device, synchronize
+from labkit.errors import SimtError
+from labkit.mismatch import Mismatch, unwritten
+from labkit.problems import Matmul, Problem
+from labkit.records import COLUMNS
+from labkit.timing import Timing, time_kernel
+
+REFERENCES = {"matmul": "cublas", "transpose": "memcpy"}
+CEILING = "peak"  # the kernel that computes nothing of use
+COPIES = ("copy", "memcpy")  # they leave the matrix as it is
+SECONDS = (
+    0.3  # to measure one case for; a launch that takes longer is timed once, in the run that is verified
+)
+END = "samples"  # the quantity of a case's last row
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    "A rung or a reference on a problem, to be timed. `case` makes it, with all of the kernel's macros."
+
+    rung: str
+    problem: Problem
+    macros: tuple[tuple[str, int | str], ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join([self.rung, *(f"{name}={value}" for name, value in self.macros), str(self.problem)])
+
+    @property
+    def family(self) -> str:
+        "The kernel's family: matmul or transpose."
+        return "matmul" if isinstance(self.problem, Matmul) else "transpose"
+
+    @property
+    def kernel(self) -> str:
+        "Name of the kernel, such as matmul/2_tiled. A reference has none: KeyError."
+        return rungs(self.family)[self.rung]
+
+    def place(self) -> Row:
+        """Its place in a table: COLUMNS without quantity, unit and value.
+
+        Macros other than DTYPE and TILE are in `note`: "TILE_M=128 TILE_N=128".
+        """
+        sizes = {size.lower(): vars(self.problem).get(size) for size in ("M", "N", "K", "rows", "cols")}
+        place: Row = dict.fromkeys(COLUMNS) | sizes | {"report": "", "machine": device().name}
+        place |= {"problem": self.family, "kernel": self.rung, "dtype": self.problem.dtype, "note": ""}
+        if self.rung not in rungs(self.family):
+            return place
+        _, (block_x, block_y, *_) = kernels.launch(self.kernel, self.problem, **dict(self.macros))
+        has_tile = "TILE" in kernels.defaults(self.kernel)  # else it is the side of the block, no more
+        note = " ".join(f"{name}={value}" for name, value in self.macros if name != "TILE")
+        tile = dict(self.macros)["TILE"] if has_tile else None
+        return place | {"block_x": block_x, "block_y": block_y, "tile": tile, "note": note}
+
+    def rows(self, args: tuple[Any, ...]) -> list[Row]:
+        """Verify and time it on the arrays `args` of its problem.
+
+        A row each: `time` (the median), `time_p20` and `time_p80` in ms, `clock` in MHz, number of `samples`.
+        Raises Mismatch where the result is wrong.
+        """
+        launch = launcher(self, args)
+        poison(self.problem.output(args))
+        timing = time_kernel(launch, seconds=0)
+        verify(self, args)
+        if timing.seconds <= SECONDS or device().kind != "gpu":  # the simulator's first call compiles
+            timing = time_kernel(launch, seconds=SECONDS)
+        return timing_rows(self.place(), timing)
+
+
+def rungs(family: str) -> dict[str, str]:
+    "What tables call the rungs of `family` (`matmul` or `transpose`), simplest first -> the kernel's name."
+    names = {re.sub(r".*/(\d+_)?", "", name): name for name in kernels.names(family)}
+    return {rung: name for rung, name in names.items() if rung != CEILING}
+
+
+def case(rung: str, problem: Problem, **parameters: int | str) -> Case:
+    """The case of `rung` on `problem`, with macros as in `parameters` and the kernel's defaults.
+
+    Raises ValueError for a rung that the problem's family does not have.
+    """
+    family = Case(rung, problem).family
+    if rung == REFERENCES[family]:
+        return Case(rung, problem)
+    if rung not in (known := rungs(family)):
+        raise ValueError(
+            f"{family} has no rung {rung!r}. Choose one of {', '.join([*known, REFERENCES[family]])}."
+        )
+    macros = kernels.defaults(known[rung]) | parameters
+    if not {"TILE", "TILE_M"} & macros.keys():
+        macros["TILE"] = kernels.BLOCK_SIDE
+    return Case(rung, problem, tuple((name, value) for name, value in macros.items() if name != "DTYPE"))
+
+
+def time_rung(rung: str, problem: Problem, **parameters: int | str) -> pd.DataFrame:
+    """Time of a rung or reference on this machine's device, verified first: the columns of `records.load`.
+
+    See `Case.rows`. Raises Mismatch where the result is wrong, NoGpu for a reference without a GPU.
+    """
+    from labkit.device import xp
+
+    return frame_of(case(rung, problem, **parameters).rows(problem.args(xp)))
+
+
+def measure(cases: Iterable[Case]) -> Iterator[tuple[Case, list[Row] | Exception]]:
+    """Each case with its rows, or with what went wrong: a wrong result, or a kernel that the device refused.
+
+    Cases of one problem that follow each other share its arrays.
+    """
+    from labkit.device import xp
+
+    for problem, group in groupby(cases, lambda each: each.problem):
+        args = problem.args(xp)
+        for each in group:
+            try:
+                yield each, each.rows(args)
+            except (Mismatch, SimtError) as wrong:
+                yield each, wrong
+        del args
+        _free()
+
+
+def launcher(case: Case, args: tuple[Any, ...]) -> Callable[[], object]:
+    "A launch of `case` on the arrays `args` of its problem, compiled and not yet run."
+    if case.rung in REFERENCES.values():
+        if device().kind != "gpu":
+            raise NoGpu(f"{case.rung} is NVIDIA's own and runs on a GPU: there is none here. Choose a rung.")
+        return {"cublas": _cublas, "memcpy": _memcpy}[case.rung](case.problem, args)
+    macros = dict(case.macros)
+    grid, block = kernels.launch(case.kernel, case.problem, **macros)
+    kernel = kernels.load(case.kernel, DTYPE=case.problem.ctype, **macros)
+    return lambda: kernel(grid, block, args)
+
+
+def poison(output: Any) -> None:
+    "Fill an output with what no right result holds, see `mismatch.unwritten`."
+    bits = unwritten((1,), output.dtype.name).view(f"u{output.itemsize}")
+    output.view(bits.dtype).fill(bits[0])
+
+
+def verify(case: Case, args: tuple[Any, ...]) -> None:
+    "Raise Mismatch unless the output among `args` is right; of a copy: equal to the input."
+    synchronize()
+    if case.rung in COPIES:
+        _verify_copy(args[0].ravel(), args[1].ravel())
+    else:
+        case.problem.verify(case.problem.output(args))
+
+
+def timing_rows(place: Row, timing: Timing) -> list[Row]:
+    "The rows of one measurement at a place of `Case.place`."
+    values = {
+        "time": (timing.median, "ms"),
+        "time_p20": (timing.p20, "ms"),
+        "time_p80": (timing.p80, "ms"),
+        "clock": (timing.clock_mhz, "MHz"),
+        END: (len(timing.samples), "1"),
+    }
+    return [
+        place | {"quantity": quantity, "unit": unit, "value": value, "source": timing.source}
+        for quantity, (value, unit) in values.items()
+    ]
+
+
+def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
+    "Rows in the columns of `records.load`."
+    return pd.DataFrame(rows, columns=[*COLUMNS, "source"])
+
+
+def _cublas(problem: Problem, args: tuple[Any, ...]) -> Callable[[], object]:
+    """A call of cublasSgemm or cublasDgemm on arrays that are there already.
+
+    Unlike cupy.matmul it does not look at CUPY_TF32: the handle's math mode alone decides, and the default
+    one multiplies float32 in full.
+    """
+    import cupy
+    from cupy.cublas import gemm
+
+    if problem.dtype == "int32":
+        raise ValueError("cuBLAS has no product of int32. Choose float32 or float64.")
+    cublas = cupy.cuda.cublas
+    cublas.setMathMode(cupy.cuda.get_cublas_handle(), cublas.CUBLAS_DEFAULT_MATH)
+    a, b, c, *_, alpha, beta = args
+    return lambda: gemm("N", "N", a, b, out=c, alpha=float(alpha), beta=float(beta))
+
+
+def _memcpy(_: Problem, args: tuple[Any, ...]) -> Callable[[], object]:
+    "A call of cudaMemcpyAsync from the device to the device."
+    source, target = args[0], args[1]
+    return lambda: target.data.copy_from_device_async(source.data, source.nbytes)
+
+
+def _verify_copy(before: Any, after: Any) -> None:
+    wrong = before != after
+    count = int(wrong.sum())
+    if count:
+        first = int(wrong.argmax())
+        got, expected = after[first].item(), before[first].item()
+        raise Mismatch(
+            f"element {first} of the copy is {got:.9g}; it should be {expected:.9g}. "
+            f"{count} of {wrong.size} elements are wrong.",
+            *((first,), got, expected, count, wrong.size),
+        )
+
+
+def _free() -> None:
+    "Give arrays that are no longer used back to the GPU; CuPy would keep them."
+    if device().kind == "gpu":
+        import cupy
+
+        cupy.get_default_memory_pool().free_all_blocks()
