@@ -132,6 +132,15 @@ def _launches(one: float, seconds: float) -> int:
     return max(1, min(MOST, int(1e3 * seconds / max(one, 1e-3))))
 
 
+def wall_ms(step: Callable[[], object]) -> float:
+    "Milliseconds of `step()` and what it put on the device, by the host's clock."
+    synchronize()
+    start = perf_counter()
+    step()
+    synchronize()
+    return (perf_counter() - start) * 1e3
+
+
 def breakdown(problem: Problem, kernel: Any, grid: Grid, block: Grid, repeats: int = 10) -> pd.DataFrame:
     """Milliseconds of each step from host arrays to a host result, by the host's clock, synchronised.
 
@@ -205,14 +214,14 @@ class _EventBatch:
 
 
 def _wall_times(launch: Callable[[], object], seconds: float) -> Samples:
-    first = _clock(launch)
-    return (first,) if first > 1e3 * seconds else tuple(_clock(launch) for _ in range(3))
+    first = wall_ms(launch)
+    return (first,) if first > 1e3 * seconds else tuple(wall_ms(launch) for _ in range(3))
 
 
 def _pinned_round(problem: Problem, kernel: Any, grid: Grid, block: Grid, host: Arrays) -> Round:
     "A round trip from copies of `host` in pinned memory: the rows that depend on it."
     pinned: list[np.ndarray] = []
-    times = {("pinning", "pinned"): _clock(lambda: pinned.extend(map(_page_locked, host)))}
+    times = {("pinning", "pinned"): wall_ms(lambda: pinned.extend(map(_page_locked, host)))}
     for array, values in zip(pinned, host, strict=True):
         array[...] = values
     trip = _gpu_round(problem, kernel, grid, block, tuple(pinned), "pinned")
@@ -228,12 +237,12 @@ def _gpu_round(
     arrays: list[Any] = []
     with cupy.cuda.using_allocator(None):  # cudaMalloc each time, not CuPy's pool
         times = {
-            ("allocation", ""): _clock(lambda: arrays.extend(cupy.empty(a.shape, a.dtype) for a in host)),
-            ("host to device", memory): _clock(
+            ("allocation", ""): wall_ms(lambda: arrays.extend(cupy.empty(a.shape, a.dtype) for a in host)),
+            ("host to device", memory): wall_ms(
                 lambda: [array.set(values) for array, values in zip(arrays, host, strict=True)]
             ),
-            (KERNEL, ""): _clock(lambda: kernel(grid, block, (*arrays, *problem.scalars()))),
-            ("device to host", memory): _clock(
+            (KERNEL, ""): wall_ms(lambda: kernel(grid, block, (*arrays, *problem.scalars()))),
+            ("device to host", memory): wall_ms(
                 lambda: problem.output(tuple(arrays)).get(out=problem.output(host))
             ),
         }
@@ -254,13 +263,4 @@ def _start_cuda() -> float:
 
 def _simulator_round(problem: Problem, kernel: Any, grid: Grid, block: Grid) -> Round:
     args = problem.args(np)
-    return {(KERNEL, ""): _clock(lambda: kernel(grid, block, args))}
-
-
-def _clock(step: Callable[[], object]) -> float:
-    "Milliseconds of `step()` and what it put on the device."
-    synchronize()
-    start = perf_counter()
-    step()
-    synchronize()
-    return (perf_counter() - start) * 1e3
+    return {(KERNEL, ""): wall_ms(lambda: kernel(grid, block, args))}
