@@ -21,9 +21,9 @@ __device__ void turn(const T* in, T* out, int rows, int cols, T* shared)
         T at[V];
     };
     constexpr int WIDTH = TILE / V;  // of the tile, in vectors
-    auto tile = reinterpret_cast<Vector(*)[WIDTH]>(shared);
+    auto tile = (Vector(*)[WIDTH])shared;
 
-    #pragma unroll
+    #pragma unroll 4
     for (int i = 0; i < WIDTH * WIDTH; i += THREADS) {
         int x = (i + threadIdx.x) % WIDTH, y = (i + threadIdx.x) / WIDTH;
         int col = blockIdx.x * TILE + V * x;
@@ -31,7 +31,7 @@ __device__ void turn(const T* in, T* out, int rows, int cols, T* shared)
         if (row < rows && col < cols) {
             Vector lines[V];
             for (int k = 0; k < V; ++k)
-                lines[k] = *reinterpret_cast<const Vector*>(&in[(row + k) * cols + col]);
+                lines[k] = *(const Vector*)&in[(row + k) * cols + col];
             for (int j = 0; j < V; ++j) {
                 Vector column;
                 for (int k = 0; k < V; ++k)
@@ -43,13 +43,13 @@ __device__ void turn(const T* in, T* out, int rows, int cols, T* shared)
     __syncthreads();  // the tile is complete before anyone reads it
 
     // Here the tile is turned already: its rows are out's, and both sides move along them.
-    #pragma unroll
+    #pragma unroll 4
     for (int i = 0; i < TILE * WIDTH; i += THREADS) {
         int x = (i + threadIdx.x) % WIDTH, y = (i + threadIdx.x) / WIDTH;
         int out_col = blockIdx.y * TILE + V * x;
         int out_row = blockIdx.x * TILE + y;
         if (out_row < cols && out_col < rows)
-            *reinterpret_cast<Vector*>(&out[out_row * rows + out_col]) = tile[y][x ^ (y / V)];
+            *(Vector*)&out[out_row * rows + out_col] = tile[y][x ^ (y / V)];
     }
 }
 
