@@ -236,8 +236,9 @@ def test_rows_that_are_no_whole_vectors_go_by_element(dtype, cols, requests):
     requests a row, and one for the 2 columns in the next tile: 64 x 3. They are whole vectors of 2 doubles:
     one request a row, and one in the next tile: 64 x 2. 65 columns are not: 64 x 3 again.
     """
-    case = problem("transpose", 64, cols, dtype=dtype)
-    assert metrics("transpose/5_vectorised", case)[LOAD_REQUESTS] == requests
+    counted = metrics("transpose/5_vectorised", problem("transpose", 64, cols, dtype=dtype))
+    assert counted[LOAD_REQUESTS] == requests
+    assert counted[CONFLICTS] == counted[STORE_CONFLICTS] == 0
 
 
 @pytest.mark.parametrize(
