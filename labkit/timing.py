@@ -20,7 +20,6 @@ from labkit.problems import Problem
 
 SIMULATED = "simulator wall time, not a GPU's"
 KERNEL = "kernel"
-NOT_HERE = "no GPU here: nothing to measure"
 MOST = 50  # launches of a batch
 STEADY = 0.01  # medians of two batches that differ by less agree
 WAKING = 0.1  # seconds of work after which an idle GPU's clock is up
@@ -151,8 +150,8 @@ def breakdown(problem: Problem, kernel: Any, grid: Grid, block: Grid, repeats: i
 
     The first call of a kernel also loads its code, unless it ran before. Context creation is the start of
     CUDA in a process of its own, without the import of CuPy: a program pays it once, in whichever call comes
-    first, often an allocation. In the simulator at most three repeats, and only the kernel's row has figures:
-    its arrays lie in host memory, with nothing to copy.
+    first, often an allocation. In the simulator there is only the kernel's row, of at most three repeats: its
+    arrays lie in host memory, with nothing to allocate or copy.
     """
     if array_module(kernel) is np:
         rounds = [_simulator_round(problem, kernel, grid, block) for _ in range(1 + min(repeats, 3))]
@@ -166,12 +165,12 @@ def breakdown(problem: Problem, kernel: Any, grid: Grid, block: Grid, repeats: i
 def _step_table(rounds: list[Round], source: str) -> pd.DataFrame:
     rows = []
     for step in STEPS:
-        times = [each[step] for each in rounds if step in each]
-        later = pd.Series(times[1:], dtype=float)
-        row = {"step": step[0], "host_memory": step[1], "first_ms": times[0] if times else float("nan")}
-        row |= {"calls": len(later), "min_ms": later.min(), "avg_ms": later.mean(), "max_ms": later.max()}
-        rows.append(row | {"source": source if times else NOT_HERE})
-    return pd.DataFrame(rows)
+        if times := [each[step] for each in rounds if step in each]:
+            first, *later = times
+            row = {"step": step[0], "host_memory": step[1], "first_ms": first, "calls": len(later)}
+            statistics = pd.Series(later, dtype=float).agg(["min", "mean", "max"])
+            rows.append(row | dict(zip(("min_ms", "avg_ms", "max_ms"), statistics, strict=True)))
+    return pd.DataFrame(rows).assign(source=source)
 
 
 def _here() -> str:

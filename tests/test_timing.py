@@ -8,7 +8,7 @@ import pytest
 
 from labkit import kernels
 from labkit.problems import problem
-from labkit.timing import MOST, NOT_HERE, SIMULATED, STEPS, Timing, breakdown, time_kernel, until_steady
+from labkit.timing import MOST, SIMULATED, STEPS, Timing, breakdown, time_kernel, until_steady
 
 COPIES = ["host to device", "device to host"]
 
@@ -112,13 +112,11 @@ def test_a_negative_time_is_refused():
 def test_breakdown_in_the_simulator_has_only_the_kernel():
     case = problem("matmul", 17, 18, 19)
     table = breakdown(case, kernels.load("matmul/1_naive"), *case.launch(8))
-    assert list(zip(table.step, table.host_memory, strict=True)) == list(STEPS)
-    figures = ["first_ms", "min_ms", "avg_ms", "max_ms"]
-    is_kernel = table.step == "kernel"
-    assert table.loc[~is_kernel, figures].isna().all(axis=None)
-    assert (table.loc[~is_kernel, ["calls", "source"]] == [0, NOT_HERE]).all(axis=None)
-    (kernel,) = table[is_kernel].to_dict("records")
-    assert kernel["first_ms"] > 0 and kernel["calls"] == 3 and kernel["source"] == SIMULATED
+    columns = ["step", "host_memory", "first_ms", "calls", "min_ms", "avg_ms", "max_ms", "source"]
+    assert list(table.columns) == columns
+    (kernel,) = table.to_dict("records")
+    assert (kernel["step"], kernel["calls"], kernel["source"]) == ("kernel", 3, SIMULATED)
+    assert kernel["first_ms"] > 0
     assert 0 < kernel["min_ms"] <= kernel["avg_ms"] <= kernel["max_ms"]
 
 
@@ -190,7 +188,7 @@ def test_breakdown_on_a_gpu(gpu):
     assert table.source.nunique() == 1 and table.source.iloc[0].startswith("measured here: ")
     assert np.isfinite(table.first_ms).all()
     assert table.first_ms["context creation", ""] > 10
-    assert (table.calls.drop("context creation") == 10).all()
+    assert (table.calls.iloc[1:] == 10).all()
     assert (table.min_ms.dropna() <= table.avg_ms.dropna()).all()
     for copy in COPIES:
         assert table.min_ms[copy, "pinned"] < table.min_ms[copy, "pageable"]
