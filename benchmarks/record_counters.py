@@ -1,136 +1,149 @@
-"""Record what Nsight Compute counts for the course's kernels, for the simulator to be compared with.
+"""Record what Nsight Compute counts for the rungs of the GPU's ladder.
 
 usage, on a machine with a GPU, CuPy and ncu: python benchmarks/record_counters.py data/h200
-Writes counters.csv (the columns of labkit.records) and counters.json (GPU, driver, versions, date, command).
+Writes two tables in the columns of labkit.records, and beside each a JSON file with GPU, driver, versions,
+date and command. counters.csv: small launches of every kernel, for the simulator to be compared with; kernels
+have their file's name there, matmul/2_tiled. ladder_counters.csv: every rung at one size, to say why one is
+faster than another; rungs have the ladder's names there: tiled.
 """
 
 import csv
-import datetime
 import io
-import itertools
 import json
-import platform
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import labkit
-from labkit.problems import Problem
+from labkit import ladder, records
+from labkit.ladder import Case, case
+from labkit.problems import problem
 from labkit.records import COLUMNS
 
 COUNTED = {
-    "requests": "l1tex__t_requests_pipe_lsu_mem_global_op",
-    "sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op",
-    "conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op",
+    "requests": "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum",
+    "sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum",
+    "conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum",
 }
-METRICS = {f"{name}_{op}.sum": unit for op in ("ld", "st") for unit, name in COUNTED.items()}
-DTYPES = ("float32", "float64")
+COUNTERS = {metric.format(op): unit for op in ("ld", "st") for unit, metric in COUNTED.items()}
+# cp.async copies from global to shared memory (LDGSTS in machine code): no part of the loads above.
+COPIED = {
+    f"sm__sass_l1tex_t_{unit}_pipe_lsu_mem_global_op_ldgsts{cache}.sum": unit
+    for unit in ("requests", "sectors")
+    for cache in ("_cache_access", "_cache_bypass")
+}
+PERCENT = (
+    "l1tex__throughput.avg.pct_of_peak_sustained_active",
+    "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "sm__warps_active.avg.pct_of_peak_sustained_active",  # achieved occupancy
+    "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
+    "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
+    "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active",
+    "smsp__issue_active.avg.pct_of_peak_sustained_active",  # issue slots in use
+)
+WHY = {
+    **COUNTERS,
+    **COPIED,
+    "lts__t_sectors.sum": "sectors",
+    "dram__bytes_read.sum": "byte",
+    "dram__bytes_write.sum": "byte",
+    **dict.fromkeys(PERCENT, "%"),
+    "smsp__inst_executed.sum": "instructions",
+    "launch__registers_per_thread": "registers",
+    "gpu__time_duration.sum": "ns",
+}
+SWEPT = ("naive", "naive_uncoalesced", "tiled")  # with blocks of several sides
 
 
-@dataclass(frozen=True)
-class Case:
-    "One launch: a kernel, its problem and its tile."
-
-    kernel: str
-    problem: Problem
-    tile: int
-
-    @property
-    def rows(self) -> int | None:
-        "Rows of threads a block; None: as many as the tile has."
-        return 8 if self.kernel == "transpose/4_unrolled" else None
-
-    def run(self) -> None:
-        "Launch on this machine's device."
-        kernel = labkit.kernels.load(self.kernel, DTYPE=self.problem.ctype, TILE=self.tile)
-        kernel(*self.problem.launch(self.tile, self.rows), self.problem.args(labkit.xp))
+def small() -> Iterator[Case]:
+    "Every kernel, on sizes that are multiples of its tile and sizes that are not."
+    sizes = [(64, 64, 64), (100, 70, 45)]
+    for rung, tile, size, dtype in product(SWEPT, (8, 16, 32), sizes, ("float32", "float64")):
+        yield case(rung, problem("matmul", *size, dtype=dtype), TILE=tile)
+    for rung, size in product(ladder.rungs("matmul"), [(256, 256, 64), (300, 203, 101)]):
+        if rung not in SWEPT:
+            yield case(rung, problem("matmul", *size))
+    for rung, size, dtype in product(
+        ladder.rungs("transpose"), [(128, 128), (100, 70)], ("float32", "float64")
+    ):
+        yield case(rung, problem("transpose", *size, dtype=dtype))
 
 
-def cases() -> list[Case]:
-    "Every kernel of the course, on sizes that are multiples of the tile and sizes that are not."
-    products = itertools.product(
-        labkit.kernels.names("matmul"), (8, 16, 32), ((64, 64, 64), (100, 70, 45)), DTYPES
-    )
-    turns = itertools.product(labkit.kernels.names("transpose"), ((128, 128), (100, 70)), DTYPES)
-    return [
-        *(
-            Case(name, labkit.problem("matmul", *size, dtype=dtype), tile)
-            for name, tile, size, dtype in products
-        ),
-        *(Case(name, labkit.problem("transpose", *size, dtype=dtype), 32) for name, size, dtype in turns),
-    ]
+def whole() -> Iterator[Case]:
+    "Every rung at one size."
+    for family, size in (("matmul", (1024, 1024, 1024)), ("transpose", (2048, 2048))):
+        for rung in ladder.rungs(family):
+            yield case(rung, problem(family, *size))
 
 
-def counted_by_ncu() -> list[dict[str, str]]:
+TABLES = {"counters": (small, COUNTERS | COPIED), "ladder_counters": (whole, WHY)}
+
+
+def launch(table: str) -> None:
+    "Launch the table's cases on this machine's GPU, in order."
+    for each in TABLES[table][0]():
+        ladder.launcher(each, each.problem.args(labkit.xp))()
+
+
+def output(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def known(metrics: dict[str, str], listed: str) -> dict[str, str]:
+    "The metrics, but for those of COPIED and PERCENT that ncu does not list for this GPU and would refuse."
+    there = {line.split()[0] for line in listed.splitlines() if line.strip()}
+    absent = {name for name in (*COPIED, *PERCENT) if name.partition(".")[0] not in there} & metrics.keys()
+    for metric in sorted(absent):
+        print(f"not known to this ncu on this GPU, and left out: {metric}")
+    return {metric: unit for metric, unit in metrics.items() if metric not in absent}
+
+
+def counted(table: str, metrics: dict[str, str]) -> list[dict[str, str]]:
     "Metrics of each launch, in order."
-    command = ["ncu", "--clock-control", "none", "--metrics", ",".join(METRICS), "--csv", "--page", "raw"]
+    command = ["ncu", "--clock-control", "none", "--metrics", ",".join(metrics), "--csv", "--page", "raw"]
     command += ["--print-units", "base", "--kernel-name", "regex:^(matmul|transpose)$"]
-    command += [sys.executable, __file__, "--launch"]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    table = output[output.index('"ID"') :]
-    return [row for row in csv.DictReader(io.StringIO(table)) if row["ID"]]
+    found = output([*command, sys.executable, __file__, "--launch", table])
+    return [row for row in csv.DictReader(io.StringIO(found[found.index('"ID"') :])) if row["ID"]]
 
 
-def rows(case: Case, counts: dict[str, str], machine: str) -> list[dict[str, object]]:
-    "The table's rows of one launch."
-    problem = case.problem
-    block = problem.launch(case.tile, case.rows)[1]
-    sizes = {
-        name.lower(): getattr(problem, name)
-        for name in ("M", "N", "K", "rows", "cols")
-        if hasattr(problem, name)
-    }
-    common = dict.fromkeys(COLUMNS, "") | sizes
-    common |= {"machine": machine, "problem": case.kernel.partition("/")[0], "kernel": case.kernel}
-    common |= {"dtype": problem.dtype, "block_x": block[0], "block_y": block[1], "tile": case.tile}
-    return [
-        common | {"quantity": name, "unit": unit, "value": int(float(counts[name].replace(",", "")))}
-        for name, unit in METRICS.items()
-    ]
-
-
-def provenance() -> dict[str, str]:
-    "Where and how the figures came about."
-    import cupy
-
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    name, driver = (
-        subprocess.run(query, check=True, capture_output=True, text=True).stdout.strip().split(", ")
-    )
-    ncu = subprocess.run(["ncu", "--version"], check=True, capture_output=True, text=True).stdout.split(
-        "Version "
-    )[1]
-    versions = ", ".join(
-        [
-            f"CUDA runtime {cupy.cuda.runtime.runtimeGetVersion()}",
-            f"CuPy {cupy.__version__}",
-            f"ncu {ncu.split()[0]}",
-            f"Python {platform.python_version()}",
-        ]
-    )
-    date = datetime.date.today().isoformat()
-    command = "python benchmarks/record_counters.py data/h200"
-    return {"gpu": name, "driver": driver, "versions": versions, "date": date, "command": command}
+def rows(table: str, case: Case, counts: dict[str, str], metrics: dict[str, str]) -> Iterator[dict]:
+    "The table's rows of one launch; what ncu could not count is left out."
+    place = case.place()
+    if table == "counters":
+        place |= {"kernel": case.kernel, "tile": dict(case.macros).get("TILE")}
+    for metric, unit in metrics.items():
+        text = counts[metric].replace(",", "")
+        if text.replace(".", "", 1).isdecimal():
+            value = int(float(text)) if float(text).is_integer() else float(text)
+            yield place | {"quantity": metric, "unit": unit, "value": value}
 
 
 def main(folder: Path) -> None:
-    origin, counts = provenance(), counted_by_ncu()
-    table = [
-        row for case, count in zip(cases(), counts, strict=True) for row in rows(case, count, origin["gpu"])
-    ]
+    "Write both tables."
+    version = output(["ncu", "--version"]).split("Version ")[1].split()[0]
+    origin = records.provenance("python benchmarks/record_counters.py data/h200", ncu=version)
+    listed = output(["ncu", "--query-metrics"])
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "counters.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(table)
-    (folder / "counters.json").write_text(json.dumps(origin, indent=2) + "\n")
-    print(f"{len(counts)} launches, {len(table)} figures -> {folder}")
+    for table, (cases, wanted) in TABLES.items():
+        metrics = known(wanted, listed)
+        launches = list(zip(cases(), counted(table, metrics), strict=True))
+        lines = [row for each, counts in launches for row in rows(table, each, counts, metrics)]
+        with (folder / f"{table}.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(lines)
+        (folder / f"{table}.json").write_text(json.dumps(origin, indent=2) + "\n")
+        print(f"{len(launches)} launches, {len(lines)} figures -> {folder / table}.csv")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--launch"]:
-        for one in cases():
-            one.run()
+    if sys.argv[1] == "--launch":
+        launch(sys.argv[2])
     else:
         main(Path(sys.argv[1]))

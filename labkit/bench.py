@@ -14,12 +14,13 @@ from typing import Any
 
 import pandas as pd
 
-from labkit import cpu, kernels, ladder, records
+from labkit import ladder, records
 from labkit.c.compile import find_compiler
 from labkit.ladder import END, Case, Row, case
-from labkit.problems import problem
-from labkit.records import COLUMNS
+from labkit.problems import Transpose, problem
+from labkit.records import COLUMNS, REPORT_TIME
 from labkit.timing import breakdown
+from labkit.transpose_report import ITERATIONS, SIZE, TRIPS, transpose_report
 
 TILES = (1, 2, 4, 8, 16, 32)
 OF_LIBRARY = 680  # the size of report cublas-gap
@@ -47,9 +48,7 @@ class Breakdown(Case):
 
         `note` says which kind of host memory a step depends on.
         """
-        kernel = kernels.load(self.kernel, DTYPE=self.problem.ctype, **dict(self.macros))
-        grid, block = kernels.launch(self.kernel, self.problem, **dict(self.macros))
-        table = breakdown(self.problem, kernel, grid, block)
+        table = breakdown(self.problem, *self.compiled())
         rows = [row for _, step in table.iterrows() for row in self._step_rows(step)]
         return [*rows, self.place() | {"quantity": END, "unit": "1", "value": table.calls.max()}]
 
@@ -64,19 +63,21 @@ class Breakdown(Case):
 
 
 @dataclass(frozen=True)
-class OnCpu(Case):
-    "A transpose by plain loops in C on one core of the host, which the GPU's first step is compared with."
+class AsReported(Case):
+    "The steps of report int-transpose in its way, see `transpose_report`."
 
     def place(self) -> Row:
-        return super().place() | {"machine": cpu.cpu_name()}
+        return super().place() | {"note": f"for {ITERATIONS} iterations"}
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
-        "As of any case, without a clock; `args` are the GPU's and not used."
-        kernel = kernels.load("transpose/cpu_1_loops", DTYPE=self.problem.ctype)
-        source, target = self.problem.inputs()
-        kernel(source, target)
-        self.problem.verify(target)
-        return ladder.timing_rows(self.place(), cpu.measure(kernel, self.problem))
+        """A row a step and quantity, the CPU's first; `args` are not used.
+
+        Its `time`, of all iterations and copies, is REPORT_TIME here, where `time` is that of one launch.
+        """
+        assert isinstance(self.problem, Transpose)
+        table = transpose_report(problem=self.problem).replace({"quantity": {"time": REPORT_TIME}})
+        rows: list[Row] = [{str(key): cell for key, cell in row.items()} for row in table.to_dict("records")]
+        return [*rows, self.place() | {"quantity": END, "unit": "1", "value": TRIPS}]
 
 
 def _matmul(quick: bool) -> Iterator[Case]:
@@ -84,6 +85,7 @@ def _matmul(quick: bool) -> Iterator[Case]:
     for n in (256, 1024, 2048) if quick else (256, 512, 1024, 2048, 4096, 8192):
         for rung in (*ladder.rungs("matmul"), "cublas"):
             yield case(rung, problem("matmul", n, n, n))
+        yield case(ladder.ROUNDING, problem("matmul", n, n, n), PRECISION="half")
         for rung in () if quick else ("naive", "tiled", "cublas"):
             yield case(rung, problem("matmul", n, n, n, dtype="float64"))
     for rung in ("naive", "tiled", "tiled_unrolled"):
@@ -107,20 +109,19 @@ def _shapes(quick: bool) -> Iterator[Case]:
 
 
 def _transpose(quick: bool) -> Iterator[Case]:
-    "The ladder of transposes and cudaMemcpy; on the CPU the size of report int-transpose."
+    "The ladder of transposes and cudaMemcpy; report int-transpose as it was, where a C compiler is at hand."
     sizes, dtypes = (1024, 2048, 4096, 8192, 16384), ("int32", "float32", "float64")
     for n, dtype in product(sizes[:3] if quick else sizes, dtypes[:2] if quick else dtypes):
         for rung in (*ladder.rungs("transpose"), "memcpy"):
             yield case(rung, problem("transpose", n, n, dtype=dtype))
     if find_compiler():
-        yield OnCpu("cpu_naive", problem("transpose", 2048, 2048, dtype="int32"))
+        yield AsReported("naive", SIZE, case("naive", SIZE).macros)
 
 
 def _breakdown(quick: bool) -> Iterator[Case]:
-    "From host to host: products of report cpu-gpu-matmul, and the transpose of int-transpose."
+    "From host to host: products of report cpu-gpu-matmul."
     for n in (1024,) if quick else (512, 1024, 2048, 4096):
         yield _broken_down(case("naive", problem("matmul", n, n, n)))
-    yield _broken_down(case("naive", problem("transpose", 2048, 2048, dtype="int32")))
 
 
 def _broken_down(case: Case) -> Breakdown:
@@ -166,14 +167,13 @@ def run(cases: Iterable[Case], folder: Path, origin: dict[str, str]) -> list[str
     if missing:
         table.with_suffix(".json").write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
     with table.open("a", encoding="utf-8", newline="") as file, tqdm(total=len(missing), unit="case") as bar:
-        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
         for each, found in ladder.measure(missing):
             bar.set_description(str(each))
             bar.update()
             if isinstance(found, Exception):
                 failures.append(f"{each}: {found}")
             else:
-                writer.writerows(found)
+                file.write(_lines(found))
                 file.flush()
     return failures
 
@@ -206,6 +206,12 @@ def _mended(table: Path) -> set[tuple[str, ...]]:
     if text != (mended := "".join([header, *whole])):
         table.write_text(mended, encoding="utf-8", newline="")
     return {_place(rows[number]) for number in ends}
+
+
+def _lines(rows: Iterable[Row]) -> str:
+    "The rows as lines of the table, with six digits of each figure."
+    frame = ladder.frame_of(rows)[[*COLUMNS]]
+    return frame.to_csv(header=False, index=False, lineterminator="\n", float_format="%.6g")
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, ...]:

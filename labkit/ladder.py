@@ -4,6 +4,9 @@ A rung is called by the name of its file without the number: `tuned` is matmul/9
 `cublas`, the product of NVIDIA's library in full float32 (no TF32), and `memcpy`, a copy by CUDA. Each result
 is verified before it is timed, so that no table holds the time of a wrong one. Times come as rows in the
 columns of `records.load`. In the simulator the rungs run too, at small sizes, and `source` says so.
+
+The rung `tensor_cores` rounds float32 inputs to 11 bits. Its rows have what it rounds to in the column dtype,
+so that it does not stand among products of float32.
 """
 
 import re
@@ -12,6 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from labkit import kernels
@@ -19,12 +23,15 @@ from labkit.device import NoGpu, device, synchronize
 from labkit.errors import SimtError
 from labkit.mismatch import Mismatch, unwritten
 from labkit.problems import Matmul, Problem
-from labkit.records import COLUMNS
+from labkit.records import COLUMNS, INTEGERS
+from labkit.simt.run.limits import Dim3
 from labkit.timing import Timing, time_kernel
 
 REFERENCES = {"matmul": "cublas", "transpose": "memcpy"}
 CEILING = "peak"  # the kernel that computes nothing of use
 COPIES = ("copy", "memcpy")  # they leave the matrix as it is
+ROUNDING = "tensor_cores"
+EXAMINED = ("tuned", ROUNDING, "cublas")  # float32 products whose error is recorded too
 SECONDS = (
     0.3  # to measure one case for; a launch that takes longer is timed once, in the run that is verified
 )
@@ -68,21 +75,28 @@ class Case:
         has_tile = "TILE" in kernels.defaults(self.kernel)  # else it is the side of the block, no more
         note = " ".join(f"{name}={value}" for name, value in self.macros if name != "TILE")
         tile = dict(self.macros)["TILE"] if has_tile else None
-        return place | {"block_x": block_x, "block_y": block_y, "tile": tile, "note": note}
+        dtype = dict(self.macros).get("PRECISION", self.problem.dtype)
+        return place | {"dtype": dtype, "block_x": block_x, "block_y": block_y, "tile": tile, "note": note}
+
+    def compiled(self) -> tuple[Any, Dim3, Dim3]:
+        "The kernel for this machine's device, and the grid and block of its launch."
+        macros = dict(self.macros)
+        kernel = kernels.load(self.kernel, DTYPE=self.problem.ctype, **macros)
+        kernel.rehearse = False  # the course's own kernels are known to be sound: no trial in the simulator
+        return kernel, *kernels.launch(self.kernel, self.problem, **macros)
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
         """Verify and time it on the arrays `args` of its problem.
 
-        A row each: `time` (the median), `time_p20` and `time_p80` in ms, `clock` in MHz, number of `samples`.
-        Raises Mismatch where the result is wrong.
+        A row each: `time` (the median), `time_p20` and `time_p80` in ms, `clock` in MHz, of rungs in EXAMINED
+        the `error`, number of `samples`. Raises Mismatch where the result is wrong.
         """
-        launch = launcher(self, args)
-        poison(self.problem.output(args))
-        timing = time_kernel(launch, seconds=0)
-        verify(self, args)
+        launch, timing = verified(self, args)
+        examined = self.rung in EXAMINED and self.problem.dtype == "float32"
+        error = relative_error(args) if examined else None
         if timing.seconds <= SECONDS or device().kind != "gpu":  # the simulator's first call compiles
             timing = time_kernel(launch, seconds=SECONDS)
-        return timing_rows(self.place(), timing)
+        return timing_rows(self.place(), timing, error)
 
 
 def rungs(family: str) -> dict[str, str]:
@@ -137,15 +151,25 @@ def measure(cases: Iterable[Case]) -> Iterator[tuple[Case, list[Row] | Exception
         _free()
 
 
+def verified(case: Case, args: tuple[Any, ...]) -> tuple[Callable[[], object], Timing]:
+    """A launch of `case` on the arrays `args` of its problem, and the time of the one that was verified.
+
+    Raises Mismatch where its result was wrong, NoGpu for a reference without a GPU.
+    """
+    launch = launcher(case, args)
+    poison(case.problem.output(args))
+    timing = time_kernel(launch, seconds=0)
+    verify(case, args)
+    return launch, timing
+
+
 def launcher(case: Case, args: tuple[Any, ...]) -> Callable[[], object]:
     "A launch of `case` on the arrays `args` of its problem, compiled and not yet run."
     if case.rung in REFERENCES.values():
         if device().kind != "gpu":
             raise NoGpu(f"{case.rung} is NVIDIA's own and runs on a GPU: there is none here. Choose a rung.")
         return {"cublas": _cublas, "memcpy": _memcpy}[case.rung](case.problem, args)
-    macros = dict(case.macros)
-    grid, block = kernels.launch(case.kernel, case.problem, **macros)
-    kernel = kernels.load(case.kernel, DTYPE=case.problem.ctype, **macros)
+    kernel, grid, block = case.compiled()
     return lambda: kernel(grid, block, args)
 
 
@@ -161,16 +185,24 @@ def verify(case: Case, args: tuple[Any, ...]) -> None:
     if case.rung in COPIES:
         _verify_copy(args[0].ravel(), args[1].ravel())
     else:
-        case.problem.verify(case.problem.output(args))
+        case.problem.verify(case.problem.output(args), _rounding_tolerance(case))
 
 
-def timing_rows(place: Row, timing: Timing) -> list[Row]:
+def relative_error(args: tuple[Any, ...]) -> float:
+    "Of C = A B among a product's `args`: root mean square error, over that of A B itself, in float64."
+    a, b, c, *_ = args
+    exact = a.astype("float64") @ b.astype("float64")
+    return float(((c - exact) ** 2).mean() / (exact**2).mean()) ** 0.5
+
+
+def timing_rows(place: Row, timing: Timing, error: float | None = None) -> list[Row]:
     "The rows of one measurement at a place of `Case.place`."
     values = {
         "time": (timing.median, "ms"),
         "time_p20": (timing.p20, "ms"),
         "time_p80": (timing.p80, "ms"),
         "clock": (timing.clock_mhz, "MHz"),
+        **({} if error is None else {"error": (error, "1")}),
         END: (len(timing.samples), "1"),
     }
     return [
@@ -180,8 +212,9 @@ def timing_rows(place: Row, timing: Timing) -> list[Row]:
 
 
 def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
-    "Rows in the columns of `records.load`."
-    return pd.DataFrame(rows, columns=[*COLUMNS, "source"])
+    "Rows in the columns of `records.load`, and of its types."
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, "source"])
+    return frame.astype(dict.fromkeys(INTEGERS, "Int64") | {"value": "float64"})
 
 
 def _cublas(problem: Problem, args: tuple[Any, ...]) -> Callable[[], object]:
@@ -205,6 +238,18 @@ def _memcpy(_: Problem, args: tuple[Any, ...]) -> Callable[[], object]:
     "A call of cudaMemcpyAsync from the device to the device."
     source, target = args[0], args[1]
     return lambda: target.data.copy_from_device_async(source.data, source.nbytes)
+
+
+def _rounding_tolerance(case: Case) -> np.ndarray | None:
+    """How far the rung ROUNDING may be from the product; None, the problem's own tolerance, for others.
+
+    Two inputs rounded to 11 bits put a product off by 2 x 2^-11 of it at most (and a trifle). Tensor cores
+    cut sums off where float32 rounds them, so the bound for those, gamma(K+2, 2^-24), counts four times.
+    """
+    problem = case.problem
+    if case.rung != ROUNDING or not isinstance(problem, Matmul):
+        return None
+    return problem.tolerance() * (4 + 2**-9.9 / ((problem.K + 2) * 2**-24))
 
 
 def _verify_copy(before: Any, after: Any) -> None:

@@ -22,7 +22,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from labkit.records import COLUMNS
 
-# In the order in which the course climbs them. Colours that colour-blind readers tell apart: Okabe and Ito's.
+# In the order in which the course climbs them. Colours that colour-blind readers tell apart: Okabe and Ito's,
+# and Tol's where those run out; of kernels that never meet in one plot some share a colour.
 _LOOKS = {
     "cpu_naive": ("#000000", "o"),
     "cpu_loop_order": ("#999999", "P"),
@@ -36,11 +37,23 @@ _LOOKS = {
     "cpu_blas": ("#7F7F7F", "X"),
     "naive_uncoalesced": ("#CC79A7", "v"),
     "naive": ("#D55E00", "o"),
-    "tiled": ("#0072B2", "s"),
+    "naive_write_coalesced": ("#CC79A7", "v"),
     "shared": ("#0072B2", "s"),
     "padded": ("#009E73", "D"),
+    "swizzled": ("#882255", "<"),
     "unrolled": ("#E69F00", "^"),
+    "tiled": ("#0072B2", "s"),
+    "tiled_unrolled": ("#56B4E9", "D"),
+    "register_column": ("#009E73", "<"),
+    "register_tile": ("#E69F00", "^"),
+    "vectorised": ("#882255", ">"),
+    "double_buffered": ("#332288", "P"),
+    "warp_tile": ("#117733", "h"),
+    "tuned": ("#000000", "*"),
+    "tensor_cores": ("#AA4499", "d"),
+    "cublas": ("#7F7F7F", "X"),
     "copy": ("#56B4E9", "P"),
+    "memcpy": ("#7F7F7F", "X"),
 }
 _OTHER_LOOK = ("#7F7F7F", "X")
 

@@ -17,7 +17,7 @@ COLUMNS = (
     *("m", "n", "k", "rows", "cols", "block_x", "block_y", "tile"),
     *("quantity", "unit", "value", "note"),
 )
-_INTEGERS = ("m", "n", "k", "rows", "cols", "block_x", "block_y", "tile")
+INTEGERS = ("m", "n", "k", "rows", "cols", "block_x", "block_y", "tile")
 _SIDES = ("m", "k", "n", "rows", "cols")
 _PROVENANCE = ("gpu", "driver", "versions", "date", "command")
 
@@ -40,7 +40,8 @@ _TABLES: dict[str, tuple[dict[str, list[str]], str]] = {
     ),
     "int-transpose": ({"quantity": ["time", "bandwidth", "step_speedup", "speedup_over_cpu"]}, "quantity"),
 }
-_ITERATIONS = 100  # launches in a time of int-transpose
+REPORT_TIME = "report_time"  # what a run calls the time as int-transpose takes it: 100 launches and copies
+_ONCE = ("htod_time", "dtoh_time", "malloc_time")  # what does not depend on the kernel and its block
 PINNED = "pinned"  # the note of a copy from or to page-locked memory, which no report used
 
 _PACKAGE = Path(__file__).parent
@@ -85,20 +86,24 @@ def recorded(machine: str | Path, quantity: object = None, **filters: object) ->
     return _select(pd.concat(runs, ignore_index=True), {"quantity": quantity, **filters})
 
 
-def counterparts(report: str, machine: str | Path = "h200") -> pd.DataFrame:
+def counterparts(report: str, machine: str | Path = "h200", **filters: object) -> pd.DataFrame:
     """Figures of a report's tables as another machine has them: COLUMNS plus `source`, in the report's order.
 
-    Of the same kernel, dtype, size and block; of cublas-gap every kernel of its size. They are formed as the
-    report forms them: times of int-transpose are those of 100 launches, and its bandwidth counts GiB.
+    Of the same kernel, dtype, size and block; of cublas-gap every kernel of its size. Copies and allocation
+    depend on the size alone, and are put with each block. A `time` of int-transpose is that of 100 launches
+    and the copies, as there, but GB are 10^9 bytes. Filters are those of `load`.
     """
     printed, runs = _placed(_tables(report)), _placed(recorded(machine))
-    same = ["problem", "dtype", "size"] + ([] if report == "cublas-gap" else ["kernel", "block"])
-    wanted = printed[same].drop_duplicates()
-    runs = wanted.merge(runs[runs.quantity.isin(printed.quantity) & (runs.note != PINNED)])
-    runs = runs[[*COLUMNS, "source"]]
-    if report == "cublas-gap":
-        return _with_rates(runs)
-    return _with_speedups(runs, list(printed.kernel.unique())) if report == "int-transpose" else runs
+    if report == "int-transpose":
+        runs = runs[runs.quantity != "time"].replace({"quantity": {REPORT_TIME: "time"}})
+    runs = runs[runs.quantity.isin(printed.quantity) & (runs.note != PINNED)]
+    once, each_block = runs.quantity.isin(_ONCE), ["kernel", "block", "block_x", "block_y", "tile"]
+    same = ["problem", "dtype", "size"]
+    times = printed[same if report == "cublas-gap" else [*same, "kernel", "block"]].drop_duplicates()
+    copies = printed[[*same, *each_block, "quantity"]]
+    found = pd.concat([times.merge(runs[~once]), copies.merge(runs[once].drop(columns=each_block))])
+    found = found[[*COLUMNS, "source"]]
+    return _select(_with_rates(found) if report == "cublas-gap" else found, filters)
 
 
 def beside(report: str, folder: str | Path | None = None) -> pd.DataFrame:
@@ -171,7 +176,7 @@ def read(path: Path) -> pd.DataFrame:
             f"{path}: columns must be {', '.join(COLUMNS)}, in this order"
             f" (missing: {_listed(sorted(missing))}; not known: {_listed(sorted(extra))})"
         )
-    for column in (*_INTEGERS, "value"):
+    for column in (*INTEGERS, "value"):
         frame[column] = _numbers(frame[column], path)
     return frame
 
@@ -200,23 +205,6 @@ def _with_rates(runs: pd.DataFrame) -> pd.DataFrame:
     operations = 2.0 * (runs.m * runs.n * runs.k).astype("float64")
     rates = operations / runs.value / 1e6
     return pd.concat([runs, runs.assign(quantity="performance", unit="GFLOP/s", value=rates)])
-
-
-def _with_speedups(runs: pd.DataFrame, steps: list[str]) -> pd.DataFrame:
-    "Transposes with times of _ITERATIONS launches, their bandwidth, and their speed-ups along the `steps`."
-    note = f"for {_ITERATIONS} launches, each as long as the median one; no copies"
-    times = runs.assign(value=runs.value * _ITERATIONS, note=note)
-    moved = 2 * runs.rows * runs.cols * 4 * _ITERATIONS / 2**30
-    over = times.set_index("kernel").value.reindex(steps)
-    before, cpu = runs.kernel.map(over.shift()), over.get("cpu_naive", float("nan"))
-    return pd.concat(
-        [
-            times,
-            times.assign(quantity="bandwidth", unit="GB/s", value=moved / times.value * 1e3),
-            times.assign(quantity="step_speedup", unit="1", value=before / times.value),
-            times.assign(quantity="speedup_over_cpu", unit="1", value=cpu / times.value),
-        ]
-    )
 
 
 def _numbers(texts: pd.Series, path: Path) -> pd.Series:

@@ -124,6 +124,25 @@ class TestGpu:
         assert row("GPU").state == OK
 
 
+class TestBench:
+    def test_without_a_gpu_it_says_so(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("LABKIT_DEVICE", "simt")
+        result = run("bench", str(tmp_path / "out"), "--quick")
+        assert result.exit_code == 1 and not (tmp_path / "out").exists()
+        assert "CuPy" in result.output or "LABKIT_DEVICE is simt" in result.output
+
+    @pytest.mark.gpu
+    def test_an_unknown_section_is_named(self, gpu, tmp_path):
+        result = run("bench", str(tmp_path), "--only", "speed")
+        assert result.exit_code == 1 and "there is no section 'speed'" in result.output
+
+    @pytest.mark.gpu
+    def test_a_section_is_measured_and_can_be_loaded(self, gpu, tmp_path):
+        result = run("bench", str(tmp_path), "--quick", "--only", "shapes")
+        assert result.exit_code == 0 and f"labkit.records.recorded('{tmp_path}')" in result.output
+        assert (tmp_path / "bench.csv").is_file() and (tmp_path / "bench.json").is_file()
+
+
 class TestLab:
     def test_passes_its_options_to_jupyterlab(self, monkeypatch):
         labapp = pytest.importorskip("jupyterlab.labapp")

@@ -1,5 +1,6 @@
 """What the plots say: titles computed from the data, units, lines, sources, and errors."""
 
+import json
 import sys
 
 import matplotlib
@@ -238,3 +239,31 @@ def test_kernels_are_compared_at_the_largest_size_that_has_them():
     frame = records.load("cpu-gpu-matmul", "time", kernel=["naive", "tiled"], block_x=16)
     assert set(frame[frame.n == 8192].kernel) == {"tiled"}
     assert plots.time_by_size(frame).axes[0].get_title(loc="left").startswith("N = 4096: tiled is 2.09×")
+
+
+def test_a_recorded_run_is_drawn_over_a_reports_curves(tmp_path):
+    "What notebooks draw: the report's blocks, and those of another GPU beside them."
+    rows = records.load("int-matmul", "time", kernel=["naive", "tiled"], m=4096).drop(columns="source")
+    rows.assign(report="", value=rows.value / 40).to_csv(tmp_path / "bench.csv", index=False)
+    origin = {"gpu": "NVIDIA H200", "driver": "1", "versions": "v", "date": "2026-01-31", "command": "c"}
+    (tmp_path / "bench.json").write_text(json.dumps(origin))
+    report = records.load("int-matmul", "time", kernel=["naive", "tiled"], m=4096)
+    figure = plots.time_by_block(report, records.counterparts("int-matmul", tmp_path, m=4096))
+    (axes,) = figure.axes
+    assert labels(axes) == [
+        *("naive, report int-matmul", "tiled, report int-matmul", "naive, recorded", "tiled, recorded")
+    ]
+    assert signature(figure).endswith("open: recorded: NVIDIA H200, 2026-01-31")
+    ours = axes.lines[2].get_ydata() * 40
+    assert list(ours) == pytest.approx(list(axes.lines[0].get_ydata()))
+
+
+def test_the_ladder_has_its_order_and_looks():
+    from labkit import ladder
+
+    for family in ("matmul", "transpose"):
+        names = [*ladder.rungs(family), ladder.REFERENCES[family]]
+        assert all(name in plots._LOOKS for name in names)
+        assert len({plots._LOOKS[name] for name in names}) == len(names)
+    climbed = sorted(ladder.rungs("matmul"), key=plots._rank)
+    assert climbed[0] == "naive_uncoalesced" and climbed[-2:] == ["tuned", "tensor_cores"]

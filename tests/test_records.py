@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -302,3 +303,114 @@ def test_a_bad_file_is_named(data):
     write_run(data / "odd", colour="red")
     with pytest.raises(ValueError, match=r"matmul\.csv: columns must be .*not known: colour"):
         records.recorded("odd")
+
+
+def test_recorded_takes_a_folder_and_filters(tmp_path, monkeypatch):
+    write_run(tmp_path / "mine")
+    (tmp_path / "mine" / "matmul.json").write_text(json.dumps(PROVENANCE))
+    assert len(records.recorded(tmp_path / "mine", "time", kernel=["tiled"])) == 1
+    monkeypatch.chdir(tmp_path)
+    assert len(records.recorded("mine")) == 1
+    with pytest.raises(ValueError, match="no record has kernel='naive'; kernel is one of: tiled"):
+        records.recorded("mine", kernel="naive")
+    write_run(tmp_path / "mine", kernel="naive")  # a table that grows is read anew
+    assert list(records.recorded("mine").kernel) == ["naive"]
+
+
+SQUARE = {"problem": "matmul", "quantity": "time", "unit": "ms", "dtype": "float32"}
+
+
+def product(n, side, **others):
+    return SQUARE | dict.fromkeys("mnk", n) | {"block_x": side, "block_y": side} | others
+
+
+@pytest.fixture
+def mine(tmp_path):
+    "A folder that holds the runs that it is called with."
+
+    def folder(*rows):
+        frame = pd.DataFrame([dict.fromkeys(records.COLUMNS, "") | row for row in rows])
+        frame.to_csv(tmp_path / "bench.csv", index=False)
+        (tmp_path / "bench.json").write_text(json.dumps(PROVENANCE))
+        return tmp_path
+
+    return folder
+
+
+def test_beside_puts_the_figure_of_the_same_kernel_size_block_and_dtype_next(mine):
+    folder = mine(
+        product(1024, 32, kernel="naive", dtype="int32", value=7),
+        product(1024, 32, kernel="naive", dtype="float32", value=8),
+        product(1024, 32, kernel="naive", dtype="int32", quantity="time_p20", value=9),
+        product(1024, 16, kernel="tiled", dtype="int32", tile=16, value=10),
+        product(2048, 16, kernel="tiled", dtype="int32", value=11),
+        product(1024, 16, kernel="register_tile", dtype="int32", value=12),
+    )
+    table = records.beside("int-matmul", folder)
+    assert list(table.columns.levels[0]) == ["1024", "256", "4096", "512"]
+    assert list(table.columns)[:3] == [("256", "report"), ("256", "H200"), ("256", "this machine")]
+    assert list(table.index)[:2] == [("naive", "1×1"), ("naive", "2×2")] and len(table) == 12
+    ours = table.xs("this machine", axis="columns", level=1)
+    assert ours.loc[("naive", "32×32"), "1024"] == 7 and ours.loc[("tiled", "16×16"), "1024"] == 10
+    assert ours.notna().to_numpy().sum() == 2
+    printed = table.xs("report", axis="columns", level=1)
+    assert tuple(printed.loc["naive", "512"]) == INT_MATMUL_MS["naive", 512]
+
+
+def test_copies_stand_beside_each_block_and_those_of_pinned_memory_nowhere(mine):
+    copy = product(1024, 32, kernel="naive", quantity="htod_time")
+    folder = mine(copy | {"value": 3, "note": "pageable"}, copy | {"value": 1, "note": "pinned"})
+    table = records.beside("cpu-gpu-matmul", folder)
+    ours = table.loc[("htod_time", "naive"), ("1024", "this machine")]
+    assert list(ours.index) == ["4×4", "8×8", "16×16", "32×32"] and set(ours) == {3.0}
+    assert table[("2048", "this machine")].isna().all()
+    assert set(table.index.get_level_values("kernel")) == {"naive", "tiled"}
+
+
+def test_every_kernel_at_the_size_of_the_librarys_report_and_its_rate(mine):
+    folder = mine(product(680, 32, kernel="tiled", value=0.1), product(680, "", kernel="cublas", value=0.05))
+    table = records.beside("cublas-gap", folder)
+    rates = table[("performance", "this machine")]
+    assert rates[("tiled", "32×32")] == pytest.approx(2 * 680**3 / 1e-4 / 1e9)
+    assert rates[("cublas", "")] == 2 * rates[("tiled", "32×32")]
+    assert table[("time", "report")][("cublas", "")] == 0.154
+
+
+def test_transposes_stand_beside_those_measured_in_the_reports_way(mine):
+    plane = {"problem": "transpose", "dtype": "int32", "rows": 2048, "cols": 2048, "unit": "ms"}
+    step = plane | {"kernel": "shared", "block_x": 32, "block_y": 32}
+    folder = mine(
+        step | {"quantity": "time", "value": 0.02},  # one launch: another thing
+        step | {"quantity": records.REPORT_TIME, "value": 5, "note": "for 100 iterations"},
+        plane | {"kernel": "cpu_naive", "quantity": records.REPORT_TIME, "value": 900},
+        step | {"quantity": "speedup_over_cpu", "value": 180},
+    )
+    table = records.beside("int-transpose", folder)
+    assert list(table.index.get_level_values(0)) == ["cpu_naive", "naive", "shared", "padded", "unrolled"]
+    row = table.loc[("shared", "32×32")].xs("this machine", level=1)
+    assert (row["time"], row["speedup_over_cpu"]) == (5, 180) and np.isnan(row["step_speedup"])
+    assert table.loc[("cpu_naive", ""), ("time", "this machine")] == 900
+    (time,) = records.counterparts("int-transpose", folder, quantity="time", kernel="shared").value
+    assert time == 5
+
+
+def test_beside_names_the_reports():
+    with pytest.raises(ValueError, match="report is one of: cpu-gpu-matmul, cublas-gap, int-matmul"):
+        records.beside("matmul")
+
+
+def test_provenance_needs_a_gpu(monkeypatch):
+    from labkit.device import NoGpu
+
+    monkeypatch.setenv("LABKIT_DEVICE", "simt")
+    with pytest.raises(NoGpu):
+        records.provenance("labkit bench")
+
+
+@pytest.mark.gpu
+def test_provenance_of_a_gpu(gpu):
+    origin = records.provenance("a command", ncu="2025.3")
+    assert origin["gpu"] == gpu.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    assert origin["driver"][0].isdigit() and origin["command"] == "a command"
+    for part in ("CUDA runtime ", "cuBLAS ", f"CuPy {gpu.__version__}", "ncu 2025.3", "Python 3."):
+        assert part in origin["versions"]

@@ -1,0 +1,154 @@
+"""The rungs by name: what a case is, that wrong results are not timed, and the references on a GPU."""
+
+import numpy as np
+import pytest
+
+from labkit import kernels, ladder, records
+from labkit.device import NoGpu
+from labkit.mismatch import Mismatch
+from labkit.problems import Matmul, Transpose, problem
+from labkit.timing import SIMULATED
+
+PRODUCT, PLANE = Matmul(33, 20, 17), Transpose(33, 20)
+
+
+@pytest.fixture
+def simulator(monkeypatch):
+    monkeypatch.setenv("LABKIT_DEVICE", "simt")
+
+
+def test_rungs_are_all_kernels_but_the_ceiling():
+    for family in ("matmul", "transpose"):
+        ceiling = [name for name in kernels.names(family) if name.endswith("peak")]
+        assert [*ceiling, *ladder.rungs(family).values()] == kernels.names(family)
+    assert list(ladder.rungs("matmul"))[:3] == ["naive", "naive_uncoalesced", "tiled"]
+    assert ladder.rungs("transpose")["padded"] == "transpose/3_padded"
+
+
+@pytest.mark.parametrize("name", ["naive", "tiled", "register_tile"])
+def test_a_row_says_which_kernel_ran_and_how(simulator, name):
+    place = ladder.case(name, PRODUCT).place()
+    assert set(place) == set(records.COLUMNS)
+    assert (place["problem"], place["kernel"], place["dtype"]) == ("matmul", name, "float32")
+    assert (place["m"], place["n"], place["k"], place["rows"]) == (33, 20, 17, None)
+    macros = kernels.defaults(ladder.rungs("matmul")[name])
+    if name == "register_tile":
+        threads = macros["TILE_M"] * macros["TILE_N"] // macros["THREAD_M"] // macros["THREAD_N"]
+        assert (place["block_x"], place["block_y"], place["tile"]) == (threads, 1, None)
+        assert f"TILE_M={macros['TILE_M']} TILE_N={macros['TILE_N']}" in place["note"]
+    else:
+        side = macros.get("TILE", 32)
+        assert (place["block_x"], place["block_y"], place["note"]) == (side, side, "")
+        assert place["tile"] == macros.get("TILE")
+
+
+def test_parameters_replace_the_defaults(simulator):
+    place = ladder.case("unrolled", PLANE, TILE=16, ROWS=4).place()
+    assert (place["block_x"], place["block_y"], place["tile"], place["note"]) == (16, 4, 16, "ROWS=4")
+    assert ladder.case("tiled", PRODUCT) == ladder.case(
+        "tiled", PRODUCT, TILE=kernels.defaults("matmul/2_tiled")["TILE"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("rung", "shape"), [("naive", PRODUCT), ("vectorised", PRODUCT), ("naive", PLANE), ("copy", PLANE)]
+)
+def test_a_time_in_the_simulator_is_labelled_so(simulator, rung, shape):
+    rows = ladder.time_rung(rung, shape)
+    assert list(rows.columns) == [*records.COLUMNS, "source"]
+    assert list(rows.quantity) == ["time", "time_p20", "time_p80", "clock", "samples"]
+    assert list(rows.unit) == ["ms", "ms", "ms", "MHz", "1"]
+    time, p20, p80 = rows.value[:3]
+    assert 0 < p20 <= time <= p80
+    assert set(rows.source) == {SIMULATED} and set(rows.machine) == {"labkit.simt"}
+
+
+def test_other_names_are_refused(simulator):
+    with pytest.raises(ValueError, match=r"matmul has no rung 'shared'. Choose one of naive, .*, cublas\."):
+        ladder.case("shared", PRODUCT)
+    with pytest.raises(ValueError, match=r"transpose has no rung 'cublas'. Choose one of copy, .*, memcpy\."):
+        ladder.case("cublas", PLANE)
+
+
+@pytest.mark.parametrize(("rung", "shape"), [("cublas", PRODUCT), ("memcpy", PLANE)])
+def test_references_are_not_simulated(simulator, rung, shape):
+    with pytest.raises(NoGpu, match=f"{rung} is NVIDIA's own"):
+        ladder.time_rung(rung, shape)
+
+
+def test_a_wrong_result_is_not_timed_even_on_arrays_that_hold_the_right_one(simulator, monkeypatch):
+    cases = [ladder.case("naive", PRODUCT), ladder.case("tiled", PRODUCT), ladder.case("naive", PLANE)]
+    real = ladder.launcher
+
+    def lazy(case, args):
+        return (lambda: None) if case.rung == "tiled" else real(case, args)
+
+    monkeypatch.setattr(ladder, "launcher", lazy)
+    (_, first), (_, second), (_, third) = ladder.measure(cases)
+    assert first[0]["quantity"] == "time" and len(third) == len(first)
+    assert isinstance(second, Mismatch) and "Nothing has changed" in str(second)
+    with pytest.raises(Mismatch):
+        ladder.time_rung("tiled", PRODUCT)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+def test_a_copy_is_compared_with_the_input(simulator, dtype):
+    plane = Transpose(5, 7, dtype=dtype)
+    args = plane.args(np)
+    case = ladder.case("copy", plane)
+    ladder.poison(args[1])
+    with pytest.raises(Mismatch, match=r"element 0 of the copy .* 35 of 35 elements are wrong"):
+        ladder.verify(case, args)
+    args[1].ravel()[:] = args[0].ravel()
+    ladder.verify(case, args)
+    args[1][1, 2] = args[0][0, 0]
+    with pytest.raises(Mismatch, match="1 of 35") as caught:
+        ladder.verify(case, args)
+    assert caught.value.index == (7,)  # out is (7, 5)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+def test_poison_is_what_the_problem_starts_with(dtype):
+    shape = Matmul(3, 4, 5, dtype=dtype)
+    fresh, used = shape.inputs()[2], np.ones((3, 4), dtype)
+    ladder.poison(used)
+    assert used.tobytes() == fresh.tobytes()
+
+
+@pytest.mark.gpu
+class TestGpu:
+    @pytest.mark.parametrize("family", ["matmul", "transpose"])
+    def test_every_rung_and_reference_is_right_and_timed(self, gpu, family):
+        shape = problem(family, *{"matmul": (300, 203, 101), "transpose": (300, 203)}[family])
+        names = [*ladder.rungs(family), ladder.REFERENCES[family]]
+        found = dict(ladder.measure([ladder.case(name, shape) for name in names]))
+        assert not [wrong for wrong in found.values() if isinstance(wrong, Exception)]
+        assert len(found) == len(names)
+
+    @pytest.mark.parametrize("sizes", [(1, 1, 1), (33, 65, 17), (512, 256, 128)])
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_cublas_takes_row_major_arrays_alpha_and_beta(self, gpu, sizes, dtype):
+        shape = problem("matmul", *sizes, dtype=dtype, alpha=1.5, beta=-0.5)
+        args = shape.args(gpu)
+        ladder.launcher(ladder.case("cublas", shape), args)()
+        shape.verify(args[2])
+
+    def test_cublas_multiplies_float32_in_full(self, gpu, monkeypatch):
+        monkeypatch.setenv("CUPY_TF32", "1")
+        shape = Matmul(1024, 1024, 1024)
+        args = shape.args(gpu)
+        ladder.launcher(ladder.case("cublas", shape), args)()
+        exact = args[0].astype("f8") @ args[1].astype("f8")
+        # Inputs rounded to TF32's 11 bits would be off by 2^-12 of a term on average, in 1024 terms: 4e-3.
+        assert float(abs(args[2] - exact).mean()) < 2e-5
+
+    def test_cublas_has_no_int32(self, gpu):
+        with pytest.raises(ValueError, match="cuBLAS has no product of int32"):
+            ladder.time_rung("cublas", Matmul(8, 8, 8, dtype="int32"))
+
+    def test_the_reference_is_no_slower_than_the_first_rung_and_measured_alike_twice(self, gpu):
+        plane = Transpose(8192, 8192)
+        names = ("memcpy", "naive", "memcpy")
+        reference, naive, again = (ladder.time_rung(name, plane).value[0] for name in names)
+        assert reference < naive
+        assert again == pytest.approx(reference, rel=0.05)
