@@ -174,9 +174,22 @@ def test_the_clock_is_noted(gpu):
 def test_a_slow_kernel_on_a_gpu_is_launched_once(gpu):
     case = problem("matmul", 2048, 2048, 2048)
     kernel, grid, args, calls = kernels.load("matmul/1_naive"), case.launch(1), case.args(gpu), []
+    kernel.rehearse = False
     timing = time_kernel(lambda: calls.append(kernel(*grid, args)), seconds=0.01)
     assert len(timing.samples) == len(calls) == 1
     assert timing.median > 10
+
+
+@pytest.mark.gpu
+def test_what_a_first_launch_does_on_the_host_is_no_time_of_the_kernel(gpu):
+    "Compiling, or a trial in the simulator."
+    calls = []
+
+    def launch():
+        calls.append(sleep(0 if calls else 0.7))
+
+    timing = time_kernel(launch)
+    assert len(timing.samples) > 1 and timing.median < 0.1
 
 
 @pytest.mark.gpu
