@@ -39,6 +39,10 @@ class LaunchError(SimtError):
     """The launch asks for what no GPU allows, or its arguments do not fit the kernel or C function."""
 
 
+class OutOfMemory(SimtError):
+    """The arrays that are asked for do not fit the memory of the GPU, or of this machine."""
+
+
 class InvalidAccess(SimtError):
     """A thread or C function read or wrote outside an array, or at an address not aligned to the type."""
 

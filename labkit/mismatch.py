@@ -28,6 +28,12 @@ def unwritten(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return np.full(shape, bits, dtype=f"u{np.dtype(dtype).itemsize}").view(dtype)
 
 
+def differs(got: Any, expected: Any, tolerance: Any) -> Any:
+    "Where not |got - expected| <= tolerance, element by element; arrays of NumPy, or all of CuPy."
+    with np.errstate(invalid="ignore"):  # NaN in a result is the student's to hear of, not NumPy's
+        return ~(np.abs(got.astype(np.float64) - expected) <= tolerance)  # not ">": NaN is wrong too
+
+
 def compare(
     name: str, got: np.ndarray, before: np.ndarray, expected: np.ndarray, tolerance: np.ndarray
 ) -> None:
@@ -35,11 +41,10 @@ def compare(
 
     `before` is what the output held before the run, and `name` what the kernel calls it.
     """
-    with np.errstate(invalid="ignore"):  # NaN in a result is the student's to hear of, not NumPy's
-        wrong = ~(np.abs(got.astype(np.float64) - expected) <= tolerance)  # not "<=": NaN is wrong too
-        if not wrong.any():
-            return
-        hint = _hint(got, before, expected, tolerance)
+    wrong = differs(got, expected, tolerance)
+    if not wrong.any():
+        return
+    hint = _hint(got, before, expected, tolerance)
     first = tuple(int(i) for i in np.unravel_index(int(wrong.argmax()), wrong.shape))
     count = int(wrong.sum())
     bound = f" ± {tolerance[first]:.2g}" if tolerance[first] else ""
@@ -62,7 +67,7 @@ def _hint(got: np.ndarray, before: np.ndarray, expected: np.ndarray, tolerance: 
         return f"{untouched} {still} not changed: do the threads, or the loops, reach all of it?"
     if np.isnan(got).any():
         return "NaN comes from reading what nothing wrote, such as a tile or a sum before it is set."
-    if (np.abs(got.ravel().astype(np.float64) - expected.T.ravel()) <= tolerance.T.ravel()).all():
+    if not differs(got.ravel(), expected.T.ravel(), tolerance.T.ravel()).any():
         return "It is the transpose of the right output: are row and column exchanged?"
     return ""
 

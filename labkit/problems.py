@@ -6,18 +6,22 @@ it, how to launch a kernel, and how many operations and bytes it stands for.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
 from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.errors import LaunchError
-from labkit.mismatch import compare, unwritten
+from labkit.errors import LaunchError, OutOfMemory
+from labkit.memory import refuse_beyond_memory
+from labkit.mismatch import compare, differs, unwritten
 from labkit.simt.run.limits import MAX_GRID, MAX_THREADS
 
 C_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
 INT_INPUT = 8  # int32 matrices of a product hold -8..8
 INT_MAX = 2**31 - 1
+LARGE_BYTES = 2**24  # of a problem: from here on a result on the GPU is verified there
 
 Shape = tuple[int, int]
 
@@ -51,12 +55,33 @@ class Problem(ABC):
         "What the kernel takes after its arrays."
 
     @abstractmethod
-    def reference(self) -> np.ndarray:
-        "The right output."
+    def _reference(self, *inputs: Any) -> Any:
+        "`reference` from `inputs()` as arrays of NumPy or CuPy."
 
     @abstractmethod
-    def tolerance(self) -> np.ndarray:
-        "How far each element of a right kernel's output may be from `reference()`; 0 where it must be equal."
+    def _tolerance(self, unit_of_inputs: float, *inputs: Any) -> Any:
+        "`tolerance` from `inputs()` as arrays of NumPy or CuPy."
+
+    def reference(self) -> np.ndarray:
+        "The right output: of a product in float64, or exact in int32; of a transpose in its dtype."
+        return self._reference(*self.inputs())
+
+    def tolerance(self, unit_of_inputs: float = 0) -> np.ndarray:
+        """How far each element of a right kernel's output may be from `reference()`; 0: it must be equal.
+
+        Of a product of floats: (gamma(K+2, u) + gamma(K+2, 2^-53)) (|alpha| |A| |B| + |beta| |C|), with
+        gamma(n, u) = n u / (1 - n u) and u = 2^-24 for float32, 2^-53 for float64. A product of any order of
+        summation, with or without fused multiply-add, is within gamma(K, u) |A| |B| of the exact one, element
+        by element (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., eq. 3.5); alpha, beta and
+        their sum round twice more. The second gamma is the error of `reference()`. The usual error grows with
+        sqrt(K) and stays far below; a missing or doubled term is far above.
+
+        `unit_of_inputs` is for a kernel that rounds A and B to shorter numbers before it multiplies, as for
+        tensor cores: their unit roundoff, 2^-11 for tf32 and half. It is told of each element of A and B, or
+        2^-24 for the smallest, as half has no more digits there. Then u is 2^-23, since tensor cores cut sums
+        off where others round (Fasi et al., Numerical behavior of NVIDIA tensor cores, 2021).
+        """
+        return self._tolerance(unit_of_inputs, *self.inputs())
 
     @property
     @abstractmethod
@@ -82,28 +107,53 @@ class Problem(ABC):
         return self.bytes / seconds / 1e9
 
     def args(self, xp: Any) -> tuple[Any, ...]:
-        "Arguments of a launch: fresh arrays of `xp` (CuPy or NumPy), then scalars."
+        """Arguments of a launch: fresh arrays of `xp` (CuPy or NumPy), then scalars.
+
+        Raises OutOfMemory where the arrays do not fit the GPU or this machine, before it makes any.
+        """
+        self._refuse_beyond_memory(xp)
         return (*(xp.asarray(array) for array in self.inputs()), *self.scalars())
 
     def output(self, args: tuple[Any, ...]) -> Any:
         "The output array among the arguments of a launch."
         return args[list(self.shapes()).index(self.output_name)]
 
-    def verify(self, got: Any, tolerance: np.ndarray | None = None) -> None:
+    def verify(self, got: Any, tolerance: np.ndarray | None = None, unit_of_inputs: float = 0) -> None:
         """Raise Mismatch unless every element of the output `got` (NumPy or CuPy) is within `tolerance`.
 
-        That is `self.tolerance()` where it is not given.
-        Raises ValueError where `got` has another shape or dtype than the output.
+        That is `self.tolerance(unit_of_inputs)` where it is not given. Then the right output of a large
+        problem is worked out where `got` is, on a GPU by cuBLAS, and kept for the next call. Raises
+        ValueError where `got` has another shape or dtype than the output.
         """
-        got = got.get() if hasattr(got, "get") else np.asarray(got)
+        if self.bytes < LARGE_BYTES or tolerance is not None:
+            got = _on_host(got)
         shape = self.shapes()[self.output_name]
         if got.shape != shape or got.dtype != self.dtype:
             raise ValueError(
                 f"{self.output_name} is {got.dtype} {got.shape}; it should be {self.dtype} {shape}. "
                 "Choose the array that the kernel wrote: problem.output(args)."
             )
-        allowed = self.tolerance() if tolerance is None else tolerance
-        compare(self.output_name, got, self.output(self.inputs()), self.reference(), allowed)
+        try:
+            expected, usual = _solved(self, unit_of_inputs, type(got).__module__.partition(".")[0])
+            allowed = usual if tolerance is None else tolerance
+            if not differs(got, expected, allowed).any():
+                return
+        except MemoryError:  # the GPU holds the problem's arrays, and not these as well
+            expected, allowed = _solved(self, unit_of_inputs, "numpy")
+        compare(self.output_name, *map(_on_host, (got, self.output(self.inputs()), expected, allowed)))
+
+    def _refuse_beyond_memory(self, xp: Any) -> None:
+        shapes, itemsize = self.shapes(), np.dtype(self.dtype).itemsize
+        elements = [rows * cols for rows, cols in shapes.values()]
+        *names, last = (f"{name} {shape}" for name, shape in shapes.items())
+        what = f"{', '.join(names)} and {last} of {self.dtype}"
+        on_device = sum(elements) * itemsize
+        on_host = on_device + max(elements) * 8  # random numbers are float64 at first
+        try:
+            refuse_beyond_memory(what, on_device, on_host, xp)
+        except OutOfMemory:
+            _solved.cache_clear()
+            refuse_beyond_memory(what, on_device, on_host, xp)
 
     def launch(self, tile: int, rows: int | None = None) -> tuple[Shape, Shape]:
         """Grid and block for tiles of `tile` x `tile` elements, each with `tile` x `rows` threads.
@@ -179,31 +229,25 @@ class Matmul(Problem):
         scalar = np.dtype(self.dtype).type
         return (*map(np.int32, (self.M, self.N, self.K)), scalar(self.alpha), scalar(self.beta))
 
-    def reference(self) -> np.ndarray:
-        "C in float64, or exact in int32: all its partial sums are whole numbers that float64 holds."
-        exact = self._in_float64(*self.inputs(), *self.scalars()[3:])
+    def _reference(self, *inputs: Any) -> Any:
+        exact = _in_float64(*inputs, *map(float, self.scalars()[3:]))
+        # all partial sums of int32 are whole numbers that float64 holds
         return exact.astype(np.int32) if self.dtype == "int32" else exact
 
-    def tolerance(self) -> np.ndarray:
-        """Error bound of a K-term sum: (gamma(K+2, u) + gamma(K+2, 2^-53)) (|alpha| |A| |B| + |beta| |C|).
-
-        gamma(n, u) = n u / (1 - n u). A product of any order of summation, with or without fused
-        multiply-add, is within gamma(K, u) |A| |B| of the exact one, element by element (Higham, Accuracy and
-        Stability of Numerical Algorithms, 2nd ed., eq. 3.5); alpha, beta and their sum round twice more.
-        u is 2^-24 for float32 and 2^-53 for float64. The second gamma is the error of `reference()`. The
-        usual error grows with sqrt(K) and stays far below; a missing or doubled term is far above.
-        """
+    def _tolerance(self, unit_of_inputs: float, *inputs: Any) -> Any:
         if self.dtype == "int32":
-            return np.zeros((self.M, self.N))
-        values: tuple[Any, ...] = (*self.inputs(), *self.scalars()[3:])
-        sizes = self._in_float64(*(abs(value) for value in values))
-        unit = float(np.finfo(self.dtype).eps) / 2
-        return (_gamma(self.K + 2, unit) + _gamma(self.K + 2, 2.0**-53)) * sizes
-
-    def _in_float64(self, *values: Any) -> np.ndarray:
-        a, b, c, alpha, beta = values
-        product = np.float64(alpha) * (a.astype(np.float64) @ b.astype(np.float64))
-        return product + np.float64(beta) * c if beta else product
+            return np.zeros_like(inputs[2], dtype=np.float64)
+        a, b, c = map(abs, inputs)
+        alpha, beta = (abs(float(scalar)) for scalar in self.scalars()[3:])
+        unit = float(np.finfo(self.dtype).eps) / (1 if unit_of_inputs else 2)
+        relative = _gamma(self.K + 2, unit) + _gamma(self.K + 2, 2.0**-53)
+        if not unit_of_inputs:
+            return relative * _in_float64(a, b, c, alpha, beta)
+        relative += (2 * unit_of_inputs + unit_of_inputs**2) * (1 + relative)
+        subnormal = (
+            alpha * 2.0**-24 * (a.sum(1, np.float64)[:, None] + b.sum(0, np.float64) + self.K * 2.0**-25)
+        )
+        return relative * _in_float64(a, b, c, alpha, beta) + subnormal
 
     @property
     def flops(self) -> int:
@@ -257,13 +301,11 @@ class Transpose(Problem):
         "The numbers of rows and columns as int32."
         return np.int32(self.rows), np.int32(self.cols)
 
-    def reference(self) -> np.ndarray:
-        "The transpose, in the dtype."
-        return np.ascontiguousarray(self.inputs()[0].T)
+    def _reference(self, *inputs: Any) -> Any:
+        return inputs[0].T.copy()
 
-    def tolerance(self) -> np.ndarray:
-        "Zeros: a transpose rounds nothing."
-        return np.zeros(self.shapes()["out"])
+    def _tolerance(self, unit_of_inputs: float, *inputs: Any) -> Any:
+        return np.zeros_like(inputs[1], dtype=np.float64)  # a transpose rounds nothing
 
     @property
     def flops(self) -> int:
@@ -288,6 +330,24 @@ def problem(kind: str, *sizes: int, **settings: Any) -> Problem:
     if kind not in kinds:
         raise ValueError(f"there is no problem {kind!r}. Choose one of {', '.join(kinds)}.")
     return kinds[kind](*sizes, **settings)
+
+
+@lru_cache(maxsize=1)
+def _solved(problem: Problem, unit_of_inputs: float, module: str) -> tuple[Any, Any]:
+    "Reference and tolerance of `problem` as arrays of `module`. Kept: a ladder's rungs have one problem."
+    xp = import_module(module)
+    inputs = [xp.asarray(array) for array in problem.inputs()]
+    return problem._reference(*inputs), problem._tolerance(unit_of_inputs, *inputs)
+
+
+def _in_float64(a: Any, b: Any, c: Any, alpha: float, beta: float) -> Any:
+    "C = alpha A B + beta C; with beta == 0 C is not read."
+    product = alpha * (a.astype(np.float64) @ b.astype(np.float64))
+    return product + beta * c.astype(np.float64) if beta else product
+
+
+def _on_host(array: Any) -> np.ndarray:
+    return array.get() if hasattr(array, "get") else np.asarray(array)
 
 
 def _block(tile: int, rows: int) -> Shape:

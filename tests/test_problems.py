@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.errors import LaunchError
+from labkit import memory
+from labkit.errors import LaunchError, OutOfMemory
 from labkit.mismatch import Mismatch
-from labkit.problems import Matmul, Transpose, problem
+from labkit.problems import Matmul, Transpose, _solved, problem
 
 DTYPES = ["float32", "float64", "int32"]
 sizes = st.integers(1, 24)
@@ -70,6 +71,72 @@ def test_tolerance_is_the_bound_of_higham():
     u, v = 2.0**-24, 2.0**-53
     expected = (5 * u / (1 - 5 * u) + 5 * v / (1 - 5 * v)) * magnitude
     np.testing.assert_allclose(p.tolerance(), [[expected]], rtol=1e-12)
+
+
+def rounded(values: np.ndarray, bits: int) -> np.ndarray:
+    "Floats with `bits` significant bits, ties away from zero, as in the PTX instruction cvt.rna.tf32."
+    drop = 24 - bits
+    words = values.view(np.uint32) + np.uint32(1 << drop - 1)
+    return (words & np.uint32(0xFFFF_FFFF << drop & 0xFFFF_FFFF)).view(np.float32)
+
+
+@few
+@given(st.integers(1, 24), st.integers(1, 24), st.integers(1, 200), st.integers(0, 3), st.integers(0, 99))
+def test_products_of_rounded_inputs_have_a_tolerance(m, n, k, beta, seed):
+    p = problem("matmul", m, n, k, alpha=3, beta=beta, seed=seed)
+    a, b, c = p.inputs()
+    start = np.zeros_like(c) if beta == 0 else beta * c
+    as_half = [matrix.astype(np.float16).astype(np.float32) for matrix in (a, b)]
+    as_tf32 = [rounded(matrix, 11) for matrix in (a, b)]
+    for left, right in (as_half, as_tf32):
+        p.verify(3 * (left @ right) + start, unit_of_inputs=2**-11)
+
+
+def test_half_has_fewer_digits_near_zero():
+    p = problem("matmul", 300, 300, 1)
+    a, b, _ = p.inputs()
+    smallest = abs(a).min()
+    assert smallest < 2**-14, "else the seed is one that shows nothing"
+    p.verify(a.astype(np.float16).astype(np.float32) @ b, unit_of_inputs=2**-11)
+
+
+def test_coarser_inputs_are_beyond_that_tolerance():
+    "bfloat16 has 8 significant bits. Its usual error at K = 16 is above the bound for 11."
+    p = problem("matmul", 64, 64, 16)
+    a, b, _ = p.inputs()
+    with pytest.raises(Mismatch):
+        p.verify(rounded(a, 8) @ rounded(b, 8), unit_of_inputs=2**-11)
+    with pytest.raises(Mismatch):
+        p.verify(rounded(a, 11) @ rounded(b, 11))
+
+
+def test_a_reference_is_worked_out_once():
+    p, other = problem("matmul", 20, 21, 22), problem("matmul", 20, 21, 22, seed=1)
+    _solved.cache_clear()
+    for each in (p, p, problem("matmul", 20, 21, 22), other):
+        each.verify(each.reference().astype(np.float32))
+    assert (_solved.cache_info().hits, _solved.cache_info().misses) == (2, 2)
+    with pytest.raises(Mismatch):
+        other.verify(p.reference().astype(np.float32))
+
+
+def test_arrays_beyond_memory_are_refused_with_the_sum(monkeypatch, tmp_path):
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:       16000000 kB\nMemFree: 1000 kB\nMemAvailable:    8000000 kB\n")
+    monkeypatch.setattr(memory, "_MEMINFO", meminfo)
+    monkeypatch.setattr(Matmul, "inputs", lambda _: pytest.fail("arrays were made"))
+    # 4 bytes x (2 x 30000 x 30000 + 30000 x 20000), and A once more as random numbers of 8 bytes
+    with pytest.raises(OutOfMemory) as raised:
+        problem("matmul", 30000, 20000, 30000).args(np)
+    assert str(raised.value) == (
+        "A (30000, 30000), B (30000, 20000) and C (30000, 20000) of float32, as they are made, take 15.6 GB "
+        "together; this machine has 8.19 GB of memory free of 16.4 GB. Choose smaller sizes."
+    )
+
+
+def test_arrays_that_fit_are_made_where_memory_is_unknown(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "missing")
+    assert problem("transpose", 3, 4).args(np)[0].shape == (3, 4)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
