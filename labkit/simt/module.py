@@ -18,7 +18,7 @@ from labkit.simt.analysis.layout import rounded_up, storage
 from labkit.simt.checks.findings import Dim3, Finding
 from labkit.simt.checks.sanitizer import TOOLS, wrong_types
 from labkit.simt.counters.counts import counts_of
-from labkit.simt.counters.profile import Circumstances, Profile, choose_sample
+from labkit.simt.counters.profile import Circumstances, Profile
 from labkit.simt.ptx.features import refuse
 from labkit.simt.ptx.inline import inline_calls
 from labkit.simt.ptx.lower import copy_parameters, lower
@@ -27,7 +27,7 @@ from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.ptx.wmma import RULES
 from labkit.simt.run.arguments import Range, bind
 from labkit.simt.run.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
-from labkit.simt.run.machine import Mode, Program, Sample, Totals
+from labkit.simt.run.machine import Blocks, Mode, Program, Sample, Totals, choose_sample
 from labkit.simt.stored import stored
 
 
@@ -109,12 +109,14 @@ class Launch:
 class Kernel:
     """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""
 
+    rehearse = False  # of a kernel on a GPU: are launches tried here first?
+
     def __init__(self, module: RawModule, parsed: ptx.Kernel, name: str) -> None:
         self.module, self.name, self._parsed = module, name, parsed
         # as in CuPy: set it to use more than 48 KB a block
         self.max_dynamic_shared_size_bytes: int | None = None
         self._storage = storage(parsed, module._parsed)
-        self._programs: dict[tuple[Dim3, Mode, bool], Program] = {}
+        self._programs: dict[tuple[Dim3, Mode, bool, bool], Program] = {}
         if self._storage.static_shared_bytes > MAX_STATIC_SHARED_BYTES:
             raise LaunchError(
                 f"kernel `{name}` declares {self._storage.static_shared_bytes} bytes of shared memory; a "
@@ -129,15 +131,17 @@ class Kernel:
         args: Sequence[Any],
         shared_mem: int = 0,
         timeout: float = 60,
+        blocks: Blocks = None,
     ) -> None:
         """Run it on tuples of 1 to 3 as `grid` and `block`.
 
         NumPy arrays are changed in place, NumPy scalars go by value. `shared_mem` is dynamic shared memory in
-        bytes, `timeout` in seconds. Raises LaunchError before anything runs, and InvalidAccess, BarrierError
+        bytes, `timeout` in seconds. `blocks`: run only so many, spread over the grid, or those with these
+        numbers (x counts fastest). Raises LaunchError before anything runs, and InvalidAccess, BarrierError
         or Timeout for what the kernel does.
         """
         launch = self._launch(grid, block, args, shared_mem)
-        self._run(self._program(launch, "plain"), launch, timeout)
+        self._run(self._program(launch, "plain"), launch, timeout, choose_sample(blocks, launch.grid))
 
     def profile(
         self,
@@ -145,19 +149,17 @@ class Kernel:
         block: int | Sequence[int],
         args: Sequence[Any],
         shared_mem: int = 0,
-        blocks: int | None = None,
+        blocks: Blocks = None,
         timeout: float = 60,
         gpu: str = "H200",
     ) -> Profile:
         """Run it and count memory traffic as Nsight Compute does.
 
-        `blocks`: look at only so many, spread over the grid, and scale the counts. `gpu`: whose occupancy
-        the profile tells, a name in data/gpus.csv. Raises ValueError for a name that is not there.
+        `blocks`, as in a call: look at only these, and scale the counts. `gpu`: whose occupancy the profile
+        tells, a name in data/gpus.csv. Raises ValueError for a name that is not there.
         """
-        size, sample, on_gpu = as_dim3(grid, "grid"), None, find_gpu(gpu)
-        total = size[0] * size[1] * size[2]
-        if blocks is not None and blocks < total:
-            sample = choose_sample(blocks, total)
+        size, on_gpu = as_dim3(grid, "grid"), find_gpu(gpu)
+        sample = choose_sample(blocks, size)
         launch = self._launch(grid, block, args, shared_mem)
         program = self._program(launch, "counted")
         totals = self._run(program, launch, timeout, sample=sample)
@@ -180,6 +182,7 @@ class Kernel:
         shared_mem: int = 0,
         tools: Sequence[str] = TOOLS,
         timeout: float = 60,
+        blocks: Blocks = None,
     ) -> list[Finding]:
         """Run it, looking for what compute-sanitizer's tools look for; gives the findings, [] if all is well.
 
@@ -187,17 +190,19 @@ class Kernel:
         the kernel reads. racecheck: accesses to shared or global memory that nothing orders. initcheck:
         reads of shared, local or `simt.empty` memory that was never written. synccheck: threads missing at a
         barrier, masks of warp-wide operations. An endless loop is a finding of the tool "timeout". Arguments
-        are changed as by a call. Raises LaunchError before anything runs, ValueError for an unknown tool.
+        are changed as by a call; `blocks`, as in a call: look at only these. Raises LaunchError before
+        anything runs, ValueError for an unknown tool.
         """
         unknown = [tool for tool in tools if tool not in TOOLS]
         if isinstance(tools, str) or unknown:
             raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
         launch = self._launch(grid, block, args, shared_mem)
-        program = self._program(launch, "checked")
+        sample = choose_sample(blocks, launch.grid)
+        program = self._program(launch, "checked", is_brief=sample is not None)
         source, lines = self.module.lines, program.compiled.first_uses
         findings = wrong_types(self._declared, lines, launch.ranges, source)
         try:
-            self._run(program, launch, timeout, findings=findings)
+            self._run(program, launch, timeout, sample, findings)
         except SimtError as error:
             if not isinstance(error.finding, Finding):
                 raise
@@ -256,8 +261,8 @@ class Kernel:
         ranges += [_range(name, memory) for name, memory in self.module._memory.items()]
         return Launch(grid, block, params, ranges, shared)
 
-    def _program(self, launch: Launch, mode: Mode) -> Program:
-        key = launch.block, mode, max(launch.grid) > MOST_BLOCKS
+    def _program(self, launch: Launch, mode: Mode, is_brief: bool = False) -> Program:
+        key = launch.block, mode, max(launch.grid) > MOST_BLOCKS, is_brief
         if key not in self._programs:
             self._programs[key] = Program(self._parsed, self._storage, *key, self.module.ptx)
         return self._programs[key]

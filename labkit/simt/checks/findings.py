@@ -103,7 +103,8 @@ class Diagnosis:
             f"the kernel ran for more than {seconds:g} s and was stopped in the loop here. "
             "Does its condition ever become false?"
         )
-        finding = Finding("timeout", "time limit", line, (0, 0, 0), (0, 0, 0), message, self._text(line))
+        block = (launch.stopped_x, launch.stopped_y, launch.stopped_z)
+        finding = Finding("timeout", "time limit", line, block, (0, 0, 0), message, self._text(line))
         where = f"line {line}: " if line else ""
         shown = f"\n    {line:>4} | {finding.source}" if finding.source else ""
         return Timeout(f"{where}{message}{shown}", finding)

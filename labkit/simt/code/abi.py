@@ -31,6 +31,9 @@ class Launch(ctypes.Structure):
         ("grid_z", ctypes.c_int32),
         ("stop", ctypes.c_int32),
         ("stopped_at", ctypes.c_int32),  # instruction that saw `stop`
+        ("stopped_x", ctypes.c_int32),  # in this block
+        ("stopped_y", ctypes.c_int32),
+        ("stopped_z", ctypes.c_int32),
         ("error", ctypes.c_int32),  # one of the codes below
         ("error_at", ctypes.c_int32),  # instruction
         ("error_mask", ctypes.c_int32),  # lanes

@@ -131,6 +131,9 @@ class Control:
         w.continue_in(note)
         site = w.site(w.flow.blocks[w.index].last or w.flow.blocks[target].code[0])
         w.b.store(site, field(w.b, Launch, w.launch, "stopped_at"))
+        for axis in "xyz":
+            place = field(w.b, Launch, w.launch, f"stopped_{axis}")
+            w.b.store(load_field(w.b, Frame, w.frame, axis), place)
         w.b.branch(self.stopped)
 
     def _barrier(self, block: Block, barrier: Instruction) -> None:

@@ -11,44 +11,53 @@ import llvmlite
 from llvmlite import binding as llvm
 from llvmlite import ir
 
-OPTIMIZATION_LEVEL = 2
-# NVRTC has optimised the kernel already. These turn stack slots into values, and drop what the masks of whole
-# warps make superfluous; LLVM's own pipeline takes four times as long for code of the same speed.
-PASSES = (
-    "always_inliner",
-    "sroa",
-    "instruction_combine",
-    "simplify_cfg",
-    "new_gvn",
-    "instruction_combine",
-    "simplify_cfg",
+# LLVM's level of optimisation, and passes before it. NVRTC has optimised the kernel already. Those of FAST
+# turn stack slots into values, and drop what the masks of whole warps make superfluous; LLVM's own pipeline
+# takes four times as long for code of the same speed. BRIEF takes half the time for code of half the speed.
+FAST = (
+    2,
+    (
+        "always_inliner",
+        "sroa",
+        "instruction_combine",
+        "simplify_cfg",
+        "new_gvn",
+        "instruction_combine",
+        "simplify_cfg",
+    ),
 )
+BRIEF = (0, ("always_inliner", "sroa"))
 _library_numbers = itertools.count()
 
 
-@lru_cache(maxsize=1)
-def _host() -> tuple[Any, Any]:
-    """The host's target machine and the linker of compiled code."""
+@lru_cache
+def _host(level: int) -> Any:
+    """The host as LLVM's target machine."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
+    return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=OPTIMIZATION_LEVEL,
+        opt=level,
         jit=True,
     )
-    return machine, llvm.create_lljit_compiler(machine)
 
 
-def machine_code(module: ir.Module) -> bytes:
-    """Optimised machine code of a module."""
-    machine, _ = _host()
+@lru_cache
+def _linker() -> Any:
+    return llvm.create_lljit_compiler(_host(FAST[0]))
+
+
+def machine_code(module: ir.Module, is_brief: bool) -> bytes:
+    """Optimised machine code of a module; `is_brief`: soon made rather than fast."""
+    level, pass_names = BRIEF if is_brief else FAST
+    machine = _host(level)
     parsed = llvm.parse_assembly(str(module))
     parsed.triple, parsed.data_layout = machine.triple, str(machine.target_data)  # fields lie as in ctypes
     passes = llvm.create_new_module_pass_manager()
-    for name in PASSES:
+    for name in pass_names:
         getattr(passes, f"add_{name}_pass")()
-    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION_LEVEL)
+    options = llvm.create_pipeline_tuning_options(speed_level=level)
     passes.run(parsed, llvm.create_pass_builder(machine, options))
     return bytes(machine.emit_object(parsed))
 
@@ -63,10 +72,9 @@ class Library:
     """Linked machine code; keep it as long as its functions are used."""
 
     def __init__(self, code: bytes) -> None:
-        _, linker = _host()
         name = f"kernel{next(_library_numbers)}"
         builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run").add_current_process()
-        self.tracker = builder.link(linker, name)
+        self.tracker = builder.link(_linker(), name)
         self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
             self.tracker["run"]
         )

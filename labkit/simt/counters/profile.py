@@ -272,13 +272,6 @@ class _Metrics(Mapping[str, float]):
         return repr(dict(self))
 
 
-def choose_sample(blocks: int, total: int) -> Sample:
-    """`blocks` block numbers spread evenly over the grid, the first and the last among them."""
-    if blocks < 1:
-        raise ValueError(f"blocks={blocks}: a sample has at least one block")
-    return Sample(np.unique(np.linspace(0, total - 1, blocks).astype(np.int64)), total)
-
-
 def _site(instruction: Instruction, counts: Counts, number: int, scale: float) -> Site:
     def scaled(array: np.ndarray) -> int:
         return round(int(array[number]) * scale)

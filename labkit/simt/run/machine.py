@@ -60,10 +60,27 @@ NO_TOTALS = Totals(np.empty(0), np.empty(0), [])
 
 @dataclass(frozen=True)
 class Sample:
-    """Which blocks a counted run looks at, of how many."""
+    """Which blocks a launch runs, of how many."""
 
     numbers: np.ndarray
     total: int
+
+
+Blocks = int | Sequence[int] | None  # of a launch: so many, spread over the grid; these; all
+
+
+def choose_sample(blocks: Blocks, grid: Dim3) -> Sample | None:
+    """The blocks of a grid that are wanted, None for all. Raises ValueError for a number it does not have."""
+    total = math.prod(grid)
+    if blocks is None or (isinstance(blocks, int) and blocks >= total):
+        return None
+    if isinstance(blocks, int):
+        numbers = np.unique(np.linspace(0, total - 1, max(blocks, 0)).astype(np.int64))
+    else:
+        numbers = np.array(blocks, np.int64)
+    if not numbers.size or numbers.min() < 0 or numbers.max() >= total:
+        raise ValueError(f"blocks={blocks}: choose at least one, from blocks 0 to {total - 1} of the grid")
+    return Sample(numbers, total)
 
 
 Mode = Literal["plain", "counted", "checked"]
@@ -91,9 +108,12 @@ class Compiled:
     strides: list[int | None]
 
 
-def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is_huge: bool) -> Compiled:
-    """Compile for blocks of one shape; `is_huge`: for grids in which thread indices may wrap round.
+def compile_kernel(
+    kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is_huge: bool, is_brief: bool
+) -> Compiled:
+    """Compile for blocks of one shape.
 
+    `is_huge`: for grids in which thread indices may wrap round; `is_brief`: for a few blocks, see jit.py.
     Raises SimtError for an instruction that the simulator does not know.
     """
     indices = frozenset[str]() if is_huge else thread_indices(kernel)
@@ -107,7 +127,7 @@ def compile_kernel(kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is
     site = {id(instruction): i for i, instruction in enumerate(kernel.code)}
     blocks = [[site[id(instruction)] for instruction in each.code] for each in flow.blocks]
     return Compiled(
-        machine_code(module),
+        machine_code(module, is_brief),
         layout.warps,
         layout.frame_bytes,
         [blocks[index][-1] for index in layout.barriers],
@@ -123,11 +143,19 @@ class Program:
     """A kernel compiled for one block shape; `mode` says what its code does besides."""
 
     def __init__(
-        self, kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is_huge: bool, ptx: str
+        self,
+        kernel: Kernel,
+        storage: Storage,
+        block: Dim3,
+        mode: Mode,
+        is_huge: bool,
+        is_brief: bool,
+        ptx: str,
     ) -> None:
         self.kernel, self.storage, self.block, self.mode = kernel, storage, block, mode
-        key = [ptx, kernel.name, repr(block), mode, repr(is_huge), *host_key()]
-        self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, block, mode, is_huge))
+        how = (block, mode, is_huge, is_brief)
+        key = [ptx, kernel.name, *map(repr, how), *host_key()]
+        self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, *how))
         self.library = Library(self.compiled.code)
         self._idle: list[_Worker] = []
         self._block_seconds = math.inf
