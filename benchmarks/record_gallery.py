@@ -10,11 +10,9 @@ simulator compiles them; CuPy's own compilation would add -ftz=true.
 """
 
 import csv
-import datetime
 import io
 import json
 import os
-import platform
 import re
 import shutil
 import signal
@@ -33,6 +31,8 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from gallery import Case, cases  # noqa: E402
+
+from labkit import records  # noqa: E402
 
 FILE_NAME = "kernel.cu"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -364,22 +364,12 @@ def findings(text: str) -> list[tuple[str, int, list[int]]]:
 
 def provenance(folder: Path, nvrtc: str) -> dict[str, str]:
     "Where and how the records came about."
-    import cupy
-
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    name, driver = output(query).splitlines()[0].split(", ")
-    versions = [f"NVRTC {nvrtc}", f"CuPy {cupy.__version__}", f"Python {platform.python_version()}"]
+    versions = {"NVRTC": nvrtc}
     for program in ("ncu", "compute-sanitizer"):
         if shutil.which(program):
             match = re.search(r"Version (\S+)", output([program, "--version"]))
-            versions.append(f"{program} {match[1] if match else 'of unknown version'}")
-    return {
-        "gpu": name,
-        "driver": driver,
-        "versions": ", ".join(versions),
-        "date": datetime.date.today().isoformat(),
-        "command": f"python benchmarks/record_gallery.py {folder.as_posix()}",
-    }
+            versions[program] = match[1] if match else "of unknown version"
+    return records.provenance(f"python benchmarks/record_gallery.py {folder.as_posix()}", **versions)
 
 
 def output(command: list[str]) -> str:

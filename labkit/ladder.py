@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from labkit import kernels
@@ -31,6 +30,7 @@ REFERENCES = {"matmul": "cublas", "transpose": "memcpy"}
 CEILING = "peak"  # the kernel that computes nothing of use
 COPIES = ("copy", "memcpy")  # they leave the matrix as it is
 ROUNDING = "tensor_cores"
+ROUNDED = 2**-11  # unit roundoff of tf32 and half
 EXAMINED = ("tuned", ROUNDING, "cublas")  # float32 products whose error is recorded too
 SECONDS = (
     0.3  # to measure one case for; a launch that takes longer is timed once, in the run that is verified
@@ -80,8 +80,11 @@ class Case:
 
     def compiled(self) -> tuple[Any, Dim3, Dim3]:
         "The kernel for this machine's device, and the grid and block of its launch."
-        macros = dict(self.macros)
-        kernel = kernels.load(self.kernel, DTYPE=self.problem.ctype, **macros)
+        macros, known = dict(self.macros), kernels.defaults(self.kernel)
+        own = {
+            name: value for name, value in macros.items() if name in known
+        }  # or each TILE compiles naive anew
+        kernel = kernels.load(self.kernel, DTYPE=self.problem.ctype, **own)
         kernel.rehearse = False  # the course's own kernels are known to be sound: no trial in the simulator
         return kernel, *kernels.launch(self.kernel, self.problem, **macros)
 
@@ -134,18 +137,18 @@ def time_rung(rung: str, problem: Problem, **parameters: int | str) -> pd.DataFr
 
 
 def measure(cases: Iterable[Case]) -> Iterator[tuple[Case, list[Row] | Exception]]:
-    """Each case with its rows, or with what went wrong: a wrong result, or a kernel that the device refused.
-
-    Cases of one problem that follow each other share its arrays.
+    """Each case with its rows, or with what went wrong: a wrong result, a kernel that the device refused, too
+    little memory. Cases of one problem that follow each other share its arrays.
     """
     from labkit.device import xp
 
     for problem, group in groupby(cases, lambda each: each.problem):
-        args = problem.args(xp)
+        args = None
         for each in group:
             try:
+                args = args or problem.args(xp)
                 yield each, each.rows(args)
-            except (Mismatch, SimtError) as wrong:
+            except (Mismatch, SimtError, MemoryError) as wrong:
                 yield each, wrong
         del args
         _free()
@@ -185,7 +188,8 @@ def verify(case: Case, args: tuple[Any, ...]) -> None:
     if case.rung in COPIES:
         _verify_copy(args[0].ravel(), args[1].ravel())
     else:
-        case.problem.verify(case.problem.output(args), _rounding_tolerance(case))
+        unit = ROUNDED if case.rung == ROUNDING else 0
+        case.problem.verify(case.problem.output(args), unit_of_inputs=unit)
 
 
 def relative_error(args: tuple[Any, ...]) -> float:
@@ -238,18 +242,6 @@ def _memcpy(_: Problem, args: tuple[Any, ...]) -> Callable[[], object]:
     "A call of cudaMemcpyAsync from the device to the device."
     source, target = args[0], args[1]
     return lambda: target.data.copy_from_device_async(source.data, source.nbytes)
-
-
-def _rounding_tolerance(case: Case) -> np.ndarray | None:
-    """How far the rung ROUNDING may be from the product; None, the problem's own tolerance, for others.
-
-    Two inputs rounded to 11 bits put a product off by 2 x 2^-11 of it at most (and a trifle). Tensor cores
-    cut sums off where float32 rounds them, so the bound for those, gamma(K+2, 2^-24), counts four times.
-    """
-    problem = case.problem
-    if case.rung != ROUNDING or not isinstance(problem, Matmul):
-        return None
-    return problem.tolerance() * (4 + 2**-9.9 / ((problem.K + 2) * 2**-24))
 
 
 def _verify_copy(before: Any, after: Any) -> None:
