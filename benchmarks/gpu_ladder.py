@@ -27,7 +27,7 @@ SECONDS = 0.2  # of each measurement
 PRODUCTS = (2048, 4096, 8192)
 PLANES = (8192, 16384)
 DTYPES = ("int32", "float64")
-NO_RIVALS = ("copy", "tensor_cores")  # one is no transpose, the other no product of float32
+NO_RIVALS = (*ladder.COPIES, "cublas", ladder.ROUNDING)  # no transposes, no kernel of ours, not in float32
 
 console = Console(width=120)
 
@@ -52,22 +52,23 @@ def measure(problem: Problem) -> Measured:
     "Verify and time each rung, then the best and the reference in turns."
     from labkit.device import xp
 
-    family = "matmul" if isinstance(problem, Matmul) else "transpose"
-    reference, args = ladder.REFERENCES[family], problem.args(xp)
+    args, cases = problem.args(xp), ladder.cases(problem)
     launches, times = {}, {}
-    for rung in (reference, *ladder.rungs(family)):
-        case = ladder.case(rung, problem)
-        launches[rung] = ladder.launcher(case, args)
+    for case in cases:
+        name = " ".join([case.rung, dict(case.macros).get("PRECISION", "")]).strip()
+        launches[name] = ladder.launcher(case, args)
         ladder.poison(problem.output(args))
-        launches[rung]()
+        launches[name]()
         ladder.verify(case, args)
-        times[rung] = time_kernel(launches[rung], seconds=SECONDS)
-    rivals = [rung for rung in times if rung not in (*NO_RIVALS, reference)]
-    best = min(rivals, key=lambda rung: times[rung].median)
+        times[name] = time_kernel(launches[name], seconds=SECONDS)
+    reference = cases[0].rung
+    best = min(
+        (name for name in times if name.split()[0] not in NO_RIVALS), key=lambda name: times[name].median
+    )
 
     rounds = []
     for _ in range(ROUNDS):
-        ours, theirs = (time_kernel(launches[rung], seconds=SECONDS) for rung in (best, reference))
+        ours, theirs = (time_kernel(launches[name], seconds=SECONDS) for name in (best, reference))
         rounds.append((ours.median, theirs.median))
     share = median(theirs / ours for ours, theirs in rounds)
     return Measured(problem, times, best, share, rounds[-1][0] / times[best].median)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from labkit import ladder, records
+from labkit import ceilings, ladder, records
 from labkit.c.compile import find_compiler
 from labkit.ladder import END, Case, Row, case
 from labkit.problems import Transpose, problem
@@ -76,16 +76,29 @@ class AsReported(Case):
         """
         assert isinstance(self.problem, Transpose)
         table = transpose_report(problem=self.problem).replace({"quantity": {"time": REPORT_TIME}})
-        rows: list[Row] = [{str(key): cell for key, cell in row.items()} for row in table.to_dict("records")]
-        return [*rows, self.place() | {"quantity": END, "unit": "1", "value": TRIPS}]
+        return [*_named(table), self.place() | {"quantity": END, "unit": "1", "value": TRIPS}]
+
+
+@dataclass(frozen=True)
+class Ceilings(Case):
+    "What this GPU can do at most, see `ceilings.table`."
+
+    def place(self) -> Row:
+        return super().place() | {"note": "ceilings"}
+
+    def rows(self, args: tuple[Any, ...]) -> list[Row]:
+        "A row a ceiling; `args` are not used."
+        return [*_named(ceilings.table()), self.place() | {"quantity": END, "unit": "1", "value": 1}]
+
+
+def _named(table: pd.DataFrame) -> list[Row]:
+    return [{str(column): cell for column, cell in row.items()} for row in table.to_dict("records")]
 
 
 def _matmul(quick: bool) -> Iterator[Case]:
     "The ladder of products and cuBLAS; naive and tiled also in float64; N = 680 as in report cublas-gap."
     for n in (256, 1024, 2048) if quick else (256, 512, 1024, 2048, 4096, 8192):
-        for rung in ("cublas", *ladder.rungs("matmul")):
-            yield case(rung, problem("matmul", n, n, n))
-        yield case(ladder.ROUNDING, problem("matmul", n, n, n), PRECISION="half")
+        yield from ladder.cases(problem("matmul", n, n, n))
         for rung in () if quick else ("naive", "tiled", "cublas"):
             yield case(rung, problem("matmul", n, n, n, dtype="float64"))
     for rung in ("naive", "tiled", "tiled_unrolled"):
@@ -112,8 +125,7 @@ def _transpose(quick: bool) -> Iterator[Case]:
     "The ladder of transposes and cudaMemcpy; report int-transpose as it was, where a C compiler is at hand."
     sizes, dtypes = (1024, 2048, 4096, 8192, 16384), ("int32", "float32", "float64")
     for n, dtype in product(sizes[:3] if quick else sizes, dtypes[:2] if quick else dtypes):
-        for rung in (*ladder.rungs("transpose"), "memcpy"):
-            yield case(rung, problem("transpose", n, n, dtype=dtype))
+        yield from ladder.cases(problem("transpose", n, n, dtype=dtype))
     if find_compiler():
         yield AsReported("naive", SIZE, case("naive", SIZE).macros)
 
@@ -128,12 +140,18 @@ def _broken_down(case: Case) -> Breakdown:
     return Breakdown(case.rung, case.problem, case.macros)
 
 
+def _ceilings(quick: bool) -> Iterator[Case]:
+    "The roofs of the roofline."
+    yield Ceilings(ladder.CEILING, ceilings.PLANE)
+
+
 SECTIONS: dict[str, Callable[[bool], Iterator[Case]]] = {
     "matmul": _matmul,
     "tiles": _tiles,
     "shapes": _shapes,
     "transpose": _transpose,
     "breakdown": _breakdown,
+    "ceilings": _ceilings,
 }
 
 

@@ -60,7 +60,7 @@ def bench(
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="matmul, tiles, shapes, transpose or breakdown; again for several."),
+        typer.Option(help="matmul, tiles, shapes, transpose, breakdown or ceilings; again for several."),
     ] = None,
 ) -> None:
     "Verify and time every rung on this machine's GPU. What the folder has already is not measured again."

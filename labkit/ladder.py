@@ -31,6 +31,7 @@ CEILING = "peak"  # the kernel that computes nothing of use
 COPIES = ("copy", "memcpy")  # they leave the matrix as it is
 ROUNDING = "tensor_cores"
 ROUNDED = 2**-11  # unit roundoff of tf32 and half
+PRECISIONS = {"tf32": 8, "half": 7}  # what it rounds to, and the major compute capability that has it
 EXAMINED = ("tuned", ROUNDING, "cublas")  # float32 products whose error is recorded too
 SECONDS = (
     0.3  # to measure one case for; a launch that takes longer is timed once, in the run that is verified
@@ -126,6 +127,18 @@ def case(rung: str, problem: Problem, **parameters: int | str) -> Case:
     return Case(rung, problem, tuple((name, value) for name, value in macros.items() if name != "DTYPE"))
 
 
+def cases(problem: Problem) -> list[Case]:
+    "The reference and every rung, with the kernels' defaults; of tensor cores what this device has."
+    family = Case("", problem).family
+    plain = [rung for rung in (REFERENCES[family], *rungs(family)) if rung != ROUNDING]
+    major = int(device().compute_capability.partition(".")[0])
+    precisions = [each for each, needed in PRECISIONS.items() if family == "matmul" and major >= needed]
+    return [
+        *(case(rung, problem) for rung in plain),
+        *(case(ROUNDING, problem, PRECISION=precision) for precision in precisions),
+    ]
+
+
 def time_rung(rung: str, problem: Problem, **parameters: int | str) -> pd.DataFrame:
     """Time of a rung or reference on this machine's device, verified first: the columns of `records.load`.
 
@@ -148,7 +161,7 @@ def measure(cases: Iterable[Case]) -> Iterator[tuple[Case, list[Row] | Exception
             try:
                 args = args or problem.args(xp)
                 yield each, each.rows(args)
-            except (Mismatch, SimtError, MemoryError) as wrong:
+            except (Mismatch, SimtError, MemoryError, ValueError) as wrong:
                 yield each, wrong
         del args
         _free()

@@ -9,9 +9,8 @@ from labkit.problems import problem
 
 KEYS = ["kernel", "dtype", "m", "n", "k", "rows", "cols", "tile", "note"]
 COUNTERS = records.recorded("h200")
-CASES = list(
-    COUNTERS[COUNTERS.kernel.str.contains("/")].groupby(KEYS, dropna=False, sort=False)
-)  # other tables there name rungs as the ladder does
+COUNTERS = COUNTERS[COUNTERS.kernel.str.contains("/")]  # other tables there name rungs as the ladder does
+CASES = list(COUNTERS.groupby(KEYS, dropna=False, sort=False))
 COPIES = "sm__sass_l1tex_t_{}_pipe_lsu_mem_global_op_ldgsts_cache_{}.sum"
 
 
