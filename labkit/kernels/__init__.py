@@ -10,9 +10,10 @@ and in C, for the CPU, in the files that begin with `cpu_`:
     matmul(const T *A, const T *B, T *C, int M, int N, int K)                     C = A B
     transpose(const T *in, T *out, int rows, int cols)                            out = transpose of in
 
-A (M,K), B (K,N), C (M,N), in (rows,cols) and out (cols,rows) are row-major. Macros have defaults: `DTYPE`,
-`TILE` and `ROWS`; on the CPU `DTYPE`, `BLOCK`, `THREADS` and a few more. T is what `DTYPE` says, and no macro
-itself: `-DT=float` would rewrite the templates of the compiler's own headers.
+A (M,K), B (K,N), C (M,N), in (rows,cols) and out (cols,rows) are row-major. Macros such as `DTYPE`, `TILE` or
+`THREAD_M` have defaults that fit together; what does not fit is said when a kernel is compiled. T is what
+`DTYPE` says, and no macro itself: `-DT=float` would rewrite the templates of the compiler's own headers. A
+kernel without `DTYPE` takes floats alone.
 """
 
 import re
@@ -74,7 +75,8 @@ def load(name: str, **parameters: str | int) -> Any:
 
     One in CUDA C++ is for this machine's device, one in C is a `labkit.cpu.CpuKernel`. A kernel takes its
     family's parameters also where it has no use for them, so that one call loads any rung of a ladder.
-    Raises ValueError on a parameter that the family does not have, CompileError on a value that does not fit.
+    Raises ValueError on a parameter that the family does not have, and on another DTYPE than float for a
+    kernel that takes floats alone; CompileError on a value that does not fit.
     """
     source(name)  # an unknown name is the first thing to say
     family = name.partition("/")[0]
@@ -82,6 +84,8 @@ def load(name: str, **parameters: str | int) -> Any:
     for parameter in parameters:
         if parameter not in known:
             raise ValueError(f"{family} kernels have no parameter {parameter}; they have {', '.join(known)}.")
+    if parameters.get("DTYPE", "float") != "float" and "DTYPE" not in defaults(name):
+        raise ValueError(f"{name} takes floats alone, and DTYPE is {parameters['DTYPE']}. Choose float.")
     if on_cpu(name):
         from labkit.cpu.kernel import CpuKernel
 

@@ -2,7 +2,8 @@
 // idea: 4_unrolled with 16 bytes a load and a store: V = 4 elements at once, or 2 of 8 bytes
 //       a thread turns V x V elements in registers; shared memory then holds whole vectors, swizzled, since
 //       one unused element a row would leave the vectors of the next row askew
-// launch: block (TILE * TILE / 16), grid (ceil(cols/TILE), ceil(rows/TILE)); any rows, cols
+//       neighbouring blocks write neighbouring parts of out: long runs are quicker to write than short ones
+// launch: block (TILE * TILE / 16), grid (ceil(rows/TILE), ceil(cols/TILE)); any rows, cols
 #ifndef DTYPE
 #define DTYPE float
 #endif
@@ -22,32 +23,36 @@ __device__ void turn(const T* in, T* out, int rows, int cols, T* shared)
     };
     constexpr int WIDTH = TILE / V;  // of the tile, in vectors
     auto tile = (Vector(*)[WIDTH])shared;
+    int col0 = blockIdx.y * TILE, row0 = blockIdx.x * TILE;
 
-    #pragma unroll 4
-    for (int i = 0; i < WIDTH * WIDTH; i += THREADS) {
-        int x = (i + threadIdx.x) % WIDTH, y = (i + threadIdx.x) / WIDTH;
-        int col = blockIdx.x * TILE + V * x;
-        int row = blockIdx.y * TILE + V * y;
-        if (row < rows && col < cols) {
-            Vector lines[V];
+    constexpr int SQUARES = WIDTH * WIDTH / THREADS;  // of V x V elements, for each thread
+    Vector lines[SQUARES][V];
+    #pragma unroll
+    for (int i = 0; i < SQUARES; ++i) {  // all loads before the first is used: as many bytes as can be on their way
+        int x = (i * THREADS + threadIdx.x) % WIDTH, y = (i * THREADS + threadIdx.x) / WIDTH;
+        int col = col0 + V * x, row = row0 + V * y;
+        for (int k = 0; k < V; ++k)
+            if (row < rows && col < cols)
+                lines[i][k] = *(const Vector*)&in[(row + k) * cols + col];
+    }
+    #pragma unroll
+    for (int i = 0; i < SQUARES; ++i) {
+        int x = (i * THREADS + threadIdx.x) % WIDTH, y = (i * THREADS + threadIdx.x) / WIDTH;
+        for (int j = 0; j < V; ++j) {
+            Vector column;
             for (int k = 0; k < V; ++k)
-                lines[k] = *(const Vector*)&in[(row + k) * cols + col];
-            for (int j = 0; j < V; ++j) {
-                Vector column;
-                for (int k = 0; k < V; ++k)
-                    column.at[k] = lines[k].at[j];
-                tile[V * x + j][y ^ x] = column;
-            }
+                column.at[k] = lines[i][k].at[j];
+            tile[V * x + j][y ^ x] = column;
         }
     }
     __syncthreads();  // the tile is complete before anyone reads it
 
     // Here the tile is turned already: its rows are out's, and both sides move along them.
-    #pragma unroll 4
+    #pragma unroll
     for (int i = 0; i < TILE * WIDTH; i += THREADS) {
         int x = (i + threadIdx.x) % WIDTH, y = (i + threadIdx.x) / WIDTH;
-        int out_col = blockIdx.y * TILE + V * x;
-        int out_row = blockIdx.x * TILE + y;
+        int out_col = row0 + V * x;
+        int out_row = col0 + y;
         if (out_row < cols && out_col < rows)
             *(Vector*)&out[out_row * rows + out_col] = tile[y][x ^ (y / V)];
     }
