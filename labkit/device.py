@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from labkit import fault
 from labkit.simt.run.limits import MAX_BLOCK, MAX_GRID, MAX_STATIC_SHARED_BYTES, MAX_THREADS
 
 
@@ -55,7 +56,8 @@ def device() -> Device:
 
     A GPU becomes the current one of the calling thread: that is where CUDA allocates and launches. So what
     works on a GPU asks for the device first, as `xp`, `RawModule` and `synchronize` do.
-    Raises ValueError on an unknown `LABKIT_DEVICE`, NoGpu where it asks for a GPU that is not there.
+    Raises ValueError on an unknown `LABKIT_DEVICE`, NoGpu where it asks for a GPU that is not there, and
+    SimtError where CUDA takes no more work from this process.
     """
     wanted = os.environ.get("LABKIT_DEVICE", "")
     choice = _CHOICE.fullmatch(wanted)
@@ -102,6 +104,7 @@ def _current(found: tuple[Device, ...], index: int) -> Device:
         cuda = import_module("cupy").cuda
         if cuda.runtime.getDevice() != index:
             cuda.Device(index).use()
+    fault.check()
     return found[index]
 
 

@@ -1,28 +1,34 @@
 """The simulator's calls on a real GPU, through CuPy.
 
-Differences from the simulator: a launch returns at once, as always in CUDA, and a kernel's mistake shows at
-the next `synchronize()` or copy; there is no time limit; CuPy compiles with `-ftz=true`, so that subnormal
+Before the first launch of its kind some of its blocks run in the simulator, see rehearsal.py. Differences
+from the simulator: later launches return at once, as always in CUDA, and a mistake in them shows at the next
+`synchronize()` or copy; there is no time limit on the GPU; CuPy compiles with `-ftz=true`, so that subnormal
 floats count as 0. This module alone imports CuPy at its top: only device.py imports it, where there is a GPU.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 import cupy
 import numpy as np
 
-from labkit import simt
+from labkit import fault, simt
 from labkit.compile_cuda import FILE_NAME, compile_error, compile_ptx, with_defaults
-from labkit.errors import InvalidAccess, LaunchError, SimtError
+from labkit.errors import LaunchError, SimtError
+from labkit.rehearsal import Rehearsals, warn_untried
 from labkit.simt import ptx
 from labkit.simt.analysis.layout import storage
 from labkit.simt.checks.sanitizer import TOOLS
 from labkit.simt.module import find_kernel
 from labkit.simt.ptx.parser import parse
 from labkit.simt.ptx.variables import find_variable
-from labkit.simt.run.arguments import bind
-from labkit.simt.run.limits import as_dim3, check_launch
+from labkit.simt.run.arguments import GPU_ALIGNMENT, bind
+from labkit.simt.run.limits import Dim3, as_dim3, check_launch
+from labkit.simt.run.machine import Blocks
+
+fault.tell_at_the_end()
 
 
 class RawModule:
@@ -67,6 +73,7 @@ class Kernel:
     "A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0)`."
 
     xp = cupy  # where its arrays live
+    rehearse = True  # False: launches go to the GPU untried
 
     def __init__(self, module: RawModule, function: cupy.RawKernel, parsed: ptx.Kernel, name: str) -> None:
         self.module, self.name, self._function, self._parsed = module, name, function, parsed
@@ -82,20 +89,26 @@ class Kernel:
         block: int | Sequence[int],
         args: Sequence[Any],
         shared_mem: int = 0,
-        timeout: float = 60,
+        timeout: float = 5,
     ) -> None:
         """Launch it. Arrays are CuPy's and are changed in place; NumPy scalars go by value.
 
-        `shared_mem` is dynamic shared memory in bytes. `timeout` has no effect: a GPU runs a kernel to
-        its end. Raises LaunchError for what the GPU would refuse.
+        `shared_mem` is dynamic shared memory in bytes. The first launch of its kind is tried in the simulator
+        before, where a block may take `timeout` seconds, and is waited for. Raises LaunchError for what the
+        GPU would refuse, and what the simulator raises for what the kernel does.
         """
         size, threads = as_dim3(grid, "grid"), as_dim3(block, "block")
         check_launch(self.name, size, threads, self._parsed.max_threads)
         self._check_shared(shared_mem)
+        on_device = self._on_device(args)
+        is_first = self.rehearse and self._try(size, threads, args, shared_mem, timeout)
+        fault.note(self.name, size, threads)
         try:
-            self._function(size, threads, self._on_device(args), shared_mem=shared_mem)
+            self._function(size, threads, on_device, shared_mem=shared_mem)
         except cupy.cuda.driver.CUDADriverError as error:
             raise _explained(error) from None
+        if is_first:
+            synchronize()  # so that a mistake the rehearsal missed shows here
 
     def profile(
         self,
@@ -103,7 +116,7 @@ class Kernel:
         block: int | Sequence[int],
         args: Sequence[Any],
         shared_mem: int = 0,
-        blocks: int | None = None,
+        blocks: Blocks = None,
         timeout: float = 60,
         gpu: str = "H200",
     ) -> simt.Profile:
@@ -120,6 +133,7 @@ class Kernel:
         shared_mem: int = 0,
         tools: Sequence[str] = TOOLS,
         timeout: float = 60,
+        blocks: Blocks = None,
     ) -> list[simt.Finding]:
         """Findings of the simulator, from the same source, see `simt.Kernel.check`.
 
@@ -127,7 +141,7 @@ class Kernel:
         for memory that was not.
         """
         return self.simulated.check(
-            grid, block, _on_host(args), shared_mem=shared_mem, tools=tools, timeout=timeout
+            grid, block, _on_host(args), shared_mem=shared_mem, tools=tools, timeout=timeout, blocks=blocks
         )
 
     @cached_property
@@ -137,6 +151,36 @@ class Kernel:
         return simt.RawModule(
             code=module.code, options=module.options, name_expressions=module.name_expressions
         ).get_function(self.name)
+
+    @cached_property
+    def _rehearsals(self) -> Rehearsals | None:
+        "None where the simulator lacks a feature that the kernel uses."
+        try:
+            return Rehearsals(self.simulated)
+        except SimtError as error:
+            warn_untried(self.name, error)
+            return None
+
+    def _try(self, grid: Dim3, block: Dim3, args: Sequence[Any], shared_mem: int, timeout: float) -> bool:
+        "Try a launch in the simulator unless one like it was tried. Was it?"
+        if self._rehearsals is None:
+            return False
+
+        def on_host(contents: bool) -> list[Any]:
+            if contents:
+                self._copy_variables()
+            return _twins(args, contents)
+
+        return self._rehearsals.first(grid, block, args, shared_mem, timeout, on_host)
+
+    def _copy_variables(self) -> None:
+        "Give the simulator what the module's variables hold on the GPU."
+        for name, memory in self.simulated.module._memory.items():
+            with suppress(
+                cupy.cuda.driver.CUDADriverError
+            ):  # strings and the like have no address to ask for
+                pointer = self.module._module.get_global(name)
+                memory[...] = cupy.ndarray(memory.shape, memory.dtype, pointer).get()
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -186,18 +230,42 @@ def synchronize() -> None:
 
 def _explained(error: Exception) -> SimtError:
     "A CUDA error as one of ours."
-    text = str(error)
-    if "illegal memory access" in text or "misaligned address" in text:
-        return InvalidAccess(
-            f"{text}. The GPU does not say where: set LABKIT_DEVICE=simt, and the simulator names the line. "
-            "Restart this Python first, since CUDA takes no more work from it."
-        )
-    return LaunchError(f"{text}. CUDA refused the launch or stopped the kernel.")
+    return fault.lost() or LaunchError(f"{error}. CUDA refused the launch.")
 
 
 def _on_host(args: Sequence[Any]) -> tuple[Any, ...]:
     "The arguments for the simulator: copies of CuPy's arrays."
     return tuple(arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in args)
+
+
+def _twins(args: Sequence[Any], contents: bool) -> list[Any]:
+    """The arguments with NumPy arrays in the place of CuPy's: of the same contents, or zeros.
+
+    They share memory and lie in it as those on the GPU do. Zeros take no memory before they are touched.
+    """
+    arrays = [arg for arg in args if isinstance(arg, cupy.ndarray)]
+    spans: dict[int, tuple[int, int]] = {}
+    for array in arrays:
+        start, end = spans.get(array.data.mem.ptr, (array.data.ptr, array.data.ptr))
+        spans[array.data.mem.ptr] = min(start, array.data.ptr), max(end, array.data.ptr + array.nbytes)
+    memory = {owner: _zeros(end - start, start) for owner, (start, end) in spans.items()}
+
+    def twin(array: cupy.ndarray) -> np.ndarray:
+        offset = array.data.ptr - spans[array.data.mem.ptr][0]
+        own = memory[array.data.mem.ptr][offset : offset + array.nbytes]
+        made = own.view(array.dtype).reshape(array.shape)
+        if contents:
+            made[...] = array.get()
+        return made
+
+    return [twin(arg) if isinstance(arg, cupy.ndarray) else arg for arg in args]
+
+
+def _zeros(size: int, address: int) -> np.ndarray:
+    "So many bytes, which lie like `address` to a boundary of 256 bytes."
+    memory = np.zeros(size + GPU_ALIGNMENT, np.uint8)
+    first = (address - memory.ctypes.data) % GPU_ALIGNMENT
+    return memory[first : first + size]
 
 
 def _host_twin(position: int, arg: Any) -> Any:

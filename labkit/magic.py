@@ -20,6 +20,7 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 import labkit
+from labkit import fault
 from labkit.c.compile import FILE_NAME as C_FILE_NAME
 from labkit.c.compile import compile_log
 from labkit.c.function import CFunction
@@ -137,8 +138,9 @@ def compile_c_cell(cell: str, options: list[str], wanted: str) -> CFunction:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    "`%load_ext labkit`: register the magics."
+    "`%load_ext labkit`: register the magics, and what a notebook shows when the GPU stopped a kernel."
     shell.register_magics(LabMagics)
+    fault.tell_in(shell)
 
 
 def _words(magic: str, line: str) -> list[str]:

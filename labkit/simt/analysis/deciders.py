@@ -1,0 +1,85 @@
+"""What decides where a kernel goes: which of its arguments, and whether what its arrays hold.
+
+A value decides if an address, a branch or a barrier depends on it. The others (the elements of a matrix
+product, its alpha) change results alone: where threads read, write and wait is the same for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labkit.simt.analysis.blocks import results, sources
+from labkit.simt.ptx import Address, Instruction, Kernel, Operand, Register, Symbol, Vector
+
+CONTENTS = "the contents of memory"  # beside the names of parameters
+_WAYS = ("bra", "brx", "bar", "barrier", "trap")  # whose operands choose a way or say who waits
+_NAMED_LANES = ("shfl", "vote", "match", "redux")  # whose last operand says which lanes take part
+
+
+@dataclass(frozen=True)
+class Deciders:
+    """Positions of the arguments that decide (arrays by where they lie), and do contents of arrays decide?"""
+
+    arguments: frozenset[int]
+    contents: bool
+
+
+def find_deciders(kernel: Kernel) -> Deciders:
+    """Follow each value from where it comes from to where it decides, through registers and memory.
+
+    Memory is one place: what is read may be any array's contents, or whatever the kernel stored.
+    """
+    origins: dict[str, set[str]] = {}
+    stored = {CONTENTS}
+    parameters = {parameter.name for parameter in kernel.params}
+    changed = True
+    while changed:
+        changed = False
+        for instruction in kernel.code:
+            found = _origins(instruction, origins, stored, parameters)
+            targets = [origins.setdefault(register.name, set()) for register in results(instruction)]
+            if instruction.parts[0] in ("st", "atom", "red"):
+                targets.append(stored)
+            for target in targets:
+                changed |= not found <= target
+                target |= found
+    deciding = {
+        origin
+        for instruction in kernel.code
+        for register in _deciding(instruction)
+        for origin in origins.get(register.name, ())
+    }
+    positions = (position for position, each in enumerate(kernel.params) if each.name in deciding)
+    return Deciders(frozenset(positions), CONTENTS in deciding)
+
+
+def _origins(
+    instruction: Instruction, origins: dict[str, set[str]], stored: set[str], parameters: set[str]
+) -> set[str]:
+    """Where the values that an instruction works on come from."""
+    names = {base.name for base in _bases(instruction) if isinstance(base, Symbol)} & parameters
+    memory = stored if _addresses(instruction) and "param" not in instruction.parts else set()
+    return names.union(memory, *(origins.get(register.name, ()) for register in sources(instruction)))
+
+
+def _deciding(instruction: Instruction) -> list[Register]:
+    """The registers of an instruction that decide where the kernel goes."""
+    found = [instruction.guard.register] if instruction.guard else []
+    found += [address.base for address in _addresses(instruction) if isinstance(address.base, Register)]
+    if instruction.parts[0] in _WAYS:
+        found += sources(instruction)
+    elif instruction.parts[0] in _NAMED_LANES and isinstance(instruction.operands[-1], Register):
+        found.append(instruction.operands[-1])
+    return found
+
+
+def _addresses(instruction: Instruction) -> list[Address]:
+    return [operand for operand in instruction.operands if isinstance(operand, Address)]
+
+
+def _bases(instruction: Instruction) -> list[Operand]:
+    """The operands, those in vectors and the bases of addresses among them."""
+    items: list[Operand] = []
+    for operand in instruction.operands:
+        items += operand.items if isinstance(operand, Vector) else (operand,)
+    return [item.base if isinstance(item, Address) else item for item in items]
