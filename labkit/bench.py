@@ -17,12 +17,13 @@ import pandas as pd
 from labkit import ceilings, ladder, records
 from labkit.c.compile import find_compiler
 from labkit.ladder import END, Case, Row, case
-from labkit.problems import Transpose, problem
+from labkit.problems import Matmul, Transpose, problem
 from labkit.records import COLUMNS, REPORT_TIME
 from labkit.timing import breakdown
 from labkit.transpose_report import ITERATIONS, SIZE, TRIPS, transpose_report
 
 TILES = (1, 2, 4, 8, 16, 32)
+ENOUGH = 2**33  # multiply-adds, for each element of a tile, that are enough to time: half a second on an H200
 OF_LIBRARY = 680  # the size of report cublas-gap
 SHAPES = ((32, 32, 32), (256, 256, 256), (4096, 4096, 2048))  # M, N, K of report tiled-matmul-ko
 STEPS = {  # of timing.STEPS: what tables call them
@@ -34,6 +35,28 @@ STEPS = {  # of timing.STEPS: what tables call them
     "device to host": "dtoh_time",
     "end to end": "total_time",
 }
+
+
+@dataclass(frozen=True)
+class Band(Case):
+    """A product of which only the top rows of C are computed, `m` of them in all: small tiles take minutes.
+
+    A row of C costs as much as any other, so the time is that of the band, scaled; `note` says so.
+    """
+
+    m: int = 0
+
+    def place(self) -> Row:
+        assert isinstance(self.problem, Matmul)
+        return super().place() | {"m": self.m, "note": f"{self.problem.M} of {self.m} rows of C, scaled"}
+
+    def rows(self, args: tuple[Any, ...]) -> list[Row]:
+        assert isinstance(self.problem, Matmul)
+        times = self.m / self.problem.M
+        return [
+            row | {"value": row["value"] * times} if row["unit"] == "ms" else row
+            for row in super().rows(args)
+        ]
 
 
 @dataclass(frozen=True)
@@ -110,7 +133,9 @@ def _tiles(quick: bool) -> Iterator[Case]:
     "Naive and tiled with square blocks of side 1 to 32, as in reports int-matmul and cpu-gpu-matmul."
     sizes = (1024,) if quick else (256, 512, 1024, 2048, 4096, 8192)
     for dtype, n, rung, tile in product(("float32", "int32"), sizes, ("naive", "tiled"), TILES):
-        yield case(rung, problem("matmul", n, n, n, dtype=dtype), TILE=tile)
+        rows = min(n, n * ENOUGH * tile**2 // n**3)
+        band = case(rung, problem("matmul", rows, n, n, dtype=dtype), TILE=tile)
+        yield band if rows == n else Band(rung, band.problem, band.macros, m=n)
 
 
 def _shapes(quick: bool) -> Iterator[Case]:

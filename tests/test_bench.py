@@ -6,12 +6,14 @@ import time
 from itertools import groupby
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from labkit import bench, ladder, records
 from labkit.ladder import case
 from labkit.problems import Matmul, Transpose, problem
 from labkit.records import COLUMNS
+from labkit.timing import Timing
 from labkit.transpose_report import SIZE, STEPS
 
 ORIGIN = {"gpu": "GPU", "driver": "1", "versions": "v", "date": "2026-01-31", "command": "labkit bench a"}
@@ -164,6 +166,23 @@ class TestTable:
         (failure,) = bench.run(cases, tmp_path, ORIGIN)
         assert failure.startswith("tiled TILE=4 matmul M=8 N=8 K=8 float32: C[0, 0] is nan")
         assert set(records.recorded(tmp_path).kernel) == {"naive", "unrolled"}
+
+
+def test_of_the_smallest_tiles_a_band_is_timed_and_scaled(monkeypatch):
+    def two_milliseconds(launch, **_):
+        launch()
+        return Timing((2.0,), "by hand")
+
+    monkeypatch.setattr(ladder, "time_kernel", two_milliseconds)
+    band = bench.Band("naive", Matmul(8, 64, 64), (("TILE", 8),), m=64)
+    found = {row["quantity"]: row for row in band.rows(band.problem.args(np))}
+    assert found["time"]["value"] == 2 * 64 / 8
+    assert found["samples"]["value"] == 1
+    assert {(row["m"], row["note"]) for row in found.values()} == {(64, "8 of 64 rows of C, scaled")}
+    slow = [each for each in bench.plan(only=["tiles"]) if isinstance(each, bench.Band)]
+    assert {(each.m, dict(each.macros)["TILE"]) for each in slow} == {
+        *((4096, 1), (4096, 2), (8192, 1), (8192, 2), (8192, 4))
+    }
 
 
 def test_a_breakdown_in_the_simulator_has_the_kernel_alone(tmp_path):

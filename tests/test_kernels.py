@@ -267,7 +267,7 @@ def test_impossible_parameters_do_not_compile(name, parameters, message):
         ("matmul/2_tiled", {}, (3, 4, 1), (16, 16, 1)),
         ("transpose/1_naive_write_coalesced", {"TILE": 20}, (2, 3, 1), (20, 20, 1)),
         ("transpose/4_unrolled", {"ROWS": 4}, (2, 2, 1), (32, 4, 1)),
-        ("transpose/5_vectorised", {"TILE": 16}, (3, 4, 1), (16, 1, 1)),
+        ("transpose/5_vectorised", {"TILE": 16}, (4, 3, 1), (16, 1, 1)),
     ],
 )
 def test_the_launch_is_the_one_of_the_source(name, parameters, grid, block):
@@ -279,7 +279,7 @@ def test_a_launch_that_no_gpu_takes_is_refused():
     with pytest.raises(LaunchError, match=r"block \(33, 33\) has 1089 threads; a block holds at most 1024"):
         kernels.launch("transpose/2_shared", problem("transpose", 9, 9), TILE=33)
     with pytest.raises(LaunchError, match=r"grid \(1, 65536\) is too large"):
-        kernels.launch("transpose/5_vectorised", problem("transpose", 64 * 65535 + 1, 1))
+        kernels.launch("transpose/5_vectorised", problem("transpose", 1, 64 * 65535 + 1))
 
 
 @pytest.mark.parametrize("name", EVERY)

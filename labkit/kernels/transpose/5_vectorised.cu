@@ -28,7 +28,7 @@ __device__ void turn(const T* in, T* out, int rows, int cols, T* shared)
     constexpr int SQUARES = WIDTH * WIDTH / THREADS;  // of V x V elements, for each thread
     Vector lines[SQUARES][V];
     #pragma unroll
-    for (int i = 0; i < SQUARES; ++i) {  // all loads before the first is used: as many bytes as can be on their way
+    for (int i = 0; i < SQUARES; ++i) {  // all loads before the first use: many bytes on their way
         int x = (i * THREADS + threadIdx.x) % WIDTH, y = (i * THREADS + threadIdx.x) / WIDTH;
         int col = col0 + V * x, row = row0 + V * y;
         for (int k = 0; k < V; ++k)
