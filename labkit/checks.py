@@ -83,7 +83,8 @@ def check(
     """Run `kernel` on several sizes of `problem` ("matmul" or "transpose") and compare with right results.
 
     The launch is that of `Problem.launch(tile, rows)`. The output is full of NaN (or the smallest int32)
-    before it; every other product has alpha=3 and beta=-2. A launch that raises SimtError ends the check.
+    before it; every other product has alpha=3 and beta=-2. A launch that raises SimtError ends the check; one
+    on a GPU is tried in the simulator before, with all of its checks (rehearsal.py).
     """
     chosen = [
         problems.problem(

@@ -6,8 +6,9 @@ from the simulator: later launches return at once, as always in CUDA, and a mist
 floats count as 0. This module alone imports CuPy at its top: only device.py imports it, where there is a GPU.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,16 +18,18 @@ import numpy as np
 from labkit import fault, simt
 from labkit.compile_cuda import FILE_NAME, compile_error, compile_ptx, with_defaults
 from labkit.errors import LaunchError, SimtError
-from labkit.rehearsal import Rehearsals, warn_untried
+from labkit.rehearsal import Rehearsals, twins, warn_untried
 from labkit.simt import ptx
 from labkit.simt.analysis.layout import storage
 from labkit.simt.checks.sanitizer import TOOLS
 from labkit.simt.module import find_kernel
 from labkit.simt.ptx.parser import parse
 from labkit.simt.ptx.variables import find_variable
-from labkit.simt.run.arguments import GPU_ALIGNMENT, bind
+from labkit.simt.run.arguments import bind
 from labkit.simt.run.limits import Dim3, as_dim3, check_launch
 from labkit.simt.run.machine import Blocks
+
+MOST_READY = 1000  # launches that are remembered as checked
 
 fault.tell_at_the_end()
 
@@ -82,6 +85,7 @@ class Kernel:
         self.shared_size_bytes: int = function.shared_size_bytes
         self.local_size_bytes: int = function.local_size_bytes
         self.max_threads_per_block: int = function.max_threads_per_block
+        self._ready: dict[Hashable, _Ready] = {}
 
     def __call__(
         self,
@@ -97,18 +101,38 @@ class Kernel:
         before, where a block may take `timeout` seconds, and is waited for. Raises LaunchError for what the
         GPU would refuse, and what the simulator raises for what the kernel does.
         """
+        key = repr(grid), repr(block), shared_mem, self.rehearse, *map(_sign, args)
+        ready = self._ready.get(key)  # checks and conversions take longer than many a launch
+        is_first = ready is None
+        if ready is None:
+            ready = self._prepare(grid, block, args, shared_mem, timeout)
+            if len(self._ready) >= MOST_READY:
+                self._ready.clear()
+            self._ready[key] = ready
+        on_device = tuple(arg if n is None else n for arg, n in zip(args, ready.numbers, strict=True))
+        fault.note(self.name, ready.grid, ready.block)
+        try:
+            self._function(ready.grid, ready.block, on_device, shared_mem=shared_mem)
+        except cupy.cuda.driver.CUDADriverError as error:
+            raise _explained(error) from None
+        if is_first and ready.is_tried:
+            synchronize()  # so that a mistake the rehearsal missed shows here
+
+    def _prepare(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int,
+        timeout: float,
+    ) -> "_Ready":
+        "Check a launch, and try it in the simulator unless one like it was tried."
         size, threads = as_dim3(grid, "grid"), as_dim3(block, "block")
         check_launch(self.name, size, threads, self._parsed.max_threads)
         self._check_shared(shared_mem)
-        on_device = self._on_device(args)
-        is_first = self.rehearse and self._try(size, threads, args, shared_mem, timeout)
-        fault.note(self.name, size, threads)
-        try:
-            self._function(size, threads, on_device, shared_mem=shared_mem)
-        except cupy.cuda.driver.CUDADriverError as error:
-            raise _explained(error) from None
-        if is_first:
-            synchronize()  # so that a mistake the rehearsal missed shows here
+        numbers = self._numbers(args)
+        is_tried = self.rehearse and self._try(size, threads, args, shared_mem, timeout)
+        return _Ready(size, threads, numbers, is_tried)
 
     def profile(
         self,
@@ -169,7 +193,7 @@ class Kernel:
         def on_host(contents: bool) -> list[Any]:
             if contents:
                 self._copy_variables()
-            return _twins(args, contents)
+            return twins(args, contents)
 
         return self._rehearsals.first(grid, block, args, shared_mem, timeout, on_host)
 
@@ -205,19 +229,36 @@ class Kernel:
                 "For more, set kernel.max_dynamic_shared_size_bytes first."
             )
 
-    def _on_device(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """The arguments as CuPy must pass them: scalars of just the size that the kernel takes.
+    def _numbers(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The numbers as CuPy must pass them, of just the size that the kernel takes; None for arrays.
 
         The simulator's own binding checks number, sizes and types, with host arrays in the place of CuPy's.
         """
         host = [_host_twin(position, arg) for position, arg in enumerate(args)]
         data, _ = bind(self._parsed, self._storage, host)
         return tuple(
-            arg
+            None
             if isinstance(arg, cupy.ndarray)
             else _scalar(arg, data, self._storage.params[param.name], param)
             for param, arg in zip(self._parsed.params, args, strict=True)
         )
+
+
+@dataclass(frozen=True)
+class _Ready:
+    "A launch that was checked; `numbers` holds None in the place of each array. Was it tried just now?"
+
+    grid: Dim3
+    block: Dim3
+    numbers: tuple[Any, ...]
+    is_tried: bool
+
+
+def _sign(arg: Any) -> Hashable:
+    "All of an argument that the checks of a launch depend on."
+    if isinstance(arg, cupy.ndarray):
+        return arg.shape, arg.dtype, arg.flags.c_contiguous, arg.data.ptr % 16
+    return type(arg), arg.tobytes() if isinstance(arg, np.generic) else repr(arg)
 
 
 def synchronize() -> None:
@@ -236,36 +277,6 @@ def _explained(error: Exception) -> SimtError:
 def _on_host(args: Sequence[Any]) -> tuple[Any, ...]:
     "The arguments for the simulator: copies of CuPy's arrays."
     return tuple(arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in args)
-
-
-def _twins(args: Sequence[Any], contents: bool) -> list[Any]:
-    """The arguments with NumPy arrays in the place of CuPy's: of the same contents, or zeros.
-
-    They share memory and lie in it as those on the GPU do. Zeros take no memory before they are touched.
-    """
-    arrays = [arg for arg in args if isinstance(arg, cupy.ndarray)]
-    spans: dict[int, tuple[int, int]] = {}
-    for array in arrays:
-        start, end = spans.get(array.data.mem.ptr, (array.data.ptr, array.data.ptr))
-        spans[array.data.mem.ptr] = min(start, array.data.ptr), max(end, array.data.ptr + array.nbytes)
-    memory = {owner: _zeros(end - start, start) for owner, (start, end) in spans.items()}
-
-    def twin(array: cupy.ndarray) -> np.ndarray:
-        offset = array.data.ptr - spans[array.data.mem.ptr][0]
-        own = memory[array.data.mem.ptr][offset : offset + array.nbytes]
-        made = own.view(array.dtype).reshape(array.shape)
-        if contents:
-            made[...] = array.get()
-        return made
-
-    return [twin(arg) if isinstance(arg, cupy.ndarray) else arg for arg in args]
-
-
-def _zeros(size: int, address: int) -> np.ndarray:
-    "So many bytes, which lie like `address` to a boundary of 256 bytes."
-    memory = np.zeros(size + GPU_ALIGNMENT, np.uint8)
-    first = (address - memory.ctypes.data) % GPU_ALIGNMENT
-    return memory[first : first + size]
 
 
 def _host_twin(position: int, arg: Any) -> Any:

@@ -23,6 +23,7 @@ import numpy as np
 from labkit import simt
 from labkit.errors import BarrierError, InvalidAccess, LaunchError, SimtError, Timeout
 from labkit.simt.analysis.deciders import find_deciders
+from labkit.simt.run.arguments import GPU_ALIGNMENT
 from labkit.simt.run.limits import Dim3
 
 SECONDS = 1.0  # after which the checks have seen enough
@@ -167,6 +168,36 @@ def warn_untried(kernel: str, reason: object) -> None:
         f"kernel `{kernel}` goes to the GPU untried ({reason}): if it fails there, restart Python",
         stacklevel=2,
     )
+
+
+def twins(args: Sequence[Any], contents: bool) -> list[Any]:
+    """The arguments of a launch with NumPy arrays in the place of CuPy's: of the same contents, or zeros.
+
+    They share memory and lie in it as those on the GPU do. Zeros take no memory before they are touched.
+    """
+    spans: dict[int, tuple[int, int]] = {}  # of the memory on the GPU that the arrays take up
+    for array in filter(_is_array, args):
+        owner, first = array.data.mem.ptr, array.data.ptr
+        start, end = spans.get(owner, (first, first))
+        spans[owner] = min(start, first), max(end, first + array.nbytes)
+    memory = {owner: _zeros(end - start, start) for owner, (start, end) in spans.items()}
+
+    def twin(array: Any) -> np.ndarray:
+        offset = array.data.ptr - spans[array.data.mem.ptr][0]
+        own = memory[array.data.mem.ptr][offset : offset + array.nbytes]
+        made = own.view(array.dtype).reshape(array.shape)
+        if contents:
+            made[...] = array.get()
+        return made
+
+    return [twin(arg) if _is_array(arg) else arg for arg in args]
+
+
+def _zeros(size: int, address: int) -> np.ndarray:
+    "So many bytes, which lie like `address` to a boundary of 256 bytes."
+    memory = np.zeros(size + GPU_ALIGNMENT, np.uint8)
+    first = (address - memory.ctypes.data) % GPU_ALIGNMENT
+    return memory[first : first + size]
 
 
 def _is_array(arg: Any) -> bool:

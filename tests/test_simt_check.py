@@ -857,3 +857,49 @@ def test_shadow_memory_is_let_go():
     memory.lend(64)
     memory.end(LAST_STAMP)
     assert memory.begin() == STAMP_STEP and not memory._free
+
+
+def test_too_large_a_shadow_is_none():
+    memory = ShadowMemory()
+    memory.begin()
+    assert memory.lend(1 << 50) == 0
+
+
+# --- some of the blocks ------------------------------------------------------------------------------------
+
+
+def test_only_the_wanted_blocks_run():
+    kernel = body("if (t == 0) g[blockIdx.y * gridDim.x + blockIdx.x] = 1;")
+    for blocks, ran in (
+        ([7, 2], [2, 7]),
+        (3, [0, 5, 11]),
+        (1, [0]),
+        (12, list(range(12))),
+        (None, list(range(12))),
+    ):
+        g = ints(12)
+        assert kernel.check((4, 3), 32, (g, np.int32(0)), blocks=blocks) == []
+        assert np.flatnonzero(g).tolist() == ran
+        g = ints(12)
+        kernel((4, 3), 32, (g, np.int32(0)), blocks=blocks)
+        assert np.flatnonzero(g).tolist() == ran
+
+
+def test_findings_are_those_of_the_wanted_blocks():
+    kernel = body("if (t == 0 && blockIdx.x > 4) g[blockIdx.x + n] = 1;")
+    args = ints(10), np.int32(3)
+    assert kernel.check(10, 32, args, blocks=[0, 4, 6]) == []
+    (finding,) = kernel.check(10, 32, args, blocks=[0, 9, 4])
+    assert (finding.kind, finding.block) == ("out of bounds", (9, 0, 0))
+
+
+@pytest.mark.parametrize("blocks", [0, -1, [], [10], [3, -1]])
+def test_blocks_that_the_grid_does_not_have(blocks):
+    with pytest.raises(ValueError, match="choose at least one, from blocks 0 to 9 of the grid"):
+        body("g[t] = n;").check(10, 1, (ints(1), np.int32(0)), blocks=blocks)
+
+
+def test_a_time_limit_names_the_block():
+    kernel = body("if (blockIdx.x + blockIdx.y == 3) while (*(volatile int*)g == 0) ;")
+    (finding,) = kernel.check((2, 3), 32, (ints(1), np.int32(0)), timeout=0.2)
+    assert (finding.tool, finding.block) == ("timeout", (1, 2, 0))

@@ -37,8 +37,14 @@ class ShadowMemory:
         self._first_stamp = last_stamp + STAMP_STEP
 
     def lend(self, plane_bytes: int) -> int:
-        """Address of a shadow with planes of this size; only pages that are touched take memory."""
+        """Address of a shadow with planes of this size; only pages that are touched take memory.
+
+        0 where the system refuses so much, several times the array: then no race on it is found.
+        """
         free = self._free.get(plane_bytes)
-        shadow = free.pop() if free else np.zeros(PLANES * plane_bytes + 8, np.uint8)
+        try:
+            shadow = free.pop() if free else np.zeros(PLANES * plane_bytes + 8, np.uint8)
+        except MemoryError:
+            return 0
         self._lent.append((plane_bytes, shadow))
         return shadow.ctypes.data
