@@ -49,8 +49,8 @@ def _error(status: int, text: str) -> SimtError:
     return (InvalidAccess if status in BAD_ADDRESS else SimtError)(
         f"the GPU stopped a kernel: {text}.{last}\n"
         "CUDA takes no more work from this Python: restart it (in Jupyter: Kernel > Restart).\n"
-        "To find the mistake, run the same in the simulator, which names the line: set LABKIT_DEVICE=simt (in "
-        "a notebook: %env LABKIT_DEVICE=simt at its top)."
+        "To find the mistake, run the same in the simulator, which names the line: set LABKIT_DEVICE=simt "
+        "(in a notebook: %env LABKIT_DEVICE=simt at its top)."
     )
 
 
