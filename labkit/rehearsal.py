@@ -115,42 +115,15 @@ def rehearse(
     blocks = choose_blocks(grid)
     with redirect_stdout(StringIO()):  # what the kernel prints, it prints on the GPU
         findings = kernel.check(grid, block, args, shared_mem, timeout=SECONDS, blocks=blocks)
-        if _late(findings):
-            findings = _find_in(findings[0].block, kernel, grid, block, args, shared_mem, timeout)
+        if [finding.tool for finding in findings] == ["timeout"]:
+            (x, y, _), (i, j, k) = grid, findings[0].block
+            number = i + x * (j + y * k)
+            findings = kernel.check(grid, block, args, shared_mem, timeout=timeout, blocks=[number])
     if not findings:
         return
     first, error = findings[0], ERRORS.get(findings[0].kind, SimtError)
     told = [str(first), NOT_LAUNCHED.format(tried=len(blocks), total=prod(grid))]
     raise error("\n".join([*told, LONG] if error is Timeout else told), first)
-
-
-def _find_in(
-    place: Dim3,
-    kernel: simt.Kernel,
-    grid: Dim3,
-    block: Dim3,
-    args: Sequence[Any],
-    shared_mem: int,
-    timeout: float,
-) -> list[simt.Finding]:
-    "Findings in one block: with the checks and, if these take too long, by a plain run, which is faster."
-    (x, y, _), (i, j, k) = grid, place
-    number = [i + x * (j + y * k)]
-    findings = kernel.check(grid, block, args, shared_mem, timeout=SECONDS, blocks=number)
-    if not _late(findings):
-        return findings
-    try:
-        kernel(grid, block, args, shared_mem, timeout, blocks=number)
-    except SimtError as error:
-        if not isinstance(error.finding, simt.Finding):
-            raise
-        return [error.finding]
-    return []
-
-
-def _late(findings: Sequence[simt.Finding]) -> bool:
-    "Was there nothing but the time limit?"
-    return [finding.tool for finding in findings] == ["timeout"]
 
 
 def choose_blocks(grid: Dim3) -> list[int]:

@@ -131,17 +131,15 @@ class Kernel:
         args: Sequence[Any],
         shared_mem: int = 0,
         timeout: float = 60,
-        blocks: Blocks = None,
     ) -> None:
         """Run it on tuples of 1 to 3 as `grid` and `block`.
 
         NumPy arrays are changed in place, NumPy scalars go by value. `shared_mem` is dynamic shared memory in
-        bytes, `timeout` in seconds. `blocks`: run only so many, spread over the grid, or those with these
-        numbers (x counts fastest). Raises LaunchError before anything runs, and InvalidAccess, BarrierError
+        bytes, `timeout` in seconds. Raises LaunchError before anything runs, and InvalidAccess, BarrierError
         or Timeout for what the kernel does.
         """
         launch = self._launch(grid, block, args, shared_mem)
-        self._run(self._program(launch, "plain"), launch, timeout, choose_sample(blocks, launch.grid))
+        self._run(self._program(launch, "plain"), launch, timeout)
 
     def profile(
         self,
@@ -155,8 +153,9 @@ class Kernel:
     ) -> Profile:
         """Run it and count memory traffic as Nsight Compute does.
 
-        `blocks`, as in a call: look at only these, and scale the counts. `gpu`: whose occupancy the profile
-        tells, a name in data/gpus.csv. Raises ValueError for a name that is not there.
+        `blocks`: look at only so many, spread over the grid, or at those of these numbers (x counts fastest),
+        and scale the counts. `gpu`: whose occupancy the profile tells, a name in data/gpus.csv. Raises
+        ValueError for a name that is not there.
         """
         size, on_gpu = as_dim3(grid, "grid"), find_gpu(gpu)
         sample = choose_sample(blocks, size)
@@ -190,8 +189,8 @@ class Kernel:
         the kernel reads. racecheck: accesses to shared or global memory that nothing orders. initcheck:
         reads of shared, local or `simt.empty` memory that was never written. synccheck: threads missing at a
         barrier, masks of warp-wide operations. An endless loop is a finding of the tool "timeout". Arguments
-        are changed as by a call; `blocks`, as in a call: look at only these. Raises LaunchError before
-        anything runs, ValueError for an unknown tool.
+        are changed as by a call. `blocks` as in `profile`. Raises LaunchError before anything runs, and
+        ValueError for an unknown tool or block.
         """
         unknown = [tool for tool in tools if tool not in TOOLS]
         if isinstance(tools, str) or unknown:
