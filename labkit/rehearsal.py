@@ -81,8 +81,8 @@ class Rehearsals:
             warn_untried(self.kernel.name, reason)
         else:
             try:
-                twins = on_host(self._deciders.contents or size <= SMALL_BYTES)
-                rehearse(self.kernel, grid, block, twins, shared_mem, timeout)
+                given = on_host(self._deciders.contents or size <= SMALL_BYTES)
+                rehearse(self.kernel, grid, block, given, shared_mem, timeout)
             except (SimtError, MemoryError) as error:
                 if isinstance(error, LaunchError) or getattr(error, "finding", None):
                     raise
