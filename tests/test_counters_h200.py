@@ -11,6 +11,7 @@ KEYS = ["kernel", "dtype", "m", "n", "k", "rows", "cols", "tile", "note"]
 COUNTERS = records.recorded("h200")
 COUNTERS = COUNTERS[COUNTERS.kernel.str.contains("/")]  # other tables there name rungs as the ladder does
 CASES = list(COUNTERS.groupby(KEYS, dropna=False, sort=False))
+LOADS, STORES = (f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum" for op in ("ld", "st"))
 COPIES = "sm__sass_l1tex_t_{}_pipe_lsu_mem_global_op_ldgsts_cache_{}.sum"
 
 
@@ -28,17 +29,21 @@ def test_counters_equal_the_hardwares(case):
     key, recorded = dict(zip(KEYS, case[0], strict=True)), case[1]
     family = key["kernel"].partition("/")[0]
     sizes = [int(key[name]) for name in (("m", "n", "k") if family == "matmul" else ("rows", "cols"))]
-    shape = problem(family, *sizes, dtype=key["dtype"])
+    precision = "PRECISION" in key["note"]  # then dtype is what the rung rounds float32 to
+    shape = problem(family, *sizes, dtype="float32" if precision else key["dtype"])
     macros = dict(macro.split("=") for macro in key["note"].split())
-    macros = {name: int(value) for name, value in macros.items() if value.isdecimal()}
+    macros = {name: int(value) if value.isdecimal() else value for name, value in macros.items()}
     if pd.notna(key["tile"]):
         macros["TILE"] = int(key["tile"])
     options = [f"-D{name}={value}" for name, value in {"DTYPE": shape.ctype, **macros}.items()]
     kernel = simt.RawModule(code=kernels.source(key["kernel"]), options=options).get_function(family)
     counted = kernel.profile(*kernels.launch(key["kernel"], shape, **macros), shape.args(np)).metrics
     expected = dict(zip(recorded.quantity, recorded.value, strict=True))
-    # The simulator takes a cp.async for the load and the store that it stands for.
-    for unit in ("requests", "sectors"):
+    for unit in ("requests", "sectors"):  # a cp.async is among the loads, as in the simulator
         copies = sum(expected.pop(COPIES.format(unit, cache), 0) for cache in ("access", "bypass"))
-        expected[f"l1tex__t_{unit}_pipe_lsu_mem_global_op_ld.sum"] += copies
+        assert copies <= expected[f"l1tex__t_{unit}_pipe_lsu_mem_global_op_ld.sum"]
+    if copies:  # the hardware leaves out the bank conflicts of what a cp.async stores
+        assert counted[STORES] >= expected.pop(STORES)
+    if precision:  # the hardware's conflicts of a piece's loads vary a little from run to run
+        assert counted[LOADS] == pytest.approx(expected.pop(LOADS), rel=0.01)
     assert {name: counted[name] for name in expected} == expected

@@ -257,11 +257,12 @@ def test_arrays_in_the_rehearsal_lie_as_on_the_gpu(gpu):
 
 
 def test_a_view_that_is_not_aligned_is_found(gpu):
-    code = 'extern "C" __global__ void f(const float4* in, float* out) { *out = in[threadIdx.x].y; }'
+    code = """extern "C" __global__ void f(const float4* in, float* out) {
+    float4 v = in[threadIdx.x]; *out = v.x + v.y + v.z + v.w; }"""
     kernel = labkit.RawModule(code=code).get_function("f")
     whole, out = gpu.arange(9, dtype=gpu.float32), gpu.zeros(1, gpu.float32)
     kernel((1,), (1,), (whole[:8], out))
-    assert out.get() == 1
+    assert out.get() == 0 + 1 + 2 + 3
     with pytest.raises(InvalidAccess, match="not a multiple of 16"):
         kernel((1,), (1,), (whole[1:], out))
 
