@@ -13,11 +13,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from labkit import kernels
+from labkit import kernels, records
 from labkit.device import NoGpu, device, synchronize
 from labkit.errors import SimtError
 from labkit.mismatch import Mismatch, unwritten
@@ -137,6 +138,16 @@ def cases(problem: Problem) -> list[Case]:
         *(case(rung, problem) for rung in plain),
         *(case(ROUNDING, problem, PRECISION=precision) for precision in precisions),
     ]
+
+
+def recorded(problem: Problem, machine: str | Path = "h200") -> pd.DataFrame:
+    """Recorded times of the reference and every rung on `problem`, with the kernels' defaults, in its dtype.
+
+    `machine` as in `records.recorded`, which other times, of other tiles, can be had from.
+    """
+    place = frame_of(each.place() for each in cases(problem))
+    place = place[place.dtype == problem.dtype].drop(columns=["machine", "quantity", "unit", "value", "source"])
+    return place.merge(records.recorded(machine, "time"), on=list(place.columns))
 
 
 def time_rung(rung: str, problem: Problem, **parameters: int | str) -> pd.DataFrame:

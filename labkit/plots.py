@@ -324,8 +324,8 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
 
 
 def _short_source(data: pd.DataFrame) -> str:
-    "The source up to its first comma or colon: report int-matmul, measured here."
-    return data.source.iloc[0].partition(",")[0].partition(":")[0]
+    "The source up to its first comma or colon: report int-matmul, measured here; of a recorded run, the GPU."
+    return data.source.iloc[0].removeprefix("recorded: ").partition(",")[0].partition(":")[0]
 
 
 def _whose(members: _Sets, data: pd.DataFrame) -> str:
