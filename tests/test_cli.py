@@ -131,8 +131,27 @@ class TestBench:
         assert result.exit_code == 1 and not (tmp_path / "out").exists()
         assert "CuPy" in result.output or "LABKIT_DEVICE is simt" in result.output
 
-    @pytest.mark.gpu
-    def test_an_unknown_section_is_named(self, gpu, tmp_path):
+    def test_a_folder_that_cannot_be_written_is_named(self, monkeypatch, tmp_path):
+        from labkit import records
+
+        monkeypatch.setenv("LABKIT_DEVICE", "simt")
+        monkeypatch.setattr(records, "provenance", lambda command: {"command": command})
+        (tmp_path / "out").write_text("a file")
+        result = run("bench", str(tmp_path / "out"), "--quick")
+        assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+        assert "File exists" in result.output and str(tmp_path / "out") in result.output
+
+    def test_the_folder_is_told_whole(self, monkeypatch, tmp_path):
+        "`recorded('h200')` would be ours."
+        from labkit import bench, records
+
+        monkeypatch.setenv("LABKIT_DEVICE", "simt")
+        monkeypatch.setattr(records, "provenance", lambda command: {})
+        monkeypatch.setattr(bench, "run", lambda cases, folder, origin: [])
+        monkeypatch.chdir(tmp_path)
+        assert f"labkit.records.recorded('{tmp_path / 'h200'}')" in run("bench", "h200").output
+
+    def test_an_unknown_section_is_named(self, tmp_path):
         result = run("bench", str(tmp_path), "--only", "speed")
         assert result.exit_code == 1 and "there is no section 'speed'" in result.output
 

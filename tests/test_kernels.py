@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_kernels import PARAMETERS, small
 
 from labkit import kernels
 from labkit.compile_cuda import compile_ptx
@@ -14,41 +15,6 @@ MATMUL = [name for name in kernels.names("matmul") if name not in ("matmul/0_pea
 TRANSPOSE = [name for name in kernels.names("transpose") if name != "transpose/0_copy"]
 EVERY = [*kernels.names("matmul"), *kernels.names("transpose")]
 DTYPES = ["float32", "int32", "float64"]
-
-# Parameters that each rung is tried with; a rung not listed has its defaults. The first are small: then the
-# sizes below span several tiles, and the simulator is quick.
-SQUARE = [{"TILE": tile} for tile in (8, 1, 5, 16, 32)]
-BLOCKED = {"TILE_M": 16, "TILE_N": 16, "TILE_K": 4, "THREAD_M": 4}
-REGISTERS = BLOCKED | {"THREAD_N": 4}
-WARPS = REGISTERS | {"TILE_N": 64, "WARP_M": 16, "WARP_N": 32}
-PARAMETERS = {
-    "matmul/1_naive": SQUARE,
-    "matmul/1_naive_uncoalesced": SQUARE,
-    "matmul/2_tiled": SQUARE,
-    "matmul/3_tiled_unrolled": [{"TILE": 8}, {"TILE": 5, "UNROLL": 2}, {"TILE": 32, "UNROLL": 1}],
-    "matmul/4_register_column": [BLOCKED, BLOCKED | {"TILE_M": 6, "TILE_N": 20, "THREAD_M": 2}, {}],
-    "matmul/5_register_tile": [
-        REGISTERS,
-        BLOCKED | {"TILE_M": 6, "TILE_N": 20, "THREAD_M": 2, "THREAD_N": 5},
-    ],
-    "matmul/6_vectorised": [REGISTERS, REGISTERS | {"TILE_N": 40, "THREAD_M": 8}],
-    "matmul/7_double_buffered": [REGISTERS, REGISTERS | {"TILE_N": 40, "THREAD_M": 8}],
-    "matmul/8_warp_tile": [WARPS],
-    "matmul/9_tuned": [WARPS | {"STAGES": 2}, WARPS | {"STAGES": 3}],
-    "transpose/1_naive": SQUARE,
-    "transpose/1_naive_write_coalesced": SQUARE,
-    "transpose/2_shared": SQUARE,
-    "transpose/3_padded": SQUARE,
-    "transpose/3_swizzled": [{"TILE": tile} for tile in (8, 1, 2, 16, 32)],
-    "transpose/4_unrolled": [
-        {"TILE": tile, "ROWS": rows} for tile, rows in ((16, 4), (32, 1), (8, 8), (12, 4))
-    ],
-    "transpose/5_vectorised": [{"TILE": tile} for tile in (16, 4, 64)],
-}
-
-
-def small(name):
-    return PARAMETERS.get(name, [{}])[0]
 
 
 def with_dtypes(names):
@@ -306,3 +272,17 @@ def test_unknown_names_and_parameters_are_named():
 def test_load_gives_the_same_kernel_again():
     assert kernels.load("matmul/2_tiled", TILE=8) is kernels.load("matmul/2_tiled", TILE=8)
     assert kernels.load("matmul/2_tiled", TILE=8) is not kernels.load("matmul/2_tiled", TILE=4)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "half"])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (33, 45, 29), (64, 32, 48)])
+def test_tensor_cores_are_right_within_their_precision(precision, m, n, k):
+    case, name = problem("matmul", m, n, k, alpha=2, beta=-3), "matmul/tensor_cores"
+    chosen, args = small(name) | {"PRECISION": precision}, case.args(np)
+    kernels.load(name, **chosen)(*kernels.launch(name, case, **chosen), args)
+    case.verify(case.output(args), unit_of_inputs=2**-11)
+
+
+def test_tensor_cores_have_two_precisions():
+    with pytest.raises(CompileError, match="choose tf32 or half for PRECISION"):
+        kernels.load("matmul/tensor_cores", PRECISION="float")

@@ -70,6 +70,44 @@ def test_other_names_are_refused(simulator):
         ladder.case("cublas", PLANE)
 
 
+def test_macros_that_a_rung_does_not_have_are_refused(simulator):
+    "Else the table would say TIEL=8 beside the time of the default tile."
+    with pytest.raises(ValueError, match=r"tiled has no macro TIEL to choose; it has TILE\."):
+        ladder.case("tiled", PRODUCT, TIEL=8)
+    with pytest.raises(ValueError, match=r"tuned has no macro TILE to choose; it has TILE_M, TILE_N"):
+        ladder.time_rung("tuned", PRODUCT, TILE=8)
+    with pytest.raises(ValueError, match=r"naive has no macro DTYPE to choose; it has TILE\."):
+        ladder.case("naive", PRODUCT, DTYPE="double")
+    with pytest.raises(ValueError, match=r"cublas has no macro TILE to choose; it has none\."):
+        ladder.case("cublas", PRODUCT, TILE=8)
+
+
+def test_a_product_that_reads_c_is_verified_and_timed(simulator):
+    "C is an input then, which a launch uses up."
+    rows = ladder.time_rung("tiled", Matmul(33, 20, 17, alpha=3, beta=-2))
+    assert rows.value[0] > 0
+
+
+@pytest.mark.parametrize(("alpha", "beta", "has_error"), [(1, 0, True), (3, 0, False), (1, 2, False)])
+def test_the_error_is_that_of_a_b_alone(simulator, monkeypatch, alpha, beta, has_error):
+    monkeypatch.setattr(ladder, "EXAMINED", ("naive",))
+    rows = ladder.time_rung("naive", Matmul(33, 20, 17, alpha=alpha, beta=beta))
+    found = rows.value[rows.quantity == "error"]
+    assert len(found) == has_error and found.lt(1e-6).all()
+
+
+def test_an_error_of_a_library_is_told_and_the_next_case_measured(simulator, monkeypatch):
+    def refuse(case, args):
+        if case.rung == "naive":
+            raise RuntimeError("CUBLAS_STATUS_NOT_SUPPORTED")  # CuPy's errors are RuntimeErrors
+        return real(case, args)
+
+    real = ladder.launcher
+    monkeypatch.setattr(ladder, "launcher", refuse)
+    (_, first), (_, second) = ladder.measure([ladder.case(name, PRODUCT) for name in ("naive", "tiled")])
+    assert str(first) == "CUBLAS_STATUS_NOT_SUPPORTED" and second[0]["quantity"] == "time"
+
+
 @pytest.mark.parametrize(("rung", "shape"), [("cublas", PRODUCT), ("memcpy", PLANE)])
 def test_references_are_not_simulated(simulator, rung, shape):
     with pytest.raises(NoGpu, match=f"{rung} is NVIDIA's own"):

@@ -264,6 +264,6 @@ def test_the_ladder_has_its_order_and_looks():
     for family in ("matmul", "transpose"):
         names = [*ladder.rungs(family), ladder.REFERENCES[family]]
         assert all(name in plots._LOOKS for name in names)
-        assert len({plots._LOOKS[name] for name in names}) == len(names)
+        assert len({plots._LOOKS[name][0] for name in names}) == len(names)  # they meet in one plot
     climbed = sorted(ladder.rungs("matmul"), key=plots._rank)
     assert climbed[0] == "naive_uncoalesced" and climbed[-2:] == ["tuned", "tensor_cores"]

@@ -6,7 +6,8 @@ from time import sleep
 import numpy as np
 import pytest
 
-from labkit import kernels
+from labkit import kernels, timing
+from labkit.errors import SimtError
 from labkit.problems import problem
 from labkit.timing import MOST, SIMULATED, STEPS, Timing, breakdown, time_kernel, until_steady
 
@@ -101,6 +102,12 @@ def test_what_takes_longer_than_the_time_is_called_once():
     calls = []
     timing = time_kernel(lambda: calls.append(sleep(0.02)), seconds=0.01)
     assert len(timing.samples) == len(calls) == 1
+
+
+def test_a_second_process_that_cuda_refuses_is_told(monkeypatch):
+    monkeypatch.setattr(timing, "_START_CUDA", "raise RuntimeError('cudaErrorDevicesUnavailable')")
+    with pytest.raises(SimtError, match="second process: RuntimeError: cudaErrorDevicesUnavailable"):
+        timing._start_cuda()
 
 
 def test_a_negative_time_is_refused():
