@@ -22,7 +22,7 @@ import pandas as pd
 from labkit import kernels, ladder, occupancy
 from labkit.device import Device, find_gpu
 from labkit.problems import C_TYPES, Matmul, Transpose
-from labkit.records import COLUMNS
+from labkit.records import COLUMNS, INTEGERS
 from labkit.timing import Timing, time_kernel
 
 PEAK = "matmul/0_peak"
@@ -134,7 +134,7 @@ def _reached(rung: str, problem: Matmul | Transpose, quantity: str, unit: str) -
 
 def _row(quantity: str, unit: str, value: float | None, kernel: str = "", **others: Any) -> dict[str, Any]:
     named = {"machine": find_gpu().name, "quantity": quantity, "unit": unit, "value": value, "kernel": kernel}
-    return dict.fromkeys(COLUMNS, "") | dict.fromkeys(COLUMNS[5:13]) | named | others
+    return dict.fromkeys(COLUMNS, "") | dict.fromkeys(INTEGERS) | named | others
 
 
 def _at(clock: float | None) -> str:
@@ -153,7 +153,6 @@ def _multiply_adds(gpu: Device, dtype: str) -> Timing:
 
     work = replace(_work(gpu), dtype=dtype)
     kernel, (grid, block) = kernels.load(PEAK, DTYPE=work.ctype), kernels.launch(PEAK, work)
-    kernel.rehearse = False  # known to be sound, and the simulator takes long for so many steps
     factors, sums = xp.full(2, 0.5).astype(dtype), xp.empty(work.M * work.N, dtype)
     args = (factors[:1], factors[1:], sums, *work.scalars())
     return time_kernel(lambda: kernel(grid, block, args))

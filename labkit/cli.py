@@ -69,9 +69,10 @@ def bench(
     from labkit.device import NoGpu
 
     try:
+        cases = benching.plan(quick, only or ())
         origin = records.provenance(f"labkit {shlex.join(sys.argv[1:])}")
-        failures = benching.run(benching.plan(quick, only or ()), out, origin)
-    except (NoGpu, ValueError, SimtError) as error:
+        failures = benching.run(cases, out, origin)
+    except (NoGpu, OSError, ValueError, SimtError) as error:
         print(error, file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
@@ -79,7 +80,8 @@ def bench(
         raise typer.Exit(130) from None
     for failure in failures:
         print(failure, file=sys.stderr)
-    print(f"The table is {out / 'bench.csv'}: labkit.records.recorded({str(out)!r}).")
+    folder = str(out.resolve())  # a name alone, such as h200, could be one of our own
+    print(f"The table is {out / 'bench.csv'}: labkit.records.recorded({folder!r}).")
     raise typer.Exit(bool(failures))
 
 

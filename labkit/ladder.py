@@ -87,17 +87,18 @@ class Case:
             name: value for name, value in macros.items() if name in known
         }  # or each TILE compiles naive anew
         kernel = kernels.load(self.kernel, DTYPE=self.problem.ctype, **own)
-        kernel.rehearse = False  # the course's own kernels are known to be sound: no trial in the simulator
         return kernel, *kernels.launch(self.kernel, self.problem, **macros)
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
         """Verify and time it on the arrays `args` of its problem.
 
         A row each: `time` (the median), `time_p20` and `time_p80` in ms, `clock` in MHz, of rungs in EXAMINED
-        the `error`, number of `samples`. Raises Mismatch where the result is wrong.
+        the `error` of A B alone (alpha 1, beta 0), number of `samples`. Raises Mismatch where the result is
+        wrong.
         """
         launch, timing = verified(self, args)
-        examined = self.rung in EXAMINED and self.problem.dtype == "float32"
+        is_plain = isinstance(self.problem, Matmul) and (self.problem.alpha, self.problem.beta) == (1, 0)
+        examined = is_plain and self.rung in EXAMINED and self.problem.dtype == "float32"
         error = relative_error(args) if examined else None
         if timing.seconds <= SECONDS or device().kind != "gpu":  # the simulator's first call compiles
             timing = time_kernel(launch, seconds=SECONDS)
@@ -113,19 +114,25 @@ def rungs(family: str) -> dict[str, str]:
 def case(rung: str, problem: Problem, **parameters: int | str) -> Case:
     """The case of `rung` on `problem`, with macros as in `parameters` and the kernel's defaults.
 
-    Raises ValueError for a rung that the problem's family does not have.
+    Raises ValueError for a rung that the problem's family does not have, and for a macro that the rung does
+    not have: its name would stand in a table beside a time that it has no part in.
     """
     family = Case(rung, problem).family
-    if rung == REFERENCES[family]:
-        return Case(rung, problem)
-    if rung not in (known := rungs(family)):
+    known = rungs(family)
+    if rung not in (*known, REFERENCES[family]):
         raise ValueError(
             f"{family} has no rung {rung!r}. Choose one of {', '.join([*known, REFERENCES[family]])}."
         )
-    macros = kernels.defaults(known[rung]) | parameters
-    if not {"TILE", "TILE_M"} & macros.keys():
-        macros["TILE"] = kernels.BLOCK_SIDE
-    return Case(rung, problem, tuple((name, value) for name, value in macros.items() if name != "DTYPE"))
+    macros = _macros(known[rung]) if rung in known else {}
+    if unknown := [name for name in parameters if name not in macros]:
+        raise ValueError(f"{rung} has no macro {unknown[0]} to choose; it has {', '.join(macros) or 'none'}.")
+    return Case(rung, problem, tuple((macros | parameters).items()))
+
+
+def _macros(kernel: str) -> dict[str, int | str]:
+    "Macros to choose and their defaults: those of the source but DTYPE, which is the problem's; or a TILE."
+    macros = {name: value for name, value in kernels.defaults(kernel).items() if name != "DTYPE"}
+    return macros if {"TILE", "TILE_M"} & macros.keys() else macros | {"TILE": kernels.BLOCK_SIDE}
 
 
 def cases(problem: Problem) -> list[Case]:
@@ -146,7 +153,9 @@ def recorded(problem: Problem, machine: str | Path = "h200") -> pd.DataFrame:
     `machine` as in `records.recorded`, which other times, of other tiles, can be had from.
     """
     place = frame_of(each.place() for each in cases(problem))
-    place = place[place.dtype == problem.dtype].drop(columns=["machine", "quantity", "unit", "value", "source"])
+    place = place[place.dtype == problem.dtype].drop(
+        columns=["machine", "quantity", "unit", "value", "source"]
+    )
     return place.merge(records.recorded(machine, "time"), on=list(place.columns))
 
 
@@ -161,8 +170,8 @@ def time_rung(rung: str, problem: Problem, **parameters: int | str) -> pd.DataFr
 
 
 def measure(cases: Iterable[Case]) -> Iterator[tuple[Case, list[Row] | Exception]]:
-    """Each case with its rows, or with what went wrong: a wrong result, a kernel that the device refused, too
-    little memory. Cases of one problem that follow each other share its arrays.
+    """Each case with its rows, or with what went wrong: a wrong result, a kernel that the device or a library
+    refused, too little memory. Cases of one problem that follow each other share its arrays.
     """
     from labkit.device import xp
 
@@ -172,7 +181,7 @@ def measure(cases: Iterable[Case]) -> Iterator[tuple[Case, list[Row] | Exception
             try:
                 args = args or problem.args(xp)
                 yield each, each.rows(args)
-            except (Mismatch, SimtError, MemoryError, ValueError) as wrong:
+            except (Mismatch, SimtError, MemoryError, ValueError, RuntimeError) as wrong:  # the last: CuPy's
                 yield each, wrong
         del args
         _free()
@@ -183,9 +192,14 @@ def verified(case: Case, args: tuple[Any, ...]) -> tuple[Callable[[], object], T
 
     Raises Mismatch where its result was wrong, NoGpu for a reference without a GPU.
     """
-    launch = launcher(case, args)
-    poison(case.problem.output(args))
+    from labkit.device import xp
+
+    launch, output = launcher(case, args), case.problem.output(args)
+    poison(output)
     timing = time_kernel(launch, seconds=0)
+    if isinstance(case.problem, Matmul) and case.problem.beta:  # C is an input too, and used up
+        output[...] = xp.asarray(case.problem.output(case.problem.inputs()))
+        launch()
     verify(case, args)
     return launch, timing
 

@@ -40,7 +40,7 @@ _LOOKS = {
     "naive_write_coalesced": ("#CC79A7", "v"),
     "shared": ("#0072B2", "s"),
     "padded": ("#009E73", "D"),
-    "swizzled": ("#882255", "<"),
+    "swizzled": ("#332288", "<"),
     "unrolled": ("#E69F00", "^"),
     "tiled": ("#0072B2", "s"),
     "tiled_unrolled": ("#56B4E9", "D"),

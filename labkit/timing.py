@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from labkit.device import array_module, device, sm_clock_mhz, synchronize
+from labkit.errors import SimtError
 from labkit.problems import Problem
 
 SIMULATED = "simulator wall time, not a GPU's"
@@ -268,7 +269,11 @@ def _page_locked(array: np.ndarray) -> np.ndarray:
 
 def _start_cuda() -> float:
     command = [sys.executable, "-c", _START_CUDA, str(device().index)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:  # such as a GPU in exclusive mode, which serves one process
+        reason = (done.stderr.strip() or "no message").splitlines()[-1]
+        raise SimtError(f"CUDA does not start in a second process: {reason}")
+    return float(done.stdout)
 
 
 def _simulator_round(problem: Problem, kernel: Any, grid: Grid, block: Grid) -> Round:

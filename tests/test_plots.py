@@ -251,7 +251,7 @@ def test_a_recorded_run_is_drawn_over_a_reports_curves(tmp_path):
     figure = plots.time_by_block(report, records.counterparts("int-matmul", tmp_path, m=4096))
     (axes,) = figure.axes
     assert labels(axes) == [
-        *("naive, report int-matmul", "tiled, report int-matmul", "naive, recorded", "tiled, recorded")
+        *("naive, report int-matmul", "tiled, report int-matmul", "naive, NVIDIA H200", "tiled, NVIDIA H200")
     ]
     assert signature(figure).endswith("open: recorded: NVIDIA H200, 2026-01-31")
     ours = axes.lines[2].get_ydata() * 40

@@ -74,7 +74,8 @@ def load(name: str, **parameters: str | int) -> Any:
     """Kernel `name`, compiled with `parameters`: `load("matmul/2_tiled", TILE=16)`.
 
     One in CUDA C++ is for this machine's device, one in C is a `labkit.cpu.CpuKernel`. A kernel takes its
-    family's parameters also where it has no use for them, so that one call loads any rung of a ladder.
+    family's parameters also where it has no use for them, so that one call loads any rung of a ladder. On a
+    GPU its launches are not tried in the simulator first (`kernel.rehearse` is False).
     Raises ValueError on a parameter that the family does not have, and on another DTYPE than float for a
     kernel that takes floats alone; CompileError on a value that does not fit.
     """

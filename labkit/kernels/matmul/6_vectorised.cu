@@ -18,8 +18,8 @@
 #define THREAD_N 8
 #endif
 constexpr int ROWS = TILE_M / THREAD_M, COLS = TILE_N / THREAD_N, THREADS = ROWS * COLS;
-static_assert(THREAD_M % 4 == 0 && TILE_M % THREAD_M == 0, "choose THREAD_M 4, 8, …, a divisor of TILE_M");
-static_assert(THREAD_N % 4 == 0 && TILE_N % THREAD_N == 0, "choose THREAD_N 4, 8, …, a divisor of TILE_N");
+static_assert(THREAD_M % 4 == 0 && TILE_M % THREAD_M == 0, "THREAD_M: a multiple of 4 that divides TILE_M");
+static_assert(THREAD_N % 4 == 0 && TILE_N % THREAD_N == 0, "THREAD_N: a multiple of 4 that divides TILE_N");
 static_assert(TILE_K % 4 == 0, "four elements are loaded at a time: choose a multiple of 4 for TILE_K");
 static_assert(THREADS <= 1024, "a block of TILE_M / THREAD_M x TILE_N / THREAD_N threads: at most 1024");
 

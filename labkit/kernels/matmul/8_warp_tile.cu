@@ -29,8 +29,8 @@ constexpr int ROWS = WARP_M / THREAD_M, COLS = WARP_N / THREAD_N;  // of threads
 constexpr int WARPS = TILE_N / WARP_N, THREADS = 32 * (TILE_M / WARP_M) * WARPS;  // WARPS: side by side
 static_assert(TILE_M % WARP_M == 0 && TILE_N % WARP_N == 0, "choose WARP_M x WARP_N to divide the tile");
 static_assert(ROWS * COLS == 32, "choose THREAD_M x THREAD_N as a 32nd of WARP_M x WARP_N");
-static_assert(THREAD_M % 4 == 0 && WARP_M % THREAD_M == 0, "choose THREAD_M 4, 8, …, a divisor of WARP_M");
-static_assert(THREAD_N % 4 == 0 && WARP_N % THREAD_N == 0, "choose THREAD_N 4, 8, …, a divisor of WARP_N");
+static_assert(THREAD_M % 4 == 0 && WARP_M % THREAD_M == 0, "THREAD_M: a multiple of 4 that divides WARP_M");
+static_assert(THREAD_N % 4 == 0 && WARP_N % THREAD_N == 0, "THREAD_N: a multiple of 4 that divides WARP_N");
 static_assert(TILE_N % 4 == 0, "four elements are copied at a time: choose a multiple of 4 for TILE_N");
 static_assert(THREADS <= 1024, "a block of TILE_M / THREAD_M x TILE_N / THREAD_N threads: at most 1024");
 
