@@ -28,7 +28,7 @@ COUNTED = {
     "conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum",
 }
 COUNTERS = {metric.format(op): unit for op in ("ld", "st") for unit, metric in COUNTED.items()}
-# cp.async copies from global to shared memory (LDGSTS in machine code): no part of the loads above.
+# cp.async copies from global to shared memory (LDGSTS in machine code). They are among the loads above.
 COPIED = {
     f"sm__sass_l1tex_t_{unit}_pipe_lsu_mem_global_op_ldgsts{cache}.sum": unit
     for unit in ("requests", "sectors")

@@ -22,7 +22,7 @@ from labkit import kernels, records
 from labkit.device import NoGpu, device, synchronize
 from labkit.errors import SimtError
 from labkit.mismatch import Mismatch, unwritten
-from labkit.problems import Matmul, Problem
+from labkit.problems import Matmul, Problem, forget
 from labkit.records import COLUMNS, INTEGERS
 from labkit.simt.run.limits import Dim3
 from labkit.timing import Timing, time_kernel
@@ -296,7 +296,8 @@ def _verify_copy(before: Any, after: Any) -> None:
 
 
 def _free() -> None:
-    "Give arrays that are no longer used back to the GPU; CuPy would keep them."
+    "Give back what is no longer used: the right output, and on a GPU arrays that CuPy would keep."
+    forget()
     if device().kind == "gpu":
         import cupy
 

@@ -152,7 +152,7 @@ class Problem(ABC):
         try:
             refuse_beyond_memory(what, on_device, on_host, xp)
         except OutOfMemory:
-            _solved.cache_clear()
+            forget()
             refuse_beyond_memory(what, on_device, on_host, xp)
 
     def launch(self, tile: int, rows: int | None = None) -> tuple[Shape, Shape]:
@@ -330,6 +330,11 @@ def problem(kind: str, *sizes: int, **settings: Any) -> Problem:
     if kind not in kinds:
         raise ValueError(f"there is no problem {kind!r}. Choose one of {', '.join(kinds)}.")
     return kinds[kind](*sizes, **settings)
+
+
+def forget() -> None:
+    "Give back the memory of the right output that `verify` keeps: gigabytes, of a large problem."
+    _solved.cache_clear()
 
 
 @lru_cache(maxsize=1)

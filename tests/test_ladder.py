@@ -96,6 +96,14 @@ def test_the_error_is_that_of_a_b_alone(simulator, monkeypatch, alpha, beta, has
     assert len(found) == has_error and found.lt(1e-6).all()
 
 
+def test_a_problem_that_is_done_with_takes_no_memory(simulator):
+    from labkit import problems
+
+    for each, _ in ladder.measure([ladder.case("naive", PRODUCT), ladder.case("naive", PLANE)]):
+        assert problems._solved.cache_info().currsize == 1, each
+    assert problems._solved.cache_info().currsize == 0
+
+
 def test_an_error_of_a_library_is_told_and_the_next_case_measured(simulator, monkeypatch):
     def refuse(case, args):
         if case.rung == "naive":

@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     auto row_of = [&](int i) { return row0 + y + i / 4 * 4 * ROWS + i % 4; };  // of the thread's i-th row
     auto col_of = [&](int j) { return col0 + x + j / 4 * 4 * COLS + j % 4; };
     #pragma unroll 1
-    for (int k = whole; k < K; ++k)  // what is left, straight from global memory
+    for (int k = whole; k < K; ++k)  // what is left (all of K where N % 4 != 0), slowly from global memory
         #pragma unroll
         for (int i = 0; i < THREAD_M; ++i)
             for (int j = 0; j < THREAD_N; ++j)
