@@ -241,6 +241,12 @@ def test_the_launch_is_the_one_of_the_source(name, parameters, grid, block):
     assert kernels.launch(name, case, **parameters) == (grid, block)
 
 
+@pytest.mark.parametrize("tile", [0, "16"])
+def test_a_launch_without_whole_numbers_is_refused(tile):
+    with pytest.raises(LaunchError, match=f"2_tiled has no launch with TILE={tile!r}. Choose whole numbers"):
+        kernels.launch("matmul/2_tiled", problem("matmul", 9, 9, 9), TILE=tile)
+
+
 def test_a_launch_that_no_gpu_takes_is_refused():
     with pytest.raises(LaunchError, match=r"block \(33, 33\) has 1089 threads; a block holds at most 1024"):
         kernels.launch("transpose/2_shared", problem("transpose", 9, 9), TILE=33)

@@ -874,6 +874,8 @@ def test_only_the_wanted_blocks_run():
         ([7, 2], [2, 7]),
         (3, [0, 5, 11]),
         (1, [0]),
+        (np.int64(3), [0, 5, 11]),
+        (np.array([7, 2]), [2, 7]),
         (12, list(range(12))),
         (None, list(range(12))),
     ):

@@ -22,6 +22,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from labkit.errors import LaunchError
 from labkit.simt.run.limits import Dim3, as_dim3, check_launch
 
 _FOLDER = Path(__file__).parent
@@ -105,10 +106,14 @@ def launch(name: str, problem: Any, **parameters: str | int) -> tuple[Dim3, Dim3
     expressions = _LAUNCH.search(source(name))
     assert expressions, f"{name} has no line that says how to launch it"
     values = {"TILE": BLOCK_SIDE} | defaults(name) | parameters | vars(problem)
-    block, grid = (
-        as_dim3([int(size) for size in eval(f"[{sizes}]", {"ceil": ceil}, values)], "a launch")
-        for sizes in expressions.groups()
-    )
+    try:
+        block, grid = (
+            as_dim3([int(size) for size in eval(f"[{sizes}]", {"ceil": ceil}, values)], "a launch")
+            for sizes in expressions.groups()
+        )
+    except (TypeError, ZeroDivisionError):
+        given = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
+        raise LaunchError(f"{name} has no launch with {given}. Choose whole numbers of at least 1.") from None
     check_launch(name, grid, block)
     return grid, block
 

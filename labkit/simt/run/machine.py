@@ -72,6 +72,8 @@ Blocks = int | Sequence[int] | None  # of a launch: so many, spread over the gri
 def choose_sample(blocks: Blocks, grid: Dim3) -> Sample | None:
     """The blocks of a grid that are wanted, None for all. Raises ValueError for a number it does not have."""
     total = math.prod(grid)
+    if isinstance(blocks, np.integer):
+        blocks = int(blocks)
     if blocks is None or (isinstance(blocks, int) and blocks >= total):
         return None
     if isinstance(blocks, int):
