@@ -1,5 +1,5 @@
-// transpose_0_copy.cu: out = in, both (rows,cols): no transpose, but the ceiling for one
-// idea: a transpose reads and writes as many bytes as this copy, so it cannot be faster
+// transpose_0_copy.cu: out = in, both (rows,cols): no transpose, but as many bytes to read and write
+// idea: no transpose of one element a thread is faster; with more loads on the way a thread, a copy is too
 // launch: block (TILE, TILE), grid (ceil(cols/TILE), ceil(rows/TILE)); any rows, cols
 #ifndef DTYPE
 #define DTYPE float
