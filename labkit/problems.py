@@ -21,6 +21,7 @@ from labkit.simt.run.limits import MAX_GRID, MAX_THREADS
 C_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
 INT_INPUT = 8  # int32 matrices of a product hold -8..8
 INT_MAX = 2**31 - 1
+BEYOND = 2**12  # how far kernels count past a row or column: k0 += TILE_K, and STAGES tiles ahead
 LARGE_BYTES = 2**24  # of a problem: from here on a result on the GPU is verified there
 
 Shape = tuple[int, int]
@@ -36,10 +37,10 @@ class Problem(ABC):
         if self.dtype not in C_TYPES:
             raise ValueError(f"dtype {self.dtype!r} is not supported. Choose one of {', '.join(C_TYPES)}.")
         for name, (rows, cols) in self.shapes().items():
-            if rows * cols > INT_MAX:
+            if rows * cols > INT_MAX - BEYOND:
                 raise ValueError(
                     f"{name} ({rows}, {cols}) has {rows * cols} elements; the kernels count with an int, "
-                    f"which ends at {INT_MAX}. Choose smaller sizes."
+                    f"which ends at {INT_MAX}, up to {BEYOND} beyond the edge. Choose smaller sizes."
                 )
 
     @abstractmethod

@@ -231,6 +231,7 @@ def test_launch_refuses_too_tall_a_grid():
             "'float16' is not supported. Choose one of float32",
         ),
         (lambda: problem("transpose", 2**16, 2**15), "2147483648 elements; .* ends at 2147483647"),
+        (lambda: problem("matmul", 1, 1, 2**31 - 16), "2147483632 elements; .* up to 4096 beyond the edge"),
         (lambda: problem("matmul", 1, 1, 1, alpha=float("nan")), "alpha=nan does not fit float32"),
         (lambda: problem("matmul", 1, 1, 1, beta=1e39), "beta=1e[+]39 does not fit float32"),
         (lambda: problem("matmul", 1, 1, 1, dtype="int32", beta=0.5), "beta=0.5 is not a whole number"),
