@@ -22,6 +22,7 @@ from labkit.records import COLUMNS, REPORT_TIME
 from labkit.timing import breakdown
 from labkit.transpose_report import ITERATIONS, SIZE, TRIPS, transpose_report
 
+HEADER = ",".join(COLUMNS) + "\n"
 TILES = (1, 2, 4, 8, 16, 32)
 ENOUGH = 2**33  # multiply-adds, for each element of a tile, that are enough to time: half a second on an H200
 OF_LIBRARY = 680  # the size of report cublas-gap
@@ -210,6 +211,8 @@ def run(cases: Iterable[Case], folder: Path, origin: dict[str, str]) -> list[str
     if missing:
         table.with_suffix(".json").write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
     with table.open("a", encoding="utf-8", newline="") as file, tqdm(total=len(missing), unit="case") as bar:
+        if not file.tell():
+            file.write(HEADER)
         for each, found in ladder.measure(missing):
             bar.set_description(str(each))
             bar.update()
@@ -240,13 +243,12 @@ def _agreed(table: Path, origin: dict[str, str]) -> dict[str, str]:
 
 def _mended(table: Path) -> set[tuple[str, ...]]:
     "Places of the cases that the table has; of a case that was cut short nothing is left in it."
-    header = ",".join(COLUMNS) + "\n"
     text = table.read_text(encoding="utf-8") if table.is_file() else ""
     lines = [line for line in text.splitlines(keepends=True)[1:] if line.endswith("\n")]
-    rows = list(csv.DictReader([header, *lines]))
+    rows = list(csv.DictReader([HEADER, *lines]))
     ends = [number for number, row in enumerate(rows) if row["quantity"] == END]
     whole = lines[: ends[-1] + 1] if ends else []
-    if text != (mended := "".join([header, *whole])):
+    if text and text != (mended := "".join([HEADER, *whole])):
         table.write_text(mended, encoding="utf-8", newline="")
     return {_place(rows[number]) for number in ends}
 

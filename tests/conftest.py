@@ -1,5 +1,7 @@
 """What all tests share: a cache of their own, and a skip where a GPU is needed."""
 
+import os
+
 import pytest
 
 from labkit.doctor import find_gpu
@@ -7,9 +9,14 @@ from labkit.doctor import find_gpu
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
-    "Tests neither find what an older version of the code cached, nor leave anything behind."
+    """Tests neither find what an older version of the code cached, nor leave anything behind.
+
+    The workers of a run share what they compile.
+    """
+    base = tmp_path_factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LABKIT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("LABKIT_CACHE", str(run / "cache"))
         yield
 
 

@@ -17,7 +17,7 @@ PARAMETERS = {
         BLOCKED | {"TILE_M": 6, "TILE_N": 20, "THREAD_M": 2, "THREAD_N": 5},
     ],
     "matmul/6_vectorised": [REGISTERS, REGISTERS | {"TILE_N": 40, "THREAD_M": 8}],
-    "matmul/7_double_buffered": [REGISTERS, REGISTERS | {"TILE_N": 40, "THREAD_M": 8}],
+    "matmul/7_double_buffered": [REGISTERS],
     "matmul/8_warp_tile": [WARPS],
     "matmul/9_tuned": [WARPS | {"STAGES": 2}, WARPS | {"STAGES": 3}],
     "matmul/tensor_cores": [{"TILE_M": 32, "TILE_N": 32, "TILE_K": 16, "WARP_M": 16, "WARP_N": 16}],

@@ -216,6 +216,8 @@ def test_rows_that_are_no_whole_vectors_go_by_element(dtype, cols, requests):
         ("transpose/3_swizzled", {"TILE": 24}, "choose a power of 2"),
         ("transpose/4_unrolled", {"TILE": 64, "ROWS": 32}, "a block holds 1 to 1024 threads"),
         ("transpose/4_unrolled", {"ROWS": 5}, "choose a ROWS that divides TILE"),
+        ("matmul/9_tuned", {"TILE_M": 144, "TILE_N": 128, "TILE_K": 16, "WARP_M": 36}, "a 32nd of WARP_"),
+        ("transpose/5_vectorised", {"DTYPE": "short"}, "choose a DTYPE of 4 or 8"),
         ("transpose/5_vectorised", {"TILE": 2}, "choose a TILE of 4, 8, 16, 32 or 64"),
         ("transpose/5_vectorised", {"TILE": 48}, "choose a TILE of 4, 8, 16, 32 or 64"),
         ("transpose/5_vectorised", {"TILE": 128}, "choose a TILE of 4, 8, 16, 32 or 64"),

@@ -30,11 +30,11 @@
 constexpr int ROWS = WARP_M / THREAD_M, COLS = WARP_N / THREAD_N;  // of threads in a warp
 constexpr int WARPS = TILE_N / WARP_N, THREADS = 32 * (TILE_M / WARP_M) * WARPS;  // WARPS: side by side
 static_assert(TILE_M % WARP_M == 0 && TILE_N % WARP_N == 0, "choose WARP_M x WARP_N to divide the tile");
-static_assert(ROWS * COLS == 32, "choose THREAD_M x THREAD_N as a 32nd of WARP_M x WARP_N");
+static_assert(ROWS * COLS == 32 && 32 * THREAD_M * THREAD_N == WARP_M * WARP_N, "THREAD_ is a 32nd of WARP_");
 static_assert(THREAD_M % 4 == 0 && THREAD_N % 4 == 0, "choose multiples of 4 for THREAD_M and THREAD_N");
 static_assert(THREADS % TILE_K == 0 && TILE_M * TILE_K % THREADS == 0 && TILE_K * TILE_N % (4 * THREADS) == 0
               && 4 * THREADS % TILE_N == 0, "every thread copies as much: choose powers of 2 that fit");
-static_assert(TILE_K % 2 == 0 && STAGES >= 2, "choose an even TILE_K and at least 2 STAGES: they take turns");
+static_assert(TILE_K % 2 == 0 && STAGES >= 2, "choose an even TILE_K and at least 2 STAGES: two take turns");
 
 extern "C" __global__ void __launch_bounds__(THREADS) matmul(
     const float* A, const float* B, float* C, int M, int N, int K, float alpha, float beta)

@@ -12,6 +12,7 @@
 #endif
 static_assert(TILE >= 4 && TILE <= 64 && (TILE & (TILE - 1)) == 0, "choose a TILE of 4, 8, 16, 32 or 64");
 using T = DTYPE;
+static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a vector has 16 bytes: choose a DTYPE of 4 or 8");
 constexpr int THREADS = TILE * TILE / 16;  // each moves 16 elements
 
 // Turn the block's tile, where each row of in and of out begins at a multiple of V elements.
