@@ -255,7 +255,7 @@ def _mended(table: Path) -> set[tuple[str, ...]]:
 
 def _lines(rows: Iterable[Row]) -> str:
     "The rows as lines of the table, with six digits of each figure."
-    frame = ladder.frame_of(rows)[[*COLUMNS]]
+    frame = records.frame_of(rows)[[*COLUMNS]]
     return frame.to_csv(header=False, index=False, lineterminator="\n", float_format="%.6g")
 
 

@@ -22,7 +22,7 @@ import pandas as pd
 from labkit import kernels, ladder, occupancy
 from labkit.device import Device, find_gpu
 from labkit.problems import C_TYPES, Matmul, Transpose
-from labkit.records import COLUMNS, INTEGERS
+from labkit.records import COLUMNS, INTEGERS, frame_of
 from labkit.timing import Timing, time_kernel
 
 PEAK = "matmul/0_peak"
@@ -96,7 +96,7 @@ def table() -> pd.DataFrame:
     rows = [*_theory(board()), *(_multiply_add_row(dtype) for dtype in C_TYPES)]
     rows.append(_reached("cublas", PRODUCT, "performance", "GFLOP/s"))
     rows += [_reached(copy, PLANE, "bandwidth", "GB/s") for copy in ("memcpy", "copy")]
-    return pd.DataFrame(rows, columns=[*COLUMNS, "source"])
+    return frame_of(rows)
 
 
 def _theory(gpu: occupancy.Gpu) -> list[dict[str, Any]]:

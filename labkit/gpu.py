@@ -200,9 +200,8 @@ class Kernel:
     def _copy_variables(self) -> None:
         "Give the simulator what the module's variables hold on the GPU."
         for name, memory in self.simulated.module._memory.items():
-            with suppress(
-                cupy.cuda.driver.CUDADriverError
-            ):  # strings and the like have no address to ask for
+            # strings and the like have no address to ask for
+            with suppress(cupy.cuda.driver.CUDADriverError):
                 pointer = self.module._module.get_global(name)
                 memory[...] = cupy.ndarray(memory.shape, memory.dtype, pointer).get()
 

@@ -23,7 +23,7 @@ from labkit.device import NoGpu, device, synchronize
 from labkit.errors import SimtError
 from labkit.mismatch import Mismatch, unwritten
 from labkit.problems import Matmul, Problem, forget
-from labkit.records import COLUMNS, INTEGERS
+from labkit.records import COLUMNS, frame_of
 from labkit.simt.run.limits import Dim3
 from labkit.timing import Timing, time_kernel
 
@@ -34,9 +34,7 @@ ROUNDING = "tensor_cores"
 ROUNDED = 2**-11  # unit roundoff of tf32 and half
 PRECISIONS = {"tf32": 8, "half": 7}  # what it rounds to, and the major compute capability that has it
 EXAMINED = ("tuned", ROUNDING, "cublas")  # float32 products whose error is recorded too
-SECONDS = (
-    0.3  # to measure one case for; a launch that takes longer is timed once, in the run that is verified
-)
+SECONDS = 0.3  # to measure a case for; a longer launch is timed once, in the run that is verified
 END = "samples"  # the quantity of a case's last row
 
 Row = dict[str, Any]
@@ -83,9 +81,8 @@ class Case:
     def compiled(self) -> tuple[Any, Dim3, Dim3]:
         "The kernel for this machine's device, and the grid and block of its launch."
         macros, known = dict(self.macros), kernels.defaults(self.kernel)
-        own = {
-            name: value for name, value in macros.items() if name in known
-        }  # or each TILE compiles naive anew
+        # those that it has: or each TILE would compile naive anew
+        own = {name: value for name, value in macros.items() if name in known}
         kernel = kernels.load(self.kernel, DTYPE=self.problem.ctype, **own)
         return kernel, *kernels.launch(self.kernel, self.problem, **macros)
 
@@ -251,12 +248,6 @@ def timing_rows(place: Row, timing: Timing, error: float | None = None) -> list[
         place | {"quantity": quantity, "unit": unit, "value": value, "source": timing.source}
         for quantity, (value, unit) in values.items()
     ]
-
-
-def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
-    "Rows in the columns of `records.load`, and of its types."
-    frame = pd.DataFrame(rows, columns=[*COLUMNS, "source"])
-    return frame.astype(dict.fromkeys(INTEGERS, "Int64") | {"value": "float64"})
 
 
 def _cublas(problem: Problem, args: tuple[Any, ...]) -> Callable[[], object]:

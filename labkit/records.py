@@ -6,9 +6,11 @@ data/SOURCES.md says what each report measured, what each column means and how m
 
 import json
 import platform
+from collections.abc import Iterable
 from datetime import date
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -124,6 +126,12 @@ def beside(report: str, folder: str | Path | None = None) -> pd.DataFrame:
     rows = pd.MultiIndex.from_frame(figures.reset_index()[down]).unique()
     table = pd.DataFrame(figures.unstack(across)).swaplevel(axis="columns")
     return table.reindex(rows).reindex(columns=columns)
+
+
+def frame_of(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    "Rows by column name as a table like that of `load`: its columns, of its types."
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, "source"])
+    return frame.astype(dict.fromkeys(INTEGERS, "Int64") | {"value": "float64"})
 
 
 def provenance(command: str, **versions: object) -> dict[str, str]:

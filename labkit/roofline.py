@@ -19,7 +19,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from labkit import kernels, ladder
+from labkit import kernels, ladder, records
 from labkit.plots import Plot
 from labkit.problems import Matmul
 
@@ -37,7 +37,7 @@ def count_sectors(rungs: Iterable[str], problem: Matmul, blocks: int = 4) -> pd.
     In a sample of `blocks` blocks, on matrices of zeros: the addresses do not depend on the values. Columns
     are those of `records.load`, the quantities Nsight Compute's.
     """
-    return ladder.frame_of(row for rung in rungs for row in _sector_rows(ladder.case(rung, problem), blocks))
+    return records.frame_of(row for rung in rungs for row in _sector_rows(ladder.case(rung, problem), blocks))
 
 
 def _sector_rows(case: ladder.Case, blocks: int) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from statistics import median
 
 import pandas as pd
 
-from labkit import cpu, kernels, ladder
+from labkit import cpu, kernels, ladder, records
 from labkit.device import find_gpu
 from labkit.problems import Transpose
 from labkit.timing import wall_ms
@@ -41,7 +41,7 @@ def transpose_report(
         ratios = {"step_speedup": before / whole, "speedup_over_cpu": on_cpu / whole}
         rows += _rows(case, iterations, {"source": source}, time=whole, launch_time=launches, **ratios)
         before = whole
-    return ladder.frame_of(rows)
+    return records.frame_of(rows)
 
 
 def _round_trip(case: ladder.Case, iterations: int) -> tuple[float, float]:

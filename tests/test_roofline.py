@@ -7,8 +7,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from labkit.ladder import frame_of
 from labkit.problems import Matmul
+from labkit.records import frame_of
 from labkit.roofline import COUNTED, SECTORS, count_sectors, intensities, roofline
 
 CUBE = Matmul(4096, 4096, 4096)

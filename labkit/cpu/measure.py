@@ -18,7 +18,7 @@ from labkit.cpu.kernel import Blas, CpuKernel
 from labkit.cpu.machine import caches, cpu_name
 from labkit.problems import Matmul, Problem, Transpose
 from labkit.problems import problem as make_problem
-from labkit.records import COLUMNS
+from labkit.records import COLUMNS, frame_of
 from labkit.timing import Timing
 
 LINE = 64  # bytes
@@ -179,11 +179,6 @@ def ladder(sizes: Iterable[int], names: Iterable[str] | None = None, threads: in
     "`time_rung` of each rung (all, and BLAS) at each size, with a progress bar."
     places = product(sizes, names or [*RUNGS, BLAS])
     return _timed([partial(time_rung, name, n, threads) for n, name in places])
-
-
-def frame_of(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    "Rows of `time_rung` in the columns of `records.load`."
-    return pd.DataFrame(rows, columns=[*COLUMNS, "source"])
 
 
 def _ctype(dtype: str) -> str:

@@ -30,7 +30,7 @@ def cpu_ladder_view(rung: str, n: int, block: int) -> View:
     "Rates of the rungs at size n on one core of this machine; `rung` stands out, with its own BLOCK."
     names = [name for name in _NAMES if n <= _SLOWEST or name in (rung, *_QUICK)]
     rows = [_timed(name, n, block if name in _BLOCKED else None) for name in names]
-    frame, peak = cpu.frame_of(rows), cpu.peak_gflops()
+    frame, peak = records.frame_of(rows), cpu.peak_gflops()
     chosen = next(row for row in rows if row["kernel"] == rung)
     blas = next(row for row in rows if row["kernel"] == cpu.BLAS)
     lines = [_here(chosen, n, peak, blas["value"]), *_report(rung, n, block, chosen["value"])]

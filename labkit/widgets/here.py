@@ -16,7 +16,7 @@ import pandas as pd
 from labkit import kernels
 from labkit.device import device
 from labkit.problems import Matmul
-from labkit.records import COLUMNS
+from labkit.records import frame_of
 from labkit.timing import Timing, time_kernel
 
 KERNELS = {"naive": "matmul/1_naive", "tiled": "matmul/2_tiled"}
@@ -69,7 +69,7 @@ def rows(
 ) -> pd.DataFrame:
     "Counts of each kernel, size and side; on a GPU also times, of slow launches only that of `chosen`."
     found = [row for each in product(names, sizes, sides) for row in _rows(*each, each[1:] == chosen, dtype)]
-    return pd.DataFrame(found, columns=[*COLUMNS, "source"])
+    return frame_of(found)
 
 
 def _rows(kernel: str, size: Size, side: int, chosen: bool, dtype: str) -> Iterator[dict[str, Any]]:
