@@ -166,6 +166,21 @@ def time_rung(rung: str, problem: Problem, **parameters: int | str) -> pd.DataFr
     return frame_of(case(rung, problem, **parameters).rows(problem.args(xp)))
 
 
+def here(problem: Problem, *chosen: str) -> pd.DataFrame:
+    """Times of rungs and references on this machine's GPU, to stand beside recorded ones in `plots`.
+
+    Of all rungs of the problem's family, or of those `chosen`; columns of `records.load`. Empty where there
+    is no GPU: the simulator's times say nothing about one. Raises Mismatch where a result is wrong.
+    """
+    if device().kind != "gpu":
+        return frame_of([])
+    from labkit.device import xp
+
+    plan = [case(rung, problem) for rung in chosen] if chosen else cases(problem)
+    args = problem.args(xp)
+    return frame_of(row for each in plan for row in each.rows(args) if row["quantity"] == "time")
+
+
 def measure(cases: Iterable[Case]) -> Iterator[tuple[Case, list[Row] | Exception]]:
     """Each case with its rows, or with what went wrong: a wrong result, a kernel that the device or a library
     refused, too little memory. Cases of one problem that follow each other share its arrays.

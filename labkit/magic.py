@@ -1,13 +1,16 @@
-"""The cell magics `%%cuda` and `%%c`: compile the cell below and keep its kernel or C function.
+"""The cell magics `%%cuda` and `%%c`: compile the cell below and keep its kernel or C function; and
+`%%answer`, which runs a cell of Python and keeps its function as the answer to an exercise.
 
     %%cuda scale                        binds the Python variable `scale` to the kernel
     %%cuda 02.1 -D TILE=16              keeps it as the answer to exercise 02.1
     %%c scale -O2                       the same for a C function
+    %%answer 09.6                       keeps the Python function below as the answer to exercise 09.6
 
 The first line of the cell is line 1, as JupyterLab, VS Code and Colab number it. So the line in a compiler's
 message, an invalid access or a profile is the line that the editor shows.
 """
 
+import ast
 import keyword
 import re
 import shlex
@@ -31,7 +34,7 @@ from labkit.simt.ptx.parser import parse
 
 EXERCISE_ID = re.compile(r"\d\d\.\d+")
 
-# Exercise id -> the kernel or C function compiled last for it.
+# Exercise id -> the kernel or function that was made last for it.
 answers: dict[str, Any] = {}
 
 DOES_NOT_COMPILE = "The cell does not compile. Its %%{} line counts as line 1.\n\n"
@@ -51,7 +54,7 @@ _C_MESSAGE = re.compile(
 
 
 class CellError(SimtError):
-    "A `%%cuda` or `%%c` cell has nothing to keep."
+    "A `%%cuda`, `%%c` or `%%answer` cell has nothing to keep."
 
     def _render_traceback_(self) -> list[str]:
         "Without the name of the class: the text begins with what is wrong."
@@ -89,6 +92,22 @@ class LabMagics(Magics):
         given, others = self.c.parser.parse_known_args(_words("c", line))  # type: ignore[union-attr]
         keeper, options = self._start("c", line, given, others)
         keeper[given.name] = compile_c_cell(cell, options, wanted=given.name)
+
+    @cell_magic
+    def answer(self, line: str, cell: str) -> None:
+        "Run the cell as Python; the last function that it defines is the answer to the exercise `line`."
+        exercise = line.strip()
+        if not EXERCISE_ID.fullmatch(exercise):
+            raise UsageError(f"%%answer {line}: that is not the id of an exercise, such as 09.6.")
+        answers.pop(exercise, None)
+        assert self.shell is not None
+        code = "\n" + cell  # an empty line in the place of the magic's
+        tree = ast.parse(code)
+        functions = [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
+        if not functions:
+            raise CellError("The cell has no function. Write one with def, as the task says.")
+        exec(compile(tree, self.shell.compile.cache(code), "exec"), self.shell.user_ns)
+        answers[exercise] = self.shell.user_ns[functions[-1]]
 
     def _start(
         self, magic: str, line: str, given: Namespace, others: list[str]

@@ -2,13 +2,14 @@
 
 Every function takes records (the columns of `records.load`) and returns a matplotlib Figure. Titles are
 computed from the data; suspected misprints are marked, and left out of titles. `here` is a second set in
-the same columns, drawn open and dashed; its `source` column is its label: "measured here: NVIDIA H200",
-"counted by the simulator". Each quantity and unit has a panel of its own, so times and simulator counts
-never share an axis. Values are costs: lower is better.
+the same columns, drawn open and dashed, or a list of two, the last of which is dotted; an empty one is left
+out, so that `ladder.here` can stand there on any machine. The `source` column is a set's label: "measured
+here: NVIDIA H200", "counted by the simulator". Each quantity and unit has a panel of its own, so times and
+simulator counts never share an axis. Values are costs: lower is better.
 Raises ValueError for records that lack a column, hold no value, hold rates, or give one point several values.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from math import prod
 from textwrap import fill
@@ -57,7 +58,9 @@ _LOOKS = {
 }
 _OTHER_LOOK = ("#7F7F7F", "X")
 
-_Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records or "open" for `here`, the data)
+Here = pd.DataFrame | Sequence[pd.DataFrame] | None
+_Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records, "open" or "dotted" for `here`; the data)
+_LINES = {"filled": "-", "open": "--", "dotted": ":"}
 _Finding = Callable[[pd.DataFrame], str]
 
 
@@ -70,23 +73,23 @@ class Plot(Figure):
         return png.getvalue()
 
 
-def time_by_block(frame: pd.DataFrame, here: pd.DataFrame | None = None) -> Figure:
+def time_by_block(frame: pd.DataFrame, here: Here = None) -> Figure:
     "Cost against the side of a square thread block: a line a kernel or, of one kernel, a line a size."
     return _curves(frame, here, "block_x", "block side (threads)", lambda data: _best_side(data, "block_x"))
 
 
-def time_by_tile(frame: pd.DataFrame, here: pd.DataFrame | None = None) -> Figure:
+def time_by_tile(frame: pd.DataFrame, here: Here = None) -> Figure:
     "Cost against the side of a tile in cache or shared memory; lines as in `time_by_block`."
     return _curves(frame, here, "tile", "tile side (elements)", lambda data: _best_side(data, "tile"))
 
 
-def time_by_size(frame: pd.DataFrame, here: pd.DataFrame | None = None) -> Figure:
+def time_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
     "Cost against matrix size, a line a kernel: naive and tiled, or the CPU versions."
     return _curves(frame, here, "size", "matrix size", _best_kernel)
 
 
 def speedup_by_size(
-    frame: pd.DataFrame, here: pd.DataFrame | None = None, *, baseline: str = "naive", kernel: str = "tiled"
+    frame: pd.DataFrame, here: Here = None, *, baseline: str = "naive", kernel: str = "tiled"
 ) -> Figure:
     "How many times more `baseline` costs than `kernel`, against matrix size."
     sets = [(mark, _ratios(data, baseline, kernel)) for mark, data in _prepared(frame, here)]
@@ -103,7 +106,7 @@ def speedup_by_size(
     return figure
 
 
-def transpose_steps(frame: pd.DataFrame, here: pd.DataFrame | None = None) -> Figure:
+def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
     "Cost of each step of the transpose, and how many times better it is than the step before."
     sets = [(mark, _one_value_each(data, "quantity")) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
@@ -115,7 +118,7 @@ def transpose_steps(frame: pd.DataFrame, here: pd.DataFrame | None = None) -> Fi
                     f"sizes {', '.join(data.size_label.unique())}: choose one with records.load()"
                 )
             steps = data.assign(step=data.kernel.map(kernels.index))
-            axes.plot(steps.step, steps.value, color="0.6", linestyle=_line_style(mark), zorder=1)
+            axes.plot(steps.step, steps.value, color="0.6", linestyle=_LINES[mark], zorder=1)
             for kernel, row in steps.groupby("kernel", sort=False):
                 _draw_line(axes, row, "step", mark, "", _look(str(kernel)))
             _annotate_steps(axes, steps)
@@ -126,9 +129,7 @@ def transpose_steps(frame: pd.DataFrame, here: pd.DataFrame | None = None) -> Fi
     return figure
 
 
-def _curves(
-    frame: pd.DataFrame, here: pd.DataFrame | None, x: str, x_label: str, finding: _Finding
-) -> Figure:
+def _curves(frame: pd.DataFrame, here: Here, x: str, x_label: str, finding: _Finding) -> Figure:
     sets = [(mark, _one_value_each(data, x, "quantity")) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
     for axes, members in panels:
@@ -151,8 +152,12 @@ def _curves(
 # Records, checked and made ready.
 
 
-def _prepared(frame: pd.DataFrame, here: pd.DataFrame | None) -> _Sets:
-    return [("filled", _ready(frame, "frame"))] + ([] if here is None else [("open", _ready(here, "here"))])
+def _prepared(frame: pd.DataFrame, here: Here) -> _Sets:
+    given = [] if here is None else [here] if isinstance(here, pd.DataFrame) else list(here)
+    if len(given) >= len(_LINES):
+        raise ValueError(f"here holds {len(given)} sets; a plot shows {len(_LINES) - 1} beside the records")
+    others = [_ready(data, "here") for data in given if len(data)]
+    return list(zip(_LINES, [_ready(frame, "frame"), *others], strict=False))
 
 
 def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -244,17 +249,13 @@ def _panels(sets: _Sets) -> tuple[Plot, list[tuple[Axes, _Sets]]]:
 
 def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, look: tuple[str, str]) -> None:
     color, marker = look
-    face = "white" if mark == "open" else color
+    face = color if mark == "filled" else "white"
     places = line[x].astype(float)
-    style = _line_style(mark)
+    style = _LINES[mark]
     (drawn,) = axes.plot(places, line.value, style, color=color, marker=marker, mfc=face, label=label or None)
     drawn.set_clip_on(False)  # a marker at 0 is drawn whole
     for place, value in zip(places[line.suspect], line.value[line.suspect], strict=True):
         axes.annotate("misprint?", (place, value), (0, -16), textcoords="offset points", ha="center")
-
-
-def _line_style(mark: str) -> str:
-    return "--" if mark == "open" else "-"
 
 
 def _annotate_steps(axes: Axes, steps: pd.DataFrame) -> None:

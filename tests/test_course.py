@@ -6,6 +6,7 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
 from labkit import simt
@@ -32,12 +33,23 @@ SOLVED = answer_cells()
 
 
 def judged(exercise, source):
-    "Check the cell as `%%cuda` or `%%c` compiles it."
+    "Check the cell as `%%cuda` or `%%c` compiles it, or `%%answer` runs it."
     magic_line, _, cell = source.partition("\n")
+    if magic_line.startswith("%%answer "):
+        return labkit.check(exercise, function_of(cell))
     options = [f"-D{macro}" for macro in re.findall(r"-D *(\S+)", magic_line)]
     if magic_line.startswith("%%c "):
         return labkit.check(exercise, magic.compile_c_cell(cell, options, wanted=exercise))
     return labkit.check(exercise, magic.compile_cell(cell, options, [], wanted="matmul"))
+
+
+def function_of(cell):
+    "The last function of a cell of `%%answer`, run as there, in a namespace like a notebook's."
+    shell = InteractiveShell()
+    shell.register_magics(magic.LabMagics)
+    shell.user_ns |= {"labkit": labkit, "np": np}
+    shell.run_cell_magic("answer", "99.1", cell)
+    return magic.answers.pop("99.1")
 
 
 def mutant(exercise, *replacements):
@@ -74,6 +86,21 @@ def checks_of_mistakes(wrong):
         feedback = judged(exercise, mutant(exercise, *replacements))
         assert not feedback.ok
         assert words in feedback.failure, feedback
+
+    return test
+
+
+def checks_of_other_answers(others):
+    "A test of rows (exercise, how it differs, replacements in the solution …): right answers, too."
+
+    @pytest.mark.parametrize(
+        ("exercise", "replacements"),
+        [(exercise, changes) for exercise, _, *changes in others],
+        ids=[f"{exercise} {how}" for exercise, how, *_ in others],
+    )
+    def test(exercise, replacements):
+        feedback = judged(exercise, mutant(exercise, *replacements))
+        assert feedback.ok, feedback
 
     return test
 
@@ -222,13 +249,13 @@ class TestCriteria:
 
         criteria = Criterion("first", lambda _: None), Criterion("second", fail), Criterion("third", never)
         kernel = simt.RawModule(code='extern "C" __global__ void k() {}').get_function("k")
-        feedback = Exercise("09.1", "Title", criteria).judge(kernel)
+        feedback = Exercise("09.1", "Title", 1, criteria).judge(kernel)
         assert [line.state for line in feedback.lines] == [MET, FAILED, NOT_JUDGED]
         assert feedback.failure == "that is why"
 
     def test_two_exercises_with_one_id(self):
         with pytest.raises(ValueError, match=r"two exercises have the id 01\.1: 'A' and 'B'"):
-            by_id([Exercise("01.1", "A", ()), Exercise("01.1", "B", ())])
+            by_id([Exercise("01.1", "A", 1, ()), Exercise("01.1", "B", 1, ())])
 
     def test_ids_belong_to_a_notebook(self):
         assert all(magic.EXERCISE_ID.fullmatch(id) for id in EXERCISES)

@@ -2,12 +2,14 @@
 
 A kernel is checked in the simulator, also where there is a GPU: there a stray write goes unnoticed or ends
 the session, and its counters want another tool. So a check's answer is the same on every machine. A C
-function (c_criteria.py) runs here, in a process of its own.
+function (c_criteria.py) runs here, in a process of its own, and a Python function (py_criteria.py) where
+the notebook runs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -28,8 +30,8 @@ class Unmet(Exception):
 class Criterion:
     """One thing asked of an answer: its `text` as the student reads it, and the test.
 
-    The test gets the kernel, compiled for the simulator, or the CFunction. If that falls short it raises
-    Unmet, Mismatch or SimtError.
+    The test gets the kernel, compiled for the simulator, or the CFunction, or the Python function. If that
+    falls short it raises Unmet, Mismatch or SimtError.
     """
 
     text: str
@@ -51,26 +53,28 @@ class Hints:
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise: its stable `id` (02.1 is the first of notebook 02) and criteria in the order of judging.
+    """An exercise: its stable `id` (02.1 is the first of notebook 02), what it is worth, and criteria in the
+    order of judging.
 
-    `magic` is that of its answer cell: cuda for a kernel, c for a C function.
+    `magic` is that of its answer cell: cuda for a kernel, c for a C function, answer for one in Python.
     """
 
     id: str
     title: str
+    points: int
     criteria: tuple[Criterion, ...]
     magic: str = "cuda"
 
     def judge(self, answer: Any) -> Feedback:
         "Try the criteria on `answer`, a kernel or CFunction, up to the first that it does not meet."
-        in_c = isinstance(answer, CFunction)
-        if in_c != (self.magic == "c"):
+        magic = _magic_of(answer)
+        if magic != self.magic:
             return self.not_judged(
                 f"the answer is a cell of %%{self.magic}",
-                f"This is {'a' if in_c else 'no'} C function, and {self.id} asks for {_ASKED[self.magic]}: "
+                f"This is {ASKED[magic]}, and {self.id} asks for {ASKED[self.magic]}: "
                 f"begin the cell with %%{self.magic} {self.id}.",
             )
-        judged, lines, failure = answer if in_c else _simulated(answer), [], None
+        judged, lines, failure = _simulated(answer) if magic == "cuda" else answer, [], None
         for criterion in self.criteria:
             state = NOT_JUDGED if failure else MET
             if not failure:
@@ -87,7 +91,8 @@ class Exercise:
 
 
 NO_HINTS = Hints()
-_ASKED = {"cuda": "a CUDA kernel", "c": "a C function"}
+# What the answer of a cell is, by its magic.
+ASKED = {"cuda": "a CUDA kernel", "c": "a C function", "answer": "a Python function"}
 
 
 def by_id(exercises: Iterable[Exercise]) -> dict[str, Exercise]:
@@ -210,6 +215,13 @@ def _both_sides(finding: simt.Finding, kernel: simt.Kernel) -> str:
 def _launched(problem: Problem, tile: int) -> str:
     grid, block = problem.launch(tile)
     return f"{problem}, grid {grid}, block {block}"
+
+
+def _magic_of(answer: Any) -> str:
+    "The magic of the cell that an answer comes from."
+    if isinstance(answer, CFunction):
+        return "c"
+    return "answer" if isinstance(answer, FunctionType) else "cuda"
 
 
 def _simulated(kernel: Any) -> simt.Kernel:

@@ -38,6 +38,7 @@ EXERCISES = (
     Exercise(
         "00.1",
         "Scale a vector of any length",
+        1,
         (
             _scaled(THREADS, 2 * THREADS),
             _scaled(1, 31, 33, 1000, hint="A thread without an element must do nothing."),
@@ -46,6 +47,7 @@ EXERCISES = (
     Exercise(
         "00.2",
         "From row and column to an index",
+        2,
         (
             _numbered("right for a square matrix that the blocks cover exactly", (32, 32)),
             _numbered(

@@ -141,6 +141,7 @@ EXERCISES = (
     Exercise(
         "01.1",
         "Eight at a time",
+        2,
         (
             right_in_c("right where N is a multiple of 8", (8, 8, 8), (64, 64, 64), (5, 24, 7), hints=SIMD),
             right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=SIMD),
@@ -158,6 +159,7 @@ EXERCISES = (
     Exercise(
         "01.2",
         "Choose a block",
+        3,
         (
             right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=BLOCKS),
             _working_set(),
@@ -177,6 +179,7 @@ EXERCISES = (
     Exercise(
         "01.3",
         "The edge of a block",
+        3,
         (
             right_in_c(
                 "right for square matrices that the blocks fill", (32, 32, 32), (64, 64, 64), hints=BLOCKS
@@ -195,6 +198,7 @@ EXERCISES = (
     Exercise(
         "01.4",
         "Sums that do not wait",
+        4,
         (
             right_in_c("right where 32 divides M and N", (32, 32, 32), (64, 96, 40), hints=SEVERAL),
             right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=SEVERAL),

@@ -19,6 +19,7 @@ EXERCISES = (
     Exercise(
         "02.1",
         "The naive product",
+        2,
         (
             right_on("right for square matrices", Matmul(16, 16, 16), Matmul(64, 64, 64), hints=MAPPED),
             right_on("right where M, N and K differ", EXACT, Matmul(64, 16, 32), hints=MAPPED),
@@ -28,6 +29,7 @@ EXERCISES = (
     Exercise(
         "02.2",
         "Any shape",
+        2,
         (
             right_on("right where the blocks cover C exactly", EXACT, hints=GUARDED),
             right_on("right where they stick out, for 1 to 70 rows and columns", *RAGGED, hints=GUARDED),
@@ -37,6 +39,7 @@ EXERCISES = (
     Exercise(
         "02.3",
         "Scale and add, as BLAS does",
+        2,
         (
             right_on(
                 "right for alpha = 1, beta = 1",
@@ -61,6 +64,7 @@ EXERCISES = (
     Exercise(
         "02.4",
         "Neighbours read neighbours",
+        3,
         (
             right_on(
                 "right for any shape",

@@ -95,6 +95,7 @@ EXERCISES = (
     Exercise(
         "03.1",
         "The tiled product",
+        4,
         (
             right_on("right for square matrices", Matmul(16, 16, 16), CUBE, hints=FITTING),
             right_on("right where M, N and K differ", Matmul(32, 48, 64), Matmul(64, 16, 32), hints=FITTING),
@@ -105,6 +106,7 @@ EXERCISES = (
     Exercise(
         "03.2",
         "Tiles that stick out",
+        3,
         (
             right_on("right where the tiles fit", CUBE, hints=FITTING),
             right_on("right where they stick out over C: M = 45, N = 29", Matmul(45, 29, 64), hints=RAGGED),
@@ -121,6 +123,7 @@ EXERCISES = (
     Exercise(
         "03.3",
         "One kernel for every tile",
+        3,
         (
             _any_tile(16, 4, 8, 32),
             no_finding(Matmul(29, 20, 35), hints=RAGGED),

@@ -1,0 +1,43 @@
+"""Criteria for answers in Python: functions that run in the notebook's own process."""
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from labkit.course.exercise import Criterion, Unmet
+
+
+def called(function: Callable[..., Any], *args: Any) -> Any:
+    "What `function(*args)` returns. Raises Unmet, with the line of the cell, for whatever it raises."
+    try:
+        return function(*args)
+    except Exception as error:
+        inside = [
+            frame for frame in traceback.extract_tb(error.__traceback__) if frame.name == function.__name__
+        ]
+        where = f"line {inside[-1].lineno}: " if inside else ""
+        raise Unmet(f"{_call(function, args)} raises\n{where}{type(error).__name__}: {error}") from None
+
+
+def returns(text: str, *cases: tuple[tuple[Any, ...], float], hint: str, relative: float = 1e-9) -> Criterion:
+    "Criterion: for each (arguments, expected) the function returns that number, within `relative` of it."
+
+    def test(function: Callable[..., Any]) -> None:
+        for args, expected in cases:
+            got = called(function, *args)
+            if not _is_close(got, expected, relative):
+                shown = f"{got:.6g}" if isinstance(got, int | float) else repr(got)
+                raise Unmet(f"{_call(function, args)} returns {shown}; it should be {expected:.6g}.\n{hint}")
+
+    return Criterion(text, test)
+
+
+def _is_close(got: Any, expected: float, relative: float) -> bool:
+    try:
+        return abs(float(got) - expected) <= relative * abs(expected)
+    except (TypeError, ValueError):
+        return False
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    return f"{function.__name__}({', '.join(map(str, args))})"
