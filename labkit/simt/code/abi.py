@@ -89,7 +89,7 @@ class Frame(ctypes.Structure):
         ("z", ctypes.c_int32),
         ("shared", ctypes.c_void_p),
         ("counters", ctypes.c_void_p),  # a Counter an instruction
-        ("visits", ctypes.c_void_p),  # a Visits a basic block
+        ("visits", ctypes.c_void_p),  # a Visits a basic block; in a traced run a Visit each time
         ("votes", ctypes.c_int32),  # lanes whose predicate held at the last __syncthreads_count/and/or
         ("voted", ctypes.c_int32),  # of the whole block: threads whose predicate held,
         ("voters", ctypes.c_int32),  # of how many
@@ -125,11 +125,17 @@ class Visits(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("full", "partial", "lanes")]
 
 
+class Visit(ctypes.Structure):
+    """In a traced run: a basic block, the lanes that ran it as a bit mask, and their warp."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("block", "lanes", "warp")]
+
+
 def _types(structure: Any) -> ir.LiteralStructType:
     return ir.LiteralStructType([_LLVM[kind] for _, kind in structure._fields_])
 
 
-TYPES = {structure: _types(structure) for structure in (Launch, Range, Frame, Counter, Usual, Visits)}
+TYPES = {structure: _types(structure) for structure in (Launch, Range, Frame, Counter, Usual, Visits, Visit)}
 
 
 def field(b: ir.IRBuilder, structure: Any, pointer: Any, name: str) -> Any:

@@ -31,6 +31,7 @@ from labkit.simt.code.driver import add_driver
 from labkit.simt.code.jit import Library, host_key, machine_code
 from labkit.simt.code.observe import Observer
 from labkit.simt.counters.counting import Counting
+from labkit.simt.counters.tracing import MOST, Tracing
 from labkit.simt.ptx import Kernel
 from labkit.simt.run.arguments import Range
 from labkit.simt.run.crew import can_run_here, run_all, run_here
@@ -48,7 +49,10 @@ def host_threads() -> int:
 
 @dataclass(frozen=True)
 class Totals:
-    """What a counted run adds up: a row an instruction (abi.Counter), a row a basic block (abi.Visits)."""
+    """What a counted run adds up: a row an instruction (abi.Counter), a row a basic block (abi.Visits).
+
+    Of a traced run `visits` has a row each time a basic block was run (abi.Visit), after their number.
+    """
 
     counters: np.ndarray
     visits: np.ndarray
@@ -85,8 +89,13 @@ def choose_sample(blocks: Blocks, grid: Dim3) -> Sample | None:
     return Sample(numbers, total)
 
 
-Mode = Literal["plain", "counted", "checked"]
-_OBSERVERS: dict[Mode, type[Observer]] = {"plain": Observer, "counted": Counting, "checked": Checking}
+Mode = Literal["plain", "counted", "traced", "checked"]
+_OBSERVERS: dict[Mode, type[Observer]] = {
+    "plain": Observer,
+    "counted": Counting,
+    "traced": Tracing,
+    "checked": Checking,
+}
 
 
 @dataclass(frozen=True)
@@ -215,7 +224,7 @@ class Program:
             raise diagnosis.error(launch, self.compiled.barriers)
         if not in_time:
             raise diagnosis.timeout(launch, timeout)
-        if self.mode != "counted":
+        if self.mode not in ("counted", "traced"):
             return NO_TOTALS
         return Totals(
             np.sum([worker.counters for worker in workers], axis=0),
@@ -236,7 +245,9 @@ class Program:
         """A worker of an earlier launch, if it fits, or a new one; its counters are zero."""
         worker = self._idle.pop() if self._idle else None
         if worker is None or worker.shared.size != shared_bytes:
-            return _Worker(self.compiled, len(self.kernel.code) * (self.mode == "counted"), shared_bytes)
+            sites = len(self.kernel.code) * (self.mode == "counted")
+            visits = 1 + MOST if self.mode == "traced" else len(self.compiled.blocks)
+            return _Worker(self.compiled, sites, visits, shared_bytes)
         worker.counters.fill(0)
         worker.visits.fill(0)
         return worker
@@ -245,11 +256,11 @@ class Program:
 class _Worker:
     """Memory of one thread of the host: the frames of a block's warps, its shared memory, counters."""
 
-    def __init__(self, compiled: Compiled, sites: int, shared_bytes: int) -> None:
+    def __init__(self, compiled: Compiled, sites: int, visits: int, shared_bytes: int) -> None:
         self.frames = _aligned(compiled.warps * compiled.frame_bytes)
         self.shared = _aligned(shared_bytes)
         self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
-        self.visits = np.zeros((len(compiled.blocks), len(Visits._fields_)), np.int64)
+        self.visits = np.zeros((visits, len(Visits._fields_)), np.int64)  # or Visit, of the same size
         for warp in range(compiled.warps):
             frame = Frame.from_address(self.frames.ctypes.data + warp * compiled.frame_bytes)
             frame.warp, frame.shared = warp, self.shared.ctypes.data

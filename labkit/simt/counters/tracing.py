@@ -1,0 +1,37 @@
+"""Note each visit of a basic block: which block, which warp, and which of its lanes run it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from labkit.simt.analysis.blocks import Block
+from labkit.simt.code import abi
+from labkit.simt.code.abi import I32, I64, Frame, Visit, field, load_field
+from labkit.simt.code.instructions import intrinsic
+from labkit.simt.code.observe import Observer
+from labkit.simt.counters.sectors import ONE
+
+MOST = 10_000  # visits of a launch that are kept; they are all counted
+
+
+class Tracing(Observer):
+    """Fills the frame's `visits` with Visit records; the first one counts them, as its `block`."""
+
+    whole_warps = True
+
+    def attach(self, w: Any) -> None:
+        super().attach(w)
+        self.visits = load_field(w.b, Frame, w.frame, "visits")
+
+    def enter(self, block: Block, whole: bool) -> None:
+        w, b = self.w, self.w.b
+        count = field(b, Visit, self.visits, "block")
+        number = b.add(b.load(count, typ=I64), ONE)
+        b.store(number, count)
+        place = intrinsic(b, "umin", I64, number, ir.Constant(I64, MOST))
+        visit = b.gep(self.visits, [place], source_etype=abi.TYPES[Visit])
+        values = ir.Constant(I32, w.index), w.active(), load_field(b, Frame, w.frame, "warp")
+        for name, value in zip(("block", "lanes", "warp"), values, strict=True):
+            b.store(b.zext(value, I64), field(b, Visit, visit, name))

@@ -1,0 +1,57 @@
+"""What the warps of a block run, one basic block after the other, and with which lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labkit.simt.analysis.lanes import WARP
+from labkit.simt.counters.tracing import MOST
+from labkit.simt.ptx import Instruction
+from labkit.simt.run.machine import choose_sample
+
+if TYPE_CHECKING:
+    from labkit.simt.module import Kernel
+
+
+@dataclass(frozen=True)
+class Step:
+    """Instructions of PTX that a warp runs together, and `lanes`: which of the 32 take part."""
+
+    warp: int
+    lanes: np.ndarray
+    instructions: tuple[Instruction, ...]
+
+
+def trace(
+    kernel: Kernel,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    *,
+    number: int = 0,
+    timeout: float = 60,
+) -> list[Step]:
+    """Run block `number` of a launch; its steps in the order in which the simulator runs them.
+
+    A warp goes on at the lowest basic block at which lanes of it wait, so that lanes that have parted meet
+    again as soon as they can. Raises ValueError for more than 10,000 steps, and what a launch raises.
+    """
+    launch = kernel._launch(grid, block, args, 0)
+    program = kernel._program(launch, "traced")
+    sample = choose_sample([number], launch.grid)
+    (count, *_), *visits = kernel._run(program, launch, timeout, sample=sample).visits
+    if count > MOST:
+        raise ValueError(f"block {number} of `{kernel.name}` takes {count} steps; choose at most {MOST}")
+    code = kernel._parsed.code
+    return [
+        Step(
+            int(warp),
+            np.array([lanes >> lane & 1 for lane in range(WARP)], bool),
+            tuple(code[site] for site in program.compiled.blocks[index]),
+        )
+        for index, lanes, warp in visits[:count]
+    ]
