@@ -117,33 +117,37 @@ def right(text: str, problem: str = "matmul", **settings: Any) -> Criterion:
     return Criterion(text, test)
 
 
-def right_on(text: str, *problems: Problem, tile: int = 16, hints: Hints = NO_HINTS) -> Criterion:
-    """Criterion: right results for `problems`, with a thread an element.
+def right_on(
+    text: str, *problems: Problem, tile: int = 16, rows: int | None = None, hints: Hints = NO_HINTS
+) -> Criterion:
+    """Criterion: right results for `problems`, launched as `Problem.launch(tile, rows)` says.
 
     Of wrong results the reason is told, where `kernel.check` finds one.
     """
 
     def test(kernel: simt.Kernel) -> None:
         for problem in problems:
-            args, (grid, block) = problem.args(np), problem.launch(tile)
-            with case(_launched(problem, tile), hints.usual, hints.out_of_bounds):
+            args, (grid, block) = problem.args(np), problem.launch(tile, rows)
+            with case(_launched(problem, tile, rows), hints.usual, hints.out_of_bounds):
                 kernel(grid, block, args, timeout=checks.TIMEOUT)
             try:
                 problem.verify(problem.output(args))
             except Mismatch as error:
-                _no_finding(kernel, problem, tile, hints, f"{error}\n")
-                with case(_launched(problem, tile), hints.usual):
+                _no_finding(kernel, problem, tile, rows, hints, f"{error}\n")
+                with case(_launched(problem, tile, rows), hints.usual):
                     raise
 
     return Criterion(text, test)
 
 
-def no_finding(*problems: Problem, tile: int = 16, hints: Hints = NO_HINTS) -> Criterion:
+def no_finding(
+    *problems: Problem, tile: int = 16, rows: int | None = None, hints: Hints = NO_HINTS
+) -> Criterion:
     "Criterion: `kernel.check` finds nothing for `problems`, also where a mistake gives right results."
 
     def test(kernel: simt.Kernel) -> None:
         for problem in problems:
-            _no_finding(kernel, problem, tile, hints)
+            _no_finding(kernel, problem, tile, rows, hints)
 
     return Criterion(
         "right for the right reason: no race, nothing outside the arrays, nothing read before it is written",
@@ -188,16 +192,18 @@ def case(what: str, hint: str = "", out_of_bounds: str = "") -> Iterator[None]:
         raise Unmet("\n".join(filter(None, (what, str(error), fitting)))) from None
 
 
-def _no_finding(kernel: simt.Kernel, problem: Problem, tile: int, hints: Hints, seen: str = "") -> None:
+def _no_finding(
+    kernel: simt.Kernel, problem: Problem, tile: int, rows: int | None, hints: Hints, seen: str = ""
+) -> None:
     "Raise Unmet with the first of the kernel's findings, after what was `seen` to be wrong."
-    for finding in _findings(kernel, problem, tile)[:1]:
-        told = f"{_launched(problem, tile)}\n{seen}{finding.tool} finds: {_both_sides(finding, kernel)}"
+    for finding in _findings(kernel, problem, tile, rows)[:1]:
+        told = f"{_launched(problem, tile, rows)}\n{seen}{finding.tool} finds: {_both_sides(finding, kernel)}"
         raise Unmet("\n".join(filter(None, (told, hints.after(finding))))) from None
 
 
-def _findings(kernel: simt.Kernel, problem: Problem, tile: int) -> list[simt.Finding]:
+def _findings(kernel: simt.Kernel, problem: Problem, tile: int, rows: int | None) -> list[simt.Finding]:
     "What `kernel.check` finds in a launch on `problem`; an output that must not be read was never written."
-    args, (grid, block) = list(problem.args(np)), problem.launch(tile)
+    args, (grid, block) = list(problem.args(np)), problem.launch(tile, rows)
     if not getattr(problem, "beta", 0):
         at = list(problem.shapes()).index(problem.output_name)
         args[at] = simt.empty(args[at].shape, args[at].dtype)
@@ -212,8 +218,8 @@ def _both_sides(finding: simt.Finding, kernel: simt.Kernel) -> str:
     return f"{finding}\n    {other:>4} | {kernel.module.code.splitlines()[other - 1].strip()}"
 
 
-def _launched(problem: Problem, tile: int) -> str:
-    grid, block = problem.launch(tile)
+def _launched(problem: Problem, tile: int, rows: int | None) -> str:
+    grid, block = problem.launch(tile, rows)
     return f"{problem}, grid {grid}, block {block}"
 
 
