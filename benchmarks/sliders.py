@@ -26,6 +26,7 @@ EXPLORERS = (
     widgets.tile_walk,
     widgets.cache,
     widgets.cpu_ladder,
+    widgets.banks,
 )
 
 

@@ -6,15 +6,27 @@ widgets.thread_map()     which thread computes which element of C
 widgets.tile_walk()      the tiles that a block brings to shared memory, round by round
 widgets.cpu_ladder()     how fast each rung of the CPU's product is here, by size and block
 widgets.cache()          how often each cache line of A, B and C is fetched, for each order of the loops
+widgets.banks()          which banks of shared memory a warp's lanes ask, and how many passes that takes
 """
 
 from labkit import pictures
 from labkit.widgets import views
+from labkit.widgets.banks_view import banks
 from labkit.widgets.cache_view import cache
 from labkit.widgets.cpu_view import cpu_ladder
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection, slider
 
-__all__ = ["Explorer", "View", "block_sweep", "cache", "cpu_ladder", "thread_map", "tile_walk", "tiling"]
+__all__ = [
+    "Explorer",
+    "View",
+    "banks",
+    "block_sweep",
+    "cache",
+    "cpu_ladder",
+    "thread_map",
+    "tile_walk",
+    "tiling",
+]
 
 _REPORTS = ("int-matmul", "cpu-gpu-matmul", "tiled-matmul-ko")  # those with sweeps over the block side
 

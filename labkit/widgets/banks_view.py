@@ -1,0 +1,122 @@
+"""The explorer of banks: which words of shared memory a warp asks for, and how many passes that takes."""
+
+from dataclasses import replace
+
+from labkit import pictures_banks
+from labkit.pictures import WARP
+from labkit.pictures_banks import COLUMN, ROW, SIZES, STRIDE, Request, counted
+from labkit.simt.counters.banks import BANKS
+from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
+
+TILES = (8, 16, 32)
+PADDINGS = range(9)  # elements
+STRIDES = range(34)  # elements
+_PARTS = {1: "whole warp", 2: "half-warp", 4: "quarter-warp"}
+
+
+def banks() -> Explorer:
+    "Menus of the access and of swizzling; sliders for TILE, padding, bytes of an element, warp or stride."
+
+    def offer(access: str, tile: int, **chosen: int) -> dict[str, Choices]:
+        if access == STRIDE:
+            unused = {"tile": tile} | {name: chosen[name] for name in ("padding", "swizzled", "warp")}
+            return {name: [("not used", value)] for name, value in unused.items()} | {
+                "stride": _numbers(STRIDES)
+            }
+        return {
+            "tile": _numbers(TILES),
+            "padding": _numbers(PADDINGS),
+            "swizzled": [("no", False), ("yes", True)],
+            "warp": _numbers(range(tile * tile // WARP)),
+            "stride": [("not used", chosen["stride"])],
+        }
+
+    controls = {
+        "access": menu("access", [(f"a {COLUMN}", COLUMN), (f"a {ROW}", ROW), (f"{STRIDE} element", STRIDE)]),
+        "swizzled": menu("swizzled", [("no", False), ("yes", True)]),
+        "tile": selection("TILE", _numbers(TILES), 32),
+        "padding": selection("padding", _numbers(PADDINGS), 0),
+        "size": selection("element bytes", _numbers(SIZES), 4),
+        "warp": selection("warp", _numbers(range(32)), 0),
+        "stride": selection("stride", [("not used", 2)], 2),
+    }
+    return Explorer(banks_view, controls, offer)
+
+
+def banks_view(
+    access: str, swizzled: bool, tile: int, padding: int, size: int, warp: int, stride: int
+) -> View:
+    "The words that a warp asks for in their banks; the passes that it takes, the worst bank, wasted bytes."
+    request = Request(access, tile, padding, swizzled, size, warp, stride)
+    lines = [_passes(request), _worst_bank(request)]
+    lines += [_stride(request)] if access == STRIDE else [_bytes(request), _free_paddings(request)]
+    return View((pictures_banks.banks(request),), "\n".join(lines))
+
+
+# Sentences.
+
+
+def _passes(request: Request) -> str:
+    words, least = len(set().union(*request.parts)), len(request.parts)
+    text = (
+        f"The request of warp {request.warp} is for {counted(words, 'different word')}. It takes "
+        f"{counted(request.wavefronts, 'wavefront')} (passes over the banks)"
+    )
+    if request.conflicts:
+        text += f" where {least} would do: {counted(request.conflicts, 'bank conflict')}."
+    else:
+        text += ", as few as possible: no bank conflict."
+    if least > 1:
+        text += f" With {request.size} bytes a lane it goes by {_PARTS[least]}s, a wavefront each at least."
+    return text
+
+
+def _worst_bank(request: Request) -> str:
+    most, used = int(request.in_banks.max()), int(request.in_banks.any(axis=0).sum())
+    part, bank = (int(at[0]) for at in (request.in_banks == most).nonzero())
+    where = f" by one {_PARTS[len(request.parts)]}" if len(request.parts) > 1 else ""
+    of_banks = f"banks in use: {used} of {BANKS}."
+    if most == 1:
+        return f"No bank is asked for more than one word at a time; {of_banks}"
+    same = int((request.in_banks[part] == most).sum()) - 1
+    others = f", and {counted(same, 'other bank')} for as many" if same else ""
+    return f"Bank {bank} is asked for most, for {most} different words{where}{others}; {of_banks}"
+
+
+def _bytes(request: Request) -> str:
+    taken, words = request.elements * request.size, request.row_elements * request.words_each
+    lost, further = request.tile * request.padding * request.size, words % BANKS
+    begins = f"{counted(further, 'bank')} further on" if further else "in the same bank"
+    return (
+        f"A row of the tile is {words} words long, so the next begins {begins}. The tile takes {taken:,} "
+        f"bytes; {f'{lost} of them ({lost / taken:.1%}) hold nothing' if lost else 'none of them is wasted'}."
+    )
+
+
+def _free_paddings(request: Request) -> str:
+    "The paddings with which no warp has a conflict, be it in a row or in a column."
+    free = [
+        padding
+        for padding in PADDINGS
+        if not any(_conflicts(request, padding, access) for access in (ROW, COLUMN))
+    ]
+    found = ", ".join(map(str, free)) if free else f"none of 0 to {PADDINGS[-1]}"
+    swizzled = ", swizzled," if request.swizzled else ""
+    return f"Paddings with which this tile{swizzled} has no conflict in rows nor in columns: {found}."
+
+
+def _conflicts(request: Request, padding: int, access: str) -> int:
+    warps = range(request.tile**2 // WARP)
+    return sum(replace(request, access=access, padding=padding, warp=warp).conflicts for warp in warps)
+
+
+def _stride(request: Request) -> str:
+    words = request.stride * request.words_each
+    if not words:
+        return "All lanes ask for the same word: its bank hands it to all of them at once (broadcast)."
+    further = f"{counted(words % BANKS, 'bank')} further on" if words % BANKS else "the same bank"
+    return f"From lane to lane it is {counted(words, 'word')}: {further}."
+
+
+def _numbers(numbers: range | tuple[int, ...] | dict[int, str]) -> Choices:
+    return [(str(number), number) for number in numbers]
