@@ -1,4 +1,4 @@
-"""The command line: `labkit doctor`, `labkit lab`, `labkit bench` and, for teachers, `labkit release`."""
+"""The command line: `labkit doctor`, `lab`, `course`, `run`, `bench` and, for teachers, `release`."""
 
 import os
 import shlex
@@ -41,15 +41,59 @@ def lab(context: typer.Context) -> None:
     try:
         from jupyterlab.labapp import LabApp
     except ImportError:
-        print(
-            f"JupyterLab is not installed. Run: {sys.executable} -m pip install 'labkit[lab]'",
-            file=sys.stderr,
-        )
-        raise typer.Exit(1) from None
+        raise _not_installed("JupyterLab") from None
     arguments = [str(notebooks()), *context.args]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # containers: Jupyter refuses to start without
         arguments.append("--allow-root")
     LabApp.launch_instance(argv=arguments)
+
+
+@app.command()
+def course() -> None:
+    "List the notebooks: what each teaches, its exercises and their points."
+    from labkit.course import catalog  # here: imports the simulator
+
+    try:
+        lessons = [catalog.lesson(path) for path in catalog.notebooks(_shipped())]
+    except catalog.NoNotebook as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from None
+    Console().print(catalog.table(lessons))
+
+
+@app.command()
+def run(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NOTEBOOK]...", help="03, or a path; all if none is named.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the pages; labkit-html, or with --solved labkit-html-solved."),
+    ] = None,
+    solved: Annotated[bool, typer.Option("--solved", help="The solved notebooks in place of yours.")] = False,
+) -> None:
+    "Run notebooks and write each as an HTML page with its plots. Exit code 1: a cell failed."
+    from labkit.course import catalog
+
+    try:
+        from labkit.course import run as running
+    except ImportError:
+        raise _not_installed("What runs a notebook (nbclient and nbconvert)") from None
+    console, outcomes, stopped = Console(), [], False
+    out = out or Path("labkit-html-solved" if solved else "labkit-html")
+    try:
+        folder = _shipped() / "solutions" if solved else notebooks()
+        chosen = catalog.find(names, folder) if names else catalog.notebooks(folder)
+        for outcome in running.run(chosen, out, console):
+            outcomes.append(outcome)
+    except (catalog.NoNotebook, OSError) as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        stopped = True
+    running.tell(outcomes, console)
+    print(f"{'Stopped. ' * stopped}The pages are in {out}.")
+    raise typer.Exit(130 if stopped else any(outcome.failures for outcome in outcomes))
 
 
 @app.command()
@@ -106,16 +150,28 @@ def release(
     raise typer.Exit(bool(orphans or (stale and check)))
 
 
+def _not_installed(what: str) -> typer.Exit:
+    "Say what is missing and how to get it; raise what this returns."
+    print(f"{what} is not installed. Run: {sys.executable} -m pip install 'labkit[lab]'", file=sys.stderr)
+    return typer.Exit(1)
+
+
+def _shipped() -> Path:
+    "The course's notebooks as they came: in a clone beside the package, in an installed one within it."
+    package = Path(__file__).parent
+    return package / "notebooks" if (package / "notebooks").is_dir() else package.parent / "notebooks"
+
+
 def notebooks() -> Path:
     """The folder of notebooks to work in.
 
     In a clone that is its own notebooks/. An installed package holds a read-only set, copied once to
     labkit-notebooks/ in the current folder, where a student's work is never overwritten.
     """
-    package = Path(__file__).parent
-    if not (package / "notebooks").is_dir():
-        return package.parent / "notebooks"
+    shipped = _shipped()
+    if shipped.parent != Path(__file__).parent:
+        return shipped
     mine = Path("labkit-notebooks").resolve()
     if not mine.exists():
-        shutil.copytree(package / "notebooks", mine)
+        shutil.copytree(shipped, mine)
     return mine

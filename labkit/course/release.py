@@ -31,6 +31,7 @@ _REGION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _STUB = re.compile(r"^(?P<indent>[ \t]*)(?://|#) STUB ?(?P<code>.*)$", re.MULTILINE)
+_MARKS = re.compile(r"^[ \t]*(?://|#) (?:BEGIN SOLUTION|END SOLUTION|STUB\b.*)(?:\n|\Z)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,11 @@ def without_solution(source: str) -> str:
     if left:
         raise ValueError(f"a cell has {left[0]!r} outside a BEGIN SOLUTION … END SOLUTION region:\n{source}")
     return released
+
+
+def solution(source: str) -> str:
+    "The source of a cell as a reader wants it: solved, without the marks and the STUB lines."
+    return _MARKS.sub("", source).rstrip("\n")
 
 
 def _text(notebook: NotebookNode) -> str:
