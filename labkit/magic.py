@@ -15,6 +15,7 @@ import keyword
 import re
 import shlex
 from argparse import Namespace
+from types import FunctionType
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -102,12 +103,17 @@ class LabMagics(Magics):
         answers.pop(exercise, None)
         assert self.shell is not None
         code = "\n" + cell  # an empty line in the place of the magic's
-        tree = ast.parse(code)
+        tree = _parsed(code)
         functions = [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
         if not functions:
             raise CellError("The cell has no function. Write one with def, as the task says.")
-        exec(compile(tree, self.shell.compile.cache(code), "exec"), self.shell.user_ns)
-        answers[exercise] = self.shell.user_ns[functions[-1]]
+        file = self.shell.compile.cache(code, self.shell.execution_count)
+        __tracebackhide__ = True  # of an error, the student's lines alone
+        exec(compile(tree, file, "exec"), self.shell.user_ns)
+        found = self.shell.user_ns.get(functions[-1])
+        if not isinstance(found, FunctionType):
+            raise CellError(f"{functions[-1]} is not a plain function any more when the cell has run.")
+        answers[exercise] = found
 
     def _start(
         self, magic: str, line: str, given: Namespace, others: list[str]
@@ -160,6 +166,17 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     "`%load_ext labkit`: register the magics, and what a notebook shows when the GPU stopped a kernel."
     shell.register_magics(LabMagics)
     fault.tell_in(shell)
+
+
+def _parsed(code: str) -> ast.Module:
+    "The cell's syntax tree. Raises CellError with the line that Python cannot read."
+    try:
+        return ast.parse(code)
+    except SyntaxError as error:
+        text, place = (error.text or "").rstrip("\n"), max(error.offset or 1, 1) - 1
+        caret = "".join(letter if letter == "\t" else " " for letter in text[:place].ljust(place)) + "^"
+        told = f"line {error.lineno}: {type(error).__name__}: {error.msg}"
+        raise CellError(f"{told}\n{error.lineno or 1:>5} | {text}\n      | {caret}") from None
 
 
 def _words(magic: str, line: str) -> list[str]:

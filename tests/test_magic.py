@@ -1,5 +1,7 @@
 """The cell magics: names, options, and compiler messages at the student's line."""
 
+import re
+
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -41,7 +43,7 @@ def run(shell, capsys):
     def run_cell(source):
         result = shell.run_cell(source, store_history=False)
         shown = capsys.readouterr()
-        return result, shown.out + shown.err
+        return result, re.sub(r"\x1b\[[0-9;]*m", "", shown.out + shown.err)  # without colours
 
     return run_cell
 
@@ -283,3 +285,71 @@ class TestC:
         run("%%c add\nnonsense")
         run("%%c 00.1\nnonsense")
         assert "add" not in shell.user_ns and not magic.answers
+
+
+class TestAnswer:
+    "`%%answer`: a function in Python."
+
+    def test_the_function_is_kept_as_the_answer_and_stays_in_the_notebook(self, run, shell):
+        result, shown = run("%%answer 09.6\ndef twice(x):\n    return 2 * x")
+        assert result.success and shown == ""
+        assert magic.answers["09.6"](4) == 8 and shell.user_ns["twice"](4) == 8
+
+    def test_the_last_of_several_functions_counts_and_may_use_the_others(self, run):
+        run("%%answer 09.6\ndef half(x):\n    return x / 2\n\ndef quarter(x):\n    return half(half(x))")
+        assert magic.answers["09.6"](12) == 3
+
+    def test_it_sees_what_other_cells_have_made(self, run):
+        run("factor = 5")
+        run("%%answer 09.6\ndef grow(x):\n    return factor * x")
+        assert magic.answers["09.6"](2) == 10
+
+    def test_the_rest_of_the_cell_runs_as_python(self, run, shell):
+        _, shown = run("%%answer 09.6\nstart = 3\ndef f(x):\n    return x + start\nprint(f(1))")
+        assert shown == "4\n" and shell.user_ns["start"] == 3
+
+    def test_what_python_cannot_read_is_told_with_its_line(self, run):
+        result, shown = run("%%answer 09.6\ndef f(x):\n    return x +\n")
+        assert not result.success and "Traceback" not in shown and "magic.py" not in shown
+        assert shown.startswith("line 3: SyntaxError: invalid syntax\n    3 |     return x +\n")
+        source, caret = shown.splitlines()[1:3]
+        assert caret.index("^") == len(source)  # behind the last letter
+
+    def test_wrong_indentation_too(self, run):
+        _, shown = run("%%answer 09.6\ndef f(x):\nreturn x")
+        assert "line 3: IndentationError: expected an indented block" in shown and "3 | return x" in shown
+
+    def test_an_error_shows_as_usual_with_the_line_of_the_cell(self, run):
+        result, shown = run("%%answer 09.6\ndef f(x):\n    return x\n\nf(1) + missing")
+        assert not result.success and "NameError: name 'missing' is not defined" in shown
+        assert "----> 5 f(1) + missing" in shown and "magic.py" not in shown
+
+    def test_an_error_of_the_function_names_its_line_later(self, run):
+        run("%%answer 09.6\ndef f(x):\n    y = x\n    return 1 / y")
+        _, shown = run("f(0)")
+        assert "----> 4     return 1 / y" in shown and "ZeroDivisionError" in shown
+
+    @pytest.mark.parametrize(
+        "cell", ["", "x = 1", "# later", "f = lambda x: x", "class F:\n    def f(self): pass"]
+    )
+    def test_a_cell_without_a_function_is_told(self, run, cell):
+        result, shown = run(f"%%answer 09.6\n{cell}\n")
+        assert not result.success and not magic.answers
+        assert shown == "The cell has no function. Write one with def, as the task says.\n"
+
+    @pytest.mark.parametrize("end", ["f = 3", "del f", "import functools\nf = functools.partial(f, 1)"])
+    def test_a_name_that_is_no_function_at_the_end_is_told(self, run, end):
+        _, shown = run(f"%%answer 09.6\ndef f(x):\n    return x\n{end}")
+        assert "f is not a plain function any more when the cell has run." in shown and not magic.answers
+
+    @pytest.mark.parametrize("line", ["", "f", "9.6", "09.6 f", "-D N=3"])
+    def test_what_is_no_id_is_told(self, run, line):
+        result, shown = run(f"%%answer {line}\ndef f():\n    return 1")
+        assert not result.success and not magic.answers
+        assert "that is not the id of an exercise, such as 09.6." in shown
+
+    @pytest.mark.parametrize("cell", ["nonsense(", "x = 1", "def f(): pass\n1 / 0"])
+    def test_an_older_answer_is_forgotten(self, run, cell):
+        run("%%answer 09.6\ndef f():\n    return 1")
+        run(f"%%answer 09.6\n{cell}")
+        assert not magic.answers

@@ -2,7 +2,10 @@
 
 import traceback
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from labkit.course.exercise import Criterion, Unmet
 
@@ -26,18 +29,36 @@ def returns(text: str, *cases: tuple[tuple[Any, ...], float], hint: str, relativ
         for args, expected in cases:
             got = called(function, *args)
             if not _is_close(got, expected, relative):
-                shown = f"{got:.6g}" if isinstance(got, int | float) else repr(got)
-                raise Unmet(f"{_call(function, args)} returns {shown}; it should be {expected:.6g}.\n{hint}")
+                shown, wanted = _number(got), _number(expected)
+                if shown == wanted:
+                    shown, wanted = repr(got), repr(expected)
+                raise Unmet(f"{_call(function, args)} returns {shown}; it should be {wanted}.\n{hint}")
 
     return Criterion(text, test)
 
 
 def _is_close(got: Any, expected: float, relative: float) -> bool:
+    if isinstance(got, str | bytes):  # "3" is no number, though float() reads one in it
+        return False
     try:
         return abs(float(got) - expected) <= relative * abs(expected)
     except (TypeError, ValueError):
         return False
 
 
+def _number(value: Any) -> str:
+    "A whole number whole, another with six digits; what is none, as Python writes it."
+    if not isinstance(value, Real):
+        return repr(value)
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else f"{float(value):.6g}"
+
+
 def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    return f"{function.__name__}({', '.join(map(str, args))})"
+    return f"{function.__name__}({', '.join(map(_shown, args))})"
+
+
+def _shown(arg: Any) -> str:
+    "An argument in few words."
+    if isinstance(arg, np.ndarray):
+        return f"array {arg.shape}"
+    return getattr(arg, "__name__", "a function") if callable(arg) else str(arg)
