@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labkit import kernels, ladder, records
+from labkit import kernels, ladder, plots, records
 from labkit.device import NoGpu
 from labkit.mismatch import Mismatch
 from labkit.problems import Matmul, Transpose, problem
@@ -161,6 +161,15 @@ def test_poison_is_what_the_problem_starts_with(dtype):
     assert used.tobytes() == fresh.tobytes()
 
 
+def test_no_gpu_has_no_times_of_one(simulator):
+    "`plots` leave an empty set out, so the same cell works on any machine."
+    rows = ladder.here(PRODUCT, "naive", "tiled")
+    assert rows.empty and list(rows.columns) == [*records.COLUMNS, "source"]
+    assert ladder.here(PLANE).empty
+    report = records.load("int-matmul", "time", block_x=32)
+    assert len(plots.time_by_size(report, here=[rows]).axes[0].lines) == 2
+
+
 @pytest.mark.gpu
 class TestGpu:
     @pytest.mark.parametrize("family", ["matmul", "transpose"])
@@ -187,6 +196,11 @@ class TestGpu:
         exact = args[0].astype("f8") @ args[1].astype("f8")
         # Inputs rounded to TF32's 11 bits would be off by 2^-12 of a term on average, in 1024 terms: 4e-3.
         assert float(abs(args[2] - exact).mean()) < 2e-5
+
+    def test_times_from_here_are_those_of_the_chosen_rungs(self, gpu):
+        rows = ladder.here(Matmul(512, 512, 512), "naive", "tiled", "cublas")
+        assert list(rows.kernel) == ["naive", "tiled", "cublas"] and set(rows.quantity) == {"time"}
+        assert rows.source.str.startswith("measured here: ").all() and (rows.value > 0).all()
 
     def test_cublas_has_no_int32(self, gpu):
         with pytest.raises(ValueError, match="cuBLAS has no product of int32"):
