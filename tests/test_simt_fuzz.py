@@ -65,6 +65,7 @@ class Program:
         }}"""
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("seed", range(10))
 def test_random_program(seed):
     program = Program(seed)

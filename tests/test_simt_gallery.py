@@ -62,6 +62,7 @@ def test_the_gallery_is_whole():
         assert references.wrong(case, outputs), case.name
 
 
+@pytest.mark.usefixtures("optimised")
 @named(CLEAN)
 def test_results(case):
     _, args = run(case)

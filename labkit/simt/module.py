@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -83,6 +84,10 @@ def _parsed(text: str) -> ptx.Module:
     return module
 
 
+# A launch of so few threads ends sooner than its code is optimised, so brief code will do: see jit.py.
+FEW_THREADS = 1 << 14
+
+
 def find_kernel(module: ptx.Module, lowered_names: dict[str, str], name: str) -> ptx.Kernel:
     """The kernel called `name`, or its name expression. Raises SimtError, which lists what there is."""
     kernel = module.kernels.get(lowered_names.get(name, name))
@@ -160,7 +165,7 @@ class Kernel:
         size, on_gpu = as_dim3(grid, "grid"), find_gpu(gpu)
         sample = choose_sample(blocks, size)
         launch = self._launch(grid, block, args, shared_mem)
-        program = self._program(launch, "counted")
+        program = self._program(launch, "counted", sample)
         totals = self._run(program, launch, timeout, sample=sample)
         circumstances = Circumstances(
             grid=launch.grid,
@@ -197,7 +202,7 @@ class Kernel:
             raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
         launch = self._launch(grid, block, args, shared_mem)
         sample = choose_sample(blocks, launch.grid)
-        program = self._program(launch, "checked", is_brief=sample is not None)
+        program = self._program(launch, "checked", sample)
         source, lines = self.module.lines, program.compiled.first_uses
         findings = wrong_types(self._declared, lines, launch.ranges, source)
         try:
@@ -260,7 +265,9 @@ class Kernel:
         ranges += [_range(name, memory) for name, memory in self.module._memory.items()]
         return Launch(grid, block, params, ranges, shared)
 
-    def _program(self, launch: Launch, mode: Mode, is_brief: bool = False) -> Program:
+    def _program(self, launch: Launch, mode: Mode, sample: Sample | None = None) -> Program:
+        blocks = math.prod(launch.grid) if sample is None else len(sample.numbers)
+        is_brief = blocks * math.prod(launch.block) <= FEW_THREADS
         key = launch.block, mode, max(launch.grid) > MOST_BLOCKS, is_brief
         if key not in self._programs:
             self._programs[key] = Program(self._parsed, self._storage, *key, self.module.ptx)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from llvmlite import ir
@@ -29,8 +30,14 @@ def element_type(value: Value) -> ir.Type:
 
 def shuffled(b: ir.IRBuilder, x: Value, y: Value | None, indices: Sequence[int]) -> Value:
     """Elements of x (and behind them y) by position."""
-    mask = ir.Constant(ir.VectorType(I32, len(indices)), [ir.Constant(I32, i) for i in indices])
-    return b.shuffle_vector(x, ir.Constant(x.type, ir.Undefined) if y is None else y, mask)
+    second = ir.Constant(x.type, ir.Undefined) if y is None else y
+    return b.shuffle_vector(x, second, _positions(tuple(indices)))
+
+
+@lru_cache(maxsize=4096)
+def _positions(indices: tuple[int, ...]) -> ir.Constant:
+    """Kept, and with it its text: the same few recur, and to write 32 numbers takes a while."""
+    return ir.Constant(ir.VectorType(I32, len(indices)), [ir.Constant(I32, i) for i in indices])
 
 
 def broadcast(b: ir.IRBuilder, scalar: Value, count: int) -> Value:

@@ -124,7 +124,7 @@ def compile_kernel(
 ) -> Compiled:
     """Compile for blocks of one shape.
 
-    `is_huge`: for grids in which thread indices may wrap round; `is_brief`: for a few blocks, see jit.py.
+    `is_huge`: for grids in which thread indices may wrap round; `is_brief`: for few threads, see jit.py.
     Raises SimtError for an instruction that the simulator does not know.
     """
     indices = frozenset[str]() if is_huge else thread_indices(kernel)
