@@ -243,7 +243,7 @@ def test_the_launch_is_the_one_of_the_source(name, parameters, grid, block):
     assert kernels.launch(name, case, **parameters) == (grid, block)
 
 
-@pytest.mark.parametrize("tile", [0, "16"])
+@pytest.mark.parametrize("tile", [0, "sixteen"])
 def test_a_launch_without_whole_numbers_is_refused(tile):
     with pytest.raises(LaunchError, match=f"2_tiled has no launch with TILE={tile!r}. Choose whole numbers"):
         kernels.launch("matmul/2_tiled", problem("matmul", 9, 9, 9), TILE=tile)

@@ -18,18 +18,31 @@ kernel without `DTYPE` takes floats alone.
 
 import re
 from functools import cache
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import LaunchError
-from labkit.simt.run.limits import Dim3, as_dim3, check_launch
+from labkit.kernels.launch_line import LaunchLineError, launch_of, macros_of
+from labkit.simt.run.limits import Dim3
+
+__all__ = [
+    "BLOCK_SIDE",
+    "defaults",
+    "launch",
+    "launch_of",
+    "load",
+    "macros_of",
+    "names",
+    "on_cpu",
+    "parameters",
+    "source",
+    "whole_source",
+]
 
 _FOLDER = Path(__file__).parent
 _FAMILIES = ("matmul", "transpose")
 _INCLUDE = re.compile(r'^#include "(\w+\.[ch])"$', re.MULTILINE)
 _MACRO = re.compile(r"^#ifndef (?!_|PART_)([A-Z_]+)\b.*(?:\n#define \1 (.+?)(?: *//.*)?$)?", re.MULTILINE)
-_LAUNCH = re.compile(r"^// launch: block \((.+)\), grid \((.+)\);", re.MULTILINE)
 BLOCK_SIDE = 32  # of the square blocks of a kernel that takes blocks of any side
 
 
@@ -103,19 +116,12 @@ def launch(name: str, problem: Any, **parameters: str | int) -> tuple[Dim3, Dim3
     `parameters` are those of `load`. A kernel without a TILE of its own takes square blocks of any side: that
     is TILE too, or 32. Raises LaunchError where no GPU takes such a launch.
     """
-    expressions = _LAUNCH.search(source(name))
-    assert expressions, f"{name} has no line that says how to launch it"
-    values = {"TILE": BLOCK_SIDE} | defaults(name) | parameters | vars(problem)
+    macros = {"TILE": BLOCK_SIDE} | defaults(name) | parameters
     try:
-        block, grid = (
-            as_dim3([int(size) for size in eval(f"[{sizes}]", {"ceil": ceil}, values)], "a launch")
-            for sizes in expressions.groups()
-        )
-    except (TypeError, ZeroDivisionError):
+        return launch_of(source(name), problem, **macros)
+    except LaunchLineError:
         given = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
         raise LaunchError(f"{name} has no launch with {given}. Choose whole numbers of at least 1.") from None
-    check_launch(name, grid, block)
-    return grid, block
 
 
 def defaults(name: str) -> dict[str, str | int]:
