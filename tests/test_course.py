@@ -12,7 +12,8 @@ import labkit
 from labkit import simt
 from labkit.course import EXERCISES, magic, release
 from labkit.course.exercise import Criterion, Exercise, Unmet, at_most, by_id, right
-from labkit.course.feedback import FAILED, MET, NOT_JUDGED, Feedback, Line
+from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
+from labkit.device import find_gpu
 from labkit.problems import Matmul
 
 SOLUTIONS = Path(__file__).parent.parent / "notebooks" / "solutions"
@@ -109,7 +110,7 @@ def checks_of_other_answers(others):
 def test_the_solution_meets_every_criterion(exercise):
     feedback = judged(exercise, SOLVED[exercise])
     assert feedback.ok, feedback
-    assert {line.state for line in feedback.lines} == {MET}
+    assert {MET} <= {line.state for line in feedback.lines} <= {MET, NEEDS_GPU}
 
 
 # What a student reads who runs the check before changing anything.
@@ -253,6 +254,14 @@ class TestCriteria:
         assert [line.state for line in feedback.lines] == [MET, FAILED, NOT_JUDGED]
         assert feedback.failure == "that is why"
 
+    def test_what_needs_a_gpu_fails_nothing_and_is_not_hidden(self, monkeypatch):
+        monkeypatch.setenv("LABKIT_DEVICE", "simt")
+        fast = Criterion("fast", lambda _: find_gpu())
+        kernel = simt.RawModule(code='extern "C" __global__ void k() {}').get_function("k")
+        feedback = Exercise("09.1", "Title", 1, (Criterion("right", lambda _: None), fast)).judge(kernel)
+        assert [line.state for line in feedback.lines] == [MET, NEEDS_GPU]
+        assert feedback.ok and feedback.is_open
+
     def test_two_exercises_with_one_id(self):
         with pytest.raises(ValueError, match=r"two exercises have the id 01\.1: 'A' and 'B'"):
             by_id([Exercise("01.1", "A", 1, ()), Exercise("01.1", "B", 1, ())])
@@ -278,10 +287,17 @@ class TestCriteria:
 class TestFeedback:
     solved = Feedback("09.1 Title", (Line("right", MET), Line("fast", MET)))
     failed = Feedback("09.1 Title", (Line("right", FAILED), Line("fast", NOT_JUDGED)), "C[0] < 1 & wrong")
+    without_gpu = Feedback("09.1 Title", (Line("right", MET), Line("fast", NEEDS_GPU)))
 
     def test_text(self):
         assert repr(self.solved) == "09.1 Title: solved\n  ✓ right\n  ✓ fast"
         assert repr(self.failed) == "09.1 Title: not yet\n  ✗ right\n  · fast\n\nC[0] < 1 & wrong"
+        assert repr(self.without_gpu).splitlines() == [
+            "09.1 Title: solved, but for what needs a GPU",
+            "  ✓ right",
+            "  ○ fast (not judged here: needs a GPU)",
+        ]
+        assert "fast (not judged here: needs a GPU)" in self.without_gpu._repr_html_()
 
     def test_html_escapes_what_the_kernel_says(self):
         html = self.failed._repr_html_()

@@ -16,7 +16,8 @@ import numpy as np
 
 from labkit import checks, simt
 from labkit.c.function import CFunction
-from labkit.course.feedback import FAILED, MET, NOT_JUDGED, Feedback, Line
+from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
+from labkit.device import NoGpu
 from labkit.errors import InvalidAccess, SimtError
 from labkit.mismatch import Mismatch
 from labkit.problems import Problem
@@ -31,7 +32,7 @@ class Criterion:
     """One thing asked of an answer: its `text` as the student reads it, and the test.
 
     The test gets the kernel, compiled for the simulator, or the CFunction, or the Python function. If that
-    falls short it raises Unmet, Mismatch or SimtError.
+    falls short it raises Unmet, Mismatch or SimtError; where it takes a GPU and there is none, NoGpu.
     """
 
     text: str
@@ -80,6 +81,8 @@ class Exercise:
             if not failure:
                 try:
                     criterion.test(judged)
+                except NoGpu:
+                    state = NEEDS_GPU
                 except (Unmet, Mismatch, SimtError) as error:
                     state, failure = FAILED, str(error)
             lines.append(Line(criterion.text, state))

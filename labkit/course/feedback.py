@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from html import escape
 
-MET, FAILED, NOT_JUDGED = "met", "failed", "not judged"
-_MARKS = {MET: "✓", FAILED: "✗", NOT_JUDGED: "·"}
+MET, FAILED, NOT_JUDGED, NEEDS_GPU = "met", "failed", "not judged", "needs a GPU"
+_MARKS = {MET: "✓", FAILED: "✗", NOT_JUDGED: "·", NEEDS_GPU: "○"}
+_OPEN = " (not judged here: needs a GPU)"
 # JupyterLab's own colours, which follow its dark and light themes; elsewhere the second of each.
 _COLOURS = {
     MET: "var(--jp-success-color1, #2e7d32)",
     FAILED: "var(--jp-error-color1, #c62828)",
     NOT_JUDGED: "var(--jp-ui-font-color2, #757575)",
+    NEEDS_GPU: "var(--jp-warn-color1, #b26a00)",
 }
 
 
@@ -19,10 +21,16 @@ _WRAPPED = "margin: 0.5em 0 0; white-space: pre-wrap; word-break: normal; overfl
 
 @dataclass(frozen=True)
 class Line:
-    "One criterion as a student reads it, and its state: MET, FAILED or NOT_JUDGED."
+    """One criterion as a student reads it, and its state.
+
+    MET, FAILED, NOT_JUDGED (an earlier one failed) or NEEDS_GPU (there is none here).
+    """
 
     text: str
     state: str
+
+    def __str__(self) -> str:
+        return self.text + (_OPEN if self.state == NEEDS_GPU else "")
 
 
 @dataclass(frozen=True)
@@ -38,21 +46,27 @@ class Feedback:
 
     @property
     def ok(self) -> bool:
-        "True if every criterion is met."
+        "True if no criterion fails: every one is met, or `is_open`."
         return self.failure is None
 
     @property
+    def is_open(self) -> bool:
+        "True if a criterion is left to a machine with a GPU."
+        return any(line.state == NEEDS_GPU for line in self.lines)
+
+    @property
     def _headline(self) -> str:
-        return f"{self.title}: {'solved' if self.ok else 'not yet'}"
+        solved = "solved, but for what needs a GPU" if self.is_open else "solved"
+        return f"{self.title}: {solved if self.ok else 'not yet'}"
 
     def __repr__(self) -> str:
-        text = [self._headline, *(f"  {_MARKS[line.state]} {line.text}" for line in self.lines)]
+        text = [self._headline, *(f"  {_MARKS[line.state]} {line}" for line in self.lines)]
         return "\n".join([*text, "", self.failure] if self.failure else text)
 
     def _repr_html_(self) -> str:
         lines = "".join(
             f'<div><span style="color: {_COLOURS[line.state]}">{_MARKS[line.state]}</span> '
-            f"{escape(line.text)}</div>"
+            f"{escape(str(line))}</div>"
             for line in self.lines
         )
         why = f'<pre style="{_WRAPPED}">{escape(self.failure)}</pre>' if self.failure else ""
