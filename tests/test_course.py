@@ -152,6 +152,10 @@ def test_the_finding_that_the_readme_quotes_is_what_check_says():
     assert str(findings[0]) in "\n".join(line[4:] for line in readme.splitlines())
 
 
+PLACES = (
+    "int col = blockIdx.x * blockDim.x + threadIdx.x;\n    int row = blockIdx.y * blockDim.y + threadIdx.y;"
+)
+EACH_COLUMN = "for (int v = 0; v < blockDim.x; ++v)"
 GUARD_02 = "row >= M || col >= N"
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
@@ -189,6 +193,18 @@ WRONG = [
     ("02.3", "alpha for all", "alpha scales the sum alone", ("+= beta", "+= alpha * beta")),
     ("02.3", "sum forgotten", "alpha=1 beta=1", ("result += beta", "result = beta")),
     ("02.4", "only the store", "elements are wrong", ("C[row * N + col]", "C[col * M + row]")),
+    ("02.4", "half a guard", "invalid global read", ("row >= M || col >= N", "col >= N")),
+    (
+        "02.4",
+        "a thread a row of the block",
+        "262,144 times; the goal is at most 32,768",
+        (
+            PLACES,
+            f"if (threadIdx.x) return;\n    {EACH_COLUMN} {{\n    {PLACES.replace('threadIdx.x;', 'v;')}",
+        ),
+        ("        return;\n    float", "        continue;\n    float"),
+        ("= sum;\n", "= sum; }\n"),
+    ),
     (
         "02.4",
         "rows from x",
@@ -201,6 +217,67 @@ WRONG = [
 
 
 test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
+
+
+INDEX = "if (row < rows && col < cols)\n        out[row * cols + col] = 1000 * row + col;"
+LOOP = "for (int k = 0; k < K; ++k)"
+ADD = "sum += A[row * K + k] * B[k * N + col];"
+BY_NUMBER = (
+    "int place = threadIdx.y * blockDim.x + threadIdx.x;\n"
+    "    int col = blockIdx.x * blockDim.x + place % blockDim.x;\n"
+    "    int row = blockIdx.y * blockDim.y + place / blockDim.x;"
+)
+
+# exercise, how it differs, then what to replace in the solution: right, too
+OTHERS = [
+    ("00.1", "early return", ("if (i < n)\n        x[i] = a * x[i]", "if (i >= n) return;\n    x[i] *= a")),
+    ("00.1", "several elements", ("if (i < n)", "for (; i < n; i += gridDim.x * blockDim.x)")),
+    (
+        "00.2",
+        "early return",
+        (INDEX, "if (row >= rows || col >= cols) return;\n    out[row * cols + col] = row * 1000 + col;"),
+    ),
+    (
+        "00.2",
+        "one index",
+        (INDEX, "int i = col + cols * row;\n    if (row < rows) if (col < cols) out[i] = col + 1000 * row;"),
+    ),
+    ("02.1", "from the end", (LOOP, "for (int k = K - 1; k >= 0; --k)")),
+    (
+        "02.1",
+        "pointers",
+        (LOOP, "const float *a = A + row * K, *b = B + col;\n    for (int k = 0; k < K; ++k, b += N)"),
+        (ADD, "sum = fmaf(a[k], *b, sum);"),
+    ),
+    (
+        "02.2",
+        "work in a branch",
+        (f"{GUARD_02})\n        return;", "row < M && col < N) {"),
+        ("= sum;\n", "= sum; }\n"),
+    ),
+    (
+        "02.2",
+        "the loop is guarded",
+        (f"    if ({GUARD_02})\n        return;\n", ""),
+        (LOOP, "for (int k = 0; row < M && col < N && k < K; ++k)"),
+        ("    C[row", "    if (row < M && col < N) C[row"),
+    ),
+    (
+        "02.3",
+        "one expression",
+        ("float result = alpha * sum;\n    if (beta != 0)\n        result += beta * C[row * N + col];\n", ""),
+        ("= result;", "= alpha * sum + (beta == 0 ? 0 : beta * C[row * N + col]);"),
+    ),
+    ("02.4", "by number in the block", (PLACES, BY_NUMBER)),
+    (
+        "02.4",
+        "one line",
+        ("float a = A[row * K + k];\n        float b = B[k * N + col];\n        sum += a * b;", ADD),
+    ),
+]
+
+
+test_another_right_answer_passes = checks_of_other_answers(OTHERS)
 
 
 class TestCheck:
@@ -222,7 +299,7 @@ class TestCheck:
 
     def test_an_answer_that_is_not_there(self, monkeypatch):
         monkeypatch.setattr(magic, "answers", {})
-        with pytest.raises(simt.SimtError, match=r"There is no kernel for 02\.1 yet"):
+        with pytest.raises(simt.SimtError, match=r"There is no CUDA kernel for 02\.1 yet"):
             labkit.answer("02.1")
 
     def test_a_kernel_that_never_ends_is_told(self, monkeypatch):

@@ -5,7 +5,14 @@ Criteria of speed are judged here as a student's machine judges them: by running
 
 import pytest
 from llvmlite import binding
-from test_course import checks_of_mistakes, checks_of_starters, judged, mutant
+from test_course import (
+    SOLVED,
+    checks_of_mistakes,
+    checks_of_other_answers,
+    checks_of_starters,
+    judged,
+    mutant,
+)
 
 import labkit
 from labkit import cpu, simt
@@ -243,12 +250,20 @@ void matmul(const float *A, const float *B, float *C, int M, int N, int K)
 """
 
 
-@pytest.mark.parametrize("source", [INTRINSICS, ALL_THREE, ROW_BY_ROW, FOUR_ROWS], ids=lambda text: text[4:8])
-def test_another_right_answer(source):
-    if source is INTRINSICS and not HAS_AVX2:
-        pytest.skip("this processor has no AVX2")
-    feedback = judged(source[4:8], source)
-    assert feedback.ok, feedback
+LOAD_01_1 = "                sums += A[i * K + k] * *(const vec *)&B[k * N + j];"
+COPIED = "{ vec b; __builtin_memcpy(&b, B + k * N + j, sizeof b); sums += b * A[i * K + k]; }"
+
+# exercise, how it differs, then what to replace in the solution: right, too
+OTHERS = [
+    ("01.1", "a vector copied from memory", (LOAD_01_1, COPIED)),
+    *([("01.1", "AVX2 by name, columns first", (SOLVED["01.1"], INTRINSICS))] if HAS_AVX2 else []),
+    ("01.2", "other order of blocks, in i too, BLOCK from outside", (SOLVED["01.2"], ALL_THREE)),
+    ("01.3", "blocks of columns alone", (SOLVED["01.3"], ROW_BY_ROW)),
+    ("01.4", "four rows", (SOLVED["01.4"], FOUR_ROWS)),
+]
+
+
+test_another_right_answer_passes = checks_of_other_answers(OTHERS)
 
 
 class TestAnswer:
@@ -264,7 +279,7 @@ class TestAnswer:
     def test_a_kernel_for_a_c_function(self):
         feedback = labkit.check("01.1", labkit.kernels.load("matmul/1_naive"))
         assert feedback.failure == (
-            "This is no C function, and 01.1 asks for a C function: begin the cell with %%c 01.1."
+            "This is a CUDA kernel, and 01.1 asks for a C function: begin the cell with %%c 01.1."
         )
 
     def test_a_c_function_for_a_kernel(self):

@@ -1,7 +1,7 @@
 """Checks of notebook 03: what students start from and typical mistakes fail, with words that help."""
 
 import pytest
-from test_course import checks_of_mistakes, checks_of_starters, judged, mutant
+from test_course import checks_of_mistakes, checks_of_other_answers, checks_of_starters, mutant
 
 from labkit.course import magic
 from labkit.course.exercise import Hints, Unmet, no_finding, right_on
@@ -11,6 +11,13 @@ FIRST = "        __syncthreads();\n        for"
 SECOND = "        __syncthreads();\n    }"
 A_TILE = "row < M && k0 + x < K ? A[row * K + k0 + x] : 0"
 B_TILE = "k0 + y < K && col < N ? B[(k0 + y) * N + col] : 0"
+
+ONE_ARRAY = (
+    ("A_tile[16][16], B_tile[16][16]", "tiles[512]"),
+    ("A_tile[y][x]", "tiles[16 * y + x]"),
+    ("B_tile[y][x]", "tiles[256 + 16 * y + x]"),
+    ("A_tile[y][k] * B_tile[k][x]", "tiles[16 * y + k] * tiles[256 + 16 * k + x]"),
+)
 
 STARTERS = {
     "03.1": ["✓ right where M, N and K differ", "32768 sectors; the goal is at most 4096", "10 | sum += A["],
@@ -74,6 +81,13 @@ WRONG = [
         "With TILE=33",
         ("static_assert(TILE >= 1 && TILE <= 32,", "static_assert(true,"),
     ),
+    (
+        "03.3",
+        "refused by the preprocessor",
+        "With TILE=33 something else fails",
+        ("static_assert(TILE >= 1", "#if TILE > 32\n#error no\n#endif\nstatic_assert(TILE >= 1"),
+        ("TILE <= 32,", "TILE <= 64,"),
+    ),
     ("03.3", "refuses too much", "static assertion failed", ("TILE <= 32", "TILE <= 16")),
 ]
 
@@ -103,9 +117,39 @@ def test_right_numbers_are_not_enough_and_a_race_is_told_with_both_lines():
     ]
 
 
-def test_two_pairs_of_tiles_need_one_barrier_a_round():
-    doubled = mutant("03.1", (SECOND, "    }"))
-    for used in ("A_tile[y]", "B_tile[y]", "B_tile[k]"):
-        doubled = doubled.replace(used, used.replace("[", "[k0 / 16 % 2]["))
-    doubled = doubled.replace("_tile[16]", "_tile[2][16]")
-    assert judged("03.1", doubled).ok
+# exercise, how it differs, then what to replace in the solution: right, too
+OTHERS = [
+    (
+        "03.1",
+        "two pairs of tiles and one barrier a round",
+        (SECOND, "    }"),
+        ("A_tile[16][16], B_tile[16][16]", "A_tile[2][16][16], B_tile[2][16][16]"),
+        *((used, used.replace("[", "[k0 / 16 % 2][")) for used in ("A_tile[y]", "B_tile[y]", "B_tile[k]")),
+    ),
+    ("03.1", "tile of A turned", ("A_tile[y][x] =", "A_tile[x][y] ="), ("A_tile[y][k]", "A_tile[k][y]")),
+    ("03.1", "one array", *ONE_ARRAY),
+    (
+        "03.2",
+        "zeros first",
+        (
+            f"A_tile[y][x] = {A_TILE}",
+            "A_tile[y][x] = 0; if (row < M && k0 + x < K) A_tile[y][x] = A[row * K + k0 + x]",
+        ),
+        (
+            f"B_tile[y][x] = {B_TILE}",
+            "B_tile[y][x] = 0; if (k0 + y < K && col < N) B_tile[y][x] = B[(k0 + y) * N + col]",
+        ),
+    ),
+    ("03.2", "the sum ends at K", ("k < 16;", "k < 16 && k0 + k < K;")),
+    ("03.3", "side times side", ("TILE >= 1 && TILE <= 32", "TILE * TILE <= 1024")),
+    (
+        "03.3",
+        "a constant",
+        ("    __shared__", "    const int S = TILE;\n    __shared__"),
+        ("k0 += TILE", "k0 += S"),
+        ("k < TILE", "k < S"),
+    ),
+]
+
+
+test_another_right_answer_passes = checks_of_other_answers(OTHERS)

@@ -1,6 +1,7 @@
 """Exercises of 02_naive_cuda: the matrix product with one thread an element of C."""
 
-from labkit.course.exercise import Exercise, Hints, at_most, no_finding, right_on
+from labkit import checks, simt
+from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, at_most, no_finding, right_on
 from labkit.problems import Matmul
 
 MAPPING = (
@@ -14,6 +15,27 @@ MAPPED, GUARDED = Hints(MAPPING, race=OWNER), Hints(GUARD, race=OWNER)
 SMALL = Matmul(33, 20, 17)
 EXACT = Matmul(32, 48, 64)  # for blocks of 16 x 16
 RAGGED = [Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (20, 70, 5))]
+
+CUBE = Matmul(64, 64, 64)
+REQUESTS = (
+    2 * 2 * CUBE.K * CUBE.M * CUBE.N // 32
+)  # two loads a multiply-add, 32 lanes a request; and as many again
+
+
+def _all_lanes_work() -> Criterion:
+    "Few sectors a request are no gain where most lanes of a warp are idle: there are more requests then."
+
+    def test(kernel: simt.Kernel) -> None:
+        lines = checks.profile(kernel, CUBE, 16).lines
+        requests = int(lines[(lines.space == "global") & (lines.op == "ld")].requests.sum())
+        if requests > REQUESTS:
+            raise Unmet(
+                f"{CUBE}: warps load {requests:,} times; the goal is at most {REQUESTS:,}\n"
+                "Each thread should have an element of C to compute, so that a request serves 32 of them."
+            )
+
+    return Criterion(f"at most {REQUESTS:,} requests to load, for M = N = K = 64", test)
+
 
 EXERCISES = (
     Exercise(
@@ -77,10 +99,11 @@ EXERCISES = (
                 4,
                 "sectors_per_request",
                 "no line needs more than 4 sectors a request, with blocks of 16 x 16",
-                Matmul(64, 64, 64),
+                CUBE,
                 hint="Threads with neighbouring threadIdx.x are in one warp. Which index of A, B and C "
                 "differs between them, and how far apart are those elements in memory?",
             ),
+            _all_lanes_work(),
         ),
     ),
 )

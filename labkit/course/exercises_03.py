@@ -17,6 +17,7 @@ EDGE = (
     "of C; what lies past the edge of A or B is 0 in the tile."
 )
 GUARD = "Compare each index with the size that bounds it: the row of A with M, its column with K, and so on."
+ASSERT = 'Put a static_assert(condition, "what to do instead") above the kernel.'
 MACRO = "Does every 16 of the kernel say TILE?"
 
 
@@ -71,9 +72,10 @@ def _refuses(tile: int) -> Criterion:
         except CompileError as error:
             if "static assertion" in error.log:
                 return
+            raise Unmet(f"With TILE={tile} something else fails:\n{error.log}\n{ASSERT}") from None
         raise Unmet(
             f"With TILE={tile} the cell compiles, and its launch fails: a block holds at most 1024 threads.\n"
-            'Put a static_assert(condition, "what to do instead") above the kernel.'
+            f"{ASSERT}"
         )
 
     return Criterion(f"-D TILE={tile} does not compile: a static_assert says why", test)
