@@ -25,6 +25,7 @@ EXPLORERS = (
     widgets.thread_map,
     widgets.tile_walk,
     widgets.cache,
+    widgets.sectors,
     widgets.cpu_ladder,
     widgets.banks,
 )

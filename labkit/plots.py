@@ -5,7 +5,7 @@ computed from the data; suspected misprints are marked, and left out of titles. 
 the same columns, drawn open and dashed, or a list of two, the last of which is dotted; an empty one is left
 out, so that `ladder.here` can stand there on any machine. The `source` column is a set's label: "measured
 here: NVIDIA H200", "counted by the simulator". Each quantity and unit has a panel of its own, so times and
-simulator counts never share an axis. Values are costs: lower is better.
+simulator counts never share an axis. Values are costs: lower is better; `bandwidth_by_size` forms rates.
 Raises ValueError for records that lack a column, hold no value, hold rates, or give one point several values.
 """
 
@@ -14,6 +14,7 @@ from io import BytesIO
 from math import prod
 from textwrap import fill
 
+import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
@@ -103,6 +104,21 @@ def speedup_by_size(
         axes.set(ylim=(0, None), ylabel=f"{members[0][1].quantity.iloc[0]} of {baseline} / of {kernel}")
         _size_ticks(axes, members)
         _finish(axes, members, lambda data: _ratio_range(data, baseline))
+    return figure
+
+
+def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
+    "Effective bandwidth of transposes, formed from their times: every element read once and written once."
+    sets = [(mark, _bandwidths(data)) for mark, data in _prepared(frame, here)]
+    figure, panels = _panels(sets)
+    for axes, members in panels:
+        for mark, data in members:
+            for kernel, line in data.groupby("kernel", sort=False):
+                label = f"{kernel}{_whose(members, data)}"
+                _draw_line(axes, line, "size", mark, label, _look(str(kernel)))
+        axes.set(ylim=(0, None), ylabel="effective bandwidth (GB/s)")
+        _size_ticks(axes, members)
+        _finish(axes, members, _all_rates)
     return figure
 
 
@@ -227,6 +243,22 @@ def _ratios(data: pd.DataFrame, baseline: str, kernel: str) -> pd.DataFrame:
     return both.assign(
         kernel=kernel, value=both.value / both.value_under, suspect=both.suspect | both.suspect_under
     )
+
+
+def _bandwidths(data: pd.DataFrame) -> pd.DataFrame:
+    "10^9 bytes of compulsory traffic a second, from times in ms."
+    several = data.note.str.contains("iterations")
+    is_launch = (data.problem == "transpose") & (data.quantity == "time") & ~several
+    if not is_launch.all():
+        row = data[~is_launch].iloc[0]
+        raise ValueError(
+            f"a bandwidth is formed from the time of one transpose, not from {row.quantity} of {row.problem} "
+            f"{row.kernel}{' for several launches' if several.any() else ''}; choose with records.recorded()"
+        )
+    data = _one_value_each(data, "size")
+    itemsize = data["dtype"].map(lambda dtype: np.dtype(dtype).itemsize)
+    moved = 2.0 * itemsize * data.rows.astype("float64") * data.cols.astype("float64")
+    return data.assign(quantity="bandwidth", unit="GB/s", value=moved / data.value / 1e6)
 
 
 # Drawing.
@@ -371,6 +403,15 @@ def _best_kernel(data: pd.DataFrame) -> str:
     largest = data[data["size"] == kernels[kernels == kernels.max()].index.max()]
     largest = largest.sort_values("kernel", key=lambda names: names.map(_rank))
     return f"{largest.size_label.iloc[0]}: {_versus(largest, list(largest.kernel))}"
+
+
+def _all_rates(data: pd.DataFrame) -> str:
+    "The rates at the largest size that has most kernels, highest first."
+    kernels = data.groupby("size").kernel.nunique()
+    largest = data[data["size"] == kernels[kernels == kernels.max()].index.max()]
+    ranked = largest.sort_values("value", ascending=False)
+    rates = [f"{row.kernel} {_number(row.value)}" for row in ranked.itertuples()]
+    return f"{largest.size_label.iloc[0]}, in GB/s: {', '.join(rates)}"
 
 
 def _ratio_range(data: pd.DataFrame, baseline: str) -> str:

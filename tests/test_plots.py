@@ -122,6 +122,29 @@ def test_transpose_steps(transpose):
     assert "GeForce GTX 770M" in signature(figure) and "CPU not stated" in signature(figure)
 
 
+def test_bandwidth_is_formed_from_times():
+    chosen = {"problem": "transpose", "dtype": "float64", "kernel": ["memcpy", "naive"]}
+    times = records.recorded("h200", "time", **chosen)
+    here = times[times.rows == 2048].assign(value=0.5, source="measured here: a GPU")
+    figure = plots.bandwidth_by_size(times, here=[here])
+    (axes,) = figure.axes
+    assert axes.get_ylabel() == "effective bandwidth (GB/s)"
+    assert ticks(axes.xaxis) == ["1024", "2048", "4096", "8192", "16384"]
+    drawn = {line.get_label(): dict(zip(*line.get_data(), strict=True)) for line in axes.lines}
+    at = times[(times.kernel == "naive") & (times.rows == 4096)].value.item()
+    assert drawn["naive, NVIDIA H200"][4096] == pytest.approx(2 * 4096 * 4096 * 8 / (at / 1e3) / 1e9)
+    # 2 * 2048 * 2048 * 8 B in half a millisecond
+    assert drawn["naive, measured here"] == {2048: pytest.approx(134.217728)}
+    assert "N = 16384, in GB/s: memcpy 4,266, naive 975" in title(axes)
+
+
+def test_a_bandwidth_wants_the_time_of_one_transpose(transpose, matmul):
+    with pytest.raises(ValueError, match="time of transpose cpu_naive for several launches"):
+        plots.bandwidth_by_size(transpose)
+    with pytest.raises(ValueError, match="not from time of matmul naive; choose"):
+        plots.bandwidth_by_size(matmul)
+
+
 def test_a_size_that_is_not_square_is_spelled_out():
     (axes,) = plots.time_by_size(records.load("tiled-matmul-ko", "time", block_x=16)).axes
     assert ticks(axes.xaxis) == ["32", "256", "4096×2048×4096"]

@@ -6,6 +6,7 @@ widgets.thread_map()     which thread computes which element of C
 widgets.tile_walk()      the tiles that a block brings to shared memory, round by round
 widgets.cpu_ladder()     how fast each rung of the CPU's product is here, by size and block
 widgets.cache()          how often each cache line of A, B and C is fetched, for each order of the loops
+widgets.sectors()        which sectors of memory a warp's request moves, and what of them it uses
 widgets.banks()          which banks of shared memory a warp's lanes ask, and how many passes that takes
 """
 
@@ -15,6 +16,7 @@ from labkit.widgets.banks_view import banks
 from labkit.widgets.cache_view import cache
 from labkit.widgets.cpu_view import cpu_ladder
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection, slider
+from labkit.widgets.sectors_view import sectors
 
 __all__ = [
     "Explorer",
@@ -23,6 +25,7 @@ __all__ = [
     "block_sweep",
     "cache",
     "cpu_ladder",
+    "sectors",
     "thread_map",
     "tile_walk",
     "tiling",

@@ -1,7 +1,8 @@
 """Sectors (32 bytes each) and different addresses of an access to global memory.
 
-Where the lanes' offsets are known, the sectors depend on the base's place within its sector alone: a table.
-Elsewhere a function looks at all lanes.
+As numbers, where the addresses are known. As code, elsewhere: where the lanes' offsets are known, the count
+depends on the base's place within its sector alone, a table; else a function looks at all lanes.
+Rule: Nsight Compute documentation, "Memory Tables".
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ IRREGULAR = -(1 << 63)  # stride of lanes that lie anywhere
 ONE, FIVE = ir.Constant(I64, 1), ir.Constant(I64, SECTOR_BYTES.bit_length() - 1)
 
 
+def touched_sectors(addresses: Sequence[int], size: int) -> list[int]:
+    """Numbers of the sectors that a warp's access to global memory touches, `size` bytes a lane."""
+    return sorted({byte // SECTOR_BYTES for a in addresses for byte in (a, a + size - 1)})
+
+
 def add(b: ir.IRBuilder, structure: Any, row: Value, name: str, amount: Value) -> None:
     place = field(b, structure, row, name)
     b.store(b.add(b.load(place, typ=I64), amount), place)
@@ -35,7 +41,7 @@ def delta(b: ir.IRBuilder, shift: Value, start: Value) -> Value:
 
 def sector_table(module: ir.Module, offsets: Sequence[int], size: int) -> ir.GlobalVariable:
     """Distinct sectors of lanes at `offsets`, for each place of the base within a sector."""
-    counts = [len({(place + offset) // SECTOR_BYTES for offset in offsets}) for place in range(SECTOR_BYTES)]
+    counts = [len(touched_sectors([place + o for o in offsets], size)) for place in range(SECTOR_BYTES)]
     name = "sectors." + ".".join(map(str, counts))
     if name not in module.globals:
         table = ir.GlobalVariable(module, ir.ArrayType(I8, SECTOR_BYTES), name)

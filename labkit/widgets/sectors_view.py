@@ -1,0 +1,74 @@
+"""The explorer of sectors: which bytes of memory a warp's request moves, and how many of them it uses."""
+
+from dataclasses import replace
+
+from labkit.pictures import WARP
+from labkit.sector_pictures import COLUMNS, ROWS, SIZES, Request, request_picture
+from labkit.simt.counters.sectors import SECTOR_BYTES
+from labkit.widgets.explorer import Explorer, View, menu, selection, slider
+
+_THREADS_X = (4, 8, 16, 32)
+
+
+def sectors() -> Explorer:
+    "A menu of what threadIdx.x counts; sliders for the elements' size and places, and the block's width."
+    controls = {
+        "x_counts": menu("x counts", [(what, what) for what in (COLUMNS, ROWS)]),
+        "size": selection("size (bytes)", [(str(size), size) for size in SIZES], 4),
+        "stride": slider("stride", 0, 16, 1),
+        "offset": slider("offset", 0, 16, 0),
+        "threads_x": selection("threads in x", [(str(count), count) for count in _THREADS_X], 16),
+        # so long that no row reaches into the next: 32 threads with stride 16
+        "row_length": slider("row length", 512, 544, 512),
+    }
+    return Explorer(sectors_view, controls)
+
+
+def sectors_view(x_counts: str, size: int, stride: int, offset: int, threads_x: int, row_length: int) -> View:
+    """The sectors that a warp's request touches, what of them it uses, and which change would save most.
+
+    The settings are those of `Request`.
+    """
+    request = Request(x_counts, size, stride, offset, threads_x, row_length)
+    count = len(request.sectors)
+    lines = (
+        f"The request touches {_counted(count)}, {count} × {SECTOR_BYTES} = {request.moved} bytes, and uses "
+        f"{request.used} of them, {100 * request.used / request.moved:.3g} %. "
+        f"Side by side these would fill {_counted(request.ideal)}.",
+        _rule(request),
+        _mend(request),
+    )
+    return View((request_picture(request),), "\n".join(lines))
+
+
+def _rule(request: Request) -> str:
+    "Which element a thread asks for."
+    row, col = ("y", "x") if request.x_counts == COLUMNS else ("x", "y")
+    return (
+        f"Thread (x, y) asks for row {row} and column {col}, the element with index "
+        f"{row} * {request.row_length} + {col} * {request.stride} + {request.offset}. "
+        f"Lane {WARP - 1} is thread {request.threads[-1]}."
+    )
+
+
+def _mend(request: Request) -> str:
+    "The one change that leaves the fewest sectors."
+    if len(request.sectors) == request.ideal:
+        return "No request for so many bytes touches fewer sectors."
+    in_sector = SECTOR_BYTES // request.size
+    whole_rows = -(-request.row_length // in_sector) * in_sector
+    others = {
+        "x counting columns": replace(request, x_counts=COLUMNS),
+        "stride 1": replace(request, stride=min(request.stride, 1)),
+        "offset 0": replace(request, offset=0),
+        f"rows of {whole_rows}, whole sectors": replace(request, row_length=whole_rows),
+        f"{WARP} threads in x": replace(request, threads_x=WARP),
+    }
+    name, best = min(others.items(), key=lambda other: len(other[1].sectors))
+    if len(best.sectors) >= len(request.sectors):
+        return "No single change of these settings saves a sector."
+    return f"With {name} it would touch {_counted(len(best.sectors))}."
+
+
+def _counted(sectors: int) -> str:
+    return f"{sectors} sector" if sectors == 1 else f"{sectors} sectors"
