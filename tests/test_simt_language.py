@@ -178,6 +178,22 @@ def test_early_return_before_a_barrier_of_whole_and_part_warps():
         np.testing.assert_array_equal(out, [*((n - 1 - np.arange(n)) ** 2), *[-1] * (128 - n)])
 
 
+@pytest.mark.parametrize("n", range(61, 73))
+def test_lanes_that_wait_still_run_when_all_others_have_left(n):
+    "The last lane stores its 1 to 3 elements one by one and leaves; the others, which wait, store four."
+    source = """extern "C" __global__ void f(float* out, int n) {
+        int i = 4 * threadIdx.x;
+        if (i + 3 < n)
+            *(float4*)&out[i] = make_float4(i, i + 1, i + 2, i + 3);
+        else
+            for (int j = 0; j < 3; ++j)
+                if (i + j < n)
+                    out[i + j] = i + j;
+    }"""
+    (out, *_) = run(source, 1, 32, np.full(80, -1, np.float32), np.int32(n))
+    np.testing.assert_array_equal(out, np.where(np.arange(80) < n, np.arange(80), -1))
+
+
 def test_templates_and_device_functions():
     source = """template <typename T> __device__ T square(T x) { return x * x; }
     template <int N, typename T> __global__ void f(const T* in, T* out) {

@@ -51,10 +51,13 @@ class Flow:
         """Will lanes that wait while block `index` runs read the old value of `register`?"""
         return any(register in self.blocks[waiting].live_in for waiting in self.blocks[index].may_wait)
 
-    def next_blocks(self, index: int, targets: Iterable[int]) -> list[int]:
-        """Blocks that may run after block `index` when lanes went to all of `targets`, lowest first."""
+    def next_blocks(self, index: int, targets: Iterable[int], may_leave: bool = False) -> list[int]:
+        """Blocks that may run after block `index` when lanes went to all of `targets`, lowest first.
+
+        `may_leave`: the targets got those lanes alone that did not leave the kernel, perhaps none.
+        """
         waiting = sorted({*self.blocks[index].may_wait, *targets})
-        furthest = max(targets, default=len(self.blocks))
+        furthest = len(self.blocks) if may_leave else max(targets, default=len(self.blocks))
         return [block for block in waiting if block <= furthest]
 
     def shape(self, register: Register) -> Shape:
@@ -126,9 +129,7 @@ class Flow:
         if block.ends_with("ret", "exit"):
             if not block.successors:
                 return [([], True)]
-            return (
-                [(block.successors, True)] if index in divergent else [(block.successors, False), ([], True)]
-            )
+            return [(block.successors, index in divergent), ([], True)]
         if index in divergent or len(block.successors) < 2:
             return [(block.successors, False)]
         return [([target], False) for target in block.successors]

@@ -101,7 +101,7 @@ class Control:
 
     def _next(self, targets: list[int], may_be_last: bool) -> None:
         """Run the lowest block with waiting lanes. `may_be_last`: if there is none, the warp has ended."""
-        w, candidates = self.w, self.w.flow.next_blocks(self.w.index, targets)
+        w, candidates = self.w, self.w.flow.next_blocks(self.w.index, targets, may_be_last)
         for candidate in candidates:
             certain = candidate == candidates[-1] and not may_be_last
             mask, run, look = w.b.load(w.waiting[candidate], typ=I32), w.new_block("run"), None
