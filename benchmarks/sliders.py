@@ -28,6 +28,7 @@ EXPLORERS = (
     widgets.sectors,
     widgets.cpu_ladder,
     widgets.banks,
+    widgets.unrolling,
 )
 
 

@@ -62,6 +62,12 @@ _OTHER_LOOK = ("#7F7F7F", "X")
 Here = pd.DataFrame | Sequence[pd.DataFrame] | None
 _Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records, "open" or "dotted" for `here`; the data)
 _LINES = {"filled": "-", "open": "--", "dotted": ":"}
+# Where the text at a point stands: so many points away, and how it is aligned.
+_BESIDE = {
+    "filled": (7, 4, "left", "bottom"),
+    "open": (7, -4, "left", "top"),
+    "dotted": (-7, 4, "right", "bottom"),
+}
 _Finding = Callable[[pd.DataFrame], str]
 
 
@@ -137,10 +143,11 @@ def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
             axes.plot(steps.step, steps.value, color="0.6", linestyle=_LINES[mark], zorder=1)
             for kernel, row in steps.groupby("kernel", sort=False):
                 _draw_line(axes, row, "step", mark, "", _look(str(kernel)))
-            _annotate_steps(axes, steps)
+            _annotate_steps(axes, steps, mark)
         axes.set_xticks(range(len(kernels)), kernels)
         axes.margins(x=0.18)  # room for the text at the last point
         _value_axis(axes, members)
+        axes.margins(y=0.2)  # where the axis is logarithmic: for the text below the last
         _finish(axes, members, _best_kernel)
     return figure
 
@@ -290,13 +297,14 @@ def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, lo
         axes.annotate("misprint?", (place, value), (0, -16), textcoords="offset points", ha="center")
 
 
-def _annotate_steps(axes: Axes, steps: pd.DataFrame) -> None:
-    "At each point its value, and how many times lower it is than the point before."
+def _annotate_steps(axes: Axes, steps: pd.DataFrame, mark: str) -> None:
+    "At each point its value, and how many times lower it is than the point before; each set has its side."
+    x, y, ha, va = _BESIDE[mark]
     steps = steps.sort_values("step")
     values = [float(value) for value in steps.value]
     for place, before, value in zip(steps.step, [0.0, *values], values, strict=False):
         text = _number(value) + (f"\n{_number(before / value)}×" if before and value else "")
-        axes.annotate(text, (place, value), (7, 4), textcoords="offset points", fontsize=9)
+        axes.annotate(text, (place, value), (x, y), textcoords="offset points", fontsize=9, ha=ha, va=va)
 
 
 def _side_ticks(axes: Axes, members: _Sets, x: str, label: str) -> None:

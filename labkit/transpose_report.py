@@ -10,7 +10,7 @@ from statistics import median
 import pandas as pd
 
 from labkit import cpu, kernels, ladder, records
-from labkit.device import find_gpu
+from labkit.device import device, find_gpu
 from labkit.problems import Transpose
 from labkit.timing import wall_ms
 
@@ -42,6 +42,14 @@ def transpose_report(
         rows += _rows(case, iterations, {"source": source}, time=whole, launch_time=launches, **ratios)
         before = whole
     return records.frame_of(rows)
+
+
+def here() -> pd.DataFrame:
+    "`time` of the report's steps on this machine's GPU, to stand beside recorded ones in `plots`; or empty."
+    if device().kind != "gpu":
+        return records.frame_of([])
+    table = transpose_report()
+    return table[table.quantity == "time"]
 
 
 def _round_trip(case: ladder.Case, iterations: int) -> tuple[float, float]:

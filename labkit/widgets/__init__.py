@@ -8,6 +8,7 @@ widgets.cpu_ladder()     how fast each rung of the CPU's product is here, by siz
 widgets.cache()          how often each cache line of A, B and C is fetched, for each order of the loops
 widgets.sectors()        which sectors of memory a warp's request moves, and what of them it uses
 widgets.banks()          which banks of shared memory a warp's lanes ask, and how many passes that takes
+widgets.unrolling()      what several elements a thread save, and how many bytes they keep on their way
 """
 
 from labkit import pictures
@@ -17,6 +18,7 @@ from labkit.widgets.cache_view import cache
 from labkit.widgets.cpu_view import cpu_ladder
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection, slider
 from labkit.widgets.sectors_view import sectors
+from labkit.widgets.unrolling_view import unrolling
 
 __all__ = [
     "Explorer",
@@ -29,6 +31,7 @@ __all__ = [
     "thread_map",
     "tile_walk",
     "tiling",
+    "unrolling",
 ]
 
 _REPORTS = ("int-matmul", "cpu-gpu-matmul", "tiled-matmul-ko")  # those with sweeps over the block side

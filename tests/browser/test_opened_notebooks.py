@@ -20,6 +20,7 @@ SLIDERS = {
         *("rows M", "columns N", "K", "TILE", "block x", "block y", "k0"),
         *("matrix size", "tile"),
     ],
+    "06_unrolling.ipynb": ["elements", "bytes each", "wait (ns)"],
 }
 
 
