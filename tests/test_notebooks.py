@@ -1,21 +1,31 @@
-"""Solved notebooks run and give what they store; students' notebooks are the same without the answers."""
+"""Solved notebooks run and give what they store; students' notebooks are the same without the answers.
+
+That those run from top to bottom before anything is solved is tried in a browser: tests/browser.
+"""
 
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import nbformat
 import pytest
 from typer.testing import CliRunner
 
 from labkit import cli
-from labkit.course import EXERCISES, release
+from labkit.course import EXERCISES, catalog, release
+from labkit.course.mathml import mathml
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 SOLVED = sorted((NOTEBOOKS / "solutions").glob("*.ipynb"))
 STUDENTS = [NOTEBOOKS / path.name for path in SOLVED]
+
+TASK = re.compile(r"^### Exercise (\d\d\.\d+): .+ \((\d+) point(s?)\)$", re.MULTILINE)
+HINT = re.compile(r"^<details><summary>Hint.*?</summary>\n\n(.+?)\n\n</details>$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```.*?^```|`[^`]+`", re.MULTILINE | re.DOTALL)
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 
 each_solved = pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
 each_student = pytest.mark.parametrize("path", STUDENTS, ids=lambda path: path.stem)
@@ -51,9 +61,9 @@ def text_of(output):
     )
 
 
-def nbval(path, mode="--nbval"):
+def nbval(path):
     "Run the notebook in a process of its own: a kernel has its cells one after the other, in one worker."
-    options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", mode, "--nbval-current-env"]
+    options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--nbval", "--nbval-current-env"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(path)],
         env={**os.environ, "LABKIT_DEVICE": "simt"},
@@ -110,10 +120,36 @@ class TestSolved:
                 id = cell.metadata.labkit.exercise
                 assert re.match(rf"%%{EXERCISES[id].magic} {re.escape(id)}\b", cell.source)
 
+    def test_tells_the_points_of_each_exercise_and_folds_a_hint_away(self, path):
+        tasks = [
+            cell for cell in read(path).cells if cell.cell_type == "markdown" and "### Exer" in cell.source
+        ]
+        ids = sorted(id for id in EXERCISES if id[:2] == path.name[:2])
+        assert [TASK.findall(cell.source)[0][0] for cell in tasks] == ids
+        for cell in tasks:
+            ((id, points, _),) = TASK.findall(cell.source)
+            assert int(points) == EXERCISES[id].points
+            hints = HINT.findall(TASK.split(cell.source)[-1])
+            assert hints and all(len(hint.split()) >= 5 for hint in hints), id
+
+    def test_says_what_it_teaches(self, path):
+        lesson = catalog.lesson(path)
+        assert lesson.title != path.stem and 20 < len(lesson.concept) < 110
+
     def test_cells_are_short(self, path):
-        for cell in code_cells(read(path)):
-            limit = 25 if cell.source.startswith("%%") else 9
-            assert len(release.without_solution(cell.source).splitlines()) <= limit, cell.source
+        lengths = [len(release.without_solution(cell.source).splitlines()) for cell in code_cells(read(path))]
+        for cell, length in zip(code_cells(read(path)), lengths, strict=True):
+            assert length <= (25 if cell.source.startswith("%%") else 9), cell.source
+        assert median(lengths) <= 7
+
+    def test_is_a_small_file(self, path):
+        assert path.stat().st_size < 2**20
+
+    def test_formulas_can_be_set_without_a_network(self, path):
+        for cell in read(path).cells:
+            if cell.cell_type == "markdown":
+                for block, inline in FORMULA.findall(CODE.sub("", cell.source)):
+                    mathml(block or inline)
 
     def test_says_nothing_of_the_machine_it_ran_on(self, path):
         for cell in code_cells(read(path)):
@@ -125,12 +161,14 @@ class TestSolved:
         assert "import labkit" in first and "%load_ext labkit" in first and "print(labkit.device())" in first
 
 
-class TestStudents:
-    @each_student
-    def test_run_all_meets_no_error_before_anything_is_solved(self, path):
-        run = nbval(path, "--nbval-lax")
-        assert run.returncode == 0, run.stdout + run.stderr
+def test_the_first_notebook_lists_all_with_their_titles():
+    (first,) = (cell.source for cell in read(SOLVED[0]).cells if cell.id == "next")
+    listed = re.findall(r"^\| \[(.+?)\]\((.+?)\) \| .{20,} \|$", first, re.MULTILINE)
+    lessons = [catalog.lesson(path) for path in SOLVED]
+    assert listed == [(f"{each.number} · {each.title}", each.path.name) for each in lessons]
 
+
+class TestStudents:
     def test_are_up_to_date(self):
         stale = [page.path.name for page in release.pages(NOTEBOOKS) if page.stale]
         assert not stale, f"run: labkit release (stale: {', '.join(stale)})"
