@@ -184,7 +184,7 @@ WRONG = [
     (
         "05.4",
         "all add atomically",
-        "passes over the banks a block; the goal is at most 64",
+        "Atomic additions to one word are made one after the other.",
         (STEPS, "for (int s = 1; s > 0; --s)"),
         (PAIR, "if (t > 0)\n            atomicAdd(&part[0], part[t]);"),
     ),

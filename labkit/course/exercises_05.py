@@ -67,6 +67,7 @@ FEW = (
     "Each pass over the banks can serve 32 lanes. Let all threads of a few warps add at once, and in the "
     "next step those of half as many."
 )
+ATOMIC = "Atomic additions to one word are made one after the other."
 ADDING = Hints(SUM, ENDS, PAIRS)
 
 
@@ -207,9 +208,10 @@ def _in_few_passes(lines: pd.DataFrame) -> None:
         )
     passes = lines[(lines.space == "shared") | is_atomic]
     if passes.passes.sum() > MOST_PASSES:
+        hint = f"{ATOMIC} {FEW}" if is_atomic.any() else FEW
         raise Unmet(
             f"{passes.passes.sum():g} passes over the banks a block; the goal is at most {MOST_PASSES}\n"
-            f"{_listed(passes, 'passes', 'pass', 'a block')}\n{FEW}"
+            f"{_listed(passes, 'passes', 'pass', 'a block')}\n{hint}"
         )
 
 

@@ -36,7 +36,7 @@ def banks() -> Explorer:
         "swizzled": menu("swizzled", [("no", False), ("yes", True)]),
         "tile": selection("TILE", _numbers(TILES), 32),
         "padding": selection("padding", _numbers(PADDINGS), 0),
-        "size": selection("element bytes", _numbers(SIZES), 4),
+        "size": selection("size (bytes)", _numbers(SIZES), 4),
         "warp": selection("warp", _numbers(range(32)), 0),
         "stride": selection("stride", [("not used", 2)], 2),
     }

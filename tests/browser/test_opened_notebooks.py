@@ -20,7 +20,11 @@ SLIDERS = {
         *("rows M", "columns N", "K", "TILE", "block x", "block y", "k0"),
         *("matrix size", "tile"),
     ],
+    "04_coalescing.ipynb": ["size (bytes)", "stride", "offset", "threads in x", "row length"],
+    "05_bank_conflicts.ipynb": ["TILE", "padding", "size (bytes)", "warp"],
     "06_unrolling.ipynb": ["elements", "bytes each", "wait (ns)"],
+    "07_roofline_and_occupancy.ipynb": ["matrix size", "rung", "block size", "registers", "shared KB"],
+    "09_when_kernels_break.ipynb": ["n", "warp"],
 }
 
 
