@@ -84,8 +84,22 @@ def recorded(machine: str | Path, quantity: object = None, **filters: object) ->
     if not tables:
         machines = sorted({path.parent.name for path in _DATA.glob("*/*.csv")} - {"reports"})
         raise ValueError(f"no runs recorded on {str(machine)!r}; machines with records: {_listed(machines)}")
-    runs = [read(table).assign(source=_run_label(table)) for table in tables]
+    reader = _kept if ours.is_dir() else read  # a run of one's own may go on while it is looked at
+    runs = [reader(table).assign(source=_run_label(table)) for table in tables]
     return _select(pd.concat(runs, ignore_index=True), {"quantity": quantity, **filters})
+
+
+def sanitizer(machine: str = "h200") -> pd.DataFrame:
+    """What compute-sanitizer said on a machine of kernels with planted mistakes, those of tests/gallery/bugs.
+
+    A row a kernel, tool and kind of finding; `kind` is "" where the tool found nothing. `lines` are those of
+    the kernel that it named, and `source` is the GPU, the tool's version and the date.
+    """
+    folder = _DATA / machine / "gallery"
+    run = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    version = next(part for part in run["versions"].split(", ") if part.startswith("compute-sanitizer"))
+    frame = pd.read_csv(folder / "sanitizer.csv", dtype=str, keep_default_na=False)
+    return frame.assign(source=f"recorded: {run['gpu']}, {version}, {run['date']}")
 
 
 def counterparts(report: str, machine: str | Path = "h200", **filters: object) -> pd.DataFrame:

@@ -200,7 +200,7 @@ def _no_finding(
 ) -> None:
     "Raise Unmet with the first of the kernel's findings, after what was `seen` to be wrong."
     for finding in _findings(kernel, problem, tile, rows)[:1]:
-        told = f"{_launched(problem, tile, rows)}\n{seen}{finding.tool} finds: {_both_sides(finding, kernel)}"
+        told = f"{_launched(problem, tile, rows)}\n{seen}{finding.tool} finds: {both_sides(finding, kernel)}"
         raise Unmet("\n".join(filter(None, (told, hints.after(finding))))) from None
 
 
@@ -213,7 +213,7 @@ def _findings(kernel: simt.Kernel, problem: Problem, tile: int, rows: int | None
     return kernel.check(grid, block, args, timeout=checks.TIMEOUT)
 
 
-def _both_sides(finding: simt.Finding, kernel: simt.Kernel) -> str:
+def both_sides(finding: simt.Finding, kernel: simt.Kernel) -> str:
     "A finding with its line, and of a race with the line on the other side."
     other = finding.other_line
     if other in (0, finding.line):

@@ -1,0 +1,102 @@
+"""The explorer of divergence: what a warp does with its time when its lanes take different ways."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from labkit import simt
+from labkit.pictures_warp import WARP, Rows, drawn, rows_of
+from labkit.simt.run.trace import trace
+from labkit.widgets.explorer import Explorer, View, menu, slider
+
+THREADS = 64  # of the block: two warps
+
+_KERNEL = """extern "C" __global__ void pattern(float* out, int n)
+{{
+    int x = threadIdx.x;
+    float v = out[x];
+{}
+    out[x] = v;
+}}"""
+_TWO_WAYS = """    if ({}) {{
+        v = sqrtf(v) / 3;
+        v = sqrtf(v) / 5;
+    }} else {{
+        v = 1 / (v * v + 2);
+        v = 1 / (v * v + 4);
+    }}"""
+_ROUNDS = """    #pragma unroll 1
+    for (int k = 0; k < x % n; ++k)
+        v = sqrtf(v) / 3;"""
+_GUARD = """    if (x >= n)
+        return;
+    v = sqrtf(v) / 3;
+    v = sqrtf(v) / 5;"""
+
+# What the menu offers: the condition as it stands in the source, and the source.
+PATTERNS = {
+    "if (x % n == 0)": _KERNEL.format(_TWO_WAYS.format("x % n == 0")),
+    "if (x < n)": _KERNEL.format(_TWO_WAYS.format("x < n")),
+    "if (x / n % 2 == 0)": _KERNEL.format(_TWO_WAYS.format("x / n % 2 == 0")),
+    "loop: x % n rounds": _KERNEL.format(_ROUNDS),
+    "guard: x >= n returns": _KERNEL.format(_GUARD),
+}
+
+
+def divergence() -> Explorer:
+    "A menu of patterns; sliders for the number n in their condition, and for the warp that is shown."
+    controls = {
+        "pattern": menu("pattern", [(name, name) for name in PATTERNS]),
+        "n": slider("n", 1, THREADS, 3),
+        "warp": slider("warp", 0, THREADS // WARP - 1, 0),
+    }
+    return Explorer(divergence_view, controls)
+
+
+def divergence_view(pattern: str, n: int, warp: int) -> View:
+    "Lanes of a warp against time, and what divergence costs it, from a run and a profile in the simulator."
+    kernel, args = _kernel(pattern), (np.ones(THREADS, np.float32), np.int32(n))
+    rows = rows_of(trace(kernel, 1, THREADS, args), warp)
+    counted = kernel.profile(1, THREADS, args).ptx
+    figure = drawn(rows, warp, kernel.module.lines)
+    return View((figure,), "\n".join((_time(rows, warp), _ways(rows), _block(counted))))
+
+
+@cache
+def _kernel(pattern: str) -> Any:
+    return simt.RawModule(code=PATTERNS[pattern]).get_function("pattern")
+
+
+# Sentences.
+
+
+def _time(rows: Rows, warp: int) -> str:
+    "What part of the warp's time is used."
+    return (
+        f"Warp {warp}: {len(rows.lines)} instructions, on average {rows.mean:.3g} of {WARP} lanes active. "
+        f"Of each 100 places for a lane's work {100 * rows.mean / WARP:.0f} are used."
+    )
+
+
+def _ways(rows: Rows) -> str:
+    "Which lines only some lanes run."
+    lanes = {int(line): rows.lanes_at(int(line)) for line in np.unique(rows.lines)}
+    parted = [f"{count:.3g} in line {line}" for line, count in lanes.items() if count < WARP]
+    if not parted:
+        return "All lanes go the same way: a condition that is the same for a whole warp costs nothing."
+    return (
+        f"The lanes part. Active on average: {', '.join(parted)}; the others wait meanwhile, or have ended. "
+        "The warp goes every way that one of its lanes goes, one after the other."
+    )
+
+
+def _block(counted: dict[str, float]) -> str:
+    "The same for the whole block, in Nsight Compute's words."
+    branches, divergent = int(counted["branches"]), int(counted["divergent_branches"])
+    return (
+        f"Block of {THREADS} threads: {counted['threads_per_instruction']:.3g} threads an instruction "
+        "(Nsight Compute: smsp__thread_inst_executed_per_inst_executed); branch efficiency "
+        f"{counted['branch_efficiency_pct']:.0f} %: of {branches} branches {divergent} sent a warp's lanes "
+        "two ways. Counted by the simulator, at PTX level."
+    )
