@@ -27,6 +27,7 @@ EXPLORERS = (
     widgets.cache,
     widgets.sectors,
     widgets.cpu_ladder,
+    widgets.divergence,
     widgets.banks,
     widgets.unrolling,
 )

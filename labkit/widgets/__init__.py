@@ -9,6 +9,7 @@ widgets.cache()          how often each cache line of A, B and C is fetched, for
 widgets.sectors()        which sectors of memory a warp's request moves, and what of them it uses
 widgets.banks()          which banks of shared memory a warp's lanes ask, and how many passes that takes
 widgets.unrolling()      what several elements a thread save, and how many bytes they keep on their way
+widgets.divergence()     which lanes of a warp work and which wait, where they take different ways
 """
 
 from labkit import pictures
@@ -16,6 +17,7 @@ from labkit.widgets import views
 from labkit.widgets.banks_view import banks
 from labkit.widgets.cache_view import cache
 from labkit.widgets.cpu_view import cpu_ladder
+from labkit.widgets.divergence_view import divergence
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection, slider
 from labkit.widgets.sectors_view import sectors
 from labkit.widgets.unrolling_view import unrolling
@@ -27,6 +29,7 @@ __all__ = [
     "block_sweep",
     "cache",
     "cpu_ladder",
+    "divergence",
     "sectors",
     "thread_map",
     "tile_walk",
