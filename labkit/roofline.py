@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from labkit import kernels, ladder, records
 from labkit.plots import Plot
@@ -27,7 +27,9 @@ SECTOR = 32  # bytes
 COUNTED = "counted by the simulator in some blocks, scaled"
 SECTORS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st"))
 _RUNG, _BEST = "#0072B2", "#D55E00"  # Okabe and Ito's, which colour-blind readers tell apart
-NAME = 0.043  # of the height of the axes: room for a name
+# Of the figure: left, bottom, width, height. By hand, as matplotlib's layout engines draw everything twice.
+_AXES = (0.066, 0.125, 0.735, 0.78)
+NAME = 0.047  # of the height of the axes: room for a name
 _SMALL: dict[str, Any] = {"fontsize": 8, "color": "0.3"}
 
 
@@ -66,34 +68,44 @@ def intensities(counters: pd.DataFrame) -> dict[str, float]:
     return found
 
 
-def roofline(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame) -> Plot:
+def roofline(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame, chosen: str = "") -> Plot:
     """Rungs timed at one size and dtype under the roofs of their GPU, both axes logarithmic.
+
+    The kernel `chosen` stands out, or else the fastest of ours.
 
     All three have the columns of `records.load`, and other rows than these are left out: `times` the times;
     `counters` the sectors of each rung at any one size, from Nsight Compute or `count_sectors`; `roofs` the
     rates of `ceilings.table()`. What was not counted, such as cublas, is a line at the edge. Not for tensor
     cores, whose peak is another. Raises ValueError for times of several sizes or dtypes, for several counts
-    of a kernel or none of any, and for roofs without a peak of that dtype or a memory.
+    of a kernel or none of any, for roofs without a peak of that dtype or a memory, and for a kernel `chosen`
+    that was not both timed and counted.
     """
     problem, rungs = _rungs(times, intensities(counters))
+    shown = _shown(rungs, chosen)
     peak, memory = _roofs(roofs, problem.dtype)
-    figure = Plot(figsize=(9.5, 5.5), layout="constrained")
-    axes = figure.subplots()
+    figure = Plot(figsize=(9.5, 5.5))
+    axes = figure.add_axes(_AXES)
     left = min(rungs.intensity.min(), _ridge(peak, memory)) / 2
     axes.set(xscale="log", xlim=(left, 1.6 * problem.flops / problem.bytes))
     axes.set(yscale="log", ylim=(rungs.rate.min() / 3, 2 * peak.highest))
     _draw_roofs(axes, peak, memory)
     _draw_limit(axes, problem)
-    _draw_rungs(axes, rungs)
+    _draw_rungs(axes, rungs, str(shown.kernel))
     axes.set_xlabel("FLOP for each byte asked of the L1 caches (global loads and stores: sectors × 32 B)")
     axes.set_ylabel(peak.unit)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_title(_finding(rungs, problem, peak), loc="left", fontsize=10)
+        axis.set_minor_locator(NullLocator())
+    axes.set_title(_finding(rungs, shown, problem, peak), loc="left", fontsize=10, y=1)
     axes.grid(alpha=0.25)
     sources = "; ".join(dict.fromkeys([*rungs.source, *counters.source, *roofs.source]))
     figure.supxlabel(
-        f"Solid: measured, dashed: theoretical. {sources}", x=0.01, ha="left", fontsize=8, color="0.35"
+        f"Solid: measured, dashed: theoretical. {sources}",
+        x=0.01,
+        y=0.01,
+        ha="left",
+        fontsize=8,
+        color="0.35",
     )
     return figure
 
@@ -201,29 +213,24 @@ def _draw_limit(axes: Axes, problem: Matmul) -> None:
     axes.text(0.94 * most, axes.get_ylim()[0] * 1.1, text, rotation=90, ha="right", va="bottom", **_SMALL)
 
 
-def _draw_rungs(axes: Axes, rungs: pd.DataFrame) -> None:
+def _draw_rungs(axes: Axes, rungs: pd.DataFrame, chosen: str) -> None:
     "A point a rung, or a line at the edge, with its name in a column at the right, where names have room."
     low, high = map(log10, axes.get_ylim())
     heights = _apart([(log10(rate) - low) / (high - low) for rate in rungs.rate])
-    right, best = axes.get_xlim()[1], _best(rungs).kernel
+    left, right = axes.get_xlim()
+    column = right * (right / left) ** 0.025
     for kernel, rate, x, height in zip(rungs.kernel, rungs.rate, rungs.intensity, heights, strict=True):
-        color = _BEST if kernel == best else _RUNG
-        if isnan(x):
+        color, known = _BEST if kernel == chosen else _RUNG, not isnan(x)
+        if known:
+            axes.plot(x, rate, "o", color=color, markersize=7, zorder=3)
+        else:
             color, x = "0.35", right
             axes.plot([right / 4, right], [rate, rate], color=color, linestyle="-.", linewidth=1)
-        else:
-            axes.plot(x, rate, "o", color=color, markersize=7)
-        axes.annotate(
-            f"{kernel} {rate:.3g}",
-            (x, rate),
-            (1.03, height),
-            textcoords="axes fraction",
-            va="center",
-            color=color,
-            fontsize=9,
-            arrowprops={"arrowstyle": "-", "color": "0.75", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 4},
-            annotation_clip=False,
-        )
+        y = 10 ** (low + height * (high - low))
+        axes.plot([x, column], [rate, y], color="0.75", linewidth=0.7, clip_on=False, zorder=1)
+        weight = "bold" if kernel == chosen else "normal"
+        name = f" {kernel} {rate:.3g}"
+        axes.text(column, y, name, va="center", color=color, fontsize=9, fontweight=weight)
 
 
 def _apart(rising: list[float]) -> list[float]:
@@ -234,20 +241,28 @@ def _apart(rising: list[float]) -> list[float]:
     return heights[::-1]
 
 
-def _best(rungs: pd.DataFrame) -> pd.Series:
-    "The fastest rung of ours; they come with rising rates."
+def _shown(rungs: pd.DataFrame, chosen: str) -> pd.Series:
+    "The rung that stands out: the one `chosen`, or the fastest of ours. They come with rising rates."
     ours = rungs[rungs.intensity.notna()]
-    return ours.iloc[-1]
+    if not chosen:
+        return ours.iloc[-1]
+    if chosen not in set(ours.kernel):
+        raise ValueError(f"{chosen} was not both timed and counted. Choose one of {', '.join(ours.kernel)}.")
+    return ours[ours.kernel == chosen].iloc[0]
 
 
-def _finding(rungs: pd.DataFrame, problem: Matmul, peak: Roof) -> str:
-    best, first = _best(rungs), rungs[rungs.intensity.notna()].iloc[0]
+def _finding(rungs: pd.DataFrame, shown: pd.Series, problem: Matmul, peak: Roof) -> str:
+    first = rungs[rungs.intensity.notna()].iloc[0]
     size = (
         f"N = {problem.N}" if problem.M == problem.N == problem.K else f"{problem.M}×{problem.K}×{problem.N}"
     )
     kind = "theoretical" if peak.theoretical else "measured"
-    found = f"{size}: {best.kernel} reaches {100 * best.rate / peak.highest:.0f} % of the {kind} peak"
-    if best.kernel != first.kernel:
-        speed, gain = best.rate / first.rate, best.intensity / first.intensity
+    found = f"{size}: {shown.kernel} reaches {_percent(shown.rate / peak.highest)} % of the {kind} peak"
+    if shown.kernel != first.kernel:
+        speed, gain = shown.rate / first.rate, shown.intensity / first.intensity
         found += f", {speed:.3g}× {first.kernel}, with {gain:.3g}× its FLOP a byte"
     return fill(found, 105)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}" if share < 0.095 else f"{100 * share:.0f}"

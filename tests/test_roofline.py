@@ -132,6 +132,14 @@ class TestPicture:
         assert figure.axes[0].get_title("left") == "N = 4096: tuned reaches 78 % of the theoretical peak"
         assert self.points(figure) == [(42, pytest.approx(52.5))]
 
+    def test_the_chosen_rung_stands_out(self):
+        axes = roofline(times(), counters(), roofs(), chosen="naive").axes[0]
+        assert axes.get_title("left") == (
+            "N = 4096: naive reaches 9 % of the theoretical peak, 4.8× naive_uncoalesced, "
+            "with 6.67× its FLOP a byte"
+        )
+        assert [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"] == [" naive 6"]
+
     def test_without_theory_the_measured_peak_is_the_roof(self):
         measured = {key: value for key, value in ROOFS.items() if not key[0].startswith("peak")}
         figure = roofline(times(), counters(), roofs(measured))
@@ -147,6 +155,12 @@ class TestRefusals:
     def test_no_counts(self):
         with pytest.raises(ValueError, match=r"no sectors were counted of .*tuned.*, only of other"):
             roofline(times(), counters({"other": 1}), roofs())
+
+    def test_a_chosen_kernel_that_was_not_counted(self):
+        with pytest.raises(
+            ValueError, match=r"cublas was not both timed and counted. Choose one of naive_un"
+        ):
+            roofline(times(), counters(), roofs(), chosen="cublas")
 
     @pytest.mark.parametrize("lacking", ["performance", "bandwidth"])
     def test_roofs_that_lack_a_peak_or_a_memory(self, lacking):

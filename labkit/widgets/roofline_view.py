@@ -1,0 +1,156 @@
+"""The explorer of the roofline: one rung under the roofs of the recorded H200, and what holds it back."""
+
+from math import ceil, isnan
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from labkit import bounds, ladder
+from labkit.problems import Matmul
+from labkit.roofline import intensities
+from labkit.roofline import roofline as draw
+from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
+
+SIZES = (256, 512, 1024, 2048, 4096, 8192)
+DTYPES = ("float32", "float64", "int32")
+_MARK = "#D55E00"
+_SHORT = 0.03  # ms: of a shorter launch start and end are a good part
+# Nsight Compute's measures of how busy a part of the SM was, in percent of what it can do.
+_BUSY = {
+    "l1tex__throughput.avg.pct_of_peak_sustained_active": "the L1 cache with shared memory",
+    "smsp__issue_active.avg.pct_of_peak_sustained_active": "the start of instructions",
+    "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active": "the multiply-add lanes",
+}
+_WARPS = "sm__warps_active.avg.pct_of_peak_sustained_active"
+_CURES = {
+    "peak": "The multiply-add lanes themselves are the limit.",
+    "L1 bytes": "What helps: fewer bytes for each multiply-add, by tiles, or by several sums a thread.",
+    "instructions": "What helps: more multiply-adds for each load, by more sums a thread and wider loads.",
+    "blocks": "What helps: more blocks, by smaller tiles; or larger matrices.",
+}
+
+
+def roofline() -> Explorer:
+    "A menu of the dtype; sliders for the matrix size and the rung."
+
+    def offer(dtype: str, **_: object) -> dict[str, Choices]:
+        return {"rung": _rungs(dtype)}
+
+    controls = {
+        "dtype": menu("dtype", [(dtype, dtype) for dtype in DTYPES]),
+        "n": selection("matrix size", [(str(n), n) for n in SIZES], 4096),
+        "rung": selection("rung", _rungs("float32"), "tiled"),
+    }
+    return Explorer(roofline_view, controls, offer)
+
+
+def roofline_view(dtype: str, n: int, rung: str) -> View:
+    "All rungs timed at size n on the recorded H200; `rung` stands out, with the lowest limit above it."
+    problem = Matmul(n, n, n, dtype=dtype)
+    counters, times = bounds.counters(dtype), bounds.times_of(problem)
+    limits = {str(name): float(each) for name, each in bounds.bounds(problem, rung).iloc[0].items()}
+    rate, of_rung = limits.pop("measured"), times[times.kernel == rung].iloc[0]
+    intensity = intensities(counters)[rung]
+    figure = draw(times, counters, bounds.ceilings(), rung)
+    _mark(figure, intensity, rate, limits)
+    kind = "theoretical" if dtype == "float32" else "measured"
+    unit = "TOP/s" if dtype == "int32" else "TFLOP/s"
+    lines = [
+        f"{rung}, N = {n}, {dtype}: {rate:.3g} {unit}, {_percent(rate / limits['peak'])} of the {kind} peak "
+        f"of {limits['peak']:.3g} ({of_rung.source}).",
+        _lowest(limits, rate, of_rung.value),
+        _bytes(limits, intensity),
+        _instructions(limits) + _blocks(problem, rung, limits),
+        *(_busy(rung) if dtype == "float32" else []),
+        *_here(rung, problem, rate, unit),
+    ]
+    return View((figure,), "\n".join(lines))
+
+
+def _mark(figure: Figure, intensity: float, rate: float, limits: dict[str, float]) -> None:
+    "A line from the rung up to its lowest limit, with its name."
+    axes, lowest = figure.axes[0], _lowest_of(limits)
+    limit = limits[lowest]
+    axes.plot([intensity, intensity], [rate, limit], color=_MARK, linewidth=1, linestyle=":")
+    axes.plot([intensity / 1.35, intensity * 1.35], [limit, limit], color=_MARK, linewidth=2)
+    where: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 8, "color": _MARK}
+    axes.text(
+        intensity / 1.45, limit, lowest, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}, **where
+    )
+
+
+def _lowest_of(limits: dict[str, float]) -> str:
+    return min((name for name in limits if not isnan(limits[name])), key=limits.__getitem__)
+
+
+# Sentences. `limits` are rates in 10^12 a second, by what sets them.
+
+
+def _lowest(limits: dict[str, float], rate: float, milliseconds: float) -> str:
+    "Which limit is the lowest, and what lifts it."
+    lowest = _lowest_of(limits)
+    name = {"peak": "the peak", "L1 bytes": "the bandwidth of the L1 caches"}.get(lowest, f"its {lowest}")
+    found = f"The lowest limit is {name}: at most {limits[lowest]:.3g}, of which it reaches "
+    found += f"{_percent(rate / limits[lowest])}."
+    if milliseconds < _SHORT:
+        return (
+            f"{found} But the launch takes {1e3 * milliseconds:.0f} µs, and one that does next to nothing "
+            f"{1e3 * _least():.0f}: so little work is over before the GPU is busy."
+        )
+    return f"{found} {_CURES[lowest]}"
+
+
+def _least() -> float:
+    "Milliseconds of the smallest recorded launch, a naive product of 32 x 32 matrices."
+    return float(bounds.times_of(Matmul(32, 32, 32)).value.min())
+
+
+def _bytes(limits: dict[str, float], intensity: float) -> str:
+    "The roof above the rung."
+    does = f"It does {intensity:.3g} operations for each byte that it asks of the L1 caches"
+    if limits["L1 bytes"] > limits["peak"]:
+        return f"{does}: so many that the peak is its roof, and not their bandwidth."
+    return f"{does}, whose bandwidth is its roof: at most {limits['L1 bytes']:.3g}."
+
+
+def _instructions(limits: dict[str, float]) -> str:
+    if isnan(limits["instructions"]):
+        return ""
+    share = limits["instructions"] / limits["peak"]
+    return f"{_percent(share)} of its instructions are multiply-adds: at most {limits['instructions']:.3g}. "
+
+
+def _blocks(problem: Matmul, rung: str, limits: dict[str, float]) -> str:
+    blocks, sms = bounds.block_count(rung, problem), bounds.gpu().multiprocessors
+    share = f"{sms - blocks} of which have none" if blocks < sms else f"up to {ceil(blocks / sms):,} to one"
+    return f"Its {blocks:,} blocks go to {sms} SMs, {share}: at most {limits['blocks']:.3g}."
+
+
+def _busy(rung: str) -> list[str]:
+    "What Nsight Compute saw while the rung ran."
+    seen = bounds.counted(rung)
+    busiest = max(_BUSY, key=lambda name: float(seen[name]))
+    return [
+        f"At N = {bounds.COUNTED} Nsight Compute saw {_BUSY[busiest]} busiest, at {seen[busiest]:.0f} %, and "
+        f"{seen[_WARPS]:.3g} % of an SM's places for warps taken."
+    ]
+
+
+def _here(rung: str, problem: Matmul, recorded: float, unit: str) -> list[str]:
+    "The same launch on this machine's GPU."
+    rows = ladder.here(problem, rung)
+    if rows.empty:
+        return []
+    rate = problem.gflops(float(rows.value.iloc[0]) / 1e3) / 1e3
+    return [f"Here: {rate:.3g} {unit}, {rate / recorded:.3g} times as much ({rows.source.iloc[0]})."]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.095 else f"{100 * share:.0f} %"
+
+
+def _rungs(dtype: str) -> Choices:
+    "Rungs that were timed with the dtype."
+    n = SIZES[-1]
+    timed = set(bounds.times_of(Matmul(n, n, n, dtype=dtype)).kernel)
+    return [(rung, rung) for rung in ladder.rungs("matmul") if rung in timed]
