@@ -50,7 +50,8 @@ def _number(value: Any) -> str:
     "A whole number whole, another with six digits; what is none, as Python writes it."
     if not isinstance(value, Real):
         return repr(value)
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else f"{float(value):.6g}"
+    number = float(value)
+    return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
