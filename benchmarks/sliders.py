@@ -27,6 +27,8 @@ EXPLORERS = (
     widgets.cache,
     widgets.sectors,
     widgets.cpu_ladder,
+    widgets.occupancy,
+    widgets.roofline,
     widgets.divergence,
     widgets.banks,
     widgets.unrolling,

@@ -9,6 +9,8 @@ widgets.cache()          how often each cache line of A, B and C is fetched, for
 widgets.sectors()        which sectors of memory a warp's request moves, and what of them it uses
 widgets.banks()          which banks of shared memory a warp's lanes ask, and how many passes that takes
 widgets.unrolling()      what several elements a thread save, and how many bytes they keep on their way
+widgets.occupancy()      how many warps an SM holds, which resource limits them, and what would let more in
+widgets.roofline()       a rung under the roofs of a recorded H200, and what holds it back
 widgets.divergence()     which lanes of a warp work and which wait, where they take different ways
 """
 
@@ -19,6 +21,8 @@ from labkit.widgets.cache_view import cache
 from labkit.widgets.cpu_view import cpu_ladder
 from labkit.widgets.divergence_view import divergence
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection, slider
+from labkit.widgets.occupancy_view import occupancy
+from labkit.widgets.roofline_view import roofline
 from labkit.widgets.sectors_view import sectors
 from labkit.widgets.unrolling_view import unrolling
 
@@ -30,6 +34,8 @@ __all__ = [
     "cache",
     "cpu_ladder",
     "divergence",
+    "occupancy",
+    "roofline",
     "sectors",
     "thread_map",
     "tile_walk",
