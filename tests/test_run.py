@@ -383,6 +383,11 @@ class TestPage:
         html = self.shown("box", box=box, menu=menu, text={"_model_name": "HTMLModel", "value": "<i>so</i>"})
         assert "report &lt;1&gt; <b>b</b>" in html and "<i>so</i>" in html and "only text" not in html
 
+    def test_a_kernel_is_coloured_as_cuda(self):
+        cell = nbformat.v4.new_code_cell("%%cuda k\n__global__ void k(int* x) { *x = 1; }")
+        html = page(nbformat.v4.new_notebook(cells=[cell]), {}, Path("x.ipynb"))
+        assert '<span class="kr">__global__</span>' in html  # a keyword of CUDA, and none of Python
+
     def test_a_widget_without_a_state_is_its_text(self):
         assert "only text" in self.shown("gone")
 

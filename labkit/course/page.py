@@ -33,6 +33,7 @@ _TEMPLATE = """{% extends 'index.html.j2' %}
 {% block html_head_css %}<style>
 main { max-width: 1080px; margin: 0 auto; }
 .jp-RenderedHTMLCommon math[display="block"] { margin: 1em 0; }
+.jp-RenderedHTML pre { font-family: var(--jp-code-font-family); font-size: var(--jp-code-font-size); }
 .labkit-controls { color: var(--jp-ui-font-color2); margin-bottom: 0.5em; }
 .labkit-controls span { white-space: nowrap; margin-left: 1em; }
 .labkit-controls b { color: var(--jp-content-font-color1); }
@@ -47,7 +48,8 @@ def page(notebook: NotebookNode, widgets: Widgets, path: Path) -> str:
             cell.source = solution(cell.source)
             cell.outputs = [output for output in cell.outputs if _without_widget(output, widgets)]
     notebook.metadata.pop("widgets", None)
-    # A cell of %%cuda or %%c is coloured as what it holds.
+    # A cell of %%cuda or %%c is coloured as what it holds, where the others are IPython.
+    notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}
     config = Config(HighlightMagicsPreprocessor={"languages": {"%%cuda": "cuda", "%%c": "c"}})
     exporter = _Exporter(raw_template=_TEMPLATE, embed_images=True, config=config)
     resources = {"metadata": {"name": path.stem, "path": str(path.parent)}}
