@@ -121,7 +121,7 @@ def banks(request: Request) -> Plot:
     _number_lanes(words, request, rows)
     each = -(-len(rows) // 8)
     words.set_yticks(range(0, len(rows), each), [str(row * BANKS) for row in rows[::each]])
-    words.set_xticks(range(0, BANKS, 2))
+    words.set_xticks([*range(0, BANKS, 4), BANKS - 1])
     words.set(xlabel="bank (word % 32)", ylabel="first word of the row" if len(rows) > 12 else "word")
     _draw_bars(_inches(figure, _LEFT, _BELOW + height + 0.12, width, _BARS), request)
     _legend(figure, request)

@@ -1,6 +1,6 @@
 """The explorer of banks: which words of shared memory a warp asks for, and how many passes that takes."""
 
-from dataclasses import replace
+from functools import lru_cache
 
 from labkit import pictures_banks
 from labkit.pictures import WARP
@@ -94,20 +94,26 @@ def _bytes(request: Request) -> str:
 
 
 def _free_paddings(request: Request) -> str:
-    "The paddings with which no warp has a conflict, be it in a row or in a column."
-    free = [
-        padding
-        for padding in PADDINGS
-        if not any(_conflicts(request, padding, access) for access in (ROW, COLUMN))
-    ]
-    found = ", ".join(map(str, free)) if free else f"none of 0 to {PADDINGS[-1]}"
+    found = ", ".join(map(str, _free(request.tile, request.size, request.swizzled)))
     swizzled = ", swizzled," if request.swizzled else ""
-    return f"Paddings with which this tile{swizzled} has no conflict in rows nor in columns: {found}."
+    return (
+        f"Paddings with which this tile{swizzled} has no conflict in rows nor in columns: "
+        f"{found or f'none of 0 to {PADDINGS[-1]}'}."
+    )
 
 
-def _conflicts(request: Request, padding: int, access: str) -> int:
-    warps = range(request.tile**2 // WARP)
-    return sum(replace(request, access=access, padding=padding, warp=warp).conflicts for warp in warps)
+@lru_cache(maxsize=32)
+def _free(tile: int, size: int, swizzled: bool) -> tuple[int, ...]:
+    "The paddings with which no warp has a conflict, be it in a row or in a column."
+
+    def conflicts(padding: int) -> int:
+        return sum(
+            Request(access, tile, padding, swizzled, size, warp).conflicts
+            for access in (ROW, COLUMN)
+            for warp in range(tile**2 // WARP)
+        )
+
+    return tuple(padding for padding in PADDINGS if not conflicts(padding))
 
 
 def _stride(request: Request) -> str:
