@@ -62,12 +62,9 @@ _OTHER_LOOK = ("#7F7F7F", "X")
 Here = pd.DataFrame | Sequence[pd.DataFrame] | None
 _Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records, "open" or "dotted" for `here`; the data)
 _LINES = {"filled": "-", "open": "--", "dotted": ":"}
-# Where the text at a point stands: so many points away, and how it is aligned.
-_BESIDE = {
-    "filled": (7, 4, "left", "bottom"),
-    "open": (7, -4, "left", "top"),
-    "dotted": (-7, 4, "right", "bottom"),
-}
+# Where the text at a point stands, for the highest line, the lowest and one between: so many points away, and
+# how it is aligned.
+_BESIDE = ((7, 4, "left", "bottom"), (7, -4, "left", "top"), (-7, 4, "right", "bottom"))
 _Finding = Callable[[pd.DataFrame], str]
 
 
@@ -134,6 +131,9 @@ def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
     figure, panels = _panels(sets)
     for axes, members in panels:
         kernels = sorted({name for _, data in members for name in data.kernel}, key=_rank)
+        highest, *lower = sorted(members, key=lambda member: -member[1].value.mean())
+        order = [highest, *lower[-1:], *lower[:-1]]
+        sides = {mark: side for (mark, _), side in zip(order, _BESIDE, strict=False)}
         for mark, data in members:
             if data.size_label.nunique() > 1:
                 raise ValueError(
@@ -143,7 +143,7 @@ def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
             axes.plot(steps.step, steps.value, color="0.6", linestyle=_LINES[mark], zorder=1)
             for kernel, row in steps.groupby("kernel", sort=False):
                 _draw_line(axes, row, "step", mark, "", _look(str(kernel)))
-            _annotate_steps(axes, steps, mark)
+            _annotate_steps(axes, steps, sides[mark])
         axes.set_xticks(range(len(kernels)), kernels)
         axes.margins(x=0.18)  # room for the text at the last point
         _value_axis(axes, members)
@@ -297,9 +297,9 @@ def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, lo
         axes.annotate("misprint?", (place, value), (0, -16), textcoords="offset points", ha="center")
 
 
-def _annotate_steps(axes: Axes, steps: pd.DataFrame, mark: str) -> None:
-    "At each point its value, and how many times lower it is than the point before; each set has its side."
-    x, y, ha, va = _BESIDE[mark]
+def _annotate_steps(axes: Axes, steps: pd.DataFrame, side: tuple[float, float, str, str]) -> None:
+    "At each point its value, and how many times lower it is than the point before; each set has its `side`."
+    x, y, ha, va = side
     steps = steps.sort_values("step")
     values = [float(value) for value in steps.value]
     for place, before, value in zip(steps.step, [0.0, *values], values, strict=False):
