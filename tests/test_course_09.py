@@ -199,6 +199,15 @@ WRONG = [
     ("09.3", "catches all of ours", "Catch LaunchError alone", (CATCH, "labkit.simt.SimtError")),
     ("09.3", "a refusal is wrong", "A refused launch raises", ('"refused"', '"wrong"')),
     ("09.3", "nothing is caught", "LaunchError: block (1089,) has", (CATCH, "ZeroDivisionError")),
+    (
+        "09.3",
+        "takes silence for a refusal",
+        "The launch was not refused: it has run",
+        (
+            f'except {CATCH}:\n        return "refused"',
+            f'except {CATCH}:\n        pass\n    if np.isnan(out).all(): return "refused"',
+        ),
+    ),
     ("09.3", "never right", "Every element is what it should be", ("out == expected", "out > expected")),
     ("09.4", "no right edge", "initcheck finds", ("        s[t + 128 + R] =", "        float unused =")),
     (
@@ -239,7 +248,7 @@ WRONG = [
     (
         "09.6",
         "a part of the largest result",
-        "and every sum is 0",
+        "every sum is 0",
         returned("bool((abs(got - expected) <= 1e-3 * abs(expected).max()).all())"),
     ),
     ("09.6", "equal", "A right result is rejected", returned("bool((got == expected).all())")),
@@ -262,6 +271,7 @@ WRONG = [
         "one element lacks one term",
         returned(f"abs(got - expected).mean() <= A.shape[1] * 2.0**-24 * {SIZES}.max()"),
     ),
+    ("09.6", "one bound for all", "smaller ones in row 5", ("2 * bound", "2 * bound.max()")),
     ("09.6", "element by element", "Return one True or False", (WITHIN, "abs(got - expected) <= 2 * bound")),
     ("09.6", "always", "A wrong result passes", returned("True")),
     ("09.6", "an error of its own", "IndexError", ("A.shape[1]", "A.shape[2]")),

@@ -131,6 +131,8 @@ def test_a_picture_of_any_kernel_and_a_warp_that_is_not_there():
 def test_controls_change_text_and_picture():
     shown = widgets.divergence()
     assert [control.description for control in shown.controls.values()] == ["pattern", "n", "warp"]
+    assert not any(shown.controls[name].continuous_update for name in ("n", "warp"))
+    assert 'role="status"' in shown.text.value and 'alt="warp 0: 21 instructions' in shown.pictures.value
     for name, value in (("n", 4), ("warp", 1), ("pattern", GUARD)):
         before = shown.text.value, shown.pictures.value
         shown.controls[name].value = value

@@ -230,19 +230,22 @@ EXERCISES = (
         (
             host.accepts(
                 "right results pass, summed in any order, from small elements to large",
-                (1, 1, False),
-                (400, 1, False),
-                (400, 1000, False),
-                (400, 0.001, False),
+                host.Factors(K=1),
+                *(host.Factors(scale=scale) for scale in (1, 1000, 0.001)),
             ),
-            host.accepts("also where the terms cancel", (400, 1, True)),
+            host.accepts("also where the terms cancel", host.Factors(cancels=True)),
             host.rejects(
-                "a lost term does not pass", host.lost_term, "one element lacks one term.", 1, 1000, 0.01
+                "a lost term does not pass",
+                host.lost_term,
+                "one element lacks one term.",
+                *(host.Factors(scale=scale) for scale in (1, 1000, 0.01)),
+                host.Factors(small_row=True),
             ),
             host.rejects(
-                "a sum kept in half precision does not", host.half_sum, "sums are kept in 16 bits.", 1
+                "a sum kept in half precision does not",
+                *(host.half_sum, "sums are kept in 16 bits.", host.Factors()),
             ),
-            host.rejects("nor does NaN", host.with_nan, "one element is NaN.", 1),
+            host.rejects("nor does NaN", host.with_nan, "one element is NaN.", host.Factors()),
         ),
         magic="answer",
     ),

@@ -59,7 +59,8 @@ def verdicts(text: str, *trials: Trial) -> Criterion:
             out, expected = trial.arrays()
             got = called(verdict, partial(trial.launch, out, expected), out, expected.copy())
             if got != trial.verdict:
-                raise Unmet(f"{trial.told}: the verdict is {got!r}.\n{trial.hint}")
+                hint = NOT_REFUSED if got == "refused" else trial.hint
+                raise Unmet(f"{trial.told}: the verdict is {got!r}.\n{hint}")
 
     return Criterion(text, test)
 
@@ -69,6 +70,7 @@ STALE = (
     "What stands in out may be left from an earlier launch. Before the launch, put something there that no "
     "right result can be."
 )
+NOT_REFUSED = "The launch was not refused: it has run. A refused one raises labkit.simt.LaunchError."
 ASK = "Nothing was computed. A refused launch raises labkit.simt.LaunchError: catch it, and say so."
 
 
@@ -102,48 +104,64 @@ def _product(A: np.ndarray, B: np.ndarray, order: Sequence[int]) -> np.ndarray:
     return total
 
 
-def _matrices(K: int, scale: float, cancels: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    "A, B and their product in float64; with `cancels` every sum is 0."
-    rng = np.random.default_rng(K)
-    A, B = (scale * rng.uniform(-1, 1, shape) for shape in ((12, K), (K, 10)))
-    A, B = A.astype(np.float32), B.astype(np.float32)
-    if cancels:
-        A[:, K // 2 :], B[K // 2 :] = A[:, : K // 2], -B[: K // 2]
-    return A, B, A.astype(np.float64) @ B
+@dataclass(frozen=True)
+class Factors:
+    """A and B with elements up to `scale`, and K terms a sum.
+
+    With `cancels` every sum is 0; with `small_row` the elements of row 5 of A are ten thousand times smaller.
+    """
+
+    K: int = 400
+    scale: float = 1
+    cancels: bool = False
+    small_row: bool = False
+
+    def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        "A, B and their product in float64."
+        rng = np.random.default_rng(self.K)
+        A, B = (self.scale * rng.uniform(-1, 1, shape) for shape in ((12, self.K), (self.K, 10)))
+        A[5] *= 1e-4 if self.small_row else 1
+        A, B = A.astype(np.float32), B.astype(np.float32)
+        if self.cancels:
+            A[:, self.K // 2 :], B[self.K // 2 :] = A[:, : self.K // 2], -B[: self.K // 2]
+        return A, B, A.astype(np.float64) @ B
+
+    def __str__(self) -> str:
+        what = ", every sum is 0" if self.cancels else ", smaller ones in row 5" if self.small_row else ""
+        return f"K={self.K}, elements up to {self.scale:g}{what}"
 
 
-def accepts(text: str, *cases: tuple[int, float, bool]) -> Criterion:
-    "Criterion: right results pass, added up forwards and backwards; cases are rows of `_matrices`."
+def accepts(text: str, *cases: Factors) -> Criterion:
+    "Criterion: right results pass, added up forwards and backwards."
 
     def test(agrees: Callable[..., Any]) -> None:
-        for K, scale, cancels in cases:
-            A, B, expected = _matrices(K, scale, cancels)
-            for how, order in (("first to last", range(K)), ("last to first", range(K)[::-1])):
+        for factors in cases:
+            A, B, expected = factors.matrices()
+            for how, order in (
+                ("first to last", range(factors.K)),
+                ("last to first", range(factors.K)[::-1]),
+            ):
                 got = _product(A, B, order)
                 if not _verdict(agrees, got, expected, A, B):
                     raise Unmet(
-                        f"A right result is rejected: K={K}, elements up to {scale:g}, terms added up from "
-                        f"{how}{', and every sum is 0' if cancels else ''}. It is off by at most "
-                        f"{np.abs(got - expected).max():.2g}.\n{BOUND}"
+                        f"A right result is rejected: {factors}, terms added up from {how}. It is off by at "
+                        f"most {np.abs(got - expected).max():.2g}.\n{BOUND}"
                     )
 
     return Criterion(text, test)
 
 
-def rejects(text: str, spoil: Callable[..., np.ndarray], what: str, *scales: float) -> Criterion:
+def rejects(text: str, spoil: Callable[..., np.ndarray], what: str, *cases: Factors) -> Criterion:
     "Criterion: `spoil(A, B)`, a wrong product, does not pass."
 
     def test(agrees: Callable[..., Any]) -> None:
-        for scale in scales:
-            A, B, expected = _matrices(400, scale)
+        for factors in cases:
+            A, B, expected = factors.matrices()
             got = spoil(A, B)
             if _verdict(agrees, got, expected, A, B):
                 off = np.abs(got - expected)
-                far = "" if np.isnan(off).any() else f" It is off by {off.max():.2g}."
-                raise Unmet(
-                    f"A wrong result passes: {what} K=400, elements up to {scale:g}.{far}\n"
-                    f"{NAN if not far else BOUND}"
-                )
+                far, why = ("", NAN) if np.isnan(off).any() else (f" It is off by {off.max():.2g}.", BOUND)
+                raise Unmet(f"A wrong result passes: {what} {factors}.{far}\n{why}")
 
     return Criterion(text, test)
 
