@@ -30,6 +30,7 @@ EXPLORERS = (
     widgets.occupancy,
     widgets.roofline,
     widgets.divergence,
+    widgets.register_tile,
     widgets.banks,
     widgets.unrolling,
 )

@@ -8,10 +8,11 @@ widgets.cpu_ladder()     how fast each rung of the CPU's product is here, by siz
 widgets.cache()          how often each cache line of A, B and C is fetched, for each order of the loops
 widgets.sectors()        which sectors of memory a warp's request moves, and what of them it uses
 widgets.banks()          which banks of shared memory a warp's lanes ask, and how many passes that takes
-widgets.unrolling()      what several elements a thread save, and how many bytes they keep on their way
 widgets.occupancy()      how many warps an SM holds, which resource limits them, and what would let more in
 widgets.roofline()       a rung under the roofs of a recorded H200, and what holds it back
 widgets.divergence()     which lanes of a warp work and which wait, where they take different ways
+widgets.register_tile()  what a tile in registers reads, holds and leaves idle, by its sides and the size
+widgets.unrolling()      what several elements a thread save, and how many bytes they keep on their way
 """
 
 from labkit import pictures
@@ -22,6 +23,7 @@ from labkit.widgets.cpu_view import cpu_ladder
 from labkit.widgets.divergence_view import divergence
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection, slider
 from labkit.widgets.occupancy_view import occupancy
+from labkit.widgets.register_tile_view import register_tile
 from labkit.widgets.roofline_view import roofline
 from labkit.widgets.sectors_view import sectors
 from labkit.widgets.unrolling_view import unrolling
@@ -35,6 +37,7 @@ __all__ = [
     "cpu_ladder",
     "divergence",
     "occupancy",
+    "register_tile",
     "roofline",
     "sectors",
     "thread_map",

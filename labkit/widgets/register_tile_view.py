@@ -1,0 +1,100 @@
+"""The explorer of tiles in registers: what a thread and a block read and hold, how many blocks there are."""
+
+from math import prod
+
+import numpy as np
+
+from labkit.pictures_register_tile import MULTIPROCESSORS, RegisterTile, register_tile_picture
+from labkit.widgets.explorer import Choices, Explorer, View, selection
+
+REGISTERS = 65536  # of a multiprocessor, of an H200 and most others
+_SIZES = (256, 512, 1024, 2048, 4096, 8192)
+
+
+def register_tile() -> Explorer:
+    "Sliders for the tile of a block and of a thread, the thread that is shown, and N."
+
+    def offer(tile_m: int, tile_n: int, thread_m: int, thread_n: int, **_: object) -> dict[str, Choices]:
+        return {"thread": _numbers(*range(min(1024, max(1, tile_m * tile_n // (thread_m * thread_n)))))}
+
+    controls = {
+        "tile_m": selection("TILE_M", _numbers(32, 64, 128, 256), 128),
+        "tile_n": selection("TILE_N", _numbers(32, 64, 128, 256), 128),
+        "tile_k": selection("TILE_K", _numbers(4, 8, 16, 32), 8),
+        "thread_m": selection("THREAD_M", _numbers(1, 2, 4, 8, 16), 8),
+        "thread_n": selection("THREAD_N", _numbers(1, 2, 4, 8, 16), 8),
+        "thread": selection("thread", _numbers(*range(256)), 37),
+        "N": selection("M = N", _numbers(*_SIZES), 1024),
+    }
+    return Explorer(register_tile_view, controls, offer)
+
+
+def register_tile_view(
+    tile_m: int, tile_n: int, tile_k: int, thread_m: int, thread_n: int, thread: int, N: int
+) -> View:
+    "A block's tile of C with a thread's elements: its loads and registers, and idle multiprocessors."
+    tile = RegisterTile(tile_m, tile_n, tile_k, thread_m, thread_n)
+    figure = register_tile_picture(tile, thread, N)
+    return View(
+        (figure,),
+        "\n".join((_thread(tile, thread), _loads(tile), _block(tile), _registers(tile), _blocks(tile, N))),
+    )
+
+
+def _thread(tile: RegisterTile, thread: int) -> str:
+    rows, cols = tile.elements(thread)
+    return (
+        f"Thread {thread} of the block computes {_listed('row', rows)} and {_listed('column', cols)} of the "
+        "block's tile of C."
+    )
+
+
+def _listed(what: str, numbers: np.ndarray) -> str:
+    "The first two numbers and the last."
+    shown = [str(number) for number in numbers]
+    if len(shown) > 3:
+        shown[2:-1] = ["…"]
+    return f"{what} {shown[0]}" if len(shown) == 1 else f"{what}s {', '.join(shown)}"
+
+
+def _loads(tile: RegisterTile) -> str:
+    return (
+        f"For each k a thread reads {tile.m} elements of A_tile and {tile.n} of B_tile, and does "
+        f"{tile.m} × {tile.n} = {tile.m * tile.n} multiply-adds: {tile.loads:.4g} loads from shared memory a "
+        "multiply-add. A thread with one element needs 2."
+    )
+
+
+def _block(tile: RegisterTile) -> str:
+    return (
+        f"The block has {tile.threads} threads. Its two tiles take {tile.shared_bytes} bytes of shared "
+        f"memory. An element of A from global memory serves {tile.tile_n} columns, one of B {tile.tile_m} "
+        f"rows: {tile.sectors:.3g} sectors a multiply-add of a warp."
+    )
+
+
+def _registers(tile: RegisterTile) -> str:
+    room = REGISTERS // (tile.registers * tile.threads)
+    blocks = "1 block" if room == 1 else f"{room} blocks"
+    return (
+        f"A thread keeps {tile.m * tile.n} sums and {tile.m} + {tile.n} elements in registers: at least "
+        f"{tile.registers}, of 255. Of such blocks the registers of a multiprocessor ({REGISTERS}) hold at "
+        f"most {blocks}."
+    )
+
+
+def _blocks(tile: RegisterTile, N: int) -> str:
+    across, down = tile.grid(N, N)
+    rounds, busy = tile.rounds(N, N)
+    share = 100 * prod((across, down)) / (rounds * MULTIPROCESSORS)
+    taken = "one round" if rounds == 1 else f"{rounds} rounds"
+    last = "" if rounds == 1 else " in the last round"
+    return (
+        f"For M = N = {N} there are {across} × {down} = {across * down} blocks for the {MULTIPROCESSORS} "
+        f"multiprocessors of an H200. If each takes one at a time, that is {taken}, and {busy} have "
+        f"work{last}: {share:.0f} % of the machine is in use."
+    )
+
+
+def _numbers(*numbers: int) -> Choices:
+    return [(str(number), number) for number in numbers]
