@@ -353,7 +353,7 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
             f"{_short_source(data)}: {text}" for (_, data), text in zip(members, findings, strict=True)
         ]
     width = 78 if len(axes.figure.axes) == 1 else 50  # characters that fit over a panel
-    axes.set_title("\n".join(fill(text, width) for text in findings), fontsize=10, loc="left")
+    axes.set_title("\n".join(_wrapped(text, width) for text in findings), fontsize=10, loc="left")
     axes.grid(alpha=0.3)
     lines = len(axes.get_legend_handles_labels()[0])
     figure = axes.get_figure(root=True)
@@ -362,6 +362,11 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     elif lines:
         axes.legend(frameon=False, fontsize=9)
+
+
+def _wrapped(text: str, width: int) -> str:
+    "The text in lines of so many characters, none of which ends within `N = 256`."
+    return fill(text.replace("N = ", "N_=_"), width).replace("N_=_", "N = ")
 
 
 def _short_source(data: pd.DataFrame) -> str:
