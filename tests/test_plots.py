@@ -173,6 +173,71 @@ def test_this_machine_is_laid_over(matmul):
     )
 
 
+class TestThreeSets:
+    "A report, a recorded run and this machine in one plot."
+
+    @pytest.fixture
+    def recorded(self, matmul):
+        return matmul.assign(value=matmul.value / 10, source="recorded: NVIDIA H200, 2026-11-22")
+
+    @pytest.fixture
+    def live(self, matmul):
+        return matmul.assign(value=matmul.value / 20, source="measured here: NVIDIA L4")
+
+    def test_the_second_is_dashed_and_the_third_dotted(self, matmul, recorded, live):
+        figure = plots.time_by_block(matmul, [recorded, live])
+        (axes,) = figure.axes
+        assert [line.get_linestyle() for line in axes.lines] == ["-", "-", "--", "--", ":", ":"]
+        assert [line.get_markerfacecolor() == "white" for line in axes.lines] == 2 * [False] + 4 * [True]
+        assert labels(axes)[2:] == [
+            f"{k}, {who}" for who in ("NVIDIA H200", "measured here") for k in ("naive", "tiled")
+        ]
+        assert signature(figure).splitlines()[1:] == [
+            "open: recorded: NVIDIA H200, 2026-11-22",
+            "dotted: measured here: NVIDIA L4",
+        ]
+        found = title(axes)
+        assert (
+            found.startswith("report int-matmul: ")
+            and "NVIDIA H200: " in found
+            and "measured here: " in found
+        )
+
+    @pytest.mark.parametrize("empty", ["none", "first", "second", "both"])
+    def test_an_empty_set_is_left_out(self, matmul, recorded, empty):
+        "`ladder.here` gives one where there is no GPU."
+        nothing = recorded[:0]
+        here = {
+            "none": [],
+            "first": [nothing, recorded],
+            "second": [recorded, nothing],
+            "both": [nothing, nothing],
+        }
+        figure = plots.time_by_block(matmul, here[empty])
+        drawn = 4 if empty in ("first", "second") else 2
+        assert [line.get_linestyle() for line in figure.axes[0].lines] == ["-", "-", "--", "--"][:drawn]
+        assert len(signature(figure).splitlines()) == drawn // 2
+        assert "nan" not in title(figure.axes[0])
+
+    def test_an_empty_frame_alone_is_left_out(self, by_size, recorded):
+        (axes,) = plots.time_by_size(by_size, here=recorded[:0]).axes
+        assert labels(axes) == ["naive", "tiled"]
+
+    def test_more_are_refused(self, matmul, recorded, live):
+        with pytest.raises(ValueError, match="here holds 3 sets; a plot shows 2 beside the records"):
+            plots.time_by_block(matmul, [recorded, live, live])
+
+    def test_steps_and_ratios_take_three_too(self, transpose, by_size):
+        sets = [
+            [frame.assign(value=frame.value / n, source=f"measured here: GPU {n}") for n in (2, 3)]
+            for frame in (transpose, by_size)
+        ]
+        (steps,) = plots.transpose_steps(transpose, sets[0]).axes
+        assert {"-", "--", ":"} <= {line.get_linestyle() for line in steps.lines}
+        (ratios,) = plots.speedup_by_size(by_size, sets[1]).axes
+        assert [line.get_linestyle() for line in ratios.lines][:3] == ["-", "--", ":"]
+
+
 def test_counts_have_an_axis_of_their_own(matmul):
     here = counts(matmul, [2.0**20 / row.block_x for row in matmul.itertuples()])
     figure = plots.time_by_block(matmul, here)
