@@ -32,6 +32,7 @@ _EXPORTS = {
     "time": "timing:time_kernel",
     "widgets": "widgets",
     "xp": "device:xp",
+    "yours": "yours",
 }
 
 __all__ = sorted([*_EXPORTS, "__version__"])
