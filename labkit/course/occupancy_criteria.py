@@ -1,0 +1,106 @@
+"""Criteria on occupancy: functions that work it out, and kernels that leave room for warps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from labkit import checks, simt, yours
+from labkit.course.exercise import Criterion, Unmet
+from labkit.course.py_criteria import called
+from labkit.occupancy import gpu
+from labkit.problems import Matmul
+from labkit.residency import RESOURCES, Block, cures
+from labkit.roofline import SECTORS
+
+LEAST_PERCENT = 75
+Launch = tuple[str, int, int, int]  # GPU, threads of a block, registers of a thread, bytes of shared memory
+
+
+def resident(text: str, hint: str, *launches: Launch) -> Criterion:
+    "Criterion: `function(gpu, threads, registers, shared)` is the number of warps that an SM holds."
+
+    def test(function: Callable[..., Any]) -> None:
+        for name, threads, registers, shared in launches:
+            block = Block(gpu(name), threads, registers, shared)
+            got = called(function, block.on, threads, registers, shared)
+            expected = block.blocks * block.warps
+            if isinstance(got, bool) or not _equals(got, expected):
+                raise Unmet(
+                    f"{function.__name__}({name}, threads={threads}, registers={registers}, shared={shared}) "
+                    f"returns {got!r}; it should be {expected}.\n{_account(block)}\n{hint}"
+                )
+
+    return Criterion(text, test)
+
+
+def loads_at_most(most: int, problem: Matmul, hint: str) -> Criterion:
+    "Criterion: so many sectors of global loads at most, launched as the cell says."
+
+    def test(kernel: simt.Kernel) -> None:
+        grid, block = yours.launch(kernel, problem)
+        counted = kernel.profile(grid, block, problem.args(np), timeout=checks.TIMEOUT)
+        sectors = counted.metrics[SECTORS[0]]
+        if sectors > most:
+            raise Unmet(
+                f"{problem}, block {block}: {sectors} sectors; the goal is at most {most}\n"
+                f"{loads_listed(counted)}\n{hint}"
+            )
+
+    return Criterion(f"global loads of at most {most} sectors for M = N = K = {problem.N}", test)
+
+
+def occupied(name: str, problem: Matmul) -> Criterion:
+    "Criterion: the warps of the launch on `problem` fill an SM of that GPU well."
+
+    def test(kernel: simt.Kernel) -> None:
+        grid, shape = yours.launch(kernel, problem)
+        args = problem.args(np)
+        held = kernel.profile(grid, shape, args, blocks=1, gpu=name, timeout=checks.TIMEOUT).occupancy
+        registers = held.launch__registers_per_thread
+        block = Block(held.gpu, held.threads_per_block, registers, kernel.shared_size_bytes)
+        if block.percent < LEAST_PERCENT:
+            limits = " and ".join(RESOURCES[each] for each in block.limited_by)
+            raise Unmet(
+                f"{name}: {block.percent:.3g} % occupancy, {block.blocks * block.warps} of "
+                f"{block.on.warps_per_sm} warps; the goal is at least {LEAST_PERCENT} %.\n"
+                f"A block has {block.threads} threads of {registers} registers, and {block.shared} bytes of "
+                f"shared memory.\n{_account(block)}\nThe limit is {limits}. {_cure(block)}"
+            )
+
+    return Criterion(f"at least {LEAST_PERCENT} % occupancy on {name}", test)
+
+
+def loads_listed(counted: Any) -> str:
+    "Lines with global loads, of a profile, and their sectors."
+    loads = counted.lines.query("space == 'global' and op == 'ld'")
+    return "\n".join(f"{row.line:>5} | {row.source}    {row.sectors} sectors" for row in loads.itertuples())
+
+
+def _equals(got: Any, expected: int) -> bool:
+    try:
+        return float(got) == expected
+    except (TypeError, ValueError):
+        return False
+
+
+def _account(block: Block) -> str:
+    "How the number of blocks comes about."
+    limits = ", ".join(f"{count} by {RESOURCES[name]}" for name, count in block.limits.items())
+    warps = "1 warp" if block.warps == 1 else f"{block.warps} warps"
+    return f"A block has {warps}. Blocks that fit an SM: {limits}."
+
+
+def _cure(block: Block) -> str:
+    "The least change of one resource that gives more warps."
+    words = {
+        "registers": "at most {0.registers} registers a thread",
+        "shared_mem": "at most {0.shared} bytes of shared memory",
+        "warps": "{0.threads} threads",
+        "blocks": "{0.threads} threads",
+    }
+    found = [
+        f"With {words[name].format(better)} it would be {better.percent:.3g} %."
+        for name, better in cures(block).items()
+    ]
+    return " ".join(found) or "More than one of them has to change."
