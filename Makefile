@@ -22,7 +22,7 @@ lab: $(VENV)/.lab
 test: $(VENV)/.dev lint
 	$(BIN)/python -m pytest -n 2 -m "not browser"
 	$(BIN)/python tests/browser/chromium.py
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -n 2 -m browser
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
