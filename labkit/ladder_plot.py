@@ -142,11 +142,12 @@ def _fastest(table: pd.DataFrame) -> str:
 
 def _titled(sets: list[pd.DataFrame], findings: list[str]) -> str:
     "A finding a set, with its machine where there are two."
-    if len(sets) > 1:
-        findings = [f"{_machine(data)}: {text}" for data, text in zip(sets, findings, strict=True)]
+    starts = [_machine(data) for data in sets] if len(sets) > 1 else [""]
     sizes = sets[0].n.unique()
-    where = f"N = {sizes[0]}, " if len(sizes) == 1 else ""
-    return "\n".join(fill(where + finding, 92) for finding in findings)
+    if len(sizes) == 1:
+        starts = [f"N = {sizes[0]}" + f", {start}" * bool(start) for start in starts]
+    titles = (f"{start}: {text}" if start else text for start, text in zip(starts, findings, strict=True))
+    return "\n".join(fill(title, 92) for title in titles)
 
 
 def _machine(data: pd.DataFrame) -> str:

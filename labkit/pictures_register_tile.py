@@ -144,7 +144,7 @@ def register_tile_picture(tile: RegisterTile, thread: int, N: int) -> Plot:
         _draw(axes, strength, marked, 72 * scale)
         axes.set_title(f"{name} {shape[0]} × {shape[1]}", fontsize=9, y=1, loc="left")
         axes.set_xlabel("k" if name == "A_tile" else "column (elements)", fontsize=8, labelpad=1)
-        axes.set_ylabel("k" if name == "B_tile" else "row (elements)", fontsize=8, labelpad=-4)
+        axes.set_ylabel("k" if name == "B_tile" else "row (elements)", fontsize=8, labelpad=0)
     _draw_multiprocessors(figure, tile, N)
     headline(
         figure,

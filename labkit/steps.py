@@ -104,7 +104,7 @@ def counters(machine: str = "h200") -> pd.DataFrame:
         for metric, (name, is_sum) in _COUNTERS.items()
     }
     rows = [rung for rung in climb() if rung in table.index]
-    return pd.DataFrame(found).loc[rows].rename_axis("rung")
+    return pd.DataFrame(found).astype({"registers": int}).loc[rows].rename_axis("rung")
 
 
 def counted(*cases: ladder.Case) -> pd.DataFrame:

@@ -106,8 +106,8 @@ def test_the_text_states_the_numbers():
 @pytest.mark.parametrize(
     "name, value",
     [
-        *(("tile_m", 256), ("tile_n", 256), ("tile_k", 16)),
-        *(("thread_m", 16), ("thread_n", 4), ("thread", 38), ("N", 2048)),
+        *(("tile_m", 128), ("tile_n", 128), ("tile_k", 16)),
+        *(("thread_m", 8), ("thread_n", 2), ("thread", 38), ("N", 2048)),
     ],
 )
 def test_a_moved_slider_changes_text_and_picture(name, value):
@@ -126,6 +126,6 @@ def test_a_thread_with_one_column():
 def test_threads_are_offered_that_the_block_has():
     shown = widgets.register_tile()
     shown.controls["thread"].value = 255
-    shown.controls["thread_m"].value = 16
+    shown.controls["thread_m"].value = 8
     assert [value for _, value in shown.controls["thread"].options] == list(range(128))
     assert "There" not in shown.text.value and shown.pictures.value

@@ -105,7 +105,7 @@ class TestPlots:
         assert len(axes.patches) == len(CLIMB)
         title = " ".join(axes.get_title("left").split())
         assert title == (
-            "N = 4096, tuned has 105× the rate of naive_uncoalesced, 102 % of cublas; "
+            "N = 4096: tuned has 105× the rate of naive_uncoalesced, 102 % of cublas; "
             "the smallest step is warp_tile, +0.63 %"
         )
         texts = [text.get_text() for text in axes.texts]

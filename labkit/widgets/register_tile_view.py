@@ -18,12 +18,12 @@ def register_tile() -> Explorer:
         return {"thread": _numbers(*range(min(1024, max(1, tile_m * tile_n // (thread_m * thread_n)))))}
 
     controls = {
-        "tile_m": selection("TILE_M", _numbers(32, 64, 128, 256), 128),
-        "tile_n": selection("TILE_N", _numbers(32, 64, 128, 256), 128),
+        "tile_m": selection("TILE_M", _numbers(32, 64, 128, 256), 64),
+        "tile_n": selection("TILE_N", _numbers(32, 64, 128, 256), 64),
         "tile_k": selection("TILE_K", _numbers(4, 8, 16, 32), 8),
-        "thread_m": selection("THREAD_M", _numbers(1, 2, 4, 8, 16), 8),
-        "thread_n": selection("THREAD_N", _numbers(1, 2, 4, 8, 16), 8),
-        "thread": selection("thread", _numbers(*range(256)), 37),
+        "thread_m": selection("THREAD_M", _numbers(1, 2, 4, 8, 16), 4),
+        "thread_n": selection("THREAD_N", _numbers(1, 2, 4, 8, 16), 4),
+        "thread": selection("threadIdx.x", _numbers(*range(256)), 37),
         "N": selection("M = N", _numbers(*_SIZES), 1024),
     }
     return Explorer(register_tile_view, controls, offer)

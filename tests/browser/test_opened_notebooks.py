@@ -24,8 +24,9 @@ SLIDERS = {
     "05_bank_conflicts.ipynb": ["TILE", "padding", "size (bytes)", "warp"],
     "06_unrolling.ipynb": ["elements", "bytes each", "wait (ns)"],
     "07_roofline_and_occupancy.ipynb": ["matrix size", "rung", "block size", "registers", "shared KB"],
-    "08_to_cublas.ipynb": ["TILE_M", "TILE_N", "TILE_K", "THREAD_M", "THREAD_N", "thread", "M = N"],
+    "08_to_cublas.ipynb": ["TILE_M", "TILE_N", "TILE_K", "THREAD_M", "THREAD_N", "threadIdx.x", "M = N"],
     "09_when_kernels_break.ipynb": ["n", "warp"],
+    "10_capstone.ipynb": ["TILE_M", "TILE_N", "TILE_K", "THREAD_M", "THREAD_N", "threadIdx.x", "M = N"],
 }
 
 
