@@ -47,6 +47,8 @@ def test_the_blocks_are_counted():
 def test_what_nsight_saw_stands_there_for_float32_alone():
     assert "the L1 cache with shared memory busiest, at 99 %" in _text("naive_uncoalesced", 4096)
     assert "the start of instructions busiest, at 89 %, and 12.5 % of an SM's places" in _text("tuned", 4096)
+    too_many = "So many requests leave it no time"
+    assert too_many in _text("tiled", 4096) and too_many not in _text("tuned", 4096)
     assert "Nsight" not in view.roofline_view("int32", 4096, "naive").text
 
 

@@ -16,8 +16,10 @@ DTYPES = ("float32", "float64", "int32")
 _MARK = "#D55E00"
 _SHORT = 0.03  # ms: of a shorter launch start and end are a good part
 # Nsight Compute's measures of how busy a part of the SM was, in percent of what it can do.
+_L1 = "l1tex__throughput.avg.pct_of_peak_sustained_active"
+_FULL = 85
 _BUSY = {
-    "l1tex__throughput.avg.pct_of_peak_sustained_active": "the L1 cache with shared memory",
+    _L1: "the L1 cache with shared memory",
     "smsp__issue_active.avg.pct_of_peak_sustained_active": "the start of instructions",
     "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active": "the multiply-add lanes",
 }
@@ -130,10 +132,13 @@ def _busy(rung: str) -> list[str]:
     "What Nsight Compute saw while the rung ran."
     seen = bounds.counted(rung)
     busiest = max(_BUSY, key=lambda name: float(seen[name]))
-    return [
+    told = (
         f"At N = {bounds.COUNTED} Nsight Compute saw {_BUSY[busiest]} busiest, at {seen[busiest]:.0f} %, and "
         f"{seen[_WARPS]:.3g} % of an SM's places for warps taken."
-    ]
+    )
+    if busiest == _L1 and seen[_L1] > _FULL:
+        told += " So many requests leave it no time, whatever their bytes."
+    return [told]
 
 
 def _here(rung: str, problem: Matmul, recorded: float, unit: str) -> list[str]:
