@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 import labkit.course
 from labkit import cli
 from labkit.course import EXERCISES, catalog
-from labkit.course.mathml import mathml
 from labkit.course.page import WIDGET, page
 
 SPEC = {"name": "elsewhere", "display_name": "Another Python"}  # it is run in this one all the same
@@ -397,35 +396,3 @@ class TestPage:
             "bar", bar={"_model_name": "HTMLModel", "value": "100 %", "layout": "IPY_MODEL_look"}, look=layout
         )
         assert "100 %" not in html and "only text" not in html
-
-
-class TestFormulas:
-    @pytest.mark.parametrize(
-        ("tex", "inside"),
-        [
-            ("N", "<mi>N</mi>"),
-            ("2N^3", "<mn>2</mn><msup><mi>N</mi><mn>3</mn></msup>"),
-            ("a_i^{2}", "<msubsup><mi>a</mi><mi>i</mi><mrow><mn>2</mn></mrow></msubsup>"),
-            ("x^2_1", "<msubsup><mi>x</mi><mn>1</mn><mn>2</mn></msubsup>"),
-            ("^2", "<msup><mrow></mrow><mn>2</mn></msup>"),
-            (r"\frac{1}{2}", "<mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac>"),
-            (r"\alpha \le 0.5", "<mi>α</mi><mo>≤</mo><mn>0.5</mn>"),
-            (r"\text{a < b}", "<mtext>a &lt; b</mtext>"),
-            (r"\texttt{i \% 2}", None),
-            (r"\sum_{k}", "<munder><mo>∑</mo><mrow><mi>k</mi></mrow></munder>"),
-            (r"\left( x \right.", None),
-            ("-1", "<mo>−</mo><mn>1</mn>"),
-        ],
-    )
-    def test_become_mathml(self, tex, inside):
-        found = mathml(tex)
-        assert found.startswith('<math display="inline"><mrow>') and found.endswith("</mrow></math>")
-        assert inside is None or f"<mrow>{inside}</mrow>" in found
-
-    def test_a_block_is_one(self):
-        assert 'display="block"' in mathml("x", block=True)
-
-    @pytest.mark.parametrize("tex", [r"\unknown{x}", "{x", r"\frac{1}", "x_", "@"])
-    def test_what_is_not_known_or_not_complete_is_refused(self, tex):
-        with pytest.raises(ValueError, match=r"no MathML for|ends where something is missing"):
-            mathml(tex)
