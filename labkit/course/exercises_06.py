@@ -49,7 +49,8 @@ EACH_STEP = (
 )
 WHOLE = (
     "A block is whole if its last row and its last column still lie inside: then none of its threads needs a "
-    "guard, for in or for out. blockIdx says so for all threads of the block alike."
+    "guard, for in or for out. blockIdx says so for all threads of the block alike. If guards are asked even "
+    "then, write both versions down: if (whole) { ... } else { ... }."
 )
 BOTH_WAYS = (
     "Compare the end of the block's rows with rows and that of its columns with cols. A block that only just "
