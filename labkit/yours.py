@@ -155,21 +155,16 @@ def roofline(kernel: Any, problem: Matmul = LARGE) -> Plot:
     `problem` is one that was recorded. The kernel has not run there: it is a line, not a point.
     """
     counters = _counters(kernel)
-    figure = draw_roofline(bounds.times_of(problem), counters, bounds.ceilings())
+    roofs = bounds.ceilings()
+    figure = draw_roofline(bounds.times_of(problem), counters, roofs)
     axes, x = figure.axes[0], intensities(counters).get(NAME)
     if x is None:
         return figure
-    axes.axvline(x, color=_YOURS, linestyle="--", linewidth=1.5, zorder=2)
-    axes.text(
-        0.97 * x,
-        axes.get_ylim()[0] * 1.1,
-        f"{NAME}: {x:.3g} FLOP/B",
-        rotation=90,
-        ha="right",
-        va="bottom",
-        fontsize=9,
-        color=_YOURS,
-    )
+    (l1,) = roofs[roofs.quantity == "peak_l1_bandwidth"].value / 1e3
+    low, roof = axes.get_ylim()[0], min(x * l1, bounds.peak_rate(problem.dtype))
+    axes.plot([x, x], [low, roof], "--", color=_YOURS, linewidth=1.5, zorder=2)
+    text = f"{NAME}: {x:.3g} FLOP/B"
+    axes.text(0.97 * x, 1.1 * low, text, rotation=90, ha="right", va="bottom", fontsize=9, color=_YOURS)
     return figure
 
 
