@@ -4,13 +4,14 @@ import pytest
 
 from labkit import plots, records
 from labkit.device import NoGpu
-from labkit.transpose_report import transpose_report
+from labkit.transpose_report import here, transpose_report
 
 
 def test_a_simulator_is_not_measured(monkeypatch):
     monkeypatch.setenv("LABKIT_DEVICE", "simt")
     with pytest.raises(NoGpu):
         transpose_report()
+    assert here().empty and list(here().columns) == list(records.load("int-transpose").columns)
 
 
 @pytest.mark.gpu
