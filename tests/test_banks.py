@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from labkit import pictures_banks, simt, widgets
-from labkit.pictures_banks import COLUMN, ROW, STRIDE, Request
+from labkit import simt, widgets
+from labkit.pictures import banks as bank_pictures
+from labkit.pictures.banks import COLUMN, ROW, STRIDE, Request
 from labkit.widgets.banks_view import PADDINGS, TILES, banks_view
 
 START = {
@@ -56,7 +57,7 @@ def profile(source, name, threads, **macros):
         *((32, 8, padding, False) for padding in (0, 1)),
         *((32, 16, padding, False) for padding in (0, 1)),
         *((16, 4, padding, False) for padding in (1, 2)),
-        *((32, size, 0, True) for size in pictures_banks.SIZES),
+        *((32, size, 0, True) for size in bank_pictures.SIZES),
         *((8, size, padding, True) for size, padding in ((4, 0), (8, 0), (16, 3))),
     ],
 )
@@ -131,10 +132,10 @@ def test_the_picture_numbers_the_lanes_and_names_the_axes():
 
 
 def test_a_picture_of_many_words_says_what_it_leaves_out():
-    figure = pictures_banks.banks(Request(COLUMN, 32, 0, size=16))
+    figure = bank_pictures.banks(Request(COLUMN, 32, 0, size=16))
     assert "96 rows of words that no lane touches are left out" in figure.get_suptitle()
     assert len(figure.axes[0].texts) == 32
-    broadcast = pictures_banks.banks(Request(STRIDE, stride=0))
+    broadcast = bank_pictures.banks(Request(STRIDE, stride=0))
     assert [text.get_text() for text in broadcast.axes[0].texts] == ["×32"]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labkit import simt, widgets
-from labkit.pictures_warp import rows_of, warp_time
+from labkit.pictures.warp import rows_of, warp_time
 from labkit.simt.run.trace import trace
 from labkit.widgets.divergence_view import PATTERNS, THREADS, divergence_view
 

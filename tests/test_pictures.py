@@ -5,8 +5,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from labkit import pictures, simt
+from labkit import simt
 from labkit.errors import LaunchError
+from labkit.pictures import product as pictures
 
 WHO = """extern "C" __global__ void who(int* out, int M, int N) {
     int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;

@@ -112,6 +112,14 @@ def test_block_sweep():
     assert title(axes) == "cpu_avx_blocked, best side: 64×64 at N = 1024; 128×128 at N = 2048"
 
 
+@pytest.mark.parametrize("times", [0.1, 3])
+def test_the_texts_of_two_ladders_stand_above_the_higher_and_below_the_lower(transpose, times):
+    gpu = transpose[transpose.kernel != "cpu_naive"]
+    figure = plots.transpose_steps(gpu, gpu.assign(value=gpu.value * times, source="measured here"))
+    above = {text.xy[1] for text in figure.axes[0].texts if text.get_va() == "bottom"}
+    assert above == set(gpu.value * max(1, times))
+
+
 def test_transpose_steps(transpose):
     figure = plots.transpose_steps(transpose)
     (axes,) = figure.axes

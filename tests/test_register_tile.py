@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labkit import kernels, widgets
-from labkit.pictures_register_tile import RegisterTile, register_tile_picture
+from labkit.pictures.register_tile import RegisterTile, register_tile_picture
 from labkit.problems import Matmul
 from labkit.widgets.register_tile_view import register_tile_view
 

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.collections import LineCollection, PatchCollection
 
 from labkit import simt
-from labkit.sector_pictures import COLUMNS, ROWS, Request, request_picture, transposed_warp
+from labkit.pictures.sectors import COLUMNS, ROWS, Request, request_picture, transposed_warp
 from labkit.simt.counters.sectors import touched_sectors
 from labkit.widgets import explorer, sectors, sectors_view
 

@@ -20,7 +20,7 @@ from labkit.cpu.cache_lines import (
     contents,
     count_misses,
 )
-from labkit.pictures import GAP, MARGIN, headline, panel
+from labkit.pictures.product import GAP, MARGIN, headline, panel
 from labkit.plots import Plot
 
 _FRAME = "#D55E00"

@@ -15,7 +15,7 @@ widgets.register_tile()  what a tile in registers reads, holds and leaves idle, 
 widgets.unrolling()      what several elements a thread save, and how many bytes they keep on their way
 """
 
-from labkit import pictures
+from labkit.pictures import product
 from labkit.widgets import views
 from labkit.widgets.banks_view import banks
 from labkit.widgets.cache_view import cache
@@ -99,7 +99,7 @@ def tile_walk(M: int = 10, N: int = 14) -> Explorer:
     "Sliders for K, TILE, a block and the round of its loop over K, for C (M,N)."
 
     def offer(M: int, N: int, K: int, tile: int, **_: object) -> dict[str, Choices]:
-        grid = pictures.grid_of(M, N, (tile, tile))
+        grid = product.grid_of(M, N, (tile, tile))
         return {
             "block_x": _numbers(0, grid[0] - 1),
             "block_y": _numbers(0, grid[1] - 1),

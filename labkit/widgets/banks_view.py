@@ -2,9 +2,9 @@
 
 from functools import lru_cache
 
-from labkit import pictures_banks
-from labkit.pictures import WARP
-from labkit.pictures_banks import COLUMN, ROW, SIZES, STRIDE, Request, counted
+from labkit.pictures import banks as bank_pictures
+from labkit.pictures.banks import COLUMN, ROW, SIZES, STRIDE, Request, counted
+from labkit.pictures.product import WARP
 from labkit.simt.counters.banks import BANKS
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
 
@@ -50,7 +50,7 @@ def banks_view(
     request = Request(access, tile, padding, swizzled, size, warp, stride)
     lines = [_passes(request), _worst_bank(request)]
     lines += [_stride(request)] if access == STRIDE else [_bytes(request), _free_paddings(request)]
-    return View((pictures_banks.banks(request),), "\n".join(lines))
+    return View((bank_pictures.banks(request),), "\n".join(lines))
 
 
 # Sentences.

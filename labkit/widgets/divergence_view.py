@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from labkit import simt
-from labkit.pictures_warp import WARP, Rows, drawn, rows_of
+from labkit.pictures.warp import WARP, Rows, drawn, rows_of
 from labkit.simt.run.trace import trace
 from labkit.widgets.explorer import Explorer, View, menu, slider
 

@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from labkit.pictures_register_tile import MULTIPROCESSORS, RegisterTile, register_tile_picture
+from labkit.pictures.register_tile import MULTIPROCESSORS, RegisterTile, register_tile_picture
 from labkit.widgets.explorer import Choices, Explorer, View, selection
 
 REGISTERS = 65536  # of a multiprocessor, of an H200 and most others

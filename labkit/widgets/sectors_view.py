@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from labkit.pictures import WARP
-from labkit.sector_pictures import COLUMNS, ROWS, SIZES, Request, request_picture
+from labkit.pictures.product import WARP
+from labkit.pictures.sectors import COLUMNS, ROWS, SIZES, Request, request_picture
 from labkit.simt.counters.sectors import SECTOR_BYTES
 from labkit.widgets.explorer import Explorer, View, menu, selection, slider
 

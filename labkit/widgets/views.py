@@ -9,9 +9,10 @@ from math import prod
 import pandas as pd
 from matplotlib.figure import Figure
 
-from labkit import pictures, plots, records
+from labkit import plots, records
 from labkit.device import device
-from labkit.pictures import WARP
+from labkit.pictures import product
+from labkit.pictures.product import WARP
 from labkit.problems import Matmul
 from labkit.widgets import here
 from labkit.widgets.explorer import View
@@ -77,8 +78,8 @@ def tiling_view(report: str, size: Size, tile: int) -> View:
 def thread_map_view(M: int, N: int, block_x: int, block_y: int, row: int, col: int) -> View:
     "Which block, warp and lane compute C[row, col], and which threads have no element."
     block = (block_x, block_y)
-    figure = pictures.thread_map(M, N, block, row, col)
-    who, grid = pictures.worker(row, col, block), pictures.grid_of(M, N, block)
+    figure = product.thread_map(M, N, block, row, col)
+    who, grid = product.worker(row, col, block), product.grid_of(M, N, block)
     lines = (
         "row = blockIdx.y * blockDim.y + threadIdx.y = "
         f"{who.block[1]} * {block_y} + {who.thread[1]} = {row}; "
@@ -93,13 +94,13 @@ def thread_map_view(M: int, N: int, block_x: int, block_y: int, row: int, col: i
 
 def tile_walk_view(M: int, N: int, K: int, tile: int, block_x: int, block_y: int, k0: int) -> View:
     "One round of the tiled kernel in one block: what it brings to shared memory, and what is 0 there."
-    figure = pictures.tile_walk(M, N, K, tile, k0, (block_x, block_y))
-    now = pictures.tile_round(M, N, K, tile, k0, (block_x, block_y))
+    figure = product.tile_walk(M, N, K, tile, k0, (block_x, block_y))
+    now = product.tile_round(M, N, K, tile, k0, (block_x, block_y))
     row, col = now.starts["C"]
     lines = (
         f"A ({M}, {K}) times B ({K}, {N}), round {now.number} of {now.rounds}: "
         f"thread (x, y) brings A[{row} + y, {k0} + x] to A_tile[y][x] "
-        f"and B[{k0} + y, {col} + x] to B_tile[y][x]. Here {pictures.padding(now)}.",
+        f"and B[{k0} + y, {col} + x] to B_tile[y][x]. Here {product.padding(now)}.",
         f"Then every thread adds {_counted(tile, 'product')}, A_tile[y][k] * B_tile[k][x]. So an element is "
         f"fetched once from global memory and used {_counted(tile, 'time')}.",
         f"{now.inside['C']} of the block's {_counted(tile * tile, 'thread')} have an element of C to write.",

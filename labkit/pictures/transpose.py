@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch, Rectangle
 
-from labkit.pictures import headline
+from labkit.pictures.product import headline
 from labkit.plots import Plot
 
 _READ, _WRITTEN, _OTHERS = "#56B4E9", "#E69F00", "#F2F2F2"

@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from labkit.pictures import MARGIN, WARP, headline
+from labkit.pictures.product import MARGIN, WARP, headline
 from labkit.plots import Plot
 from labkit.simt.run.trace import Step, trace
 

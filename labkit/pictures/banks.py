@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 
-from labkit.pictures import WARP, headline
+from labkit.pictures.product import WARP, headline
 from labkit.plots import Plot
 from labkit.simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts
 

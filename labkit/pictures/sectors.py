@@ -16,7 +16,7 @@ from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
-from labkit.pictures import GAP, LARGEST, MARGIN, WARP, headline, panel
+from labkit.pictures.product import GAP, LARGEST, MARGIN, WARP, headline, panel
 from labkit.plots import Plot
 from labkit.simt.counters.sectors import SECTOR_BYTES, touched_sectors
 

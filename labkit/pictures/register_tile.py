@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from labkit.pictures import WARP, headline, panel
+from labkit.pictures.product import WARP, headline, panel
 from labkit.plots import Plot
 
 FLOAT = 4  # bytes

@@ -1,0 +1,14 @@
+"""Pictures of what a kernel does: who computes what, what a warp asks for, where it lies, when lanes wait.
+
+Drawn by matplotlib from the kernels' own rules. The explorers of `labkit.widgets` show them too.
+
+pictures.naive_reads(…)       the row of A and the column of B that an element of C needs
+pictures.transposed_warp(…)   what a warp of the naive transpose reads, and where that goes
+pictures.through_a_tile(…)    the way of a transpose's tile through shared memory
+"""
+
+from labkit.pictures.product import naive_reads
+from labkit.pictures.sectors import transposed_warp
+from labkit.pictures.transpose import through_a_tile
+
+__all__ = ["naive_reads", "through_a_tile", "transposed_warp"]
