@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from labkit import kernels, ladder, records
 from labkit.plots import Plot
@@ -28,7 +28,7 @@ COUNTED = "counted by the simulator in some blocks, scaled"
 SECTORS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st"))
 _RUNG, _BEST = "#0072B2", "#D55E00"  # Okabe and Ito's, which colour-blind readers tell apart
 # Of the figure: left, bottom, width, height. By hand, as matplotlib's layout engines draw everything twice.
-_AXES = (0.066, 0.125, 0.735, 0.78)
+_AXES = (0.064, 0.125, 0.713, 0.78)
 NAME = 0.047  # of the height of the axes: room for a name
 _SMALL: dict[str, Any] = {"fontsize": 8, "color": "0.3"}
 
@@ -83,16 +83,19 @@ def roofline(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame, c
     problem, rungs = _rungs(times, intensities(counters))
     shown = _shown(rungs, chosen)
     peak, memory = _roofs(roofs, problem.dtype)
-    figure = Plot(figsize=(9.5, 5.5))
+    figure = Plot(figsize=(9.8, 5.5))
     axes = figure.add_axes(_AXES)
     left = min(rungs.intensity.min(), _ridge(peak, memory)) / 2
     axes.set(xscale="log", xlim=(left, 1.6 * problem.flops / problem.bytes))
     axes.set(yscale="log", ylim=(rungs.rate.min() / 3, 2 * peak.highest))
     _draw_roofs(axes, peak, memory)
-    _draw_limit(axes, problem)
+    _draw_limit(axes, problem, rungs, peak)
     _draw_rungs(axes, rungs, str(shown.kernel))
     axes.set_xlabel("FLOP for each byte asked of the L1 caches (global loads and stores: sectors × 32 B)")
     axes.set_ylabel(peak.unit)
+    low, high = axes.get_ylim()
+    if high < 100 * low:  # the powers of ten alone would be one tick or two
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(NullLocator())
@@ -205,12 +208,14 @@ def _draw_roofs(axes: Axes, peak: Roof, memory: list[Roof]) -> None:
         name.set(rotation=degrees(atan(y / x)), transform_rotates_text=True)  # along the line
 
 
-def _draw_limit(axes: Axes, problem: Matmul) -> None:
-    "How far to the right a kernel could get that asks for each element once."
+def _draw_limit(axes: Axes, problem: Matmul, rungs: pd.DataFrame, peak: Roof) -> None:
+    "How far to the right a kernel could get that asks for each element once; named where no point is."
     most = problem.flops / problem.bytes
     axes.axvline(most, color="0.5", linestyle=":")
     text = f"each element once: {most:.0f} FLOP/B"
-    axes.text(0.94 * most, axes.get_ylim()[0] * 1.1, text, rotation=90, ha="right", va="bottom", **_SMALL)
+    below = not rungs.intensity.between(most / 2, most).any()
+    y, va = (axes.get_ylim()[0] * 1.1, "bottom") if below else (0.95 * peak.highest, "top")
+    axes.text(0.94 * most, y, text, rotation=90, ha="right", va=va, **_SMALL)
 
 
 def _draw_rungs(axes: Axes, rungs: pd.DataFrame, chosen: str) -> None:

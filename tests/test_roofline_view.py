@@ -69,6 +69,17 @@ def test_the_rung_is_marked_up_to_its_limit():
     assert [text.split()[0] for text in bold] == ["tuned"]
 
 
+def test_where_instructions_were_not_counted_blocks_near_the_peak_are_no_advice():
+    text = view.roofline_view("float64", 8192, "tiled").text
+    assert "were not counted" in text and "more blocks" not in text
+
+
+def test_a_cublas_above_the_peak_is_explained():
+    above = "above this peak"
+    assert above in view.roofline_view("float64", 8192, "tiled").text
+    assert above not in _text("tuned", 4096)
+
+
 def test_on_a_gpu_the_rung_is_timed_here(monkeypatch):
     def here(problem, rung):
         place = ladder.case(rung, problem).place() | {"quantity": "time", "unit": "ms", "value": 5.0}

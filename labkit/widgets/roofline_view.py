@@ -3,6 +3,7 @@
 from math import ceil, isnan
 from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from labkit import bounds, ladder
@@ -18,6 +19,7 @@ _SHORT = 0.03  # ms: of a shorter launch start and end are a good part
 # Nsight Compute's measures of how busy a part of the SM was, in percent of what it can do.
 _L1 = "l1tex__throughput.avg.pct_of_peak_sustained_active"
 _FULL = 85
+_NEARLY = 0.9
 _BUSY = {
     _L1: "the L1 cache with shared memory",
     "smsp__issue_active.avg.pct_of_peak_sustained_active": "the start of instructions",
@@ -64,6 +66,7 @@ def roofline_view(dtype: str, n: int, rung: str) -> View:
         _bytes(limits, intensity),
         _instructions(limits) + _blocks(problem, rung, limits),
         *(_busy(rung) if dtype == "float32" else []),
+        *_tensor_cores(times, problem, limits["peak"]),
         *_here(rung, problem, rate, unit),
     ]
     return View((figure,), "\n".join(lines))
@@ -75,10 +78,12 @@ def _mark(figure: Figure, intensity: float, rate: float, limits: dict[str, float
     limit = limits[lowest]
     axes.plot([intensity, intensity], [rate, limit], color=_MARK, linewidth=1, linestyle=":")
     axes.plot([intensity / 1.35, intensity * 1.35], [limit, limit], color=_MARK, linewidth=2)
-    where: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 8, "color": _MARK}
-    axes.text(
-        intensity / 1.45, limit, lowest, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}, **where
-    )
+    look: dict[str, Any] = {"fontsize": 8, "color": _MARK}
+    look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    if lowest == "L1 bytes" or limit > 0.95 * limits["peak"]:  # on a roof, which has its name above it
+        axes.text(intensity * 1.08, 0.93 * limit, lowest, ha="left", va="top", **look)
+    else:
+        axes.text(intensity / 1.45, limit, lowest, ha="right", va="center", **look)
 
 
 def _lowest_of(limits: dict[str, float]) -> str:
@@ -99,6 +104,8 @@ def _lowest(limits: dict[str, float], rate: float, milliseconds: float) -> str:
             f"{found} But the launch takes {1e3 * milliseconds:.0f} µs, and one that does next to nothing "
             f"{1e3 * _least():.0f}: so little work is over before the GPU is busy."
         )
+    if isnan(limits["instructions"]) and limits[lowest] > _NEARLY * limits["peak"]:
+        return f"{found} That is nearly the peak. Its instructions, which may be the limit, were not counted."
     return f"{found} {_CURES[lowest]}"
 
 
@@ -139,6 +146,17 @@ def _busy(rung: str) -> list[str]:
     if busiest == _L1 and seen[_L1] > _FULL:
         told += " So many requests leave it no time, whatever their bytes."
     return [told]
+
+
+def _tensor_cores(times: pd.DataFrame, problem: Matmul, peak: float) -> list[str]:
+    "Why cuBLAS may be above the peak of the multiply-add lanes."
+    fastest = max((problem.gflops(ms / 1e3) / 1e3 for ms in times[times.kernel == "cublas"].value), default=0)
+    if fastest <= peak:
+        return []
+    return [
+        f"cuBLAS has {fastest:.3g}, above this peak, which is that of the multiply-add lanes: in "
+        f"{problem.dtype} it uses the tensor cores, which have a peak of their own."
+    ]
 
 
 def _here(rung: str, problem: Matmul, recorded: float, unit: str) -> list[str]:
