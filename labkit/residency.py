@@ -56,8 +56,9 @@ class Block:
 
     @property
     def limited_by(self) -> list[str]:
-        "Resources that give the fewest blocks."
-        return [name for name, blocks in self.limits.items() if blocks == self.blocks]
+        "Resources that give the fewest blocks, of those that it takes."
+        fewest = [name for name, blocks in self.limits.items() if blocks == self.blocks]
+        return [name for name in fewest if name != "shared_mem" or self.shared_taken]
 
 
 def cures(block: Block) -> dict[str, Block]:

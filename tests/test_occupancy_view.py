@@ -58,6 +58,10 @@ class TestCures:
         block = Block(H200, 768, 40, 0)
         assert block.limited_by == ["registers", "warps"] and cures(block) == {}
 
+    def test_shared_memory_that_no_block_takes_limits_nothing(self):
+        block = Block(gpu("GTX 1080"), 32, 16, 0)
+        assert block.limits["shared_mem"] == 32 and block.limited_by == ["blocks"]
+
 
 TEXTS = {
     ("H200", 256, 80, 8): [

@@ -71,8 +71,8 @@ def _curve(on: Gpu, registers: int, shared: int) -> list[float]:
 def _draw_limits(axes: Axes, block: Block) -> None:
     limits, fewest = block.limits, block.blocks
     longest = max(limits.values())
-    for place, blocks in enumerate(reversed(limits.values())):
-        color = _CHOSEN if blocks == fewest else _BAR
+    for place, (name, blocks) in enumerate(reversed(limits.items())):
+        color = _CHOSEN if name in block.limited_by else _BAR
         axes.barh(place, blocks, color=color, height=0.6)
         axes.text(blocks + 0.02 * longest, place, f"{blocks}", va="center", fontsize=9)
     axes.axvline(fewest, color=_CHOSEN, linewidth=1, linestyle=":")
