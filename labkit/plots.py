@@ -64,7 +64,7 @@ _Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records, "open" or "
 _LINES = {"filled": "-", "open": "--", "dotted": ":"}
 # Where the text at a point stands, for the highest line, the lowest and one between: so many points away, and
 # how it is aligned.
-_BESIDE = ((7, 4, "left", "bottom"), (7, -4, "left", "top"), (-7, 4, "right", "bottom"))
+_BESIDE = ((7, 4, "left", "bottom"), (-7, -4, "right", "top"), (-7, 4, "right", "bottom"))
 _Finding = Callable[[pd.DataFrame], str]
 
 

@@ -183,6 +183,8 @@ def _draw_law(axes: Axes, under_way: int, wait: int) -> None:
         face = "#0072B2" if point.size == 4 else "white"
         axes.scatter(*at, marker=_MARKS[point.rung], s=50, edgecolor="#0072B2", color=face, zorder=3)
         (shift, side) = ((-8, 7), "right") if point.rung == "copy" else ((7, -11), "left")
+        if name == "unrolled, 8 bytes":  # below it stands the name of its neighbour
+            shift = (8, -3)
         axes.annotate(name, at, shift, textcoords="offset points", fontsize=8, ha=side)
     axes.axvline(under_way / 1024, color=_CHOSEN, linestyle=":", zorder=0)
     axes.scatter(under_way / 1024, rate, marker="o", s=70, color=_CHOSEN, label="your choice", zorder=2)
