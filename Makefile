@@ -1,5 +1,6 @@
-# make lab    JupyterLab on the notebooks; make lab ARGS="--no-browser --port 8899" passes options on
-# make test   lint, types, unit tests, notebooks and the browser test
+# make lab        JupyterLab on the notebooks; make lab ARGS="--no-browser --port 8899" passes options on
+# make test       lint, types, unit tests, notebooks and the browser test
+# make test-all   the same with every case of the long tables of cases, which takes twice as long
 # Both install into .venv the first time, and again when pyproject.toml changes.
 
 VENV := .venv
@@ -14,13 +15,14 @@ PYTHON ?= $(firstword $(shell for python in python3 python3.13 python3.12 python
 install = $(BIN)/python -m pip install --editable ".[$(1)$$($(BIN)/python -c \
 	'from labkit.doctor import suggested_extras; print(*["", *suggested_extras()], sep=",")')]"
 
-.PHONY: lab test lint format clean
+.PHONY: lab test test-all lint format clean
 
 lab: $(VENV)/.lab
 	$(BIN)/labkit lab $(ARGS)
 
-test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest -n 2 -m "not browser"
+test: CASES := and not thorough
+test test-all: $(VENV)/.dev lint
+	$(BIN)/python -m pytest -n 2 -m "not browser $(CASES)"
 	$(BIN)/python tests/browser/chromium.py
 	$(BIN)/python -m pytest -n 2 -m browser
 

@@ -84,7 +84,8 @@ def recorded(machine: str | Path, quantity: object = None, **filters: object) ->
     if not tables:
         machines = sorted({path.parent.name for path in _DATA.glob("*/*.csv")} - {"reports"})
         raise ValueError(f"no runs recorded on {str(machine)!r}; machines with records: {_listed(machines)}")
-    reader = _kept if ours.is_dir() else read  # a run of one's own may go on while it is looked at
+    is_ours = tables[0].parent.parent == _DATA
+    reader = _kept if is_ours else read  # a run of one's own may go on while it is looked at
     runs = [reader(table).assign(source=_run_label(table)) for table in tables]
     return _select(pd.concat(runs, ignore_index=True), {"quantity": quantity, **filters})
 

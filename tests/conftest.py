@@ -1,6 +1,7 @@
 """What all tests share: a cache of their own, and a skip where a GPU is needed."""
 
 import os
+from collections import Counter
 
 import pytest
 
@@ -21,6 +22,12 @@ def own_cache(tmp_path_factory):
 
 
 def pytest_collection_modifyitems(items):
+    places = Counter()
+    for item in items:
+        if sampled := item.get_closest_marker("sampled"):
+            if places[item.function] % sampled.args[0]:
+                item.add_marker(pytest.mark.thorough)
+            places[item.function] += 1
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and find_gpu() is None:
         for item in marked:

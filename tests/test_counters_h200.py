@@ -11,8 +11,9 @@ KEYS = ["kernel", "dtype", "m", "n", "k", "rows", "cols", "tile", "note"]
 COUNTERS = records.recorded("h200")
 COUNTERS = COUNTERS[COUNTERS.kernel.str.contains("/")]  # other tables there name rungs as the ladder does
 CASES = list(COUNTERS.groupby(KEYS, dropna=False, sort=False))
-# The simulator compiles each of these for ten seconds and more, to count what 5 and 7 show as well.
-SLOW = ("6_vectorised", "8_warp_tile", "9_tuned")
+# The simulator compiles each of these for five seconds and more.
+SLOW = tuple("4_register_column 5_register_tile 6_vectorised 7_double_buffered 8_warp_tile 9_tuned".split())
+SLOW += ("tensor_cores",)
 LOADS, STORES = (f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum" for op in ("ld", "st"))
 COPIES = "sm__sass_l1tex_t_{}_pipe_lsu_mem_global_op_ldgsts_cache_{}.sum"
 
@@ -26,8 +27,14 @@ def test_the_record_is_whole():
 
 @pytest.mark.parametrize(
     "case",
-    [case for case in CASES if not case[0][0].endswith(SLOW)],
-    ids=lambda case: "-".join(str(key) for key in case[0] if pd.notna(key)),
+    [
+        pytest.param(
+            case,
+            id="-".join(str(key) for key in case[0] if pd.notna(key)),
+            marks=[pytest.mark.thorough] if case[0][0].endswith(SLOW) else [],
+        )
+        for case in CASES
+    ],
 )
 def test_counters_equal_the_hardwares(case):
     key, recorded = dict(zip(KEYS, case[0], strict=True)), case[1]
