@@ -88,6 +88,18 @@ WRONG = [
         "rows=64 cols=96 float32, grid (3, 2), block (32, 32)\nout[64, 0] is nan",
         (GUARD_OUT, "if (out_row < rows && out_col < cols)"),
     ),
+    (
+        "05.1",
+        "blocks that write the same columns",
+        "nothing orders blocks within a launch",
+        ("int out_col = blockIdx.y * 32 + x", "int out_col = x"),
+    ),
+    (
+        "05.1",
+        "blocks that write the same columns: what to look at",
+        "= tile[x][y];\nThread (x, y) brings in[",
+        ("int out_col = blockIdx.y * 32 + x", "int out_col = x"),
+    ),
     ("05.1", "no guard on the way in", "two guards", (GUARD_IN, "if (true)")),
     (
         "05.1",

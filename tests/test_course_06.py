@@ -48,6 +48,12 @@ WRONG = [
         (BARRIER, ""),
         (f"{STORE} {IN};", f"{{ {STORE} {IN}; __syncthreads(); }}"),
     ),
+    (
+        "06.1",
+        "blocks that write the same rows",
+        "Each element of out is the work of one thread alone",
+        ("out_row = blockIdx.x * 32 + y", "out_row = y"),
+    ),
     ("06.1", "no padding", "bank conflicts; the goal is at most 0", ("tile[32][33]", "tile[32][32]")),
     (
         "06.1",
@@ -86,6 +92,13 @@ WRONG = [
         "16 steps, whatever TILE is",
         "compiled again with other values",
         (STEPS, "for (int k = 0; k < 16; ++k)"),
+    ),
+    (
+        "06.2",
+        "written out where TILE divides K alone",
+        "K=65 float32, TILE = 16\na branch of line",
+        ("        #pragma unroll\n", ""),
+        (STEPS, f"if (K % TILE == 0) {{\n{STEPS} {SUM} }} else for (int k = 0; k < min(TILE, K - k0); ++k)"),
     ),
     (
         "06.2",
@@ -139,6 +152,12 @@ OTHERS = [
         "eight steps by hand",
         (STEPS, "for (int k = 0; k < TILE; k += 8) {"),
         (SUM, "".join(f"{SUM}\n".replace("k]", f"k + {i}]") for i in range(8)) + "}"),
+    ),
+    (
+        "06.2",
+        "the last round apart",
+        ("        #pragma unroll\n", ""),
+        (STEPS, f"if (k0 + TILE <= K) {{\n{STEPS} {SUM} }} else for (int k = 0; k < K - k0; ++k)"),
     ),
     (
         "06.2",

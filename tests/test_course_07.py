@@ -85,6 +85,18 @@ WRONG = [
     ("07.1", "nothing", "returns None", (RATE, "print(operations / seconds / 1e9)")),
     (
         "07.1",
+        "words",
+        "Return two numbers",
+        (RATE, "return str(operations / seconds / 1e9), str(needed / seconds / 1e9)"),
+    ),
+    (
+        "07.1",
+        "the two exchanged",
+        "return GFLOP/s first",
+        (RATE, "return needed / seconds / 1e9, operations / seconds / 1e9"),
+    ),
+    (
+        "07.1",
         "hard-coded",
         "rates(680, 680, 680, 0.154) returns",
         ("operations = 2 * M * N * K", "operations = 2**31"),
@@ -164,6 +176,29 @@ WRONG = [
     ("07.3", "shared memory forgotten", "shared=16384", ("if taken:", "if False:")),
     ("07.3", "division by nothing", "ZeroDivisionError", ("if taken:", "if True:")),
     ("07.3", "limits of one GPU", "RTX 4060, threads=1024", ("gpu.warps_per_sm", "64")),
+    (
+        "07.3",
+        "a word",
+        "returns '64'; it should be 64",
+        ("min(blocks) * of_block", "str(min(blocks) * of_block)"),
+    ),
+    (
+        "07.3",
+        "labkit's own function, imported inside",
+        "asks labkit, by the name labkit.residency",
+        (
+            "return min(blocks) * of_block",
+            "from labkit.residency import Block\n"
+            "    held = Block(gpu, threads, registers, shared)\n    return held.blocks * held.warps",
+        ),
+    ),
+    (
+        "07.3",
+        "labkit's own function, imported outside",
+        "asks labkit, by the name held",
+        ("def warps", "from labkit.occupancy import occupancy as held\n\ndef warps"),
+        ("min(blocks) * of_block", "held(gpu, threads, registers, shared).warps"),
+    ),
     ("07.3", "no limit of blocks", "threads=32, registers=16", (", gpu.blocks_per_sm]", "]")),
     ("07.4", "large blocks", "RTX 4060: 66.7 %", ("TILE 16", "TILE 32")),
     ("07.4", "long rounds", "T4: 50 % occupancy, 16 of 32 warps", ("ROUND 32", "ROUND 192")),

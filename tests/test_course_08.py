@@ -1,6 +1,12 @@
 """Checks of notebook 08: starters and typical mistakes fail in words that help, other right answers pass."""
 
-from test_course import checks_of_mistakes, checks_of_other_answers, checks_of_starters
+from test_course import (
+    SOLVED,
+    checks_of_mistakes,
+    checks_of_other_answers,
+    checks_of_starters,
+    release,
+)
 
 STARTERS = {
     "08.1": [
@@ -33,6 +39,17 @@ FROM_2 = "y = t / 8, x = t % 8"
 ROW_2 = "row0 + y + 8 * i"
 ALIGNED_LOAD = "        if (N % 4 == 0)\n            *(float4*)b"
 ALIGNED_STORE = "    if (N % 4 == 0)\n        *(float4*)&C"
+COLUMN_2 = """for (int k = 0; k < 8; ++k)
+            for (int i = 0; i < 16; ++i)
+                sum[i] += A_tile[y + i][k] * B_tile[k][x];"""
+WIDE_COLUMN_2 = """for (int k = 0; k < 8; k += 4)
+            for (int i = 0; i < 16; ++i) {
+                float4 a = *(float4*)&A_tile[y + i][k];
+                sum[i] += a.x * B_tile[k][x] + a.y * B_tile[k + 1][x];
+                sum[i] += a.z * B_tile[k + 2][x] + a.w * B_tile[k + 3][x];
+            }"""
+STARTER_2 = release.without_solution(SOLVED["08.2"])
+assert COLUMN_2 in STARTER_2
 ROUNDS = "    rounds = -(-blocks // places)\n"
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
@@ -85,6 +102,13 @@ WRONG = [
         ("y + 8 * i", "y + 4 * i"),
         ("x + 8 * j", "x + 16 * j"),
         ("sum[4 * i + j]", "sum[2 * i + j]"),
+    ),
+    (
+        "08.2",
+        "a column, four of A a load",
+        "1.062 loads from shared memory a multiply-add; the goal is at most 0.5",
+        (SOLVED["08.2"], STARTER_2.replace(COLUMN_2, WIDE_COLUMN_2)),
+        ("__shared__ float", "__shared__ alignas(16) float"),
     ),
     (
         "08.2",

@@ -169,6 +169,12 @@ WRONG = [
         (TREE, FROM_GLOBAL),
         ("s[0]", "sum"),
     ),
+    (
+        "09.1",
+        "all add to one word",
+        "271 requests to load; the goal is at most 170",
+        (TREE, "    if (t) atomicAdd(&s[0], mine);\n    __syncthreads();\n"),
+    ),
     ("09.1", "reads past the end", "brings a 0 to the tree", ("i < n ? in[i] : 0", "in[i]")),
     ("09.1", "divides by its own part", "in the step before", ("mine / s[0]", "mine / s[t]")),
     (
@@ -189,6 +195,8 @@ WRONG = [
     ),
     ("09.3", "stale results", "may be left from an earlier launch", (FILL, "")),
     ("09.3", "cleared with zeros", "0 can be a result; NaN cannot", ("np.nan", "0")),
+    ("09.3", "cleared with ones", "1 can be a result; NaN cannot", ("np.nan", "1")),
+    ("09.3", "cleared with -1", "-1 can be a result; NaN cannot", ("np.nan", "-1")),
     (
         "09.3",
         "another array",
@@ -235,6 +243,16 @@ WRONG = [
         ("    s[t] = i < n ? in[i] : 0;", "    if (i >= n) return;\n    s[t] = in[i];"),
     ),
     ("09.5", "barriers in the branch", "Put only the work into the branch", (SCAN, IN_BRANCH)),
+    (
+        "09.5",
+        "each adds to all behind it",
+        "Atomic additions load as well, one lane after the other",
+        (
+            SCAN,
+            "    float mine = s[t];\n    __syncthreads();\n"
+            "    for (int k = t + 1; k < 256; ++k) atomicAdd(&s[k], mine);\n    __syncthreads();\n",
+        ),
+    ),
     ("09.5", "each adds its own", "requests to load; the goal is at most 200", (SCAN, OWN)),
     ("09.5", "thread 0 does it", "through the elements alone", (SCAN, SERIAL.format("k", "k - 1"))),
     ("09.5", "a step too few", "out[128] is", ("d < blockDim.x;", "d < blockDim.x / 2;")),
@@ -335,6 +353,7 @@ OTHERS = [
         ("(left + right + above + below) / 4", "0.25f * sum"),
     ),
     ("09.3", "another sentinel", ("np.nan", "-1e30")),
+    ("09.3", "off everywhere", ("out.fill(np.nan)", "out[:] = expected + 1")),
     (
         "09.3",
         "by assignment, and array_equal",

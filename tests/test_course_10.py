@@ -57,6 +57,7 @@ WRONG = [
     ("10.1", "rounds down, but never to 0", UNREACHED, (GRID_1, "grid (N/33 + 1, M/9 + 1)")),
     ("10.1", "x for rows", UNREACHED, (GRID_1, "grid (ceil(M/8), ceil(N/32))")),
     ("10.1", "a grid for one size", "M=128 N=64 K=32", (GRID_1, "grid (2, 8)")),
+    ("10.1", "a grid for the largest of the table", "M=1100 N=1 K=2", (GRID_1, "grid (8, 32)")),
     ("10.1", "no such macro", "nothing says what TILE is", (GRID_1, "grid (ceil(N/TILE), ceil(M/8))")),
     ("10.1", "no guard", "Compare each index with the size", ("row >= M || col >= N", "false")),
     ("10.1", "strides of a square", "M=128 N=64 K=32", ("row * K + k", "row * N + k")),

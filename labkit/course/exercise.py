@@ -41,15 +41,21 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Hints:
-    "The end of a message: the usual one, that for an access outside an array, that for a race."
+    """The end of a message: the usual one, that for an access outside an array, that for a race.
+
+    `owner` is for a race on an argument, where `race` speaks of barriers: they order no other block.
+    """
 
     usual: str = ""
     out_of_bounds: str = ""
     race: str = ""
+    owner: str = ""
 
     def after(self, finding: simt.Finding) -> str:
         "The hint that fits a finding."
-        return {"memcheck": self.out_of_bounds, "racecheck": self.race}.get(finding.tool) or self.usual
+        is_shared = "of shared" in str(finding).partition("\n")[0]
+        race = self.race if is_shared else self.owner or self.race
+        return {"memcheck": self.out_of_bounds, "racecheck": race}.get(finding.tool) or self.usual
 
 
 @dataclass(frozen=True)

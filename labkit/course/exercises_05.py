@@ -223,12 +223,13 @@ def _summands(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _launch_of(n: int) -> str:
-    return f"n={n}, {-(-n // THREADS)} blocks of {THREADS} threads"
+    blocks = -(-n // THREADS)
+    return f"n={n}, {blocks} block{'s' * (blocks > 1)} of {THREADS} threads"
 
 
 def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion, ...]:
     "What every transpose of this notebook must be: right for the right reason, and coalesced."
-    fitting, ragged = Hints(places, INSIDE, race), Hints(EDGE, EDGE, race)
+    fitting, ragged = Hints(places, INSIDE, race, PLACES), Hints(EDGE, EDGE, race, PLACES)
     return (
         right_on("right where the tiles fit", Transpose(32, 32), WIDE, tile=TILE, hints=fitting),
         right_on(

@@ -23,6 +23,7 @@ CUBES: list[tuple[Sizes, float]] = [
 SHAPES: list[tuple[Sizes, float]] = [((640, 320, 480), 0.154), ((32, 4096, 100), 0.25), ((7, 3, 1), 0.5)]
 UNITS = "ms is a time in milliseconds; 1 GFLOP/s is 10^9 operations a second, 1 GB/s is 10^9 bytes a second."
 BINARY = "1 GFLOP is 10^9 operations and 1 GB is 10^9 bytes, not 2^30."
+ORDER = "The two rates are exchanged: return GFLOP/s first, then GB/s."
 WORK = "Work over time: 2 M N K operations, 4 (M K + K N + M N) bytes, and the time in seconds."
 
 
@@ -62,11 +63,13 @@ def _rate(
     def test(function: Callable[..., Any]) -> None:
         for sizes, ms in cases:
             told = f"{function.__name__}({', '.join(map(str, (*sizes, ms)))}) returns"
-            rate, named = _pair(called(function, *sizes, ms), told)[at], counts(*sizes)
+            pair, named = _pair(called(function, *sizes, ms), told), counts(*sizes)
+            rate = pair[at]
             expected = named[""] / ms / 1e6
             if not isclose(rate, expected, rel_tol=1e-4):
                 what = ("GFLOP/s", "GB/s")[at]
-                why = _mistake(rate * ms * 1e6, named)
+                is_other = isclose(pair[1 - at], expected, rel_tol=1e-4)
+                why = ORDER if is_other else _mistake(rate * ms * 1e6, named)
                 raise Unmet(f"{told} {rate:.6g} {what}; it should be {expected:.6g}.\n{why}")
 
     return Criterion(text, test)
@@ -74,6 +77,8 @@ def _rate(
 
 def _pair(got: Any, told: str) -> tuple[float, float]:
     try:
+        if any(isinstance(each, str | bytes) for each in got):  # float() reads a number in "3"
+            raise TypeError
         first, second = (float(each) for each in got)
     except (TypeError, ValueError):
         raise Unmet(f"{told} {got!r}. Return two numbers: GFLOP/s, then GB/s.") from None

@@ -7,6 +7,7 @@ import numpy as np
 
 from labkit import checks, simt
 from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, both_sides
+from labkit.course.product_criteria import OWNER
 from labkit.course.py_criteria import returns
 from labkit.errors import SimtError
 from labkit.kernels.launch_line import launch_of, macros_of
@@ -19,6 +20,7 @@ MULTIPLY_ADDS = EVEN.M * EVEN.N * EVEN.K // WARP  # of warps
 SECTORS = EVEN.M * EVEN.N * EVEN.K // 128  # as tiles of 32 x 32 need
 SHAPES = ((1, 1, 1), (31, 33, 5), (45, 29, 67), (70, 40, 9))
 
+FOURFOLD = " A float4 counts as four loads here: it brings four elements."
 BARRIERS = "Two barriers a round: complete before it is read, read before it is overwritten."
 INSIDE = "Compare each index with the size that bounds it: rows of A and C with M, columns of B and C with N."
 COLUMN = Hints(
@@ -26,12 +28,14 @@ COLUMN = Hints(
     "of k0 the block needs A[row, k0 …] of all its rows, and B[k0 …, col].",
     INSIDE,
     BARRIERS,
+    OWNER,
 )
 SQUARE = Hints(
     "Which rows and columns does a thread compute? The same numbers y and x must stand in the reads from the "
     "tiles and in the store to C, and all threads together must cover the 32 x 32 elements once.",
     INSIDE,
     BARRIERS,
+    OWNER,
 )
 FOUR = Hints(
     "Element j of the four belongs to column col + j, in B, in the sums and in C: also where N is not a "
@@ -115,15 +119,22 @@ def _profile(kernel: simt.Kernel) -> Any:
 
 
 def _loads(most: float, space: str, hint: str) -> Criterion:
-    "Criterion: so many requests to load for each multiply-add of a warp, all lines together."
+    """Criterion: so many requests to load for each multiply-add of a warp, all lines together.
+
+    From shared memory a request for float4 counts as four, as it brings four elements.
+    """
 
     def test(kernel: simt.Kernel) -> None:
         lines = _profile(kernel).lines.query(f"space == '{space}' and op == 'ld'")
+        if space == "shared":
+            width = lines.useful_bytes / lines.threads / 4
+            lines = lines.assign(requests=lines.requests * width)
         each = lines.requests.sum() / MULTIPLY_ADDS
         if each > most:
             raise Unmet(
                 f"{EVEN}: {each:.4g} loads from {space} memory a multiply-add; the goal is at most {most:g}\n"
                 f"{_listed(lines.assign(loads=lines.requests / MULTIPLY_ADDS), 'loads')}\n{hint}"
+                f"{FOURFOLD if space == 'shared' and (width > 1).any() else ''}"
             )
 
     return Criterion(f"at most {most:g} loads from {space} memory for each multiply-add", test)

@@ -178,12 +178,15 @@ EXERCISES = (
                     "a kernel that writes nothing; out holds an earlier, right result",
                     *("idle", "wrong", host.STALE),
                 ),
-                host.Trial(
-                    "a kernel that writes nothing, where every right element is 0",
-                    *("idle", "wrong", f"{host.STALE} 0 can be a result; NaN cannot."),
-                    zeros=True,
+                *(
+                    host.Trial(
+                        f"a kernel that writes nothing, where every right element is {each}",
+                        *("idle", "wrong", f"{host.STALE} {each} can be a result; NaN cannot."),
+                        each=each,
+                    )
+                    for each in (0, 1, -1)
                 ),
-                host.Trial("a kernel that writes zeros", "copy", "right", host.WRITTEN, zeros=True),
+                host.Trial("a kernel that writes zeros", "copy", "right", host.WRITTEN, each=0),
             ),
             Criterion("any other error gets through", host.others_get_through),
         ),

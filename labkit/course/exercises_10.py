@@ -23,6 +23,7 @@ SIZES = (
     *((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (1, 70, 20), (70, 1, 20), (40, 50, 3)),
     *((130, 70, 19), (70, 140, 9)),  # several blocks with tiles of 64 and of 128, more down or more across
     *((20, 36, 7), (20, 35, 8)),  # rows of B, or of A, begin at 16 bytes, and the others do not
+    *((1100, 1, 2), (1, 1100, 2)),  # more blocks than the others: a grid of fixed size falls short
 )
 RAGGED = tuple(Matmul(*size) for size in SIZES)
 SCALED = tuple(Matmul(*size, alpha=3, beta=-2) for size in SIZES)
@@ -41,8 +42,8 @@ EXERCISES = (
         4,
         (
             right_as_launched("right where tiles of 16, 32 or 64 fit", *EXACT),
-            launches("the launch has blocks for any shape, 1 to 140", *RAGGED),
-            right_as_launched("right for any shape, 1 to 140", *RAGGED),
+            launches("the launch has blocks for any shape, 1 to 1100", *RAGGED),
+            right_as_launched("right for any shape, 1 to 1100", *RAGGED),
             right_as_launched("right for alpha = 3, beta = -2", *SCALED),
             right_as_launched("right for alpha = 3, beta = 0: C is not read", UNREAD),
         ),

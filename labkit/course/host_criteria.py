@@ -29,8 +29,8 @@ extern "C" __global__ void outside(const float* in, float* out, int n) { out[n +
 class Trial:
     """A launch to be judged: what the student is told of it, a kernel of _COPY, the right verdict, a hint.
 
-    `threads` of its one block. `out` holds a right result before, unless it `is_fresh`; of `zeros` every
-    right element is 0.
+    `threads` of its one block. `out` holds a right result before, unless it `is_fresh`; every right element
+    is `each`, where that is given.
     """
 
     told: str
@@ -38,12 +38,13 @@ class Trial:
     verdict: str
     hint: str
     threads: int = 64
-    zeros: bool = False
+    each: float | None = None
     is_fresh: bool = False
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         "`out` before the launch, and what is expected there after it."
-        expected = np.zeros(64, np.float32) if self.zeros else np.arange(1, 65, dtype=np.float32)
+        various = np.arange(1, 65, dtype=np.float32)
+        expected = various if self.each is None else np.full_like(various, self.each)
         return np.full_like(expected, -1) if self.is_fresh else expected.copy(), expected
 
     def launch(self, out: np.ndarray, expected: np.ndarray) -> None:

@@ -11,6 +11,7 @@ from labkit.course.exercise import NO_HINTS, Criterion, Hints, Unmet, both_sides
 from labkit.mismatch import Mismatch, compare, unwritten
 
 LOADS = ("global", "shared")
+ATOMIC = "Atomic additions load as well, one lane after the other: each lane counts as a request. "
 
 
 @dataclass(frozen=True)
@@ -69,18 +70,21 @@ def clean_in(*launches: Given, hints: Hints = NO_HINTS) -> Criterion:
 
 
 def loads_in(most: int, text: str, given: Given, *, spaces: Sequence[str] = LOADS, hint: str) -> Criterion:
-    "Criterion: warps load at most so often from these memories, all lines together."
+    "Criterion: warps load at most so often from these memories, all lines together, and add atomically."
 
     def test(kernel: simt.Kernel) -> None:
         lines = kernel.profile(given.grid, given.block, given.args(), timeout=checks.TIMEOUT).lines
-        loads = lines[lines.space.isin(spaces) & (lines.op == "ld")]
+        # Atomic additions read, too, one lane after the other.
+        is_atomic = lines.op.isin(["atom", "red"])
+        lines = lines.assign(requests=lines.requests.where(~is_atomic, lines.threads))
+        loads = lines[lines.space.isin(spaces) & ((lines.op == "ld") | is_atomic)]
         if loads.requests.sum() > most:
             listed = "\n".join(
                 f"{row.line:>5} | {row.source}    {row.requests} requests" for row in loads.itertuples()
             )
             raise Unmet(
                 f"{given}\n{loads.requests.sum()} requests to load; the goal is at most {most}\n{listed}\n"
-                f"{hint}"
+                f"{ATOMIC if is_atomic.any() else ''}{hint}"
             )
 
     return Criterion(text, test)
