@@ -12,8 +12,8 @@ COUNTERS = records.recorded("h200")
 COUNTERS = COUNTERS[COUNTERS.kernel.str.contains("/")]  # other tables there name rungs as the ladder does
 CASES = list(COUNTERS.groupby(KEYS, dropna=False, sort=False))
 # The simulator compiles each of these for five seconds and more.
-SLOW = tuple("4_register_column 5_register_tile 6_vectorised 7_double_buffered 8_warp_tile 9_tuned".split())
-SLOW += ("tensor_cores",)
+SLOW = ("4_register_column", "5_register_tile", "6_vectorised", "7_double_buffered", "8_warp_tile")
+SLOW += ("9_tuned", "tensor_cores")
 LOADS, STORES = (f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum" for op in ("ld", "st"))
 COPIES = "sm__sass_l1tex_t_{}_pipe_lsu_mem_global_op_ldgsts_cache_{}.sum"
 
