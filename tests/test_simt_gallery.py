@@ -62,7 +62,7 @@ def test_the_gallery_is_whole():
         assert references.wrong(case, outputs), case.name
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.usefixtures("optimised")
 @named(CLEAN)
 def test_results(case):
@@ -72,7 +72,7 @@ def test_results(case):
     assert [name for name in case.named("in") if not np.array_equal(args[name], before[name])] == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @named(CLEAN)
 def test_no_finding_on_a_clean_kernel(case):
     findings, args = run(case, "check")
@@ -91,7 +91,7 @@ def is_it(finding: simt.Finding, expected: Expected) -> bool:
     return expected.other is None or {expected.line, expected.other} <= mentioned
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @named([case for case in BUGS if not case.refused])
 def test_planted_mistakes_are_found(case):
     findings, _ = run(case, "check")
@@ -129,7 +129,7 @@ def recorded_results():
 RESULTS = recorded_results()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @named([case for case in CLEAN if any(f"{case.name}/{name}" in RESULTS for name in case.named("out"))])
 def test_results_are_the_h200s(case):
     "Exact where the reference is exact, else within its bound; and the H200 passes the same test."
@@ -155,7 +155,7 @@ UNLIKE = {
 COUNTED = {row["launch"]: row for row in table("counters.csv")}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @named([case for case in CLEAN if case.name in COUNTED])
 def test_counters_are_the_h200s(case):
     counted, _ = run(case, "profile")
@@ -182,7 +182,7 @@ SAID = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @named([case for case in BUGS if not case.refused and any(name == case.name for name, _ in SAID)])
 def test_what_compute_sanitizer_finds_is_found_here_too(case):
     findings, _ = run(case, "check")
