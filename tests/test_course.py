@@ -82,11 +82,12 @@ def checks_of_starters(starters):
 
 def cases(rows, most):
     "Rows (exercise, name, …) as cases; of each exercise all but the first `most` are thorough."
-    seen = Counter()
+    seen, found = Counter(), []
     for exercise, name, *given in rows:
         marks = [pytest.mark.thorough] if seen[exercise] >= most else []
         seen[exercise] += 1
-        yield pytest.param(exercise, given, id=f"{exercise} {name}", marks=marks)
+        found.append(pytest.param(exercise, given, id=f"{exercise} {name}", marks=marks))
+    return found
 
 
 def checks_of_mistakes(wrong):
