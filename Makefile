@@ -24,7 +24,7 @@ test: CASES := and not thorough
 test test-all: $(VENV)/.dev lint
 	$(BIN)/python -m pytest -n 2 -m "not browser $(CASES)"
 	$(BIN)/python tests/browser/chromium.py
-	$(BIN)/python -m pytest -n 2 -m browser
+	$(BIN)/python -m pytest -n 2 -m "browser $(CASES)"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

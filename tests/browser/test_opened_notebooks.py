@@ -36,10 +36,20 @@ def test_every_notebook_is_tried():
 
 @pytest.mark.parametrize("name", SLIDERS)
 def test_notebook(page, server, folder, name):
+    run_and_move(page, server, folder, name, SLIDERS[name][:2])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [name for name in SLIDERS if SLIDERS[name][2:]])
+def test_its_other_sliders(page, server, folder, name):
+    run_and_move(page, server, folder, name, SLIDERS[name][2:])
+
+
+def run_and_move(page, server, folder, name, labels):
     shutil.copy(NOTEBOOKS / name, folder)
     open_notebook(page, server, name)
     run_all(page, failing=failing_on_purpose(folder / name))
-    for label in SLIDERS[name]:
+    for label in labels:
         before, value = result(page, label), slider(page, label).get_attribute("aria-valuenow")
         seconds = move_slider(page, label)
         after = result(page, label)
