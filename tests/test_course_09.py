@@ -5,8 +5,8 @@ import pytest
 from test_course import checks_of_mistakes, checks_of_other_answers, checks_of_starters
 
 from labkit import records, simt
-from labkit.course.exercise import Unmet
-from labkit.course.launches import Given, clean_in, loads_in, right_in
+from labkit.course.exercise import Unmet, right_in
+from labkit.course.launches import Given, clean_in, loads_in
 from labkit.course.model_gpu import ModelGpu
 from labkit.course.who_finds import who_finds
 from labkit.simt import Finding

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import labkit
+from labkit.borrowed import borrowed_name
 from labkit.course import magic
 from labkit.course.exercise import Criterion, Exercise, Unmet
-from labkit.course.py_criteria import called, returns
+from labkit.course.occupancy_criteria import resident
+from labkit.course.py_criteria import Raised, called, returns
+from labkit.errors import InvalidAccess
 
 RATE = returns(
     "right for three launches",
@@ -98,12 +101,53 @@ class TestErrors:
 
         assert "alone(1024, 2.0) raises\nTypeError: " in refused(alone)
 
+    def test_what_was_raised_elsewhere_is_told_as_if_it_were_here(self):
+        def elsewhere(size, ms):
+            raise Raised("ZeroDivisionError", "division by zero", 5)
+
+        told = "elsewhere(1024, 2.0) raises\nline 5: ZeroDivisionError: division by zero"
+        assert refused(elsewhere) == told
+
+    def test_what_was_raised_elsewhere_outside_the_function_has_no_line(self):
+        def elsewhere(size, ms):
+            raise Raised("TypeError", "alone() takes 1 positional argument but 2 were given")
+
+        assert "raises\nTypeError: alone() takes 1" in refused(elsewhere)
+
+    def test_an_error_of_labkit_from_elsewhere_brings_its_line(self):
+        def elsewhere(size, ms):
+            error = InvalidAccess("read of 4 bytes outside all arrays")
+            error.answer_line = 7
+            raise error
+
+        assert "raises\nline 7: InvalidAccess: read of 4 bytes" in refused(elsewhere)
+
     def test_the_students_interrupt_is_not_an_answer(self):
         def stopped():
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             called(stopped)
+
+
+class TestBorrowed:
+    "Whether a function asks labkit for the answer is looked at where the function lives."
+
+    def test_a_name_of_labkit_is_found(self):
+        def warps(gpu, threads, registers, shared):
+            return labkit.residency.Block(gpu, threads, registers, shared).warps
+
+        assert borrowed_name(warps) == "labkit"
+        assert borrowed_name(rate) == ""
+
+    @pytest.mark.parametrize(("borrowed", "words"), [("Block", "by the name Block"), ("", "returns 1;")])
+    def test_what_was_found_elsewhere_counts(self, borrowed, words):
+        def warps(gpu, threads, registers, shared):
+            return labkit and 1
+
+        warps.borrowed = borrowed
+        with pytest.raises(Unmet, match=words):
+            resident("right", "", ("H200", 256, 32, 0)).test(warps)
 
 
 class TestExercise:

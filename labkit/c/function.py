@@ -56,6 +56,16 @@ class CFunction:
     def __repr__(self) -> str:
         return f"<C function {self.function}>"
 
+    def variant(
+        self, source: str | None = None, name: str | None = None, options: Sequence[str] | None = None
+    ) -> "CFunction":
+        "The same function but for what is given here. Raises CompileError as the constructor does."
+        return CFunction(
+            self.source if source is None else source,
+            self.name if name is None else name,
+            self.options if options is None else options,
+        )
+
     def __call__(self, *args: Any, timeout: float = 10) -> Any:
         """Call the function once, watched by sanitizers where there are any; return its number or None.
 

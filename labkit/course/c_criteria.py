@@ -85,7 +85,7 @@ def named(function: CFunction, name: str, behind: str = "") -> CFunction:
     "The function `name` of the same source, with C code put `behind` it. Raises CompileError if it has none."
     if function.name == name and not behind:
         return function
-    return CFunction(function.source + behind, name, function.options)
+    return function.variant(function.source + behind, name)
 
 
 @cache

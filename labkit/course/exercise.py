@@ -6,13 +6,14 @@ function (c_criteria.py) runs here, in a process of its own, and a Python functi
 the notebook runs.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 
 from labkit import checks, simt
 from labkit.c.function import CFunction
@@ -20,7 +21,7 @@ from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback,
 from labkit.device import NoGpu
 from labkit.errors import InvalidAccess, SimtError
 from labkit.mismatch import Mismatch
-from labkit.problems import Problem
+from labkit.problems import Problem, Shape
 
 
 class Unmet(Exception):
@@ -56,6 +57,58 @@ class Hints:
         is_shared = "of shared" in str(finding).partition("\n")[0]
         race = self.race if is_shared else self.owner or self.race
         return {"memcheck": self.out_of_bounds, "racecheck": race}.get(finding.tool) or self.usual
+
+
+class Launch(Protocol):
+    "A launch that a criterion tries; str() tells the student which it was."
+
+    @property
+    def grid(self) -> Any:
+        "As in a call of the kernel."
+
+    @property
+    def block(self) -> Any:
+        "As in a call of the kernel."
+
+    def args(self, is_poisoned: bool = False) -> Sequence[Any]:
+        "Fresh arguments; `is_poisoned`: an output that must not be read is memory that nobody has written."
+
+    def verify(self, args: Sequence[Any]) -> None:
+        "Raise Mismatch unless the launch has left the right results in `args`."
+
+
+@dataclass(frozen=True)
+class OnProblem:
+    "The launch on a problem that `Problem.launch(tile, rows)` says."
+
+    problem: Problem
+    tile: int
+    rows: int | None
+
+    @property
+    def grid(self) -> Shape:
+        "Blocks in x and y."
+        return self.problem.launch(self.tile, self.rows)[0]
+
+    @property
+    def block(self) -> Shape:
+        "Threads in x and y."
+        return self.problem.launch(self.tile, self.rows)[1]
+
+    def args(self, is_poisoned: bool = False) -> Sequence[Any]:
+        "See Launch. An output that beta scales is read."
+        args = list(self.problem.args(np))
+        if is_poisoned and not getattr(self.problem, "beta", 0):
+            at = list(self.problem.shapes()).index(self.problem.output_name)
+            args[at] = simt.empty(args[at].shape, args[at].dtype)
+        return args
+
+    def verify(self, args: Sequence[Any]) -> None:
+        "See Launch."
+        self.problem.verify(self.problem.output(tuple(args)))
+
+    def __str__(self) -> str:
+        return f"{self.problem}, grid {self.grid}, block {self.block}"
 
 
 @dataclass(frozen=True)
@@ -100,6 +153,7 @@ class Exercise:
 
 
 NO_HINTS = Hints()
+SOUND = "right for the right reason: no race, nothing outside the arrays, nothing read before it is written"
 # What the answer of a cell is, by its magic.
 ASKED = {"cuda": "a CUDA kernel", "c": "a C function", "answer": "a Python function"}
 
@@ -126,42 +180,46 @@ def right(text: str, problem: str = "matmul", **settings: Any) -> Criterion:
     return Criterion(text, test)
 
 
-def right_on(
-    text: str, *problems: Problem, tile: int = 16, rows: int | None = None, hints: Hints = NO_HINTS
-) -> Criterion:
-    """Criterion: right results for `problems`, launched as `Problem.launch(tile, rows)` says.
-
-    Of wrong results the reason is told, where `kernel.check` finds one.
-    """
+def right_in(text: str, *launches: Launch, hints: Hints = NO_HINTS) -> Criterion:
+    "Criterion: right results. Of wrong ones the reason is told, where `kernel.check` finds one."
 
     def test(kernel: simt.Kernel) -> None:
-        for problem in problems:
-            args, (grid, block) = problem.args(np), problem.launch(tile, rows)
-            with case(_launched(problem, tile, rows), hints.usual, hints.out_of_bounds):
-                kernel(grid, block, args, timeout=checks.TIMEOUT)
+        for launch in launches:
+            args = launch.args()
+            with case(str(launch), hints.usual, hints.out_of_bounds):
+                kernel(launch.grid, launch.block, args, timeout=checks.TIMEOUT)
             try:
-                problem.verify(problem.output(args))
+                launch.verify(args)
             except Mismatch as error:
-                _no_finding(kernel, problem, tile, rows, hints, f"{error}\n")
-                with case(_launched(problem, tile, rows), hints.usual):
+                _no_finding(kernel, launch, hints, f"{error}\n")
+                with case(str(launch), hints.usual):
                     raise
 
     return Criterion(text, test)
 
 
+def no_finding_in(text: str, *launches: Launch, hints: Hints = NO_HINTS) -> Criterion:
+    "Criterion: `kernel.check` finds nothing, also where a mistake gives right results."
+
+    def test(kernel: simt.Kernel) -> None:
+        for launch in launches:
+            _no_finding(kernel, launch, hints)
+
+    return Criterion(text, test)
+
+
+def right_on(
+    text: str, *problems: Problem, tile: int = 16, rows: int | None = None, hints: Hints = NO_HINTS
+) -> Criterion:
+    "Criterion: right results for `problems`, launched as `Problem.launch(tile, rows)` says; see `right_in`."
+    return right_in(text, *(OnProblem(problem, tile, rows) for problem in problems), hints=hints)
+
+
 def no_finding(
     *problems: Problem, tile: int = 16, rows: int | None = None, hints: Hints = NO_HINTS
 ) -> Criterion:
-    "Criterion: `kernel.check` finds nothing for `problems`, also where a mistake gives right results."
-
-    def test(kernel: simt.Kernel) -> None:
-        for problem in problems:
-            _no_finding(kernel, problem, tile, rows, hints)
-
-    return Criterion(
-        "right for the right reason: no race, nothing outside the arrays, nothing read before it is written",
-        test,
-    )
+    "Criterion: `kernel.check` finds nothing for `problems`, launched likewise."
+    return no_finding_in(SOUND, *(OnProblem(problem, tile, rows) for problem in problems), hints=hints)
 
 
 def at_most(
@@ -201,22 +259,12 @@ def case(what: str, hint: str = "", out_of_bounds: str = "") -> Iterator[None]:
         raise Unmet("\n".join(filter(None, (what, str(error), fitting)))) from None
 
 
-def _no_finding(
-    kernel: simt.Kernel, problem: Problem, tile: int, rows: int | None, hints: Hints, seen: str = ""
-) -> None:
+def _no_finding(kernel: simt.Kernel, launch: Launch, hints: Hints, seen: str = "") -> None:
     "Raise Unmet with the first of the kernel's findings, after what was `seen` to be wrong."
-    for finding in _findings(kernel, problem, tile, rows)[:1]:
-        told = f"{_launched(problem, tile, rows)}\n{seen}{finding.tool} finds: {both_sides(finding, kernel)}"
+    args = launch.args(is_poisoned=True)
+    for finding in kernel.check(launch.grid, launch.block, args, timeout=checks.TIMEOUT)[:1]:
+        told = f"{launch}\n{seen}{finding.tool} finds: {both_sides(finding, kernel)}"
         raise Unmet("\n".join(filter(None, (told, hints.after(finding))))) from None
-
-
-def _findings(kernel: simt.Kernel, problem: Problem, tile: int, rows: int | None) -> list[simt.Finding]:
-    "What `kernel.check` finds in a launch on `problem`; an output that must not be read was never written."
-    args, (grid, block) = list(problem.args(np)), problem.launch(tile, rows)
-    if not getattr(problem, "beta", 0):
-        at = list(problem.shapes()).index(problem.output_name)
-        args[at] = simt.empty(args[at].shape, args[at].dtype)
-    return kernel.check(grid, block, args, timeout=checks.TIMEOUT)
 
 
 def both_sides(finding: simt.Finding, kernel: simt.Kernel) -> str:
@@ -227,9 +275,19 @@ def both_sides(finding: simt.Finding, kernel: simt.Kernel) -> str:
     return f"{finding}\n    {other:>4} | {kernel.module.code.splitlines()[other - 1].strip()}"
 
 
-def _launched(problem: Problem, tile: int, rows: int | None) -> str:
-    grid, block = problem.launch(tile, rows)
-    return f"{problem}, grid {grid}, block {block}"
+def listed(lines: pd.DataFrame, costs: Iterable[str]) -> str:
+    "Rows of `Profile.lines` as lines of the source, each with what it costs."
+    return "\n".join(
+        f"{row.line:>5} | {row.source}    {cost}" for row, cost in zip(lines.itertuples(), costs, strict=True)
+    )
+
+
+def recompiled(kernel: simt.Kernel, **macros: str | int) -> simt.Kernel:
+    "The kernel's source compiled with these macros in the place of their old values."
+    module = kernel.module
+    options = [each for each in module.options if not each.startswith(tuple(f"-D{name}" for name in macros))]
+    options += [f"-D{name}={value}" for name, value in macros.items()]
+    return module.with_options(options).get_function(kernel.name)
 
 
 def _magic_of(answer: Any) -> str:
@@ -241,8 +299,4 @@ def _magic_of(answer: Any) -> str:
 
 def _simulated(kernel: Any) -> simt.Kernel:
     "The kernel compiled for the simulator, if it is one for the GPU."
-    if isinstance(kernel, simt.Kernel):
-        return kernel
-    module = kernel.module
-    again = simt.RawModule(code=module.code, options=module.options, name_expressions=module.name_expressions)
-    return again.get_function(kernel.name)
+    return kernel if isinstance(kernel, simt.Kernel) else kernel.simulated

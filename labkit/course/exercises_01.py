@@ -133,7 +133,7 @@ def _with_other_blocks(function: CFunction, block: int) -> dict[int, CFunction]:
     for other in (each for each in OTHERS if each != block):
         source = _DEFINE.sub(rf"#define BLOCK {other}", function.source)
         with suppress(SimtError):
-            found[other] = CFunction(source, "matmul", [*options, f"-DBLOCK={other}"])
+            found[other] = function.variant(source, "matmul", [*options, f"-DBLOCK={other}"])
     return found
 
 

@@ -1,7 +1,16 @@
 """Exercises of 03_shared_memory_tiling: the matrix product through tiles in shared memory."""
 
 from labkit import checks, simt
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, no_finding, right_on
+from labkit.course.exercise import (
+    Criterion,
+    Exercise,
+    Hints,
+    Unmet,
+    listed,
+    no_finding,
+    recompiled,
+    right_on,
+)
 from labkit.errors import CompileError
 from labkit.problems import Matmul
 
@@ -35,11 +44,10 @@ def _compare_sectors(kernel: simt.Kernel, most: int, tile: int) -> None:
     sectors = counted.metrics[LOADS]
     if sectors > most:
         loads = counted.lines.query("space == 'global' and op == 'ld'")
-        listed = "\n".join(
-            f"{row.line:>5} | {row.source}    {row.sectors} sectors" for row in loads.itertuples()
-        )
+        costs = (f"{count} sectors" for count in loads.sectors)
         raise Unmet(
-            f"{CUBE}, blocks of {tile} x {tile}: {sectors} sectors; the goal is at most {most}\n{listed}\n"
+            f"{CUBE}, blocks of {tile} x {tile}: {sectors} sectors; the goal is at most {most}\n"
+            f"{listed(loads, costs)}\n"
             "An element should come from global memory once a block, and from shared memory after that."
         )
 
@@ -48,7 +56,7 @@ def _any_tile(*tiles: int) -> Criterion:
     def test(kernel: simt.Kernel) -> None:
         for tile in tiles:
             right_on("", CUBE, Matmul(33, 20, 45), tile=tile, hints=Hints(MACRO)).test(
-                _with_tile(kernel, tile)
+                recompiled(kernel, TILE=tile)
             )
 
     return Criterion(f"right with -D TILE={', '.join(map(str, tiles))}", test)
@@ -60,7 +68,7 @@ def _traffic_by_tile(*tiles: int) -> Criterion:
     def test(kernel: simt.Kernel) -> None:
         for tile in tiles:
             most = 2 * CUBE.M * CUBE.K * (CUBE.N // tile) * 4 // 32
-            _compare_sectors(_with_tile(kernel, tile), most, tile)
+            _compare_sectors(recompiled(kernel, TILE=tile), most, tile)
 
     return Criterion("twice the TILE, half the sectors of global loads", test)
 
@@ -68,7 +76,7 @@ def _traffic_by_tile(*tiles: int) -> Criterion:
 def _refuses(tile: int) -> Criterion:
     def test(kernel: simt.Kernel) -> None:
         try:
-            _with_tile(kernel, tile)
+            recompiled(kernel, TILE=tile)
         except CompileError as error:
             if "static assertion" in error.log:
                 return
@@ -79,16 +87,6 @@ def _refuses(tile: int) -> Criterion:
         )
 
     return Criterion(f"-D TILE={tile} does not compile: a static_assert says why", test)
-
-
-def _with_tile(kernel: simt.Kernel, tile: int) -> simt.Kernel:
-    "The same source compiled with another TILE."
-    module = kernel.module
-    options = [option for option in module.options if not option.startswith("-DTILE")]
-    again = simt.RawModule(
-        code=module.code, options=[*options, f"-DTILE={tile}"], name_expressions=module.name_expressions
-    )
-    return again.get_function(kernel.name)
 
 
 FITTING, RAGGED = Hints(PLACES, PLACES, BARRIERS), Hints(EDGE, GUARD, BARRIERS)

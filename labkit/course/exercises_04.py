@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from labkit import checks, simt
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, no_finding, right_on
-from labkit.course.launches import Given, clean_in, right_in
+from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, listed, no_finding, right_in, right_on
+from labkit.course.launches import Given, clean_in
 from labkit.problems import Transpose
 from labkit.simt.counters.sectors import SECTOR_BYTES
 
@@ -65,14 +65,14 @@ def _each_once(op: str, launch: Given | Transpose, hint: str) -> Criterion:
         lines = _profile(kernel, launch).lines
         lines = lines[(lines.space == "global") & (lines.op == op)]
         if lines.sectors.sum() > most:
-            listed = "\n".join(
-                f"{row.line:>5} | {row.source}    {row.requests} requests of "
-                f"{row.sectors_per_request:.3g} sector{'' if row.sectors == row.requests else 's'}"
+            costs = (
+                f"{row.requests} requests of {row.sectors_per_request:.3g} "
+                f"sector{'' if row.sectors == row.requests else 's'}"
                 for row in lines.itertuples()
             )
             raise Unmet(
                 f"{launch}\nglobal {many} touch {lines.sectors.sum()} sectors; the goal is at most {most}\n"
-                f"{listed}\n{hint}"
+                f"{listed(lines, costs)}\n{hint}"
             )
 
     told = launch.told if isinstance(launch, Given) else f"{launch.rows} x {launch.cols}"

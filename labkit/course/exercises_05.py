@@ -6,8 +6,19 @@ import numpy as np
 import pandas as pd
 
 from labkit import checks, simt
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, case, no_finding, right_on
-from labkit.mismatch import Mismatch, compare, unwritten
+from labkit.course.exercise import (
+    SOUND,
+    Criterion,
+    Exercise,
+    Hints,
+    Unmet,
+    listed,
+    no_finding,
+    no_finding_in,
+    right_in,
+    right_on,
+)
+from labkit.course.launches import Given
 from labkit.problems import Transpose
 
 PLURALS = {"sector": "sectors", "conflict": "conflicts", "lane": "lanes", "pass": "passes"}
@@ -128,11 +139,8 @@ def _profile(kernel: simt.Kernel) -> pd.DataFrame:
 
 def _listed(lines: pd.DataFrame, column: str, what: str, per: str) -> str:
     "Lines of the kernel, each with how many of `what` it has."
-    rows = [(row.line, row.source, getattr(row, column)) for row in lines.itertuples()]
-    return "\n".join(
-        f"{line:>5} | {source}    {number:.3g} {what if number == 1 else PLURALS[what]} {per}"
-        for line, source, number in rows
-    )
+    counts = lines[column]
+    return listed(lines, (f"{count:.3g} {what if count == 1 else PLURALS[what]} {per}" for count in counts))
 
 
 # Sums of blocks.
@@ -142,44 +150,19 @@ MOST_SECTORS = THREADS * 4 // 32
 MOST_PASSES = 64  # a block; a tree of pairs in neighbouring words takes 45
 
 
-def _sums(text: str, *lengths: int) -> Criterion:
-    def test(kernel: simt.Kernel) -> None:
-        for n in lengths:
-            given, expected, out = _summands(n)
-            before = out.copy()
-            with case(_launch_of(n), ADDING.usual, ADDING.out_of_bounds):
-                kernel(len(out), THREADS, (given, out, np.int32(n)), timeout=checks.TIMEOUT)
-            try:
-                compare("out", out, before, expected, np.zeros(out.shape))
-            except Mismatch as error:
-                _find(kernel, n, f"{error}\n")
-                raise Unmet(f"{_launch_of(n)}\n{error}\n{ADDING.usual}") from None
-
-    return Criterion(text, test)
+def _summed_up(n: int) -> Given:
+    "A launch of sum(in, out, n): the sum of each block's numbers."
+    given = np.random.default_rng(n).integers(-1000, 1000, n, dtype=np.int32)
+    sums = np.add.reduceat(given, range(0, n, THREADS), dtype=np.int32)
+    return Given(f"n={n}", sums.shape, (THREADS,), (given,), (n,), sums)
 
 
-def _sums_soundly(*lengths: int) -> Criterion:
-    def test(kernel: simt.Kernel) -> None:
-        for n in lengths:
-            _find(kernel, n)
-
-    return Criterion(no_finding().text, test)
-
-
-def _find(kernel: simt.Kernel, n: int, seen: str = "") -> None:
-    "Raise Unmet with the first finding, after what was `seen` to be wrong."
-    given, expected, _ = _summands(n)
-    args = (given, simt.empty(expected.shape, np.int32), np.int32(n))
-    for finding in kernel.check(len(expected), THREADS, args, timeout=checks.TIMEOUT)[:1]:
-        raise Unmet(f"{_launch_of(n)}\n{seen}{finding.tool} finds: {finding}\n{ADDING.after(finding)}")
-
-
-def _summed(judge: Callable[[pd.DataFrame], None], text: str, blocks: int = 4) -> Criterion:
+def _counted(judge: Callable[[pd.DataFrame], None], text: str, blocks: int = 4) -> Criterion:
     "Criterion on the lines of a profile, all counts a block."
 
     def test(kernel: simt.Kernel) -> None:
-        given, _, out = _summands(blocks * THREADS)
-        lines = kernel.profile(blocks, THREADS, (given, out, np.int32(len(given)))).lines
+        given = _summed_up(blocks * THREADS)
+        lines = kernel.profile(given.grid, given.block, given.args(), timeout=checks.TIMEOUT).lines
         counts = ["requests", "threads", "sectors", "passes", "conflicts"]
         judge(lines.assign(**{name: lines[name] / blocks for name in counts}))
 
@@ -215,18 +198,6 @@ def _in_few_passes(lines: pd.DataFrame) -> None:
         )
 
 
-def _summands(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    "The numbers, the sum of each block, and an output that is not written yet."
-    given = np.random.default_rng(n).integers(-1000, 1000, n, dtype=np.int32)
-    sums = np.add.reduceat(given, range(0, n, THREADS), dtype=np.int32)
-    return given, sums, unwritten(sums.shape, "int32")
-
-
-def _launch_of(n: int) -> str:
-    blocks = -(-n // THREADS)
-    return f"n={n}, {blocks} block{'s' * (blocks > 1)} of {THREADS} threads"
-
-
 def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion, ...]:
     "What every transpose of this notebook must be: right for the right reason, and coalesced."
     fitting, ragged = Hints(places, INSIDE, race, PLACES), Hints(EDGE, EDGE, race, PLACES)
@@ -257,11 +228,13 @@ EXERCISES = (
         "A sum without conflicts",
         3,
         (
-            _sums("right for whole blocks, n = 256 and 1024", 256, 1024),
-            _sums("right for any n, from 1 to 1000", 1, 31, 255, 257, 1000),
-            _sums_soundly(300),
-            _summed(_without_conflicts, "no bank conflict"),
-            _summed(
+            right_in("right for whole blocks, n = 256 and 1024", *map(_summed_up, (256, 1024)), hints=ADDING),
+            right_in(
+                "right for any n, from 1 to 1000", *map(_summed_up, (1, 31, 255, 257, 1000)), hints=ADDING
+            ),
+            no_finding_in(SOUND, _summed_up(300), hints=ADDING),
+            _counted(_without_conflicts, "no bank conflict"),
+            _counted(
                 _in_few_passes,
                 f"at most {MOST_PASSES} passes over the banks and {MOST_SECTORS} sectors of loads a block",
             ),

@@ -4,7 +4,17 @@ import numpy as np
 import pandas as pd
 
 from labkit import checks, simt
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, case, no_finding, right_on
+from labkit.course.exercise import (
+    Criterion,
+    Exercise,
+    Hints,
+    Unmet,
+    case,
+    listed,
+    no_finding,
+    recompiled,
+    right_on,
+)
 from labkit.problems import Matmul, Transpose
 
 TILE, ROWS = 32, 8  # of the transposes: a block has TILE x ROWS threads
@@ -104,10 +114,8 @@ def _moved_once() -> Criterion:
 def _at_most(lines: pd.DataFrame, what: str, most: int, named: str, hint: str) -> None:
     "Raise Unmet where the lines together have more than `most` of column `what`."
     if lines[what].sum() > most:
-        listed = "\n".join(
-            f"{row.line:>5} | {row.source}    {getattr(row, what)}" for row in lines.itertuples()
-        )
-        raise Unmet(f"{WIDE}\n{lines[what].sum()} {named}; the goal is at most {most}\n{listed}\n{hint}")
+        costs = listed(lines, map(str, lines[what]))
+        raise Unmet(f"{WIDE}\n{lines[what].sum()} {named}; the goal is at most {most}\n{costs}\n{hint}")
 
 
 def _few_instructions(text: str, *goals: tuple[Transpose, int]) -> Criterion:
@@ -120,13 +128,10 @@ def _few_instructions(text: str, *goals: tuple[Transpose, int]) -> Criterion:
             count = profile.ptx["instructions"] / elements
             if count > most:
                 lines = profile.ptx_lines.nlargest(4, "instructions").sort_values("line")
-                listed = "\n".join(
-                    f"{row.line:>5} | {row.source}    {row.instructions / elements:.3g}"
-                    for row in lines.itertuples()
-                )
+                costs = (f"{number:.3g}" for number in lines.instructions / elements)
                 raise Unmet(
                     f"{problem}\n{count:.4g} PTX instructions an element; the goal is at most {most}\n"
-                    f"{listed}\n{WHOLE}\n{BOTH_WAYS}"
+                    f"{listed(lines, costs)}\n{WHOLE}\n{BOTH_WAYS}"
                 )
 
     return Criterion(text, test)
@@ -147,7 +152,7 @@ def _written_out(tile: int, text: str) -> Criterion:
     "Right, and no branch runs for each multiply-add, neither one that jumps back nor one that asks."
 
     def test(kernel: simt.Kernel) -> None:
-        kernel = _with_tile(kernel, tile)
+        kernel = recompiled(kernel, TILE=tile)
         _counted(kernel, Matmul(33, 20, 45), tile)
         for problem in (CUBE, RAGGED):
             _no_loop_left(_counted(kernel, problem, tile), problem, tile)
@@ -181,16 +186,6 @@ def _counted(kernel: simt.Kernel, problem: Matmul, tile: int) -> simt.Profile:
         profile = kernel.profile(grid, block, args, timeout=checks.TIMEOUT)
         problem.verify(problem.output(args))
     return profile
-
-
-def _with_tile(kernel: simt.Kernel, tile: int) -> simt.Kernel:
-    "The same source compiled with another TILE."
-    module = kernel.module
-    options = [option for option in module.options if not option.startswith("-DTILE")]
-    again = simt.RawModule(
-        code=module.code, options=[*options, f"-DTILE={tile}"], name_expressions=module.name_expressions
-    )
-    return again.get_function(kernel.name)
 
 
 FITTING, EDGES = Hints(ROWS_OF, ROWS_OF, BARRIER, PLACES), Hints(EACH_ROW, EACH_ROW, BARRIER, PLACES)

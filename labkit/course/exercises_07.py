@@ -8,7 +8,7 @@ from labkit import checks, simt
 from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, no_finding, right_on
 from labkit.course.occupancy_criteria import loads_at_most, loads_listed, occupied, resident
 from labkit.course.product_criteria import right_as_launched
-from labkit.course.py_criteria import called
+from labkit.course.py_criteria import called, number_of
 from labkit.problems import Matmul
 from labkit.roofline import SECTOR, SECTORS
 
@@ -77,9 +77,9 @@ def _rate(
 
 def _pair(got: Any, told: str) -> tuple[float, float]:
     try:
-        if any(isinstance(each, str | bytes) for each in got):  # float() reads a number in "3"
+        first, second = map(number_of, got)
+        if first is None or second is None:
             raise TypeError
-        first, second = (float(each) for each in got)
     except (TypeError, ValueError):
         raise Unmet(f"{told} {got!r}. Return two numbers: GFLOP/s, then GB/s.") from None
     return first, second

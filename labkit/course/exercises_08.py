@@ -4,13 +4,13 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from labkit import checks, simt
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, both_sides
+from labkit import checks, simt, yours
+from labkit.course.exercise import SOUND, Criterion, Exercise, Hints, Unmet, both_sides, listed
 from labkit.course.product_criteria import OWNER
 from labkit.course.py_criteria import returns
 from labkit.errors import SimtError
-from labkit.kernels.launch_line import launch_of, macros_of
 from labkit.mismatch import Mismatch
 from labkit.problems import Matmul
 
@@ -46,11 +46,6 @@ FOUR = Hints(
 )
 
 
-def _launch(kernel: simt.Kernel, problem: Matmul) -> tuple[Any, Any]:
-    "Grid and block, as the line `// launch:` of the cell says."
-    return launch_of(kernel.module.code, problem, **macros_of(kernel.module.options))
-
-
 def _checked(
     kernel: simt.Kernel, problem: Matmul, is_empty: bool = False
 ) -> tuple[str, Mismatch | None, list[simt.Finding]]:
@@ -58,7 +53,7 @@ def _checked(
 
     `is_empty`: C counts as never written, so that reading it is found.
     """
-    grid, block = _launch(kernel, problem)
+    grid, block = yours.launch(kernel, problem)
     args = [*problem.args(np)]
     if is_empty:
         args[2] = simt.empty(args[2].shape, args[2].dtype)
@@ -91,10 +86,7 @@ def _clean(size: tuple[int, int, int], hints: Hints) -> Criterion:
         if wrong or findings:
             _tell(kernel, told, wrong, findings, hints)
 
-    return Criterion(
-        "right for the right reason: no race, nothing outside the arrays, nothing read before it is written",
-        test,
-    )
+    return Criterion(SOUND, test)
 
 
 def _tell(
@@ -111,7 +103,7 @@ def _tell(
 
 
 def _profile(kernel: simt.Kernel) -> Any:
-    grid, block = _launch(kernel, EVEN)
+    grid, block = yours.launch(kernel, EVEN)
     try:
         return kernel.profile(grid, block, EVEN.args(np), timeout=checks.TIMEOUT)
     except SimtError as error:
@@ -181,11 +173,9 @@ def _wide(kernel: simt.Kernel) -> None:
         )
 
 
-def _listed(lines: Any, what: str) -> str:
+def _listed(lines: pd.DataFrame, what: str) -> str:
     "Source lines, each with what it costs."
-    return "\n".join(
-        f"{row.line:>5} | {row.source}    {getattr(row, what):.4g} {what}" for row in lines.itertuples()
-    )
+    return listed(lines, (f"{number:.4g} {what}" for number in lines[what]))
 
 
 def _rate(M: int, N: int, tile_m: int, tile_n: int, per_sm: int, rate: float, sms: int) -> float:

@@ -4,8 +4,8 @@ import numpy as np
 
 from labkit import checks, simt
 from labkit.course import host_criteria as host
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, no_finding, right_on
-from labkit.course.launches import Given, clean_in, loads_in, right_in
+from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, listed, no_finding, right_in, right_on
+from labkit.course.launches import Given, clean_in, loads_in
 from labkit.problems import Matmul
 
 THREADS = 256  # of a block, for vectors
@@ -59,7 +59,7 @@ NEIGHBOURS = Hints(
 
 def _smooth(n: int) -> Given:
     x, block = _whole(n), 128
-    expected = np.convolve(x, np.ones(2 * RADIUS + 1), "same") if n > 2 * RADIUS else _sums(x)
+    expected = np.convolve(x, np.ones(2 * RADIUS + 1, np.float32), "same") if n > 2 * RADIUS else _sums(x)
     return Given(f"n={n}", (-(-n // block),), (block,), (x,), (n,), expected)
 
 
@@ -112,13 +112,10 @@ def _requests(most: float, *problems: Matmul) -> Criterion:
             lines = checks.profile(kernel, problem, SIDE).lines.query("space == 'global'")
             each = lines.requests / (problem.flops / 2 / 32)
             if each.sum() > most:
-                listed = "\n".join(
-                    f"{row.line:>5} | {row.source}    {row.op} {number:.2f}"
-                    for row, number in zip(lines.itertuples(), each, strict=True)
-                )
+                costs = (f"{op} {number:.2f}" for op, number in zip(lines.op, each, strict=True))
                 raise Unmet(
                     f"{problem}: {each.sum():.2f} requests a multiply-add; the goal is at most {most:g}\n"
-                    f"{listed}\n{REGISTER}"
+                    f"{listed(lines, costs)}\n{REGISTER}"
                 )
 
     return Criterion(f"at most {most:g} requests to global memory for each multiply-add of a warp", test)

@@ -10,7 +10,7 @@ import numpy as np
 from labkit import simt
 from labkit.course.exercise import Criterion, Unmet
 from labkit.course.model_gpu import ModelGpu
-from labkit.course.py_criteria import called
+from labkit.course.py_criteria import called, kind_of, number_of
 from labkit.errors import InvalidAccess
 
 # A verdict on a launch: right, wrong or refused.
@@ -86,7 +86,7 @@ def others_get_through(verdict: Callable[..., Any]) -> None:
     except InvalidAccess:
         return
     except Exception as error:
-        raise Unmet(f"Of an access outside out it makes {type(error).__name__}: {error}") from None
+        raise Unmet(f"Of an access outside out it makes {kind_of(error)}: {error}") from None
     raise Unmet(
         f"A launch writes outside out and raises InvalidAccess: the verdict is {got!r}.\n"
         "That is no verdict on numbers, and no refusal. Catch LaunchError alone, so that every other error "
@@ -212,15 +212,14 @@ def times(text: str, hint: str, *settings: dict[str, float]) -> Criterion:
         for setting in settings:
             model = ModelGpu(**setting)
             got = called(time_ms, model.launch, model.synchronize, model.clock)
-            try:
-                close = abs(float(got) - model.kernel_ms) <= 0.02 * model.kernel_ms
-            except (TypeError, ValueError):
-                raise Unmet(f"It returns {got!r}. Return a number, in milliseconds.") from None
-            if not close:
+            ms = number_of(got)
+            if ms is None:
+                raise Unmet(f"It returns {got!r}. Return a number, in milliseconds.")
+            if not abs(ms - model.kernel_ms) <= 0.02 * model.kernel_ms:
                 what = ", ".join(f"{name}={value:g}" for name, value in setting.items())
                 raise Unmet(
-                    f"ModelGpu({what}): it returns {float(got):.4g}; the kernel takes {model.kernel_ms:g} ms."
-                    f"\n{_why(float(got) / model.kernel_ms, hint)}"
+                    f"ModelGpu({what}): it returns {ms:.4g}; the kernel takes {model.kernel_ms:g} ms."
+                    f"\n{_why(ms / model.kernel_ms, hint)}"
                 )
 
     return Criterion(text, test)

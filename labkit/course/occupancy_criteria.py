@@ -1,14 +1,14 @@
 """Criteria on occupancy: functions that work it out, and kernels that leave room for warps."""
 
 from collections.abc import Callable
-from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from labkit import checks, simt, yours
-from labkit.course.exercise import Criterion, Unmet
-from labkit.course.py_criteria import called
+from labkit.borrowed import borrowed_name
+from labkit.course.exercise import Criterion, Unmet, listed
+from labkit.course.py_criteria import called, number_of
 from labkit.occupancy import gpu
 from labkit.problems import Matmul
 from labkit.residency import RESOURCES, Block, cures
@@ -22,7 +22,9 @@ def resident(text: str, hint: str, *launches: Launch) -> Criterion:
     "Criterion: `function(gpu, threads, registers, shared)` is the number of warps that an SM holds."
 
     def test(function: Callable[..., Any]) -> None:
-        borrowed = _borrowed(function)
+        borrowed = getattr(function, "borrowed", None)  # where it lives elsewhere, it was looked at there
+        if borrowed is None:
+            borrowed = borrowed_name(function)
         if borrowed:
             raise Unmet(
                 f"{function.__name__} asks labkit, by the name {borrowed}: that is what the check compares "
@@ -32,7 +34,7 @@ def resident(text: str, hint: str, *launches: Launch) -> Criterion:
             block = Block(gpu(name), threads, registers, shared)
             got = called(function, block.on, threads, registers, shared)
             expected = block.blocks * block.warps
-            if isinstance(got, bool) or not _equals(got, expected):
+            if isinstance(got, bool) or number_of(got) != expected:
                 raise Unmet(
                     f"{function.__name__}({name}, threads={threads}, registers={registers}, shared={shared}) "
                     f"returns {got!r}; it should be {expected}.\n{_account(block)}\n{hint}"
@@ -81,27 +83,7 @@ def occupied(name: str, problem: Matmul) -> Criterion:
 def loads_listed(counted: Any) -> str:
     "Lines with global loads, of a profile, and their sectors."
     loads = counted.lines.query("space == 'global' and op == 'ld'")
-    return "\n".join(f"{row.line:>5} | {row.source}    {row.sectors} sectors" for row in loads.itertuples())
-
-
-def _equals(got: Any, expected: int) -> bool:
-    if isinstance(got, str | bytes):  # float() reads a number in "3"
-        return False
-    try:
-        return float(got) == expected
-    except (TypeError, ValueError):
-        return False
-
-
-def _borrowed(function: Callable[..., Any]) -> str:
-    "A name in the function that stands for a part of labkit, if there is one."
-    for name in function.__code__.co_names:
-        found = function.__globals__.get(name)
-        of = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", "")
-        is_callable = isinstance(found, ModuleType | FunctionType | type)
-        if name.partition(".")[0] == "labkit" or (is_callable and of.partition(".")[0] == "labkit"):
-            return name
-    return ""
+    return listed(loads, (f"{count} sectors" for count in loads.sectors))
 
 
 def _account(block: Block) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from labkit import checks, simt, yours
-from labkit.course.exercise import Criterion, Unmet, both_sides, case
+from labkit.course.exercise import Criterion, Unmet, both_sides, case, listed
 from labkit.device import find_gpu
 from labkit.errors import LaunchError
 from labkit.mismatch import Mismatch, unwritten
@@ -293,5 +293,5 @@ def faster(rung: str, factor: float) -> Criterion:
 
 def _listed(rows: pd.DataFrame, counts: pd.Series, what: str) -> str:
     "Source lines, the costliest first."
-    order = counts.sort_values(ascending=False).index
-    return "\n".join(f"{rows.line[at]:>5} | {rows.source[at]}    {counts[at]:.7g} {what}" for at in order)
+    ordered = counts.sort_values(ascending=False)
+    return listed(rows.loc[ordered.index], (f"{count:.7g} {what}" for count in ordered))

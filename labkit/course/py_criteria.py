@@ -10,16 +10,50 @@ import numpy as np
 from labkit.course.exercise import Criterion, Unmet
 
 
+class Raised(Exception):
+    """What a function raised that runs elsewhere: the name of the error's class as `kind`, and its message.
+
+    `line` of the cell, or None where the function's own lines have no part in it.
+    """
+
+    def __init__(self, kind: str, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.line = kind, line
+
+
 def called(function: Callable[..., Any], *args: Any) -> Any:
     "What `function(*args)` returns. Raises Unmet, with the line of the cell, for whatever it raises."
     try:
         return function(*args)
     except Exception as error:
-        inside = [
-            frame for frame in traceback.extract_tb(error.__traceback__) if frame.name == function.__name__
-        ]
-        where = f"line {inside[-1].lineno}: " if inside else ""
-        raise Unmet(f"{_call(function, args)} raises\n{where}{type(error).__name__}: {error}") from None
+        line = _line_of(error, function.__name__)
+        where = "" if line is None else f"line {line}: "
+        raise Unmet(f"{_call(function, args)} raises\n{where}{kind_of(error)}: {error}") from None
+
+
+def kind_of(error: Exception) -> str:
+    "The name of an error's class, also where it was raised elsewhere."
+    return error.kind if isinstance(error, Raised) else type(error).__name__
+
+
+def number_of(got: Any) -> float | None:
+    "What a function returned as a number, or None: a string is none, though float() reads one in it."
+    if isinstance(got, str | bytes):
+        return None
+    try:
+        return float(got)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _line_of(error: Exception, name: str) -> int | None:
+    "The line of the function `name` that an error comes from. Of one raised elsewhere, it has the line."
+    if isinstance(error, Raised):
+        return error.line
+    if hasattr(error, "answer_line"):
+        return error.answer_line
+    inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.name == name]
+    return inside[-1] if inside else None
 
 
 def returns(text: str, *cases: tuple[tuple[Any, ...], float], hint: str, relative: float = 1e-9) -> Criterion:
@@ -38,12 +72,8 @@ def returns(text: str, *cases: tuple[tuple[Any, ...], float], hint: str, relativ
 
 
 def _is_close(got: Any, expected: float, relative: float) -> bool:
-    if isinstance(got, str | bytes):  # "3" is no number, though float() reads one in it
-        return False
-    try:
-        return abs(float(got) - expected) <= relative * abs(expected)
-    except (TypeError, ValueError):
-        return False
+    number = number_of(got)
+    return number is not None and abs(number - expected) <= relative * abs(expected)
 
 
 def _number(value: Any) -> str:

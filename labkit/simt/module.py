@@ -60,6 +60,10 @@ class RawModule:
         """
         return self._memory[find_variable(list(self._memory), self._lowered, name)]
 
+    def with_options(self, options: Sequence[str]) -> RawModule:
+        """The same source compiled with other options. Raises CompileError as the constructor does."""
+        return RawModule(code=self.code, options=options, name_expressions=self.name_expressions)
+
     @cached_property
     def lines(self) -> list[str]:
         """The lines of the source."""
