@@ -1,0 +1,86 @@
+"""What passes between the parts of grading: answers, submissions, and the results of judging them."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from labkit.course.feedback import Line
+
+# Of a result: points are final; or infrastructure failed, and it must be graded again.
+GRADED, REGRADE = "graded", "regrade"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a student wrote for an exercise: the cell's text, beginning with its magic line.
+
+    `source` is "" where there is none. `note` tells in a sentence what was odd: missing, duplicated, split,
+    renamed.
+    """
+
+    exercise: str
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A student's submission as it was read.
+
+    `student` is the name of the folder or file; `files` are the notebooks' hashes (SHA-256) by their names;
+    `labs` the notebooks of the course that it has answers of, such as 02; `answers` are by exercise.
+    `problems` tells in sentences what could not be read. `identity` has what Canvas or Moodle call the
+    student, by the gradebook's column.
+    """
+
+    student: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    labs: tuple[str, ...] = ()
+    answers: Mapping[str, Answer] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+    identity: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Result:
+    """How an answer did: GRADED, with its `points` of `most`, or REGRADE, and None for the points.
+
+    `lines` are the criteria with their states, `failure` says why the first that is not met is not (or why
+    nothing was judged), and `note` what was odd about the answer. `seconds` is what judging took.
+    """
+
+    exercise: str
+    state: str
+    points: float | None
+    most: int
+    lines: tuple[Line, ...] = ()
+    failure: str = ""
+    note: str = ""
+    source: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Graded:
+    """All results of a submission. `isolation` is the tier in which its answers ran."""
+
+    submission: Submission
+    results: tuple[Result, ...]
+    isolation: str
+    seconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        "Plain values, to be stored."
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Graded":
+        "What `as_json` gave."
+        told = dict(stored["submission"])
+        told["answers"] = {id: Answer(**answer) for id, answer in told["answers"].items()}
+        told["labs"], told["problems"] = tuple(told["labs"]), tuple(told["problems"])
+        results = tuple(
+            Result(**{**result, "lines": tuple(Line(**line) for line in result["lines"])})
+            for result in stored["results"]
+        )
+        return cls(Submission(**told), results, stored["isolation"], stored["seconds"])

@@ -1,0 +1,265 @@
+"""nbval's plug-in: kernels run in sandboxes, and what a check cell hands out is judged here, outside.
+
+nbval collects the notebooks of merge.py and runs their cells. In the place of its kernel comes one in a
+sandbox, and in the place of its comparison of outputs, for check cells, the exercise's criteria.
+"""
+
+import re
+import socket
+import subprocess
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from queue import Empty
+from time import monotonic, perf_counter
+from traceback import format_exc
+from typing import Any
+
+import pytest
+import zmq
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import KernelManager
+from nbval.kernel import RunningKernel
+from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
+
+from labkit.course.exercise import Exercise
+from labkit.course.feedback import Feedback
+from labkit.grading.remote import Session
+from labkit.grading.sandbox import LIMITS, Limits, Sandbox
+from labkit.grading.wire import BorderError, Channel
+
+START_SECONDS = 60
+POLL_SECONDS = 0.25
+MESSAGES = 200  # that wait to be read, of a cell that prints without end
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass
+class Judgement:
+    "What came of an exercise: its feedback, or what broke in the grader; and the seconds that judging took."
+
+    feedback: Feedback | None = None
+    broken: str = ""
+    seconds: float = 0.0
+
+
+@dataclass
+class Grading:
+    """The plug-in of one run of pytest: what it is to judge, and how; `judged` is filled by exercise."""
+
+    exercises: Mapping[str, Exercise]
+    seed: int
+    isolation: str
+    limits: Limits = LIMITS
+    judged: dict[str, Judgement] = field(default_factory=dict)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Any, parent: Any) -> Generator[None, list[Any], list[Any]]:
+        "In the place of each of nbval's notebooks one of ours."
+        collectors = yield
+        return [
+            GradedFile.from_parent(parent, path=file_path, grading=self) if isinstance(each, IPyNbFile) else each
+            for each in collectors
+        ]
+
+
+class GradedFile(IPyNbFile):
+    "A notebook of merge.py, and its kernel in a sandbox."
+
+    def __init__(self, *args: Any, grading: Grading, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.grading = grading
+        self.setups: list[IPyNbCell] = []
+
+    def collect(self) -> Iterator[pytest.Item]:
+        "Setup cells as nbval has them, answer cells and check cells as ours."
+        kinds = {"answer": AnswerCell, "check": CheckCell}
+        for cell in super().collect():
+            role = cell.cell.metadata.get("labkit", {}).get("role")
+            kind = kinds.get(role, IPyNbCell)
+            made = kind.from_parent(self, name=cell.name, cell_num=cell.cell_num, cell=cell.cell, options=cell.options)
+            if kind is IPyNbCell:
+                self.setups.append(made)
+            yield made
+
+    def setup(self) -> None:
+        "Start the kernel."
+        self.kernel = SandboxedKernel(self.grading.isolation, self.grading.limits)
+
+    def revive(self) -> None:
+        "A new kernel in the place of one that an answer has ended."
+        self.timed_out = False
+        if not self.kernel.is_alive():
+            self.kernel.stop()
+            self.setup()
+            for cell in self.setups:
+                cell.runtest()
+
+    def teardown(self) -> None:
+        "Stop the kernel, and all that runs beside it."
+        if self.kernel is not None:
+            self.kernel.stop()
+
+
+class AnswerCell(IPyNbCell):
+    "The cell of a student."
+
+    def setup(self) -> None:
+        "A kernel that runs."
+        self.parent.revive()
+
+    def runtest(self) -> None:
+        "Run the cell; why it fails is the feedback."
+        start = perf_counter()
+        exercise = self.parent.grading.exercises[self.cell.metadata.labkit.exercise]
+        try:
+            super().runtest()
+        except NbCellError as error:
+            why = self.parent.kernel.stopped_for or _told(error)
+            feedback = exercise.not_judged("the answer cell runs", why)
+            self.parent.grading.judged[exercise.id] = Judgement(feedback, seconds=perf_counter() - start)
+            raise
+
+
+class CheckCell(IPyNbCell):
+    "The cell that hands out what the answer gives."
+
+    def setup(self) -> None:
+        "A kernel that has ended is the answer's fault."
+
+    def runtest(self) -> None:
+        "Judge the answer above, unless it has failed; a failure of the grader itself is told as one."
+        grading = self.parent.grading
+        exercise = grading.exercises[self.cell.metadata.labkit.exercise]
+        if exercise.id in grading.judged:
+            pytest.skip("the answer cell has failed")
+        start = perf_counter()
+        try:
+            judgement = Judgement(self._judged(exercise))
+        except Exception:
+            judgement = Judgement(broken=format_exc())
+        judgement.seconds = perf_counter() - start
+        grading.judged[exercise.id] = judgement
+        if judgement.feedback is None or not judgement.feedback.ok:
+            self.raise_cell_error(judgement.broken or repr(judgement.feedback))
+
+    def _judged(self, exercise: Exercise) -> Feedback:
+        grading, kernel = self.parent.grading, self.parent.kernel
+        if not kernel.is_alive():
+            return exercise.not_judged("the answer cell runs", kernel.stopped_for or "The answer ended Python.")
+        request = kernel.execute_cell_input(self.cell.source, allow_stdin=False)
+        try:
+            channel = Channel(kernel.accepted(grading.limits.cell_seconds))
+        except BorderError:
+            why = kernel.stopped_for or "The answer's process hands out no values: has the answer changed labkit?"
+            return exercise.not_judged("the answer hands out values", why)
+        session = Session(channel, grading.limits.answer_seconds, kernel.is_alive, lambda: kernel.stopped_for)
+        try:
+            answer = session.answer()
+            if answer is None:
+                return exercise.not_judged("the answer cell has run", "The cell has run, and has kept no answer.")
+            return exercise.judge(answer)
+        finally:
+            session.end()
+            kernel.finish(request)
+
+
+class SandboxedKernel(RunningKernel):
+    "nbval's kernel, in a sandbox; `stopped_for` tells in a sentence why it was stopped, if it was."
+
+    def __init__(self, isolation: str, limits: Limits) -> None:
+        self._sandbox = Sandbox(isolation, limits)
+        folder = self._sandbox.folder
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / "judge"))
+        self._listener.listen(1)
+        self._context = zmq.Context()
+        # Of what a hostile kernel sends, no more is kept.
+        self._context.setsockopt(zmq.MAXMSGSIZE, limits.message_bytes)
+        self._context.setsockopt(zmq.RCVHWM, MESSAGES)
+        self.km = KernelManager(
+            transport="ipc",
+            ip=str(folder / "kernel"),
+            connection_file=str(folder / "kernel.json"),
+            kernel_spec_manager=_InSandbox(self._sandbox),
+            context=self._context,
+        )
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        try:
+            self.km.start_kernel(cwd=str(folder), env=self._sandbox.environment(), **quiet)
+            self._sandbox.watch(self.km.provisioner.pid)
+            self.kc = self.km.client()
+            self.kc.start_channels()
+            self.kc.wait_for_ready(timeout=START_SECONDS)
+            self._ensure_iopub_up()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def stopped_for(self) -> str:
+        "Which limit the answers met."
+        return self._sandbox.stopped_for
+
+    def get_message(self, stream: str, timeout: float | None = None) -> Any:
+        "As nbval's; it does not wait for a kernel that has ended."
+        until = monotonic() + (START_SECONDS if timeout is None else timeout)
+        while True:
+            try:
+                return super().get_message(stream, min(POLL_SECONDS, max(0.0, until - monotonic())))
+            except Empty:
+                if monotonic() >= until or not self.is_alive():
+                    raise
+
+    def accepted(self, seconds: float) -> socket.socket:
+        "The connection of a check cell. Raises BorderError where none comes."
+        until = monotonic() + seconds
+        self._listener.settimeout(POLL_SECONDS)
+        while monotonic() < until and self.is_alive():
+            try:
+                return self._listener.accept()[0]
+            except TimeoutError:
+                continue
+        raise BorderError("no connection")
+
+    def finish(self, request: str) -> None:
+        "Wait for the end of a check cell; stop a kernel that does not end it."
+        try:
+            self.await_reply(request, timeout=5)
+        except (Empty, RuntimeError):
+            self._sandbox.stop("The check cell did not end.")
+
+    def interrupt(self) -> None:
+        "nbval's for a cell that takes too long: the kernel is stopped."
+        self._sandbox.stop(f"The cell ran for more than {self._sandbox.limits.cell_seconds:g} s and was stopped.")
+
+    def is_alive(self) -> bool:
+        "Whether the kernel runs."
+        return not self._sandbox.stopped_for and super().is_alive()
+
+    def stop(self) -> None:
+        "Stop it and what runs beside it, and remove its folder."
+        self._sandbox.stop()
+        self._listener.close()
+        if hasattr(self, "kc"):
+            self.kc.stop_channels()
+        if self.km.has_kernel:
+            self.km.shutdown_kernel(now=True)
+        self._context.destroy(linger=0)
+        self._sandbox.__exit__()
+
+
+class _InSandbox(KernelSpecManager):
+    "Knows one kernel: Python in a sandbox."
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        super().__init__()
+        self._command = sandbox.command(["-m", "ipykernel_launcher", "-f", "{connection_file}"])
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        "Whatever the notebook calls its kernel."
+        return KernelSpec(argv=self._command, display_name="sandbox", language="python")
+
+
+def _told(error: NbCellError) -> str:
+    "What the cell's error says, without colours."
+    return _COLOURS.sub("", error.inner_traceback or str(error)).strip()

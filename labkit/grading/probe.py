@@ -1,0 +1,159 @@
+"""Inside a sandbox: run an answer as the judge outside asks, and hand out what it gives.
+
+A check cell calls `serve`. A request names an operation and its arguments; the reply holds values, never a
+verdict: expected results and goals are not known here.
+"""
+
+import os
+import socket
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from labkit import magic, simt
+from labkit.borrowed import borrowed_name
+from labkit.c.function import CFunction
+from labkit.errors import SimtError
+from labkit.grading.wire import Callback, Channel
+from labkit.simt.counters.profile import Profile, Site
+
+SOCKET = "LABKIT_JUDGE"  # environment: where the judge listens
+
+COUNTS = (
+    *("stride", "instructions", "active", "branches", "divergent", "requests", "threads", "sectors"),
+    *("passes", "conflicts", "useful_bytes", "used_bytes"),
+)
+
+
+def serve(exercise: str) -> None:
+    "Answer the judge's requests on the answer to `exercise` until it has no more."
+    with socket.socket(socket.AF_UNIX) as connected:
+        connected.connect(os.environ[SOCKET])
+        channel = Channel(connected)
+        bench = _Bench(channel, magic.answers.get(exercise))
+        while (request := channel.receive()) is not None:
+            channel.send(bench.reply(request))
+
+
+class _Bench:
+    "What has been made of the answer, by number; 0 is the answer itself."
+
+    def __init__(self, channel: Channel, answer: Any) -> None:
+        self._channel, self._made = channel, [answer]
+
+    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
+        operation: Callable[..., Any] = getattr(self, f"do_{request.pop('do')}")
+        try:
+            return {"value": operation(**request)}
+        except Exception as error:
+            return {"error": told(error, getattr(self._made[0], "__name__", ""))}
+
+    def do_describe(self) -> dict[str, Any]:
+        "What kind of answer it is, and how it was compiled."
+        answer = self._made[0]
+        if answer is None:
+            return {"magic": ""}
+        if isinstance(answer, simt.Kernel):
+            module = answer.module
+            made = {"code": module.code, "options": module.options, "expressions": module.name_expressions}
+            return {"magic": "cuda", "name": answer.name, **made}
+        if isinstance(answer, CFunction):
+            made = {"source": answer.source, "options": answer.options}
+            return {"magic": "c", "name": answer.name, **made}
+        return {"magic": "answer", "name": answer.__name__, "borrowed": borrowed_name(answer)}
+
+    # Kernels.
+
+    def do_compile(self, code: str, options: Sequence[str], expressions: Sequence[str], name: str) -> int:
+        module = simt.RawModule(code=code, options=options, name_expressions=expressions)
+        return self._keep(module.get_function(name))
+
+    def do_attributes(self, of: int) -> dict[str, int]:
+        return self._made[of].attributes
+
+    def do_resources(self, of: int, arch: str) -> dict[str, int]:
+        return vars(self._made[of]._resources_for(arch))
+
+    def do_launch(self, of: int, args: list[Any], **launch: Any) -> dict[str, Any]:
+        self._made[of](args=args, **launch)
+        return {"arrays": _arrays(args)}
+
+    def do_check(self, of: int, args: list[Any], **launch: Any) -> dict[str, Any]:
+        findings = self._made[of].check(args=args, **launch)
+        return {"findings": [vars(finding) for finding in findings], "arrays": _arrays(args)}
+
+    def do_profile(self, of: int, args: list[Any], **launch: Any) -> dict[str, Any]:
+        profile: Profile = self._made[of].profile(args=args, **launch)
+        sample = None if profile.sample is None else [profile.sample.numbers, profile.sample.total]
+        return {
+            "sites": [_plain(site) for site in profile.sites],
+            "sample": sample,
+            "shared_bytes": profile.launch.shared_bytes,
+            "arrays": _arrays(args),
+        }
+
+    # Functions in C.
+
+    def do_compile_c(self, source: str, name: str, options: Sequence[str]) -> int:
+        return self._keep(CFunction(source, name, options))
+
+    def do_call_c(self, of: int, args: list[Any], timeout: float) -> dict[str, Any]:
+        return {"returned": self._made[of](*args, timeout=timeout), "arrays": _arrays(args)}
+
+    def do_time_c(self, of: int, args: list[Any], samples: int, timeout: float) -> dict[str, Any]:
+        timing = self._made[of].time(*args, samples=samples, timeout=timeout)
+        return {"samples": timing.samples, "source": timing.source}
+
+    # Functions in Python.
+
+    def do_call(self, args: list[Any]) -> dict[str, Any]:
+        "Call the answer. Functions among the arguments are the judge's."
+        here = [self._stub(arg, args) if isinstance(arg, Callback) else arg for arg in args]
+        return {"returned": self._made[0](*here), "arrays": _arrays(args)}
+
+    def _stub(self, callback: Callback, args: list[Any]) -> Callable[..., Any]:
+        "A function that has the judge call its own, which sees and may change the arrays among `args`."
+
+        def call(*given: Any) -> Any:
+            self._channel.send({"call": callback.number, "given": given, "arrays": _arrays(args)})
+            reply = self._channel.receive()
+            for mine, theirs in zip(args, reply["arrays"], strict=True):
+                if isinstance(mine, np.ndarray):
+                    mine[...] = theirs
+            if "error" in reply:
+                raise _ERRORS.get(reply["error"]["kind"], RuntimeError)(reply["error"]["message"])
+            return reply["value"]
+
+        return call
+
+    def _keep(self, made: Any) -> int:
+        self._made.append(made)
+        return len(self._made) - 1
+
+
+_ERRORS = {kind.__name__: kind for kind in SimtError.__subclasses__()} | {"SimtError": SimtError}
+
+
+def told(error: Exception, name: str) -> dict[str, Any]:
+    "An error in plain values: its kind, message and finding, and its line in the Python function `name`."
+    inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.name == name]
+    finding = getattr(error, "finding", None)
+    return {
+        "kind": type(error).__name__,
+        "message": str(error),
+        "finding": None if finding is None else vars(finding),
+        "log": getattr(error, "log", None),
+        "line": inside[-1] if inside else None,
+    }
+
+
+def _arrays(args: Sequence[Any]) -> list[np.ndarray | None]:
+    "The arrays among arguments, in their places."
+    return [arg if isinstance(arg, np.ndarray) else None for arg in args]
+
+
+def _plain(site: Site) -> list[Any]:
+    counts = (getattr(site, name) for name in COUNTS)
+    return [site.line, list(site.instruction.parts), site.space, site.op, *counts]

@@ -1,0 +1,321 @@
+"""Outside a sandbox: an answer that lives in one, with the face of one that is here.
+
+The criteria of an exercise take these for kernels and functions. Each call is a request to probe.py; what
+comes back is plain values, and the arrays that were passed are changed as by a call here.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from labkit import errors, simt
+from labkit.c.function import CFunction
+from labkit.c.source import find_function
+from labkit.compile_cuda import Resources
+from labkit.course.py_criteria import Raised
+from labkit.errors import CompileError, SimtError
+from labkit.grading.probe import COUNTS
+from labkit.grading.wire import BorderError, Callback, Channel
+from labkit.occupancy import gpu as find_gpu
+from labkit.simt.checks.findings import Finding
+from labkit.simt.checks.sanitizer import TOOLS
+from labkit.simt.counters.profile import Circumstances, Profile, Site
+from labkit.simt.ptx import Instruction
+from labkit.simt.run.limits import as_dim3
+from labkit.simt.run.machine import Sample
+from labkit.timing import Timing
+
+SLACK = 60  # seconds for compiling, beside what a launch may take
+_ERRORS: dict[str, type[SimtError]] = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, SimtError)
+}
+
+
+class Stopped(SimtError):
+    "The answer's process has ended or was stopped; the message says why."
+
+
+class Session:
+    """Requests on the answer to one exercise, for `seconds` together.
+
+    `is_alive` tells whether the sandbox runs, `why_dead` in a sentence why it was stopped.
+    """
+
+    def __init__(
+        self, channel: Channel, seconds: float, is_alive: Callable[[], bool], why_dead: Callable[[], str]
+    ) -> None:
+        self._channel, self._until = channel, monotonic() + seconds
+        self._seconds, self._is_alive, self._why_dead = seconds, is_alive, why_dead
+
+    def answer(self) -> Any:
+        "The answer as a RemoteKernel, a RemoteFunction or a Python function; None where there is none."
+        with _forged_is_stopped():
+            made = self.ask("describe")
+            if made["magic"] == "cuda":
+                module = RemoteModule(self, made["code"], made["options"], made["expressions"])
+                return RemoteKernel(module, made["name"], 0)
+            if made["magic"] == "c":
+                return RemoteFunction(self, made["source"], made["name"], made["options"], 0)
+            return self._python(made["name"], made["borrowed"]) if made["magic"] == "answer" else None
+
+    def ask(self, do: str, seconds: float = 0, callbacks: Sequence[Any] = (), **values: Any) -> Any:
+        """The value that the sandbox gives for a request, which may take `seconds` and SLACK.
+
+        Raises what the answer raises there; Stopped where the sandbox ends or does not reply.
+        """
+        try:
+            self._channel.send({"do": do, **values})
+            while "call" in (reply := self._receive(seconds)):
+                self._channel.send(_called(callbacks, reply, values["args"]))
+        except BorderError as error:
+            why = self._why_dead() or f"The answer's process does not go on: {error}."
+            raise Stopped(why) from None
+        if "error" in reply:
+            raise _error(reply["error"])
+        return reply["value"]
+
+    def end(self) -> None:
+        "Let the check cell end."
+        try:
+            self._channel.send(None)
+        except BorderError:
+            pass
+        self._channel.close()
+
+    def _receive(self, seconds: float) -> Any:
+        left = self._until - monotonic()
+        if left <= 0:
+            raise Stopped(f"Judging this answer took more than {self._seconds:g} s and was stopped.")
+        reply = self._channel.receive(min(left, seconds + SLACK), self._is_alive)
+        if not isinstance(reply, dict):
+            raise BorderError("the reply is none")
+        return reply
+
+    def _python(self, name: str, borrowed: str) -> Callable[..., Any]:
+        def function(*args: Any) -> Any:
+            callbacks = [arg for arg in args if callable(arg)]
+            sent = [Callback(callbacks.index(arg)) if callable(arg) else arg for arg in args]
+            with _forged_is_stopped():
+                reply = self.ask("call", callbacks=callbacks, args=sent)
+                _update(args, reply["arrays"])
+                return reply["returned"]
+
+        function.__name__ = str(name)
+        function.borrowed = str(borrowed)  # type: ignore[attr-defined]
+        return function
+
+
+class RemoteModule(simt.RawModule):
+    "The source of a kernel that is compiled in a sandbox."
+
+    def __init__(self, session: Session, code: str, options: Sequence[str], expressions: Sequence[str]) -> None:
+        self.session, self.code = session, code
+        self.options, self.name_expressions = tuple(options), tuple(expressions)
+
+    def with_options(self, options: Sequence[str]) -> "RemoteModule":
+        "See RawModule."
+        return RemoteModule(self.session, self.code, options, self.name_expressions)
+
+    def get_function(self, name: str) -> "RemoteKernel":
+        "See RawModule. Here it compiles."
+        number = self.session.ask(
+            "compile", code=self.code, options=self.options, expressions=self.name_expressions, name=name
+        )
+        return RemoteKernel(self, name, number)
+
+
+class RemoteKernel(simt.Kernel):
+    "A kernel in a sandbox, in the simulator there."
+
+    def __init__(self, module: RemoteModule, name: str, number: int) -> None:
+        self.module, self.name, self._number = module, name, number
+
+    def __call__(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        timeout: float = 60,
+    ) -> None:
+        "See Kernel."
+        self._run("launch", args, timeout, grid=grid, block=block, shared_mem=shared_mem)
+
+    def check(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        tools: Sequence[str] = TOOLS,
+        timeout: float = 60,
+        blocks: Any = None,
+    ) -> list[Finding]:
+        "See Kernel."
+        launch = {"grid": grid, "block": block, "shared_mem": shared_mem, "tools": list(tools)}
+        reply = self._run("check", args, timeout, **launch, blocks=blocks)
+        return [_finding(each) for each in reply["findings"]]
+
+    def profile(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        blocks: Any = None,
+        timeout: float = 60,
+        gpu: str = "H200",
+    ) -> Profile:
+        "See Kernel. The instructions behind the counts have no operands."
+        launch = {"grid": grid, "block": block, "shared_mem": shared_mem, "gpu": gpu}
+        reply = self._run("profile", args, timeout, **launch, blocks=blocks)
+        circumstances = Circumstances(
+            grid=as_dim3(grid, "grid"),
+            block=as_dim3(block, "block"),
+            shared_bytes=int(reply["shared_bytes"]),
+            resources=self._resources_for,
+            gpu=find_gpu(gpu),
+        )
+        sample = reply["sample"] and Sample(*reply["sample"])
+        profile = Profile((), _uncounted, self.module.lines, sample, circumstances)
+        profile.sites = [_site(each) for each in reply["sites"]]
+        return profile
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        "See Kernel."
+        return {str(name): int(value) for name, value in self._ask("attributes").items()}
+
+    @property
+    def num_regs(self) -> int:
+        "See Kernel."
+        return self.attributes["num_regs"]
+
+    @property
+    def shared_size_bytes(self) -> int:
+        "See Kernel."
+        return self.attributes["shared_size_bytes"]
+
+    @property
+    def local_size_bytes(self) -> int:
+        "See Kernel."
+        return self.attributes["local_size_bytes"]
+
+    @property
+    def max_threads_per_block(self) -> int:
+        "See Kernel."
+        return self.attributes["max_threads_per_block"]
+
+    def _resources_for(self, arch: str) -> Resources:
+        return Resources(**self._ask("resources", arch=arch))
+
+    def _run(self, do: str, args: Sequence[Any], timeout: float, **launch: Any) -> Any:
+        reply = self._ask(do, timeout, args=list(args), timeout=timeout, **launch)
+        _update(args, reply["arrays"])
+        return reply
+
+    def _ask(self, do: str, seconds: float = 0, **values: Any) -> Any:
+        assert isinstance(self.module, RemoteModule)
+        return self.module.session.ask(do, seconds, of=self._number, **values)
+
+
+class RemoteFunction(CFunction):
+    "A C function in a sandbox."
+
+    def __init__(
+        self, session: Session, source: str, name: str, options: Sequence[str], number: int | None = None
+    ) -> None:
+        self._session, self.source, self.name, self.options = session, source, name, tuple(options)
+        self.function = find_function(source, name)
+        if number is None:
+            number = session.ask("compile_c", source=source, name=name, options=self.options)
+        self._number = number
+
+    def variant(
+        self, source: str | None = None, name: str | None = None, options: Sequence[str] | None = None
+    ) -> "RemoteFunction":
+        "See CFunction."
+        return RemoteFunction(
+            self._session,
+            self.source if source is None else source,
+            self.name if name is None else name,
+            self.options if options is None else options,
+        )
+
+    def __call__(self, *args: Any, timeout: float = 10) -> Any:
+        "See CFunction."
+        reply = self._session.ask("call_c", timeout, of=self._number, args=list(args), timeout=timeout)
+        _update(args, reply["arrays"])
+        return reply["returned"]
+
+    def time(self, *args: Any, samples: int = 50, timeout: float = 60) -> Timing:
+        "See CFunction."
+        reply = self._session.ask(
+            "time_c", timeout, of=self._number, args=list(args), samples=samples, timeout=timeout
+        )
+        return Timing(tuple(float(each) for each in reply["samples"]), str(reply["source"]))
+
+
+@contextmanager
+def _forged_is_stopped() -> Iterator[None]:
+    "An answer in Python runs in the process that replies, so a reply may be anything: that is its own fault."
+    try:
+        yield
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError):
+        raise Stopped("The answer's process hands out what is no reply.") from None
+
+
+def _called(callbacks: Sequence[Callable[..., Any]], request: dict[str, Any], args: Sequence[Any]) -> Any:
+    "Call one of the judge's functions for an answer in Python; what it returned, or raised."
+    _update(args, request["arrays"])
+    reply: dict[str, Any]
+    try:
+        reply = {"value": callbacks[int(request["call"])](*request["given"])}
+    except SimtError as error:
+        reply = {"error": {"kind": type(error).__name__, "message": str(error)}}
+    except Exception as error:  # it was called in a wrong way
+        reply = {"error": {"kind": "", "message": f"{type(error).__name__}: {error}"}}
+    return reply | {"arrays": [arg if isinstance(arg, np.ndarray) else None for arg in args]}
+
+
+def _update(args: Sequence[Any], arrays: Sequence[Any]) -> None:
+    "Give the arrays among `args` what the sandbox has left in its own. Raises Stopped for other ones."
+    if len(arrays) != len(args):
+        raise Stopped("The answer's process hands out other arrays than it was given.")
+    for mine, theirs in zip(args, arrays, strict=True):
+        if isinstance(mine, np.ndarray):
+            if not isinstance(theirs, np.ndarray) or (theirs.shape, theirs.dtype) != (mine.shape, mine.dtype):
+                raise Stopped("The answer's process hands out other arrays than it was given.")
+            mine[...] = theirs
+
+
+def _error(told: dict[str, Any]) -> Exception:
+    "The error that a reply tells of, of its own class if that is one of ours."
+    kind, message = _ERRORS.get(told["kind"]), str(told["message"])
+    if kind is None:
+        return Raised(str(told["kind"]), message, told["line"])
+    finding = told.get("finding")
+    error: SimtError = (
+        CompileError(str(told["log"] or message))
+        if kind is CompileError
+        else kind(message, _finding(finding) if finding else None)
+    )
+    error.answer_line = told["line"]  # type: ignore[attr-defined]
+    return error
+
+
+def _finding(told: dict[str, Any]) -> Finding:
+    return Finding(**{**told, "block": tuple(told["block"]), "thread": tuple(told["thread"])})
+
+
+def _site(told: Sequence[Any]) -> Site:
+    line, parts, space, op, *counts = told
+    instruction = Instruction(tuple(parts), (), None, int(line))
+    return Site(instruction, str(space), str(op), **dict(zip(COUNTS, counts, strict=True)))
+
+
+def _uncounted() -> Any:
+    raise AssertionError("a profile from a sandbox has its sites")
