@@ -22,6 +22,7 @@ lab: $(VENV)/.lab
 
 test: CASES := and not thorough
 test test-all: $(VENV)/.dev lint
+	$(BIN)/python tests/bubblewrap.py
 	$(BIN)/python -m pytest -n 2 -m "not browser $(CASES)"
 	$(BIN)/python tests/browser/chromium.py
 	$(BIN)/python -m pytest -n 2 -m "browser $(CASES)"

@@ -54,7 +54,7 @@ def course() -> None:
     from labkit.course import catalog  # here: imports the simulator
 
     try:
-        lessons = [catalog.lesson(path) for path in catalog.notebooks(_shipped())]
+        lessons = [catalog.lesson(path) for path in catalog.notebooks(catalog.shipped())]
     except catalog.NoNotebook as error:
         print(error, file=sys.stderr)
         raise typer.Exit(1) from None
@@ -82,7 +82,7 @@ def run(
     console, outcomes, stopped = Console(), [], False
     out = out or Path("labkit-html-solved" if solved else "labkit-html")
     try:
-        folder = _shipped() / "solutions" if solved else notebooks()
+        folder = catalog.shipped() / "solutions" if solved else notebooks()
         chosen = catalog.find(names, folder) if names else catalog.notebooks(folder)
         for outcome in running.run(chosen, out, console):
             outcomes.append(outcome)
@@ -156,19 +156,15 @@ def _not_installed(what: str) -> typer.Exit:
     return typer.Exit(1)
 
 
-def _shipped() -> Path:
-    "The course's notebooks as they came: in a clone beside the package, in an installed one within it."
-    package = Path(__file__).parent
-    return package / "notebooks" if (package / "notebooks").is_dir() else package.parent / "notebooks"
-
-
 def notebooks() -> Path:
     """The folder of notebooks to work in.
 
     In a clone that is its own notebooks/. An installed package holds a read-only set, copied once to
     labkit-notebooks/ in the current folder, where a student's work is never overwritten.
     """
-    shipped = _shipped()
+    from labkit.course import catalog
+
+    shipped = catalog.shipped()
     if shipped.parent != Path(__file__).parent:
         return shipped
     mine = Path("labkit-notebooks").resolve()

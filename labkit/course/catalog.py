@@ -43,6 +43,12 @@ class Lesson:
         return sum(exercise.points for exercise in self.exercises)
 
 
+def shipped() -> Path:
+    "The course's notebooks as they came: in a clone beside the package, in an installed one within it."
+    package = Path(__file__).parent.parent
+    return package / "notebooks" if (package / "notebooks").is_dir() else package.parent / "notebooks"
+
+
 def notebooks(folder: Path) -> list[Path]:
     "The notebooks in a folder, in the order of the course. Raises NoNotebook where there is none."
     found = sorted(folder.glob("*.ipynb"))

@@ -23,8 +23,10 @@ from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import Feedback
+from labkit.course.undisturbed import taking_turns
 from labkit.grading.remote import Session
 from labkit.grading.sandbox import LIMITS, Limits, Sandbox
+from labkit.grading.turns import Turns
 from labkit.grading.wire import BorderError, Channel
 
 START_SECONDS = 60
@@ -51,13 +53,16 @@ class Grading:
     isolation: str
     limits: Limits = LIMITS
     judged: dict[str, Judgement] = field(default_factory=dict)
+    turns: Turns = field(default_factory=Turns)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(self, file_path: Any, parent: Any) -> Generator[None, list[Any], list[Any]]:
         "In the place of each of nbval's notebooks one of ours."
         collectors = yield
         return [
-            GradedFile.from_parent(parent, path=file_path, grading=self) if isinstance(each, IPyNbFile) else each
+            GradedFile.from_parent(parent, path=file_path, grading=self)
+            if isinstance(each, IPyNbFile)
+            else each
             for each in collectors
         ]
 
@@ -76,7 +81,9 @@ class GradedFile(IPyNbFile):
         for cell in super().collect():
             role = cell.cell.metadata.get("labkit", {}).get("role")
             kind = kinds.get(role, IPyNbCell)
-            made = kind.from_parent(self, name=cell.name, cell_num=cell.cell_num, cell=cell.cell, options=cell.options)
+            made = kind.from_parent(
+                self, name=cell.name, cell_num=cell.cell_num, cell=cell.cell, options=cell.options
+            )
             if kind is IPyNbCell:
                 self.setups.append(made)
             yield made
@@ -109,6 +116,10 @@ class AnswerCell(IPyNbCell):
 
     def runtest(self) -> None:
         "Run the cell; why it fails is the feedback."
+        with self.parent.grading.turns.beside():
+            self._run()
+
+    def _run(self) -> None:
         start = perf_counter()
         exercise = self.parent.grading.exercises[self.cell.metadata.labkit.exercise]
         try:
@@ -133,8 +144,10 @@ class CheckCell(IPyNbCell):
         if exercise.id in grading.judged:
             pytest.skip("the answer cell has failed")
         start = perf_counter()
+        turns = grading.turns
         try:
-            judgement = Judgement(self._judged(exercise))
+            with turns.beside(), taking_turns(turns.alone):
+                judgement = Judgement(self._judged(exercise))
         except Exception:
             judgement = Judgement(broken=format_exc())
         judgement.seconds = perf_counter() - start
@@ -145,18 +158,26 @@ class CheckCell(IPyNbCell):
     def _judged(self, exercise: Exercise) -> Feedback:
         grading, kernel = self.parent.grading, self.parent.kernel
         if not kernel.is_alive():
-            return exercise.not_judged("the answer cell runs", kernel.stopped_for or "The answer ended Python.")
+            return exercise.not_judged(
+                "the answer cell runs", kernel.stopped_for or "The answer ended Python."
+            )
         request = kernel.execute_cell_input(self.cell.source, allow_stdin=False)
         try:
             channel = Channel(kernel.accepted(grading.limits.cell_seconds))
         except BorderError:
-            why = kernel.stopped_for or "The answer's process hands out no values: has the answer changed labkit?"
+            why = (
+                kernel.stopped_for
+                or "The answer's process hands out no values: has the answer changed labkit?"
+            )
             return exercise.not_judged("the answer hands out values", why)
-        session = Session(channel, grading.limits.answer_seconds, kernel.is_alive, lambda: kernel.stopped_for)
+        seconds = grading.limits.answer_seconds
+        session = Session(channel, seconds, kernel.is_alive, lambda: kernel.stopped_for, grading.isolation)
         try:
             answer = session.answer()
             if answer is None:
-                return exercise.not_judged("the answer cell has run", "The cell has run, and has kept no answer.")
+                return exercise.not_judged(
+                    "the answer cell has run", "The cell has run, and has kept no answer."
+                )
             return exercise.judge(answer)
         finally:
             session.end()
@@ -169,9 +190,6 @@ class SandboxedKernel(RunningKernel):
     def __init__(self, isolation: str, limits: Limits) -> None:
         self._sandbox = Sandbox(isolation, limits)
         folder = self._sandbox.folder
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(folder / "judge"))
-        self._listener.listen(1)
         self._context = zmq.Context()
         # Of what a hostile kernel sends, no more is kept.
         self._context.setsockopt(zmq.MAXMSGSIZE, limits.message_bytes)
@@ -186,7 +204,7 @@ class SandboxedKernel(RunningKernel):
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         try:
             self.km.start_kernel(cwd=str(folder), env=self._sandbox.environment(), **quiet)
-            self._sandbox.watch(self.km.provisioner.pid)
+            self._sandbox.watch(self.km.provisioner.pid)  # type: ignore[union-attr]
             self.kc = self.km.client()
             self.kc.start_channels()
             self.kc.wait_for_ready(timeout=START_SECONDS)
@@ -212,14 +230,7 @@ class SandboxedKernel(RunningKernel):
 
     def accepted(self, seconds: float) -> socket.socket:
         "The connection of a check cell. Raises BorderError where none comes."
-        until = monotonic() + seconds
-        self._listener.settimeout(POLL_SECONDS)
-        while monotonic() < until and self.is_alive():
-            try:
-                return self._listener.accept()[0]
-            except TimeoutError:
-                continue
-        raise BorderError("no connection")
+        return self._sandbox.accepted(seconds, self.is_alive)
 
     def finish(self, request: str) -> None:
         "Wait for the end of a check cell; stop a kernel that does not end it."
@@ -229,8 +240,10 @@ class SandboxedKernel(RunningKernel):
             self._sandbox.stop("The check cell did not end.")
 
     def interrupt(self) -> None:
-        "nbval's for a cell that takes too long: the kernel is stopped."
-        self._sandbox.stop(f"The cell ran for more than {self._sandbox.limits.cell_seconds:g} s and was stopped.")
+        "Stop the kernel, of a cell that takes too long."
+        self._sandbox.stop(
+            f"The cell ran for more than {self._sandbox.limits.cell_seconds:g} s and was stopped."
+        )
 
     def is_alive(self) -> bool:
         "Whether the kernel runs."
@@ -239,7 +252,6 @@ class SandboxedKernel(RunningKernel):
     def stop(self) -> None:
         "Stop it and what runs beside it, and remove its folder."
         self._sandbox.stop()
-        self._listener.close()
         if hasattr(self, "kc"):
             self.kc.stop_channels()
         if self.km.has_kernel:

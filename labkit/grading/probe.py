@@ -17,6 +17,7 @@ from labkit.borrowed import borrowed_name
 from labkit.c.function import CFunction
 from labkit.errors import SimtError
 from labkit.grading.wire import Callback, Channel
+from labkit.problems import Matmul
 from labkit.simt.counters.profile import Profile, Site
 
 SOCKET = "LABKIT_JUDGE"  # environment: where the judge listens
@@ -27,8 +28,8 @@ COUNTS = (
 )
 
 
-def serve(exercise: str) -> None:
-    "Answer the judge's requests on the answer to `exercise` until it has no more."
+def serve(exercise: str = "") -> None:
+    "Answer the judge's requests, on the answer to `exercise` if there is one, until it has no more."
     with socket.socket(socket.AF_UNIX) as connected:
         connected.connect(os.environ[SOCKET])
         channel = Channel(connected)
@@ -94,6 +95,23 @@ class _Bench:
             "arrays": _arrays(args),
         }
 
+    def do_measured(
+        self,
+        code: str,
+        options: Sequence[str],
+        expressions: Sequence[str],
+        name: str,
+        problem: dict[str, Any],
+        rungs: Sequence[str],
+    ) -> dict[str, Any]:
+        "Times of the kernel and of rungs on this machine's GPU, and what is wrong with it."
+        from labkit import yours
+        from labkit.device import RawModule
+
+        module = RawModule(code=code, options=options, name_expressions=expressions)
+        times, wrong = yours.measured(module.get_function(name), Matmul(**problem), *rungs)
+        return {"rows": times.astype(object).where(times.notna(), None).to_dict("records"), "wrong": wrong}
+
     # Functions in C.
 
     def do_compile_c(self, source: str, name: str, options: Sequence[str]) -> int:
@@ -105,6 +123,11 @@ class _Bench:
     def do_time_c(self, of: int, args: list[Any], samples: int, timeout: float) -> dict[str, Any]:
         timing = self._made[of].time(*args, samples=samples, timeout=timeout)
         return {"samples": timing.samples, "source": timing.source}
+
+    def do_wall_c(self, of: int | None, args: list[Any], timeout: float) -> dict[str, Any]:
+        "Seconds of a process that makes one call; where `of` is None, of a function that does nothing."
+        function = _idle(args) if of is None else self._made[of]
+        return {"seconds": function.wall(*args, timeout=timeout), "arrays": _arrays(args)}
 
     # Functions in Python.
 
@@ -147,6 +170,12 @@ def told(error: Exception, name: str) -> dict[str, Any]:
         "log": getattr(error, "log", None),
         "line": inside[-1] if inside else None,
     }
+
+
+def _idle(args: Sequence[Any]) -> CFunction:
+    "A C function that takes such arguments and does nothing."
+    types = ("void *" if isinstance(arg, np.ndarray) else "double" for arg in args)
+    return CFunction(f"void idle({', '.join(f'{type} a{k}' for k, type in enumerate(types))}) {{}}", "idle")
 
 
 def _arrays(args: Sequence[Any]) -> list[np.ndarray | None]:

@@ -4,12 +4,14 @@ The criteria of an exercise take these for kernels and functions. Each call is a
 comes back is plain values, and the arrays that were passed are changed as by a call here.
 """
 
+import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from labkit import errors, simt
 from labkit.c.function import CFunction
@@ -17,9 +19,11 @@ from labkit.c.source import find_function
 from labkit.compile_cuda import Resources
 from labkit.course.py_criteria import Raised
 from labkit.errors import CompileError, SimtError
+from labkit.grading import gpu
 from labkit.grading.probe import COUNTS
 from labkit.grading.wire import BorderError, Callback, Channel
 from labkit.occupancy import gpu as find_gpu
+from labkit.problems import Matmul
 from labkit.simt.checks.findings import Finding
 from labkit.simt.checks.sanitizer import TOOLS
 from labkit.simt.counters.profile import Circumstances, Profile, Site
@@ -28,9 +32,12 @@ from labkit.simt.run.limits import as_dim3
 from labkit.simt.run.machine import Sample
 from labkit.timing import Timing
 
+OUTSIDE, NOISE_MS = 3, 2.0  # calls of a C function that are timed from outside its process; what they may err
 SLACK = 60  # seconds for compiling, beside what a launch may take
 _ERRORS: dict[str, type[SimtError]] = {
-    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, SimtError)
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, SimtError)
 }
 
 
@@ -41,12 +48,19 @@ class Stopped(SimtError):
 class Session:
     """Requests on the answer to one exercise, for `seconds` together.
 
-    `is_alive` tells whether the sandbox runs, `why_dead` in a sentence why it was stopped.
+    `is_alive` tells whether the sandbox runs, `why_dead` in a sentence why it was stopped. `isolation` is the
+    tier of sandboxes.
     """
 
     def __init__(
-        self, channel: Channel, seconds: float, is_alive: Callable[[], bool], why_dead: Callable[[], str]
+        self,
+        channel: Channel,
+        seconds: float,
+        is_alive: Callable[[], bool],
+        why_dead: Callable[[], str],
+        isolation: str,
     ) -> None:
+        self.isolation = isolation
         self._channel, self._until = channel, monotonic() + seconds
         self._seconds, self._is_alive, self._why_dead = seconds, is_alive, why_dead
 
@@ -79,10 +93,8 @@ class Session:
 
     def end(self) -> None:
         "Let the check cell end."
-        try:
+        with suppress(BorderError):
             self._channel.send(None)
-        except BorderError:
-            pass
         self._channel.close()
 
     def _receive(self, seconds: float) -> Any:
@@ -111,7 +123,9 @@ class Session:
 class RemoteModule(simt.RawModule):
     "The source of a kernel that is compiled in a sandbox."
 
-    def __init__(self, session: Session, code: str, options: Sequence[str], expressions: Sequence[str]) -> None:
+    def __init__(
+        self, session: Session, code: str, options: Sequence[str], expressions: Sequence[str]
+    ) -> None:
         self.session, self.code = session, code
         self.options, self.name_expressions = tuple(options), tuple(expressions)
 
@@ -142,7 +156,7 @@ class RemoteKernel(simt.Kernel):
         timeout: float = 60,
     ) -> None:
         "See Kernel."
-        self._run("launch", args, timeout, grid=grid, block=block, shared_mem=shared_mem)
+        self._launched("launch", args, timeout, grid=grid, block=block, shared_mem=shared_mem)
 
     def check(
         self,
@@ -156,7 +170,7 @@ class RemoteKernel(simt.Kernel):
     ) -> list[Finding]:
         "See Kernel."
         launch = {"grid": grid, "block": block, "shared_mem": shared_mem, "tools": list(tools)}
-        reply = self._run("check", args, timeout, **launch, blocks=blocks)
+        reply = self._launched("check", args, timeout, **launch, blocks=blocks)
         return [_finding(each) for each in reply["findings"]]
 
     def profile(
@@ -171,7 +185,7 @@ class RemoteKernel(simt.Kernel):
     ) -> Profile:
         "See Kernel. The instructions behind the counts have no operands."
         launch = {"grid": grid, "block": block, "shared_mem": shared_mem, "gpu": gpu}
-        reply = self._run("profile", args, timeout, **launch, blocks=blocks)
+        reply = self._launched("profile", args, timeout, **launch, blocks=blocks)
         circumstances = Circumstances(
             grid=as_dim3(grid, "grid"),
             block=as_dim3(block, "block"),
@@ -209,10 +223,20 @@ class RemoteKernel(simt.Kernel):
         "See Kernel."
         return self.attributes["max_threads_per_block"]
 
+    def measured(self, problem: Matmul, *rungs: str) -> tuple[pd.DataFrame, str]:
+        "See `yours.measured`."
+        module = self.module
+        assert isinstance(module, RemoteModule)
+        made = {"code": module.code, "options": module.options, "expressions": module.name_expressions}
+        try:
+            return gpu.measured(module.session.isolation, problem, rungs, name=self.name, **made)
+        except BorderError as error:
+            raise Stopped(f"The kernel's time could not be taken on the GPU: {error}.") from None
+
     def _resources_for(self, arch: str) -> Resources:
         return Resources(**self._ask("resources", arch=arch))
 
-    def _run(self, do: str, args: Sequence[Any], timeout: float, **launch: Any) -> Any:
+    def _launched(self, do: str, args: Sequence[Any], timeout: float, **launch: Any) -> Any:
         reply = self._ask(do, timeout, args=list(args), timeout=timeout, **launch)
         _update(args, reply["arrays"])
         return reply
@@ -233,17 +257,21 @@ class RemoteFunction(CFunction):
         if number is None:
             number = session.ask("compile_c", source=source, name=name, options=self.options)
         self._number = number
+        self._is_own = True
+        self._outside: float | None = None  # milliseconds of a call as seen from outside
 
     def variant(
         self, source: str | None = None, name: str | None = None, options: Sequence[str] | None = None
     ) -> "RemoteFunction":
-        "See CFunction."
-        return RemoteFunction(
+        "See CFunction. The times of one that is not what the student wrote are believed."
+        made = RemoteFunction(
             self._session,
             self.source if source is None else source,
             self.name if name is None else name,
             self.options if options is None else options,
         )
+        made._is_own = self._is_own and (made.source, made.options) == (self.source, self.options)
+        return made
 
     def __call__(self, *args: Any, timeout: float = 10) -> Any:
         "See CFunction."
@@ -256,7 +284,36 @@ class RemoteFunction(CFunction):
         reply = self._session.ask(
             "time_c", timeout, of=self._number, args=list(args), samples=samples, timeout=timeout
         )
-        return Timing(tuple(float(each) for each in reply["samples"]), str(reply["source"]))
+        timing = Timing(tuple(float(each) for each in reply["samples"]), str(reply["source"]))
+        if self._is_own:
+            self._believe(min(timing.samples), args, timeout)
+        return timing
+
+    def _believe(self, milliseconds: float, args: Sequence[Any], timeout: float) -> None:
+        """Raise Stopped where a call takes much longer than the function's own process says.
+
+        That process could have set the clock, or skipped the work: so calls of other numbers are timed from
+        outside, and one of them is compared with what a call gives that is not timed.
+        """
+        if self._outside is None:
+            start = self._session.ask("wall_c", timeout, of=None, args=list(args), timeout=timeout)["seconds"]
+            calls = [self._wall(args, timeout) for _ in range(OUTSIDE)]
+            given, left, _ = random.choice(calls)
+            self(*given, timeout=timeout)
+            if not all(map(_alike, left, given)):
+                raise Stopped("The function gives other results when its time is taken.")
+            self._outside = 1e3 * (min(seconds for *_, seconds in calls) - start)
+        if milliseconds < self._outside / 2 - NOISE_MS:
+            raise Stopped(
+                f"By its own clock a call takes {milliseconds:.3g} ms, and {self._outside:.3g} ms as seen "
+                "from outside. The time is not accepted."
+            )
+
+    def _wall(self, args: Sequence[Any], timeout: float) -> tuple[list[Any], list[Any], float]:
+        "A call with other numbers: its arguments before, and after it, and its seconds as seen from outside."
+        given = [_other_numbers(arg) for arg in args]
+        reply = self._session.ask("wall_c", timeout, of=self._number, args=given, timeout=timeout)
+        return given, reply["arrays"], float(reply["seconds"])
 
 
 @contextmanager
@@ -266,6 +323,19 @@ def _forged_is_stopped() -> Iterator[None]:
         yield
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError):
         raise Stopped("The answer's process hands out what is no reply.") from None
+
+
+def _other_numbers(arg: Any) -> Any:
+    if isinstance(arg, np.ndarray) and arg.dtype.kind == "f":
+        return (2 * np.random.default_rng().random(arg.shape) - 1).astype(arg.dtype)
+    return arg.copy() if isinstance(arg, np.ndarray) else arg
+
+
+def _alike(left: Any, right: Any) -> bool:
+    "Equal but for rounding, where they are arrays."
+    return not isinstance(right, np.ndarray) or bool(
+        np.allclose(left, right, 1e-3, 1e-3 * np.abs(right).max())
+    )
 
 
 def _called(callbacks: Sequence[Callable[..., Any]], request: dict[str, Any], args: Sequence[Any]) -> Any:

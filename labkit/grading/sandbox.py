@@ -10,6 +10,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,21 +20,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from time import monotonic
 
 import labkit
+from labkit.grading.wire import BorderError
 
 BUBBLEWRAP, PROCESS = "bubblewrap", "process"
 TIERS = (BUBBLEWRAP, PROCESS)
 WARNINGS = {
     PROCESS: (
-        "Answers run without a sandbox: they can read this user's files, use the network and disturb each other. "
-        "Grade only what you would run yourself, or install bubblewrap (Debian, Ubuntu: apt install bubblewrap)."
+        "Answers run without a sandbox: they can read this user's files, use the network and disturb each "
+        "other. Grade only what you would run yourself, or install bubblewrap (Debian, Ubuntu: sudo apt "
+        "install bubblewrap)."
     )
 }
 PACKAGE = Path(labkit.__file__).parent
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SETTINGS = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
-WATCH_SECONDS = 0.05
+WATCH_SECONDS, POLL_SECONDS = 0.05, 0.25
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,9 @@ def _missing() -> str:
     if not shutil.which("bwrap"):
         return "bubblewrap is not installed. On Debian or Ubuntu: sudo apt install bubblewrap"
     tried = subprocess.run(
-        ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"], capture_output=True, text=True
+        ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"],
+        capture_output=True,
+        text=True,
     )
     if tried.returncode:
         return f"bubblewrap is installed and does not work here: {tried.stderr.strip()}"
@@ -91,30 +97,42 @@ def _missing() -> str:
 class Sandbox:
     """A folder and a command for one kernel, and a watch that stops it at its limits.
 
-    `folder` is shared with the kernel: the sockets to talk over. Use it as a context manager.
+    `folder` is shared with the kernel: the sockets to talk over. `with_gpu`: the machine's GPUs are to be
+    seen inside. Use it as a context manager.
     """
 
-    def __init__(self, tier: str, limits: Limits = LIMITS) -> None:
+    def __init__(self, tier: str, limits: Limits = LIMITS, with_gpu: bool = False) -> None:
         require(tier)
-        self.tier, self.limits = tier, limits
+        self.tier, self.limits, self.with_gpu = tier, limits, with_gpu
         self.folder = Path(tempfile.mkdtemp(prefix="labkit-"))  # short: a socket's path has 107 characters
         self.stopped_for = ""
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self.folder / "judge"))
+        self._listener.listen(1)
         self._ended = threading.Event()
         self._pid = 0
 
     def command(self, arguments: list[str]) -> list[str]:
         "The command that runs Python with `arguments` inside. `{connection_file}` is left for Jupyter."
         python = [sys.executable, "-P", "-s", *arguments]
-        limited = [sys.executable, "-I", "-S", str(PACKAGE / "grading" / "limited.py"), str(self.limits.disk_bytes)]
+        limited = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(PACKAGE / "grading" / "limited.py"),
+            str(self.limits.disk_bytes),
+        ]
         return [*limited, *(["bwrap", *self._bubblewrap(), "--"] if self.tier == BUBBLEWRAP else []), *python]
 
     def environment(self) -> dict[str, str]:
         "All environment variables that the kernel gets."
-        inherited = {name: os.environ[name] for name in ("PYTHONPATH", "LD_LIBRARY_PATH") if name in os.environ}
+        inherited = {
+            name: os.environ[name] for name in ("PYTHONPATH", "LD_LIBRARY_PATH") if name in os.environ
+        }
         home = str(self.folder / "home") if self.tier == PROCESS else "/tmp/home"
         return inherited | {
             "HOME": home,
-            "LABKIT_DEVICE": "simt",
+            "LABKIT_DEVICE": "gpu" if self.with_gpu else "simt",
             "LABKIT_JUDGE": str(self.folder / "judge"),
             "LANG": "C.UTF-8",
             "LOGNAME": "student",
@@ -130,13 +148,22 @@ class Sandbox:
         self._pid = pid
         threading.Thread(target=self._watch, daemon=True, name=f"watch {pid}").start()
 
+    def accepted(self, seconds: float, is_alive: Callable[[], bool]) -> socket.socket:
+        "The connection of a probe inside. Raises BorderError where none comes."
+        until = monotonic() + seconds
+        self._listener.settimeout(POLL_SECONDS)
+        while monotonic() < until and is_alive() and not self.stopped_for:
+            with suppress(TimeoutError):
+                return self._listener.accept()[0]
+        raise BorderError("no connection")
+
     def stop(self, reason: str = "") -> None:
         "Kill all that runs inside."
         self.stopped_for = self.stopped_for or reason
         self._ended.set()
         if not self._pid:
             return
-        # A namespace of processes ends with its first one. Without, what is started meanwhile is seen next time.
+        # A namespace ends with its first process. Without, what is started meanwhile is seen next time.
         while self.tier == PROCESS and (running := _below(self._pid, self.limits.processes)):
             for pid in running:
                 with suppress(ProcessLookupError):
@@ -149,18 +176,31 @@ class Sandbox:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        self._listener.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _bubblewrap(self) -> list[str]:
         words = ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
         words += ["--hostname", "sandbox", "--proc", "/proc", "--dev", "/dev"]
-        words += ["--size", str(self.limits.disk_bytes), "--tmpfs", "/tmp", "--dir", "/tmp/home", "--chdir", "/tmp/home"]
+        words += [
+            "--size",
+            str(self.limits.disk_bytes),
+            "--tmpfs",
+            "/tmp",
+            "--dir",
+            "/tmp/home",
+            "--chdir",
+            "/tmp/home",
+        ]
         for name in SYSTEM:
             path = Path(name)
             if path.is_symlink():  # /bin of a merged /usr
-                words += ["--symlink", os.readlink(path), name]
+                words += ["--symlink", str(path.readlink()), name]
             elif path.is_dir():
                 words += ["--ro-bind", name, name]
+        if self.with_gpu:
+            for name in sorted(map(str, Path("/dev").glob("nvidia*"))):
+                words += ["--dev-bind", name, name]
         folders = _python_folders()
         for name in (*SETTINGS, *map(str, folders)):
             words += ["--ro-bind-try", name, name]
@@ -187,11 +227,14 @@ def _below(pid: int, most: int) -> list[int]:
 
     Not psutil's: that reads all processes of the machine, and in a fork bomb there is no end of them.
     """
-    found, new = [], [pid]
+    found: list[int] = []
+    new = [pid]
     while new and len(found) <= most:
         parent = new.pop()
         for task in _read(f"/proc/{parent}/task", os.listdir):
-            children = _read(f"/proc/{parent}/task/{task}/children", lambda path: Path(path).read_text().split())
+            children = _read(
+                f"/proc/{parent}/task/{task}/children", lambda path: Path(path).read_text().split()
+            )
             new += [int(child) for child in children]
             found += [int(child) for child in children]
     return found
@@ -216,15 +259,13 @@ def _stored_bytes(folder: Path) -> int:
     total = 0
     for path, _, names in os.walk(folder, onerror=None):
         for name in names:
-            try:
-                total += os.lstat(os.path.join(path, name)).st_blocks * 512
-            except OSError:
-                continue
+            with suppress(OSError):
+                total += Path(path, name).lstat().st_blocks * 512
     return total
 
 
 def _python_folders() -> list[Path]:
-    "The folders that Python and this package are in, one before what is in it; of a clone only what is needed."
+    "Folders that Python and this package are in, each before what is in it; of a clone what is needed alone."
     packages = {Path(entry) for entry in sys.path if entry.endswith("-packages")}
     given = {Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
     needed = {PACKAGE, PACKAGE.parent / "data"}
@@ -233,5 +274,10 @@ def _python_folders() -> list[Path]:
 
 def _secrets(seen: list[Path]) -> list[Path]:
     "What must not be seen of the folders that are: criteria, solutions, and tests, which have answers too."
-    names = (PACKAGE / "course", PACKAGE / "notebooks", PACKAGE.parent / "notebooks", PACKAGE.parent / "tests")
+    names = (
+        PACKAGE / "course",
+        PACKAGE / "notebooks",
+        PACKAGE.parent / "notebooks",
+        PACKAGE.parent / "tests",
+    )
     return [path for path in names if path.is_dir() and any(path.is_relative_to(folder) for folder in seen)]

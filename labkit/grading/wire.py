@@ -1,7 +1,8 @@
 """What crosses the border of a sandbox: plain values as MessagePack, never objects.
 
-Numbers, texts, lists, dictionaries with texts as keys, NumPy arrays and scalars of plain numbers, and a GPU of
-data/gpus.csv by its name. What is none of these is sent as `Opaque`: its text. Nothing that is received runs code, whatever the bytes are.
+Numbers, texts, lists, dictionaries with texts as keys, NumPy arrays and scalars of plain numbers, and a GPU
+of data/gpus.csv by its name. What is none of these is sent as `Opaque`: its text. Nothing that is received
+runs code, whatever the bytes are.
 """
 
 import math
