@@ -185,8 +185,8 @@ def times(kernel: Any, problem: Matmul, *rungs: str) -> pd.DataFrame:
 def measured(kernel: Any, problem: Matmul, *rungs: str) -> tuple[pd.DataFrame, str]:
     """`times` on this machine's device, and what is wrong with the kernel, if anything is.
 
-    A kernel that lives elsewhere, such as one in a sandbox, has a method `measured(problem, *rungs)` that does
-    the same there.
+    A kernel that lives elsewhere, such as one in a sandbox, has a method `measured(problem, *rungs)` that
+    does the same there.
     """
     if hasattr(kernel, "measured"):
         return kernel.measured(problem, *rungs)

@@ -12,8 +12,9 @@ from IPython.core.interactiveshell import InteractiveShell
 import labkit
 from labkit import simt
 from labkit.course import EXERCISES, magic, release
-from labkit.course.exercise import Criterion, Exercise, Unmet, at_most, by_id, right
+from labkit.course.exercise import Criterion, Exercise, Unmet, by_id
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
+from labkit.course.kernel_criteria import at_most
 from labkit.device import find_gpu
 from labkit.problems import Matmul
 
@@ -357,12 +358,6 @@ class TestCriteria:
     def test_ids_belong_to_a_notebook(self):
         assert all(magic.EXERCISE_ID.fullmatch(id) for id in EXERCISES)
         assert set(SOLVED) == set(EXERCISES)
-
-    def test_right_takes_the_sizes_of_checks(self):
-        kernel = labkit.kernels.load("transpose/1_naive", DTYPE="float")
-        right("right", "transpose", sizes=[(5, 7)]).test(kernel)
-        with pytest.raises(Unmet, match="matmul M=1 N=1 K=1"):
-            right("right", "matmul").test(labkit.kernels.load("transpose/1_naive"))
 
     def test_at_most_names_the_worst_line(self):
         criterion = at_most(4, "sectors_per_request", "few", Matmul(64, 64, 64), hint="Look at the rows.")

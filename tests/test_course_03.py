@@ -4,7 +4,8 @@ import pytest
 from test_course import checks_of_mistakes, checks_of_other_answers, checks_of_starters, mutant
 
 from labkit.course import magic
-from labkit.course.exercise import Hints, Unmet, no_finding, right_on
+from labkit.course.exercise import Unmet
+from labkit.course.kernel_criteria import Hints, no_finding, right_on
 from labkit.problems import Matmul
 
 FIRST = "        __syncthreads();\n        for"

@@ -5,8 +5,9 @@ import pytest
 from test_course import checks_of_mistakes, checks_of_other_answers, checks_of_starters
 
 from labkit import records, simt
-from labkit.course.exercise import Unmet, right_in
-from labkit.course.launches import Given, clean_in, loads_in
+from labkit.course.exercise import Unmet
+from labkit.course.kernel_criteria import clean_in, loads_in, right_in
+from labkit.course.launches import Given
 from labkit.course.model_gpu import ModelGpu
 from labkit.course.who_finds import who_finds
 from labkit.simt import Finding
@@ -426,6 +427,9 @@ class TestLaunches:
     x = np.arange(100, dtype=np.float32)
     given = Given("n=100", (2,), (64,), (x,), (100,), x)
 
+    def launches(self, kernel):
+        return [self.given]
+
     def kernel(self, *replacements):
         source = COPY
         for old, new in replacements:
@@ -434,29 +438,29 @@ class TestLaunches:
         return simt.RawModule(code=source).get_function("copy")
 
     def test_a_right_kernel_meets_them(self):
-        for criterion in (right_in("", self.given), clean_in(self.given)):
+        for criterion in (right_in("", self.launches), clean_in(self.launches)):
             criterion.test(self.kernel())
 
     def test_inputs_are_not_changed(self):
         changes = ("const float* in", "float* in"), ("if (i < n) out", "if (i < n) in[i] = 5; if (i < n) out")
-        right_in("", self.given).test(self.kernel(*changes))
+        right_in("", self.launches).test(self.kernel(*changes))
         assert self.x[7] == 7
 
     def test_loads_are_counted_by_memory(self):
         "Four warps have elements: a request each."
-        loads_in(4, "", self.given, spaces=("global",), hint="").test(self.kernel())
-        loads_in(0, "", self.given, spaces=("local",), hint="").test(self.kernel())
+        loads_in(4, "", lambda: self.given, spaces=("global",), hint="").test(self.kernel())
+        loads_in(0, "", lambda: self.given, spaces=("local",), hint="").test(self.kernel())
         with pytest.raises(Unmet, match=r"4 requests to load; the goal is at most 3\n(.*\n)+Look there\."):
-            loads_in(3, "", self.given, hint="Look there.").test(self.kernel())
+            loads_in(3, "", lambda: self.given, hint="Look there.").test(self.kernel())
 
     def test_a_wrong_result_is_told_with_its_launch(self):
         told = r"n=100, grid 2, block 64\nout\[1\] is 2; it should be 1\. 99 of 100"
         with pytest.raises(Unmet, match=told):
-            right_in("", self.given).test(self.kernel(("= s[threadIdx.x]", "= 2 * s[threadIdx.x]")))
+            right_in("", self.launches).test(self.kernel(("= s[threadIdx.x]", "= 2 * s[threadIdx.x]")))
 
     def test_an_output_that_is_read_was_never_written(self):
         with pytest.raises(Unmet, match="initcheck finds: line 6: reads element 0 of argument 1"):
-            clean_in(self.given).test(self.kernel(("out[i] = ", "out[i] = 0 * out[i] + ")))
+            clean_in(self.launches).test(self.kernel(("out[i] = ", "out[i] = 0 * out[i] + ")))
 
 
 class TestModelGpu:

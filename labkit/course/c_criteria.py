@@ -11,7 +11,8 @@ from statistics import median
 
 from labkit import checks, cpu, kernels
 from labkit.c.function import CFunction
-from labkit.course.exercise import NO_HINTS, Criterion, Hints, Unmet, case
+from labkit.course.exercise import Criterion, Unmet
+from labkit.course.kernel_criteria import NO_HINTS, Hints, case
 from labkit.errors import InvalidAccess, SimtError
 from labkit.mismatch import Mismatch
 from labkit.problems import Matmul

@@ -3,7 +3,8 @@
 import numpy as np
 
 from labkit import simt
-from labkit.course.exercise import Criterion, Exercise, case
+from labkit.course.exercise import Criterion, Exercise
+from labkit.course.kernel_criteria import case
 from labkit.mismatch import compare, unwritten
 
 THREADS = 256  # of a block, for vectors

@@ -7,7 +7,8 @@ from contextlib import suppress
 from labkit import cpu
 from labkit.c.function import CFunction
 from labkit.course.c_criteria import ANY_SHAPE, ATTEMPTS, faster_in_c, milliseconds, named, right_in_c
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.kernel_criteria import Hints
 from labkit.errors import CompileError, SimtError
 from labkit.problems import Matmul
 

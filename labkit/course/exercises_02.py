@@ -1,7 +1,9 @@
 """Exercises of 02_naive_cuda: the matrix product with one thread an element of C."""
 
-from labkit import checks, simt
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, at_most, no_finding, right_on
+from labkit import simt
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.kernel_criteria import Hints, at_most, no_finding, profiled, right_on
+from labkit.course.launches import tiled
 from labkit.problems import Matmul
 
 MAPPING = (
@@ -26,7 +28,7 @@ def _all_lanes_work() -> Criterion:
     "Few sectors a request are no gain where most lanes of a warp are idle: there are more requests then."
 
     def test(kernel: simt.Kernel) -> None:
-        lines = checks.profile(kernel, CUBE, 16).lines
+        lines = profiled(kernel, tiled(CUBE)).lines
         requests = int(lines[(lines.space == "global") & (lines.op == "ld")].requests.sum())
         if requests > REQUESTS:
             raise Unmet(

@@ -1,16 +1,9 @@
 """Exercises of 03_shared_memory_tiling: the matrix product through tiles in shared memory."""
 
-from labkit import checks, simt
-from labkit.course.exercise import (
-    Criterion,
-    Exercise,
-    Hints,
-    Unmet,
-    listed,
-    no_finding,
-    recompiled,
-    right_on,
-)
+from labkit import simt
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.kernel_criteria import Hints, listed, no_finding, profiled, recompiled, right_on
+from labkit.course.launches import tiled
 from labkit.errors import CompileError
 from labkit.problems import Matmul
 
@@ -40,7 +33,7 @@ def _sectors(most: int, tile: int = 16) -> Criterion:
 
 
 def _compare_sectors(kernel: simt.Kernel, most: int, tile: int) -> None:
-    counted = checks.profile(kernel, CUBE, tile)
+    counted = profiled(kernel, tiled(CUBE, tile))
     sectors = counted.metrics[LOADS]
     if sectors > most:
         loads = counted.lines.query("space == 'global' and op == 'ld'")

@@ -1,12 +1,14 @@
 """Exercises of 04_coalescing: a copy, a transpose and an array of structs that move no byte in vain."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from labkit import checks, simt
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, listed, no_finding, right_in, right_on
-from labkit.course.launches import Given, clean_in
+from labkit import simt
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.kernel_criteria import Hints, clean_in, listed, no_finding, profiled, right_in, right_on
+from labkit.course.launches import Given, Launch, each, tiled
 from labkit.problems import Transpose
 from labkit.simt.counters.sectors import SECTOR_BYTES
 
@@ -52,43 +54,38 @@ def _split(n: int) -> Given:
     return Given(f"n={n}", (-(-n // 128),), (128,), (particles.ravel(),), (n,), fields)
 
 
-def _each_once(op: str, launch: Given | Transpose, hint: str) -> Criterion:
-    """Loads (op "ld") or stores ("st") that touch each sector once, in a launch on whole sectors.
+def _each_once(op: str, make: Callable[[], Launch], size: int, told: str, hint: str) -> Criterion:
+    """Loads (op "ld") or stores ("st") that touch each sector of `size` bytes once.
 
     All lines count together, so that wide accesses, other loops and shared memory may do it too.
     """
     many = {"ld": "loads", "st": "stores"}[op]
-    size = launch.expected.nbytes if isinstance(launch, Given) else launch.bytes // 2
     most = size // SECTOR_BYTES
 
     def test(kernel: simt.Kernel) -> None:
-        lines = _profile(kernel, launch).lines
+        launch = make()
+        lines = profiled(kernel, launch).lines
         lines = lines[(lines.space == "global") & (lines.op == op)]
         if lines.sectors.sum() > most:
             costs = (
-                f"{row.requests} requests of {row.sectors_per_request:.3g} "
-                f"sector{'' if row.sectors == row.requests else 's'}"
-                for row in lines.itertuples()
+                f"{requests} requests of {each:.3g} sector{'' if each == 1 else 's'}"
+                for requests, each in zip(lines.requests, lines.sectors_per_request, strict=True)
             )
             raise Unmet(
                 f"{launch}\nglobal {many} touch {lines.sectors.sum()} sectors; the goal is at most {most}\n"
                 f"{listed(lines, costs)}\n{hint}"
             )
 
-    told = launch.told if isinstance(launch, Given) else f"{launch.rows} x {launch.cols}"
     return Criterion(f"global {many} of at most {most} sectors for {told}: each once", test)
-
-
-def _profile(kernel: simt.Kernel, launch: Given | Transpose) -> Any:
-    if isinstance(launch, Transpose):
-        return checks.profile(kernel, launch, SIDE)
-    return kernel.profile(launch.grid, launch.block, launch.args(), timeout=checks.TIMEOUT)
 
 
 COPY = Hints(SHARE, SHARE, SHARE)
 TURN, EDGES = Hints(PLACES, GUARD, PLACES), Hints(GUARD, GUARD, PLACES)
 SPLIT, ENDS = Hints(FIELDS, LAST, FIELDS), Hints(LAST, LAST, FIELDS)
-LARGE, WIDE = _copied(4096), Transpose(64, 96)
+LARGE, WIDE = 4096, Transpose(64, 96)
+COPIED = partial(_copied, LARGE), 4 * LARGE, f"n={LARGE}"
+TURNED = partial(tiled, WIDE, SIDE), WIDE.bytes // 2, f"{WIDE.rows} x {WIDE.cols}"
+MANY = partial(_split, 1024), 4 * 4 * 1024, "n=1024"
 
 EXERCISES = (
     Exercise(
@@ -96,20 +93,20 @@ EXERCISES = (
         "A copy, shared out among lanes",
         2,
         (
-            right_in("right for 4096 elements and 256 threads", LARGE, hints=COPY),
+            right_in("right for 4096 elements and 256 threads", each(_copied, LARGE), COPY),
             right_in(
                 "right for any n, from 1 to 5000",
-                *(_copied(n) for n in (1, 31, 33, 127, 1000, 5000)),
-                hints=COPY,
+                each(_copied, 1, 31, 33, 127, 1000, 5000),
+                COPY,
             ),
             right_in(
                 "right for any grid, of 1 to 20 blocks",
-                *(_copied(1000, *launch) for launch in ((1, 128), (3, 96), (20, 96))),
-                hints=COPY,
+                each(_copied, (1000, 1, 128), (1000, 3, 96), (1000, 20, 96)),
+                COPY,
             ),
-            clean_in(_copied(700), hints=COPY),
-            _each_once("ld", LARGE, LANES),
-            _each_once("st", LARGE, LANES),
+            clean_in(each(_copied, 700), COPY),
+            _each_once("ld", *COPIED, LANES),
+            _each_once("st", *COPIED, LANES),
         ),
     ),
     Exercise(
@@ -128,7 +125,7 @@ EXERCISES = (
                 hints=EDGES,
             ),
             no_finding(Transpose(45, 33), tile=SIDE, hints=EDGES),
-            _each_once("st", WIDE, ALONG),
+            _each_once("st", *TURNED, ALONG),
         ),
     ),
     Exercise(
@@ -136,15 +133,15 @@ EXERCISES = (
         "From structs to fields",
         3,
         (
-            right_in("right for 128 and 512 particles", _split(128), _split(512), hints=SPLIT),
+            right_in("right for 128 and 512 particles", each(_split, 128, 512), SPLIT),
             right_in(
                 "right for any number, from 1 to 1000",
-                *(_split(n) for n in (1, 31, 33, 129, 1000)),
-                hints=ENDS,
+                each(_split, 1, 31, 33, 129, 1000),
+                ENDS,
             ),
-            clean_in(_split(33), _split(200), hints=ENDS),
-            _each_once("ld", _split(1024), ONCE),
-            _each_once("st", _split(1024), NEIGHBOURS),
+            clean_in(each(_split, 33, 200), ENDS),
+            _each_once("ld", *MANY, ONCE),
+            _each_once("st", *MANY, NEIGHBOURS),
         ),
     ),
 )

@@ -5,20 +5,19 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from labkit import checks, simt
-from labkit.course.exercise import (
+from labkit import simt
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.kernel_criteria import (
     SOUND,
-    Criterion,
-    Exercise,
     Hints,
-    Unmet,
     listed,
     no_finding,
     no_finding_in,
+    profiled,
     right_in,
     right_on,
 )
-from labkit.course.launches import Given
+from labkit.course.launches import Given, each, tiled
 from labkit.problems import Transpose
 
 PLURALS = {"sector": "sectors", "conflict": "conflicts", "lane": "lanes", "pass": "passes"}
@@ -133,7 +132,7 @@ def _shared_bytes(most: int) -> Criterion:
 
 
 def _profile(kernel: simt.Kernel) -> pd.DataFrame:
-    lines = checks.profile(kernel, WIDE, TILE).lines
+    lines = profiled(kernel, tiled(WIDE, TILE)).lines
     return lines.assign(threads_per_request=lines.threads / lines.requests)
 
 
@@ -161,8 +160,7 @@ def _counted(judge: Callable[[pd.DataFrame], None], text: str, blocks: int = 4) 
     "Criterion on the lines of a profile, all counts a block."
 
     def test(kernel: simt.Kernel) -> None:
-        given = _summed_up(blocks * THREADS)
-        lines = kernel.profile(given.grid, given.block, given.args(), timeout=checks.TIMEOUT).lines
+        lines = profiled(kernel, _summed_up(blocks * THREADS)).lines
         counts = ["requests", "threads", "sectors", "passes", "conflicts"]
         judge(lines.assign(**{name: lines[name] / blocks for name in counts}))
 
@@ -228,11 +226,9 @@ EXERCISES = (
         "A sum without conflicts",
         3,
         (
-            right_in("right for whole blocks, n = 256 and 1024", *map(_summed_up, (256, 1024)), hints=ADDING),
-            right_in(
-                "right for any n, from 1 to 1000", *map(_summed_up, (1, 31, 255, 257, 1000)), hints=ADDING
-            ),
-            no_finding_in(SOUND, _summed_up(300), hints=ADDING),
+            right_in("right for whole blocks, n = 256 and 1024", each(_summed_up, 256, 1024), ADDING),
+            right_in("right for any n, from 1 to 1000", each(_summed_up, 1, 31, 255, 257, 1000), ADDING),
+            no_finding_in(SOUND, each(_summed_up, 300), ADDING),
             _counted(_without_conflicts, "no bank conflict"),
             _counted(
                 _in_few_passes,

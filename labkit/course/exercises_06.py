@@ -1,25 +1,17 @@
 """Exercises of 06_unrolling: several rows a thread, a loop that is written out, a guard for a whole block."""
 
-import numpy as np
 import pandas as pd
 
-from labkit import checks, simt
-from labkit.course.exercise import (
-    Criterion,
-    Exercise,
-    Hints,
-    Unmet,
-    case,
-    listed,
-    no_finding,
-    recompiled,
-    right_on,
-)
+from labkit import simt
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.kernel_criteria import Hints, listed, no_finding, profiled, recompiled, right_on
+from labkit.course.launches import tiled
 from labkit.problems import Matmul, Transpose
 
 TILE, ROWS = 32, 8  # of the transposes: a block has TILE x ROWS threads
 WIDE = Transpose(64, 96)
 CUBE, SIDE = Matmul(64, 64, 64), 16
+LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 RAGGED = Matmul(64, 64, 65)  # one step is left for the last round
 FEW_BRANCHES = 8  # of a warp in a round of k0, where two guards, the loop and what is before and after take 4
 
@@ -100,7 +92,7 @@ def _moved_once() -> Criterion:
     sectors, passes = elements * 4 // 32, 2 * (2 * elements // 32)
 
     def test(kernel: simt.Kernel) -> None:
-        lines = checks.profile(kernel, WIDE, TILE, ROWS).lines
+        lines = profiled(kernel, tiled(WIDE, TILE, ROWS)).lines
         shared = lines[lines.space == "shared"]
         for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
             own = lines[side & (lines.space == "global")]
@@ -123,7 +115,7 @@ def _few_instructions(text: str, *goals: tuple[Transpose, int]) -> Criterion:
 
     def test(kernel: simt.Kernel) -> None:
         for problem, most in goals:
-            profile = checks.profile(kernel, problem, TILE, ROWS)
+            profile = profiled(kernel, tiled(problem, TILE, ROWS))
             elements = problem.rows * problem.cols / 32  # as a warp's instruction is for 32
             count = profile.ptx["instructions"] / elements
             if count > most:
@@ -141,7 +133,7 @@ def _few_sectors(most: int) -> Criterion:
     "Shared memory is used: as much traffic as in 03.1."
 
     def test(kernel: simt.Kernel) -> None:
-        sectors = checks.profile(kernel, CUBE, SIDE).metrics["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]
+        sectors = profiled(kernel, tiled(CUBE, SIDE)).metrics[LOADS]
         if sectors > most:
             raise Unmet(f"{CUBE}\n{sectors} sectors of global loads; the goal is at most {most}\n{SHARED}")
 
@@ -153,9 +145,10 @@ def _written_out(tile: int, text: str) -> Criterion:
 
     def test(kernel: simt.Kernel) -> None:
         kernel = recompiled(kernel, TILE=tile)
-        _counted(kernel, Matmul(33, 20, 45), tile)
+        # A run that is counted spares one that is not.
+        profiled(kernel, tiled(Matmul(33, 20, 45), tile), MACRO)
         for problem in (CUBE, RAGGED):
-            _no_loop_left(_counted(kernel, problem, tile), problem, tile)
+            _no_loop_left(profiled(kernel, tiled(problem, tile), MACRO), problem, tile)
 
     return Criterion(text, test)
 
@@ -177,15 +170,6 @@ def _no_loop_left(profile: simt.Profile, problem: Matmul, tile: int) -> None:
             f"{problem}, TILE = {tile}\na warp comes to {count:.3g} branches in a round of k0; the goal is "
             f"at most {FEW_BRANCHES}\n{EACH_STEP}"
         )
-
-
-def _counted(kernel: simt.Kernel, problem: Matmul, tile: int) -> simt.Profile:
-    "The profile of a launch whose result is right, else Unmet. A run that is counted spares one that is not."
-    (grid, block), args = problem.launch(tile), problem.args(np)
-    with case(f"{problem}, TILE = {tile}, grid {grid}, block {block}", MACRO):
-        profile = kernel.profile(grid, block, args, timeout=checks.TIMEOUT)
-        problem.verify(problem.output(args))
-    return profile
 
 
 FITTING, EDGES = Hints(ROWS_OF, ROWS_OF, BARRIER, PLACES), Hints(EACH_ROW, EACH_ROW, BARRIER, PLACES)

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from math import isclose
 from typing import Any
 
-from labkit import checks, simt
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, no_finding, right_on
+from labkit import simt
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.kernel_criteria import Hints, no_finding, profiled, right_on
+from labkit.course.launches import tiled
 from labkit.course.occupancy_criteria import loads_at_most, loads_listed, occupied, resident
 from labkit.course.product_criteria import right_as_launched
 from labkit.course.py_criteria import called, number_of
@@ -115,7 +117,7 @@ MOST_SECTORS = 10_000  # of loads for EVEN: tiles of 16 x 16 ask for 8000, those
 
 def _intensity(least: float) -> Criterion:
     def test(kernel: simt.Kernel) -> None:
-        counted = checks.profile(kernel, CUBE, **WIDE)
+        counted = profiled(kernel, tiled(CUBE, **WIDE))
         sectors = sum(counted.metrics[name] for name in SECTORS)
         intensity = CUBE.flops / (SECTOR * sectors)
         if intensity < least:

@@ -1,17 +1,15 @@
 """Exercises of 08_to_cublas: several elements a thread, four a request, and what to expect of a tile."""
 
 from math import ceil
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from labkit import checks, simt, yours
-from labkit.course.exercise import SOUND, Criterion, Exercise, Hints, Unmet, both_sides, listed
+from labkit import simt
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.kernel_criteria import SOUND, Hints, listed, no_finding_in, profiled, right_in
+from labkit.course.launches import Launches, as_said
 from labkit.course.product_criteria import OWNER
 from labkit.course.py_criteria import returns
-from labkit.errors import SimtError
-from labkit.mismatch import Mismatch
 from labkit.problems import Matmul
 
 WARP = 32
@@ -46,68 +44,22 @@ FOUR = Hints(
 )
 
 
-def _checked(
-    kernel: simt.Kernel, problem: Matmul, is_empty: bool = False
-) -> tuple[str, Mismatch | None, list[simt.Finding]]:
-    """The launch in words, what is wrong with its result, and what `kernel.check` finds.
-
-    `is_empty`: C counts as never written, so that reading it is found.
-    """
-    grid, block = yours.launch(kernel, problem)
-    args = [*problem.args(np)]
-    if is_empty:
-        args[2] = simt.empty(args[2].shape, args[2].dtype)
-    findings = kernel.check(grid, block, args, timeout=checks.TIMEOUT)
-    told = f"{problem}, grid {grid}, block {block}"
-    try:
-        problem.verify(args[2])
-    except Mismatch as error:
-        return told, error, findings
-    return told, None, findings
-
-
 def _right(text: str, *sizes: tuple[int, int, int], hints: Hints) -> Criterion:
-    "Criterion: right results, launched as the cell says. Of wrong ones the reason is told, if one is found."
-
-    def test(kernel: simt.Kernel) -> None:
-        for size in sizes:
-            told, wrong, findings = _checked(kernel, Matmul(*size))
-            if wrong or any(finding.tool in ("memcheck", "timeout") for finding in findings):
-                _tell(kernel, told, wrong, findings, hints)
-
-    return Criterion(text, test)
+    "Criterion: right results, launched as the cell says."
+    return right_in(text, _said(*sizes), hints)
 
 
 def _clean(size: tuple[int, int, int], hints: Hints) -> Criterion:
-    "Criterion: `kernel.check` finds nothing, also where a mistake gives right results."
-
-    def test(kernel: simt.Kernel) -> None:
-        told, wrong, findings = _checked(kernel, Matmul(*size), is_empty=True)
-        if wrong or findings:
-            _tell(kernel, told, wrong, findings, hints)
-
-    return Criterion(SOUND, test)
+    "Criterion: `kernel.check` finds nothing, launched likewise."
+    return no_finding_in(SOUND, _said(size), hints)
 
 
-def _tell(
-    kernel: simt.Kernel, told: str, wrong: Mismatch | None, findings: list[simt.Finding], hints: Hints
-) -> None:
-    "Raise Unmet with what is wrong, the first finding and the hint that fits."
-    if not findings:
-        raise Unmet(f"{told}\n{wrong}\n{hints.usual}")
-    first = findings[0]
-    seen = f"{wrong}\n" if wrong and first.tool not in ("memcheck", "timeout") else ""
-    raise Unmet(
-        f"{told}\n{seen}{first.tool} finds: {both_sides(first, kernel)}\n{hints.after(first)}"
-    ) from None
+def _said(*sizes: tuple[int, int, int]) -> Launches:
+    return lambda kernel: [as_said(kernel, Matmul(*size)) for size in sizes]
 
 
-def _profile(kernel: simt.Kernel) -> Any:
-    grid, block = yours.launch(kernel, EVEN)
-    try:
-        return kernel.profile(grid, block, EVEN.args(np), timeout=checks.TIMEOUT)
-    except SimtError as error:
-        raise Unmet(f"{EVEN}, grid {grid}, block {block}\n{error}") from None
+def _profile(kernel: simt.Kernel) -> simt.Profile:
+    return profiled(kernel, as_said(kernel, EVEN))
 
 
 def _loads(most: float, space: str, hint: str) -> Criterion:

@@ -1,11 +1,23 @@
 """Exercises of 09_when_kernels_break: eight broken kernels and programs, to be mended."""
 
+from functools import partial
+
 import numpy as np
 
-from labkit import checks, simt
+from labkit import simt
 from labkit.course import host_criteria as host
-from labkit.course.exercise import Criterion, Exercise, Hints, Unmet, listed, no_finding, right_in, right_on
-from labkit.course.launches import Given, clean_in, loads_in
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.kernel_criteria import (
+    Hints,
+    clean_in,
+    listed,
+    loads_in,
+    no_finding,
+    profiled,
+    right_in,
+    right_on,
+)
+from labkit.course.launches import Given, each, tiled
 from labkit.problems import Matmul
 
 THREADS = 256  # of a block, for vectors
@@ -109,7 +121,7 @@ def _requests(most: float, *problems: Matmul) -> Criterion:
 
     def test(kernel: simt.Kernel) -> None:
         for problem in problems:
-            lines = checks.profile(kernel, problem, SIDE).lines.query("space == 'global'")
+            lines = profiled(kernel, tiled(problem, SIDE)).lines.query("space == 'global'")
             each = lines.requests / (problem.flops / 2 / 32)
             if each.sum() > most:
                 costs = (f"{op} {number:.2f}" for op, number in zip(lines.op, each, strict=True))
@@ -129,13 +141,13 @@ EXERCISES = (
         "Shares of a total",
         2,
         (
-            right_in("right for whole blocks", _shares(256), _shares(1024), hints=WAIT),
-            right_in("right for n = 1, 33, 300", *map(_shares, (1, 33, 300)), hints=WAIT),
-            clean_in(_shares(300), hints=WAIT),
+            right_in("right for whole blocks", each(_shares, 256, 1024), WAIT),
+            right_in("right for n = 1, 33, 300", each(_shares, 1, 33, 300), WAIT),
+            clean_in(each(_shares, 300), WAIT),
             loads_in(
                 170,
                 "still a tree: a block of 256 loads at most 170 times",
-                _shares(256),
+                partial(_shares, 256),
                 hint="In a tree half of the threads add in the first step, a quarter in the second, and so "
                 "on: 8 steps for 256 elements, not 256.",
             ),
@@ -146,13 +158,11 @@ EXERCISES = (
         "Neighbours that are not there",
         2,
         (
-            right_in("right where blocks cover the matrix", _heat(16, 16), _heat(32, 48), hints=NEIGHBOURS),
+            right_in("right where blocks cover the matrix", each(_heat, (16, 16), (32, 48)), NEIGHBOURS),
             right_in(
-                "right where they stick out",
-                *(_heat(*shape) for shape in ((1, 1), (1, 40), (40, 1), (31, 33))),
-                hints=NEIGHBOURS,
+                "right where they stick out", each(_heat, (1, 1), (1, 40), (40, 1), (31, 33)), NEIGHBOURS
             ),
-            clean_in(_heat(31, 33), hints=NEIGHBOURS),
+            clean_in(each(_heat, (31, 33)), NEIGHBOURS),
         ),
     ),
     Exercise(
@@ -194,13 +204,13 @@ EXERCISES = (
         "A tile with both its edges",
         2,
         (
-            right_in("right inside the array", _smooth(1024), hints=EDGES),
-            right_in("right for n = 1, 5, 127, 129, 300", *map(_smooth, (1, 5, 127, 129, 300)), hints=EDGES),
-            clean_in(_smooth(129), _smooth(300), hints=EDGES),
+            right_in("right inside the array", each(_smooth, 1024), EDGES),
+            right_in("right for n = 1, 5, 127, 129, 300", each(_smooth, 1, 5, 127, 129, 300), EDGES),
+            clean_in(each(_smooth, 129, 300), EDGES),
             loads_in(
                 64,
                 "from global memory a warp loads its elements once: at most 64 requests for n = 1024",
-                _smooth(1024),
+                partial(_smooth, 1024),
                 spaces=("global",),
                 hint="Neighbours want the same elements. Bring each into the tile once, and add up there.",
             ),
@@ -211,13 +221,13 @@ EXERCISES = (
         "A barrier for everyone",
         2,
         (
-            right_in("right for whole blocks", _running(256), _running(1024), hints=EVERYONE),
-            right_in("right for n = 1, 33, 300", *map(_running, (1, 33, 300)), hints=EVERYONE),
-            clean_in(_running(300), hints=EVERYONE),
+            right_in("right for whole blocks", each(_running, 256, 1024), EVERYONE),
+            right_in("right for n = 1, 33, 300", each(_running, 1, 33, 300), EVERYONE),
+            clean_in(each(_running, 300), EVERYONE),
             loads_in(
                 200,
                 "still 8 steps: a block of 256 loads at most 200 times",
-                _running(256),
+                partial(_running, 256),
                 hint="Each step adds what lies d elements before, for d = 1, 2, 4, … 128: all threads "
                 "together, and none goes through the elements alone.",
             ),

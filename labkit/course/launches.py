@@ -1,17 +1,70 @@
-"""Criteria for kernels that are no matrix product or transpose: launches with what they must give."""
+"""Launches that criteria try: what the kernel is given, and what it must leave."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from labkit import checks, simt
-from labkit.course.exercise import NO_HINTS, Criterion, Hints, Unmet, listed, no_finding_in
+from labkit import simt, yours
 from labkit.mismatch import compare, unwritten
+from labkit.problems import Problem
 
-LOADS = ("global", "shared")
-ATOMIC = "Atomic additions load as well, one lane after the other: each lane counts as a request. "
+
+class Launch(Protocol):
+    "A launch that a criterion tries; str() tells the student which it was."
+
+    @property
+    def grid(self) -> Any:
+        "As in a call of the kernel."
+
+    @property
+    def block(self) -> Any:
+        "As in a call of the kernel."
+
+    def args(self, is_poisoned: bool = False) -> Sequence[Any]:
+        "Fresh arguments; `is_poisoned`: an output that must not be read is memory that nobody has written."
+
+    def verify(self, args: Sequence[Any]) -> None:
+        "Raise Mismatch unless the launch has left the right results in `args`."
+
+
+# The launches of a criterion, made when it is tried: how the kernel is launched its own source may say.
+Launches = Callable[[simt.Kernel], Iterable[Launch]]
+
+
+@dataclass(frozen=True)
+class OnProblem:
+    "A launch on a product or a transpose."
+
+    problem: Problem
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+
+    def args(self, is_poisoned: bool = False) -> Sequence[Any]:
+        "See Launch. An output that beta scales is read."
+        args = list(self.problem.args(np))
+        if is_poisoned and not getattr(self.problem, "beta", 0):
+            at = list(self.problem.shapes()).index(self.problem.output_name)
+            args[at] = simt.empty(args[at].shape, args[at].dtype)
+        return args
+
+    def verify(self, args: Sequence[Any]) -> None:
+        "See Launch."
+        self.problem.verify(self.problem.output(tuple(args)))
+
+    def __str__(self) -> str:
+        return f"{self.problem}, grid {self.grid}, block {self.block}"
+
+
+def tiled(problem: Problem, tile: int = 16, rows: int | None = None) -> OnProblem:
+    "The launch that `Problem.launch(tile, rows)` says."
+    return OnProblem(problem, *problem.launch(tile, rows))
+
+
+def as_said(kernel: simt.Kernel, problem: Problem) -> OnProblem:
+    "The launch that the kernel's own line says. Raises LaunchError, see `kernels.launch_of`."
+    return OnProblem(problem, *yours.launch(kernel, problem))
 
 
 @dataclass(frozen=True)
@@ -45,28 +98,9 @@ class Given:
         return f"{self.told}, grid {_shown(self.grid)}, block {_shown(self.block)}"
 
 
-def clean_in(*launches: Given, hints: Hints = NO_HINTS) -> Criterion:
-    "Criterion: `kernel.check` finds nothing, also where a mistake gives right results."
-    return no_finding_in("right for the right reason: kernel.check finds nothing", *launches, hints=hints)
-
-
-def loads_in(most: int, text: str, given: Given, *, spaces: Sequence[str] = LOADS, hint: str) -> Criterion:
-    "Criterion: warps load at most so often from these memories, all lines together, and add atomically."
-
-    def test(kernel: simt.Kernel) -> None:
-        lines = kernel.profile(given.grid, given.block, given.args(), timeout=checks.TIMEOUT).lines
-        # Atomic additions read, too, one lane after the other.
-        is_atomic = lines.op.isin(["atom", "red"])
-        lines = lines.assign(requests=lines.requests.where(~is_atomic, lines.threads))
-        loads = lines[lines.space.isin(spaces) & ((lines.op == "ld") | is_atomic)]
-        if loads.requests.sum() > most:
-            requests = listed(loads, (f"{count} requests" for count in loads.requests))
-            raise Unmet(
-                f"{given}\n{loads.requests.sum()} requests to load; the goal is at most {most}\n{requests}\n"
-                f"{ATOMIC if is_atomic.any() else ''}{hint}"
-            )
-
-    return Criterion(text, test)
+def each(make: Callable[..., Given], *sizes: Any) -> Launches:
+    "The launch that `make` makes of each size, which is a number or a tuple of several."
+    return lambda _: [make(*size) if isinstance(size, tuple) else make(size) for size in sizes]
 
 
 def _shown(size: tuple[int, ...]) -> str:

@@ -7,7 +7,9 @@ import numpy as np
 
 from labkit import checks, simt, yours
 from labkit.borrowed import borrowed_name
-from labkit.course.exercise import Criterion, Unmet, listed
+from labkit.course.exercise import Criterion, Unmet
+from labkit.course.kernel_criteria import listed, profiled
+from labkit.course.launches import as_said
 from labkit.course.py_criteria import called, number_of
 from labkit.occupancy import gpu
 from labkit.problems import Matmul
@@ -47,12 +49,12 @@ def loads_at_most(most: int, problem: Matmul, hint: str) -> Criterion:
     "Criterion: so many sectors of global loads at most, launched as the cell says."
 
     def test(kernel: simt.Kernel) -> None:
-        grid, block = yours.launch(kernel, problem)
-        counted = kernel.profile(grid, block, problem.args(np), timeout=checks.TIMEOUT)
+        launch = as_said(kernel, problem)
+        counted = profiled(kernel, launch)
         sectors = counted.metrics[SECTORS[0]]
         if sectors > most:
             raise Unmet(
-                f"{problem}, block {block}: {sectors} sectors; the goal is at most {most}\n"
+                f"{problem}, block {launch.block}: {sectors} sectors; the goal is at most {most}\n"
                 f"{loads_listed(counted)}\n{hint}"
             )
 

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from labkit import checks, simt, yours
-from labkit.course.exercise import Criterion, Unmet, both_sides, case, listed
+from labkit.course.exercise import Criterion, Unmet
+from labkit.course.kernel_criteria import both_sides, case, listed
 from labkit.device import find_gpu
 from labkit.errors import LaunchError
 from labkit.mismatch import Mismatch, unwritten
