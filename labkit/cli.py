@@ -131,23 +131,43 @@ def bench(
 
 @app.command()
 def release(
-    check: bool = typer.Option(False, "--check", help="Write nothing; exit code 1 if a notebook is stale."),
+    out: Annotated[
+        Path | None, typer.Argument(metavar="[OUT]", help="Folder for the notebooks; in a clone notebooks/.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if a notebook is not up to date.")
+    ] = False,
 ) -> None:
-    "Make the students' notebooks from the solved ones in notebooks/solutions."
-    from labkit.course import release as releasing  # here: wants nbformat, which is not in the base install
+    "Make the students' notebooks from the solved ones: no solutions, no outputs, no hidden checks."
+    try:
+        from labkit.course import release as releasing
+    except ImportError:
+        raise _not_installed("What reads and writes notebooks (nbformat)") from None
+    from labkit.course import catalog
 
-    folder = Path(__file__).parent.parent / "notebooks"
-    stale = [page for page in releasing.pages(folder) if page.stale]
-    for page in stale:
-        if not check:
-            page.write()
-        print(f"{'stale' if check else 'written'}: {page.path.name}")
-    orphans = releasing.orphans(folder)
+    shipped = catalog.shipped()
+    solved = shipped / releasing.SOLUTIONS
+    if out is None and shipped.parent == Path(__file__).parent:
+        print("An installed labkit keeps its notebooks as they are. Name a folder: labkit release my-course")
+        raise typer.Exit(1)
+    out = out or shipped
+    try:
+        pages = releasing.pages(solved, out)
+        stale = [page for page in pages if page.state]
+        for page in stale:
+            found = page.state
+            if not check:
+                page.write()
+            print(f"{found if check else 'written'}: {page.path.name}")
+        orphans = releasing.orphans(pages, out)
+    except (catalog.NoNotebook, releasing.NotReleased, OSError) as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from None
     for path in orphans:
-        print(f"{path.name} has no solved notebook in {folder / releasing.SOLUTIONS}: remove it, or add that")
+        print(f"{path.name} has no solved notebook in {solved}: remove it, or add that")
     if not stale and not orphans:
-        print("The students' notebooks are up to date.")
-    raise typer.Exit(bool(orphans or (stale and check)))
+        print(f"The students' notebooks in {out} are up to date.")
+    raise typer.Exit(check and bool(stale or orphans))
 
 
 def _not_installed(what: str) -> typer.Exit:

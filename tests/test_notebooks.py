@@ -1,7 +1,4 @@
-"""Solved notebooks run and give what they store; students' notebooks are the same without the answers.
-
-That those run from top to bottom before anything is solved is tried in a browser: tests/browser.
-"""
+"""Solved notebooks run and give what they store. What students get of them is in test_release.py."""
 
 import os
 import re
@@ -13,14 +10,11 @@ from statistics import median
 import nbformat
 import pytest
 from latex2mathml.converter import convert
-from typer.testing import CliRunner
 
-from labkit import cli
 from labkit.course import EXERCISES, catalog, release
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
 SOLVED = sorted((NOTEBOOKS / "solutions").glob("*.ipynb"))
-STUDENTS = [NOTEBOOKS / path.name for path in SOLVED]
 
 TASK = re.compile(r"^### Exercise (\d\d\.\d+): .+ \((\d+) point(s?)\)$", re.MULTILINE)
 HINT = re.compile(r"^<details><summary>Hint.*?</summary>\n\n(.+?)\n\n</details>$", re.MULTILINE | re.DOTALL)
@@ -28,7 +22,6 @@ CODE = re.compile(r"^```.*?^```|`[^`]+`", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 
 each_solved = pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
-each_student = pytest.mark.parametrize("path", STUDENTS, ids=lambda path: path.stem)
 
 
 def read(path):
@@ -166,88 +159,3 @@ def test_the_first_notebook_lists_all_with_their_titles():
     listed = re.findall(r"^\| \[(.+?)\]\((.+?)\) \| .{20,} \|$", first, re.MULTILINE)
     lessons = [catalog.lesson(path) for path in SOLVED]
     assert listed == [(f"{each.number} · {each.title}", each.path.name) for each in lessons]
-
-
-class TestStudents:
-    def test_are_up_to_date(self):
-        stale = [page.path.name for page in release.pages(NOTEBOOKS) if page.stale]
-        assert not stale, f"run: labkit release (stale: {', '.join(stale)})"
-        assert not release.orphans(NOTEBOOKS)
-
-    @each_student
-    def test_differ_from_the_solved_one_only_in_answers_and_outputs(self, path):
-        solved, student = read(NOTEBOOKS / "solutions" / path.name), read(path)
-        assert solved.metadata == student.metadata
-        assert [cell.id for cell in solved.cells] == [cell.id for cell in student.cells]
-        for ours, theirs in zip(solved.cells, student.cells, strict=True):
-            assert ours.metadata == theirs.metadata
-            if role(ours) in ("answer", "prediction"):
-                assert ours.source != theirs.source and "your code here" in theirs.source
-            else:
-                assert ours.source == theirs.source
-
-    @each_student
-    def test_hold_neither_solutions_nor_outputs(self, path):
-        for cell in code_cells(read(path)):
-            assert not cell.outputs and cell.execution_count is None
-            assert not re.search(r"SOLUTION|STUB", cell.source)
-
-
-class TestRelease:
-    def test_keeps_stubs_at_their_indentation(self):
-        solution = (
-            "    // BEGIN SOLUTION\n    if (i < n)\n        x = 1;\n    // STUB x = 2;\n    // END SOLUTION"
-        )
-        solved = f"{{\n{solution}\n}}"
-        assert release.without_solution(solved) == "{\n    // your code here\n    x = 2;\n}"
-
-    def test_python_cells(self):
-        solved = "# BEGIN SOLUTION\nprediction = 2\n# STUB prediction = None  # rows\n# END SOLUTION"
-        assert release.without_solution(solved) == "# your code here\nprediction = None  # rows"
-
-    def test_several_regions(self):
-        region = "// BEGIN SOLUTION\nsecret\n// END SOLUTION"
-        assert (
-            release.without_solution(f"{region}\nkept\n{region}")
-            == "// your code here\nkept\n// your code here"
-        )
-
-    @pytest.mark.parametrize(
-        "source",
-        ["// BEGIN SOLUTION\nx", "x\n// END SOLUTION", "// STUB x", "// BEGIN SOLUTION\n# END SOLUTION"],
-    )
-    def test_marks_that_do_not_pair_are_an_error(self, source):
-        with pytest.raises(ValueError, match="outside a BEGIN SOLUTION"):
-            release.without_solution(source)
-
-
-class TestCommand:
-    @pytest.fixture
-    def folder(self, tmp_path, monkeypatch):
-        "A clone with one solved notebook, of which no student's version is there yet."
-        monkeypatch.setattr(cli, "__file__", str(tmp_path / "labkit" / "cli.py"))
-        (tmp_path / "notebooks" / "solutions").mkdir(parents=True)
-        cell = nbformat.v4.new_code_cell(
-            "# BEGIN SOLUTION\nx = 1\n# END SOLUTION", id="a-cell", execution_count=1
-        )
-        nbformat.write(
-            nbformat.v4.new_notebook(cells=[cell]), tmp_path / "notebooks" / "solutions" / "01.ipynb"
-        )
-        return tmp_path / "notebooks"
-
-    def test_check_tells_what_is_stale_and_writes_nothing(self, folder):
-        result = CliRunner().invoke(cli.app, ["release", "--check"])
-        assert result.exit_code == 1 and "stale: 01.ipynb" in result.output
-        assert not (folder / "01.ipynb").exists()
-
-    def test_release_writes_what_is_stale_once(self, folder):
-        first, second = (CliRunner().invoke(cli.app, ["release"]) for _ in range(2))
-        assert first.exit_code == 0 and "written: 01.ipynb" in first.output
-        assert "up to date" in second.output
-        cell = read(folder / "01.ipynb").cells[0]
-        assert (cell.id, cell.source, cell.execution_count) == ("a-cell", "# your code here", None)
-
-    def test_a_notebook_without_a_solved_one_is_told(self, folder):
-        (folder / "02.ipynb").write_text("{}")
-        result = CliRunner().invoke(cli.app, ["release", "--check"])
-        assert result.exit_code == 1 and "02.ipynb has no solved notebook" in result.output
