@@ -8,7 +8,10 @@ runs code, whatever the bytes are.
 import math
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from time import monotonic
 from typing import Any
 
@@ -103,7 +106,7 @@ class Channel:
             return
 
 
-def _encoded(value: Any) -> msgpack.ExtType:
+def _encoded(value: Any) -> msgpack.ExtType | float:
     "What MessagePack has no form for."
     if isinstance(value, tuple):  # a list is one of its own
         return msgpack.ExtType(_TUPLE, _packed(list(value)))
@@ -117,6 +120,9 @@ def _encoded(value: Any) -> msgpack.ExtType:
         return msgpack.ExtType(_CALLBACK, _packed(value.number))
     if isinstance(value, Gpu):
         return msgpack.ExtType(_GPU, _packed(value.name))
+    if isinstance(value, Real | Decimal):  # Fraction(1, 3), and classes of one's own that are a number
+        with suppress(Exception):
+            return float(value)
     return msgpack.ExtType(_OPAQUE, _packed(_text(value)))
 
 
