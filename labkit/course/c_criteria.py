@@ -13,6 +13,7 @@ from labkit import checks, cpu, kernels
 from labkit.c.function import CFunction
 from labkit.course.exercise import Criterion, Unmet
 from labkit.course.kernel_criteria import NO_HINTS, Hints, case
+from labkit.course.undisturbed import alone
 from labkit.errors import InvalidAccess, SimtError
 from labkit.mismatch import Mismatch
 from labkit.problems import Matmul
@@ -38,16 +39,20 @@ def right_in_c(text: str, *sizes: Size, hints: Hints = NO_HINTS) -> Criterion:
     def test(function: CFunction) -> None:
         matmul = named(function, "matmul")
         for size in sizes:
-            problem = Matmul(*size)
-            args = problem.inputs()
-            try:
-                matmul(*args, *size, timeout=checks.TIMEOUT)
-                problem.verify(args[-1])
-            except (Mismatch, SimtError) as error:
-                told = (str(problem), str(error), _hint(error, hints))
-                raise Unmet("\n".join(filter(None, told))) from None
+            verify(matmul, Matmul(*size), hints)
 
     return Criterion(text, test)
+
+
+def verify(matmul: CFunction, problem: Matmul, hints: Hints = NO_HINTS) -> None:
+    "Raise Unmet unless the function is right on `problem`, and stays inside its arrays."
+    args = problem.inputs()
+    try:
+        matmul(*args, problem.M, problem.N, problem.K, timeout=checks.TIMEOUT)
+        problem.verify(args[-1])
+    except (Mismatch, SimtError) as error:
+        told = (str(problem), str(error), _hint(error, hints))
+        raise Unmet("\n".join(filter(None, told))) from None
 
 
 def faster_in_c(goal: float, rung: str, than: str, problem: Matmul, *, hint: str) -> Criterion:
@@ -58,6 +63,7 @@ def faster_in_c(goal: float, rung: str, than: str, problem: Matmul, *, hint: str
 
     def test(function: CFunction) -> None:
         pair = {"yours": named(function, "matmul"), than: rung_in_c(rung)}
+        verify(pair["yours"], problem)  # nothing is as fast as doing nothing
         for _ in range(ATTEMPTS):
             rounds = [milliseconds(pair, problem) for _ in range(ROUNDS)]
             ratio = median(each[than] / each["yours"] for each in rounds)
@@ -77,7 +83,7 @@ def milliseconds(functions: Mapping[str, CFunction], problem: Matmul) -> dict[st
     args = (*problem.inputs(), problem.M, problem.N, problem.K)
     times = {}
     for name, function in functions.items():
-        with case(f"{problem}, {name}, in the optimised build"):
+        with case(f"{problem}, {name}, in the optimised build"), alone():
             times[name] = min(function.time(*args, samples=SAMPLES, timeout=checks.TIMEOUT).samples)
     return times
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from labkit import cpu
 from labkit.c.function import CFunction
-from labkit.course.c_criteria import ANY_SHAPE, ATTEMPTS, faster_in_c, milliseconds, named, right_in_c
+from labkit.course.c_criteria import ANY_SHAPE, ATTEMPTS, faster_in_c, milliseconds, named, right_in_c, verify
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.course.kernel_criteria import Hints
 from labkit.errors import CompileError, SimtError
@@ -92,6 +92,7 @@ def _best_block() -> Criterion:
         block = _block(function)
         matmuls = {block: named(function, "matmul"), **_with_other_blocks(function, block)}
         labelled = {f"BLOCK = {each}": matmul for each, matmul in matmuls.items()}
+        verify(matmuls[block], WIDE)
         fastest = dict.fromkeys(matmuls, float("inf"))
         for _ in range(ATTEMPTS):
             times = milliseconds(labelled, WIDE).values()
