@@ -61,14 +61,18 @@ class _Exporter(HTMLExporter):
     @pass_context
     def markdown2html(self, context: Context, source: str) -> str:
         "As HTMLExporter's, with formulas in MathML and links to the pages of other notebooks."
-        renderer = _Renderer(
-            escape=False,
+        return markdown(
+            source,
             embed_images=self.embed_images,
-            exclude_anchor_links=True,
             path=context["resources"]["metadata"]["path"],
             attachments=context.get("cell", {}).get("attachments", {}),
         )
-        return MarkdownWithMath(renderer=renderer).render(source)
+
+
+def markdown(source: str, **settings: Any) -> str:
+    "The HTML of a notebook's Markdown. HTML in it stays as it is. `settings` are those of IPythonRenderer."
+    renderer = _Renderer(escape=False, exclude_anchor_links=True, **settings)
+    return str(MarkdownWithMath(renderer=renderer).render(source))
 
 
 def _mathml(tex: str, display: str) -> str:

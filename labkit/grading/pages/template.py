@@ -1,0 +1,41 @@
+"""The templates beside this file, which escape all that is put into them."""
+
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from pygments.formatters import HtmlFormatter
+
+from labkit.grading.labs import number
+from labkit.grading.text import one_line
+
+_LIGHT, _DARK = (
+    "xcode",
+    "github-dark",
+)  # of pygments' styles those of the best contrast (WCAG 2 wants 4.5 to 1)
+
+
+def render(template: str, **values: object) -> str:
+    "The page that a template makes of the values."
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"points": number, "line": one_line, "share": lambda share: f"{100 * share:.0f} %"}
+    made.globals["colours"] = Markup(_colours(_LIGHT))
+    made.globals["dark_colours"] = Markup(_colours(_DARK))
+    return made
+
+
+def _colours(style: str) -> str:
+    "The rules of CSS for the parts of a source."
+    return str(HtmlFormatter(style=style).get_style_defs(".highlight"))
