@@ -1,7 +1,9 @@
 """Grading: submissions in, grades out, and whatever a submission does stays in its sandbox.
 
-    submissions.py   a folder of notebooks, read as JSON alone -> answers by exercise
-    merge.py         answers -> notebooks of our own: setup, answer and check cells
+    submissions.py   a folder of notebooks, read as JSON alone -> answers by exercise; entries.py: whose they
+                     are, claims.py: which cell answers what
+    merge.py         answers -> notebooks of our own: setup, answer and check cells; magic_line.py: their
+                     first lines
     sandbox.py       where a notebook's kernel runs: namespaces, limits
     wire.py          what crosses the border: plain values, never objects
     probe.py         inside: runs an answer as it is asked to, and hands values out

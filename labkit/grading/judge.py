@@ -91,9 +91,9 @@ def judge(
 
 
 @cache
-def _course() -> tuple[dict[str, str], dict[str, tuple[Criterion, ...]]]:
+def _course() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[Criterion, ...]]]:
     "What answers in Python rely on, and the hidden checks, of all solved notebooks by exercise."
-    setups: dict[str, str] = {}
+    setups: dict[str, tuple[str, ...]] = {}
     hidden: dict[str, tuple[Criterion, ...]] = {}
     for solved in catalog.notebooks(catalog.shipped() / "solutions"):
         setups |= merge.setups(solved)
@@ -104,17 +104,8 @@ def _course() -> tuple[dict[str, str], dict[str, tuple[Criterion, ...]]]:
 # Neither a configuration nor another plug-in of this machine has a say; pytest prints nothing.
 _ALONE = (
     *("--disable-plugin-autoload", "-p", "nbval.plugin", "-c", "/dev/null", "--noconftest"),
-    *(
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:faulthandler",
-        "-p",
-        "no:unraisableexception",
-        "-s",
-        "-q",
-        "--color=no",
-    ),
+    *("-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "no:unraisableexception"),
+    *("-s", "-q", "--color=no"),
 )
 
 

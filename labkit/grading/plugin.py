@@ -31,6 +31,7 @@ from labkit.grading.wire import BorderError, Channel
 
 START_SECONDS = 60
 POLL_SECONDS = 0.25
+ENDED = "The answer has ended the process that runs it."
 MESSAGES = 200  # that wait to be read, of a cell that prints without end
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -159,7 +160,7 @@ class CheckCell(IPyNbCell):
         grading, kernel = self.parent.grading, self.parent.kernel
         if not kernel.is_alive():
             return exercise.not_judged(
-                "the answer cell runs", kernel.stopped_for or "The answer ended Python."
+                "the answer cell runs", kernel.stopped_for or ENDED
             )
         request = kernel.execute_cell_input(self.cell.source, allow_stdin=False)
         try:
@@ -240,10 +241,10 @@ class SandboxedKernel(RunningKernel):
             self._sandbox.stop("The check cell did not end.")
 
     def interrupt(self) -> None:
-        "Stop the kernel, of a cell that takes too long."
-        self._sandbox.stop(
-            f"The cell ran for more than {self._sandbox.limits.cell_seconds:g} s and was stopped."
-        )
+        "Stop the kernel: nbval's way with a cell that does not come to its end."
+        seconds = self._sandbox.limits.cell_seconds
+        late = f"The cell ran for more than {seconds:g} s and was stopped."
+        self._sandbox.stop(late if self.is_alive() else ENDED)
 
     def is_alive(self) -> bool:
         "Whether the kernel runs."
