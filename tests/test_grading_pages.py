@@ -19,10 +19,10 @@ from labkit.grading.model import GRADED, Answer, Graded, Result, Submission
 from labkit.grading.pages import chart, overview, student
 from labkit.grading.pages.listing import listing, named_lines
 from labkit.grading.pages.tasks import tasks
-from labkit.grading.results import Store, slug, write_all
+from labkit.grading.results import Store, write_all
 from labkit.grading.sandbox import LIMITS
 from labkit.grading.scores import Scores
-from labkit.grading.text import block, clean, one_line
+from labkit.grading.text import block, clean, one_line, slug
 
 MARKUP = (
     "</pre></textarea><script>alert(1)</script><img src=//evil/x onerror=alert(1)>{{ 7 * 7 }}{% raw %}&lt;"

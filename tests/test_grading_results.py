@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from made_up_class import NAMES, SOLVED, exercises, made_up, result
 
-from labkit.grading.labs import total, worth
+from labkit.grading.labs import labs, total, worth
 from labkit.grading.manifest import Run, sha256
 from labkit.grading.model import REGRADE, Answer, Graded, Submission
-from labkit.grading.results import Store, slug, write_all
+from labkit.grading.results import Store, write_all
 from labkit.grading.sandbox import LIMITS
-from labkit.grading.tables import cell
+from labkit.grading.tables import Tables, cell
+from labkit.grading.text import slug
 
 LABS = ("02", "03")
 ASKED = exercises(*LABS)
@@ -212,6 +213,13 @@ class TestGrades:
         assert b"\r" not in data and data.count(b"\n") == len(rows(grades / "grades.csv")) + 1
         data.decode("utf-8")
 
+    def test_a_run_that_is_stopped_leaves_the_tables_of_the_last(self, tmp_path):
+        before = written(tmp_path, handed_in("bob", 3)).joinpath("grades.csv").read_bytes()
+        with pytest.raises(KeyboardInterrupt), Tables(tmp_path, labs(ASKED, SOLVED)) as tables:
+            tables.add(handed_in("eve", 0))
+            raise KeyboardInterrupt
+        assert (tmp_path / "grades.csv").read_bytes() == before
+
     def test_nothing_half_written_is_left(self, grades):
         assert not list(grades.rglob("*.part"))
 
@@ -375,8 +383,6 @@ class TestManifest:
 
 
 def test_totals_of_a_lab_are_those_of_its_exercises(some):
-    from labkit.grading.labs import labs
-
     for lab in labs(ASKED, SOLVED):
         for graded in some:
             own = [each.points for each in graded.results if each.exercise.startswith(lab.number)]

@@ -16,6 +16,7 @@ from labkit.c.compile import compiler_version, find_compiler
 from labkit.grading.model import Graded
 from labkit.grading.sandbox import Limits
 from labkit.grading.scores import Scores
+from labkit.grading.text import write_whole
 
 PACKAGES = (
     *("numpy", "pandas", "llvmlite", "cuda-bindings", "nvidia-cuda-nvrtc"),
@@ -66,9 +67,7 @@ def write(
         },
     }
     path = out / "manifest.json"
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8", newline="\n")
-    part.replace(path)
+    write_whole(path, json.dumps(told, indent=1) + "\n")
     return path
 
 

@@ -8,8 +8,6 @@ GRADES/feedback/<slug>.html   a page a student, and GRADES/overview.html: pages/
 
 import hashlib
 import json
-import re
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from labkit.grading.manifest import Run
 from labkit.grading.model import REGRADE, Graded, Submission
 from labkit.grading.scores import Scores
 from labkit.grading.tables import Tables
+from labkit.grading.text import slug, write_whole
 
 FORM = 1  # of the stored files; what another form holds is graded again
 
@@ -95,25 +94,9 @@ def write_all(store: Store, run: Run, students: Collection[str]) -> Summary:
         for student in sorted(without):
             scores.leave_out(student)
             tables.leave_out(student)
-    overview = pages.write_all(store.out, scores, run, lambda: store.of(students), slug)
+    overview = pages.write_all(store.out, scores, run, lambda: store.of(students))
     manifest.write(store.out, scores, run, lambda: store.of(students), tables.paths)
     return Summary(scores.students, scores.students - scores.waiting, scores.waiting, overview)
-
-
-def slug(student: str) -> str:
-    "A file's name for a student, safe on every system; a hash of the whole name keeps different ones apart."
-    ascii_only = unicodedata.normalize("NFKD", student[:300]).encode("ascii", "ignore").decode()
-    readable = re.sub(r"[^A-Za-z0-9]+", "_", ascii_only).strip("_")[:60]
-    return (
-        f"{readable or 'student'}-{hashlib.sha256(student.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
-    )
-
-
-def write_whole(path: Path, text: str) -> None:
-    "Write a file so that it is never seen half written."
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(text, encoding="utf-8", newline="\n")
-    part.replace(path)
 
 
 def _judged_by(seed: int, exercises: Iterable[Exercise]) -> str:

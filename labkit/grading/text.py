@@ -1,9 +1,12 @@
-"""Text that others wrote, made fit to be shown: without control characters, and not too long.
+"""Text that others wrote, made fit to be shown, or to be a file's name: no control characters, not too long.
 
 Whoever writes such a text into HTML or CSV still has to escape it: markup stays as it is.
 """
 
+import hashlib
 import re
+import unicodedata
+from pathlib import Path
 
 # What a terminal takes as commands: colours and the like (CSI), titles and links (OSC), two-letter escapes.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\|$)|[@-Z\\-_])")
@@ -32,3 +35,19 @@ def block(text: str, lines: int, columns: int = 300) -> tuple[str, str]:
     is_whole = cut == shown and len(text) <= lines * columns
     left_out = f"Cut here: the whole text has {len(text):,} characters."
     return "\n".join(cut), "" if is_whole else left_out
+
+
+def slug(student: str) -> str:
+    "A file's name for a student, safe on every system; a hash of the whole name keeps different ones apart."
+    ascii_only = unicodedata.normalize("NFKD", student[:300]).encode("ascii", "ignore").decode()
+    readable = re.sub(r"[^A-Za-z0-9]+", "_", ascii_only).strip("_")[:60]
+    return (
+        f"{readable or 'student'}-{hashlib.sha256(student.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    )
+
+
+def write_whole(path: Path, text: str) -> None:
+    "Write a file so that nobody ever finds half of it."
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text, encoding="utf-8", newline="\n")
+    part.replace(path)

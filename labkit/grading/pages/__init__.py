@@ -12,37 +12,25 @@ from labkit.grading.model import Graded
 from labkit.grading.pages import overview, student
 from labkit.grading.pages.tasks import tasks
 from labkit.grading.scores import Scores
+from labkit.grading.text import slug, write_whole
 
 
-def write_all(
-    out: Path,
-    scores: Scores,
-    run: Run,
-    submissions: Callable[[], Iterable[Graded]],
-    slug: Callable[[str], str],
-) -> Path:
+def write_all(out: Path, scores: Scores, run: Run, submissions: Callable[[], Iterable[Graded]]) -> Path:
     """Write feedback/<slug>.html of each submission and overview.html into the folder `out`.
 
     `scores` are those of all submissions. Returns the overview's path.
     """
-    folder = out / "feedback"
-    folder.mkdir(exist_ok=True)
+    (out / "feedback").mkdir(exist_ok=True)
     asked = tasks(run.solved, [exercise.id for lab in scores.labs for exercise in lab.exercises])
     for graded in submissions():
-        _write(folder / f"{slug(graded.submission.student)}.html", student.page(graded, scores, asked))
-    links = {remark.student: f"feedback/{slug(remark.student)}.html" for remark in scores.notes.listed}
-    links |= {
-        remark.student: f"feedback/{slug(remark.student)}.html"
-        for remark in scores.regrades.listed
-        if remark.exercise
-    }
+        write_whole(out / _link(graded.submission.student), student.page(graded, scores, asked))
+    graded_ones = [remark for remark in scores.regrades.listed if remark.exercise]
+    links = {remark.student: _link(remark.student) for remark in (*scores.notes.listed, *graded_ones)}
     path = out / "overview.html"
-    _write(path, overview.page(scores, run, links))
+    write_whole(path, overview.page(scores, run, links))
     return path
 
 
-def _write(path: Path, html: str) -> None:
-    "Write a page so that it is never seen half written."
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(html, encoding="utf-8", newline="\n")
-    part.replace(path)
+def _link(name: str) -> str:
+    "Where a student's page lies, from the overview."
+    return f"feedback/{slug(name)}.html"

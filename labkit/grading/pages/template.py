@@ -30,10 +30,15 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"points": number, "line": one_line, "share": lambda share: f"{100 * share:.0f} %"}
+    made.filters |= {"points": number, "line": one_line, "share": _share}
     made.globals["colours"] = Markup(_colours(_LIGHT))
     made.globals["dark_colours"] = Markup(_colours(_DARK))
     return made
+
+
+def _share(part: float) -> str:
+    "A part of one in per cent, which no line ends within."
+    return f"{100 * part:.0f}\N{NO-BREAK SPACE}%"
 
 
 def _colours(style: str) -> str:
