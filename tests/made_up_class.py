@@ -10,9 +10,8 @@ import numpy as np
 from labkit.course import EXERCISES
 from labkit.course.catalog import read
 from labkit.course.exercise import Exercise
-from labkit.course.feedback import FAILED, MET, NOT_JUDGED, Line
+from labkit.course.feedback import FAILED, MET, NOT_JUDGED, Feedback, Line
 from labkit.course.release import solution, without_solution
-from labkit.grading.labs import worth
 from labkit.grading.model import GRADED, REGRADE, Answer, Graded, Result, Submission
 
 SOLVED = Path(__file__).parents[1] / "notebooks" / "solutions"
@@ -59,7 +58,7 @@ def result(exercise: Exercise, met: int, source: str = "", failure: str = "", no
     states = [MET] * met + [FAILED] * (met < len(exercise.criteria))
     states += [NOT_JUDGED] * (len(exercise.criteria) - len(states))
     lines = tuple(Line(each.text, state) for each, state in zip(exercise.criteria, states, strict=True))
-    points = sum(worth(exercise)[:met])
+    points = exercise.points_of(Feedback(exercise.title, lines))
     is_full = met == len(exercise.criteria)
     return Result(
         exercise.id, GRADED, points, exercise.points, lines, "" if is_full else failure, note, source

@@ -206,6 +206,15 @@ class TestStudent:
             assert f"{mark} {criterion.text} {points}" in text
         assert "Why ✗ is not met why it is not" in text
 
+    def test_what_the_released_cell_meets_carries_no_points(self):
+        exercise = replace(EXERCISES["02.2"], given=2)
+        made = result(exercise, 2, "%%cuda 02.2", "why")
+        assert made.points == 0.0 and worth(exercise) == [0, 0, 2]
+        asked = [exercise, *(each for each in ASKED if each.id != exercise.id)]
+        text = Parsed(student.page(handed_in(made), scores_of(handed_in(made), asked=asked), {})).text
+        told = "no points: the cell as you got it meets this"
+        assert text.count(told) == 2 and f"✗ {exercise.criteria[2].text} 2 points" in text
+
     def test_a_criterion_left_to_a_gpu_is_told(self):
         made = result(EXERCISES["02.2"], 3, "%%cuda 02.2")
         lines = (*made.lines[:2], replace(made.lines[2], state=NEEDS_GPU))

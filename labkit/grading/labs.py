@@ -71,5 +71,5 @@ def number(points: float) -> str:
 
 def worth(exercise: Exercise) -> list[float]:
     "Points that each criterion carries: those that the released cell meets already carry none."
-    given, criteria = getattr(exercise, "given", 0), len(exercise.criteria)
+    given, criteria = exercise.given, len(exercise.criteria)
     return [0.0] * given + [exercise.points / (criteria - given)] * (criteria - given)

@@ -9,7 +9,7 @@ GRADES/feedback/<slug>.html   a page a student, and GRADES/overview.html: pages/
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import labkit
@@ -27,12 +27,13 @@ FORM = 1  # of the stored files; what another form holds is graded again
 
 @dataclass(frozen=True)
 class Summary:
-    "How a run went: submissions, those graded in full, those to be graded again, and the overview's file."
+    "How a run went: submissions, those graded in full, those to be graded again; the overview, the numbers."
 
     submissions: int
     graded: int
     to_regrade: int
     overview: Path
+    scores: Scores = field(repr=False)
 
 
 class Store:
@@ -96,11 +97,11 @@ def write_all(store: Store, run: Run, students: Collection[str]) -> Summary:
             tables.leave_out(student)
     overview = pages.write_all(store.out, scores, run, lambda: store.of(students))
     manifest.write(store.out, scores, run, lambda: store.of(students), tables.paths)
-    return Summary(scores.students, scores.students - scores.waiting, scores.waiting, overview)
+    return Summary(scores.students, scores.students - scores.waiting, scores.waiting, overview, scores)
 
 
 def _judged_by(seed: int, exercises: Iterable[Exercise]) -> str:
     "A hash of all that results depend on besides the submission."
-    asked = [[each.id, each.points, [one.text for one in each.criteria]] for each in exercises]
+    asked = [[each.id, each.points, each.given, [one.text for one in each.criteria]] for each in exercises]
     told = json.dumps([FORM, labkit.__version__, seed, sorted(asked)])
     return hashlib.sha256(told.encode()).hexdigest()

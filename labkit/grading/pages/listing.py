@@ -15,6 +15,7 @@ from pygments.token import Comment, Text
 from labkit.grading.text import block
 
 LINES, COLUMNS = 300, 200  # of a source that are shown
+KEPT = 4_000  # characters of those that are not coloured anew: many hand in the cell as it was
 COLOURED = 12_000  # characters; in longer ones a lexer can get slow
 _LEXERS = {"cuda": "cuda", "c": "c", "answer": "python"}
 # How messages name a line: in words, or by its number before the line itself.
@@ -27,7 +28,8 @@ def listing(source: str, magic: str, marked: Collection[int] = ()) -> tuple[Mark
     Its first line, that of the magic, is line 1. `marked` are the numbers of lines that stand out.
     """
     text, left_out = block(source.rstrip(), LINES, COLUMNS)
-    return _html(text, magic, frozenset(marked)), left_out
+    coloured = _kept if len(text) <= KEPT else _html
+    return coloured(text, magic, frozenset(marked)), left_out
 
 
 def named_lines(failure: str) -> set[int]:
@@ -35,10 +37,12 @@ def named_lines(failure: str) -> set[int]:
     return {int(number) for found in _NAMED.finditer(failure) for number in found.groups() if number}
 
 
-@lru_cache(64)  # many hand in the same: the cell as it was
 def _html(text: str, magic: str, marked: frozenset[int]) -> Markup:
     formatter = HtmlFormatter(cssclass="highlight", linenos="inline", hl_lines=sorted(marked))
     return Markup(pygments.format(_tokens(text, magic), formatter))
+
+
+_kept = lru_cache(256)(_html)
 
 
 def _tokens(text: str, magic: str) -> Iterator[tuple[object, str]]:
