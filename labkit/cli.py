@@ -1,4 +1,4 @@
-"""The command line: `labkit doctor`, `lab`, `course`, `run`, `bench` and, for teachers, `release`."""
+"""The command line: `labkit doctor`, `lab`, `course`, `run`, `bench`; for teachers `release` and `grade`."""
 
 import os
 import shlex
@@ -147,7 +147,7 @@ def release(
 
     shipped = catalog.shipped()
     solved = shipped / releasing.SOLUTIONS
-    if out is None and shipped.parent == Path(__file__).parent:
+    if out is None and shipped.parent == catalog.PACKAGE:
         print("An installed labkit keeps its notebooks as they are. Name a folder: labkit release my-course")
         raise typer.Exit(1)
     out = out or shipped
@@ -170,9 +170,60 @@ def release(
     raise typer.Exit(check and bool(stale or orphans))
 
 
-def _not_installed(what: str) -> typer.Exit:
+@app.command()
+def grade(
+    submissions: Annotated[Path, typer.Argument(help="Folder with a notebook or folder for each student.")],
+    out: Annotated[Path, typer.Option(help="Folder for the grades: a new one, or see --resume.")],
+    lab: Annotated[
+        list[str] | None,
+        typer.Option(help="Such as 02; again for several. Those that the class has, if none is named."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the inputs: same seed, same grades. Drawn if left out.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core if left out.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Grade on a Dask cluster: its address, tcp://….")
+    ] = None,
+    isolation: Annotated[
+        str | None, typer.Option(help="bubblewrap or process; the strongest that is here, if left out.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Grade what is missing in --out, changed, or to be graded again.")
+    ] = False,
+) -> None:
+    "Grade a class. Exit code 1: something is to be graded again, or nothing could be graded."
+    # jsonschema would take seconds to make parsers of web addresses, which notebooks do not have.
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    try:
+        from labkit.grading import run as grading
+    except ImportError as error:
+        raise _not_installed(f"What grades ({error.name})", "grade") from None
+    console, command = Console(), f"labkit {shlex.join(sys.argv[1:])}"
+    wish = grading.Wish(submissions, out, lab or (), seed, workers, scheduler, isolation, resume, command)
+    go_on = f"What is graded is in {out}; the same command with --resume goes on from there."
+    try:
+        ended = grading.run(wish, console)
+    except (ValueError, RuntimeError, OSError) as error:
+        print(error, file=sys.stderr)
+        if (out / grading.RUN).exists() and isinstance(error, OSError):
+            print(go_on, file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print(f"\nStopped. {go_on}")
+        raise typer.Exit(130) from None
+    grading.tell(ended, console)
+    if ended.stopped:
+        print(f"{ended.stopped or 'Stopped.'} {go_on}", file=sys.stderr)
+    print(f"The grades are {out / 'grades.csv'}; begin with {ended.summary.overview}.")
+    is_stopped_here = isinstance(ended.stopped, KeyboardInterrupt)
+    raise typer.Exit(130 if is_stopped_here else int(bool(ended.stopped or ended.summary.to_regrade)))
+
+
+def _not_installed(what: str, extra: str = "lab") -> typer.Exit:
     "Say what is missing and how to get it; raise what this returns."
-    print(f"{what} is not installed. Run: {sys.executable} -m pip install 'labkit[lab]'", file=sys.stderr)
+    command = f"{sys.executable} -m pip install 'labkit[{extra}]'"
+    print(f"{what} is not installed. Run: {command}", file=sys.stderr)
     return typer.Exit(1)
 
 
@@ -185,7 +236,7 @@ def notebooks() -> Path:
     from labkit.course import catalog
 
     shipped = catalog.shipped()
-    if shipped.parent != Path(__file__).parent:
+    if shipped.parent != catalog.PACKAGE:
         return shipped
     mine = Path("labkit-notebooks").resolve()
     if not mine.exists():

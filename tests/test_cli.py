@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from labkit import cli, doctor
+from labkit.course import catalog
 from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row
 
 HOPPER = Gpu("NVIDIA H200", "580.95.05", (9, 0))
@@ -178,7 +179,7 @@ class TestLab:
     def test_an_installed_package_gives_the_student_a_copy_and_keeps_it(self, monkeypatch, tmp_path):
         (tmp_path / "labkit" / "notebooks").mkdir(parents=True)
         (tmp_path / "labkit" / "notebooks" / "a.ipynb").write_text("original")
-        monkeypatch.setattr(cli, "__file__", str(tmp_path / "labkit" / "cli.py"))
+        monkeypatch.setattr(catalog, "PACKAGE", tmp_path / "labkit")
         monkeypatch.chdir(tmp_path)
         mine = cli.notebooks() / "a.ipynb"
         assert mine.read_text() == "original" and mine.parent == tmp_path / "labkit-notebooks"

@@ -152,7 +152,7 @@ class TestCommand:
         return self.course(tmp_path / "site", tmp_path / "site" / "labkit" / "notebooks", monkeypatch)
 
     def course(self, root, notebooks, monkeypatch):
-        monkeypatch.setattr(cli, "__file__", str(root / "labkit" / "cli.py"))
+        monkeypatch.setattr(catalog, "PACKAGE", root / "labkit")
         monkeypatch.setattr(catalog, "__file__", str(root / "labkit" / "course" / "catalog.py"))
         (notebooks / "solutions").mkdir(parents=True)
         cell = new_code_cell("# BEGIN SOLUTION\nx = 1\n# END SOLUTION", id="a-cell", execution_count=1)

@@ -80,7 +80,7 @@ def clone(tmp_path_factory):
 
 
 def enter(clone: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cli, "__file__", str(clone / "labkit" / "cli.py"))
+    patch.setattr(catalog, "PACKAGE", clone / "labkit")
     patch.setenv("LABKIT_DEVICE", "simt")
     patch.chdir(clone / "work")
 
@@ -301,7 +301,7 @@ class TestCourse:
     @pytest.fixture
     def folder(self, tmp_path, monkeypatch):
         "An installed package: its notebooks lie within it."
-        monkeypatch.setattr(cli, "__file__", str(tmp_path / "labkit" / "cli.py"))
+        monkeypatch.setattr(catalog, "PACKAGE", tmp_path / "labkit")
         (tmp_path / "labkit" / "notebooks").mkdir(parents=True)
         return tmp_path / "labkit" / "notebooks"
 

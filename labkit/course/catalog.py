@@ -15,6 +15,7 @@ from rich.table import Table
 from labkit.course import EXERCISES
 from labkit.course.exercise import Exercise
 
+PACKAGE = Path(__file__).parent.parent
 _TITLE = re.compile(r"^# (?:\d+ · )?(.+)$", re.MULTILINE)
 
 
@@ -45,8 +46,8 @@ class Lesson:
 
 def shipped() -> Path:
     "The course's notebooks as they came: in a clone beside the package, in an installed one within it."
-    package = Path(__file__).parent.parent
-    return package / "notebooks" if (package / "notebooks").is_dir() else package.parent / "notebooks"
+    within = PACKAGE / "notebooks"
+    return within if within.is_dir() else PACKAGE.parent / "notebooks"
 
 
 def notebooks(folder: Path) -> list[Path]:
