@@ -39,15 +39,20 @@ NOT_COMPARED = [
 ]
 
 
-def judged(exercise, source):
-    "Check the cell as `%%cuda` or `%%c` compiles it, or `%%answer` runs it."
+def answer_of(exercise, source):
+    "What `%%cuda` or `%%c` makes of the cell, or `%%answer`."
     magic_line, _, cell = source.partition("\n")
     if magic_line.startswith("%%answer "):
-        return labkit.check(exercise, function_of(cell))
+        return function_of(cell)
     options = [f"-D{macro}" for macro in re.findall(r"-D *(\S+)", magic_line)]
     if magic_line.startswith("%%c "):
-        return labkit.check(exercise, magic.compile_c_cell(cell, options, wanted=exercise))
-    return labkit.check(exercise, magic.compile_cell(cell, options, [], wanted="matmul"))
+        return magic.compile_c_cell(cell, options, wanted=exercise)
+    return magic.compile_cell(cell, options, [], wanted="matmul")
+
+
+def judged(exercise, source):
+    "Check the answer of the cell."
+    return labkit.check(exercise, answer_of(exercise, source))
 
 
 def function_of(cell):

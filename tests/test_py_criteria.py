@@ -11,17 +11,22 @@ from labkit.course.occupancy_criteria import resident
 from labkit.course.py_criteria import Raised, called, returns
 from labkit.errors import InvalidAccess
 
-RATE = returns(
-    "right for three launches",
-    ((1024, 2.0), 512.0),
-    ((1 << 21, 1.0), 2097152.0),
-    ((10, 3.0), 10 / 3),
-    hint="Bytes over milliseconds.",
-)
-
 
 def rate(size, ms):
     return size / ms
+
+
+def other(rng, base):
+    return int(rng.integers(1, 1000)), base[1]
+
+
+RATE = returns(
+    "right for three launches",
+    *((1024, 2.0), (1 << 21, 1.0), (10, 3.0)),
+    of=rate,
+    draw=other,
+    hint="Bytes over milliseconds.",
+)
 
 
 def broken(size, ms):
@@ -44,7 +49,7 @@ class TestReturns:
         RATE.test(lambda size, ms: kind(size / ms))
 
     def test_whole_numbers_may_be_integers(self):
-        returns("right", ((3,), 9.0), ((0,), 0.0), hint="").test(lambda n: n * n)
+        returns("right", (3,), (0,), of=lambda n: n**2.0, draw=other, hint="").test(lambda n: n * n)
 
     def test_the_first_wrong_case_is_told_with_both_numbers(self):
         def product(size, ms):
@@ -75,7 +80,7 @@ class TestReturns:
         assert f"returns {told}; it should be 512." in refused(lambda size, ms: value)
 
     def test_the_tolerance_is_relative(self):
-        third = returns("a third", ((), 1 / 3), hint="", relative=0.01)
+        third = returns("a third", (), of=lambda: 1 / 3, draw=other, hint="", relative=0.01)
         third.test(lambda: 0.335)
         with pytest.raises(Unmet, match=r"returns 0\.34; it should be 0\.333333"):
             third.test(lambda: 0.34)

@@ -11,6 +11,7 @@ from statistics import median
 
 from labkit import checks, cpu, kernels
 from labkit.c.function import CFunction
+from labkit.course import drawn
 from labkit.course.exercise import Criterion, Unmet
 from labkit.course.kernel_criteria import NO_HINTS, Hints, case
 from labkit.course.undisturbed import alone
@@ -21,6 +22,7 @@ from labkit.problems import Matmul
 Size = tuple[int, int, int]  # M, N, K
 
 ROUNDS, SAMPLES, ATTEMPTS = 3, 3, 2
+WHOLE = 64  # what sizes that are drawn have in common with the stated ones
 # One element; around a vector and a block; no two sizes alike; several blocks and a rest.
 ANY_SHAPE = ((1, 1, 1), (7, 7, 7), (31, 31, 31), (33, 33, 33), (45, 29, 67), (100, 17, 333), (20, 333, 70))
 
@@ -38,14 +40,15 @@ def right_in_c(text: str, *sizes: Size, hints: Hints = NO_HINTS) -> Criterion:
 
     def test(function: CFunction) -> None:
         matmul = named(function, "matmul")
-        for size in sizes:
-            verify(matmul, Matmul(*size), hints)
+        for M, N, K in drawn.sizes(sizes, WHOLE):
+            verify(matmul, Matmul(M, N, K), hints)
 
     return Criterion(text, test)
 
 
 def verify(matmul: CFunction, problem: Matmul, hints: Hints = NO_HINTS) -> None:
     "Raise Unmet unless the function is right on `problem`, and stays inside its arrays."
+    problem = drawn.numbers(problem)
     args = problem.inputs()
     try:
         matmul(*args, problem.M, problem.N, problem.K, timeout=checks.TIMEOUT)
@@ -80,7 +83,7 @@ def faster_in_c(goal: float, rung: str, than: str, problem: Matmul, *, hint: str
 
 def milliseconds(functions: Mapping[str, CFunction], problem: Matmul) -> dict[str, float]:
     "One round: the time of the fastest of a few calls of each function, under its name."
-    args = (*problem.inputs(), problem.M, problem.N, problem.K)
+    args = (*drawn.numbers(problem).inputs(), problem.M, problem.N, problem.K)
     times = {}
     for name, function in functions.items():
         with case(f"{problem}, {name}, in the optimised build"), alone():

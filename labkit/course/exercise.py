@@ -7,12 +7,14 @@ the notebook runs.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
 from labkit import simt
 from labkit.c.function import CFunction
+from labkit.course.drawn import drawn
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
 from labkit.device import NoGpu
 from labkit.errors import SimtError
@@ -41,6 +43,7 @@ class Exercise:
     order of judging.
 
     `magic` is that of its answer cell: cuda for a kernel, c for a C function, answer for one in Python.
+    `given` is the number of criteria, from the first, that the released cell meets as it is.
     """
 
     id: str
@@ -48,9 +51,13 @@ class Exercise:
     points: int
     criteria: tuple[Criterion, ...]
     magic: str = "cuda"
+    given: int = 0
 
-    def judge(self, answer: Any) -> Feedback:
-        "Try the criteria on `answer`, a kernel or CFunction, up to the first that it does not meet."
+    def judge(self, answer: Any, seed: int | None = None) -> Feedback:
+        """Try the criteria on `answer`, a kernel or function, up to the first that it does not meet.
+
+        With a `seed` of at least 0 they try fresh inputs, too: see drawn.py.
+        """
         magic = _magic_of(answer)
         if magic != self.magic:
             return self.not_judged(
@@ -58,18 +65,32 @@ class Exercise:
                 f"This is {ASKED[magic]}, and {self.id} asks for {ASKED[self.magic]}: "
                 f"begin the cell with %%{self.magic} {self.id}.",
             )
-        judged, lines, failure = _simulated(answer) if magic == "cuda" else answer, [], None
+        with nullcontext() if seed is None else drawn(seed, self.id):
+            return self._judged(_simulated(answer) if magic == "cuda" else answer)
+
+    def _judged(self, answer: Any) -> Feedback:
+        lines, failure = [], None
         for criterion in self.criteria:
             state = NOT_JUDGED if failure else MET
             if not failure:
                 try:
-                    criterion.test(judged)
+                    criterion.test(answer)
                 except NoGpu:
                     state = NEEDS_GPU
                 except (Unmet, Mismatch, SimtError) as error:
                     state, failure = FAILED, str(error)
             lines.append(Line(criterion.text, state))
         return Feedback(f"{self.id} {self.title}", tuple(lines), failure)
+
+    def points_of(self, feedback: Feedback) -> float:
+        """What an answer is worth: each criterion that it meets an equal part of the points.
+
+        Those that are `given` are worth nothing, or a student would have points for handing in what was
+        handed out.
+        """
+        states = [line.state for line in feedback.lines]
+        earned = max(0, states.count(MET) - self.given)
+        return round(self.points * earned / (len(states) - self.given), 2) if earned else 0.0
 
     def not_judged(self, text: str, failure: str) -> Feedback:
         "Feedback on an answer that no criterion can be tried on: what it lacks, and why."

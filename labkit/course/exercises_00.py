@@ -3,6 +3,7 @@
 import numpy as np
 
 from labkit import simt
+from labkit.course.drawn import FACTORS, fresh, one_of, sizes
 from labkit.course.exercise import Criterion, Exercise
 from labkit.course.kernel_criteria import case
 from labkit.mismatch import compare, unwritten
@@ -13,19 +14,20 @@ SIDE = 16  # of a square block, for matrices
 
 def _scaled(*lengths: int, hint: str = "") -> Criterion:
     def test(kernel: simt.Kernel) -> None:
-        for n in lengths:
-            x = np.random.default_rng(n).uniform(-1, 1, n).astype(np.float32)
+        a = np.float32(one_of(3, FACTORS))
+        for (n,) in sizes([(n,) for n in lengths], THREADS):
+            x = np.random.default_rng(fresh(n)).uniform(-1, 1, n).astype(np.float32)
             before, blocks = x.copy(), -(-n // THREADS)
             with case(f"n={n}: {blocks * THREADS} threads", hint):
-                kernel(blocks, THREADS, (x, np.float32(3), np.int32(n)))
-                compare("x", x, before, np.float32(3) * before, np.zeros(n))
+                kernel(blocks, THREADS, (x, a, np.int32(n)))
+                compare("x", x, before, a * before, np.zeros(n))
 
     return Criterion(f"every element is scaled once, for n = {', '.join(map(str, lengths))}", test)
 
 
 def _numbered(text: str, *shapes: tuple[int, int], hint: str = "") -> Criterion:
     def test(kernel: simt.Kernel) -> None:
-        for rows, cols in shapes:
+        for rows, cols in sizes(shapes, SIDE):
             out, grid = unwritten((rows, cols), "int32"), (-(-cols // SIDE), -(-rows // SIDE))
             before, expected = out.copy(), 1000 * np.arange(rows)[:, None] + np.arange(cols)
             with case(f"rows={rows}, cols={cols}, grid {grid}, block {(SIDE, SIDE)}", hint):
@@ -44,6 +46,7 @@ EXERCISES = (
             _scaled(THREADS, 2 * THREADS),
             _scaled(1, 31, 33, 1000, hint="A thread without an element must do nothing."),
         ),
+        given=1,
     ),
     Exercise(
         "00.2",

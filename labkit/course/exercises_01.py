@@ -157,6 +157,7 @@ EXERCISES = (
             ),
         ),
         magic="c",
+        given=2,
     ),
     Exercise(
         "01.2",
@@ -177,6 +178,7 @@ EXERCISES = (
             _best_block(),
         ),
         magic="c",
+        given=1,
     ),
     Exercise(
         "01.3",
@@ -196,6 +198,7 @@ EXERCISES = (
             right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=LIMITS),
         ),
         magic="c",
+        given=1,
     ),
     Exercise(
         "01.4",
@@ -215,5 +218,6 @@ EXERCISES = (
             ),
         ),
         magic="c",
+        given=2,
     ),
 )

@@ -84,6 +84,7 @@ EXERCISES = (
             ),
             no_finding(SMALL, Matmul(33, 20, 17, alpha=3, beta=-2), hints=GUARDED),
         ),
+        given=2,
     ),
     Exercise(
         "02.4",
@@ -107,5 +108,6 @@ EXERCISES = (
             ),
             _all_lanes_work(),
         ),
+        given=2,
     ),
 )

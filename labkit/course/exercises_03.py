@@ -95,6 +95,7 @@ EXERCISES = (
             no_finding(Matmul(32, 16, 48), hints=FITTING),
             _sectors(4096),
         ),
+        given=3,
     ),
     Exercise(
         "03.2",
@@ -112,6 +113,7 @@ EXERCISES = (
             no_finding(Matmul(29, 20, 35), hints=RAGGED),
             _sectors(4096),
         ),
+        given=1,
     ),
     Exercise(
         "03.3",

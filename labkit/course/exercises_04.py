@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from labkit import simt
+from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.course.kernel_criteria import Hints, clean_in, listed, no_finding, profiled, right_in, right_on
 from labkit.course.launches import Given, Launch, each, tiled
@@ -43,13 +44,13 @@ NEIGHBOURS = "Neighbouring lanes should write neighbouring floats of a field."
 
 def _copied(n: int, blocks: int = 2, threads: int = 128) -> Given:
     "A launch of copy(in, out, n)."
-    values = np.random.default_rng(n).uniform(-1, 1, n).astype(np.float32)
+    values = np.random.default_rng(fresh(n)).uniform(-1, 1, n).astype(np.float32)
     return Given(f"n={n}", (blocks,), (threads,), (values,), (n,), values)
 
 
 def _split(n: int) -> Given:
     "A launch of split(particles, out, n) with a thread a particle of 4 floats."
-    particles = np.random.default_rng(n).uniform(-1, 1, (n, 4)).astype(np.float32)
+    particles = np.random.default_rng(fresh(n)).uniform(-1, 1, (n, 4)).astype(np.float32)
     fields = particles.T.ravel()
     return Given(f"n={n}", (-(-n // 128),), (128,), (particles.ravel(),), (n,), fields)
 
@@ -93,7 +94,7 @@ EXERCISES = (
         "A copy, shared out among lanes",
         2,
         (
-            right_in("right for 4096 elements and 256 threads", each(_copied, LARGE), COPY),
+            right_in("right for 4096 elements and 256 threads", each(_copied, LARGE, whole=256), COPY),
             right_in(
                 "right for any n, from 1 to 5000",
                 each(_copied, 1, 31, 33, 127, 1000, 5000),
@@ -101,13 +102,14 @@ EXERCISES = (
             ),
             right_in(
                 "right for any grid, of 1 to 20 blocks",
-                each(_copied, (1000, 1, 128), (1000, 3, 96), (1000, 20, 96)),
+                each(_copied, (1000, 1, 128), (1000, 3, 96), (1000, 20, 96), whole=32),
                 COPY,
             ),
             clean_in(each(_copied, 700), COPY),
             _each_once("ld", *COPIED, LANES),
             _each_once("st", *COPIED, LANES),
         ),
+        given=4,
     ),
     Exercise(
         "04.2",
@@ -127,13 +129,14 @@ EXERCISES = (
             no_finding(Transpose(45, 33), tile=SIDE, hints=EDGES),
             _each_once("st", *TURNED, ALONG),
         ),
+        given=4,
     ),
     Exercise(
         "04.3",
         "From structs to fields",
         3,
         (
-            right_in("right for 128 and 512 particles", each(_split, 128, 512), SPLIT),
+            right_in("right for 128 and 512 particles", each(_split, 128, 512, whole=128), SPLIT),
             right_in(
                 "right for any number, from 1 to 1000",
                 each(_split, 1, 31, 33, 129, 1000),
@@ -143,5 +146,6 @@ EXERCISES = (
             _each_once("ld", *MANY, ONCE),
             _each_once("st", *MANY, NEIGHBOURS),
         ),
+        given=3,
     ),
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from labkit import simt
+from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.course.kernel_criteria import (
     SOUND,
@@ -151,7 +152,7 @@ MOST_PASSES = 64  # a block; a tree of pairs in neighbouring words takes 45
 
 def _summed_up(n: int) -> Given:
     "A launch of sum(in, out, n): the sum of each block's numbers."
-    given = np.random.default_rng(n).integers(-1000, 1000, n, dtype=np.int32)
+    given = np.random.default_rng(fresh(n)).integers(-1000, 1000, n, dtype=np.int32)
     sums = np.add.reduceat(given, range(0, n, THREADS), dtype=np.int32)
     return Given(f"n={n}", sums.shape, (THREADS,), (given,), (n,), sums)
 
@@ -213,20 +214,23 @@ def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion,
 
 
 EXERCISES = (
-    Exercise("05.1", "Through a tile", 3, _turned_right()),
-    Exercise("05.2", "Columns without conflicts", 2, (*_turned_right(), _no_conflicts())),
+    Exercise("05.1", "Through a tile", 3, _turned_right(), given=3),
+    Exercise("05.2", "Columns without conflicts", 2, (*_turned_right(), _no_conflicts()), given=4),
     Exercise(
         "05.3",
         "No word wasted",
         3,
         (*_turned_right(AGREE, RACE), _shared_bytes(4 * TILE * TILE), _no_conflicts()),
+        given=4,
     ),
     Exercise(
         "05.4",
         "A sum without conflicts",
         3,
         (
-            right_in("right for whole blocks, n = 256 and 1024", each(_summed_up, 256, 1024), ADDING),
+            right_in(
+                "right for whole blocks, n = 256 and 1024", each(_summed_up, 256, 1024, whole=THREADS), ADDING
+            ),
             right_in("right for any n, from 1 to 1000", each(_summed_up, 1, 31, 255, 257, 1000), ADDING),
             no_finding_in(SOUND, each(_summed_up, 300), ADDING),
             _counted(_without_conflicts, "no bank conflict"),
@@ -235,5 +239,6 @@ EXERCISES = (
                 f"at most {MOST_PASSES} passes over the banks and {MOST_SECTORS} sectors of loads a block",
             ),
         ),
+        given=3,
     ),
 )

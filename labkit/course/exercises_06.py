@@ -196,6 +196,7 @@ EXERCISES = (
             _written_out(16, "no branch for each multiply-add, at PTX level"),
             _written_out(32, "the same with -D TILE=32: right, and no branch for each multiply-add"),
         ),
+        given=3,
     ),
     Exercise(
         "06.3",
@@ -214,5 +215,6 @@ EXERCISES = (
                 (Transpose(200, 300), 25),
             ),
         ),
+        given=4,
     ),
 )

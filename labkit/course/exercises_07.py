@@ -4,7 +4,10 @@ from collections.abc import Callable
 from math import isclose
 from typing import Any
 
+import numpy as np
+
 from labkit import simt
+from labkit.course.drawn import further, like
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.course.kernel_criteria import Hints, no_finding, profiled, right_on
 from labkit.course.launches import tiled
@@ -57,13 +60,19 @@ def _bytes(M: int, N: int, K: int) -> dict[str, float]:
     }
 
 
+def _drawn(rng: np.random.Generator, base: tuple[Sizes, float]) -> tuple[Sizes, float]:
+    "Another product, square or not likewise, that takes another time."
+    M, N, K = like(rng, base[0], [base[0]])
+    return (M, N, K), round(rng.uniform(0.01, 2), 3)
+
+
 def _rate(
     text: str, at: int, counts: Callable[..., dict[str, float]], cases: list[tuple[Sizes, float]]
 ) -> Criterion:
     "Criterion: `rates(M, N, K, ms)[at]` is the right rate; a usual mistake is told by its name."
 
     def test(function: Callable[..., Any]) -> None:
-        for sizes, ms in cases:
+        for sizes, ms in further(cases, _drawn, count=2):
             told = f"{function.__name__}({', '.join(map(str, (*sizes, ms)))}) returns"
             pair, named = _pair(called(function, *sizes, ms), told), counts(*sizes)
             rate = pair[at]
@@ -158,6 +167,7 @@ EXERCISES = (
             no_finding(Matmul(45, 40, 12), **WIDE, hints=ROWS),
             _intensity(FLOP_A_BYTE),
         ),
+        given=3,
     ),
     Exercise(
         "07.3",
@@ -205,6 +215,7 @@ EXERCISES = (
             ),
         ),
         magic="answer",
+        given=1,
     ),
     Exercise(
         "07.4",
@@ -224,5 +235,6 @@ EXERCISES = (
             ),
             *(occupied(name, EVEN) for name in ("T4", "RTX 4060", "H200")),
         ),
+        given=3,
     ),
 )

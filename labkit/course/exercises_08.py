@@ -2,9 +2,11 @@
 
 from math import ceil
 
+import numpy as np
 import pandas as pd
 
 from labkit import simt
+from labkit.course import drawn
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.course.kernel_criteria import SOUND, Hints, listed, no_finding_in, profiled, right_in
 from labkit.course.launches import Launches, as_said
@@ -16,7 +18,12 @@ WARP = 32
 EVEN = Matmul(128, 128, 32)  # what loads are counted for
 MULTIPLY_ADDS = EVEN.M * EVEN.N * EVEN.K // WARP  # of warps
 SECTORS = EVEN.M * EVEN.N * EVEN.K // 128  # as tiles of 32 x 32 need
+WHOLE = 64  # what sizes that are drawn have in common with the stated ones
 SHAPES = ((1, 1, 1), (31, 33, 5), (45, 29, 67), (70, 40, 9))
+
+# Of 08.4: M, N, the tile's rows and columns, blocks on an SM, a rate, and the SMs.
+Expected = tuple[int, int, int, int, int, float, int]
+SIDES = (16, 32, 64, 128, 256)
 
 FOURFOLD = " A float4 counts as four loads here: it brings four elements."
 BARRIERS = "Two barriers a round: complete before it is read, read before it is overwritten."
@@ -55,7 +62,7 @@ def _clean(size: tuple[int, int, int], hints: Hints) -> Criterion:
 
 
 def _said(*sizes: tuple[int, int, int]) -> Launches:
-    return lambda kernel: [as_said(kernel, Matmul(*size)) for size in sizes]
+    return lambda kernel: [as_said(kernel, Matmul(M, N, K)) for M, N, K in drawn.sizes(sizes, WHOLE)]
 
 
 def _profile(kernel: simt.Kernel) -> simt.Profile:
@@ -136,8 +143,27 @@ def _rate(M: int, N: int, tile_m: int, tile_n: int, per_sm: int, rate: float, sm
     return rate * blocks / (places * ceil(blocks / places))
 
 
-def _expects(text: str, hint: str, *cases: tuple[int, int, int, int, int, float, int]) -> Criterion:
-    return returns(text, *((case, _rate(*case)) for case in cases), hint=hint, relative=1e-6)
+def _expects(text: str, hint: str, *cases: Expected) -> Criterion:
+    return returns(text, *cases, of=_rate, draw=_drawn, hint=hint, relative=1e-6)
+
+
+def _drawn(rng: np.random.Generator, base: Expected) -> Expected:
+    "Another product and GPU: tiles stick out likewise, and one round does, or does not, likewise."
+    while True:
+        tile_m, tile_n, per_sm = int(rng.choice(SIDES)), int(rng.choice(SIDES)), int(rng.integers(1, 9))
+        M, N = (
+            int(rng.integers(1, 5000)) if size % side else tile * int(rng.integers(1, 33))
+            for size, side, tile in ((base[0], base[2], tile_m), (base[1], base[3], tile_n))
+        )
+        sms = base[6] if base[6] == 132 else int(rng.integers(20, 150))
+        case = M, N, tile_m, tile_n, per_sm, round(rng.uniform(5, 60), 1), sms
+        if _kind(*case) == _kind(*base):
+            return case
+
+
+def _kind(M: int, N: int, tile_m: int, tile_n: int, per_sm: int, rate: float, sms: int) -> tuple[bool, ...]:
+    "What sticks out, and does one round do?"
+    return M % tile_m > 0, N % tile_n > 0, ceil(M / tile_m) * ceil(N / tile_n) <= per_sm * sms
 
 
 TILES = Criterion("the tiles come from global memory once a block, in whole sectors", _traffic)
@@ -161,6 +187,7 @@ EXERCISES = (
             ),
             TILES,
         ),
+        given=4,
     ),
     Exercise(
         "08.2",
@@ -179,6 +206,7 @@ EXERCISES = (
             ),
             TILES,
         ),
+        given=4,
     ),
     Exercise(
         "08.3",
@@ -196,6 +224,7 @@ EXERCISES = (
                 "One load of A and one of B serve all four elements of a thread: two for four multiply-adds.",
             ),
         ),
+        given=4,
     ),
     Exercise(
         "08.4",
@@ -234,5 +263,6 @@ EXERCISES = (
             ),
         ),
         magic="answer",
+        given=1,
     ),
 )

@@ -6,6 +6,7 @@ import numpy as np
 
 from labkit import simt
 from labkit.course import host_criteria as host
+from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.course.kernel_criteria import (
     Hints,
@@ -27,7 +28,7 @@ RADIUS = 3  # neighbours on each side in 09.4
 
 def _whole(n: int, *shape: int) -> np.ndarray:
     "Whole numbers from 1 to 9, of which sums are exact."
-    rng = np.random.default_rng(n)
+    rng = np.random.default_rng(fresh(n))
     return rng.integers(1, 9, shape or n, endpoint=True).astype(np.float32)
 
 
@@ -141,7 +142,7 @@ EXERCISES = (
         "Shares of a total",
         2,
         (
-            right_in("right for whole blocks", each(_shares, 256, 1024), WAIT),
+            right_in("right for whole blocks", each(_shares, 256, 1024, whole=THREADS), WAIT),
             right_in("right for n = 1, 33, 300", each(_shares, 1, 33, 300), WAIT),
             clean_in(each(_shares, 300), WAIT),
             loads_in(
@@ -158,7 +159,9 @@ EXERCISES = (
         "Neighbours that are not there",
         2,
         (
-            right_in("right where blocks cover the matrix", each(_heat, (16, 16), (32, 48)), NEIGHBOURS),
+            right_in(
+                "right where blocks cover the matrix", each(_heat, (16, 16), (32, 48), whole=SIDE), NEIGHBOURS
+            ),
             right_in(
                 "right where they stick out", each(_heat, (1, 1), (1, 40), (40, 1), (31, 33)), NEIGHBOURS
             ),
@@ -204,7 +207,7 @@ EXERCISES = (
         "A tile with both its edges",
         2,
         (
-            right_in("right inside the array", each(_smooth, 1024), EDGES),
+            right_in("right inside the array", each(_smooth, 1024, whole=128), EDGES),
             right_in("right for n = 1, 5, 127, 129, 300", each(_smooth, 1, 5, 127, 129, 300), EDGES),
             clean_in(each(_smooth, 129, 300), EDGES),
             loads_in(
@@ -221,7 +224,7 @@ EXERCISES = (
         "A barrier for everyone",
         2,
         (
-            right_in("right for whole blocks", each(_running, 256, 1024), EVERYONE),
+            right_in("right for whole blocks", each(_running, 256, 1024, whole=THREADS), EVERYONE),
             right_in("right for n = 1, 33, 300", each(_running, 1, 33, 300), EVERYONE),
             clean_in(each(_running, 300), EVERYONE),
             loads_in(

@@ -47,6 +47,7 @@ EXERCISES = (
             right_as_launched("right for alpha = 3, beta = -2", *SCALED),
             right_as_launched("right for alpha = 3, beta = 0: C is not read", UNREAD),
         ),
+        given=1,
     ),
     Exercise("10.2", "Frugal with global memory", 4, (ANY, reuse(128), coalesced(4, 4), few_conflicts(10))),
     Exercise("10.3", "Frugal with shared memory", 4, (ANY, reuse(128), shared(0.5), *TIDY)),

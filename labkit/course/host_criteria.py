@@ -1,13 +1,14 @@
 """Criteria for what stands around a kernel: a verdict on a launch, a comparison of results, a clock."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from labkit import simt
+from labkit.course.drawn import fresh, further, generator
 from labkit.course.exercise import Criterion, Unmet
 from labkit.course.model_gpu import ModelGpu
 from labkit.course.py_criteria import called, kind_of, number_of
@@ -43,7 +44,9 @@ class Trial:
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         "`out` before the launch, and what is expected there after it."
-        various = np.arange(1, 65, dtype=np.float32)
+        rng = generator(self)
+        various = np.arange(1, 65) if rng is None else rng.integers(1, 1000, rng.integers(33, 65))
+        various = various.astype(np.float32)
         expected = various if self.each is None else np.full_like(various, self.each)
         return np.full_like(expected, -1) if self.is_fresh else expected.copy(), expected
 
@@ -56,7 +59,10 @@ def verdicts(text: str, *trials: Trial) -> Criterion:
     "Criterion: `verdict(launch, out, expected)` gives each trial's."
 
     def test(verdict: Callable[..., Any]) -> None:
-        for trial in trials:
+        rng = generator(trials)
+        # Also not in the order that is stated, and one of them twice.
+        order = trials if rng is None else [trials[at] for at in rng.permutation([*range(len(trials)), 0])]
+        for trial in order:
             out, expected = trial.arrays()
             got = called(verdict, partial(trial.launch, out, expected), out, expected.copy())
             if got != trial.verdict:
@@ -119,7 +125,7 @@ class Factors:
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         "A, B and their product in float64."
-        rng = np.random.default_rng(self.K)
+        rng = np.random.default_rng(fresh(self.K))
         A, B = (self.scale * rng.uniform(-1, 1, shape) for shape in ((12, self.K), (self.K, 10)))
         A[5] *= 1e-4 if self.small_row else 1
         A, B = A.astype(np.float32), B.astype(np.float32)
@@ -132,11 +138,17 @@ class Factors:
         return f"K={self.K}, elements up to {self.scale:g}{what}"
 
 
+def _other_factors(rng: np.random.Generator, base: Factors) -> Factors:
+    "Another scale, and another number of terms, unless it is 1: an even one, as half may cancel the others."
+    K = base.K if base.K == 1 else 2 * int(rng.integers(base.K // 3, base.K * 2 // 3))
+    return replace(base, K=K, scale=float(f"{base.scale * 10 ** rng.uniform(-0.5, 0.5):.2g}"))
+
+
 def accepts(text: str, *cases: Factors) -> Criterion:
     "Criterion: right results pass, added up forwards and backwards."
 
     def test(agrees: Callable[..., Any]) -> None:
-        for factors in cases:
+        for factors in further(cases, _other_factors):
             A, B, expected = factors.matrices()
             for how, order in (
                 ("first to last", range(factors.K)),
@@ -156,7 +168,7 @@ def rejects(text: str, spoil: Callable[..., np.ndarray], what: str, *cases: Fact
     "Criterion: `spoil(A, B)`, a wrong product, does not pass."
 
     def test(agrees: Callable[..., Any]) -> None:
-        for factors in cases:
+        for factors in further(cases, _other_factors):
             A, B, expected = factors.matrices()
             got = spoil(A, B)
             if _verdict(agrees, got, expected, A, B):
@@ -167,11 +179,18 @@ def rejects(text: str, spoil: Callable[..., np.ndarray], what: str, *cases: Fact
     return Criterion(text, test)
 
 
-def _verdict(agrees: Callable[..., Any], *args: np.ndarray) -> bool:
-    got = called(agrees, *args)
-    if np.ndim(got):
-        raise Unmet(f"It returns an array of shape {np.shape(got)}. Return one True or False, with .all().")
-    return bool(got)
+def _verdict(
+    agrees: Callable[..., Any], got: np.ndarray, expected: np.ndarray, A: np.ndarray, B: np.ndarray
+) -> bool:
+    rng = generator("order of rows and columns")
+    if rng is not None:
+        rows, cols = rng.permutation(len(A))[:, None], rng.permutation(B.shape[1])
+        got, expected, A, B = got[rows, cols], expected[rows, cols], A[rows[:, 0]], B[:, cols]
+    verdict = called(agrees, got, expected, A, B)
+    if np.ndim(verdict):
+        shape = np.shape(verdict)
+        raise Unmet(f"It returns an array of shape {shape}. Return one True or False, with .all().")
+    return bool(verdict)
 
 
 def lost_term(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -209,7 +228,7 @@ def times(text: str, hint: str, *settings: dict[str, float]) -> Criterion:
     "Criterion: of each ModelGpu the kernel's time, within 2 %."
 
     def test(time_ms: Callable[..., Any]) -> None:
-        for setting in settings:
+        for setting in further(settings, _other_setting):
             model = ModelGpu(**setting)
             got = called(time_ms, model.launch, model.synchronize, model.clock)
             ms = number_of(got)
@@ -223,6 +242,10 @@ def times(text: str, hint: str, *settings: dict[str, float]) -> Criterion:
                 )
 
     return Criterion(text, test)
+
+
+def _other_setting(rng: np.random.Generator, base: dict[str, float]) -> dict[str, float]:
+    return {name: round(value * rng.uniform(0.6, 1.6), 1) for name, value in base.items()}
 
 
 def _why(ratio: float, hint: str) -> str:

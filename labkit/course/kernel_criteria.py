@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from labkit import checks, simt
+from labkit.course import drawn
 from labkit.course.exercise import Criterion, Unmet
 from labkit.course.launches import Given, Launch, Launches, tiled
 from labkit.errors import InvalidAccess, SimtError
@@ -185,7 +186,7 @@ def both_sides(finding: simt.Finding, kernel: simt.Kernel) -> str:
 
 
 def _on(problems: Sequence[Problem], tile: int, rows: int | None) -> Launches:
-    return lambda _: [tiled(problem, tile, rows) for problem in problems]
+    return lambda _: [tiled(problem, tile, rows) for problem in drawn.problems(problems, tile)]
 
 
 def _no_finding(kernel: simt.Kernel, launch: Launch, hints: Hints, seen: str = "") -> Sequence[Any]:

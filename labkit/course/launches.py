@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from labkit import simt, yours
+from labkit.course.drawn import numbers, sizes
 from labkit.mismatch import compare, unwritten
 from labkit.problems import Problem
 
@@ -59,12 +60,12 @@ class OnProblem:
 
 def tiled(problem: Problem, tile: int = 16, rows: int | None = None) -> OnProblem:
     "The launch that `Problem.launch(tile, rows)` says."
-    return OnProblem(problem, *problem.launch(tile, rows))
+    return OnProblem(numbers(problem), *problem.launch(tile, rows))
 
 
 def as_said(kernel: simt.Kernel, problem: Problem) -> OnProblem:
     "The launch that the kernel's own line says. Raises LaunchError, see `kernels.launch_of`."
-    return OnProblem(problem, *yours.launch(kernel, problem))
+    return OnProblem(numbers(problem), *yours.launch(kernel, problem))
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,10 @@ class Given:
         return f"{self.told}, grid {_shown(self.grid)}, block {_shown(self.block)}"
 
 
-def each(make: Callable[..., Given], *sizes: Any) -> Launches:
-    "The launch that `make` makes of each size, which is a number or a tuple of several."
-    return lambda _: [make(*size) if isinstance(size, tuple) else make(size) for size in sizes]
+def each(make: Callable[..., Given], *stated: int | tuple[int, ...], whole: int = 1) -> Launches:
+    "The launch that `make` makes of each size, which is a number or several; `whole` as in `drawn.sizes`."
+    tuples = [size if isinstance(size, tuple) else (size,) for size in stated]
+    return lambda _: [make(*size) for size in sizes(tuples, whole)]
 
 
 def _shown(size: tuple[int, ...]) -> str:

@@ -7,13 +7,14 @@ import numpy as np
 
 from labkit import checks, simt, yours
 from labkit.borrowed import borrowed_name
+from labkit.course.drawn import TRIES, further
 from labkit.course.exercise import Criterion, Unmet
 from labkit.course.kernel_criteria import listed, profiled
 from labkit.course.launches import as_said
 from labkit.course.py_criteria import called, number_of
-from labkit.occupancy import gpu
+from labkit.occupancy import MAX_THREADS, gpu, gpus
 from labkit.problems import Matmul
-from labkit.residency import RESOURCES, Block, cures
+from labkit.residency import LEAST_REGISTERS, RESOURCES, Block, cures
 from labkit.roofline import SECTORS
 
 LEAST_PERCENT = 75
@@ -32,7 +33,7 @@ def resident(text: str, hint: str, *launches: Launch) -> Criterion:
                 f"{function.__name__} asks labkit, by the name {borrowed}: that is what the check compares "
                 "with.\nWork the number out from the figures of gpu, such as gpu.registers_per_sm."
             )
-        for name, threads, registers, shared in launches:
+        for name, threads, registers, shared in further(launches, _drawn, 3 + len(launches) // 10):
             block = Block(gpu(name), threads, registers, shared)
             got = called(function, block.on, threads, registers, shared)
             expected = block.blocks * block.warps
@@ -43,6 +44,18 @@ def resident(text: str, hint: str, *launches: Launch) -> Criterion:
                 )
 
     return Criterion(text, test)
+
+
+def _drawn(rng: np.random.Generator, base: Launch) -> Launch:
+    "Another launch for which the same resources decide, on any GPU. If none is found, `base`."
+    for _ in range(TRIES):
+        on = gpus()[rng.integers(len(gpus()))]
+        threads, registers, shared = (int(each * rng.uniform(0.5, 1.25)) for each in base[1:])
+        block = Block(on, min(threads, MAX_THREADS), max(registers, LEAST_REGISTERS), shared)
+        is_possible = shared <= on.shared_bytes_per_block
+        if is_possible and block.limited_by == Block(gpu(base[0]), *base[1:]).limited_by:
+            return on.name, block.threads, block.registers, block.shared
+    return base
 
 
 def loads_at_most(most: int, problem: Matmul, hint: str) -> Criterion:

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 
 from labkit import checks, simt, yours
+from labkit.course import drawn
 from labkit.course.exercise import Criterion, Unmet
 from labkit.course.kernel_criteria import both_sides, case, listed
+from labkit.course.undisturbed import alone
 from labkit.device import find_gpu
 from labkit.errors import LaunchError
 from labkit.mismatch import Mismatch, unwritten
@@ -21,6 +23,7 @@ from labkit.simt.run.limits import Dim3
 from labkit.yours import FLOATS, Figures
 
 FITS = 32  # divides the sizes that tiles fit
+WHOLE = 64  # what sizes that are drawn have in common with the stated ones
 MAPPING = "Row i of A begins at index i * K, row k of B at k * N, row i of C at i * N."
 ROUND_UP = "In the launch line N/16 drops the remainder, as in C; ceil(N/16) rounds up."
 REACH = (
@@ -50,7 +53,7 @@ def launches(text: str, *problems: Matmul) -> Criterion:
     "Criterion: the launch line comes to a launch that a GPU takes."
 
     def test(kernel: simt.Kernel) -> None:
-        for problem in problems:
+        for problem in drawn.problems(problems, WHOLE):
             _launched(kernel, problem)
 
     return Criterion(text, test)
@@ -64,7 +67,7 @@ def right_as_launched(text: str, *problems: Matmul, hint: str = "") -> Criterion
     """
 
     def test(kernel: simt.Kernel) -> None:
-        for problem in problems:
+        for problem in map(drawn.numbers, drawn.problems(problems, WHOLE)):
             usual = hint or _usual(problem)
             grid, block = _launched(kernel, problem)
             told, args = f"{problem}, grid {grid}, block {block}", list(problem.args(np))
@@ -129,9 +132,9 @@ def _reason(finding: simt.Finding, usual: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _figures(kernel: simt.Kernel) -> Figures:
+def _figures(kernel: simt.Kernel, problem: Matmul) -> Figures:
     "Counted once for all goals. Raises Unmet where the result is wrong."
-    found = yours.figures(kernel)
+    found = yours.figures(kernel, problem)
     wrong = _wrong(found.problem, found.result)
     if wrong:
         raise Unmet(f"{found.problem}\n{wrong}\n{REACH}")
@@ -142,7 +145,7 @@ def _goal(text: str, judge: Callable[[Figures], str]) -> Criterion:
     "Criterion on the figures: `judge` says what they fall short of, or nothing."
 
     def test(kernel: simt.Kernel) -> None:
-        found = _figures(kernel)
+        found = _figures(kernel, drawn.numbers(yours.MEASURED))
         words = judge(found)
         if words:
             raise Unmet(f"{found.problem}\n{words}")
@@ -276,7 +279,8 @@ def faster(rung: str, factor: float) -> Criterion:
 
     def test(kernel: simt.Kernel) -> None:
         find_gpu()
-        ms, wrong = yours.measured(kernel, yours.LARGE, rung)
+        with alone():
+            ms, wrong = yours.measured(kernel, drawn.numbers(yours.LARGE), rung)
         if wrong:
             raise Unmet(f"{yours.LARGE}\n{wrong}")
         mine, theirs = (ms.set_index("kernel").value[name] for name in (yours.NAME, rung))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from labkit.course.drawn import further
 from labkit.course.exercise import Criterion, Unmet
 
 
@@ -56,11 +57,25 @@ def _line_of(error: Exception, name: str) -> int | None:
     return inside[-1] if inside else None
 
 
-def returns(text: str, *cases: tuple[tuple[Any, ...], float], hint: str, relative: float = 1e-9) -> Criterion:
-    "Criterion: for each (arguments, expected) the function returns that number, within `relative` of it."
+Args = tuple[Any, ...]
+
+
+def returns(
+    text: str,
+    *cases: Args,
+    of: Callable[..., float],
+    draw: Callable[[np.random.Generator, Args], Args],
+    hint: str,
+    relative: float = 1e-9,
+) -> Criterion:
+    """Criterion: for each case, its arguments, the function returns what `of` does, within `relative` of it.
+
+    `draw` makes another case of the kind of a stated one, for `drawn.further`.
+    """
 
     def test(function: Callable[..., Any]) -> None:
-        for args, expected in cases:
+        for args in further(cases, draw, count=2):
+            expected = of(*args)
             got = called(function, *args)
             if not _is_close(got, expected, relative):
                 shown, wanted = _number(got), _number(expected)
