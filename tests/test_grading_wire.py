@@ -1,6 +1,9 @@
 """What crosses the border of a sandbox: values arrive as they were sent, and hostile bytes are an error."""
 
 import socket
+import struct
+import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
@@ -13,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit import simt
-from labkit.grading.wire import BorderError, Callback, Channel, Opaque
+from labkit.grading.wire import MOST_BYTES, MOST_TEXT, BorderError, Callback, Channel, Opaque
 from labkit.occupancy import gpu
 from labkit.simt.checks.sanitizer import is_empty
 
@@ -28,12 +31,21 @@ def sent(value):
         return Channel(right).receive(5)
 
 
+def framed(text, numbers=b""):
+    "A message of this text and these numbers of arrays."
+    return struct.pack(">IQ", len(text), len(numbers)) + text + numbers
+
+
 def received(data):
     "What is made of these bytes."
     left, right = socket.socketpair()
-    with right:
-        left.sendall(data)
-        left.close()
+
+    def send():
+        with left, suppress(BrokenPipeError, ConnectionResetError):
+            left.sendall(data)
+
+    with right, ThreadPoolExecutor() as pool:
+        pool.submit(send)
         return Channel(right).receive(5)
 
 
@@ -131,47 +143,100 @@ def test_a_number_of_another_class_arrives_as_a_plain_one(value, plain):
 
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_message_are_an_error_of_the_border(data):
-    with suppress(BorderError):
-        received(data)
+    for sent in (data, framed(data), framed(data[:20], data[20:])):
+        with suppress(BorderError):
+            received(sent)
 
 
-@given(st.integers(-128, 127), plain)
-def test_forged_extensions_are_values_or_an_error_of_the_border(code, value):
+@given(st.integers(-128, 127), plain, st.binary(max_size=20))
+def test_forged_extensions_are_values_or_an_error_of_the_border(code, value, numbers):
     packed = msgpack.packb(value, default=lambda tuple_: list(tuple_), unicode_errors="replace")
     with suppress(BorderError):
-        received(msgpack.packb(msgpack.ExtType(code & 127, packed)))
+        received(framed(msgpack.packb(msgpack.ExtType(code & 127, packed)), numbers))
 
 
-@pytest.mark.parametrize("dtype", ["O", "|O8", "V8", "U4", "f4,f4", "M8[s]"])
+def array_of(dtype, *shape, code=1):
+    return msgpack.packb(msgpack.ExtType(code, msgpack.packb([dtype, list(shape)])))
+
+
+@pytest.mark.parametrize("dtype", ["O", "|O8", "V8", "U4", "f4,f4", "M8[s]", "(2,)f4", None, ["f4"]])
 def test_an_array_of_anything_but_numbers_is_refused(dtype):
-    forged = msgpack.packb([dtype, [1], bytes(8)])
     with pytest.raises(BorderError):
-        received(msgpack.packb(msgpack.ExtType(1, forged)))
+        received(framed(array_of(dtype, 1), bytes(8)))
 
 
-def test_an_array_that_claims_to_be_huge_is_refused():
-    forged = msgpack.packb(["<f4", [2**40]])
+@pytest.mark.parametrize("shape", [(3,), (-1,), (-1, -2), (2**40, 2**40), (0, 2**62), (1,) * 100])
+def test_an_array_of_a_shape_that_its_numbers_do_not_have_is_refused(shape):
     with pytest.raises(BorderError):
-        received(msgpack.packb(msgpack.ExtType(3, forged)))
+        received(framed(array_of("<f4", *shape), bytes(8)))
 
 
-def test_a_message_above_the_limit_is_refused():
+def test_numbers_are_handed_out_once():
+    array = array_of("<f4", 2)
+    assert len(received(framed(msgpack.packb([1]), bytes(8)))) == 1
+    with pytest.raises(BorderError):
+        received(framed(b"\x92" + array + array, bytes(8)))
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_arrays_that_are_huge_and_unwritten_are_refused(count):
+    forged = array_of("|u1", 2**29 // count, code=3)
+    with pytest.raises(BorderError):
+        received(framed(b"\xdc" + struct.pack(">H", count) + count * forged))
+
+
+def test_a_message_takes_little_memory_whatever_it_says():
+    lists = b"\xdd" + struct.pack(">I", MOST_TEXT - 5) + b"\x90" * (MOST_TEXT - 5)
+    tracemalloc.start()
+    try:
+        assert len(received(framed(lists))) == MOST_TEXT - 5
+        assert tracemalloc.get_traced_memory()[1] < 100 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("lengths", [(MOST_TEXT + 1, 0), (10, MOST_BYTES + 1), (2**32 - 1, 2**64 - 1)])
+def test_a_message_above_the_limit_is_refused_before_it_is_taken(lengths):
+    with pytest.raises(BorderError, match="too long"):
+        received(struct.pack(">IQ", *lengths) + bytes(1000))
+
+
+@pytest.mark.parametrize("value", [bytes(MOST_TEXT + 1), np.broadcast_to(np.int8(1), MOST_BYTES + 1)])
+def test_a_message_above_the_limit_is_not_sent(value):
     left, right = socket.socketpair()
-    with left, right, ThreadPoolExecutor() as pool:
-        sending = pool.submit(Channel(left).send, bytes(2**22))
-        with pytest.raises(BorderError, match="too long"):
-            Channel(right, most=2**20).receive(5)
-        right.close()
-        with pytest.raises(BorderError, match="not taken"):
-            sending.result()
+    with left, right, pytest.raises(BorderError, match="too long"):
+        Channel(left).send(value)
 
 
 def test_a_message_that_does_not_end_is_late():
     left, right = socket.socketpair()
     with left, right:
-        left.sendall(msgpack.packb(bytes(1000))[:-1])
+        left.sendall(framed(msgpack.packb(bytes(1000)))[:-1])
         with pytest.raises(BorderError, match="in time"):
             Channel(right).receive(0.2)
+
+
+def test_a_message_that_comes_byte_by_byte_is_late():
+    left, right = socket.socketpair()
+    with right, left, ThreadPoolExecutor() as pool:
+
+        def trickle():
+            for _ in range(50):
+                left.sendall(b"\0")
+                time.sleep(0.02)
+
+        sending = pool.submit(trickle)
+        start = time.monotonic()
+        with pytest.raises(BorderError, match="in time"):
+            Channel(right).receive(0.2)
+        assert time.monotonic() - start < 0.5
+        sending.result()
+
+
+def test_who_does_not_listen_is_not_waited_for():
+    left, right = socket.socketpair()
+    with left, right, pytest.raises(BorderError, match="not taken"):
+        Channel(left).send(np.zeros(2**24, np.int8), seconds=0.2)
 
 
 def test_the_other_side_that_has_died_is_not_waited_for():

@@ -1,6 +1,7 @@
 """Times of a kernel on a GPU: in a sandbox of its own that sees the GPU, while nobody else uses it."""
 
 import subprocess
+import sys
 
 import pandas as pd
 
@@ -25,14 +26,14 @@ def measured(
     refuse_if_busy()
     with Sandbox(isolation, with_gpu=True) as sandbox:
         process = subprocess.Popen(
-            sandbox.command(["-c", INSIDE]),
+            sandbox.command([sys.executable, "-P", "-s", "-c", INSIDE]),
             cwd=sandbox.folder,
             env=sandbox.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        sandbox.watch(process.pid)
+        sandbox.watch(process)
 
         def is_alive() -> bool:
             return process.poll() is None

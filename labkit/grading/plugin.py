@@ -4,10 +4,13 @@ nbval collects the notebooks of merge.py and runs their cells. In the place of i
 sandbox, and in the place of its comparison of outputs, for check cells, the exercise's criteria.
 """
 
+import math
 import re
 import socket
 import subprocess
+import sys
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from queue import Empty
 from time import monotonic, perf_counter
@@ -24,6 +27,7 @@ from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import Feedback
 from labkit.course.undisturbed import taking_turns
+from labkit.grading.relay import Relay
 from labkit.grading.remote import Session
 from labkit.grading.sandbox import LIMITS, Limits, Sandbox
 from labkit.grading.turns import Turns
@@ -31,8 +35,9 @@ from labkit.grading.wire import BorderError, Channel
 
 START_SECONDS = 60
 POLL_SECONDS = 0.25
+END_SECONDS = 5  # in which a check cell ends, and the last of what a cell shows arrives
+MOST_TOLD = 4000  # characters of why an answer fails
 ENDED = "The answer has ended the process that runs it."
-MESSAGES = 200  # that wait to be read, of a cell that prints without end
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -117,7 +122,8 @@ class AnswerCell(IPyNbCell):
 
     def runtest(self) -> None:
         "Run the cell; why it fails is the feedback."
-        with self.parent.grading.turns.beside():
+        seconds = self.parent.grading.limits.cell_seconds + END_SECONDS
+        with self.parent.grading.turns.beside(), self.parent.kernel.within(seconds):
             self._run()
 
     def _run(self) -> None:
@@ -159,9 +165,7 @@ class CheckCell(IPyNbCell):
     def _judged(self, exercise: Exercise) -> Feedback:
         grading, kernel = self.parent.grading, self.parent.kernel
         if not kernel.is_alive():
-            return exercise.not_judged(
-                "the answer cell runs", kernel.stopped_for or ENDED
-            )
+            return exercise.not_judged("the answer cell runs", kernel.stopped_for or ENDED)
         request = kernel.execute_cell_input(self.cell.source, allow_stdin=False)
         try:
             channel = Channel(kernel.accepted(grading.limits.cell_seconds))
@@ -189,25 +193,31 @@ class SandboxedKernel(RunningKernel):
     "nbval's kernel, in a sandbox; `stopped_for` tells in a sentence why it was stopped, if it was."
 
     def __init__(self, isolation: str, limits: Limits) -> None:
-        self._sandbox = Sandbox(isolation, limits)
-        folder = self._sandbox.folder
+        self._sandbox = sandbox = Sandbox(isolation, limits)
+        self._until = math.inf  # when messages are not waited for any more
         self._context = zmq.Context()
-        # Of what a hostile kernel sends, no more is kept.
-        self._context.setsockopt(zmq.MAXMSGSIZE, limits.message_bytes)
-        self._context.setsockopt(zmq.RCVHWM, MESSAGES)
+        name = sandbox.folder.name
         self.km = KernelManager(
             transport="ipc",
-            ip=str(folder / "kernel"),
-            connection_file=str(folder / "kernel.json"),
-            kernel_spec_manager=_InSandbox(self._sandbox),
+            ip=str(sandbox.home / name),
+            connection_file=str(sandbox.shared / "kernel.json"),
             context=self._context,
+        )
+        self.km.write_connection_file()
+        self.km.kernel_spec_manager = _InSandbox(sandbox)  # the command lets it see what is there now
+        self._relay = Relay(
+            sandbox.folder,
+            lambda: sandbox.seen(sandbox.home),
+            (f"{name}-{port}" for port in self.km.ports),
+            limits.message_bytes,
+            lambda: sandbox.stop(f"It showed more than {limits.message_bytes >> 20} MiB and was stopped."),
         )
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         try:
-            self.km.start_kernel(cwd=str(folder), env=self._sandbox.environment(), **quiet)
-            self._sandbox.watch(self.km.provisioner.pid)  # type: ignore[union-attr]
-            self.kc = self.km.client()
-            self.kc.start_channels()
+            self.km.start_kernel(cwd=str(sandbox.folder), env=sandbox.environment(), **quiet)
+            sandbox.watch(self.km.provisioner.process)  # type: ignore[union-attr]
+            self.kc = self.km.client(ip=str(sandbox.folder / name))
+            self.kc.start_channels(stdin=False, hb=False)
             self.kc.wait_for_ready(timeout=START_SECONDS)
             self._ensure_iopub_up()
         except BaseException:
@@ -219,15 +229,31 @@ class SandboxedKernel(RunningKernel):
         "Which limit the answers met."
         return self._sandbox.stopped_for
 
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        "Wait for messages for so long at most, however many come."
+        self._until = monotonic() + seconds
+        try:
+            yield
+        finally:
+            self._until = math.inf
+
     def get_message(self, stream: str, timeout: float | None = None) -> Any:
-        "As nbval's; it does not wait for a kernel that has ended."
-        until = monotonic() + (START_SECONDS if timeout is None else timeout)
-        while True:
+        "As nbval's. It waits for no kernel that has ended, and stops one that sends what is no message."
+        until = min(self._until, monotonic() + (START_SECONDS if timeout is None else timeout))
+        while monotonic() < until:
             try:
-                return super().get_message(stream, min(POLL_SECONDS, max(0.0, until - monotonic())))
+                message = super().get_message(stream, min(POLL_SECONDS, max(0.0, until - monotonic())))
             except Empty:
-                if monotonic() >= until or not self.is_alive():
-                    raise
+                if self.is_alive():
+                    continue
+                break
+            except Exception:  # whatever strange bytes make ZeroMQ and Jupyter raise
+                message = None
+            if is_message(message):
+                return message
+            self._sandbox.stop("The answer's process sends what is no message of Jupyter's.")
+        raise Empty
 
     def accepted(self, seconds: float) -> socket.socket:
         "The connection of a check cell. Raises BorderError where none comes."
@@ -236,7 +262,8 @@ class SandboxedKernel(RunningKernel):
     def finish(self, request: str) -> None:
         "Wait for the end of a check cell; stop a kernel that does not end it."
         try:
-            self.await_reply(request, timeout=5)
+            with self.within(END_SECONDS):
+                self.await_reply(request)
         except (Empty, RuntimeError):
             self._sandbox.stop("The check cell did not end.")
 
@@ -258,6 +285,7 @@ class SandboxedKernel(RunningKernel):
         if self.km.has_kernel:
             self.km.shutdown_kernel(now=True)
         self._context.destroy(linger=0)
+        self._relay.stop()
         self._sandbox.__exit__()
 
 
@@ -266,11 +294,37 @@ class _InSandbox(KernelSpecManager):
 
     def __init__(self, sandbox: Sandbox) -> None:
         super().__init__()
-        self._command = sandbox.command(["-m", "ipykernel_launcher", "-f", "{connection_file}"])
+        kernel = ("-P", "-s", "-m", "ipykernel_launcher", "-f", "{connection_file}")
+        self._command = sandbox.command([sys.executable, *kernel])
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         "Whatever the notebook calls its kernel."
         return KernelSpec(argv=self._command, display_name="sandbox", language="python")
+
+
+# What nbval reads in the content of a message that it gets.
+_CONTENT: dict[str, dict[str, type]] = {
+    "status": {"execution_state": str},
+    "stream": {"name": str, "text": str},
+    "display_data": {"data": dict, "metadata": dict},
+    "execute_result": {"data": dict, "metadata": dict, "execution_count": int},
+    "error": {"ename": str, "evalue": str, "traceback": list},
+    "execute_reply": {"status": str},
+    "kernel_info_reply": {"status": str},
+}
+
+
+def is_message(message: Any) -> bool:
+    "Is this a message as Jupyter has them, as far as nbval looks at it?"
+    if not isinstance(message, dict) or not isinstance(message.get("parent_header"), dict):
+        return False
+    kind, content = message.get("msg_type"), message.get("content")
+    if not isinstance(kind, str) or not isinstance(content, dict):
+        return False
+    told = content.get("traceback", [])
+    return all(isinstance(content.get(name), type) for name, type in _CONTENT.get(kind, {}).items()) and (
+        kind != "error" or all(isinstance(line, str) for line in told)
+    )
 
 
 def _told(error: NbCellError) -> str:

@@ -81,12 +81,13 @@ class Session:
         Raises what the answer raises there; Stopped where the sandbox ends or does not reply.
         """
         try:
-            self._channel.send({"do": do, **values})
+            self._send({"do": do, **values})
             while "call" in (reply := self._receive(seconds)):
-                self._channel.send(_called(callbacks, reply, values["args"]))
+                self._send(_called(callbacks, reply, values["args"]))
         except BorderError as error:
-            why = self._why_dead() or f"The answer's process does not go on: {error}."
-            raise Stopped(why) from None
+            late = f"Judging this answer took more than {self._seconds:g} s and was stopped."
+            why = late if self._left() <= 0 else f"The answer's process does not go on: {error}."
+            raise Stopped(self._why_dead() or why) from None
         if "error" in reply:
             raise _error(reply["error"])
         return reply["value"]
@@ -94,14 +95,18 @@ class Session:
     def end(self) -> None:
         "Let the check cell end."
         with suppress(BorderError):
-            self._channel.send(None)
+            self._channel.send(None, seconds=1)
         self._channel.close()
 
+    def _left(self) -> float:
+        "Seconds until judging is stopped."
+        return self._until - monotonic()
+
+    def _send(self, message: Any) -> None:
+        self._channel.send(message, self._left())
+
     def _receive(self, seconds: float) -> Any:
-        left = self._until - monotonic()
-        if left <= 0:
-            raise Stopped(f"Judging this answer took more than {self._seconds:g} s and was stopped.")
-        reply = self._channel.receive(min(left, seconds + SLACK), self._is_alive)
+        reply = self._channel.receive(min(self._left(), seconds + SLACK), self._is_alive)
         if not isinstance(reply, dict):
             raise BorderError("the reply is none")
         return reply
@@ -327,7 +332,7 @@ def _forged_is_stopped() -> Iterator[None]:
 
 def _other_numbers(arg: Any) -> Any:
     if isinstance(arg, np.ndarray) and arg.dtype.kind == "f":
-        return (2 * np.random.default_rng().random(arg.shape) - 1).astype(arg.dtype)
+        return np.asarray(np.random.default_rng().uniform(-1, 1, arg.shape), arg.dtype)
     return arg.copy() if isinstance(arg, np.ndarray) else arg
 
 

@@ -2,11 +2,15 @@
 
 Numbers, texts, lists, dictionaries with texts as keys, NumPy arrays and scalars of plain numbers, and a GPU
 of data/gpus.csv by its name. What is none of these is sent as `Opaque`: its text. Nothing that is received
-runs code, whatever the bytes are.
+runs code, whatever the bytes are, and it takes little more memory than its bytes: a message is a short text
+in MessagePack, of which each byte may become a list, and behind it the numbers of its arrays.
+
+    frame   lengths: of the text, and of the arrays' numbers together, big-endian; the text; the numbers
 """
 
 import math
 import socket
+import struct
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,8 +25,12 @@ import numpy as np
 from labkit.occupancy import Gpu, gpu
 from labkit.simt.checks.sanitizer import empty, is_empty
 
-MOST_BYTES = 2**28  # of a message: the arrays of a product of 4096 x 4096 and some room
+MOST_BYTES = 2**28  # of a message's arrays: those of a product of 4096 x 4096 and some room
+MOST_TEXT = 2**20
+SECONDS = 60.0  # in which the other side takes a message
+POLL_SECONDS = 0.5
 SHOWN = 300  # characters of an Opaque
+_FRAME = struct.Struct(">IQ")
 _ARRAY, _SCALAR, _EMPTY, _OPAQUE, _CALLBACK, _TUPLE, _GPU = range(1, 8)
 _NUMBERS = "biufc"  # kinds of dtypes
 
@@ -49,85 +57,135 @@ class Callback:
 
 
 class Channel:
-    "Messages over a connected socket, in both directions. What arrives is `most` bytes at most."
+    "Messages over a connected socket, in both directions."
 
-    def __init__(self, connected: socket.socket, most: int = MOST_BYTES) -> None:
+    def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
-        self._unpacker = msgpack.Unpacker(
-            max_buffer_size=most, ext_hook=_decoded, unicode_errors="replace", strict_map_key=True
-        )
 
-    def send(self, message: Any) -> None:
-        "Raises BorderError where the other side has gone or does not listen."
-        data = msgpack.packb(message, default=_encoded, unicode_errors="replace", strict_types=True)
+    def send(self, message: Any, seconds: float = SECONDS) -> None:
+        "Raises BorderError where the message is too long, or the other side has gone or does not listen."
+        out = _Out()
+        text = out.packed(message)
+        numbers = sum(array.nbytes for array in out.arrays)
+        if len(text) > MOST_TEXT or numbers > MOST_BYTES:
+            raise BorderError("the message is too long")
+        parts: list[bytes | memoryview] = [_FRAME.pack(len(text), numbers), text]
+        parts += [array.data for array in out.arrays]
+        until = monotonic() + seconds
         try:
-            self._socket.sendall(data)
+            for data in parts:
+                self._socket.settimeout(max(0.01, until - monotonic()))
+                self._socket.sendall(data)
         except OSError as error:
             raise BorderError(f"the message was not taken: {error}") from None
 
     def receive(self, seconds: float | None = None, is_alive: Callable[[], bool] = lambda: True) -> Any:
         "The next message. Raises BorderError where none comes in time, or the other side is dead."
         until = math.inf if seconds is None else monotonic() + seconds
-        while True:
-            try:
-                return self._unpacker.unpack()
-            except msgpack.OutOfData:
-                pass
-            except Exception as error:  # whatever strange bytes make MessagePack and NumPy raise
-                raise BorderError(f"what arrived is no message: {error}") from None
-            self._feed(until, is_alive)
+        text, numbers = _FRAME.unpack(self._taken(_FRAME.size, until, is_alive))
+        if text > MOST_TEXT or numbers > MOST_BYTES:
+            raise BorderError("the message is too long")
+        packed = self._taken(text, until, is_alive)
+        arrays = self._taken(numbers, until, is_alive)
+        try:
+            return _In(arrays).unpacked(packed)
+        except Exception as error:  # whatever strange bytes make MessagePack and NumPy raise
+            raise BorderError(f"what arrived is no message: {error}") from None
 
     def close(self) -> None:
         "Close the socket."
         self._socket.close()
 
-    def _feed(self, until: float, is_alive: Callable[[], bool]) -> None:
-        "Wait for some bytes more."
-        while True:
-            self._socket.settimeout(min(0.5, max(0.01, until - monotonic())))
+    def _taken(self, count: int, until: float, is_alive: Callable[[], bool]) -> bytearray:
+        "So many bytes. Memory is taken as they come: they may have been announced alone."
+        data = bytearray()
+        while len(data) < count:
+            self._socket.settimeout(max(0.01, min(POLL_SECONDS, until - monotonic())))
             try:
-                data = self._socket.recv(2**20)
+                part = self._socket.recv(min(count - len(data), 2**20))
             except TimeoutError:
-                if monotonic() >= until:
-                    raise BorderError("no answer in time") from None
+                part = b""
                 if not is_alive():
                     raise BorderError("the other side has ended") from None
-                continue
             except OSError as error:
                 raise BorderError(f"the connection broke: {error}") from None
-            finally:
-                self._socket.settimeout(None)
-            if not data:
-                raise BorderError("the other side has ended")
-            try:
-                self._unpacker.feed(data)
-            except msgpack.BufferFull:
-                raise BorderError("the message is too long") from None
-            return
+            else:
+                if not part:
+                    raise BorderError("the other side has ended")
+            if monotonic() >= until:
+                raise BorderError("no answer in time")
+            data += part
+        return data
 
 
-def _encoded(value: Any) -> msgpack.ExtType | float:
-    "What MessagePack has no form for."
-    if isinstance(value, tuple):  # a list is one of its own
-        return msgpack.ExtType(_TUPLE, _packed(list(value)))
-    if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
-        if is_empty(value):
-            return msgpack.ExtType(_EMPTY, _packed([value.dtype.str, list(value.shape)]))
-        return msgpack.ExtType(_ARRAY, _packed([value.dtype.str, list(value.shape), value.tobytes()]))
-    if isinstance(value, np.generic) and value.dtype.kind in _NUMBERS:
-        return msgpack.ExtType(_SCALAR, _packed([value.dtype.str, value.tobytes()]))
-    if isinstance(value, Callback):
-        return msgpack.ExtType(_CALLBACK, _packed(value.number))
-    if isinstance(value, Gpu):
-        return msgpack.ExtType(_GPU, _packed(value.name))
-    if isinstance(value, Real | Decimal):  # Fraction(1, 3), and classes of one's own that are a number
-        with suppress(Exception):
-            return float(value)
-    return msgpack.ExtType(_OPAQUE, _packed(_text(value)))
+class _Out:
+    "Packs a message; the arrays that stand behind it are gathered in `arrays`."
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+
+    def packed(self, value: Any) -> bytes:
+        return msgpack.packb(value, default=self._form, unicode_errors="replace", strict_types=True)
+
+    def _form(self, value: Any) -> msgpack.ExtType | float:
+        "What MessagePack has no form for."
+        if isinstance(value, tuple):  # a list is one of its own
+            return msgpack.ExtType(_TUPLE, self.packed(list(value)))
+        if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
+            kind = _EMPTY if is_empty(value) else _ARRAY
+            if kind == _ARRAY:
+                self.arrays.append(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
+            return msgpack.ExtType(kind, self.packed([value.dtype.str, list(value.shape)]))
+        if isinstance(value, np.generic) and value.dtype.kind in _NUMBERS:
+            return msgpack.ExtType(_SCALAR, self.packed([value.dtype.str, value.tobytes()]))
+        if isinstance(value, Callback):
+            return msgpack.ExtType(_CALLBACK, self.packed(value.number))
+        if isinstance(value, Gpu):
+            return msgpack.ExtType(_GPU, self.packed(value.name))
+        if isinstance(value, Real | Decimal):  # Fraction(1, 3), and classes of one's own that are a number
+            with suppress(Exception):
+                return float(value)
+        return msgpack.ExtType(_OPAQUE, self.packed(_text(value)))
 
 
-def _packed(value: Any) -> bytes:
-    return msgpack.packb(value, default=_encoded, unicode_errors="replace", strict_types=True)
+class _In:
+    "Unpacks a message, with the numbers of its arrays."
+
+    def __init__(self, numbers: bytearray) -> None:
+        self._numbers, self._at = numbers, 0
+        self._left = MOST_BYTES - len(numbers)  # for arrays that nobody has written
+
+    def unpacked(self, text: bytes | bytearray) -> Any:
+        "Raises whatever strange bytes lead to."
+        return msgpack.unpackb(text, ext_hook=self._value, unicode_errors="replace")
+
+    def _value(self, code: int, data: bytes) -> Any:
+        "Raises ValueError for what `_Out` does not make."
+        value = self.unpacked(data)
+        if code == _TUPLE:
+            return tuple(value)
+        if code == _OPAQUE:
+            return Opaque(value[:SHOWN])
+        if code == _CALLBACK:
+            return Callback(int(value))
+        if code == _GPU:
+            return gpu(value)
+        kind = np.dtype(value[0])
+        if kind.kind not in _NUMBERS or kind.str != value[0]:
+            raise ValueError(f"an array of {value[0]!r}")
+        if code == _SCALAR:
+            return np.frombuffer(value[1], kind, 1)[0]
+        shape = tuple(int(side) for side in value[1])
+        if min(shape, default=0) < 0:
+            raise ValueError(f"an array of shape {shape}")
+        length = math.prod(shape) * kind.itemsize
+        if code == _EMPTY and length <= self._left:
+            self._left -= length
+            return empty(shape, kind)
+        if code == _ARRAY and length <= len(self._numbers) - self._at:
+            start, self._at = self._at, self._at + length
+            return np.frombuffer(self._numbers[start : self._at], kind).reshape(shape)
+        raise ValueError(f"a message of type {code}")
 
 
 def _text(value: Any) -> str:
@@ -136,27 +194,3 @@ def _text(value: Any) -> str:
         return str(repr(value))[:SHOWN]
     except Exception:
         return f"<{type(value).__name__}>"
-
-
-def _decoded(code: int, data: bytes) -> Any:
-    "Raises ValueError for what `_encoded` does not make."
-    value = msgpack.unpackb(data, ext_hook=_decoded, unicode_errors="replace")
-    if code == _TUPLE:
-        return tuple(value)
-    if code == _OPAQUE:
-        return Opaque(value[:SHOWN])
-    if code == _CALLBACK:
-        return Callback(int(value))
-    if code == _GPU:
-        return gpu(value)
-    kind = np.dtype(value[0])
-    if kind.kind not in _NUMBERS or kind.str != value[0]:
-        raise ValueError(f"an array of {value[0]!r}")
-    if code == _SCALAR:
-        return np.frombuffer(value[1], kind, 1)[0]
-    shape = tuple(int(side) for side in value[1])
-    if code == _EMPTY and math.prod(shape) * kind.itemsize <= MOST_BYTES:
-        return empty(shape, kind)
-    if code == _ARRAY:
-        return np.frombuffer(value[2], kind).reshape(shape).copy()
-    raise ValueError(f"a message of type {code}")
