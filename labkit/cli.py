@@ -179,7 +179,7 @@ def grade(
         typer.Option(help="Such as 02; again for several. Those that the class has, if none is named."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of the inputs: same seed, same grades. Drawn if left out.")
+        int | None, typer.Option(min=0, help="Of the inputs: same seed, same grades. Drawn if left out.")
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core if left out.")] = None,
     scheduler: Annotated[

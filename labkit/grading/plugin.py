@@ -28,7 +28,7 @@ from labkit.course.exercise import Exercise
 from labkit.course.feedback import Feedback
 from labkit.course.undisturbed import taking_turns
 from labkit.grading.relay import Relay
-from labkit.grading.remote import Session
+from labkit.grading.remote import Session, Stopped
 from labkit.grading.sandbox import LIMITS, Limits, Sandbox
 from labkit.grading.turns import Turns
 from labkit.grading.wire import BorderError, Channel
@@ -175,15 +175,17 @@ class CheckCell(IPyNbCell):
                 or "The answer's process hands out no values: has the answer changed labkit?"
             )
             return exercise.not_judged("the answer hands out values", why)
-        seconds = grading.limits.answer_seconds
-        session = Session(channel, seconds, kernel.is_alive, lambda: kernel.stopped_for, grading.isolation)
+        tier, limits = grading.isolation, grading.limits
+        session = Session(channel, exercise.magic, tier, limits, kernel.is_alive, lambda: kernel.stopped_for)
         try:
             answer = session.answer()
             if answer is None:
                 return exercise.not_judged(
                     "the answer cell has run", "The cell has run, and has kept no answer."
                 )
-            return exercise.judge(answer)
+            return exercise.judge(answer, grading.seed)
+        except Stopped as why:
+            return exercise.not_judged("the answer hands out values", str(why))
         finally:
             session.end()
             kernel.finish(request)
