@@ -22,7 +22,6 @@ from labkit.problems import Matmul
 Size = tuple[int, int, int]  # M, N, K
 
 ROUNDS, SAMPLES, ATTEMPTS = 3, 3, 2
-WHOLE = 64  # what sizes that are drawn have in common with the stated ones
 # One element; around a vector and a block; no two sizes alike; several blocks and a rest.
 ANY_SHAPE = ((1, 1, 1), (7, 7, 7), (31, 31, 31), (33, 33, 33), (45, 29, 67), (100, 17, 333), (20, 333, 70))
 
@@ -40,7 +39,7 @@ def right_in_c(text: str, *sizes: Size, hints: Hints = NO_HINTS) -> Criterion:
 
     def test(function: CFunction) -> None:
         matmul = named(function, "matmul")
-        for M, N, K in drawn.sizes(sizes, WHOLE):
+        for M, N, K in drawn.sizes(sizes, drawn.TILES):
             verify(matmul, Matmul(M, N, K), hints)
 
     return Criterion(text, test)

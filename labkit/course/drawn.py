@@ -23,6 +23,7 @@ Size = tuple[int, ...]
 
 FACTORS = (-3, -1.5, -1, 0.5, 1.5, 2, 2.5, 4)  # in the place of alpha = 3, beta = -2
 LEAST, MOST = 0.5, 1.25  # times a stated size
+TILES = 64  # the largest side of a tile that a size is a multiple of, where an answer may choose its tiles
 TRIES = 100
 
 _seed: ContextVar[tuple[int, int] | None] = ContextVar("seed", default=None)

@@ -18,7 +18,6 @@ WARP = 32
 EVEN = Matmul(128, 128, 32)  # what loads are counted for
 MULTIPLY_ADDS = EVEN.M * EVEN.N * EVEN.K // WARP  # of warps
 SECTORS = EVEN.M * EVEN.N * EVEN.K // 128  # as tiles of 32 x 32 need
-WHOLE = 64  # what sizes that are drawn have in common with the stated ones
 SHAPES = ((1, 1, 1), (31, 33, 5), (45, 29, 67), (70, 40, 9))
 
 # Of 08.4: M, N, the tile's rows and columns, blocks on an SM, a rate, and the SMs.
@@ -62,7 +61,7 @@ def _clean(size: tuple[int, int, int], hints: Hints) -> Criterion:
 
 
 def _said(*sizes: tuple[int, int, int]) -> Launches:
-    return lambda kernel: [as_said(kernel, Matmul(M, N, K)) for M, N, K in drawn.sizes(sizes, WHOLE)]
+    return lambda kernel: [as_said(kernel, Matmul(M, N, K)) for M, N, K in drawn.sizes(sizes, drawn.TILES)]
 
 
 def _profile(kernel: simt.Kernel) -> simt.Profile:

@@ -23,7 +23,6 @@ from labkit.simt.run.limits import Dim3
 from labkit.yours import FLOATS, Figures
 
 FITS = 32  # divides the sizes that tiles fit
-WHOLE = 64  # what sizes that are drawn have in common with the stated ones
 MAPPING = "Row i of A begins at index i * K, row k of B at k * N, row i of C at i * N."
 ROUND_UP = "In the launch line N/16 drops the remainder, as in C; ceil(N/16) rounds up."
 REACH = (
@@ -53,7 +52,7 @@ def launches(text: str, *problems: Matmul) -> Criterion:
     "Criterion: the launch line comes to a launch that a GPU takes."
 
     def test(kernel: simt.Kernel) -> None:
-        for problem in drawn.problems(problems, WHOLE):
+        for problem in drawn.problems(problems, drawn.TILES):
             _launched(kernel, problem)
 
     return Criterion(text, test)
@@ -67,7 +66,7 @@ def right_as_launched(text: str, *problems: Matmul, hint: str = "") -> Criterion
     """
 
     def test(kernel: simt.Kernel) -> None:
-        for problem in map(drawn.numbers, drawn.problems(problems, WHOLE)):
+        for problem in map(drawn.numbers, drawn.problems(problems, drawn.TILES)):
             usual = hint or _usual(problem)
             grid, block = _launched(kernel, problem)
             told, args = f"{problem}, grid {grid}, block {block}", list(problem.args(np))
@@ -146,8 +145,7 @@ def _goal(text: str, judge: Callable[[Figures], str]) -> Criterion:
 
     def test(kernel: simt.Kernel) -> None:
         found = _figures(kernel, drawn.numbers(yours.MEASURED))
-        words = judge(found)
-        if words:
+        if words := judge(found):
             raise Unmet(f"{found.problem}\n{words}")
 
     return Criterion(text, test)
