@@ -12,7 +12,7 @@ from fractions import Fraction
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit import simt
@@ -61,11 +61,13 @@ plain = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(plain)
 def test_plain_values_arrive_as_they_are(value):
     assert sent(value) == value
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(DTYPES),
     st.lists(st.integers(0, 5), max_size=3).map(tuple),
@@ -141,6 +143,7 @@ def test_a_number_of_another_class_arrives_as_a_plain_one(value, plain):
     assert got == plain
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_message_are_an_error_of_the_border(data):
     for sent in (data, framed(data), framed(data[:20], data[20:])):
@@ -148,6 +151,7 @@ def test_bytes_that_are_no_message_are_an_error_of_the_border(data):
             received(sent)
 
 
+@settings(deadline=None)
 @given(st.integers(-128, 127), plain, st.binary(max_size=20))
 def test_forged_extensions_are_values_or_an_error_of_the_border(code, value, numbers):
     packed = msgpack.packb(value, default=lambda tuple_: list(tuple_), unicode_errors="replace")

@@ -8,16 +8,13 @@ program serves all sizes.
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from labkit.c.arguments import Arguments, bind, misfit
 from labkit.c.compile import FILE_NAME, FLAGS, build, compile_log
 from labkit.c.process import MAX_PRINTED_BYTES
 from labkit.c.report import without_assert
-from labkit.c.run import NO_MEMORY, Run, result, run_program
+from labkit.c.run import NO_MEMORY, Run, result, run_program, times
 from labkit.c.source import find_function, with_call
 from labkit.errors import CompileError, Crash, InvalidAccess
 
@@ -98,12 +95,12 @@ class CFunction:
         program = self._program(FLAGS, arguments)
         run = run_program(program, arguments, timeout, sanitized=False, samples=samples)
         try:
-            _, times = result(run, arguments, self.name, self.source, timeout)
+            samples_ms = times(run, arguments, self.name, self.source, timeout)
         except (Crash, InvalidAccess) as error:
             if "\n" in str(error):  # it has its line
                 raise
             raise type(error)(f"{error}. Call {self.name} once without .time to see where") from None
-        return Timing(tuple(np.frombuffer(times).tolist()), f"measured here: {cpu_name()}")
+        return Timing(samples_ms, f"measured here: {cpu_name()}")
 
     def wall(self, *args: Any, timeout: float = 60) -> float:
         """Seconds that the process of one call of the optimised build takes, its start among them.
@@ -113,12 +110,10 @@ class CFunction:
         """
         arguments = bind(args, self.function)
         program = self._program(FLAGS, arguments)
-        start = perf_counter()
         run = run_program(program, arguments, timeout, sanitized=False)
-        seconds = perf_counter() - start
         _, data = result(run, arguments, self.name, self.source, timeout)
         arguments.update(data)
-        return seconds
+        return run.seconds
 
     def _run_watched(self, arguments: Arguments, timeout: float) -> Run:
         "Run the build with sanitizers, or the plain one where they do not compile or do not start."

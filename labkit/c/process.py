@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +29,16 @@ class Ended:
 
 
 def run_limited(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float
+    command: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    timeout: float,
+    started: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,
 ) -> Ended:
     """Run `command` in `folder` for `timeout` seconds at most; it and its process group are then gone.
 
     It has no input. At the time limit it first gets SIGABRT, so that a sanitizer reports where it was.
+    `started` gets the process.
     """
     deadline = monotonic() + timeout
     process = subprocess.Popen(
@@ -48,6 +53,7 @@ def run_limited(
     printed = bytearray()
     reader = threading.Thread(target=_read, args=(process, printed), daemon=True)
     try:
+        started(process)
         reader.start()
         while reader.is_alive() and process.poll() is None and monotonic() < deadline:
             reader.join(POLL_SECONDS)

@@ -1,12 +1,17 @@
-"""One run of a C function in driver.c's program: arguments in, what it returned or what went wrong out."""
+"""One run of a C function in driver.c's program: arguments in, what it returned or what went wrong out.
+
+Programs run here, below this process, or where `elsewhere` says.
+"""
 
 import os
 import stat
 import struct
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -31,14 +36,78 @@ TIMING_SECONDS = 1
 MOST_BESIDE = 2**20  # bytes of output besides the arguments: addresses, a result, samples
 NO_MEMORY = 77  # driver.c's exit code
 AFTER = struct.Struct("=qq8s16s")  # driver.c's struct after
+NUMBERS = b"?bBhHiIlLqQfd"  # struct codes that driver.c gives
 SANITIZER_OPTIONS = (
     "detect_leaks=0:handle_abort=1:handle_sigill=1:allocator_may_return_null=1:print_stacktrace=1:color=never"
 )
+FORGED = "{} has written over what the program around it keeps."
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program to run, and its words.
+
+    It finds `data` in the file `input`, and leaves `most` bytes at most in the file `output`. `options` are
+    the sanitizers'; `timeout` is in seconds.
+    """
+
+    program: Path
+    words: tuple[str, ...]
+    data: bytes
+    most: int
+    options: str
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Done:
+    "How a program ended, what it left in its file `output`, and its seconds."
+
+    ended: Ended
+    output: bytes
+    seconds: float
+
+
+Runner = Callable[[Job], Done]
+
+
+@contextmanager
+def elsewhere(runner: Runner) -> Iterator[None]:
+    "Inside, programs run as `runner` does it."
+    _runners.append(runner)
+    try:
+        yield
+    finally:
+        _runners.pop()
+
+
+def run_here(job: Job) -> Done:
+    "Run a program below this process."
+    # what LD_PRELOAD names, on Colab an allocator, keeps a sanitizer from starting
+    inherited = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    environment = inherited | sanitizer_environment(job.options)
+    with tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        (folder / "input").write_bytes(job.data)
+        start = perf_counter()
+        ended = run_limited([str(job.program), *job.words], folder, environment, job.timeout)
+        return Done(ended, read_output(folder / "output", job.most), perf_counter() - start)
+
+
+def sanitizer_environment(options: str) -> dict[str, str]:
+    "The variables that tell sanitizers their options."
+    return {"ASAN_OPTIONS": options, "UBSAN_OPTIONS": options}
+
+
+_runners: list[Runner] = [run_here]
 
 
 @dataclass(frozen=True)
 class Run:
-    "How a run ended. `started`: it came as far as the call; `after`: driver.c's output of after the call."
+    """How a run ended. `started`: it came as far as the call; `after`: driver.c's output of after the call.
+
+    `seconds` of the whole program.
+    """
 
     ended: Ended
     printed: str
@@ -46,6 +115,7 @@ class Run:
     started: bool
     addresses: Sequence[int]  # of the arguments
     after: bytes  # none if the function did not return
+    seconds: float
 
 
 def run_program(
@@ -55,36 +125,52 @@ def run_program(
     memory = memory_limit(arguments)
     megabytes = memory // 2**20
     options = f"{SANITIZER_OPTIONS}:hard_rss_limit_mb={megabytes}:max_allocation_size_mb={megabytes}"
-    # what LD_PRELOAD names, on Colab an allocator, keeps a sanitizer from starting
-    inherited = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    environment = {**inherited, "ASAN_OPTIONS": options, "UBSAN_OPTIONS": options}
     # a sanitizer looks around the arguments itself, and takes terabytes of addresses but little memory
     limits = (0, 0) if sanitized else (memory, GUARD_BYTES)
-    words = (program, *limits, samples, TIMING_SECONDS, *arguments.sizes)
-    with tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        (folder / "input").write_bytes(arguments.data())
-        ended = run_limited([str(word) for word in words], folder, environment, timeout)
-        output = _read(folder / "output", arguments)
+    words = (*limits, samples, TIMING_SECONDS, *arguments.sizes)
+    most = arguments.nbytes + MOST_BESIDE
+    done = _runners[-1](Job(program, tuple(map(str, words)), arguments.data(), most, options, timeout))
+    ended, output = done.ended, done.output
     start = 8 + 8 * len(arguments.values)  # behind the arguments' number and addresses
+    started = len(output) >= start
     returned = ended.code == 0 and not ended.over and len(output) >= start + AFTER.size
     printed, report = (ended.printed, "") if returned else split_report(ended.printed)
-    addresses = np.frombuffer(output[8:start], np.uint64).tolist()
-    return Run(ended, printed, report, bool(output), addresses, output[start:] if returned else b"")
+    addresses = np.frombuffer(output[8:start], np.uint64).tolist() if started else []
+    after = output[start:] if returned else b""
+    return Run(ended, printed, report, started, addresses, after, done.seconds)
 
 
 def result(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
-    "What function `name` returned, and the arrays or the samples behind it. Raises what went wrong."
+    "What function `name` returned, and the arrays that it left. Raises what went wrong."
+    number, data = _left(run, arguments, name, source, timeout)
+    if len(data) != arguments.nbytes:
+        raise SimtError(FORGED.format(name))
+    return number, data
+
+
+def times(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[float, ...]:
+    "The samples of function `name`, in milliseconds. Raises what went wrong."
+    _, data = _left(run, arguments, name, source, timeout)
+    samples = np.frombuffer(data[: len(data) // 8 * 8])
+    if not len(samples) or not (np.isfinite(samples) & (samples >= 0)).all():
+        raise SimtError(FORGED.format(name))
+    return tuple(samples.tolist())
+
+
+def _left(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
+    "The number that the function returned, and what stands behind it."
     if not run.after:
         raise _error(run, arguments, name, source.split("\n"), timeout)
     argument, offset, code, value = AFTER.unpack_from(run.after)
+    code = code.rstrip(b"\0")
+    if argument >= len(arguments.values) or len(code) > 1 or code not in NUMBERS:
+        raise SimtError(FORGED.format(name))
     if argument >= 0:
         raise from_guards(_memory(run, arguments, argument), offset)
-    number = struct.unpack_from(code.rstrip(b"\0"), value)
-    return number[0] if number else None, run.after[AFTER.size :]
+    return struct.unpack_from(code, value)[0] if code else None, run.after[AFTER.size :]
 
 
-def _read(path: Path, arguments: Arguments) -> bytes:
+def read_output(path: Path, most: int) -> bytes:
     "The program's output; nothing where the function has put something else in its place."
     try:
         # neither a link nor a pipe, on which reading would never end
@@ -95,7 +181,7 @@ def _read(path: Path, arguments: Arguments) -> bytes:
         os.close(handle)
         return b""
     with os.fdopen(handle, "rb") as file:
-        return file.read(arguments.nbytes + MOST_BESIDE)
+        return file.read(most)
 
 
 def memory_limit(arguments: Arguments) -> int:

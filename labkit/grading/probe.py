@@ -8,6 +8,7 @@ import os
 import socket
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ import numpy as np
 from labkit import magic, simt
 from labkit.borrowed import borrowed_name
 from labkit.c.function import CFunction
+from labkit.c.run import elsewhere
 from labkit.errors import SimtError
+from labkit.grading.native import run_outside
 from labkit.grading.wire import Callback, Channel
 from labkit.problems import Matmul
 from labkit.simt.counters.profile import Profile, Site
 
 SOCKET = "LABKIT_JUDGE"  # environment: where the judge listens
+MOST_TOLD = 20_000  # characters of an error
 
 COUNTS = (
     *("stride", "instructions", "active", "branches", "divergent", "requests", "threads", "sectors"),
@@ -34,8 +38,9 @@ def serve(exercise: str = "") -> None:
         connected.connect(os.environ[SOCKET])
         channel = Channel(connected)
         bench = _Bench(channel, magic.answers.get(exercise))
-        while (request := channel.receive()) is not None:
-            channel.send(bench.reply(request))
+        with elsewhere(partial(run_outside, channel)):
+            while (request := channel.receive()) is not None:
+                channel.send(bench.reply(request))
 
 
 class _Bench:
@@ -162,12 +167,12 @@ _ERRORS = {kind.__name__: kind for kind in SimtError.__subclasses__()} | {"SimtE
 def told(error: Exception, name: str) -> dict[str, Any]:
     "An error in plain values: its kind, message and finding, and its line in the Python function `name`."
     inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.name == name]
-    finding = getattr(error, "finding", None)
+    finding, log = getattr(error, "finding", None), getattr(error, "log", None)
     return {
         "kind": type(error).__name__,
-        "message": str(error),
+        "message": str(error)[:MOST_TOLD],
         "finding": None if finding is None else vars(finding),
-        "log": getattr(error, "log", None),
+        "log": log and log[:MOST_TOLD],
         "line": inside[-1] if inside else None,
     }
 

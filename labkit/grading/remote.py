@@ -20,7 +20,9 @@ from labkit.compile_cuda import Resources
 from labkit.course.py_criteria import Raised
 from labkit.errors import CompileError, SimtError
 from labkit.grading import gpu
+from labkit.grading.native import run_asked
 from labkit.grading.probe import COUNTS
+from labkit.grading.sandbox import Limits
 from labkit.grading.wire import BorderError, Callback, Channel
 from labkit.occupancy import gpu as find_gpu
 from labkit.problems import Matmul
@@ -34,6 +36,8 @@ from labkit.timing import Timing
 
 OUTSIDE, NOISE_MS = 3, 2.0  # calls of a C function that are timed from outside its process; what they may err
 SLACK = 60  # seconds for compiling, beside what a launch may take
+FORGED = "The answer's process hands out what is no reply."
+MOST_NAME = 100  # characters
 _ERRORS: dict[str, type[SimtError]] = {
     name: kind
     for name, kind in vars(errors).items()
@@ -46,7 +50,7 @@ class Stopped(SimtError):
 
 
 class Session:
-    """Requests on the answer to one exercise, for `seconds` together.
+    """Requests on an answer that `magic` begins, for as long as `limits` allow.
 
     `is_alive` tells whether the sandbox runs, `why_dead` in a sentence why it was stopped. `isolation` is the
     tier of sandboxes.
@@ -55,25 +59,34 @@ class Session:
     def __init__(
         self,
         channel: Channel,
-        seconds: float,
+        magic: str,
+        isolation: str,
+        limits: Limits,
         is_alive: Callable[[], bool],
         why_dead: Callable[[], str],
-        isolation: str,
     ) -> None:
         self.isolation = isolation
-        self._channel, self._until = channel, monotonic() + seconds
-        self._seconds, self._is_alive, self._why_dead = seconds, is_alive, why_dead
+        self._channel, self._magic, self._limits = channel, magic, limits
+        self._until = monotonic() + limits.answer_seconds
+        self._is_alive, self._why_dead = is_alive, why_dead
 
     def answer(self) -> Any:
-        "The answer as a RemoteKernel, a RemoteFunction or a Python function; None where there is none."
+        """The answer as a RemoteKernel, a RemoteFunction or a Python function; None where there is none.
+
+        Raises Stopped where the sandbox does not say so, or says that it is of another kind.
+        """
         with _forged_is_stopped():
             made = self.ask("describe")
-            if made["magic"] == "cuda":
+            if not made["magic"]:
+                return None
+            if made["magic"] != self._magic:
+                raise Stopped(FORGED)
+            if self._magic == "cuda":
                 module = RemoteModule(self, made["code"], made["options"], made["expressions"])
                 return RemoteKernel(module, made["name"], 0)
-            if made["magic"] == "c":
+            if self._magic == "c":
                 return RemoteFunction(self, made["source"], made["name"], made["options"], 0)
-            return self._python(made["name"], made["borrowed"]) if made["magic"] == "answer" else None
+            return self._python(made["name"], made["borrowed"])
 
     def ask(self, do: str, seconds: float = 0, callbacks: Sequence[Any] = (), **values: Any) -> Any:
         """The value that the sandbox gives for a request, which may take `seconds` and SLACK.
@@ -82,10 +95,16 @@ class Session:
         """
         try:
             self._send({"do": do, **values})
-            while "call" in (reply := self._receive(seconds)):
-                self._send(_called(callbacks, reply, values["args"]))
+            while (reply := self._receive(seconds)).keys() & {"call", "run"}:
+                if "call" in reply and self._magic == "answer":
+                    self._send(_called(callbacks, reply, values["args"]))
+                elif "run" in reply and self._magic == "c":
+                    self._send(run_asked(reply["run"], self.isolation, self._limits, self._left()))
+                else:
+                    raise Stopped(FORGED)
         except BorderError as error:
-            late = f"Judging this answer took more than {self._seconds:g} s and was stopped."
+            seconds = self._limits.answer_seconds
+            late = f"Judging this answer took more than {seconds:g} s and was stopped."
             why = late if self._left() <= 0 else f"The answer's process does not go on: {error}."
             raise Stopped(self._why_dead() or why) from None
         if "error" in reply:
@@ -120,8 +139,8 @@ class Session:
                 _update(args, reply["arrays"])
                 return reply["returned"]
 
-        function.__name__ = str(name)
-        function.borrowed = str(borrowed)  # type: ignore[attr-defined]
+        function.__name__ = str(name)[:MOST_NAME]
+        function.borrowed = str(borrowed)[:MOST_NAME]  # type: ignore[attr-defined]
         return function
 
 
@@ -327,7 +346,7 @@ def _forged_is_stopped() -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError):
-        raise Stopped("The answer's process hands out what is no reply.") from None
+        raise Stopped(FORGED) from None
 
 
 def _other_numbers(arg: Any) -> Any:

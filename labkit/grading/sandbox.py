@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -122,13 +122,20 @@ class Sandbox:
 
     `shared` is a folder that the program sees under the same name and cannot change, but for the files
     `writable`; the program begins there or, if there are none, in its home. `with_gpu`: the machine's GPUs
-    are to be seen inside. Use it as a context manager.
+    are to be seen inside. `variables` are set in its environment beside the usual ones. Use it as a context
+    manager.
     """
 
     def __init__(
-        self, tier: str, limits: Limits = LIMITS, with_gpu: bool = False, writable: Sequence[str] = ()
+        self,
+        tier: str,
+        limits: Limits = LIMITS,
+        with_gpu: bool = False,
+        writable: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.tier, self.limits, self.with_gpu, self._writable = tier, limits, with_gpu, tuple(writable)
+        self._own_variables = dict(variables or {})
         self.folder = Path(tempfile.mkdtemp(prefix="labkit-"))  # short: a socket's path has 107 characters
         self.home = HOMES.get(tier, self.folder / "home")
         self.shared = self.folder / "shared"
@@ -182,7 +189,7 @@ class Sandbox:
             "PYTHONHASHSEED": "0",
             "TMPDIR": str(self.home),
             "USER": "student",
-        }
+        } | self._own_variables
 
     def watch(self, process: subprocess.Popen[bytes]) -> None:
         "Watch over the process that runs the command, and all below it."
