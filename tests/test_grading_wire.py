@@ -189,6 +189,12 @@ def test_arrays_that_are_huge_and_unwritten_are_refused(count):
         received(framed(b"\xdc" + struct.pack(">H", count) + count * forged))
 
 
+@pytest.mark.parametrize("levels", [50, 500, 100_000])
+def test_a_message_that_nests_deep_is_refused(levels):
+    with pytest.raises(BorderError):
+        received(framed(b"\x91" * levels + b"\xc0"))
+
+
 def test_a_message_takes_little_memory_whatever_it_says():
     lists = b"\xdd" + struct.pack(">I", MOST_TEXT - 5) + b"\x90" * (MOST_TEXT - 5)
     tracemalloc.start()

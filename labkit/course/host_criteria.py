@@ -65,8 +65,8 @@ def verdicts(text: str, *trials: Trial) -> Criterion:
         for trial in order:
             out, expected = trial.arrays()
             got = called(verdict, partial(trial.launch, out, expected), out, expected.copy())
-            if got != trial.verdict:
-                hint = NOT_REFUSED if got == "refused" else trial.hint
+            if not isinstance(got, str) or got != trial.verdict:
+                hint = NOT_REFUSED if isinstance(got, str) and got == "refused" else trial.hint
                 raise Unmet(f"{trial.told}: the verdict is {got!r}.\n{hint}")
 
     return Criterion(text, test)

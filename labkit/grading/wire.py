@@ -27,6 +27,7 @@ from labkit.simt.checks.sanitizer import empty, is_empty
 
 MOST_BYTES = 2**28  # of a message's arrays: those of a product of 4096 x 4096 and some room
 MOST_TEXT = 2**20
+MOST_LEVELS = 20  # of lists in lists
 SECONDS = 60.0  # in which the other side takes a message
 POLL_SECONDS = 0.5
 SHOWN = 300  # characters of an Opaque
@@ -88,9 +89,12 @@ class Channel:
         packed = self._taken(text, until, is_alive)
         arrays = self._taken(numbers, until, is_alive)
         try:
-            return _In(arrays).unpacked(packed)
+            message = _In(arrays).unpacked(packed)
         except Exception as error:  # whatever strange bytes make MessagePack and NumPy raise
             raise BorderError(f"what arrived is no message: {error}") from None
+        if not _is_shallow(message, MOST_LEVELS):
+            raise BorderError("what arrived nests too deep")
+        return message
 
     def close(self) -> None:
         "Close the socket."
@@ -186,6 +190,15 @@ class _In:
             start, self._at = self._at, self._at + length
             return np.frombuffer(self._numbers[start : self._at], kind).reshape(shape)
         raise ValueError(f"a message of type {code}")
+
+
+def _is_shallow(value: Any, levels: int) -> bool:
+    "Whether nothing in it lies deeper: to show or to compare it, Python goes down as deep."
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list | tuple):
+        return True
+    return levels > 0 and all(_is_shallow(each, levels - 1) for each in value)
 
 
 def _text(value: Any) -> str:
