@@ -164,7 +164,7 @@ class Sandbox:
             words += ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--"]
         return [
             *("/bin/sh", "-c", 'exec "$@" 9< "$0"', str(self.folder / "filter")),
-            *("bwrap", *self._bubblewrap(), "--", *words, *program),
+            *(shutil.which("bwrap") or "bwrap", *self._bubblewrap(), "--", *words, *program),
         ]
 
     def environment(self) -> dict[str, str]:
