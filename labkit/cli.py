@@ -186,7 +186,8 @@ def grade(
         str | None, typer.Option(help="Grade on a Dask cluster: its address, tcp://….")
     ] = None,
     isolation: Annotated[
-        str | None, typer.Option(help="bubblewrap or process; the strongest that is here, if left out.")
+        str | None,
+        typer.Option(help="bubblewrap, container or process; bubblewrap where it works, if left out."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Grade what is missing in --out, changed, or to be graded again.")
