@@ -57,7 +57,7 @@ def run_asked(asked: Mapping[str, Any], isolation: str, limits: Limits, seconds:
                 min(float(asked["timeout"]), seconds),
                 sandbox.watch,
             )
-            end = perf_counter()
+            end = sandbox.ended_at()
         output = read_output(left, most)
     return {
         "stopped": sandbox.stopped_for,

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from time import monotonic
+from time import monotonic, perf_counter
 
 import labkit
 from labkit.grading import container
@@ -214,6 +214,10 @@ class Sandbox:
         # The first is bubblewrap's own.
         pids = below(self._process.pid, 2)[0][1:] if self._process else []
         return Path(f"/proc/{pids[0]}/root/{path}") if pids else None
+
+    def ended_at(self) -> float:
+        "When the program ended, on perf_counter, as far as that can be told; it has."
+        return self._container.ended_at() if self.tier == CONTAINER else perf_counter()
 
     def stop(self, reason: str = "") -> None:
         "Kill all that runs inside."
