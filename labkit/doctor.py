@@ -6,6 +6,7 @@ Imports nothing but the standard library at its top: the Makefile asks it what t
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -88,6 +89,7 @@ def report() -> list[Row]:
         ("C compiler", _c_compiler),
         ("GPU", _gpu),
         ("CuPy", _cupy),
+        ("Sandbox (labkit grade)", _sandbox),
         ("Cache", _cache),
         ("Machine", _machine),
     ]
@@ -203,6 +205,49 @@ def _cupy() -> str:
 def _cuda(number: int) -> str:
     "CUDA's version number in words: 12090 is 12.9."
     return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _sandbox() -> str:
+    "The version of bubblewrap, once a sandbox of it has run Python."
+    if not sys.platform.startswith("linux"):
+        raise _Absent("teachers grade on Linux, whose namespaces keep submissions apart")
+    if not shutil.which("bwrap"):
+        raise _Absent("bubblewrap is not installed: teachers need it to grade", _system_package("bubblewrap"))
+    try:
+        from labkit.grading import sandbox  # here: it imports what only teachers have
+    except ImportError as error:
+        absent = f"{error.name} is not installed: teachers need it to grade"
+        raise _Absent(absent, _install("grade")) from error
+    try:
+        sandbox.require(sandbox.BUBBLEWRAP)
+    except sandbox.NoSandbox as error:
+        raise _Absent(str(error), _namespaces()) from error
+    return subprocess.run(["bwrap", "--version"], capture_output=True, text=True).stdout.strip()
+
+
+def _namespaces() -> str:
+    "The command that lets bubblewrap make namespaces where a setting of the kernel does not."
+    if _setting("apparmor_restrict_unprivileged_userns") == "1":  # Ubuntu; from 25.04 on it has the profile
+        profile = "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict"
+        return (
+            f"sudo apt install apparmor-profiles && sudo cp {profile} /etc/apparmor.d/ && "
+            "sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict"
+        )
+    if _setting("unprivileged_userns_clone") == "0":  # older Debian
+        return "sudo sysctl kernel.unprivileged_userns_clone=1"
+    return ""
+
+
+def _setting(name: str) -> str:
+    "A setting of the kernel; empty where it has none of that name."
+    path = Path("/proc/sys/kernel", name)
+    return path.read_text().strip() if path.is_file() else ""
+
+
+def _system_package(name: str) -> str:
+    "The command that installs one of the system's packages; empty for a system that is not known here."
+    manager = next(filter(shutil.which, ("apt", "dnf", "zypper")), None)
+    return f"sudo {manager} install {name}" if manager else ""
 
 
 def _cache() -> str:

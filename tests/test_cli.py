@@ -62,6 +62,63 @@ class TestDoctor:
         assert row("Cache").state == OPTIONAL and "LABKIT_CACHE" in row("Cache").fix
 
 
+SANDBOX = "Sandbox (labkit grade)"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
+class TestSandbox:
+    def test_a_sandbox_that_works_has_its_version(self):
+        from labkit.grading import sandbox
+
+        if sandbox.best() != sandbox.BUBBLEWRAP:
+            pytest.skip("needs bubblewrap")
+        assert row(SANDBOX).state == OK and row(SANDBOX).detail.startswith("bubblewrap ")
+
+    @pytest.mark.parametrize(
+        ("manager", "fix"), [("apt", "sudo apt install bubblewrap"), ("dnf", "sudo dnf install bubblewrap")]
+    )
+    def test_without_bubblewrap_it_says_what_to_install(self, monkeypatch, tmp_path, manager, fix):
+        (tmp_path / manager).touch(mode=0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        found = row(SANDBOX)
+        assert (found.state, found.fix) == (OPTIONAL, fix) and "not installed" in found.detail
+
+    def test_without_what_grades_it_names_the_extra(self, monkeypatch, tmp_path):
+        (tmp_path / "bwrap").touch(mode=0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setitem(sys.modules, "msgpack", None)
+        for name in [name for name in sys.modules if name.startswith("labkit.grading")]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.delattr("labkit.grading", raising=False)
+        found = row(SANDBOX)
+        assert (found.state, found.detail[:7]) == (OPTIONAL, "msgpack")
+        assert found.fix.endswith("-m pip install 'labkit[grade]'")
+
+    @pytest.mark.parametrize(
+        ("settings", "fix"),
+        [
+            ({"apparmor_restrict_unprivileged_userns": "1"}, "extra-profiles/bwrap-userns-restrict"),
+            (
+                {"apparmor_restrict_unprivileged_userns": "0", "unprivileged_userns_clone": "0"},
+                "sudo sysctl ",
+            ),
+            ({}, ""),
+        ],
+    )
+    def test_where_bubblewrap_may_not_make_namespaces_it_says_what_lets_it(self, monkeypatch, settings, fix):
+        from labkit.grading import sandbox
+
+        def refuse(tier):
+            raise sandbox.NoSandbox("setting up uid map: Permission denied")
+
+        monkeypatch.setattr(sandbox, "require", refuse)
+        monkeypatch.setattr(doctor, "_setting", lambda name: settings.get(name, ""))
+        monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}")
+        found = row(SANDBOX)
+        assert found.state == OPTIONAL and "uid map" in found.detail and fix in found.fix
+        assert bool(fix) == bool(found.fix)
+
+
 class TestGpu:
     @pytest.mark.parametrize(
         ("driver", "capability", "extra"),
