@@ -6,7 +6,6 @@ import os
 import platform
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -22,6 +21,7 @@ import dask.config
 from distributed import LocalCluster
 from rich.console import Console
 from typer.testing import CliRunner
+from typer.testing import Result as Outcome
 
 from labkit import cli
 from labkit.course import EXERCISES
@@ -189,6 +189,12 @@ class TestCluster:
         two.wait_for_workers(2, timeout=60)
         assert list(cluster.ask(two, platform.system).values()) == ["Linux"] * 2
 
+    def test_ctrl_c_in_a_terminal_which_reaches_workers_too_does_not_end_them(self, one):
+        (worker,) = one.run(os.getpid).values()
+        os.kill(worker, signal.SIGINT)
+        assert states(graded(one, class_of(1))["student000"]) == {GRADED}
+        assert list(one.run(os.getpid).values()) == [worker]
+
     def test_what_a_submission_runs_cannot_talk_to_the_scheduler(self, one, monkeypatch):
         monkeypatch.setattr(cluster, "CONNECT_SECONDS", 2.0)
         address = one.scheduler.address
@@ -287,26 +293,30 @@ class TestRun:
         assert [line for line in after if not line.startswith(("student1", "student6"))] == kept
 
     def test_ctrl_c_keeps_what_is_graded_and_resume_ends_as_if_nothing_had_been(
-        self, folder, tmp_path, scheduler
+        self, folder, tmp_path, scheduler, monkeypatch
     ):
+        monkeypatch.setattr(run.judge, "grade", hashed)
         for number in range(6):
             hand_in(folder, f"student{number}", seconds=0.3)
         straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-        assert graded_by_command(folder, straight, "--workers", "1").wait() == 0
-        there = ("--scheduler", scheduler)
-        process = graded_by_command(folder, stopped, *there)
-        while len(list((stopped / "results").glob("*.json"))) < 2:
-            assert process.poll() is None
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        told, _ = process.communicate(timeout=20)
-        assert process.returncode == 130 and "--resume goes on from there" in told
+        begin = ("--isolation", "process", "--seed", "5", "--lab", "02")
+
+        def grade(out: Path, *options: str) -> Outcome:
+            return CliRunner().invoke(cli.app, ["grade", str(folder), "--out", str(out), *options])
+
+        def press_ctrl_c() -> None:
+            while len(list((stopped / "results").glob("*.json"))) < 2:
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        assert grade(straight, *begin, "--workers", "1").exit_code == 0
+        threading.Thread(target=press_ctrl_c).start()
+        done = grade(stopped, *begin, "--scheduler", scheduler)
+        assert done.exit_code == 130 and "the same command with --resume goes on from there" in done.output
         kept = len(list((stopped / "results").glob("*.json")))
         assert 2 <= kept < 6
-        process = graded_by_command(folder, stopped, *there, "--resume")
-        told, _ = process.communicate(timeout=60)
-        assert process.returncode == 0, told
-        assert f"{6 - kept}/{6 - kept}" in told
+        done = grade(stopped, "--resume", "--scheduler", scheduler)
+        assert done.exit_code == 0 and f"{6 - kept}/{6 - kept}" in done.output
         assert (stopped / "grades.csv").read_bytes() == (straight / "grades.csv").read_bytes()
 
     def test_a_lost_scheduler_is_told_and_what_is_graded_is_kept(self, folder, tmp_path):
@@ -326,25 +336,6 @@ class TestRun:
         assert isinstance(ended.stopped, cluster.NoCluster)
         assert "connection to the scheduler is lost" in str(ended.stopped)
         assert 1 <= ended.summary.graded < 6 and ended.summary.to_regrade == 6 - ended.summary.graded
-
-
-def graded_by_command(folder: Path, out: Path, *options: str) -> subprocess.Popen[str]:
-    "The command, with `hashed` in the place of the judge."
-    script = (
-        "from labkit.grading import run; from test_grading_engine import hashed; run.judge.grade = hashed; "
-    )
-    script += "from labkit.cli import app; app()"
-    words = ["grade", str(folder), "--out", str(out), "--isolation", "process", *options]
-    if "--resume" not in options:
-        words += ["--seed", "5", "--lab", "02"]
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *words],
-        cwd=Path(__file__).parent,
-        env={**os.environ, "COLUMNS": "200"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
 
 
 class TestCommand:
