@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty
 from time import monotonic, perf_counter
 from traceback import format_exc
@@ -133,7 +133,7 @@ class AnswerCell(IPyNbCell):
             super().runtest()
         except NbCellError as error:
             why = self.parent.kernel.stopped_for or _told(error)
-            feedback = exercise.not_judged("the answer cell runs", why)
+            feedback = _short(exercise.not_judged("the answer cell runs", why))
             self.parent.grading.judged[exercise.id] = Judgement(feedback, seconds=perf_counter() - start)
             raise
 
@@ -153,8 +153,8 @@ class CheckCell(IPyNbCell):
         start = perf_counter()
         turns = grading.turns
         try:
-            with turns.beside(), taking_turns(turns.alone):
-                judgement = Judgement(self._judged(exercise))
+            with turns.beside():
+                judgement = Judgement(_short(self._judged(exercise)))
         except Exception:
             judgement = Judgement(broken=format_exc())
         judgement.seconds = perf_counter() - start
@@ -183,7 +183,8 @@ class CheckCell(IPyNbCell):
                 return exercise.not_judged(
                     "the answer cell has run", "The cell has run, and has kept no answer."
                 )
-            return exercise.judge(answer, grading.seed)
+            with taking_turns(lambda: grading.turns.alone(session.waiting)):
+                return exercise.judge(answer, grading.seed)
         except Stopped as why:
             return exercise.not_judged("the answer hands out values", str(why))
         finally:
@@ -327,6 +328,12 @@ def is_message(message: Any) -> bool:
     return all(isinstance(content.get(name), type) for name, type in _CONTENT.get(kind, {}).items()) and (
         kind != "error" or all(isinstance(line, str) for line in told)
     )
+
+
+def _short(feedback: Feedback) -> Feedback:
+    "The feedback with a failure of bearable length: there may be in it what the answer says."
+    told = feedback.failure or ""
+    return feedback if len(told) <= MOST_TOLD else replace(feedback, failure=f"{told[:MOST_TOLD]} …")
 
 
 def _told(error: NbCellError) -> str:

@@ -111,6 +111,15 @@ class Session:
             raise _error(reply["error"])
         return reply["value"]
 
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        "What goes by inside does not count."
+        start = monotonic()
+        try:
+            yield
+        finally:
+            self._until += monotonic() - start
+
     def end(self) -> None:
         "Let the check cell end."
         with suppress(BorderError):

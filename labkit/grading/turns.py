@@ -7,8 +7,8 @@ be alone an exclusive one. Who waits to be alone holds `gate`, so that no newcom
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 
@@ -32,14 +32,16 @@ class Turns:
             fcntl.flock(self._room, fcntl.LOCK_UN)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        "Run alone; within `beside` that gives up its place meanwhile."
+    def alone(self, waiting: Callable[[], AbstractContextManager[object]] = nullcontext) -> Iterator[None]:
+        "Run alone; within `beside` that gives up its place meanwhile. Others are waited for in `waiting()`."
         fcntl.flock(self._room, fcntl.LOCK_UN)
-        self._enter(fcntl.LOCK_EX)
+        with waiting():
+            self._enter(fcntl.LOCK_EX)
         try:
             yield
         finally:
-            fcntl.flock(self._room, fcntl.LOCK_SH)
+            with waiting():
+                fcntl.flock(self._room, fcntl.LOCK_SH)
 
     def close(self) -> None:
         "Give up all places."
