@@ -1,6 +1,5 @@
 """Grading on real worker processes, of which some die: the same grades, and nobody suffers for another."""
 
-import hashlib
 import json
 import os
 import platform
@@ -10,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -19,47 +19,16 @@ pytest.importorskip("distributed", reason="needs labkit[grade]")
 
 import dask.config
 from distributed import LocalCluster
+from hashed_grades import LAB, hashed, pretend
 from rich.console import Console
 from typer.testing import CliRunner
 from typer.testing import Result as Outcome
 
 from labkit import cli
-from labkit.course import EXERCISES
 from labkit.grading import cluster, engine, run
-from labkit.grading.model import GRADED, REGRADE, Answer, Graded, Result, Submission
+from labkit.grading.model import GRADED, REGRADE, Answer, Graded, Submission
 
-LAB = [id for id in EXERCISES if id.startswith("02.")]
 DIED = "the process that graded it died"
-
-
-def hashed(submission: Submission, labs: tuple[str, ...], seed: int, isolation: str) -> Graded:
-    """Grades by a hash, after what the answer to 02.1 asks for, as JSON.
-
-    `seconds` to wait, a `log` to write to; to `die` or `raise`, until that file exists, or always ("").
-    """
-    source = submission.answers["02.1"].source if "02.1" in submission.answers else ""
-    do = json.loads(source.partition("\n")[2] or "{}")
-    time.sleep(do.get("seconds", 0.01))
-    if "log" in do:
-        with Path(do["log"]).open("a") as log:
-            log.write(f"{submission.student} {os.getpid()}\n")
-    if _first_time(do, "die"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    if _first_time(do, "raise"):
-        raise {"exit": SystemExit, "error": OSError}[do.get("kind", "error")]("the disk is full")
-    results = []
-    for id in LAB:
-        drawn = hashlib.sha256(f"{submission.student} {seed} {id}".encode()).digest()[0]
-        most = EXERCISES[id].points
-        results.append(Result(id, GRADED, float(drawn % (most + 1)), most))
-    return Graded(submission, tuple(results), isolation, 0.0)
-
-
-def _first_time(do: dict[str, str], what: str) -> bool:
-    if what not in do or (do[what] and Path(do[what]).exists()):
-        return False
-    Path(do[what] or os.devnull).touch()
-    return True
 
 
 JOB = engine.Job(("02",), 7, "process", hashed)
@@ -87,12 +56,23 @@ def states(one: Graded) -> set[str]:
     return {result.state for result in one.results}
 
 
-def foreign(workers: int, preload: str = "", **config: object) -> LocalCluster:
+@contextmanager
+def foreign(workers: int, preload: str = "", **config: object) -> Iterator[LocalCluster]:
     "A cluster that others have started; its workers run the Python text `preload` first."
-    with dask.config.set({"distributed.worker.preload": [preload] if preload else [], **config}):
-        return LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=60
-        )
+    config = {"distributed.worker.preload": [preload] if preload else [], **config}
+    address = "127.0.0.1:0"
+    with (
+        dask.config.set(config),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=address,
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=60,
+        ) as others,
+    ):
+        yield others
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +138,7 @@ class TestWorkers:
     def test_one_that_always_raises_is_for_regrading_and_says_why(self, two, kind):
         found = graded(two, class_of(6, student002={"raise": "", "kind": kind}))
         assert [name for name, each in found.items() if states(each) == {REGRADE}] == ["student002"]
-        assert "the disk is full (test_grading_engine.py, line" in found["student002"].results[0].failure
+        assert "the disk is full (hashed_grades.py, line" in found["student002"].results[0].failure
 
     def test_submissions_are_read_as_workers_need_them(self, two):
         read, done, most = 0, 0, 0
@@ -228,12 +208,12 @@ class TestCluster:
             cluster.ask(client, platform.system)
 
     def test_workers_with_another_labkit_are_refused(self, two):
-        two.run(_pretend, "0.0.1")
+        two.run(pretend, "0.0.1")
         try:
             with pytest.raises(cluster.NoCluster, match=r"has labkit 0\.0\.1, this is"):
                 cluster.ask(two, platform.system)
         finally:
-            two.run(_pretend, cluster.__version__)
+            two.run(pretend, cluster.__version__)
 
     def test_no_workers_are_told(self, monkeypatch):
         monkeypatch.setattr(cluster, "WORKERS_SECONDS", 0.5)
@@ -243,11 +223,6 @@ class TestCluster:
             pytest.raises(cluster.NoCluster, match="no workers for"),
         ):
             cluster.ask(client, platform.system)
-
-
-def _pretend(version: str) -> None:
-    "On a worker: to have this version of labkit."
-    cluster.__version__ = version
 
 
 def hand_in(folder: Path, student: str, **do: object) -> None:
@@ -323,16 +298,16 @@ class TestRun:
         for number in range(6):
             hand_in(folder, f"student{number}", seconds=0.3)
         out = tmp_path / "out"
-        others = foreign(1)
-        wish = run.Wish(folder, out, ["02"], scheduler=others.scheduler_address, isolation="process")
+        with foreign(1, **cluster.LOCAL) as others:
+            wish = run.Wish(folder, out, ["02"], scheduler=others.scheduler_address, isolation="process")
 
-        def end() -> None:
-            while not list((out / "results").glob("*.json")):
-                time.sleep(0.02)
-            others.close()
+            def end() -> None:
+                while not list((out / "results").glob("*.json")):
+                    time.sleep(0.02)
+                others.close()
 
-        threading.Thread(target=end).start()
-        ended = run.run(wish, Console(file=StringIO()), hashed)
+            threading.Thread(target=end).start()
+            ended = run.run(wish, Console(file=StringIO()), hashed)
         assert isinstance(ended.stopped, cluster.NoCluster)
         assert "connection to the scheduler is lost" in str(ended.stopped)
         assert 1 <= ended.summary.graded < 6 and ended.summary.to_regrade == 6 - ended.summary.graded

@@ -215,7 +215,8 @@ def _outcome(future: Future) -> Graded | Trouble | None:
 
 
 def _told(error: BaseException) -> str:
-    "An exception in a line, and where it was raised."
+    "An exception, and after its first line where it was raised."
     last = traceback.extract_tb(error.__traceback__)[-1:]
     place = "".join(f" ({frame.filename.rpartition('/')[2]}, line {frame.lineno})" for frame in last)
-    return traceback.format_exception_only(error)[-1].strip() + place
+    first, *more = "".join(traceback.format_exception_only(error)).strip().splitlines()
+    return "\n".join([first + place, *more])
