@@ -15,7 +15,8 @@ from test_course import (
 )
 
 import labkit
-from labkit import cpu, simt
+from labkit import cpu, kernels, simt
+from labkit.c.function import CFunction
 from labkit.course import EXERCISES, c_criteria, exercises_01, magic
 from labkit.course.c_criteria import faster_in_c
 from labkit.course.exercise import Unmet
@@ -46,7 +47,13 @@ K_THEN_V = (
 )
 STORE_01_4 = "store(&C[i * N + j + 8 * v], sums[v]);"
 
+
 # exercise, what is wrong, words of the answer, then what to replace in the solution
+def rung_in_c(rung):
+    "A rung of the ladder as an answer."
+    return CFunction(kernels.whole_source(cpu.RUNGS[rung]), "matmul")
+
+
 WRONG = [
     ("01.1", "none is left", "invalid read of 32 bytes", ("j + 8 <= N", "j < N")),
     ("01.1", "none is left: why", "The fewer than 8 columns that are left", ("j + 8 <= N", "j < N")),
@@ -283,7 +290,7 @@ class TestAnswer:
         )
 
     def test_a_c_function_for_a_kernel(self):
-        feedback = labkit.check("02.1", c_criteria.rung_in_c("cpu_naive"))
+        feedback = labkit.check("02.1", rung_in_c("cpu_naive"))
         assert "✗ the answer is a cell of %%cuda" in repr(feedback)
         assert feedback.failure == (
             "This is a C function, and 02.1 asks for a CUDA kernel: begin the cell with %%cuda 02.1."
@@ -321,7 +328,7 @@ class TestSpeed:
         monkeypatch.setattr(
             c_criteria, "milliseconds", lambda *_: {"yours": 2.0, "three loops": 2 * next(rounds)}
         )
-        self.criterion.test(c_criteria.rung_in_c("cpu_avx"))
+        self.criterion.test(rung_in_c("cpu_avx"))
         return list(rounds)
 
     def test_once_is_enough(self, monkeypatch):

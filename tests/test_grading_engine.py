@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shutil
 import signal
 import socket
 import sys
@@ -376,3 +377,28 @@ class TestCommand:
         (tmp_path / "file").touch()
         asked = ("--lab", "2", "--scheduler", scheduler)
         assert str(tmp_path / "file" / "out") in told(*asked, out=tmp_path / "file" / "out")
+
+
+class TestRealJudge:
+    def test_a_killed_worker_changes_no_grade(self, tmp_path, two, scheduler):
+        folder = tmp_path / "class"
+        solved = Path(__file__).parents[1] / "notebooks" / "solutions" / "02_naive_cuda.ipynb"
+        released = solved.parents[1] / solved.name
+        for name, notebook in {"anna": solved, "bob": released, "carl": solved}.items():
+            (folder / name).mkdir(parents=True)
+            shutil.copy(notebook, folder / name)
+        tables = []
+        for number in range(2):
+            two.wait_for_workers(2, timeout=60)
+            out = tmp_path / str(number)
+            if number:
+                killer = threading.Timer(
+                    1.0, os.kill, (*two.run(os.getpid).values(),)[:1] + (signal.SIGKILL,)
+                )
+                killer.start()
+            wish = run.Wish(folder, out, ["02"], seed=5, scheduler=scheduler)
+            ended = run.run(wish, Console(file=StringIO()))
+            assert ended.summary.to_regrade == 0
+            tables.append((out / "grades.csv").read_bytes())
+        assert tables[0] == tables[1]
+        assert sorted(ended.scores.totals["02"].elements()) == [0.0, 9.0, 9.0]

@@ -352,8 +352,8 @@ int clock_gettime(clockid_t id, struct timespec *t)
 def test_functions_in_c_that_attack_gain_nothing():
     found = results(IN_C, Limits(cell_seconds=20, answer_seconds=60))
     speed = found.pop("01.4")  # its products are right, and slow: what it was handed out with
-    assert speed.points == 0
-    assert "not accepted" in speed.failure or "times as fast" in speed.failure
+    assert not speed.points  # none, or to be graded again: tests beside this one keep the machine busy
+    assert "times as fast" in speed.failure or "busy with something else" in speed.failure
     assert are_worth_nothing(found)
 
 

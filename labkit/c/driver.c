@@ -4,11 +4,13 @@
 //
 // MEMORY   limit of the address space in bytes; 0: none
 // GUARD    bytes before and behind each argument that must stay as they are; 0: AddressSanitizer looks
-// SAMPLES  0: call once and write the arguments back; else measure so many calls, SECONDS at most
+// SAMPLES  0: call once and write the arguments back; else measure so many calls, SECONDS at most;
+//          -n: n calls, each on arguments of its own, which are all written back
 // SIZE     of each argument in bytes; -k: the memory of argument k - 1
 //
-// It reads the arguments' bytes from the file `input`. In the file `output` it leaves before the
-// call their number and addresses, and behind these, after it, a `struct after` and the arguments or samples.
+// It reads the arguments' bytes from the file `input`, those of one call behind the other. In the file `output`
+// it leaves before the call the number and addresses of the first call's, and behind these, after it, a
+// `struct after` and the arguments or samples.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -109,16 +111,19 @@ int main(int argc, char **argv)
     set_limits(memory);
     setvbuf(stdout, NULL, _IONBF, 0); // what is printed before a crash must not be lost
 
-    int64_t *size = allocate(count * sizeof *size);
-    void **argument = allocate(count * sizeof *argument), **original = allocate(count * sizeof *original);
+    int calls = samples < 0 ? -samples : 1;
+    samples = samples < 0 ? 0 : samples;
+    int64_t all = calls * count; // arguments
+    int64_t *size = allocate(all * sizeof *size);
+    void **argument = allocate(all * sizeof *argument), **original = allocate(all * sizeof *original);
     double *times = allocate(samples * sizeof *times);
     FILE *input = fopen("input", "rb"), *output = fopen("output", "wb");
     if (!input || !output)
         return EXIT_FAILURE;
-    for (int64_t i = 0; i < count; i++) {
-        size[i] = atoll(argv[5 + i]);
+    for (int64_t i = 0; i < all; i++) {
+        size[i] = atoll(argv[5 + i % count]);
         if (size[i] < 0) {
-            argument[i] = argument[-size[i] - 1];
+            argument[i] = argument[i - i % count - size[i] - 1];
             continue;
         }
         unsigned char *block = allocate(size[i] + 2 * guard);
@@ -137,7 +142,9 @@ int main(int argc, char **argv)
     struct after after = {.damaged_argument = -1};
     atexit(at_exit);
     in_call = 1;
-    const char *type = labkit_call(argument, after.value); // the only call, or the warm-up
+    const char *type = labkit_call(argument, after.value); // the only call, the first, or the warm-up
+    for (int k = 1; k < calls; k++)
+        labkit_call(argument + k * count, after.value);
     double end = milliseconds() + 1e3 * seconds;
     while (taken < samples && (taken < MIN_SAMPLES || milliseconds() < end)) {
         for (int64_t i = 0; i < count; i++)
@@ -150,13 +157,13 @@ int main(int argc, char **argv)
     in_call = 0;
 
     strncpy(after.type, type, sizeof after.type - 1);
-    for (int64_t i = 0; i < count && after.damaged_argument < 0; i++) {
+    for (int64_t i = 0; i < all && after.damaged_argument < 0; i++) {
         after.damaged_byte = size[i] < 0 ? 0 : damaged(argument[i], size[i], guard);
         if (after.damaged_byte)
-            after.damaged_argument = i;
+            after.damaged_argument = i % count;
     }
     fwrite(&after, sizeof after, 1, output);
-    for (int64_t i = 0; i < count && !samples; i++)
+    for (int64_t i = 0; i < all && !samples; i++)
         if (size[i] > 0)
             fwrite(argument[i], 1, size[i], output);
     fwrite(times, sizeof *times, taken, output);

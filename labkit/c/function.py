@@ -102,18 +102,9 @@ class CFunction:
             raise type(error)(f"{error}. Call {self.name} once without .time to see where") from None
         return Timing(samples_ms, f"measured here: {cpu_name()}")
 
-    def wall(self, *args: Any, timeout: float = 60) -> float:
-        """Seconds that the process of one call of the optimised build takes, its start among them.
-
-        Unlike `time` it does not ask the function's own process. Arrays are changed in place. Raises as a
-        call does.
-        """
-        arguments = bind(args, self.function)
-        program = self._program(FLAGS, arguments)
-        run = run_program(program, arguments, timeout, sanitized=False)
-        _, data = result(run, arguments, self.name, self.source, timeout)
-        arguments.update(data)
-        return run.seconds
+    def program(self, *args: Any) -> bytes:
+        "The program of the optimised build, which driver.c tells how to run, for arguments of such types."
+        return self._program(FLAGS, bind(args, self.function)).read_bytes()
 
     def _run_watched(self, arguments: Arguments, timeout: float) -> Run:
         "Run the build with sanitizers, or the plain one where they do not compile or do not start."

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -61,11 +60,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    "How a program ended, what it left in its file `output`, and its seconds."
+    "How a program ended, and what it left in its file `output`."
 
     ended: Ended
     output: bytes
-    seconds: float
 
 
 Runner = Callable[[Job], Done]
@@ -89,9 +87,8 @@ def run_here(job: Job) -> Done:
     with tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "input").write_bytes(job.data)
-        start = perf_counter()
         ended = run_limited([str(job.program), *job.words], folder, environment, job.timeout)
-        return Done(ended, read_output(folder / "output", job.most), perf_counter() - start)
+        return Done(ended, read_output(folder / "output", job.most))
 
 
 def sanitizer_environment(options: str) -> dict[str, str]:
@@ -104,10 +101,7 @@ _runners: list[Runner] = [run_here]
 
 @dataclass(frozen=True)
 class Run:
-    """How a run ended. `started`: it came as far as the call; `after`: driver.c's output of after the call.
-
-    `seconds` of the whole program.
-    """
+    "How a run ended. `started`: it came as far as the call; `after`: driver.c's output of after the call."
 
     ended: Ended
     printed: str
@@ -115,7 +109,6 @@ class Run:
     started: bool
     addresses: Sequence[int]  # of the arguments
     after: bytes  # none if the function did not return
-    seconds: float
 
 
 def run_program(
@@ -137,7 +130,7 @@ def run_program(
     printed, report = (ended.printed, "") if returned else split_report(ended.printed)
     addresses = np.frombuffer(output[8:start], np.uint64).tolist() if started else []
     after = output[start:] if returned else b""
-    return Run(ended, printed, report, started, addresses, after, done.seconds)
+    return Run(ended, printed, report, started, addresses, after)
 
 
 def result(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
@@ -155,6 +148,26 @@ def times(run: Run, arguments: Arguments, name: str, source: str, timeout: float
     if not len(samples) or not (np.isfinite(samples) & (samples >= 0)).all():
         raise SimtError(FORGED.format(name))
     return tuple(samples.tolist())
+
+
+def words_for(calls: Sequence[Arguments]) -> tuple[str, ...]:
+    "What tells driver.c to make these calls, one after the other."
+    nbytes = sum(call.nbytes + 2 * GUARD_BYTES * len(call.sizes) for call in calls)
+    words = (MEMORY_BYTES + nbytes, GUARD_BYTES, -len(calls), TIMING_SECONDS, *calls[0].sizes)
+    return tuple(map(str, words))
+
+
+def update(calls: Sequence[Arguments], done: Done) -> None:
+    "Give the arrays of these calls what they have left. Raises ValueError where something went wrong."
+    output, count = done.output, len(calls[0].values)
+    start = 8 + 8 * count + AFTER.size
+    size = calls[0].nbytes
+    if done.ended.over or done.ended.code or len(output) != start + len(calls) * size:
+        raise ValueError("the program has not come to its end, or has not left what it should")
+    if AFTER.unpack_from(output, start - AFTER.size)[0] >= 0:
+        raise ValueError("something outside the arguments was written to")
+    for k, call in enumerate(calls):
+        call.update(output[start + k * size : start + (k + 1) * size])
 
 
 def _left(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:

@@ -9,6 +9,7 @@ from labkit.c.function import CFunction
 from labkit.course.c_criteria import ANY_SHAPE, ATTEMPTS, faster_in_c, milliseconds, named, right_in_c, verify
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.course.kernel_criteria import Hints
+from labkit.course.undisturbed import refuse_if_busy
 from labkit.errors import CompileError, SimtError
 from labkit.problems import Matmul
 
@@ -100,6 +101,7 @@ def _best_block() -> Criterion:
             best = min(fastest, key=fastest.__getitem__)
             if fastest[block] <= TIMES * fastest[best]:
                 return
+        refuse_if_busy()
         raise Unmet(
             f"{WIDE}: {fastest[block]:.3g} ms with BLOCK = {block}, "
             f"{fastest[best]:.3g} ms with BLOCK = {best}\n{TOO_SMALL if block < best else TOO_LARGE}"

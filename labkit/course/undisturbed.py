@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 Turn = Callable[[], AbstractContextManager[object]]
 
-_turn: list[Turn] = [nullcontext]
+_seers: list[tuple[Turn, Callable[[], None]]] = [(nullcontext, lambda: None)]
 
 
 class Disturbed(RuntimeError):
@@ -14,14 +14,19 @@ class Disturbed(RuntimeError):
 
 def alone() -> AbstractContextManager[object]:
     "While it is entered nothing else that is graded runs on this machine; in a notebook it does nothing."
-    return _turn[-1]()
+    return _seers[-1][0]()
+
+
+def refuse_if_busy() -> None:
+    "Raise Disturbed where the machine is busy with something else; in a notebook it does nothing."
+    _seers[-1][1]()
 
 
 @contextmanager
-def taking_turns(turn: Turn) -> Iterator[None]:
-    "Inside, `alone()` is `turn()`."
-    _turn.append(turn)
+def taking_turns(turn: Turn, refuse_if_busy: Callable[[], None]) -> Iterator[None]:
+    "Inside, these two are in the place of `alone` and `refuse_if_busy`."
+    _seers.append((turn, refuse_if_busy))
     try:
         yield
     finally:
-        _turn.pop()
+        _seers.pop()

@@ -1,4 +1,4 @@
-"""A student's C runs in a sandbox of its own, a call after the other, which the judge starts and times.
+"""A student's C runs in a sandbox of its own, one for each program, which the judge starts and times.
 
 It is compiled where the probe is, and does not run there: so it sees neither the probe nor what another call
 has left, and no process of it outlives a call. What it computes with comes through a pipe, and its time
@@ -8,7 +8,7 @@ counts from when it begins to read that.
 import os
 import select
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from labkit.c.arguments import Arguments
 from labkit.c.process import Ended, run_limited
-from labkit.c.run import Done, Job, read_output, sanitizer_environment
+from labkit.c.run import Done, Job, read_output, sanitizer_environment, update, words_for
 from labkit.errors import Crash
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.wire import Channel
@@ -36,37 +37,65 @@ def run_outside(channel: Channel, job: Job) -> Done:
     if reply["stopped"]:
         raise Crash(reply["stopped"])
     ended = Ended(reply["code"], reply["printed"].tobytes().decode(errors="replace"), reply["over"])
-    return Done(ended, reply["output"].tobytes(), reply["seconds"])
+    return Done(ended, reply["output"].tobytes())
 
 
 def run_asked(asked: Mapping[str, Any], isolation: str, limits: Limits, seconds: float) -> dict[str, Any]:
     "In the judge: run the program that a probe asks for, for `seconds` at most; what is told of it."
-    most, words = int(asked["most"]), [str(word) for word in asked["words"]]
+    words, timeout = tuple(str(word) for word in asked["words"]), min(float(asked["timeout"]), seconds)
+    files = asked["program"].tobytes(), asked["data"].tobytes()
+    most, options = int(asked["most"]), str(asked["options"])
+    done, _, stopped = _run(*files, words, most, timeout, options, isolation, limits)
+    return {
+        "stopped": stopped,
+        "code": done.ended.code,
+        "printed": _array(done.ended.printed.encode()),
+        "over": done.ended.over,
+        "output": _array(done.output),
+    }
+
+
+def seconds_of(
+    program: bytes, calls: Sequence[Arguments], isolation: str, limits: Limits, timeout: float
+) -> float:
+    """In the judge: seconds from when the program begins to read until it has made these calls and ended.
+
+    Their arrays are changed. Raises Crash where something goes wrong.
+    """
+    data = b"".join(call.data() for call in calls)
+    most = len(data) + MOST_BESIDE
+    done, seconds, stopped = _run(program, data, words_for(calls), most, timeout, "", isolation, limits)
+    try:
+        update(calls, done)
+    except ValueError as why:
+        raise Crash(stopped or f"When its time is taken: {why}.") from None
+    return seconds
+
+
+def _run(
+    program: bytes,
+    data: bytes,
+    words: tuple[str, ...],
+    most: int,
+    timeout: float,
+    options: str,
+    isolation: str,
+    limits: Limits,
+) -> tuple[Done, float, str]:
+    "How the program ended, its seconds from when it began to read, and why it was stopped, if it was."
     limits = replace(limits, disk_bytes=most + MOST_BESIDE)
-    variables = sanitizer_environment(str(asked["options"]))
+    variables = sanitizer_environment(options)
     with Sandbox(isolation, limits, writable=("output",), variables=variables) as sandbox:
-        program, given, left = (sandbox.shared / name for name in ("program", "input", "output"))
-        program.write_bytes(asked["program"].tobytes())
+        file, given, left = (sandbox.shared / name for name in ("program", "input", "output"))
+        file.write_bytes(program)
         left.touch()
         os.mkfifo(given)
-        with _Feeder(given, asked["data"].tobytes()) as feeder:
-            ended = run_limited(
-                sandbox.command([str(program), *words]),
-                sandbox.shared,
-                sandbox.environment(),
-                min(float(asked["timeout"]), seconds),
-                sandbox.watch,
-            )
+        command = sandbox.command([str(file), *words])
+        with _Feeder(given, data) as feeder:
+            ended = run_limited(command, sandbox.shared, sandbox.environment(), timeout, sandbox.watch)
             end = sandbox.ended_at()
-        output = read_output(left, most)
-    return {
-        "stopped": sandbox.stopped_for,
-        "code": ended.code,
-        "printed": _array(ended.printed.encode()),
-        "over": ended.over,
-        "output": _array(output),
-        "seconds": end - feeder.start if feeder.start else 0.0,
-    }
+        done = Done(ended, read_output(left, most))
+    return done, end - (feeder.start or end), sandbox.stopped_for
 
 
 class _Feeder:

@@ -183,7 +183,8 @@ class CheckCell(IPyNbCell):
                 return exercise.not_judged(
                     "the answer cell has run", "The cell has run, and has kept no answer."
                 )
-            with taking_turns(lambda: grading.turns.alone(session.waiting)):
+            turns = grading.turns
+            with taking_turns(lambda: turns.alone(session.waiting), turns.refuse_if_busy):
                 return exercise.judge(answer, grading.seed)
         except Stopped as why:
             return exercise.not_judged("the answer hands out values", str(why))

@@ -66,7 +66,7 @@ class _Bench:
             made = {"code": module.code, "options": module.options, "expressions": module.name_expressions}
             return {"magic": "cuda", "name": answer.name, **made}
         if isinstance(answer, CFunction):
-            made = {"source": answer.source, "options": answer.options}
+            made = {"source": answer.source, "options": answer.options, "declared": _declared(answer)}
             return {"magic": "c", "name": answer.name, **made}
         return {"magic": "answer", "name": answer.__name__, "borrowed": borrowed_name(answer)}
 
@@ -119,20 +119,17 @@ class _Bench:
 
     # Functions in C.
 
-    def do_compile_c(self, source: str, name: str, options: Sequence[str]) -> int:
-        return self._keep(CFunction(source, name, options))
+    def do_compile_c(self, source: str, name: str, options: Sequence[str]) -> dict[str, Any]:
+        function = CFunction(source, name, options)
+        return {"number": self._keep(function), "declared": _declared(function)}
 
     def do_call_c(self, of: int, args: list[Any], timeout: float) -> dict[str, Any]:
         return {"returned": self._made[of](*args, timeout=timeout), "arrays": _arrays(args)}
 
-    def do_time_c(self, of: int, args: list[Any], samples: int, timeout: float) -> dict[str, Any]:
-        timing = self._made[of].time(*args, samples=samples, timeout=timeout)
-        return {"samples": timing.samples, "source": timing.source}
-
-    def do_wall_c(self, of: int | None, args: list[Any], timeout: float) -> dict[str, Any]:
-        "Seconds of a process that makes one call; where `of` is None, of a function that does nothing."
+    def do_program_c(self, of: int | None, args: list[Any]) -> np.ndarray:
+        "The program of the optimised build; where `of` is None, of a function that does nothing."
         function = _idle(args) if of is None else self._made[of]
-        return {"seconds": function.wall(*args, timeout=timeout), "arrays": _arrays(args)}
+        return np.frombuffer(function.program(*args), np.uint8)
 
     # Functions in Python.
 
@@ -175,6 +172,11 @@ def told(error: Exception, name: str) -> dict[str, Any]:
         "log": log and log[:MOST_TOLD],
         "line": inside[-1] if inside else None,
     }
+
+
+def _declared(function: CFunction) -> list[Any]:
+    "How the function is declared: the source is read here alone."
+    return [function.function.name, list(function.function.parameters), function.function.static]
 
 
 def _idle(args: Sequence[Any]) -> CFunction:

@@ -7,6 +7,8 @@ comes back is plain values, and the arrays that were passed are changed as by a 
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -14,13 +16,14 @@ import numpy as np
 import pandas as pd
 
 from labkit import errors, simt
+from labkit.c.arguments import Arguments, bind
 from labkit.c.function import CFunction
-from labkit.c.source import find_function
+from labkit.c.source import Function
 from labkit.compile_cuda import Resources
 from labkit.course.py_criteria import Raised
 from labkit.errors import CompileError, SimtError
 from labkit.grading import gpu
-from labkit.grading.native import run_asked
+from labkit.grading.native import run_asked, seconds_of
 from labkit.grading.probe import COUNTS
 from labkit.grading.sandbox import Limits
 from labkit.grading.wire import BorderError, Callback, Channel
@@ -34,7 +37,8 @@ from labkit.simt.run.limits import as_dim3
 from labkit.simt.run.machine import Sample
 from labkit.timing import Timing
 
-OUTSIDE, NOISE_MS = 3, 2.0  # calls of a C function that are timed from outside its process; what they may err
+FLOPS, MOST_CALLS = 4e8, 32  # of the calls of a C function that are timed together
+LEAST_MS = 1e-3
 SLACK = 60  # seconds for compiling, beside what a launch may take
 FORGED = "The answer's process hands out what is no reply."
 MOST_NAME = 100  # characters
@@ -85,7 +89,8 @@ class Session:
                 module = RemoteModule(self, made["code"], made["options"], made["expressions"])
                 return RemoteKernel(module, made["name"], 0)
             if self._magic == "c":
-                return RemoteFunction(self, made["source"], made["name"], made["options"], 0)
+                told = made["source"], made["name"], made["options"]
+                return RemoteFunction(self, *told, 0, made["declared"])
             return self._python(made["name"], made["borrowed"])
 
     def ask(self, do: str, seconds: float = 0, callbacks: Sequence[Any] = (), **values: Any) -> Any:
@@ -119,6 +124,10 @@ class Session:
             yield
         finally:
             self._until += monotonic() - start
+
+    def seconds_of(self, program: bytes, calls: Sequence[Arguments], timeout: float) -> float:
+        "See native.seconds_of."
+        return seconds_of(program, calls, self.isolation, self._limits, min(timeout, self._left()))
 
     def end(self) -> None:
         "Let the check cell end."
@@ -283,28 +292,28 @@ class RemoteFunction(CFunction):
     "A C function in a sandbox."
 
     def __init__(
-        self, session: Session, source: str, name: str, options: Sequence[str], number: int | None = None
+        self,
+        session: Session,
+        source: str,
+        name: str,
+        options: Sequence[str],
+        number: int,
+        declared: Sequence[Any],
     ) -> None:
         self._session, self.source, self.name, self.options = session, source, name, tuple(options)
-        self.function = find_function(source, name)
-        if number is None:
-            number = session.ask("compile_c", source=source, name=name, options=self.options)
         self._number = number
-        self._is_own = True
-        self._outside: float | None = None  # milliseconds of a call as seen from outside
+        self.function = Function(str(declared[0]), tuple(map(str, declared[1])), bool(declared[2]))
+        self._idle: dict[int, float] = {}  # seconds of a function that does nothing, by the calls' bytes
 
     def variant(
         self, source: str | None = None, name: str | None = None, options: Sequence[str] | None = None
     ) -> "RemoteFunction":
-        "See CFunction. The times of one that is not what the student wrote are believed."
-        made = RemoteFunction(
-            self._session,
-            self.source if source is None else source,
-            self.name if name is None else name,
-            self.options if options is None else options,
-        )
-        made._is_own = self._is_own and (made.source, made.options) == (self.source, self.options)
-        return made
+        "See CFunction."
+        source = self.source if source is None else source
+        name = self.name if name is None else name
+        options = self.options if options is None else tuple(options)
+        made = self._session.ask("compile_c", source=source, name=name, options=options)
+        return RemoteFunction(self._session, source, name, options, made["number"], made["declared"])
 
     def __call__(self, *args: Any, timeout: float = 10) -> Any:
         "See CFunction."
@@ -312,41 +321,37 @@ class RemoteFunction(CFunction):
         _update(args, reply["arrays"])
         return reply["returned"]
 
-    def time(self, *args: Any, samples: int = 50, timeout: float = 60) -> Timing:
-        "See CFunction."
-        reply = self._session.ask(
-            "time_c", timeout, of=self._number, args=list(args), samples=samples, timeout=timeout
-        )
-        timing = Timing(tuple(float(each) for each in reply["samples"]), str(reply["source"]))
-        if self._is_own:
-            self._believe(min(timing.samples), args, timeout)
-        return timing
+    def milliseconds(self, problem: Matmul, timeout: float = 60) -> float:
+        """What a call on `problem` takes, as seen from outside the function's process.
 
-    def _believe(self, milliseconds: float, args: Sequence[Any], timeout: float) -> None:
-        """Raise Stopped where a call takes much longer than the function's own process says.
-
-        That process could have set the clock, or skipped the work: so calls of other numbers are timed from
-        outside, and one of them is compared with what a call gives that is not timed.
+        That process could set its clock, or skip work that it has done before. So it makes several calls,
+        each with other numbers, and each result is verified. Raises Mismatch, and Crash where it ends early.
         """
-        if self._outside is None:
-            start = self._session.ask("wall_c", timeout, of=None, args=list(args), timeout=timeout)["seconds"]
-            calls = [self._wall(args, timeout) for _ in range(OUTSIDE)]
-            given, left, _ = random.choice(calls)
-            self(*given, timeout=timeout)
-            if not all(map(_alike, left, given)):
-                raise Stopped("The function gives other results when its time is taken.")
-            self._outside = 1e3 * (min(seconds for *_, seconds in calls) - start)
-        if milliseconds < self._outside / 2 - NOISE_MS:
-            raise Stopped(
-                f"By its own clock a call takes {milliseconds:.3g} ms, and {self._outside:.3g} ms as seen "
-                "from outside. The time is not accepted."
-            )
+        count = max(2, min(MOST_CALLS, round(FLOPS / problem.flops)))
+        problems = [replace(problem, seed=random.randrange(2**31)) for _ in range(count)]
+        size = problem.M, problem.N, problem.K
+        args = [(*each.inputs(), *size) for each in problems]
+        calls = [bind(each, self.function) for each in args]
+        idle = self._seconds(None, calls, args[0], timeout)
+        nbytes = calls[0].nbytes
+        self._idle[nbytes] = min(idle, self._idle.get(nbytes, idle))
+        seconds = self._seconds(self._number, calls, args[0], timeout) - self._idle[nbytes]
+        for each, given in zip(problems, args, strict=True):
+            each.verify(given[-4])
+        return max(LEAST_MS, 1e3 * seconds / count)
 
-    def _wall(self, args: Sequence[Any], timeout: float) -> tuple[list[Any], list[Any], float]:
-        "A call with other numbers: its arguments before, and after it, and its seconds as seen from outside."
-        given = [_other_numbers(arg) for arg in args]
-        reply = self._session.ask("wall_c", timeout, of=self._number, args=given, timeout=timeout)
-        return given, reply["arrays"], float(reply["seconds"])
+    def time(self, *args: Any, samples: int = 50, timeout: float = 60) -> Timing:
+        "Not to be had: the function's own process would say what it takes."
+        raise NotImplementedError("the time of a C function in a sandbox is taken by `milliseconds`")
+
+    def _program(self, flags: Sequence[str], arguments: Arguments, behind: str = "") -> Path:
+        raise NotImplementedError("a student's C is compiled in a sandbox alone")
+
+    def _seconds(
+        self, number: int | None, calls: Sequence[Arguments], args: Sequence[Any], timeout: float
+    ) -> float:
+        program = self._session.ask("program_c", of=number, args=list(args)).tobytes()
+        return self._session.seconds_of(program, calls, timeout)
 
 
 @contextmanager
@@ -356,19 +361,6 @@ def _forged_is_stopped() -> Iterator[None]:
         yield
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError):
         raise Stopped(FORGED) from None
-
-
-def _other_numbers(arg: Any) -> Any:
-    if isinstance(arg, np.ndarray) and arg.dtype.kind == "f":
-        return np.asarray(np.random.default_rng().uniform(-1, 1, arg.shape), arg.dtype)
-    return arg.copy() if isinstance(arg, np.ndarray) else arg
-
-
-def _alike(left: Any, right: Any) -> bool:
-    "Equal but for rounding, where they are arrays."
-    return not isinstance(right, np.ndarray) or bool(
-        np.allclose(left, right, 1e-3, 1e-3 * np.abs(right).max())
-    )
 
 
 def _called(callbacks: Sequence[Callable[..., Any]], request: dict[str, Any], args: Sequence[Any]) -> Any:

@@ -11,6 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+import psutil
+
+from labkit.course.undisturbed import Disturbed
+
+BUSY_SECONDS, BUSY_PERCENT = 0.3, 25
+
 
 class Turns:
     "The turns of one grader; of several in a process each needs its own."
@@ -42,6 +48,13 @@ class Turns:
         finally:
             with waiting():
                 fcntl.flock(self._room, fcntl.LOCK_SH)
+
+    def refuse_if_busy(self) -> None:
+        "Raise Disturbed where this machine works for somebody else, while nothing is graded beside."
+        with self.alone():
+            busy = psutil.cpu_percent(BUSY_SECONDS)
+        if busy > BUSY_PERCENT:
+            raise Disturbed(f"This machine was busy with something else, {busy:.0f} % of its processors.")
 
     def close(self) -> None:
         "Give up all places."
