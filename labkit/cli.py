@@ -215,7 +215,7 @@ def grade(
         raise typer.Exit(130) from None
     grading.tell(ended, console)
     if ended.stopped:
-        print(f"{ended.stopped or 'Stopped.'} {go_on}", file=sys.stderr)
+        print(f"{str(ended.stopped) or 'Stopped.'} {go_on}", file=sys.stderr)
     print(f"The grades are {out / 'grades.csv'}; begin with {ended.summary.overview}.")
     is_stopped_here = isinstance(ended.stopped, KeyboardInterrupt)
     raise typer.Exit(130 if is_stopped_here else int(bool(ended.stopped or ended.summary.to_regrade)))

@@ -288,7 +288,7 @@ class TestRun:
         assert grade(straight, *begin, "--workers", "1").exit_code == 0
         threading.Thread(target=press_ctrl_c).start()
         done = grade(stopped, *begin, "--scheduler", scheduler)
-        assert done.exit_code == 130 and "the same command with --resume goes on from there" in done.output
+        assert done.exit_code == 130 and "Stopped. What is graded is in" in done.output
         kept = len(list((stopped / "results").glob("*.json")))
         assert 2 <= kept < 6
         done = grade(stopped, "--resume", "--scheduler", scheduler)
