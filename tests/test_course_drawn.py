@@ -15,11 +15,11 @@ from labkit.problems import Matmul, Transpose
 
 SEEDS = (1, 2, 3)
 TABLES = [path.stem for path in sorted(Path(__file__).parent.glob("test_course*.py"))]
-WRONG = [
+MISTAKES = [
     row for name in TABLES if re.fullmatch(r"test_course(_\d\d)?", name) for row in import_module(name).WRONG
 ]
 # Of each exercise the first mistake.
-FIRST_WRONG = list({row[0]: row for row in reversed(WRONG)}.values())
+FIRST_WRONG = list({row[0]: row for row in reversed(MISTAKES)}.values())
 
 
 @pytest.mark.sampled(9)
