@@ -105,7 +105,7 @@ class TestForStudents:
     def test_what_tells_of_a_run_or_an_answer_is_left_out(self):
         about = {"exercise": "02.1", "role": "answer", "expected": 42}
         ran = {"execution": {"iopub.execute_input": "2026"}, "collapsed": True, "answer": 42}
-        cell = new_code_cell("x", execution_count=7, outputs=[new_output("stream", text="42")])
+        cell = new_code_cell("x", id="given", execution_count=7, outputs=[new_output("stream", text="42")])
         cell.metadata.update(labkit=about, tags=["nbval-ignore-output"], **ran)
         widgets = {"application/vnd.jupyter.widget-state+json": {"state": {"value": 42}}}
         notebook = self.released(cell, widgets=widgets, labkit={"concept": "tiles", "key": 42})
