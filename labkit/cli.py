@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -42,7 +41,11 @@ def lab(context: typer.Context) -> None:
         from jupyterlab.labapp import LabApp
     except ImportError:
         raise _not_installed("JupyterLab") from None
-    arguments = [str(notebooks()), *context.args]
+    try:
+        arguments = [str(notebooks()), *context.args]
+    except OSError as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from None
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # containers: Jupyter refuses to start without
         arguments.append("--allow-root")
     LabApp.launch_instance(argv=arguments)
@@ -231,15 +234,28 @@ def _not_installed(what: str, extra: str = "lab") -> typer.Exit:
 def notebooks() -> Path:
     """The folder of notebooks to work in.
 
-    In a clone that is its own notebooks/. An installed package holds a read-only set, copied once to
-    labkit-notebooks/ in the current folder, where a student's work is never overwritten.
+    In a clone that is its own notebooks/. An installed package holds a read-only set, copied to
+    labkit-notebooks/ in the current folder, where a student's work is never overwritten. Raises OSError, with
+    the way out, where that cannot be written.
     """
-    from labkit.course import catalog
+    from labkit.course import catalog, copies
 
     shipped = catalog.shipped()
     if shipped.parent != catalog.PACKAGE:
         return shipped
-    mine = Path("labkit-notebooks").resolve()
-    if not mine.exists():
-        shutil.copytree(shipped, mine)
+    here = Path.cwd()
+    mine = here if (here / copies.CAME_AS).exists() else here / "labkit-notebooks"
+    try:
+        changed = copies.keep(shipped, mine)
+    except OSError as error:
+        way_out = "Change to a folder that is yours first, such as: mkdir -p ~/cuda && cd ~/cuda"
+        raise OSError(
+            f"The notebooks cannot be copied to {mine} ({error.strerror or error}). {way_out}"
+        ) from None
+    if changed:
+        print(
+            f"This labkit has {', '.join(changed)} changed; yours in {mine} stay as they are."
+            " To get a new one, move yours to another folder and start again.",
+            file=sys.stderr,
+        )
     return mine
