@@ -1,4 +1,4 @@
-"""The command line: `labkit doctor`, `lab`, `course`, `run`, `bench`; for teachers `release` and `grade`."""
+"""Commands: `labkit doctor`, `lab`, `course`, `run`, `bench`; for teachers `release`, `badges`, `grade`."""
 
 import os
 import shlex
@@ -171,6 +171,47 @@ def release(
     if not stale and not orphans:
         print(f"The students' notebooks in {out} are up to date.")
     raise typer.Exit(check and bool(stale or orphans))
+
+
+@app.command()
+def badges(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[OWNER/REPO]", help="On GitHub; if left out, as it is.")
+    ] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="Such as v0.1.0: stop if that is not the tag of this version.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if a file is not up to date.")
+    ] = False,
+) -> None:
+    "Write where the repository is: badges in README.md, the first cell of each notebook, pyproject.toml."
+    try:
+        from labkit.course import badges as writing
+        from labkit.course import release as releasing
+    except ImportError:
+        raise _not_installed("What reads and writes notebooks (nbformat)") from None
+    from labkit.course import catalog
+
+    try:
+        root = writing.clone()
+        of = writing.named(root, name, tag)
+        stale = [page for page in writing.pages(root, of) if page.state]
+        if not check:
+            for page in stale:
+                page.write()
+        released = releasing.pages(root / "notebooks" / releasing.SOLUTIONS, root / "notebooks")
+        for page in (students := [page for page in released if page.state]):
+            if not check:
+                page.write()
+    except (writing.WrongAddress, catalog.NoNotebook, releasing.NotReleased, OSError) as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from None
+    for page in [*stale, *students]:
+        print(f"{'stale' if check else 'written'}: {page.path.relative_to(root)}")
+    if not stale and not students:
+        print(f"All files name {of.name} at {of.tag}.")
+    raise typer.Exit(check and bool(stale or students))
 
 
 @app.command()

@@ -150,7 +150,9 @@ class TestSolved:
                 assert not re.search(r"(/home/|/root/|/Users/|/tmp/|\.venv)", text_of(output)), cell.source
 
     def test_begins_as_all_do(self, path):
-        first = code_cells(read(path))[0].source.splitlines()
+        install, setup = code_cells(read(path))[:2]
+        assert role(install) == "install" and not install.outputs
+        first = setup.source.splitlines()
         assert "import labkit" in first and "%load_ext labkit" in first and "print(labkit.device())" in first
 
 
