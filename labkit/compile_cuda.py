@@ -1,20 +1,23 @@
 """Compile CUDA C++ with NVIDIA's own compiler (NVRTC), which needs no GPU.
 
 `compile_ptx` gives PTX with line information, for the simulator; `resources` gives what the assembler says of
-registers, shared memory and spills for one architecture. Both are cached on disk.
+registers, shared memory and spills for one architecture. Both are cached on disk. Where there is no NVRTC, as
+on macOS, the course's own kernels come from labkit.precompiled.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
+from labkit import precompiled
 from labkit.cache import cached_bytes
 from labkit.errors import CompileError
 
@@ -31,6 +34,11 @@ HINTS = {
 }
 # The wheels that bring cuda_fp16.h and mma.h, what these include, and nv/target with the cuda:: library.
 HEADER_WHEELS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
+COMPILER_WHEEL = "nvidia-cuda-nvrtc"
+
+
+class NoNvrtc(CompileError):
+    """NVRTC is not installed, or has no build for this system."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
             log = program.compile(flags)
             return json.dumps(asdict(Ptx(program.ptx(), program.lowered_names(), log))).encode()
 
-    return Ptx(**json.loads(cached_bytes("ptx", _key(source, options, name_expressions, VIRTUAL_ARCH), make)))
+    return Ptx(**json.loads(_made("ptx", _key(source, options, name_expressions, VIRTUAL_ARCH), make)))
 
 
 def resources(
@@ -82,7 +90,7 @@ def resources(
             found = parse_resources(program.compile(flags))
             return json.dumps({name: asdict(kernel) for name, kernel in found.items()}).encode()
 
-    stored = json.loads(cached_bytes("resources", _key(source, options, name_expressions, arch), make))
+    stored = json.loads(_made("resources", _key(source, options, name_expressions, arch), make))
     return {name: Resources(**kernel) for name, kernel in stored.items()}
 
 
@@ -103,11 +111,27 @@ def parameter_types(
             with _Program(f"{source}\n{probe}\n", [f"labkit_types<decltype(&{kernel})>"]) as program:
                 program.compile(flags)
                 return json.dumps(_types_in(program.ptx())).encode()
+        except NoNvrtc:
+            raise
         except CompileError:  # an overloaded kernel, say
             return b"[]"
 
     key = _key(source, options, [*name_expressions, kernel], "types")
-    return json.loads(cached_bytes("types", key, make))
+    return json.loads(_made("types", key, make))
+
+
+def _made(kind: str, key: Sequence[str], make: Callable[[], bytes]) -> bytes:
+    """`make()`, cached; without NVRTC what came with labkit. Raises NoNvrtc where neither has it."""
+
+    def made() -> bytes:
+        try:
+            return make()
+        except NoNvrtc:
+            if (found := precompiled.find(kind, key)) is None:
+                raise
+            return found
+
+    return cached_bytes(kind, key, made)
 
 
 def _types_in(ptx: str) -> list[str]:
@@ -145,7 +169,10 @@ def nvrtc_version() -> str:
 
 def supported_architectures() -> list[int]:
     """Compute capabilities that NVRTC compiles for, times 10: 75 for 7.5."""
-    return sorted(_nvrtc().nvrtcGetSupportedArchs()[1])
+    try:
+        return sorted(_nvrtc().nvrtcGetSupportedArchs()[1])
+    except NoNvrtc:
+        return precompiled.manifest()["architectures"]
 
 
 class _Program:
@@ -210,11 +237,17 @@ def _nvrtc() -> Any:
 
         nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError) as missing:
-        raise CompileError(
-            f"NVIDIA's compiler library NVRTC is not here ({missing}). Install it with: "
-            "pip install nvidia-cuda-nvrtc cuda-bindings (Linux and Windows; there is none for macOS)."
+        raise NoNvrtc(
+            "The kernels of the course come compiled with labkit; this is another, and to compile it takes "
+            f"NVIDIA's compiler library NVRTC. {_way_to_nvrtc(missing)}"
         ) from missing
     return nvrtc
+
+
+def _way_to_nvrtc(missing: Exception) -> str:
+    if sys.platform == "darwin":
+        return "NVIDIA makes none for macOS: run it on Linux or Windows, or in a browser on Colab or Binder."
+    return f"It is not here ({missing}). Install it with: pip install {COMPILER_WHEEL} cuda-bindings"
 
 
 @lru_cache(maxsize=1)
@@ -254,6 +287,18 @@ def _version(package: str) -> str:
         return ""
 
 
+@lru_cache
+def _made_by(package: str) -> str:
+    """Version of a package that takes part in compiling; without NVRTC, of the one that labkit's took."""
+    if _version(COMPILER_WHEEL):
+        return _version(package)
+    try:
+        _nvrtc()
+    except NoNvrtc:
+        return precompiled.manifest()["packages"][package]
+    return _version(package)
+
+
 def with_defaults(options: Sequence[str]) -> list[str]:
     """The options, with C++17 unless they choose, and where headers are; their own paths come before ours."""
     chosen = any(re.match(r"--?std=", option) for option in options)
@@ -262,7 +307,7 @@ def with_defaults(options: Sequence[str]) -> list[str]:
 
 
 def _key(source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str) -> list[str]:
-    headers = [f"{wheel} {_version(wheel)}" for wheel in HEADER_WHEELS] if "include" in source else []
+    headers = [f"{wheel} {_made_by(wheel)}" for wheel in HEADER_WHEELS] if "include" in source else []
     return [source, *options, "names", *name_expressions, arch, *_compiler_key(), *headers]
 
 
@@ -271,7 +316,8 @@ def _compiler_key() -> tuple[str, str]:
     """Names the compiler, if it is a package without loading it, which takes longer than a cached kernel; and
     what is included before every kernel.
     """
-    return _version("nvidia-cuda-nvrtc") or nvrtc_version(), (HOST_HEADERS / "labkit_host.h").read_text()
+    compiler = _made_by(COMPILER_WHEEL) or nvrtc_version()
+    return compiler, (HOST_HEADERS / "labkit_host.h").read_text(encoding="utf-8")
 
 
 def _figure(pattern: str, text: str) -> int:

@@ -10,14 +10,13 @@ import csv
 import re
 from dataclasses import dataclass, fields
 from functools import cache
-from pathlib import Path
+
+from labkit.folders import shipped
 
 WARP = 32
 MAX_THREADS = 1024  # of a block, on every GPU in the table
 PARTITIONS = 4  # of an SM, that a launch is checked for
-_PACKAGE = Path(__file__).parent
-# A wheel carries data/ inside the package; a checkout has it beside the package.
-_TABLE = (_PACKAGE if (_PACKAGE / "data").is_dir() else _PACKAGE.parent) / "data" / "gpus.csv"
+_TABLE = shipped("data") / "gpus.csv"
 _LIMIT = "launch__occupancy_limit_"
 # Shared memory (KB) that an SM of compute capability 9.0 can set apart from its L1 cache (CUDA C++
 # Programming Guide, "Compute Capability 9.0"), and the most that the driver gives for more blocks than fit.

@@ -14,6 +14,8 @@ from typing import Any
 
 import pandas as pd
 
+from labkit.folders import shipped
+
 COLUMNS = (
     *("report", "machine", "problem", "kernel", "dtype"),
     *("m", "n", "k", "rows", "cols", "block_x", "block_y", "tile"),
@@ -46,9 +48,7 @@ REPORT_TIME = "report_time"  # what a run calls the time as int-transpose takes 
 _ONCE = ("htod_time", "dtoh_time", "malloc_time")  # what does not depend on the kernel and its block
 PINNED = "pinned"  # the note of a copy from or to page-locked memory, which no report used
 
-_PACKAGE = Path(__file__).parent
-# A wheel carries data/ inside the package; a checkout has it beside the package.
-_DATA = _PACKAGE / "data" if (_PACKAGE / "data").is_dir() else _PACKAGE.parent / "data"
+_DATA = shipped("data")
 
 
 def reports() -> dict[str, str]:

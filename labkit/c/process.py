@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -85,8 +86,10 @@ def _text(printed: bytearray) -> str:
 
 
 def _abort(process: subprocess.Popen[bytes]) -> None:
-    process.send_signal(signal.SIGABRT if os.name == "posix" else signal.SIGTERM)
-    if os.name == "posix":
+    if sys.platform == "win32":
+        process.terminate()
+    else:
+        process.send_signal(signal.SIGABRT)
         process.send_signal(signal.SIGCONT)  # a process that has stopped itself hears nothing else
     with suppress(subprocess.TimeoutExpired):
         process.wait(REPORT_SECONDS)
@@ -95,8 +98,8 @@ def _abort(process: subprocess.Popen[bytes]) -> None:
 def _kill(process: subprocess.Popen[bytes]) -> None:
     "The process and, where there are process groups, all that it has started."
     with suppress(ProcessLookupError, PermissionError):  # they are gone, as macOS also says it
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
+        if sys.platform == "win32":
             process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
     process.wait()

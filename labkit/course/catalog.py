@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.table import Table
 
+from labkit import folders, kernels
 from labkit.course import EXERCISES
 from labkit.course.exercise import Exercise
 
@@ -46,8 +47,7 @@ class Lesson:
 
 def shipped() -> Path:
     "The course's notebooks as they came: in a clone beside the package, in an installed one within it."
-    within = PACKAGE / "notebooks"
-    return within if within.is_dir() else PACKAGE.parent / "notebooks"
+    return folders.shipped("notebooks", PACKAGE)
 
 
 def notebooks(folder: Path) -> list[Path]:
@@ -69,6 +69,14 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
         raise NoNotebook(f"{path} is not a notebook: it has no cells.")
     return notebook
+
+
+def cuda_sources() -> list[str]:
+    "The course's CUDA C++: its kernels, and the `%%cuda` cells of its notebooks, solved and to be solved."
+    rungs = [kernels.source(name) for family in ("matmul", "transpose") for name in kernels.names(family)]
+    pages = [*notebooks(shipped() / "solutions"), *notebooks(shipped())]
+    cells = [_source(cell) for page in pages for cell in read(page)["cells"]]
+    return rungs + [cell for cell in cells if cell.startswith("%%cuda")]
 
 
 def lesson(path: Path) -> Lesson:
