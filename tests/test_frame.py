@@ -1,4 +1,4 @@
-"""The package as a whole: its import, its errors, its cache, and the two lists of its requirements."""
+"""The package as a whole: its import, its errors and its cache."""
 
 import os
 import pickle
@@ -10,9 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import yaml
-from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 
 import labkit
 from labkit import errors
@@ -125,38 +122,5 @@ class TestCache:
         assert len(list((cache_dir() / "t").iterdir())) == 1
 
 
-class TestRequirements:
-    def test_conda_has_the_bounds_of_pip(self):
-        lines = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-        bounded = [Requirement(line) for line in lines if isinstance(line, str) and ">=" in line]
-        assert {r.name for r in bounded} >= {
-            "cupy",
-            "jupyterlab",
-            "matplotlib",
-            "ipywidgets",
-            "nbval",
-            "numpy",
-        }
-        pip = pip_bounds()
-        assert {r.name: r.specifier for r in bounded} == {r.name: pip.get(r.name) for r in bounded}
-
-    def test_conda_pins_a_minor_version_of_a_python_that_pip_takes(self):
-        lines = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-        (python_line,) = [line for line in lines if str(line).startswith("python=")]
-        assert SpecifierSet(pyproject()["project"]["requires-python"]).contains(python_line.partition("=")[2])
-
-    def test_colab_has_what_the_base_install_asks_for(self):
-        colab = {"numpy": "2.1.0", "matplotlib": "3.10.0", "ipython": "7.34.0", "ipywidgets": "7.7.1"}
-        assert [name for name, version in colab.items() if version not in pip_bounds()[name]] == []
-
-
 def pyproject() -> dict:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
-
-
-def pip_bounds() -> dict:
-    "Package -> bounds, of the base install and the extras; CuPy's wheels count as cupy."
-    project = pyproject()["project"]
-    extras = project["optional-dependencies"].values()
-    requirements = [Requirement(line) for lines in (project["dependencies"], *extras) for line in lines]
-    return {re.sub("^cupy-.*", "cupy", r.name): r.specifier for r in requirements}
