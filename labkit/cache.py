@@ -31,7 +31,7 @@ def cached_bytes(kind: str, key_parts: Sequence[str | bytes], make: Callable[[],
     `kind` names a subfolder ("ptx", "c"). What changes the result belongs into `key_parts`: source, options,
     the compiler's version. Raises only what `make` raises.
     """
-    path = cache_dir() / kind / _digest(key_parts)
+    path = cache_dir() / kind / digest(key_parts)
     stored = _read(path)
     if stored is not None:
         return stored
@@ -40,7 +40,7 @@ def cached_bytes(kind: str, key_parts: Sequence[str | bytes], make: Callable[[],
     return made
 
 
-def _digest(parts: Sequence[str | bytes]) -> str:
+def digest(parts: Sequence[str | bytes]) -> str:
     "SHA-256 over the parts, each after its length, so that ('ab', 'c') and ('a', 'bc') differ."
     digest = hashlib.sha256()
     for part in parts:
