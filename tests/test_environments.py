@@ -35,11 +35,14 @@ def pip_bounds() -> dict[str, SpecifierSet]:
     return {re.sub("^cupy-.*", "cupy", r.name): r.specifier for r in requirements}
 
 
+def dependencies(name: str) -> list:
+    "What a file for conda lists."
+    return yaml.safe_load((ROOT / name).read_text())["dependencies"]
+
+
 def conda_lines(name: str) -> list[str]:
-    "The packages that conda installs from a file, without those that it leaves to pip."
-    return [
-        line for line in yaml.safe_load((ROOT / name).read_text())["dependencies"] if isinstance(line, str)
-    ]
+    "The packages with bounds that conda installs from a file."
+    return [line for line in dependencies(name) if ">=" in line]
 
 
 def entries(path: Path) -> list[str]:
