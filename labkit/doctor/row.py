@@ -1,0 +1,41 @@
+"""A line of the report, and how a check says what is wrong."""
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+OK, MISSING, OPTIONAL = "OK", "missing", "optional"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the report.
+
+    `state` is OK, MISSING (the course cannot run without it) or OPTIONAL (absent or unfit; the course runs).
+    `fix` is the command or step that mends it, or "".
+    """
+
+    name: str
+    state: str
+    detail: str
+    fix: str = ""
+
+
+class Absent(Exception):
+    "Raised by a check that finds its thing absent or unfit: what is wrong, and what to do about it."
+
+    def __init__(self, detail: str, fix: str = "") -> None:
+        super().__init__(detail)
+        self.fix = fix
+
+
+def installed(package: str) -> str:
+    "The version of a package; empty if it is not there."
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def cuda(number: str) -> str:
+    "CUDA's version in that of one of its packages: 13.5.37 is of 13.5."
+    return ".".join(number.split(".")[:2])
