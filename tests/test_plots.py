@@ -359,7 +359,8 @@ def test_the_ladder_has_its_order_and_looks():
 
     for family in ("matmul", "transpose"):
         names = [*ladder.rungs(family), ladder.REFERENCES[family]]
-        assert all(name in plots._LOOKS for name in names)
+        missing = [name for name in names if name not in plots._LOOKS]
+        assert not missing, "give each a colour and a marker in _LOOKS of labkit/plots.py"
         assert len({plots._LOOKS[name][0] for name in names}) == len(names)  # they meet in one plot
     climbed = sorted(ladder.rungs("matmul"), key=plots._rank)
     assert climbed[0] == "naive_uncoalesced" and climbed[-2:] == ["tuned", "tensor_cores"]
