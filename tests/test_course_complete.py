@@ -24,7 +24,8 @@ def rows(name: str) -> list[tuple]:
 def test_each_check_is_tried_with_three_mistakes_and_another_right_answer(exercise):
     mistakes = {row[3:] for row in rows("WRONG") if row[0] == exercise}  # two rows may look at one mistake
     others = {row[2:] for row in rows("OTHERS") if row[0] == exercise}
-    assert len(mistakes) >= 3 and len(others) >= 1
+    assert len(mistakes) >= 3, f"add rows of {exercise} to WRONG in a tests/test_course*.py: three mistakes"
+    assert len(others) >= 1, f"add a row of {exercise} to OTHERS: another right answer"
 
 
 def test_no_two_tests_have_one_name():
