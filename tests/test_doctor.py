@@ -448,9 +448,7 @@ class TestMemory:
     def test_little_that_is_taken_already_can_be_given_back(self, system):
         system(proc__meminfo="MemTotal: 8000000 kB\nMemAvailable: 1000000 kB\n")
         found = row(MACHINE)
-        assert (
-            found.state == OPTIONAL and "1.0 GB of memory free of 8.2: kernels may be killed" in found.detail
-        )
+        assert found.state == OPTIONAL and "1.0 GB of memory free of 8.2; a notebook takes" in found.detail
         assert found.fix == "in JupyterLab: Kernel, Shut Down All Kernels"
 
     def test_little_in_a_container_takes_a_larger_one(self, system):

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -142,13 +143,12 @@ def _setting(name: str) -> str:
 
 def _cache() -> str:
     folder = cache_dir()
+    elsewhere = f"export LABKIT_CACHE={shlex.quote(f'{tempfile.gettempdir()}/labkit-cache')}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     except OSError as error:
-        raise Absent(
-            f"{folder}: {error.strerror}; everything is compiled anew", "set LABKIT_CACHE"
-        ) from error
+        raise Absent(f"{folder}: {error.strerror}; everything is compiled anew", elsewhere) from error
     if not os.access(folder, os.W_OK):
-        raise Absent(f"{folder} is read-only: what is new is compiled each time", "set LABKIT_CACHE")
+        raise Absent(f"{folder} is read-only: what is new is compiled each time", elsewhere)
     return f"{folder}, {size / 1e6:.1f} MB"

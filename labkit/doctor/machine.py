@@ -7,7 +7,8 @@ from pathlib import Path
 
 from labkit.doctor.row import Absent
 
-FEW_BYTES = 2_000_000_000  # free; a notebook of the course takes less
+FEW_BYTES = 2_000_000_000  # free
+NOTEBOOK = "0.8 GB"  # with JupyterLab's server, at most: benchmarks/opened.py
 PROC, SYS, DEV, ETC, RUN = (Path("/", name) for name in ("proc", "sys", "dev", "etc", "run"))
 
 
@@ -24,7 +25,7 @@ def machine() -> str:
     if limit:
         detail += f" (the limit of this {limit})"
     if free < FEW_BYTES:
-        raise Absent(f"{detail}: kernels may be killed", _more_memory(free, total, limit))
+        raise Absent(f"{detail}; a notebook takes up to {NOTEBOOK}", _more_memory(free, total, limit))
     return detail
 
 
