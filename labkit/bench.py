@@ -48,10 +48,12 @@ class Band(Case):
     m: int = 0
 
     def place(self) -> Row:
+        "The case's place, with the rows of the whole product."
         assert isinstance(self.problem, Matmul)
         return super().place() | {"m": self.m, "note": f"{self.problem.M} of {self.m} rows of C, scaled"}
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
+        "Rows of the whole product: the times of a band of it, scaled."
         assert isinstance(self.problem, Matmul)
         times = self.m / self.problem.M
         return [
@@ -65,6 +67,7 @@ class Breakdown(Case):
     "All that happens from host arrays to a host result, see `timing.breakdown`."
 
     def place(self) -> Row:
+        "The case's place, noted as a breakdown."
         return super().place() | {"note": "breakdown"}
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
@@ -91,6 +94,7 @@ class AsReported(Case):
     "The steps of report int-transpose in its way, see `transpose_report`."
 
     def place(self) -> Row:
+        "The case's place, noted with the number of launches in a time."
         return super().place() | {"note": f"for {ITERATIONS} iterations"}
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
@@ -108,6 +112,7 @@ class Ceilings(Case):
     "What this GPU can do at most, see `ceilings.table`."
 
     def place(self) -> Row:
+        "The case's place, noted as ceilings."
         return super().place() | {"note": "ceilings"}
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:

@@ -217,6 +217,7 @@ class Matmul(Problem):
         return f"matmul M={self.M} N={self.N} K={self.K} {self.dtype}{scalars}"
 
     def shapes(self) -> dict[str, Shape]:
+        "A (M,K), B (K,N), C (M,N)."
         return {"A": (self.M, self.K), "B": (self.K, self.N), "C": (self.M, self.N)}
 
     def inputs(self) -> tuple[np.ndarray, ...]:
@@ -292,6 +293,7 @@ class Transpose(Problem):
         return f"transpose rows={self.rows} cols={self.cols} {self.dtype}"
 
     def shapes(self) -> dict[str, Shape]:
+        "`in` (rows,cols), `out` (cols,rows)."
         return {"in": (self.rows, self.cols), "out": (self.cols, self.rows)}
 
     def inputs(self) -> tuple[np.ndarray, ...]:

@@ -37,10 +37,12 @@ class Cost:
 
     @property
     def sectors_per_request(self) -> float:
+        "Sectors that a request moves, on average."
         return self.sectors / self.requests
 
     @property
     def is_scattered(self) -> bool:
+        "Does it move more sectors than the data fill, by the factor WASTEFUL?"
         return self.sectors_per_request >= WASTEFUL * self.sectors_needed
 
     @property

@@ -51,6 +51,7 @@ class Trial:
         return np.full_like(expected, -1) if self.is_fresh else expected.copy(), expected
 
     def launch(self, out: np.ndarray, expected: np.ndarray) -> None:
+        "Fill `out` from `expected` as this trial does; both are float32 of one length."
         kernel = simt.RawModule(code=_COPY).get_function(self.kernel)
         kernel(1, self.threads, (expected, out, np.int32(len(out))))
 
@@ -210,6 +211,7 @@ def half_sum(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def with_nan(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    "A B with one element NaN, as a wrong kernel leaves it."
     got = _product(A, B, range(A.shape[1]))
     got[7, 2] = np.nan
     return got

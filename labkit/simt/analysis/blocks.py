@@ -43,9 +43,11 @@ class Block:
 
     @property
     def last(self) -> Instruction | None:
+        """The last instruction; None of an empty block."""
         return self.code[-1] if self.code else None
 
     def ends_with(self, *opcodes: str) -> bool:
+        """Is its last instruction one of these?"""
         return self.last is not None and self.last.parts[0] in opcodes
 
 

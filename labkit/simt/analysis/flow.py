@@ -61,6 +61,7 @@ class Flow:
         return [block for block in waiting if block <= furthest]
 
     def shape(self, register: Register) -> Shape:
+        """What is known of a register; of one that is never written, that it is the same in all lanes."""
         return self.shapes.get(register.name, UNIFORM)
 
     def _written(self, block: Block) -> set[str]:

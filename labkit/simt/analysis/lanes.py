@@ -25,9 +25,11 @@ class Shape:
 
     @property
     def bases(self) -> int:
+        """How many groups of lanes there are, each with a base of its own."""
         return WARP // self.group
 
     def lane_offsets(self) -> Offsets:
+        """What each lane adds to the base of its group, in bytes."""
         return self.offsets or (0,) * WARP
 
 

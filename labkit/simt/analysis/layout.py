@@ -16,6 +16,7 @@ DYNAMIC_ALIGN = 16
 
 
 def rounded_up(size: int, align: int) -> int:
+    """`size` up to a multiple of `align`."""
     return -(-size // align) * align
 
 

@@ -51,6 +51,7 @@ class ShapeRules:
         self.local_names = local_names
 
     def result(self, instruction: Instruction, shapes: Mapping[str, Shape]) -> Result:
+        """What is known of an instruction's result, from what is known of its operands."""
         operands = instruction.operands[1:]
         if instruction.parts[0] in _BY_MEMBERS and "sync" in instruction.parts:
             same = self.operand(instruction.operands[-1], shapes) == UNIFORM
@@ -71,6 +72,7 @@ class ShapeRules:
         return rule(instruction, operands, known)
 
     def operand(self, operand: Operand, shapes: Mapping[str, Shape]) -> Shape:
+        """What is known of an operand."""
         match operand:
             case Register(name):
                 return shapes.get(name, UNIFORM)

@@ -51,6 +51,7 @@ class Checking(Observer):
     stops = False
 
     def attach(self, w: Any) -> None:
+        """Take the warp whose code is written, and read the fields that checks need."""
         super().attach(w)
         b = w.b
         self.granule = {space: granule_bytes(w.kernel, space) for space in ("global", "shared")}
@@ -63,6 +64,7 @@ class Checking(Observer):
         strong_table(w.function.module, w.kernel)
 
     def fast(self, instruction: Instruction, access: Access) -> None:
+        """Look at an access of a whole warp in its fast form."""
         w, b = self.w, self.w.b
         if access.space == "const":
             return
@@ -145,6 +147,7 @@ class Checking(Observer):
         self.careful(Look(w.b, w.launch, w.frame, access, addresses, everyone, w.site(instruction), values))
 
     def careful(self, look: Look) -> None:
+        """Look at an access lane by lane."""
         b, access, values = look.b, look.access, look.values
         if access.space == "const":
             return
@@ -161,6 +164,7 @@ class Checking(Observer):
             b.call(function, [*who, size, bits, does_read, does_write])
 
     def barrier(self, instruction: Instruction) -> None:
+        """Find threads that have ended before a barrier that others reach."""
         w, b = self.w, self.w.b
         if not w.flow.blocks[w.index].may_have_exited:
             return
@@ -170,6 +174,7 @@ class Checking(Observer):
             found(b, w.launch, w.frame, abi.EXITED, w.site(instruction), lane)
 
     def step(self, instruction: Instruction) -> None:
+        """Note a fence; look at the mask of a warp-wide operation."""
         w, b = self.w, self.w.b
         if instruction.parts[0] in FENCES:
             b.store(ir.Constant(I32, 1), field(b, Launch, w.launch, "fenced"))

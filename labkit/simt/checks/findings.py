@@ -98,6 +98,7 @@ class Diagnosis:
         return BarrierError(str(finding), finding)
 
     def timeout(self, launch: Launch, seconds: float) -> Timeout:
+        """The error for a launch that was stopped after `seconds`, with the line where it was."""
         line = self._line(launch.stopped_at) if launch.stopped_at >= 0 else 0
         message = (
             f"the kernel ran for more than {seconds:g} s and was stopped in the loop here. "
@@ -165,6 +166,7 @@ class Diagnosis:
         return self._finding("synccheck", "invalid mask", access, message)
 
     def thread(self, index: int) -> Dim3:
+        """Index (x, y, z) of a thread from its number in the block."""
         x, y, _ = self.block
         return index % x, index // x % y, index // (x * y)
 

@@ -44,6 +44,7 @@ class Run:
 
     @property
     def is_contiguous(self) -> bool:
+        """Do its granules follow one another without a gap?"""
         return self.granules[-1] - self.granules[0] + 1 == len(self.granules)
 
 

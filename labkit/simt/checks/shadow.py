@@ -42,11 +42,13 @@ def read(b: ir.IRBuilder, old: Value, old_place: Value, stamp: Value, place: Val
 
 
 def word(b: ir.IRBuilder, planes: Value, plane_bytes: Value, plane: int, index: Value) -> Value:
+    """Address of the 32-bit word `index` in a plane of the shadow."""
     offset = b.add(b.mul(plane_bytes, ir.Constant(I64, plane)), b.shl(index, ir.Constant(I64, 2)))
     return b.gep(planes, [offset], source_etype=I8)
 
 
 def spread(b: ir.IRBuilder, scalar: Value, like: Value) -> Value:
+    """A scalar in every element of a vector as long as `like`."""
     return broadcast(b, scalar, like.type.count if isinstance(like.type, ir.VectorType) else 1)
 
 

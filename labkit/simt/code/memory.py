@@ -44,6 +44,7 @@ class Where:
     origin: Value | None = None  # host pointer that shared offsets are relative to
 
     def pointer(self, b: ir.IRBuilder, address: Value) -> Value:
+        """The address as a pointer into this memory."""
         if self.origin is not None:
             return b.gep(self.origin, [address], source_etype=ir.IntType(8))
         return b.inttoptr(address, POINTER)

@@ -21,10 +21,12 @@ def vector_type(element: ir.Type, count: int) -> ir.Type:
 
 
 def count_of(value: Value) -> int:
+    """Elements of a vector; 1 for a scalar."""
     return value.type.count if isinstance(value.type, ir.VectorType) else 1
 
 
 def element_type(value: Value) -> ir.Type:
+    """Type of a scalar, or of a vector's elements."""
     return value.type.element if isinstance(value.type, ir.VectorType) else value.type
 
 
@@ -59,6 +61,7 @@ def expanded(b: ir.IRBuilder, value: Value, count: int) -> Value:
 
 
 def element(b: ir.IRBuilder, value: Value, index: int) -> Value:
+    """An element of a vector; a scalar is all of them."""
     is_vector = isinstance(value.type, ir.VectorType)
     return b.extract_element(value, ir.Constant(I32, index)) if is_vector else value
 

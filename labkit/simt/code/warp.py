@@ -64,9 +64,11 @@ class Warp:
         b.store(self.full_mask, self.mask)
 
     def new_block(self, name: str) -> ir.Block:
+        """A block at the end of the warp's function."""
         return self.function.append_basic_block(name)
 
     def continue_in(self, block: ir.Block) -> None:
+        """Write what follows into this block."""
         self.b = ir.IRBuilder(block)
 
     def range(self, number: int, name: str) -> Value:

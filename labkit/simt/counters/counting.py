@@ -60,6 +60,7 @@ class Counting(Observer):
     whole_warps = True
 
     def attach(self, w: Any) -> None:
+        """Take the warp whose code is written, and find its counters."""
         super().attach(w)
         self.counters = load_field(w.b, Frame, w.frame, "counters")
         self.visits = load_field(w.b, Frame, w.frame, "visits")
@@ -70,10 +71,12 @@ class Counting(Observer):
         self.known = np.zeros((len(w.kernel.code), len(Usual._fields_)), np.int64)
 
     def finish(self) -> None:
+        """Fill in the table of what the usual accesses cost."""
         rows = [ir.Constant(abi.TYPES[Usual], [ir.Constant(I64, int(n)) for n in row]) for row in self.known]
         self.usual.initializer = ir.Constant(self.usual.value_type, rows)
 
     def enter(self, block: Block, whole: bool) -> None:
+        """Count that a warp enters a block, whole or in part."""
         b = self.w.b
         row = b.gep(self.visits, [ir.Constant(I32, self.w.index)], source_etype=abi.TYPES[Visits])
         if whole:
@@ -84,6 +87,7 @@ class Counting(Observer):
             add(b, Visits, row, "lanes", b.zext(intrinsic(b, "ctpop", I32, mask), I64))
 
     def fast(self, instruction: Instruction, access: Access) -> None:
+        """Count an access of a whole warp in its fast form."""
         b, site = self.w.b, self.w.site(instruction)
         counter = b.gep(self.counters, [site], source_etype=abi.TYPES[Counter])
         if access.space == "shared":
@@ -92,12 +96,14 @@ class Counting(Observer):
             self._global(access, counter, site.constant)
 
     def careful(self, look: Look) -> None:
+        """Count an access lane by lane."""
         space, size = look.access.space, ir.Constant(I64, look.access.alignment)
         if space in ("shared", "global", "generic"):
             function = _count_function(look.b.module, space)
             look.b.call(function, [look.launch, look.frame, look.addresses, look.mask, look.site, size])
 
     def part(self, instruction: Instruction, taken: Value, other: Value) -> None:
+        """Count a branch that parts the lanes of a warp."""
         b = self.w.b
         both = b.and_(b.icmp_unsigned("!=", taken, ZERO), b.icmp_unsigned("!=", other, ZERO))
         counter = b.gep(self.counters, [self.w.site(instruction)], source_etype=abi.TYPES[Counter])

@@ -31,11 +31,13 @@ def touched_sectors(addresses: Sequence[int], size: int) -> list[int]:
 
 
 def add(b: ir.IRBuilder, structure: Any, row: Value, name: str, amount: Value) -> None:
+    """Add to a field of a record."""
     place = field(b, structure, row, name)
     b.store(b.add(b.load(place, typ=I64), amount), place)
 
 
 def delta(b: ir.IRBuilder, shift: Value, start: Value) -> Value:
+    """Where in its sector an address shifted from `start` lies, in bytes."""
     return b.and_(b.sub(shift, start), ir.Constant(I64, SECTOR_BYTES - 1))
 
 

@@ -22,10 +22,12 @@ class Tracing(Observer):
     whole_warps = True
 
     def attach(self, w: Any) -> None:
+        """Take the warp whose code is written, and find where its visits are kept."""
         super().attach(w)
         self.visits = load_field(w.b, Frame, w.frame, "visits")
 
     def enter(self, block: Block, whole: bool) -> None:
+        """Write down that a warp enters a block, and with which lanes."""
         w, b = self.w, self.w.b
         count = field(b, Visit, self.visits, "block")
         number = b.add(b.load(count, typ=I64), ONE)

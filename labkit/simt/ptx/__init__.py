@@ -30,6 +30,8 @@ TYPE_BYTES |= {
 
 @dataclass(frozen=True)
 class Register:
+    """A register by its name, such as `%r1`."""
+
     name: str
 
 
@@ -86,6 +88,7 @@ class Instruction:
 
     @property
     def opcode(self) -> str:
+        """The whole name, such as `ld.global.f32`."""
         return ".".join(self.parts)
 
     @property
@@ -137,6 +140,8 @@ class Kernel:
 
 @dataclass
 class Module:
+    """A parsed module: its kernels, variables and device functions by name."""
+
     kernels: dict[str, Kernel] = field(default_factory=dict)
     variables: dict[str, tuple[str, Variable]] = field(default_factory=dict)
     functions: dict[str, Kernel] = field(default_factory=dict)

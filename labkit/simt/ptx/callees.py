@@ -15,6 +15,7 @@ def function_addresses(module: Module) -> dict[str, int]:
 
 
 def names_a_function(instruction: Instruction, module: Module) -> bool:
+    """Is one of the module's functions among the operands?"""
     return any(isinstance(o, Symbol) and o.name in module.functions for o in instruction.operands)
 
 

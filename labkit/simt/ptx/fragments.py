@@ -25,10 +25,12 @@ class Matrices:
     types: tuple[str, str, str, str]
 
     def per_register(self, role: str) -> int:
+        """How many elements of a matrix a register holds."""
         bits = BITS[self.type(role)]
         return 1 if bits == 64 else 32 // bits
 
     def type(self, role: str) -> str:
+        """Type of the elements of d, a, b or c."""
         return self.types["dabc".index(role)]
 
     @property

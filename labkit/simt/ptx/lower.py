@@ -41,6 +41,7 @@ class Writer:
         return register
 
     def emit(self, opcode: str, *operands: Operand, guard: Guard | None = None) -> None:
+        """Add an instruction; it has the guard of the one that it stands for, if none is given."""
         guard = guard or self.instruction.guard
         self.code.append(Instruction(tuple(opcode.split(".")), operands, guard, self.instruction.line))
 
@@ -55,6 +56,7 @@ class Writer:
         return Symbol(f"l{self.number}~{name}")
 
     def place(self, label: Symbol) -> None:
+        """Let a label stand before what is added next."""
         self.labels[label.name] = len(self.code)
 
 

@@ -21,6 +21,7 @@ _GUARD = re.compile(r"@(!?)(%?[\w$]+)\s+(.*)$", re.S)
 
 
 def read_instruction(text: str, line: int) -> Instruction:
+    """An instruction with its guard, from a line of PTX."""
     guard = None
     if guarded := _GUARD.match(text):
         guard = Guard(Register(guarded[2]), bool(guarded[1]))
@@ -75,6 +76,7 @@ def _plain_operand(text: str) -> Register | Symbol | Immediate:
 
 
 def immediate(text: str) -> Immediate | None:
+    """The number that a text stands for; None if it is none."""
     if text == "WARP_SZ":  # PTX's name for warpSize
         return Immediate(WARP)
     if match := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", text):

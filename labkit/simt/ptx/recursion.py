@@ -77,9 +77,11 @@ class Subroutine:
             self.frame_bytes = _rounded_up(start + variable.size, _ALIGN)
 
     def enter(self) -> Instruction:
+        """What stands before a call: its frame begins at the top."""
         return Instruction(("mov", "u64"), (self.frame, _TOP), None, 0)
 
     def leave(self) -> Instruction:
+        """What stands at the end: back to the caller."""
         return Instruction(("leave", self.name), (), None, 0)
 
     def called_from(self, line: int, caller: Subroutine | None) -> tuple[Instruction, Instruction, str]:

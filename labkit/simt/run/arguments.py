@@ -35,10 +35,12 @@ class Range:
 
     @property
     def dtype(self) -> np.dtype | None:
+        """Elements' type; None of memory that is no array."""
         return self.owner.dtype if isinstance(self.owner, np.ndarray) else None
 
     @property
     def itemsize(self) -> int:
+        """Bytes of an element; 1 of memory that is no array."""
         return self.owner.itemsize if isinstance(self.owner, np.ndarray) else 1
 
 

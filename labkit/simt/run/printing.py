@@ -30,6 +30,7 @@ class Printer:
 
     @property
     def text(self) -> str:
+        """All that was printed so far."""
         return "".join(self._parts)
 
     def _warp(self, mask: int, formats: Sequence[int], arguments: Sequence[int]) -> None:

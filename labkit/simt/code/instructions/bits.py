@@ -59,6 +59,7 @@ def _count_bits(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
 
 
 def constant_u32(like: Value) -> Value:
+    """Zero as unsigned 32-bit integers, of the shape of `like`."""
     return ir.Constant(same_shape(like, ir.IntType(32)), None)
 
 

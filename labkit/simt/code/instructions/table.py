@@ -27,21 +27,26 @@ class Kind:
 
     @property
     def bits(self) -> int:
+        """Bits of a value; a predicate has one."""
         return 1 if self.name == "pred" else 8 * TYPE_BYTES[self.name]
 
     @property
     def is_float(self) -> bool:
+        """Is it f32 or f64?"""
         return self.name in ("f32", "f64")
 
     @property
     def is_signed(self) -> bool:
+        """Is it a signed integer?"""
         return self.name[0] == "s"
 
     @property
     def llvm(self) -> ir.Type:
+        """Its type in LLVM."""
         return {"f32": ir.FloatType(), "f64": ir.DoubleType()}.get(self.name) or ir.IntType(self.bits)
 
     def widened(self) -> Kind:
+        """The type twice as wide."""
         return Kind(f"{self.name[0]}{2 * self.bits}")
 
 
@@ -53,9 +58,11 @@ class Operation:
     emit: Emit
 
     def operand_kinds(self, instruction: Instruction) -> list[Kind]:
+        """Types of the operands, in order."""
         return [kind_of(letter, instruction) for letter in self.signature.split(":")[0]]
 
     def result_kind(self, instruction: Instruction) -> Kind:
+        """Type of the result."""
         return kind_of(self.signature[-1], instruction)
 
 
@@ -100,6 +107,7 @@ def _flushed(b: ir.IRBuilder, x: Value) -> Value:
 
 
 def kind_of(letter: str, instruction: Instruction) -> Kind:
+    """The type that a letter of a signature stands for."""
     types = [part for part in instruction.parts if part in TYPE_BYTES]
     match letter:
         case "t" | "d":
