@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit import doctor
+from labkit import doctor, memory
 from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row, machine, mend, nvrtc
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +70,9 @@ def system(monkeypatch, tmp_path):
     "Makes files of a machine that has nothing else in /proc, /sys, /dev, /etc and /run."
     root = tmp_path / "root"
     for name in ("PROC", "SYS", "DEV", "ETC", "RUN"):
-        monkeypatch.setattr(machine, name, root / name.lower())
+        for module in (machine, memory):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, root / name.lower())
 
     def make(**files):
         for name, content in files.items():
@@ -401,7 +403,7 @@ MEMINFO = "MemTotal: 16000000 kB\nMemAvailable: 12000000 kB\n"
 class TestMemory:
     def test_of_the_machine(self, system):
         system(proc__meminfo=MEMINFO)
-        assert machine.memory() == (12_000_000 * 1024, 16_000_000 * 1024, "")
+        assert memory.free_on_host() == (12_000_000 * 1024, 16_000_000 * 1024, "")
         assert row(MACHINE).state == OK
 
     def test_a_container_s_limit_in_version_2(self, system):
@@ -415,7 +417,7 @@ class TestMemory:
                 "sys__fs__cgroup__memory.stat": f"anon 1\ninactive_file {gigabytes(1)}\n",
             },
         )
-        assert machine.memory() == (2.5e9, 3e9, "container")
+        assert memory.free_on_host() == (2.5e9, 3e9, "container")
         assert "2.5 GB of memory free of 3.0 (the limit of this container)" in row(MACHINE).detail
 
     def test_a_limit_of_version_2_on_a_group_above(self, system):
@@ -427,7 +429,7 @@ class TestMemory:
                 "sys__fs__cgroup__hub__memory.max": gigabytes(4),
             },
         )
-        assert machine.memory() == (4e9, 4e9, "container")
+        assert memory.free_on_host() == (4e9, 4e9, "container")
 
     @pytest.mark.parametrize("folder", ["", "hub__"])
     def test_a_limit_of_version_1(self, system, folder):
@@ -443,7 +445,7 @@ class TestMemory:
                 f"{place}stat": f"inactive_file 7\ntotal_inactive_file {gigabytes(0.5)}\n",
             },
         )
-        assert machine.memory() == (1.5e9, 3e9, "container")
+        assert memory.free_on_host() == (1.5e9, 3e9, "container")
 
     def test_little_that_is_taken_already_can_be_given_back(self, system):
         system(proc__meminfo="MemTotal: 8000000 kB\nMemAvailable: 1000000 kB\n")
@@ -467,7 +469,7 @@ class TestMemory:
         assert "in WSL" in row(MACHINE).detail and "wsl --shutdown" in row(MACHINE).fix
 
     def test_a_system_that_does_not_tell(self, system):
-        assert machine.memory() is None and row(MACHINE).state == OK
+        assert memory.free_on_host() is None and row(MACHINE).state == OK
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")

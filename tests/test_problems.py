@@ -123,7 +123,8 @@ def test_a_reference_is_worked_out_once():
 def test_arrays_beyond_memory_are_refused_with_the_sum(monkeypatch, tmp_path):
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:       16000000 kB\nMemFree: 1000 kB\nMemAvailable:    8000000 kB\n")
-    monkeypatch.setattr(memory, "_MEMINFO", meminfo)
+    monkeypatch.setattr(memory, "PROC", tmp_path)
+    monkeypatch.setattr(memory, "SYS", tmp_path / "sys")
     monkeypatch.setattr(Matmul, "inputs", lambda _: pytest.fail("arrays were made"))
     # 4 bytes x (2 x 30000 x 30000 + 30000 x 20000), and A once more as random numbers of 8 bytes
     with pytest.raises(OutOfMemory) as raised:
@@ -132,10 +133,14 @@ def test_arrays_beyond_memory_are_refused_with_the_sum(monkeypatch, tmp_path):
         "A (30000, 30000), B (30000, 20000) and C (30000, 20000) of float32, as they are made, take 15.6 GB "
         "together; this machine has 8.19 GB of memory free of 16.4 GB. Choose smaller sizes."
     )
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/memory.max").write_text("3000000000\n")
+    with pytest.raises(OutOfMemory, match="this container has 3 GB of memory free of 3 GB"):
+        problem("matmul", 30000, 20000, 30000).args(np)
 
 
 def test_arrays_that_fit_are_made_where_memory_is_unknown(monkeypatch, tmp_path):
-    monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "missing")
+    monkeypatch.setattr(memory, "PROC", tmp_path / "missing")
     assert problem("transpose", 3, 4).args(np)[0].shape == (3, 4)
 
 

@@ -1,11 +1,12 @@
-"""The machine: its cores and memory, Windows around it, a container's limits."""
+"""The machine: its cores and memory, and what is around it: Windows, or a container."""
 
 import os
 import platform
-from collections.abc import Iterator
 from pathlib import Path
 
+from labkit import memory
 from labkit.doctor.row import Absent
+from labkit.memory import text
 
 FEW_BYTES = 2_000_000_000  # free
 NOTEBOOK = "0.8 GB"  # with JupyterLab's server, at most: benchmarks/opened.py
@@ -17,7 +18,7 @@ def machine() -> str:
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count()
     system = f"{platform.system()} {platform.machine()}" + " in WSL" * in_wsl()
-    found = memory()
+    found = memory.free_on_host()
     if found is None:
         return f"{system}, {cores} cores"
     free, total, limit = found
@@ -27,67 +28,6 @@ def machine() -> str:
     if free < FEW_BYTES:
         raise Absent(f"{detail}; a notebook takes up to {NOTEBOOK}", _more_memory(free, total, limit))
     return detail
-
-
-def memory() -> tuple[int, int, str] | None:
-    """Bytes that a program can have, all bytes, and whose limit that is: "container", or "" for the machine.
-
-    None where the system does not tell. A container's limit counts with what already lies in it.
-    """
-    try:
-        lines = dict(line.split(":") for line in (PROC / "meminfo").read_text().splitlines())
-        free, total = (int(lines[name].split()[0]) * 1024 for name in ("MemAvailable", "MemTotal"))
-    except (OSError, ValueError, KeyError):
-        return None
-    limit = ""
-    for most, used in _limits():
-        if most < total:
-            total, limit = most, "container"
-        free = min(free, max(most - used, 0))
-    return free, total, limit
-
-
-def _limits() -> Iterator[tuple[int, int]]:
-    """Each limit of memory that holds for this process, with what is in use under it, in bytes.
-
-    Of cgroups version 2 and 1. A container sees its own group as the root of the tree, whatever name it has
-    outside. Pages of files that nobody needs now are not in use: the kernel drops them first.
-    """
-    root = SYS / "fs" / "cgroup"
-    kinds = (
-        ("", root, "memory.max", "memory.current", "inactive_file"),
-        ("memory", root / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    )
-    for controller, base, limit, usage, idle in kinds:
-        inside = base / _group(controller)
-        for folder in (inside, *inside.parents):
-            if folder.is_relative_to(base) and (most := _number(folder / limit)) is not None:
-                stat = text(folder / "memory.stat").split()
-                dropped = int(stat[stat.index(idle) + 1]) if idle in stat else 0
-                yield most, (_number(folder / usage) or 0) - dropped
-
-
-def _group(controller: str) -> str:
-    "The process's group under a controller, as /proc/self/cgroup has it: `4:memory:/user/1000`."
-    for line in text(PROC / "self" / "cgroup").splitlines():
-        _, controllers, group = line.split(":", 2)
-        if controller in controllers.split(","):
-            return group.lstrip("/")
-    return ""
-
-
-def _number(path: Path) -> int | None:
-    "A number in a file; None where there is none, as in `max`."
-    found = text(path).strip()
-    return int(found) if found.isdigit() else None
-
-
-def text(path: Path) -> str:
-    "A file's text; empty where it cannot be read."
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
 
 
 def _more_memory(free: int, total: int, limit: str) -> str:
