@@ -152,25 +152,26 @@ def installed(python):
     return dict(line.split("==") for line in lines if "==" in line)
 
 
+@pytest.fixture(scope="module")
+def colab(tmp_path_factory):
+    "A Python with Colab's versions; without labkit until a notebook installs it."
+    python = fresh_python(tmp_path_factory.mktemp("colab"))
+    run([python, "-m", "pip", "install", "--quiet", "--requirement", COLAB], ROOT)
+    return python
+
+
 @pytest.mark.thorough
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="Colab's NumPy has no wheel for this Python")
 class TestColab:
-    @pytest.fixture(scope="class")
-    def python(self, tmp_path_factory):
-        "A Python with Colab's versions, and no labkit yet."
-        python = fresh_python(tmp_path_factory.mktemp("colab"))
-        run([python, "-m", "pip", "install", "--quiet", "--requirement", COLAB], ROOT)
-        return python
-
     @pytest.mark.parametrize("name", ["notebooks/02_naive_cuda", "notebooks/solutions/00_start_here"])
-    def test_a_notebook_alone_installs_labkit_and_moves_nothing_else(self, python, clone, tmp_path, name):
+    def test_a_notebook_alone_installs_labkit_and_moves_nothing_else(self, colab, clone, tmp_path, name):
         alone, cache = tmp_path / "content", tmp_path / "cache"
         alone.mkdir()
         shutil.copy(clone / f"{name}.ipynb", alone)
-        before = installed(python)
+        before = installed(colab)
         execute = ["--to", "notebook", "--execute", "--output-dir", tmp_path / "out"]
         run(
-            [python, "-m", "nbconvert", *execute, f"{Path(name).name}.ipynb"],
+            [colab, "-m", "nbconvert", *execute, f"{Path(name).name}.ipynb"],
             alone,
             LABKIT_CACHE=str(cache),
             # The address in the notebook leads to the clone.
@@ -178,7 +179,7 @@ class TestColab:
             GIT_CONFIG_KEY_0=f"url.{clone.as_uri()}.insteadOf",
             GIT_CONFIG_VALUE_0=f"https://github.com/{badges.repository(clone).name}",
         )
-        after = installed(python)
+        after = installed(colab)
         assert "labkit" in after and not {"cupy-cuda12x", "cupy-cuda13x", "jupyterlab"} & set(after)
         assert before.items() <= after.items()
         assert [path.name for path in alone.iterdir()] == [f"{Path(name).name}.ipynb"]
