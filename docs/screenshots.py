@@ -29,7 +29,7 @@ def notebook() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(NOTEBOOK, folder)
-        with lab.jupyter_server(Path(folder)) as server, lab.browser_page(1300, 820) as page:
+        with lab.jupyter_server(Path(folder)) as server, lab.browser_page(1300, 1200) as page:
             lab.open_notebook(page, server, NOTEBOOK.name)
             lab.run_all(page, 400, failing=lab.failing_on_purpose(NOTEBOOK))
             for name, text in (("explorer", EXPLORER), ("check", CHECK)):
@@ -37,6 +37,8 @@ def notebook() -> None:
                 cell.scroll_into_view_if_needed()
                 page.wait_for_timeout(1000)  # the page settles
                 cell.screenshot(path=DOCS / f"{name}.png")
+            page.set_viewport_size({"width": 1300, "height": 820})
+            page.wait_for_timeout(1000)
             page.locator(".jp-CodeCell", has_text=SWEEP).first.evaluate(
                 "cell => cell.scrollIntoView({block: 'center'})"
             )
