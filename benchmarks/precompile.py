@@ -3,7 +3,7 @@
     python benchmarks/precompile.py
 
 Every notebook runs, solved and as a student gets it; every explorer's controls go through all their places;
-the rungs are compiled with their defaults. What the compiler made meanwhile goes into the archive. It takes
+the rungs are launched with their defaults. What the compiler made meanwhile goes into the archive. It takes
 some 15 minutes. tests/test_precompiled.py says when it has to be done again.
 """
 
@@ -15,10 +15,11 @@ from pathlib import Path
 
 os.environ["LABKIT_DEVICE"] = "simt"
 
+import numpy as np
 from rich.console import Console
 from sliders import EXPLORERS
 
-from labkit import kernels, precompiled
+from labkit import kernels, precompiled, problem
 from labkit.cache import digest
 from labkit.compile_cuda import COMPILER_WHEEL, HEADER_WHEELS, supported_architectures
 from labkit.course import catalog, release, run
@@ -35,8 +36,8 @@ def main() -> None:
         for make in EXPLORERS:
             print(make.__name__, flush=True)
             visit(make())
-        for name in chain.from_iterable(map(kernels.names, ("matmul", "transpose"))):
-            kernels.load(name)
+        for rung in chain.from_iterable(map(kernels.names, ("matmul", "transpose"))):
+            launch(rung)
         for notebooks in (catalog.shipped() / release.SOLUTIONS, catalog.shipped()):
             run.tell(run.run(catalog.notebooks(notebooks), Path(folder, "pages"), Console()), Console())
         entries = {
@@ -66,6 +67,15 @@ def visit(shown: Explorer) -> None:
         for value in values:
             control.value = value
         control.value = start
+
+
+def launch(rung: str) -> None:
+    "Count and check one small launch of a rung with its defaults."
+    family = rung.partition("/")[0]
+    small = problem(family, *{"matmul": (64, 64, 64), "transpose": (64, 64)}[family])
+    kernel, shape = kernels.load(rung), kernels.launch(rung, small)
+    kernel.check(*shape, small.args(np))
+    print(rung, kernel.profile(*shape, small.args(np)).occupancy)
 
 
 if __name__ == "__main__":

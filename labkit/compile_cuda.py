@@ -35,6 +35,7 @@ HINTS = {
 # The wheels that bring cuda_fp16.h and mma.h, what these include, and nv/target with the cuda:: library.
 HEADER_WHEELS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
 COMPILER_WHEEL = "nvidia-cuda-nvrtc"
+_FOLDER = re.compile(r'^(\s*\.file\s+\d+\s+")[^"\n]*[/\\]', re.MULTILINE)  # .file 1 "/home/ada/kernel.cu"
 
 
 class NoNvrtc(CompileError):
@@ -200,7 +201,8 @@ class _Program:
         return log
 
     def ptx(self) -> str:
-        return self._text("nvrtcGetPTXSize", "nvrtcGetPTX")
+        """The PTX, in which files have no folders, so that it is the same wherever it was made."""
+        return _FOLDER.sub(r"\1", self._text("nvrtcGetPTXSize", "nvrtcGetPTX"))
 
     def lowered_names(self) -> dict[str, str]:
         lowered = (

@@ -117,3 +117,14 @@ def test_dynamic_parallelism_is_named_with_its_line():
     with pytest.raises(CompileError, match="no dynamic parallelism") as caught:
         compile_cuda.compile_ptx(source)
     assert [line for line, _, _ in caught.value.lines] == [3]
+
+
+def test_ptx_is_the_same_in_every_folder(tmp_path, monkeypatch):
+    source, texts = 'extern "C" __global__ void k(int* x) { *x = 1; } // anywhere', set()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / name / "cache"))
+        texts.add(compile_cuda.compile_ptx(source).text)
+    (text,) = texts
+    assert '"kernel.cu"' in text
