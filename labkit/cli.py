@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from labkit import doctor as checkup
+from labkit.doctor import mend
 from labkit.errors import SimtError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="CUDA matrix kernels in Jupyter.")
@@ -267,8 +268,7 @@ def grade(
 
 def _not_installed(what: str, extra: str = "lab") -> typer.Exit:
     "Say what is missing and how to get it; raise what this returns."
-    command = f"{sys.executable} -m pip install 'labkit[{extra}]'"
-    print(f"{what} is not installed. Run: {command}", file=sys.stderr)
+    print(f"{what} is not installed. Run: {mend.install(extra)}", file=sys.stderr)
     return typer.Exit(1)
 
 

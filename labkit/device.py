@@ -115,7 +115,7 @@ def _probe_gpus() -> tuple[Device, ...] | str:
         import cupy
     except ImportError as missing:
         reason = str(missing).strip().splitlines()[0]
-        return f"CuPy cannot be imported ({reason}): pip install 'labkit[cuda13]' (or cuda12)"
+        return f"CuPy cannot be imported ({reason}): labkit doctor tells which one fits"
     runtime = cupy.cuda.runtime
     try:
         count = runtime.getDeviceCount()

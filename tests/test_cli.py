@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from labkit import cli, doctor
 from labkit.course import catalog
-from labkit.doctor import MISSING, OPTIONAL, Row
+from labkit.doctor import MISSING, OPTIONAL, Row, mend
 
 
 def run(*arguments: str):
@@ -81,7 +81,7 @@ class TestLab:
     def test_without_jupyterlab_says_what_to_install(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "jupyterlab.labapp", None)
         result = run("lab")
-        assert result.exit_code == 1 and "pip install 'labkit[lab]'" in result.output
+        assert result.exit_code == 1 and mend.install("lab") in result.output
 
     def test_an_installed_package_gives_the_student_a_copy_and_keeps_it(self, monkeypatch, tmp_path):
         (tmp_path / "labkit" / "notebooks").mkdir(parents=True)

@@ -3,6 +3,7 @@
 import ctypes
 import importlib.util
 import os
+import re
 import sys
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from labkit.c import compile as module
 from labkit.c.compile import compile_c, find_compiler
+from labkit.doctor import mend
 from labkit.errors import CompileError, SimtError
 
 SAXPY = """
@@ -89,7 +91,7 @@ def test_options_must_be_a_list():
 
 def test_without_a_compiler_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(module, "find_compiler", lambda: None)
-    with pytest.raises(SimtError, match=r"pip install 'labkit\[cc\]'"):
+    with pytest.raises(SimtError, match=re.escape(mend.install("cc"))):
         compile_c(SAXPY)
 
 

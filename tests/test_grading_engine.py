@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 from typer.testing import Result as Outcome
 
 from labkit import cli
+from labkit.doctor import mend
 from labkit.grading import cluster, engine, run
 from labkit.grading.model import GRADED, REGRADE, Answer, Graded, Submission
 
@@ -371,7 +372,7 @@ class TestCommand:
     def test_without_distributed_it_says_what_to_install(self, told, monkeypatch):
         monkeypatch.delattr("labkit.grading.run")
         monkeypatch.setitem(sys.modules, "labkit.grading.run", None)
-        assert "pip install 'labkit[grade]'" in told()
+        assert mend.install("grade") in told()
 
     def test_a_folder_that_cannot_be_written_is_told(self, told, tmp_path, scheduler):
         (tmp_path / "file").touch()

@@ -16,6 +16,7 @@ import labkit.course
 from labkit import cli
 from labkit.course import EXERCISES, catalog
 from labkit.course.page import WIDGET, page
+from labkit.doctor import mend
 
 SPEC = {"name": "elsewhere", "display_name": "Another Python"}  # it is run in this one all the same
 GOOD = [
@@ -231,7 +232,7 @@ class TestRun:
         monkeypatch.delattr(labkit.course, "run", raising=False)
         monkeypatch.setitem(sys.modules, "nbclient", None)
         result = run("03")
-        assert result.exit_code == 1 and "-m pip install 'labkit[lab]'" in result.output
+        assert result.exit_code == 1 and mend.install("lab") in result.output
 
 
 class TestNames:

@@ -70,7 +70,7 @@ def build(files: Mapping[str, str | bytes], arguments: Sequence[str], suffix: st
 def find_compiler() -> tuple[str, ...] | None:
     "The command of the first C compiler there is: $CC, cc, gcc, clang, the wheel ziglang; or None."
     for command in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
-        words = shlex.split(command)
+        words = shlex.split(command, posix=os.name == "posix")  # Windows has \ in its paths
         if words and shutil.which(words[0]):
             return tuple(words)
     if importlib.util.find_spec("ziglang"):
@@ -87,9 +87,9 @@ def compiler_version(compiler: tuple[str, ...]) -> str:
 def _compiler() -> tuple[str, ...]:
     compiler = find_compiler()
     if compiler is None:
-        raise SimtError(
-            "no C compiler found: tried $CC, cc, gcc, clang and ziglang. Run: pip install 'labkit[cc]'"
-        )
+        from labkit.doctor import mend  # here: the doctor asks this file for the compiler
+
+        raise SimtError(f"no C compiler found: tried $CC, cc, gcc, clang and ziglang. Run: {mend.compiler()}")
     return compiler
 
 

@@ -110,7 +110,7 @@ def ask(client: Client, question: Callable[[], str]) -> dict[str, str]:
                 "They exchange pickles: have the same Python everywhere."
             )
     answers = client.run(_introduce, question, on_error="return")
-    install = f"There, run: pip install 'labkit[grade]=={__version__}'"
+    install = f"Install labkit {__version__} there as it is here, with its extra grade."
     for address, answer in answers.items():
         if isinstance(answer, Exception):
             raise NoCluster(f"The worker {address} has no labkit that grades: {answer!r}. {install}")
