@@ -323,23 +323,30 @@ class TestSpeed:
 
     criterion = faster_in_c(2, "cpu_naive", "three loops", Matmul(8, 8, 8), hint="Why?")
 
-    def judge(self, monkeypatch, *ratios):
-        rounds = iter(ratios)
+    def judge(self, monkeypatch, *times):
+        rounds = iter(times)
         monkeypatch.setattr(
-            c_criteria, "milliseconds", lambda *_: {"yours": 2.0, "three loops": 2 * next(rounds)}
+            c_criteria,
+            "milliseconds",
+            lambda *_: dict(zip(("yours", "three loops"), next(rounds), strict=True)),
         )
         self.criterion.test(rung_in_c("cpu_avx"))
         return list(rounds)
 
     def test_once_is_enough(self, monkeypatch):
-        assert self.judge(monkeypatch, 0.1, 2.1, 2.2, "not timed") == ["not timed"]
+        assert self.judge(monkeypatch, (9, 5), (2, 9), (2.1, 4.1), "not timed") == ["not timed"]
 
     def test_a_busy_machine_gets_another_chance(self, monkeypatch):
-        assert self.judge(monkeypatch, 1, 1.1, 4, 1.2, 2.5, 2.6, "not timed") == ["not timed"]
+        busy, calm = [(4, 4.4), (3.9, 4.3), (4, 16)], [(2, 9), (9, 4.4), (2.2, 4.3)]
+        assert self.judge(monkeypatch, *busy, *calm, "not timed") == ["not timed"]
+
+    def test_what_holds_up_the_rung_makes_no_answer_fast(self, monkeypatch):
+        with pytest.raises(Unmet, match="1.5 times as fast"):
+            self.judge(monkeypatch, (2, 9), (2, 12), (2, 3), (2, 9), (2, 9), (2, 9))
 
     def test_what_is_told(self, monkeypatch):
         with pytest.raises(Unmet) as unmet:
-            self.judge(monkeypatch, *6 * [1.5])
+            self.judge(monkeypatch, *6 * [(2, 3)])
         assert str(unmet.value) == (
             "matmul M=8 N=8 K=8 float32: yours 2 ms, three loops 3 ms\n"
             "It is 1.5 times as fast; the goal is 2 times.\nWhy?"

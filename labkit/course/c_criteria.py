@@ -6,7 +6,6 @@ call of a round counts, and who falls short is timed again before it is said.
 """
 
 from collections.abc import Mapping
-from statistics import median
 
 from labkit import checks, cpu, kernels
 from labkit.c.function import CFunction
@@ -65,13 +64,16 @@ def faster_in_c(goal: float, rung: str, than: str, problem: Matmul, *, hint: str
     def test(function: CFunction) -> None:
         pair = {"yours": named(function, "matmul"), than: rung_beside(function, rung)}
         verify(pair["yours"], problem)  # nothing is as fast as doing nothing
+        rounds: list[dict[str, float]] = []
         for _ in range(ATTEMPTS):
-            rounds = [milliseconds(pair, problem) for _ in range(ROUNDS)]
-            ratio = median(each[than] / each["yours"] for each in rounds)
+            rounds += [milliseconds(pair, problem) for _ in range(ROUNDS)]
+            # What else the machine does only adds to a time, so the least is the nearest to each one's own.
+            best = {name: min(each[name] for each in rounds) for name in pair}
+            ratio = best[than] / best["yours"]
             if ratio >= goal:
                 return
         refuse_if_busy()
-        listed = ", ".join(f"{name} {median(each[name] for each in rounds):.3g} ms" for name in pair)
+        listed = ", ".join(f"{name} {time:.3g} ms" for name, time in best.items())
         raise Unmet(
             f"{problem}: {listed}\nIt is {ratio:.1f} times as fast; the goal is {goal:g} times.\n{hint}"
         )
