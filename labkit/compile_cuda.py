@@ -7,7 +7,9 @@ on macOS, the course's own kernels come from labkit.precompiled.
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -35,6 +37,8 @@ HINTS = {
 # The wheels that bring cuda_fp16.h and mma.h, what these include, and nv/target with the cuda:: library.
 HEADER_WHEELS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
 COMPILER_WHEEL = "nvidia-cuda-nvrtc"
+HEADERS = "cu13/include"  # of these wheels, below nvidia/; NVRTC 12 reads them, too
+NVRTC_12 = "bin/nvrtc64_120_0.dll" if os.name == "nt" else "lib/libnvrtc.so.12"
 _FOLDER = re.compile(r'^(\s*\.file\s+\d+\s+")[^"\n]*[/\\]', re.MULTILINE)  # .file 1 "/home/ada/kernel.cu"
 
 
@@ -233,7 +237,34 @@ def compile_error(log: str) -> CompileError:
     return CompileError("\n".join([log.strip(), *hints]), lines)
 
 
+@lru_cache(maxsize=1)
+def load_nvrtc_of_cupy() -> bool:
+    """Load NVRTC 12 where CuPy is built for CUDA 12, and say so; to be called before CuPy is imported.
+
+    A process has one NVRTC: cuda-pathfinder takes what is loaded, else the newest that is installed. labkit
+    brings 13, and what it compiles does not run with drivers before 580 and on GPUs before Turing.
+    """
+    if not _version("cupy-cuda12x"):
+        return False
+    of_wheels = [str(place / "cuda_nvrtc" / NVRTC_12) for place in _nvidia()]
+    of_the_system = Path(NVRTC_12).name
+    for path in (*of_wheels, of_the_system):
+        try:
+            ctypes.CDLL(path)
+            return True
+        except OSError:
+            continue
+    return False
+
+
+def _nvidia() -> list[Path]:
+    """Where NVIDIA's wheels are."""
+    found = util.find_spec("nvidia")
+    return [Path(place) for place in found.submodule_search_locations or ()] if found else []
+
+
 def _nvrtc() -> Any:
+    load_nvrtc_of_cupy()
     try:
         from cuda.bindings import nvrtc
 
@@ -255,13 +286,7 @@ def _way_to_nvrtc(missing: Exception) -> str:
 @lru_cache(maxsize=1)
 def include_paths() -> tuple[str, ...]:
     """Folders of CUDA's device headers, as far as their wheels are installed."""
-    nvidia = util.find_spec("nvidia")
-    major = nvrtc_version().partition(".")[0]
-    roots = (
-        [Path(place, f"cu{major}", "include") for place in nvidia.submodule_search_locations or ()]
-        if nvidia
-        else []
-    )
+    roots = [place / HEADERS for place in _nvidia()]
     folders = [folder for root in roots for folder in (root, root / "cccl")]
     return tuple(str(folder) for folder in folders if folder.is_dir())
 
@@ -292,6 +317,8 @@ def _version(package: str) -> str:
 @lru_cache
 def _made_by(package: str) -> str:
     """Version of a package that takes part in compiling; without NVRTC, of the one that labkit's took."""
+    if package == COMPILER_WHEEL and load_nvrtc_of_cupy():
+        return nvrtc_version()
     if _version(COMPILER_WHEEL):
         return _version(package)
     try:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from labkit import fault
+from labkit.compile_cuda import load_nvrtc_of_cupy
 from labkit.simt.run.limits import MAX_BLOCK, MAX_GRID, MAX_STATIC_SHARED_BYTES, MAX_THREADS
 
 
@@ -111,6 +112,7 @@ def _current(found: tuple[Device, ...], index: int) -> Device:
 @cache
 def _probe_gpus() -> tuple[Device, ...] | str:
     "The GPUs, or the reason why there is none. Asked once: CuPy and CUDA take seconds to start."
+    load_nvrtc_of_cupy()
     try:
         import cupy
     except ImportError as missing:

@@ -241,3 +241,23 @@ def peak_bytes(*processes):
         except subprocess.TimeoutExpired:
             continue
     return peak
+
+
+@pytest.mark.thorough
+def test_cupy_for_cuda_12_and_labkit_compile_with_its_nvrtc(tmp_path):
+    "NVRTC 13 compiles nothing for the drivers and GPUs that the extra cuda12 is for."
+    wheels = [line for line in PROJECT["optional-dependencies"]["cuda12"] if line.startswith("cupy")]
+    cupy = wheels[0].replace("[ctk]", "")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "site"]
+    run([*pip, cupy, "nvidia-cuda-nvrtc-cu12"], ROOT)
+    both = """
+from labkit import device, doctor, simt
+print(device().kind)
+from cupy.cuda import nvrtc
+code = '#include <cuda_fp16.h>\\nextern "C" __global__ void k(half* x) { *x = 1; }'
+print(simt.RawModule(code=code).ptx.partition("release ")[2][:2], nvrtc.getVersion()[0])
+print(doctor.nvrtc.nvrtc().partition(".")[0])
+"""
+    paths = os.pathsep.join(map(str, (tmp_path / "site", ROOT)))
+    told = run([sys.executable, "-c", both], tmp_path, PYTHONPATH=paths, LABKIT_CACHE=tmp_path / "cache")
+    assert told.split() == ["simulator", "12", "12", "12"]

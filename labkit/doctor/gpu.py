@@ -153,6 +153,9 @@ def cupy() -> str:
         raise Absent("not installed: the simulator runs the kernels", mend.cupy(found.extra))
     if unfit := _unfit(wheels, found, found.extra):
         raise Absent(*unfit)
+    from labkit.compile_cuda import load_nvrtc_of_cupy
+
+    load_nvrtc_of_cupy()
     try:
         import cupy
 

@@ -21,7 +21,7 @@ def nvrtc() -> str:
     "The version in use, once it has compiled a kernel with headers. Raises Absent with what does not fit."
     if sys.platform == "darwin":
         hosted = "for kernels of your own use Linux, Windows or a hosted notebook such as Colab"
-        raise Absent("NVIDIA makes no NVRTC for macOS", hosted)
+        raise Absent("NVIDIA makes no NVRTC for macOS: the course's kernels come compiled", hosted)
     found = {name: installed(name) for name in (BINDINGS, NVRTC, *HEADERS, CCCL)}
     absent = [name for name, number in found.items() if not number]
     others = [name for name, number in found.items() if number and not number.startswith(f"{MAJOR}.")]
@@ -30,7 +30,7 @@ def nvrtc() -> str:
         raise Absent(f"{shown}: labkit takes CUDA {MAJOR}", _renewed([*others, *absent]))
     if BINDINGS in absent:
         raise Absent(f"{' and '.join(absent)} not installed", _renewed(absent))
-    from labkit.compile_cuda import compile_ptx, nvrtc_version
+    from labkit.compile_cuda import compile_ptx, load_nvrtc_of_cupy, nvrtc_version
 
     mixed = [f"{name} {found[name]}" for name in HEADERS if cuda(found[name]) not in ("", cuda(found[NVRTC]))]
     beside = ", ".join([f"{BINDINGS} {found[BINDINGS]}", *mixed])
@@ -39,7 +39,7 @@ def nvrtc() -> str:
         loaded = nvrtc_version()
     except Exception as error:
         raise Absent(f"it does not load: {_first_line(error.__cause__ or error)}", mend_all) from error
-    if found[NVRTC] and loaded != cuda(found[NVRTC]):
+    if found[NVRTC] and loaded != cuda(found[NVRTC]) and not load_nvrtc_of_cupy():
         detail = f"NVRTC {loaded} loads in place of the installed {found[NVRTC]}"
         is_named = "LD_LIBRARY_PATH" in os.environ
         raise Absent(detail, "unset LD_LIBRARY_PATH" if is_named else mend_all)
