@@ -36,7 +36,7 @@ def main() -> None:
         for make in EXPLORERS:
             print(make.__name__, flush=True)
             visit(make())
-        for rung in chain.from_iterable(map(kernels.names, ("matmul", "transpose"))):
+        for rung in chain.from_iterable(map(kernels.names, kernels.FAMILIES)):
             launch(rung)
         for notebooks in (catalog.shipped() / release.SOLUTIONS, catalog.shipped()):
             run.tell(run.run(catalog.notebooks(notebooks), Path(folder, "pages"), Console()), Console())

@@ -34,9 +34,10 @@ def manifest() -> dict[str, Any]:
 
 def write(entries: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
     "Make the archive anew: `kind/digest` -> content. Same entries, same bytes."
-    with zipfile.ZipFile(ARCHIVE, "w", zipfile.ZIP_LZMA) as archive:
+    # Deflated: many a Python on macOS is built without LZMA.
+    with zipfile.ZipFile(ARCHIVE, "w") as archive:
         for name, content in sorted({MANIFEST: json.dumps(about, indent=1).encode(), **entries}.items()):
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_LZMA)
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)
 
 
 @cache

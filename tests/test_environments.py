@@ -9,10 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import tomllib
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import psutil
@@ -20,6 +17,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from served import answer
 
 from labkit.course import badges
 
@@ -207,7 +205,7 @@ class TestBinderSteps:
         )
         try:
             assert any(f"127.0.0.1:{port}/lab" in line for line in lab.stderr)  # or it has ended
-            with answered(f"http://127.0.0.1:{port}/lab/tree/{OPENED}") as page:
+            with answer(f"http://127.0.0.1:{port}/lab/tree/{OPENED}", lab) as page:
                 assert page.status == 200 and b"JupyterLab" in page.read()
             command = [python, "-m", "labkit", "run", "--solved", "00", "--out", tmp_path / "pages"]
             notebook = subprocess.Popen(
@@ -224,18 +222,6 @@ class TestBinderSteps:
         finally:
             lab.terminate()
             lab.communicate()
-
-
-def answered(url, seconds=30):
-    "The answer to a request, once there is one: a server tells its address before it listens."
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            return urllib.request.urlopen(url)
-        except urllib.error.URLError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.2)
 
 
 def peak_bytes(*processes):

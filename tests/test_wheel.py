@@ -6,15 +6,13 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import time
-import urllib.request
 import venv
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 from socket import create_server
 
 import pytest
+from served import answer
 
 from labkit import __version__
 from labkit.course import EXERCISES
@@ -141,20 +139,12 @@ class TestInstalled:
         with Path("log").open("w") as log:
             lab = subprocess.Popen([installed, "lab", *options], stdout=log, stderr=log)
         try:
-            listed = answer(f"http://127.0.0.1:{port}/api/contents?token=secret", lab)
+            page = answer(f"http://127.0.0.1:{port}/api/contents?token=secret", lab)
+            assert page, Path("log").read_text()
+            listed = page.read()
         finally:
             lab.terminate()
             lab.wait(60)
         assert "02_naive_cuda.ipynb" in {entry["name"] for entry in json.loads(listed)["content"]}, Path(
             "log"
         )
-
-
-def answer(url, process, seconds=240):
-    "What an address answers, once it does."
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and process.poll() is None:
-        with suppress(OSError):
-            return urllib.request.urlopen(url, timeout=30).read()
-        time.sleep(0.5)
-    raise AssertionError(f"no answer: {Path('log').read_text()}")

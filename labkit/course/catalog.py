@@ -73,7 +73,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def cuda_sources() -> list[str]:
     "The course's CUDA C++: its kernels, and the `%%cuda` cells of its notebooks, solved and to be solved."
-    rungs = [kernels.source(name) for family in ("matmul", "transpose") for name in kernels.names(family)]
+    rungs = [kernels.source(name) for family in kernels.FAMILIES for name in kernels.names(family)]
     pages = [*notebooks(shipped() / "solutions"), *notebooks(shipped())]
     cells = [_source(cell) for page in pages for cell in read(page)["cells"]]
     return rungs + [cell for cell in cells if cell.startswith("%%cuda")]

@@ -27,6 +27,7 @@ from labkit.simt.run.limits import Dim3
 
 __all__ = [
     "BLOCK_SIDE",
+    "FAMILIES",
     "defaults",
     "launch",
     "launch_of",
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 _FOLDER = Path(__file__).parent
-_FAMILIES = ("matmul", "transpose")
+FAMILIES = ("matmul", "transpose")
 _INCLUDE = re.compile(r'^#include "(\w+\.[ch])"$', re.MULTILINE)
 _MACRO = re.compile(r"^#ifndef (?!_|PART_)([A-Z_]+)\b.*(?:\n#define \1 (.+?)(?: *//.*)?$)?", re.MULTILINE)
 BLOCK_SIDE = 32  # of the square blocks of a kernel that takes blocks of any side
@@ -48,8 +49,8 @@ BLOCK_SIDE = 32  # of the square blocks of a kernel that takes blocks of any sid
 
 def names(family: str, on: str = "gpu") -> list[str]:
     "Names of the kernels of `family` (`matmul` or `transpose`) for the `gpu` or the `cpu`, simplest first."
-    if family not in _FAMILIES:
-        raise ValueError(f"there is no family of kernels {family!r}. Choose one of {', '.join(_FAMILIES)}.")
+    if family not in FAMILIES:
+        raise ValueError(f"there is no family of kernels {family!r}. Choose one of {', '.join(FAMILIES)}.")
     files = {"gpu": "*.cu", "cpu": "cpu_*.c"}
     if on not in files:
         raise ValueError(f"there are no kernels for {on!r}. Choose one of {', '.join(files)}.")
@@ -58,7 +59,7 @@ def names(family: str, on: str = "gpu") -> list[str]:
 
 def source(name: str) -> str:
     "Text of the kernel `name`, such as `matmul/2_tiled` (CUDA C++) or `matmul/cpu_4_blocked` (C)."
-    known = [each for on in ("gpu", "cpu") for family in _FAMILIES for each in names(family, on)]
+    known = [each for on in ("gpu", "cpu") for family in FAMILIES for each in names(family, on)]
     if name not in known:
         raise ValueError(f"there is no kernel {name!r}. Choose one of {', '.join(known)}.")
     return (_FOLDER / f"{name}.{'c' if on_cpu(name) else 'cu'}").read_text(encoding="utf-8")
