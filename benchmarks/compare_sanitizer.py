@@ -49,7 +49,7 @@ CLASSES = {
 
 @dataclass(frozen=True)
 class Mistake:
-    "A planted mistake, and whether each of the two names its line."
+    """A planted mistake, and whether each of the two names its line."""
 
     name: str
     kind: str
@@ -61,7 +61,7 @@ def main(
     every: Annotated[bool, typer.Option("--all", help="a row for each mistake")] = False,
     markdown: Annotated[bool, typer.Option(help="print the table as Markdown")] = False,
 ) -> None:
-    "Print how many planted mistakes of each class compute-sanitizer and `kernel.check` found."
+    """Print how many planted mistakes of each class compute-sanitizer and `kernel.check` found."""
     mistakes = [compared(case) for case in cases("bugs") if runs(case)]
     rows = list(detailed(mistakes) if every else summed(mistakes))
     head = ("mistake", "planted", "compute-sanitizer", "kernel.check")
@@ -75,7 +75,7 @@ def main(
 
 
 def summed(mistakes: list[Mistake]) -> Iterator[tuple[str, ...]]:
-    "A row a class, then all."
+    """A row a class, then all."""
     for kind in CLASSES.values():
         yield counted(kind, [mistake for mistake in mistakes if mistake.kind == kind])
     yield counted("all", mistakes)
@@ -96,7 +96,7 @@ def detailed(mistakes: Iterable[Mistake]) -> Iterator[tuple[str, ...]]:
 
 
 def runs(case: Case) -> bool:
-    "Would a GPU run it? An array of a wrong type it takes; other wrong launches it refuses."
+    """Would a GPU run it? An array of a wrong type it takes; other wrong launches it refuses."""
     return case.refused is None or case.file.startswith("dtype")
 
 
@@ -106,7 +106,7 @@ def compared(case: Case) -> Mistake:
 
 
 def found_by_sanitizer(case: Case) -> bool:
-    "Did the right tool name the guilty line? An assertion, or an array of a wrong type, need no line."
+    """Did the right tool name the guilty line? An assertion, or an array of a wrong type, need no line."""
     rows = [row for row in recorded() if row["kernel"] == case.name and row["kind"]]
     if not case.expected or case.expected[0].kind == "assert":
         return bool(rows)
@@ -133,7 +133,7 @@ def found_here(case: Case) -> bool:
 
 
 def guilty(case: Case) -> set[int]:
-    "Lines that a finding may name: the marked one, those as good, the other side of a race."
+    """Lines that a finding may name: the marked one, those as good, the other side of a race."""
     return {
         line
         for expected in case.expected

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from labkit import cpu, kernels
-from labkit.problems import Matmul, Transpose
+from labkit.kernels.problem import Matmul, Transpose
 
 ROUNDS = 7
 WITHOUT_THREADS = [name for name in cpu.RUNGS if name not in ("cpu_threads", "cpu_strassen")]
@@ -37,7 +37,7 @@ def main(
     rungs: Annotated[str, typer.Option(help="names, with commas between; all if empty")] = "",
     threads: Annotated[str, typer.Option(help="numbers of threads, with commas between")] = "1,2",
 ) -> None:
-    "Print the tables."
+    """Print the tables."""
     chosen, counts = [int(n) for n in sizes.split(",")], [int(n) for n in threads.split(",")]
     names = rungs.split(",") if rungs else [*cpu.RUNGS, cpu.BLAS]
     library = cpu.Blas().name
@@ -56,7 +56,7 @@ def main(
 
 
 def show_rungs(n: int, names: list[str], counts: list[int]) -> None:
-    "Each rung at one size; those without threads once."
+    """Each rung at one size; those without threads once."""
     table = Table(title=f"matmul N={n}, float32")
     for column in ("rung", "threads", "ms", "GFLOP/s", "% of FMA rate", "x rung below", "note"):
         table.add_column(column, justify="left" if column in ("rung", "note") else "right")
@@ -82,7 +82,7 @@ def show_rungs(n: int, names: list[str], counts: list[int]) -> None:
 
 
 class NumPyCopy(cpu.Blas):
-    "What most programs call a copy: it reads the lines that it overwrites."
+    """What most programs call a copy: it reads the lines that it overwrites."""
 
     family, name = "transpose", "numpy.copyto"
 
@@ -90,12 +90,12 @@ class NumPyCopy(cpu.Blas):
         self.threads, self.dtype = 1, "float32"
 
     def bind(self, *arrays: np.ndarray) -> Callable[[], object]:
-        "Copies the first array to the second."
+        """Copies the first array to the second."""
         return partial(np.copyto, arrays[1].reshape(arrays[0].shape), arrays[0])
 
 
 def show_transposes() -> None:
-    "Each rung of the transpose; the first is the best copy."
+    """Each rung of the transpose; the first is the best copy."""
     table = Table(title="transpose, float32, 1 thread")
     for column in ("rung", "N", "ms", "GB/s", "of the copy"):
         table.add_column(column, justify="left" if column == "rung" else "right")
@@ -112,7 +112,7 @@ def show_transposes() -> None:
 
 
 def best_share(n: int, threads: int) -> float:
-    "BLAS's time over that of the best rung, the median of ROUNDS rounds."
+    """BLAS's time over that of the best rung, the median of ROUNDS rounds."""
     problem, blas = Matmul(n, n, n), cpu.Blas(threads)
     rivals = [cpu.rung(name, threads) for name in BEST[min(threads, 2)]]
     shares: list[list[float]] = [[] for _ in rivals]

@@ -19,10 +19,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from labkit import ladder
-from labkit.device import NoGpu, find_gpu
-from labkit.problems import Matmul, Problem, Transpose
-from labkit.timing import Timing, time_kernel
+from labkit.device.select import NoGpu, find_gpu
+from labkit.device.timing import Timing, time_kernel
+from labkit.kernels.problem import Matmul, Problem, Transpose
+from labkit.ladder import running
 
 ROUNDS = 5
 SPACER = 17 * 2**20  # bytes between the arrays of one round and the next, twice as many each time
@@ -30,14 +30,16 @@ SECONDS = 0.2  # of each measurement
 PRODUCTS = (2048, 4096, 8192)
 PLANES = (8192, 16384)
 DTYPES = ("int32", "float64")
-NO_RIVALS = (*ladder.COPIES, "cublas", ladder.ROUNDING)  # no transposes, no kernel of ours, not in float32
+NO_RIVALS = (*running.COPIES, "cublas", running.ROUNDING)  # no transposes, no kernel of ours, not in float32
 
 console = Console(width=120)
 
 
 @dataclass(frozen=True)
 class Measured:
-    "Times of the rungs and the reference on a problem; the best rung's share of the reference, and again."
+    """Times of the rungs and the reference on a problem; the best rung's share of the reference, and
+    again.
+    """
 
     problem: Problem
     times: dict[str, Timing]
@@ -46,28 +48,28 @@ class Measured:
     again: float
 
     def rate(self, rung: str) -> float:
-        "GFLOP/s of a product, GB/s of a transpose."
+        """GFLOP/s of a product, GB/s of a transpose."""
         form = self.problem.gflops if self.problem.flops else self.problem.gbytes_per_s
         return form(self.times[rung].seconds)
 
 
 def measure(problem: Problem) -> Measured:
-    "Verify and time each rung, then the best and the reference in turns."
-    from labkit.device import xp
+    """Verify and time each rung, then the best and the reference in turns."""
+    from labkit.device.select import xp
 
     args, cases, times = problem.args(xp), {}, {}
-    for case in ladder.cases(problem):
+    for case in running.cases(problem):
         name = " ".join([case.rung, dict(case.macros).get("PRECISION", "")]).strip()
-        launch, _ = ladder.verified(case, args)
+        launch, _ = running.verified(case, args)
         cases[name], times[name] = case, time_kernel(launch, seconds=SECONDS)
     rivals = [name for name in times if name.split()[0] not in NO_RIVALS]
     best = min(rivals, key=lambda name: times[name].median)
-    again = time_kernel(ladder.launcher(cases[best], args), seconds=SECONDS)
+    again = time_kernel(running.launcher(cases[best], args), seconds=SECONDS)
 
     ratios, spacers = [], []
     for spacing in range(ROUNDS):
         ours, theirs = (
-            time_kernel(ladder.launcher(cases[name], args), seconds=SECONDS).median
+            time_kernel(running.launcher(cases[name], args), seconds=SECONDS).median
             for name in (best, next(iter(cases)))
         )
         ratios.append(theirs / ours)
@@ -77,7 +79,7 @@ def measure(problem: Problem) -> Measured:
 
 
 def moved(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    "The same arguments with their arrays elsewhere in the GPU's memory."
+    """The same arguments with their arrays elsewhere in the GPU's memory."""
     import cupy
 
     copies = tuple(arg.copy() if isinstance(arg, cupy.ndarray) else arg for arg in args)
@@ -86,7 +88,7 @@ def moved(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def show(title: str, results: list[Measured], unit: str) -> None:
-    "A row a rung: rate, and percent of the reference's, for each problem."
+    """A row a rung: rate, and percent of the reference's, for each problem."""
     table = Table(title=title)
     table.add_column("rung")
     for result in results:
@@ -111,7 +113,7 @@ def shares(results: list[Measured]) -> Iterator[str]:
 
 
 def main() -> None:
-    "Print the tables."
+    """Print the tables."""
     try:
         console.print(str(find_gpu()))
     except NoGpu as none:

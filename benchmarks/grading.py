@@ -34,9 +34,10 @@ import nbformat
 import pandas as pd
 import pytest
 
-from labkit.course.release import solution, without_solution
-from labkit.grading import cluster, engine, judge, sandbox
+from labkit.course.notebooks.release import solution, without_solution
+from labkit.grading.judging import cluster, engine, judge
 from labkit.grading.model import Answer, Submission
+from labkit.grading.sandbox import process
 
 ROOT = Path(__file__).parent.parent
 SEED = 7
@@ -45,10 +46,11 @@ NBVAL = ("--nbval-lax", "--nbval-current-env", "-q", "-p", "no:cacheprovider", "
 
 
 def answers(lab: str, drawn: random.Random, student: str) -> dict[str, Answer]:
-    "What a made-up student answers."
-    if str(ROOT / "tests") not in sys.path:
-        sys.path.append(str(ROOT / "tests"))
-    tests = import_module("test_course" if lab in ("00", "02") else f"test_course_{lab}")
+    """What a made-up student answers."""
+    for folder in (ROOT / "tests", ROOT / "tests" / "course", ROOT / "tests" / "grading"):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    tests = import_module("test_course_00_02" if lab in ("00", "02") else f"test_course_{lab}")
     course, found = import_module("test_course"), {}
     for id, exercise in sorted(judge.asked([lab]).items()):
         mistakes = [row[3:] for row in tests.WRONG if row[0] == id and isinstance(row[-1], tuple)]
@@ -62,7 +64,7 @@ def answers(lab: str, drawn: random.Random, student: str) -> dict[str, Answer]:
 
 
 def made_up(lab: str, students: int) -> Iterator[Submission]:
-    "A class, read lazily."
+    """A class, read lazily."""
     drawn = random.Random(SEED)
     for number in range(students):
         student = f"student{number:04}"
@@ -70,11 +72,11 @@ def made_up(lab: str, students: int) -> Iterator[Submission]:
 
 
 def graded(lab: str, students: int, workers: int) -> dict[str, Any]:
-    "Grade a class on worker processes: seconds to start them, seconds for the class, peaks of memory."
+    """Grade a class on worker processes: seconds to start them, seconds for the class, peaks of memory."""
     start = perf_counter()
     with cluster.local(workers) as client:
         client.wait_for_workers(workers)
-        job = engine.Job((lab,), SEED, sandbox.best(), judge.grade)
+        job = engine.Job((lab,), SEED, process.best(), judge.grade)
         list(engine.grade_all(client, made_up(lab, 2 * workers), job))
         ready = perf_counter()
         found = engine.grade_all(client, made_up(lab, students), job)
@@ -94,13 +96,13 @@ def graded(lab: str, students: int, workers: int) -> dict[str, Any]:
 
 
 def beside_nbval(lab: str, students: int) -> list[dict[str, Any]]:
-    "Medians of the seconds for a submission in three ways, one after the other in the same process."
+    """Medians of the seconds for a submission in three ways, one after the other in the same process."""
     (solved,) = (ROOT / "notebooks" / "solutions").glob(f"{lab}_*.ipynb")
     seconds: dict[str, list[float]] = {}
     for submission in made_up(lab, students + 1):
         ways = {
             "nbval: setup, answers and checks": partial(by_nbval, answered(solved, submission)),
-            "graded": partial(judge.grade, submission, [lab], SEED, sandbox.best()),
+            "graded": partial(judge.grade, submission, [lab], SEED, process.best()),
         }
         for way, run in ways.items():
             seconds.setdefault(way, []).append(timed(run))
@@ -114,7 +116,7 @@ def beside_nbval(lab: str, students: int) -> list[dict[str, Any]]:
 
 
 def by_nbval(notebook: nbformat.NotebookNode) -> None:
-    "Run a notebook under plain nbval, in this process."
+    """Run a notebook under plain nbval, in this process."""
     with tempfile.TemporaryDirectory() as folder:
         nbformat.write(notebook, Path(folder, "notebook.ipynb"))
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
@@ -122,14 +124,14 @@ def by_nbval(notebook: nbformat.NotebookNode) -> None:
 
 
 def timed(run: Callable[[], object]) -> float:
-    "Seconds of a call."
+    """Seconds of a call."""
     start = perf_counter()
     run()
     return perf_counter() - start
 
 
 def answered(solved: Path, submission: Submission) -> nbformat.NotebookNode:
-    "The first code cell, which loads labkit, then the submission's answers and the released check cells."
+    """The first code cell, which loads labkit, then the submission's answers and the released check cells."""
     notebook = nbformat.read(solved, as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     kept = code[:1]
@@ -144,13 +146,13 @@ def answered(solved: Path, submission: Submission) -> nbformat.NotebookNode:
 
 
 def alone(function: Callable[..., Any], *arguments: object) -> Any:
-    "What a function gives in a new process."
+    """What a function gives in a new process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    "Print a table."
+    """Print a table."""
     print(
         pd.DataFrame(rows).to_string(index=False, float_format=lambda value: f"{value:.2f}"),
         end="\n\n",
@@ -159,7 +161,7 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    "Measure, and print as it comes."
+    """Measure, and print as it comes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--lab", default="02")
     parser.add_argument("--students", type=int, default=24)
@@ -167,7 +169,7 @@ def main() -> None:
     parser.add_argument("--memory", type=int, nargs="*", default=[10, 100, 500])
     asked = parser.parse_args()
     lab, students = asked.lab, asked.students
-    print(f"lab {lab}, isolation: {sandbox.best()}, {len(os.sched_getaffinity(0))} cores\n")
+    print(f"lab {lab}, isolation: {process.best()}, {len(os.sched_getaffinity(0))} cores\n")
 
     rows = [alone(graded, lab, students, workers) for workers in asked.workers]
     show([{**row, "× the first": row["a minute"] / rows[0]["a minute"]} for row in rows])

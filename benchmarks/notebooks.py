@@ -19,15 +19,15 @@ os.environ.setdefault("LABKIT_DEVICE", "simt")
 import nbformat
 import pandas as pd
 
-from labkit.course import catalog, release
-from labkit.course.run import OK, run_one
+from labkit.course.notebooks import catalog, release
+from labkit.course.notebooks.run import OK, run_one
 
 SOLVED = Path(__file__).parent.parent / "notebooks" / release.SOLUTIONS
 LONGEST = 30  # seconds with a cold cache
 
 
 def row(notebook: Path) -> dict[str, object]:
-    "What one notebook takes."
+    """What one notebook takes."""
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "page.html")
         with mock.patch.dict(os.environ, LABKIT_CACHE=str(Path(folder, "cache"))):

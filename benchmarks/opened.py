@@ -35,7 +35,7 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 
-from labkit.course import catalog, release
+from labkit.course.notebooks import catalog, release
 
 ROOT = Path(__file__).parent.parent
 TOOLS = ("pip", "setuptools", "wheel")  # of the environment, not of the course
@@ -43,30 +43,30 @@ PORT = 18899
 
 
 class Kernels(KernelSpecManager):
-    "Kernels of a Python that need not be this one."
+    """Kernels of a Python that need not be this one."""
 
     python: str = ""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        "That Python's kernel."
+        """That Python's kernel."""
         return KernelSpec(argv=[self.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"])
 
 
 class Watch(threading.Thread):
-    "Samples the resident memory of a process and all below it; `peak` is the highest sum, in bytes."
+    """Samples the resident memory of a process and all below it; `peak` is the highest sum, in bytes."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
         self.process, self.peak, self.over = psutil.Process(pid), 0, threading.Event()
 
     def run(self) -> None:
-        "Look ten times a second."
+        """Look ten times a second."""
         while not self.over.wait(0.1):
             self.peak = max(self.peak, resident(self.process))
 
 
 def resident(process: psutil.Process) -> int:
-    "Bytes that a process and all below it have in memory; those that end meanwhile count 0."
+    """Bytes that a process and all below it have in memory; those that end meanwhile count 0."""
     total = 0
     try:
         for each in [process, *process.children(recursive=True)]:
@@ -80,7 +80,7 @@ def resident(process: psutil.Process) -> int:
 
 
 def install(python: Path, what: str) -> tuple[float, float]:
-    "Seconds that pip takes, and those of them that a core works for it."
+    """Seconds that pip takes, and those of them that a core works for it."""
     start, before = perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-cache-dir", what], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -89,7 +89,7 @@ def install(python: Path, what: str) -> tuple[float, float]:
 
 
 def sizes(python: Path) -> pd.Series:
-    "Megabytes of the environment's packages, by the name of their folder, without pip and its like."
+    """Megabytes of the environment's packages, by the name of their folder, without pip and its like."""
     (site,) = (python.parent.parent / "lib").glob("python*/site-packages")
     found: dict[str, float] = {}
     for file in site.rglob("*"):
@@ -101,7 +101,7 @@ def sizes(python: Path) -> pd.Series:
 
 @contextmanager
 def opened(python: Path, notebook: Path) -> Iterator[tuple[NotebookClient, list[tuple[int, Any]], float]]:
-    "A notebook in a new kernel, with an empty folder and cache: client, code cells, seconds to start."
+    """A notebook in a new kernel, with an empty folder and cache: client, code cells, seconds to start."""
     content = nbformat.read(notebook, as_version=4)
     cells = [(index, cell) for index, cell in enumerate(content.cells) if cell.cell_type == "code"]
     for _, cell in cells:
@@ -122,13 +122,13 @@ def opened(python: Path, notebook: Path) -> Iterator[tuple[NotebookClient, list[
 
 
 def is_picture(output: Any) -> bool:
-    "Whether an output is a plot, or a widget with one."
+    """Whether an output is a plot, or a widget with one."""
     kinds = output.get("data", {})
     return any(kind.startswith("image/") or "widget-view" in kind for kind in kinds)
 
 
 def first_picture(python: Path, notebooks: list[Path]) -> list[dict[str, Any]]:
-    "Seconds of each kernel's start and of each code cell, up to the first with a picture."
+    """Seconds of each kernel's start and of each code cell, up to the first with a picture."""
     rows = []
     for notebook in notebooks:
         with opened(python, notebook) as (client, cells, start):
@@ -144,7 +144,7 @@ def first_picture(python: Path, notebooks: list[Path]) -> list[dict[str, Any]]:
 
 
 def peak(python: Path, notebook: Path) -> dict[str, Any]:
-    "The memory that a notebook takes at most."
+    """The memory that a notebook takes at most."""
     with opened(python, notebook) as (client, cells, start):
         watch = Watch(client.km.provisioner.pid)
         watch.start()
@@ -159,7 +159,7 @@ def peak(python: Path, notebook: Path) -> dict[str, Any]:
 
 
 def server(python: Path) -> float:
-    "Megabytes of JupyterLab's server once its page has been fetched."
+    """Megabytes of JupyterLab's server once its page has been fetched."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
             python,
@@ -186,13 +186,13 @@ def server(python: Path) -> float:
 
 
 def show(rows: list[dict[str, Any]], digits: int = 1) -> None:
-    "Print a table."
+    """Print a table."""
     text = pd.DataFrame(rows).to_string(index=False, float_format=lambda value: f"{value:.{digits}f}")
     print(text, end="\n\n", flush=True)
 
 
 def main() -> None:
-    "Measure, and print as it comes."
+    """Measure, and print as it comes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--memory", nargs="*", metavar="NOTEBOOK", help="Such as 03; all if none is named.")
     asked = parser.parse_args()

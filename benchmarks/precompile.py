@@ -19,17 +19,18 @@ import numpy as np
 from rich.console import Console
 from sliders import EXPLORERS
 
-from labkit import kernels, precompiled, problem
-from labkit.cache import digest
-from labkit.compile_cuda import COMPILER_WHEEL, HEADER_WHEELS, supported_architectures
-from labkit.course import catalog, release, run
+from labkit import kernels, problem
+from labkit.compiler import precompiled
+from labkit.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, supported_architectures
+from labkit.core.cache import digest
+from labkit.course.notebooks import catalog, release, run
 from labkit.widgets import Explorer
 
 CHECKSUM = 32  # bytes before an entry of the cache
 
 
 def main() -> None:
-    "Fill an empty cache, and pack it."
+    """Fill an empty cache, and pack it."""
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder, "cache")
         os.environ["LABKIT_CACHE"] = str(cache)
@@ -56,7 +57,7 @@ def main() -> None:
 
 
 def visit(shown: Explorer) -> None:
-    "Move each control through all its places, from the explorer's first values."
+    """Move each control through all its places, from the explorer's first values."""
     for control in shown.controls.values():
         start = control.value
         values = (
@@ -70,7 +71,7 @@ def visit(shown: Explorer) -> None:
 
 
 def launch(rung: str) -> None:
-    "Count and check one small launch of a rung with its defaults."
+    """Count and check one small launch of a rung with its defaults."""
     family = rung.partition("/")[0]
     small = problem(family, *{"matmul": (64, 64, 64), "transpose": (64, 64)}[family])
     kernel, shape = kernels.load(rung), kernels.launch(rung, small)

@@ -17,10 +17,10 @@ from itertools import product
 from pathlib import Path
 
 import labkit
-from labkit import ladder, records
-from labkit.ladder import Case, case
-from labkit.problems import problem
-from labkit.records import COLUMNS
+from labkit.kernels.problem import problem
+from labkit.ladder import records, running
+from labkit.ladder.records import COLUMNS
+from labkit.ladder.running import Case, case
 
 COUNTED = {
     "requests": "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum",
@@ -59,23 +59,23 @@ SWEPT = ("naive", "naive_uncoalesced", "tiled")  # with blocks of several sides
 
 
 def small() -> Iterator[Case]:
-    "Every kernel, on sizes that are multiples of its tile and sizes that are not."
+    """Every kernel, on sizes that are multiples of its tile and sizes that are not."""
     sizes = [(64, 64, 64), (100, 70, 45)]
     for rung, tile, size, dtype in product(SWEPT, (8, 16, 32), sizes, ("float32", "float64")):
         yield case(rung, problem("matmul", *size, dtype=dtype), TILE=tile)
-    for rung, size in product(ladder.rungs("matmul"), [(256, 256, 64), (300, 203, 101)]):
+    for rung, size in product(running.rungs("matmul"), [(256, 256, 64), (300, 203, 101)]):
         if rung not in SWEPT:
             yield case(rung, problem("matmul", *size))
     for rung, size, dtype in product(
-        ladder.rungs("transpose"), [(128, 128), (100, 70)], ("float32", "float64")
+        running.rungs("transpose"), [(128, 128), (100, 70)], ("float32", "float64")
     ):
         yield case(rung, problem("transpose", *size, dtype=dtype))
 
 
 def whole() -> Iterator[Case]:
-    "Every rung at one size."
+    """Every rung at one size."""
     for family, size in (("matmul", (1024, 1024, 1024)), ("transpose", (2048, 2048))):
-        for rung in ladder.rungs(family):
+        for rung in running.rungs(family):
             yield case(rung, problem(family, *size))
 
 
@@ -83,9 +83,9 @@ TABLES = {"counters": (small, COUNTERS | COPIED), "ladder_counters": (whole, WHY
 
 
 def launch(table: str) -> None:
-    "Launch the table's cases on this machine's GPU, in order."
+    """Launch the table's cases on this machine's GPU, in order."""
     for each in TABLES[table][0]():
-        ladder.launcher(each, each.problem.args(labkit.xp))()
+        running.launcher(each, each.problem.args(labkit.xp))()
 
 
 def output(command: list[str]) -> str:
@@ -96,7 +96,9 @@ def output(command: list[str]) -> str:
 
 
 def known(metrics: dict[str, str], listed: str) -> dict[str, str]:
-    "The metrics, but for those of COPIED and PERCENT that ncu does not list for this GPU and would refuse."
+    """The metrics, but for those of COPIED and PERCENT that ncu does not list for this GPU and would
+    refuse.
+    """
     there = {line.split()[0] for line in listed.splitlines() if line.strip()}
     absent = {name for name in (*COPIED, *PERCENT) if name.partition(".")[0] not in there} & metrics.keys()
     for metric in sorted(absent):
@@ -105,7 +107,7 @@ def known(metrics: dict[str, str], listed: str) -> dict[str, str]:
 
 
 def counted(table: str, metrics: dict[str, str]) -> list[dict[str, str]]:
-    "Metrics of each launch, in order."
+    """Metrics of each launch, in order."""
     command = ["ncu", "--clock-control", "none", "--metrics", ",".join(metrics), "--csv", "--page", "raw"]
     command += ["--print-units", "base", "--kernel-name", "regex:^(matmul|transpose)$"]
     found = output([*command, sys.executable, __file__, "--launch", table])
@@ -113,7 +115,7 @@ def counted(table: str, metrics: dict[str, str]) -> list[dict[str, str]]:
 
 
 def rows(table: str, case: Case, counts: dict[str, str], metrics: dict[str, str]) -> Iterator[dict]:
-    "The table's rows of one launch; what ncu could not count is left out."
+    """The table's rows of one launch; what ncu could not count is left out."""
     place = case.place()
     if table == "counters":
         place |= {"kernel": case.kernel, "tile": dict(case.macros).get("TILE")}
@@ -125,7 +127,7 @@ def rows(table: str, case: Case, counts: dict[str, str], metrics: dict[str, str]
 
 
 def main(folder: Path) -> None:
-    "Write both tables."
+    """Write both tables."""
     version = output(["ncu", "--version"]).split("Version ")[1].split()[0]
     origin = records.provenance("python benchmarks/record_counters.py data/h200", ncu=version)
     listed = output(["ncu", "--query-metrics"])

@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from gallery import Case, cases  # noqa: E402
 
-from labkit import records  # noqa: E402
+from labkit.ladder import records  # noqa: E402
 
 FILE_NAME = "kernel.cu"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -63,7 +63,7 @@ def main(
     compile_only: Annotated[bool, typer.Option(help="fill --compiled for an H200; needs no GPU")] = False,
     drive: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    "Record results, counters and the sanitizer's findings; or, with --drive, launch what a plan says."
+    """Record results, counters and the sanitizer's findings; or, with --drive, launch what a plan says."""
     if drive is not None:
         launch(drive)
         return
@@ -101,7 +101,7 @@ def say(start: float, text: str) -> None:
 
 
 def refused(case: Case) -> bool:
-    "Is there nothing to run? A launch with a wrong type of array runs on a GPU."
+    """Is there nothing to run? A launch with a wrong type of array runs on a GPU."""
     return case.refused is not None and not case.file.startswith("dtype")
 
 
@@ -109,7 +109,7 @@ def refused(case: Case) -> bool:
 
 
 def built(wanted: list[Case], work: Path, arch: str) -> list[Case]:
-    "Compile each case to a cubin in `work`, its entry's name beside it; says what does not compile."
+    """Compile each case to a cubin in `work`, its entry's name beside it; says what does not compile."""
     good = []
     for case in wanted:
         if place(case, work).exists():
@@ -132,10 +132,12 @@ def place(case: Case, work: Path) -> Path:
 
 
 def compile_cubin(case: Case, arch: str) -> tuple[bytes, str, str]:
-    "Machine code, the entry's lowered name, the compiler's version. Raises RuntimeError with its messages."
+    """Machine code, the entry's lowered name, the compiler's version. Raises RuntimeError with its
+    messages.
+    """
     from cuda.bindings import nvrtc
 
-    from labkit.compile_cuda import with_defaults
+    from labkit.compiler.nvrtc import with_defaults
 
     def ask(answer: tuple) -> object:
         status, *values = answer
@@ -163,7 +165,7 @@ def compile_cubin(case: Case, arch: str) -> tuple[bytes, str, str]:
 
 
 def architecture() -> str:
-    "Of the GPU that is here, such as sm_90."
+    """Of the GPU that is here, such as sm_90."""
     import cupy
 
     return f"sm_{cupy.cuda.Device().compute_capability}"
@@ -199,7 +201,7 @@ def launch(plan: Path) -> None:
 
 
 def on_device(arg: object) -> object:
-    "An array on the GPU; a structure of 16 bytes as the only scalar of that size that every CuPy takes."
+    """An array on the GPU; a structure of 16 bytes as the only scalar of that size that every CuPy takes."""
     import cupy
 
     if isinstance(arg, np.ndarray):
@@ -208,7 +210,7 @@ def on_device(arg: object) -> object:
 
 
 def driving(work: Path, wanted: list[Case], label: str, outputs: Path | None = None) -> list[str]:
-    "The command that launches these cases."
+    """The command that launches these cases."""
     plan = work / f"{label}.json"
     names = [[case.family, case.name] for case in wanted]
     plan.write_text(
@@ -221,7 +223,7 @@ def driving(work: Path, wanted: list[Case], label: str, outputs: Path | None = N
 
 
 def results(folder: Path, work: Path, clean: list[Case], _bugs: list[Case], _jobs: int) -> None:
-    "results.npz: what the clean kernels leave in their outputs, as launch/argument."
+    """results.npz: what the clean kernels leave in their outputs, as launch/argument."""
     command = driving(work, clean, "results", folder / "results.npz")
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -232,7 +234,7 @@ def results(folder: Path, work: Path, clean: list[Case], _bugs: list[Case], _job
 
 
 def counters(folder: Path, work: Path, clean: list[Case], _bugs: list[Case], _jobs: int) -> None:
-    "counters.csv: Nsight Compute's metrics of each clean launch, in one run of ncu."
+    """counters.csv: Nsight Compute's metrics of each clean launch, in one run of ncu."""
     names = "|".join(sorted({case.entry.partition("<")[0] for case in clean}))
     command = ["ncu", "--clock-control", "none", "--metrics", ",".join(METRICS), "--csv", "--page", "raw"]
     command += ["--print-units", "base", "--kernel-name", f"regex:^({names})$"]
@@ -259,7 +261,7 @@ def counters(folder: Path, work: Path, clean: list[Case], _bugs: list[Case], _jo
 
 
 def number(text: str) -> str:
-    "As short as it is exact: 12 for 12.000; as it is where it is no number."
+    """As short as it is exact: 12 for 12.000; as it is where it is no number."""
     try:
         value = float(text)
     except ValueError:
@@ -271,7 +273,9 @@ def number(text: str) -> str:
 
 
 def sanitizer(folder: Path, work: Path, clean: list[Case], bugs: list[Case], jobs: int) -> None:
-    "sanitizer.csv: what each tool says of each bug, and of all clean kernels in one process (named `clean`)."
+    """sanitizer.csv: what each tool says of each bug, and of all clean kernels in one process (named
+    `clean`).
+    """
     runs = [
         (case.name, tool, driving(work, [case], f"bug-{case.name}")) for case in bugs for tool in tools(case)
     ]
@@ -306,13 +310,13 @@ def sanitizer(folder: Path, work: Path, clean: list[Case], bugs: list[Case], job
 
 
 def tools(case: Case) -> tuple[str, ...]:
-    "The tools to run: one is enough for a loop that does not end, or an array of the wrong type."
+    """The tools to run: one is enough for a loop that does not end, or an array of the wrong type."""
     alone = any(expected.tool == "timeout" for expected in case.expected) or case.refused
     return ("memcheck",) if alone else TOOLS
 
 
 def sanitized(tool: str, command: list[str], help_text: str, seconds: float) -> tuple[str, bool]:
-    "What compute-sanitizer prints, and whether it came to its end in time."
+    """What compute-sanitizer prints, and whether it came to its end in time."""
     options = ["--tool", tool, "--print-limit", "20", "--report-api-errors", "no"]
     if tool == "initcheck" and "--initcheck-address-space" in help_text:
         options += ["--initcheck-address-space", "all"]
@@ -347,7 +351,7 @@ LINE = re.compile(rf"{re.escape(FILE_NAME)}:(\d+)")
 
 
 def findings(text: str) -> list[tuple[str, int, list[int]]]:
-    "Kind, hits and source lines of each kind of finding in a sanitizer's output."
+    """Kind, hits and source lines of each kind of finding in a sanitizer's output."""
     heads = list(HEAD.finditer(text))
     found: dict[str, tuple[int, set[int]]] = {}
     ends = [*(head.start() for head in heads), len(text)][1:]
@@ -363,7 +367,7 @@ def findings(text: str) -> list[tuple[str, int, list[int]]]:
 
 
 def provenance(folder: Path, nvrtc: str) -> dict[str, str]:
-    "Where and how the records came about."
+    """Where and how the records came about."""
     versions = {"NVRTC": nvrtc}
     for program in ("ncu", "compute-sanitizer"):
         if shutil.which(program):

@@ -76,7 +76,7 @@ LONGEST = 2.0  # seconds a run; the checked and counted runs of larger sizes are
 
 
 class Launch:
-    "One kernel at one size: its source, and what it is launched with."
+    """One kernel at one size: its source, and what it is launched with."""
 
     def __init__(self, name: str, size: int) -> None:
         import labkit
@@ -116,13 +116,13 @@ def seconds(run) -> float:
 
 
 def times(run) -> list[float]:
-    "Of warm runs; of one where it takes long."
+    """Of warm runs; of one where it takes long."""
     first = seconds(run)
     return [first] if first > LONGEST else [seconds(run) for _ in range(WARM_RUNS)]
 
 
 def measure(name: str, size: int, threads: int) -> dict[str, float]:
-    "Seconds of each kind of run, and MB of memory."
+    """Seconds of each kind of run, and MB of memory."""
     os.environ["LABKIT_CACHE"] = tempfile.mkdtemp()  # nothing is compiled before it is timed
     launch = Launch(name, size)
     found = {"first": seconds(lambda: launch.kernel()(launch.grid, launch.block, launch.args))}
@@ -141,7 +141,7 @@ def measure(name: str, size: int, threads: int) -> dict[str, float]:
 
 
 def from_cache(name: str, size: int, threads: int) -> float:
-    "From the source to the first result in a new process that has imported labkit."
+    """From the source to the first result in a new process that has imported labkit."""
     command = [sys.executable, str(Path(__file__).resolve()), "--cached", f"{name}:{size}"]
     command += ["--threads", str(threads)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -203,7 +203,7 @@ def main(
 
 
 def beside(found: dict[tuple[str, int], dict[str, float]], rows: list[dict]) -> Table:
-    "How many times faster the simulator is than each peer on the same kernel and size."
+    """How many times faster the simulator is than each peer on the same kernel and size."""
     table = Table(title="times faster than")
     for heading in ("peer", "kernel", "N", "peer, ms", "simulator, ms", "times faster"):
         table.add_column(heading, justify="left" if heading in ("peer", "kernel") else "right")

@@ -37,7 +37,7 @@ EXPLORERS = (
 
 
 def moves(shown: Explorer) -> Iterator[float]:
-    "Seconds of each move: every control through what it offers, at most eight places of each."
+    """Seconds of each move: every control through what it offers, at most eight places of each."""
     for control in shown.controls.values():
         if hasattr(control, "options"):
             places = [value for _, value in control.options][:8]
@@ -53,7 +53,7 @@ def moves(shown: Explorer) -> Iterator[float]:
 
 
 def row(make: Callable[[], Explorer]) -> dict[str, object]:
-    "Milliseconds of one explorer's moves."
+    """Milliseconds of one explorer's moves."""
     explorer.drawn.cache_clear()
     shown = make()
     first, again = (1e3 * np.array(list(moves(shown))) for _ in range(2))

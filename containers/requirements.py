@@ -10,7 +10,9 @@ from pathlib import Path
 
 
 def requirements(project: dict, names: list[str]) -> list[str]:
-    "The project's own dependencies, and those that `names` call for. Raises KeyError for a name it has not."
+    """The project's own dependencies, and those that `names` call for. Raises KeyError for a name it
+    has not.
+    """
     extras = project["optional-dependencies"]
     packages = {re.match(r"[\w-]+", line)[0]: line for lines in extras.values() for line in lines}
     found = [line for name in names for line in (extras[name] if name in extras else [packages[name]])]

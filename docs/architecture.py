@@ -53,12 +53,12 @@ ARROWS = [
 
 
 def height(name: str) -> int:
-    "Of a box, in pixels."
+    """Of a box, in pixels."""
     return 20 + LINE * len(BOXES[name][4])
 
 
 def port(name: str, side: str) -> tuple[float, float]:
-    "Where an arrow touches a box."
+    """Where an arrow touches a box."""
     x, y, width, *_ = BOXES[name]
     return {
         "left": (x, y + height(name) / 2),
@@ -69,13 +69,13 @@ def port(name: str, side: str) -> tuple[float, float]:
 
 
 def text(x: float, y: float, words: str, *, size: int = 12, bold: bool = False, colour: str = INK) -> str:
-    "A line of text that begins at x; y is its base."
+    """A line of text that begins at x; y is its base."""
     weight = ' font-weight="bold"' if bold else ""
     return f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}>{escape(words)}</text>'
 
 
 def box(name: str) -> str:
-    "A box with its lines."
+    """A box with its lines."""
     x, y, width, kind, lines = BOXES[name]
     shape = f'x="{x}" y="{y}" width="{width}" height="{height(name)}" rx="7"'
     frame = f'<rect {shape} fill="{FILLS[kind]}" stroke="{QUIET}"/>'
@@ -87,14 +87,14 @@ def box(name: str) -> str:
 
 
 def arrow(start: str, out: str, end: str, into: str) -> str:
-    "A line from box to box."
+    """A line from box to box."""
     (x1, y1), (x2, y2) = port(start, out), port(end, into)
     ends = f'x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"'
     return f'<line {ends} stroke="{QUIET}" stroke-width="1.5" marker-end="url(#tip)"/>'
 
 
 def picture() -> str:
-    "The whole of it, as SVG."
+    """The whole of it, as SVG."""
     tip = (
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
         f'orient="auto"><path d="M0 0L8 4L0 8z" fill="{QUIET}"/></marker></defs>'

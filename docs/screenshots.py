@@ -24,7 +24,9 @@ STUDENT = "bob"  # of the made-up class
 
 
 def notebook() -> None:
-    "lab.png, the window; explorer.png, a cell with sliders; check.png, what a check says before any work."
+    """lab.png, the window; explorer.png, a cell with sliders; check.png, what a check says before any
+    work.
+    """
     import lab
 
     with tempfile.TemporaryDirectory() as folder:
@@ -47,13 +49,13 @@ def notebook() -> None:
 
 
 def feedback() -> None:
-    "feedback.png: a student's page of `labkit grade`, of a made-up class."
+    """feedback.png: a student's page of `labkit grade`, of a made-up class."""
     import lab
     from made_up_class import SOLVED, exercises, made_up
 
-    from labkit.grading.manifest import Run
-    from labkit.grading.results import Store, write_all
-    from labkit.grading.sandbox import LIMITS
+    from labkit.grading.results.manifest import Run
+    from labkit.grading.results.store import Store, write_all
+    from labkit.grading.sandbox.process import LIMITS
     from labkit.grading.text import slug
 
     with tempfile.TemporaryDirectory() as folder:
@@ -68,13 +70,14 @@ def feedback() -> None:
 
 
 def roofline() -> None:
-    "roofline.png: an H200's, with every rung of the recorded run."
-    from labkit import ladder, problem, records
+    """roofline.png: an H200's, with every rung of the recorded run."""
+    from labkit import problem
     from labkit import roofline as draw
+    from labkit.ladder import records, running
 
     runs = records.recorded("h200")
     counts = runs[(runs.m == 1024) & (runs.dtype == "float32")]
-    picture = draw(ladder.recorded(problem("matmul", 4096, 4096, 4096)), counts, runs)
+    picture = draw(running.recorded(problem("matmul", 4096, 4096, 4096)), counts, runs)
     picture.savefig(DOCS / "roofline.png", dpi=100)
 
 

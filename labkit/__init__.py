@@ -6,6 +6,8 @@ quick and needs neither CuPy nor Jupyter.
 
 import sys
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -13,35 +15,51 @@ __version__ = "0.1.0"
 
 # public name -> where it lives: a module of labkit, or "module:attribute"
 _EXPORTS = {
-    "RawModule": "device:RawModule",
+    "RawModule": "device.select:RawModule",
     "answer": "course:answer",
-    "ceilings": "ceilings",
+    "ceilings": "ladder.ceilings",
     "check": "course:check",
     "cpu": "cpu",
-    "device": "device:device",
+    "device": "device.select:device",
     "kernels": "kernels",
     "ladder": "ladder",
     "load_ipython_extension": "magic:load_ipython_extension",
-    "plots": "plots",
-    "problem": "problems:problem",
-    "profile": "checks:profile",
-    "records": "records",
-    "roofline": "roofline:roofline",
-    "show": "heat:show",
+    "plots": "figures.curves",
+    "problem": "kernels.problem:problem",
+    "profile": "kernels.verify:profile",
+    "records": "ladder.records",
+    "roofline": "model.roofline:roofline",
+    "show": "figures.source_costs:show",
     "simt": "simt",
-    "time": "timing:time_kernel",
+    "time": "device.timing:time_kernel",
     "widgets": "widgets",
-    "xp": "device:xp",
-    "yours": "yours",
+    "xp": "device.select:xp",
+    "yours": "ladder.own_product",
+}
+
+# Modules that notebooks handed out with version 0.1 import by these names. A student's copy goes on working.
+_MOVED = {
+    "bounds": "model.limits",
+    "errors": "core.errors",
+    "instructions": "model.instructions",
+    "ladder_plot": "figures.ladder_plot",
+    "mismatch": "core.compare",
+    "occupancy": "core.occupancy",
+    "pictures": "figures.pictures",
+    "problems": "kernels.problem",
+    "steps": "ladder.steps",
+    "timing": "device.timing",
+    "transpose_report": "ladder.transpose_report",
 }
 
 __all__ = sorted([*_EXPORTS, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
+    place = _EXPORTS.get(name) or _MOVED.get(name)
+    if place is None:
         raise AttributeError(f"module 'labkit' has no attribute {name!r}")
-    module_name, _, attribute = _EXPORTS[name].partition(":")
+    module_name, _, attribute = place.partition(":")
     module = import_module(f"labkit.{module_name}")
     return getattr(module, attribute) if attribute else module
 
@@ -50,8 +68,30 @@ def __dir__() -> list[str]:
     return sorted([*globals(), *_EXPORTS])
 
 
+class _Elsewhere(MetaPathFinder, Loader):
+    """Import `labkit.records`, `labkit.plots` and the like: modules whose public name is not where
+    they live.
+    """
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Find a public or a moved module. A package or module of that very name comes first."""
+        package, _, short = name.partition(".")
+        place = (_MOVED | _EXPORTS).get(short, "").partition(":")[0]
+        return ModuleSpec(name, self, origin=f"labkit.{place}") if package == "labkit" and place else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Import the module where it lives, and keep what it knows of itself."""
+        module = import_module(str(spec.origin))
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module back its own name: it has been run already."""
+        module.__spec__ = self._own_spec
+
+
 class _Package(ModuleType):
-    "Keeps `labkit.device` the function: importing labkit/device.py would bind the module to that name."
+    """Keeps `labkit.device` the function: importing labkit/device/ would bind the package to that name."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (isinstance(value, ModuleType) and ":" in _EXPORTS.get(name, "")):
@@ -59,3 +99,4 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+sys.meta_path.append(_Elsewhere())

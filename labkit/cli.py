@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from labkit import doctor as checkup
+from labkit.core.errors import SimtError
 from labkit.doctor import mend
-from labkit.errors import SimtError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="CUDA matrix kernels in Jupyter.")
 
@@ -22,7 +22,7 @@ COLOURS = {checkup.OK: "green", checkup.MISSING: "red", checkup.OPTIONAL: "yello
 
 @app.command()
 def doctor() -> None:
-    "Show what is here, what is missing and how to get it. Exit code 1: the course cannot run."
+    """Show what is here, what is missing and how to get it. Exit code 1: the course cannot run."""
     rows = checkup.report()
     console = Console()
     table = Table(box=None, show_header=False)
@@ -37,7 +37,7 @@ def doctor() -> None:
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def lab(context: typer.Context) -> None:
-    "Open JupyterLab on the notebooks. Options are JupyterLab's: labkit lab --no-browser --port 8899."
+    """Open JupyterLab on the notebooks. Options are JupyterLab's: labkit lab --no-browser --port 8899."""
     try:
         from jupyterlab.labapp import LabApp
     except ImportError:
@@ -54,8 +54,8 @@ def lab(context: typer.Context) -> None:
 
 @app.command()
 def course() -> None:
-    "List the notebooks: what each teaches, its exercises and their points."
-    from labkit.course import catalog  # here: imports the simulator
+    """List the notebooks: what each teaches, its exercises and their points."""
+    from labkit.course.notebooks import catalog  # here: imports the simulator
 
     try:
         lessons = [catalog.lesson(path) for path in catalog.notebooks(catalog.shipped())]
@@ -76,11 +76,11 @@ def run(
     ] = None,
     solved: Annotated[bool, typer.Option("--solved", help="The solved notebooks in place of yours.")] = False,
 ) -> None:
-    "Run notebooks and write each as an HTML page with its plots. Exit code 1: a cell failed."
-    from labkit.course import catalog
+    """Run notebooks and write each as an HTML page with its plots. Exit code 1: a cell failed."""
+    from labkit.course.notebooks import catalog
 
     try:
-        from labkit.course import run as running
+        from labkit.course.notebooks import run as running
     except ImportError:
         raise _not_installed("What runs a notebook (nbclient and nbconvert)") from None
     console, outcomes, stopped = Console(), [], False
@@ -111,10 +111,10 @@ def bench(
         typer.Option(help="matmul, tiles, shapes, transpose, breakdown or ceilings; again for several."),
     ] = None,
 ) -> None:
-    "Verify and time every rung on this machine's GPU. What the folder has already is not measured again."
-    from labkit import bench as benching  # here: wants CuPy and pandas
-    from labkit import records
-    from labkit.device import NoGpu
+    """Verify and time every rung on this machine's GPU. What the folder has already is not measured again."""
+    from labkit.device.select import NoGpu
+    from labkit.ladder import bench as benching  # here: wants CuPy and pandas
+    from labkit.ladder import records
 
     try:
         cases = benching.plan(quick, only or ())
@@ -142,12 +142,12 @@ def release(
         bool, typer.Option("--check", help="Write nothing; exit code 1 if a notebook is not up to date.")
     ] = False,
 ) -> None:
-    "Make the students' notebooks from the solved ones: no solutions, no outputs, no hidden checks."
+    """Make the students' notebooks from the solved ones: no solutions, no outputs, no hidden checks."""
     try:
-        from labkit.course import release as releasing
+        from labkit.course.notebooks import release as releasing
     except ImportError:
         raise _not_installed("What reads and writes notebooks (nbformat)") from None
-    from labkit.course import catalog
+    from labkit.course.notebooks import catalog
 
     shipped = catalog.shipped()
     solved = shipped / releasing.SOLUTIONS
@@ -186,13 +186,13 @@ def badges(
         bool, typer.Option("--check", help="Write nothing; exit code 1 if a file is not up to date.")
     ] = False,
 ) -> None:
-    "Write where the repository is: badges in README.md, the first cell of each notebook, pyproject.toml."
+    """Write where the repository is: badges in README.md, the first cell of each notebook, pyproject.toml."""
     try:
-        from labkit.course import badges as writing
-        from labkit.course import release as releasing
+        from labkit.course.notebooks import badges as writing
+        from labkit.course.notebooks import release as releasing
     except ImportError:
         raise _not_installed("What reads and writes notebooks (nbformat)") from None
-    from labkit.course import catalog
+    from labkit.course.notebooks import catalog
 
     try:
         root = writing.clone()
@@ -238,7 +238,7 @@ def grade(
         bool, typer.Option("--resume", help="Grade what is missing in --out, changed, or to be graded again.")
     ] = False,
 ) -> None:
-    "Grade a class. Exit code 1: something is to be graded again, or nothing could be graded."
+    """Grade a class. Exit code 1: something is to be graded again, or nothing could be graded."""
     # jsonschema would take seconds to make parsers of web addresses, which notebooks do not have.
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
     try:
@@ -267,7 +267,7 @@ def grade(
 
 
 def _not_installed(what: str, extra: str = "lab") -> typer.Exit:
-    "Say what is missing and how to get it; raise what this returns."
+    """Say what is missing and how to get it; raise what this returns."""
     print(f"{what} is not installed. Run: {mend.install(extra)}", file=sys.stderr)
     return typer.Exit(1)
 
@@ -279,7 +279,7 @@ def notebooks() -> Path:
     labkit-notebooks/ in the current folder, where a student's work is never overwritten. Raises OSError, with
     the way out, where that cannot be written.
     """
-    from labkit.course import catalog, copies
+    from labkit.course.notebooks import catalog, copies
 
     shipped = catalog.shipped()
     if shipped.parent != catalog.PACKAGE:

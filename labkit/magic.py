@@ -24,13 +24,13 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 
 import labkit
-from labkit import fault
 from labkit.c.compile import FILE_NAME as C_FILE_NAME
 from labkit.c.compile import compile_log
 from labkit.c.function import CFunction
 from labkit.c.source import functions
-from labkit.compile_cuda import FILE_NAME, compile_ptx
-from labkit.errors import CompileError, SimtError
+from labkit.compiler.nvrtc import FILE_NAME, compile_ptx
+from labkit.core.errors import CompileError, SimtError
+from labkit.device import faults
 from labkit.simt.ptx.parser import parse
 
 EXERCISE_ID = re.compile(r"\d\d\.\d+")
@@ -55,16 +55,16 @@ _C_MESSAGE = re.compile(
 
 
 class CellError(SimtError):
-    "A `%%cuda`, `%%c` or `%%answer` cell has nothing to keep."
+    """A `%%cuda`, `%%c` or `%%answer` cell has nothing to keep."""
 
     def _render_traceback_(self) -> list[str]:
-        "Without the name of the class: the text begins with what is wrong."
+        """Without the name of the class: the text begins with what is wrong."""
         return str(self).splitlines()
 
 
 @magics_class
 class LabMagics(Magics):
-    "What `%load_ext labkit` adds to a notebook."
+    """What `%load_ext labkit` adds to a notebook."""
 
     @cell_magic
     @magic_arguments()
@@ -96,7 +96,7 @@ class LabMagics(Magics):
 
     @cell_magic
     def answer(self, line: str, cell: str) -> None:
-        "Run the cell as Python; the last function that it defines is the answer to the exercise `line`."
+        """Run the cell as Python; the last function that it defines is the answer to the exercise `line`."""
         exercise = line.strip()
         if not EXERCISE_ID.fullmatch(exercise):
             raise UsageError(f"%%answer {line}: that is not the id of an exercise, such as 09.6.")
@@ -118,7 +118,7 @@ class LabMagics(Magics):
     def _start(
         self, magic: str, line: str, given: Namespace, others: list[str]
     ) -> tuple[dict[str, Any], list[str]]:
-        "Where the result goes, and the compiler's options. Raises UsageError where the line is wrong."
+        """Where the result goes, and the compiler's options. Raises UsageError where the line is wrong."""
         name = _checked_name(magic, given.name)
         assert self.shell is not None
         keeper = answers if EXERCISE_ID.fullmatch(name) else self.shell.user_ns
@@ -163,13 +163,13 @@ def compile_c_cell(cell: str, options: list[str], wanted: str) -> CFunction:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    "`%load_ext labkit`: register the magics, and what a notebook shows when the GPU stopped a kernel."
+    """`%load_ext labkit`: register the magics, and what a notebook shows when the GPU stopped a kernel."""
     shell.register_magics(LabMagics)
-    fault.tell_in(shell)
+    faults.tell_in(shell)
 
 
 def _parsed(code: str) -> ast.Module:
-    "The cell's syntax tree. Raises CellError with the line that Python cannot read."
+    """The cell's syntax tree. Raises CellError with the line that Python cannot read."""
     try:
         return ast.parse(code)
     except SyntaxError as error:
@@ -200,7 +200,7 @@ def _checked_name(magic: str, name: str | None) -> str:
 
 
 def _kernel_name(names: list[str], wanted: str) -> str:
-    "The only name, or `wanted` among several."
+    """The only name, or `wanted` among several."""
     if len(names) == 1:
         return names[0]
     if wanted in names:
@@ -214,7 +214,7 @@ def _kernel_name(names: list[str], wanted: str) -> str:
 
 
 def _function_name(code: str, wanted: str) -> str:
-    "`wanted` if it is there, else the last function that is not static."
+    """`wanted` if it is there, else the last function that is not static."""
     defined = functions(code)
     if any(function.name == wanted for function in defined):
         return wanted
@@ -224,7 +224,7 @@ def _function_name(code: str, wanted: str) -> str:
 
 
 def _explained(error: CompileError) -> str:
-    "The errors with their lines and carets, or what else NVRTC says."
+    """The errors with their lines and carets, or what else NVRTC says."""
     unknown = re.search(r"unrecognized option (\S+) found", error.log)
     if unknown:
         return (
@@ -242,7 +242,7 @@ def _explained(error: CompileError) -> str:
 
 
 def _messages(form: re.Pattern[str], log: str, severity: str) -> str:
-    "The log's messages of one severity, each with the line of the cell that it is about."
+    """The log's messages of one severity, each with the line of the cell that it is about."""
     return "\n".join(_message(match) for match in form.finditer(log) if match["severity"] == severity)
 
 

@@ -36,12 +36,12 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def optimised(monkeypatch):
-    "Small launches, too, run the optimised code that large ones do."
+    """Small launches, too, run the optimised code that large ones do."""
     monkeypatch.setattr("labkit.simt.module.FEW_THREADS", 0)
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    "CuPy, as the course's device."
+    """CuPy, as the course's device."""
     monkeypatch.delenv("LABKIT_DEVICE", raising=False)
     return pytest.importorskip("cupy")

@@ -6,7 +6,9 @@ from contextlib import suppress
 
 
 def answer(url, process, seconds=240):
-    "What an address answers, once it does: a server may tell it before it listens. None if it never does."
+    """What an address answers, once it does: a server may tell it before it listens. None if it never
+    does.
+    """
     until = time.monotonic() + seconds
     while time.monotonic() < until and process.poll() is None:
         with suppress(OSError):

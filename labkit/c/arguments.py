@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labkit.c.source import CALL_FILE, Function
-from labkit.errors import CompileError, LaunchError, SimtError
+from labkit.core.errors import CompileError, LaunchError, SimtError
 
 _INTEGER_PARAMETER = re.compile(r"((const|signed|unsigned|char|short|int|long|size_t|u?int\d+_t) )+\w+")
 INT = np.iinfo(np.int32)
@@ -16,22 +16,24 @@ INT = np.iinfo(np.int32)
 
 @dataclass(frozen=True)
 class Arguments:
-    "`values`: an array for each argument, those without axes for numbers. `sizes`: as driver.c takes them."
+    """`values`: an array for each argument, those without axes for numbers. `sizes`: as driver.c
+    takes them.
+    """
 
     values: tuple[np.ndarray, ...]
     sizes: tuple[int, ...]  # bytes; -k: the memory of argument k - 1
 
     @property
     def nbytes(self) -> int:
-        "Of all, each memory once."
+        """Of all, each memory once."""
         return sum(size for size in self.sizes if size > 0)
 
     def data(self) -> bytes:
-        "The bytes of each memory, one behind the other."
+        """The bytes of each memory, one behind the other."""
         return b"".join(value.tobytes() for value, size in self._owners())
 
     def update(self, data: bytes) -> None:
-        "Set the arrays to what `data()` was made from."
+        """Set the arrays to what `data()` was made from."""
         start = 0
         for value, size in self._owners():
             if value.ndim:
@@ -43,7 +45,7 @@ class Arguments:
 
 
 def bind(args: Sequence[Any], function: Function) -> Arguments:
-    "The arguments of a call. Raises LaunchError where they do not fit."
+    """The arguments of a call. Raises LaunchError where they do not fit."""
     parameters = function.parameters
     if len(args) != len(parameters) and parameters[-1:] != ("...",):
         raise LaunchError(
@@ -55,12 +57,12 @@ def bind(args: Sequence[Any], function: Function) -> Arguments:
 
 
 def shown(value: np.ndarray, position: int) -> str:
-    "What a student calls it."
+    """What a student calls it."""
     return f"argument {position} ({value.dtype}{f', shape {value.shape}' if value.ndim else ''})"
 
 
 def misfit(error: CompileError, function: Function, values: Sequence[np.ndarray]) -> SimtError | None:
-    "What the compiler or linker says about the call, in words; None if it is about something else."
+    """What the compiler or linker says about the call, in words; None if it is about something else."""
     undefined = re.search(r"undefined (?:reference to|symbol:?) [`'\"]?_?([A-Za-z]\w*)", error.log)
     if undefined:
         return SimtError(
@@ -114,7 +116,9 @@ def _array(array: np.ndarray, position: int) -> np.ndarray:
 
 
 def _size(values: Sequence[np.ndarray], position: int) -> int:
-    "Bytes of the argument, or -k if argument k - 1 is the same memory. Raises LaunchError if they overlap."
+    """Bytes of the argument, or -k if argument k - 1 is the same memory. Raises LaunchError if they
+    overlap.
+    """
     value = values[position]
     for k, other in enumerate(values[:position]):
         if not np.may_share_memory(value, other):

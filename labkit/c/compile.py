@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from labkit.cache import cached_bytes
-from labkit.errors import CompileError, SimtError
+from labkit.core.cache import cached_bytes
+from labkit.core.errors import CompileError, SimtError
 
 COMPILE_SECONDS = 60
 COMPILE_BYTES = 2**32  # of memory, and of each file it writes a sixteenth: #include "/dev/zero" has no end
@@ -68,7 +68,7 @@ def build(files: Mapping[str, str | bytes], arguments: Sequence[str], suffix: st
 
 
 def find_compiler() -> tuple[str, ...] | None:
-    "The command of the first C compiler there is: $CC, cc, gcc, clang, the wheel ziglang; or None."
+    """The command of the first C compiler there is: $CC, cc, gcc, clang, the wheel ziglang; or None."""
     for command in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
         words = shlex.split(command, posix=os.name == "posix")  # Windows has \ in its paths
         if words and shutil.which(words[0]):
@@ -80,7 +80,7 @@ def find_compiler() -> tuple[str, ...] | None:
 
 @functools.cache
 def compiler_version(compiler: tuple[str, ...]) -> str:
-    "What the compiler answers to --version."
+    """What the compiler answers to --version."""
     return subprocess.run([*compiler, "--version"], capture_output=True, text=True).stdout
 
 
@@ -118,12 +118,12 @@ def _key(files: Files, arguments: tuple[str, ...], compiler: tuple[str, ...]) ->
 
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    "Where the libraries and programs of this process lie; gone when it ends."
+    """Where the libraries and programs of this process lie; gone when it ends."""
     return tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True)
 
 
 def _host_cpu() -> str:
-    "What `-march=native` depends on: a cache in a home folder may serve machines of several kinds."
+    """What `-march=native` depends on: a cache in a home folder may serve machines of several kinds."""
     from llvmlite import binding
 
     return binding.get_host_cpu_name() + binding.get_host_cpu_features().flatten()
@@ -132,7 +132,9 @@ def _host_cpu() -> str:
 def _run(
     files: Files, arguments: tuple[str, ...], suffix: str, compiler: tuple[str, ...]
 ) -> tuple[bytes, str]:
-    "What the compiler makes, and its messages. In a folder of its own: they name kernel.c without a path."
+    """What the compiler makes, and its messages. In a folder of its own: they name kernel.c without a
+    path.
+    """
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
         for name, content in files:
             Path(folder, name).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -161,6 +163,6 @@ def _run(
 
 
 def _compile_error(log: str) -> CompileError:
-    "A CompileError with the messages `kernel.c:3:5: error: ...` of gcc, clang and zig."
+    """A CompileError with the messages `kernel.c:3:5: error: ...` of gcc, clang and zig."""
     message = rf"^{re.escape(FILE_NAME)}:(\d+):(?:\d+:)? (?:fatal )?(error|warning|note): (.*)$"
     return CompileError(log, [(int(line), kind, text) for line, kind, text in re.findall(message, log, re.M)])

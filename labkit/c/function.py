@@ -16,10 +16,10 @@ from labkit.c.process import MAX_PRINTED_BYTES
 from labkit.c.report import without_assert
 from labkit.c.run import NO_MEMORY, Run, result, run_program, times
 from labkit.c.source import find_function, with_call
-from labkit.errors import CompileError, Crash, InvalidAccess
+from labkit.core.errors import CompileError, Crash, InvalidAccess
 
 if TYPE_CHECKING:
-    from labkit.timing import Timing
+    from labkit.device.timing import Timing
 
 # Three checks of UBSan are off: AddressSanitizer finds the same accesses and says how far outside they are.
 CHECKED = (
@@ -57,7 +57,7 @@ class CFunction:
     def variant(
         self, source: str | None = None, name: str | None = None, options: Sequence[str] | None = None
     ) -> "CFunction":
-        "The same function but for what is given here. Raises CompileError as the constructor does."
+        """The same function but for what is given here. Raises CompileError as the constructor does."""
         return CFunction(
             self.source if source is None else source,
             self.name if name is None else name,
@@ -87,7 +87,7 @@ class CFunction:
         Raises as a call does, but without the line: call the function once to see it.
         """
         from labkit.cpu.machine import cpu_name  # here: pandas takes half a second to start
-        from labkit.timing import Timing
+        from labkit.device.timing import Timing
 
         if samples < 1:
             raise ValueError(f"samples={samples}. Choose at least 1.")
@@ -103,11 +103,13 @@ class CFunction:
         return Timing(samples_ms, f"measured here: {cpu_name()}")
 
     def program(self, *args: Any) -> bytes:
-        "The program of the optimised build, which driver.c tells how to run, for arguments of such types."
+        """The program of the optimised build, which driver.c tells how to run, for arguments of such
+        types.
+        """
         return self._program(FLAGS, bind(args, self.function)).read_bytes()
 
     def _run_watched(self, arguments: Arguments, timeout: float) -> Run:
-        "Run the build with sanitizers, or the plain one where they do not compile or do not start."
+        """Run the build with sanitizers, or the plain one where they do not compile or do not start."""
         try:
             program = self._program(CHECKED, arguments, NEEDS_SANITIZER)
             run = run_program(program, arguments, timeout, sanitized=True)
@@ -128,13 +130,13 @@ class CFunction:
 
 
 def _show(printed: str) -> None:
-    "Print what the function printed, but for a failed assert's message: the error says it."
+    """Print what the function printed, but for a failed assert's message: the error says it."""
     text = without_assert(printed)
     print(text if len(text) < MAX_PRINTED_BYTES else f"{text[:SHOWN_OF_TOO_MUCH]}\n…\n", end="")
 
 
 @functools.cache
 def _driver() -> bytes:
-    "Object code of driver.c. It is compiled without the student's options, which may define its names."
+    """Object code of driver.c. It is compiled without the student's options, which may define its names."""
     source = Path(__file__).with_name("driver.c").read_text(encoding="utf-8")
     return build({"driver.c": source}, ("-O1", "-c", "driver.c"), ".o").read_bytes()

@@ -96,7 +96,7 @@ def _abort(process: subprocess.Popen[bytes]) -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    "The process and, where there are process groups, all that it has started."
+    """The process and, where there are process groups, all that it has started."""
     with suppress(ProcessLookupError, PermissionError):  # they are gone, as macOS also says it
         if sys.platform == "win32":
             process.kill()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labkit.c.compile import FILE_NAME
-from labkit.errors import Crash, InvalidAccess, SimtError
+from labkit.core.errors import Crash, InvalidAccess, SimtError
 
 _FRAME = re.compile(rf"#\d+ 0x\w+ in (\S+) [^\n]*?{FILE_NAME}:(\d+)")
 _ACCESS = re.compile(r"(?P<verb>READ|WRITE) of size (?P<size>\d+) at (?P<address>0x\w+)")
@@ -53,7 +53,7 @@ _SIGNALS = {
 
 @dataclass(frozen=True)
 class Memory:
-    "An argument in the process of the C function: what a student calls it, its address and bytes there."
+    """An argument in the process of the C function: what a student calls it, its address and bytes there."""
 
     name: str
     address: int
@@ -62,40 +62,40 @@ class Memory:
 
 
 def at_line(message: str, line: int, source: Sequence[str]) -> str:
-    "The message with the line that it is about; line 0 is unknown."
+    """The message with the line that it is about; line 0 is unknown."""
     if not 0 < line <= len(source):
         return message
     return f"line {line}: {message}\n    {line:>4} | {source[line - 1].strip()}"
 
 
 def line_of(report: str) -> int:
-    "Line of the topmost frame that lies in the student's source; 0 if none does."
+    """Line of the topmost frame that lies in the student's source; 0 if none does."""
     frame = _FRAME.search(report)
     return int(frame[2]) if frame else 0
 
 
 def split_report(printed: str) -> tuple[str, str]:
-    "What the function printed, and the report behind it."
+    """What the function printed, and the report behind it."""
     begin = _REPORT.search(printed)
     return (printed[: begin.start()], printed[begin.start() :]) if begin else (printed, "")
 
 
 def without_assert(printed: str) -> str:
-    "What was printed, but for the message of a failed assert."
+    """What was printed, but for the message of a failed assert."""
     for pattern in _ASSERTS:
         printed = pattern.sub("", printed)
     return printed
 
 
 def from_assert(printed: str, source: Sequence[str]) -> Crash | None:
-    "The error of a failed assert; None if there is none in what was printed."
+    """The error of a failed assert; None if there is none in what was printed."""
     for failed in filter(None, (pattern.search(printed) for pattern in _ASSERTS)):
         return Crash(at_line(f"assertion failed: {failed['text']}", int(failed["line"]), source))
     return None
 
 
 def from_sanitizer(report: str, arrays: Sequence[Memory], source: Sequence[str]) -> SimtError | None:
-    "The error in a sanitizer's report; None if there is none."
+    """The error in a sanitizer's report; None if there is none."""
     found = re.search(r"ERROR: AddressSanitizer: (?P<address>.*)|runtime error: (?P<undefined>.*)", report)
     if not found:
         return None
@@ -104,7 +104,9 @@ def from_sanitizer(report: str, arrays: Sequence[Memory], source: Sequence[str])
 
 
 def from_exit(code: int, report: str, source: Sequence[str]) -> SimtError:
-    "The error of a process that ended before the function returned, and about which a sanitizer is silent."
+    """The error of a process that ended before the function returned, and about which a sanitizer is
+    silent.
+    """
     if internal := re.search(r"ERROR: (.*)|CHECK failed: .*", report):
         return Crash(at_line(internal[0], line_of(report), source))
     if 0 <= code < 256:
@@ -118,13 +120,13 @@ def from_exit(code: int, report: str, source: Sequence[str]) -> SimtError:
 
 
 def from_guards(array: Memory, offset: int) -> InvalidAccess:
-    "The error of a write to the byte `offset` of an array, outside it, seen after the call."
+    """The error of a write to the byte `offset` of an array, outside it, seen after the call."""
     element = offset // array.itemsize * array.itemsize
     return InvalidAccess(f"invalid write: {_outside(array.address + element, 0, array)}")
 
 
 def _undefined(message: str) -> tuple[type[SimtError], str]:
-    "Of UndefinedBehaviorSanitizer, in its words where they name the values."
+    """Of UndefinedBehaviorSanitizer, in its words where they name the values."""
     misaligned = _MISALIGNED.match(message)
     if misaligned:
         verb, c_type, alignment = misaligned.groups()
@@ -136,7 +138,7 @@ def _undefined(message: str) -> tuple[type[SimtError], str]:
 
 
 def _address(report: str, arrays: Sequence[Memory]) -> tuple[type[SimtError], str]:
-    "Of AddressSanitizer."
+    """Of AddressSanitizer."""
     kind = report.partition("ERROR: AddressSanitizer: ")[2]
     if access := _ACCESS.search(report):
         return InvalidAccess, _access(kind, access, report, arrays)
@@ -150,7 +152,7 @@ def _address(report: str, arrays: Sequence[Memory]) -> tuple[type[SimtError], st
 
 
 def _access(kind: str, access: re.Match[str], report: str, arrays: Sequence[Memory]) -> str:
-    "A read or write that AddressSanitizer has stopped."
+    """A read or write that AddressSanitizer has stopped."""
     size, address = int(access["size"]), int(access["address"], 16)
     library = _IN_LIBRARY.match(report)
     what = f"invalid {access['verb'].lower()} of {_bytes(size)}{f' in {library[1]}' if library else ''}"
@@ -173,7 +175,7 @@ def _access(kind: str, access: re.Match[str], report: str, arrays: Sequence[Memo
 
 
 def _segmentation_fault(report: str, arrays: Sequence[Memory]) -> str:
-    "A read or write where there is no memory."
+    """A read or write where there is no memory."""
     verb, address = re.search(r"caused by a (\w+)", report), re.search(r"unknown address (0x\w+)", report)
     what = f"invalid {verb[1].lower()}" if verb and verb[1] in ("READ", "WRITE") else "invalid access"
     if "points to the zero page" in report:
@@ -184,7 +186,7 @@ def _segmentation_fault(report: str, arrays: Sequence[Memory]) -> str:
 
 
 def _near(address: int, size: int, arrays: Sequence[Memory]) -> str:
-    "Where an address lies as seen from the nearest array."
+    """Where an address lies as seen from the nearest array."""
     if not arrays:
         return f"nothing is at the address {address:#x}"
     return _outside(address, size, _nearest(address, arrays))
@@ -195,7 +197,7 @@ def _nearest(address: int, arrays: Sequence[Memory]) -> Memory:
 
 
 def _outside(address: int, size: int, array: Memory) -> str:
-    "Where an access of `size` bytes (0: unknown) lies that is outside the array."
+    """Where an access of `size` bytes (0: unknown) lies that is outside the array."""
     offset = address - array.address
     index = (
         f" (index {offset // array.itemsize})" if array.itemsize > 1 and offset % array.itemsize == 0 else ""

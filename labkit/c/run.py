@@ -27,7 +27,7 @@ from labkit.c.report import (
     line_of,
     split_report,
 )
-from labkit.errors import Crash, LaunchError, SimtError, Timeout
+from labkit.core.errors import Crash, LaunchError, SimtError, Timeout
 
 GUARD_BYTES = 64  # before and behind each argument where no sanitizer looks; a multiple of their alignment
 MEMORY_BYTES = 2**31  # that a function may use besides its arguments
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    "How a program ended, and what it left in its file `output`."
+    """How a program ended, and what it left in its file `output`."""
 
     ended: Ended
     output: bytes
@@ -71,7 +71,7 @@ Runner = Callable[[Job], Done]
 
 @contextmanager
 def elsewhere(runner: Runner) -> Iterator[None]:
-    "Inside, programs run as `runner` does it."
+    """Inside, programs run as `runner` does it."""
     _runners.append(runner)
     try:
         yield
@@ -80,7 +80,7 @@ def elsewhere(runner: Runner) -> Iterator[None]:
 
 
 def run_here(job: Job) -> Done:
-    "Run a program below this process."
+    """Run a program below this process."""
     # what LD_PRELOAD names, on Colab an allocator, keeps a sanitizer from starting
     inherited = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     environment = inherited | sanitizer_environment(job.options)
@@ -92,7 +92,7 @@ def run_here(job: Job) -> Done:
 
 
 def sanitizer_environment(options: str) -> dict[str, str]:
-    "The variables that tell sanitizers their options."
+    """The variables that tell sanitizers their options."""
     return {"ASAN_OPTIONS": options, "UBSAN_OPTIONS": options}
 
 
@@ -101,7 +101,9 @@ _runners: list[Runner] = [run_here]
 
 @dataclass(frozen=True)
 class Run:
-    "How a run ended. `started`: it came as far as the call; `after`: driver.c's output of after the call."
+    """How a run ended. `started`: it came as far as the call; `after`: driver.c's output of after the
+    call.
+    """
 
     ended: Ended
     printed: str
@@ -114,7 +116,7 @@ class Run:
 def run_program(
     program: Path, arguments: Arguments, timeout: float, *, sanitized: bool, samples: int = 0
 ) -> Run:
-    "Run a program on the arguments; `samples` as driver.c takes them, `timeout` in seconds."
+    """Run a program on the arguments; `samples` as driver.c takes them, `timeout` in seconds."""
     memory = memory_limit(arguments)
     megabytes = memory // 2**20
     options = f"{SANITIZER_OPTIONS}:hard_rss_limit_mb={megabytes}:max_allocation_size_mb={megabytes}"
@@ -134,7 +136,7 @@ def run_program(
 
 
 def result(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
-    "What function `name` returned, and the arrays that it left. Raises what went wrong."
+    """What function `name` returned, and the arrays that it left. Raises what went wrong."""
     number, data = _left(run, arguments, name, source, timeout)
     if len(data) != arguments.nbytes:
         raise SimtError(FORGED.format(name))
@@ -142,7 +144,7 @@ def result(run: Run, arguments: Arguments, name: str, source: str, timeout: floa
 
 
 def times(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[float, ...]:
-    "The samples of function `name`, in milliseconds. Raises what went wrong."
+    """The samples of function `name`, in milliseconds. Raises what went wrong."""
     _, data = _left(run, arguments, name, source, timeout)
     samples = np.frombuffer(data[: len(data) // 8 * 8])
     if not len(samples) or not (np.isfinite(samples) & (samples >= 0)).all():
@@ -151,14 +153,14 @@ def times(run: Run, arguments: Arguments, name: str, source: str, timeout: float
 
 
 def words_for(calls: Sequence[Arguments]) -> tuple[str, ...]:
-    "What tells driver.c to make these calls, one after the other."
+    """What tells driver.c to make these calls, one after the other."""
     nbytes = sum(call.nbytes + 2 * GUARD_BYTES * len(call.sizes) for call in calls)
     words = (MEMORY_BYTES + nbytes, GUARD_BYTES, -len(calls), TIMING_SECONDS, *calls[0].sizes)
     return tuple(map(str, words))
 
 
 def update(calls: Sequence[Arguments], done: Done) -> None:
-    "Give the arrays of these calls what they have left. Raises ValueError where something went wrong."
+    """Give the arrays of these calls what they have left. Raises ValueError where something went wrong."""
     output, count = done.output, len(calls[0].values)
     start = 8 + 8 * count + AFTER.size
     size = calls[0].nbytes
@@ -171,7 +173,7 @@ def update(calls: Sequence[Arguments], done: Done) -> None:
 
 
 def _left(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
-    "The number that the function returned, and what stands behind it."
+    """The number that the function returned, and what stands behind it."""
     if not run.after:
         raise _error(run, arguments, name, source.split("\n"), timeout)
     argument, offset, code, value = AFTER.unpack_from(run.after)
@@ -184,7 +186,7 @@ def _left(run: Run, arguments: Arguments, name: str, source: str, timeout: float
 
 
 def read_output(path: Path, most: int) -> bytes:
-    "The program's output; nothing where the function has put something else in its place."
+    """The program's output; nothing where the function has put something else in its place."""
     try:
         # neither a link nor a pipe, on which reading would never end
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
@@ -198,7 +200,9 @@ def read_output(path: Path, most: int) -> bytes:
 
 
 def memory_limit(arguments: Arguments) -> int:
-    "In bytes: the arguments twice, as timing keeps a copy, and MEMORY_BYTES; at most half of the machine's."
+    """In bytes: the arguments twice, as timing keeps a copy, and MEMORY_BYTES; at most half of the
+    machine's.
+    """
     wanted = MEMORY_BYTES + 2 * arguments.nbytes
     if not hasattr(os, "sysconf"):  # Windows
         return wanted
@@ -206,7 +210,7 @@ def memory_limit(arguments: Arguments) -> int:
 
 
 def _error(run: Run, arguments: Arguments, name: str, source: Sequence[str], timeout: float) -> SimtError:
-    "Why the function did not return."
+    """Why the function did not return."""
     if run.ended.over == "printing":
         return Crash(f"{name} printed more than {MAX_PRINTED_BYTES:,} bytes and was stopped.")
     if run.ended.over == "time":

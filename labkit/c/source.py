@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labkit.errors import CompileError, LaunchError
+from labkit.core.errors import CompileError, LaunchError
 
 CALL_FILE = "call.c"  # what the compiler calls the lines of `with_call` behind the source
 
@@ -37,7 +37,7 @@ _DEFINITION = re.compile(
 
 @dataclass(frozen=True)
 class Function:
-    "A function that C source defines; each of `parameters` as it is declared, such as `const float *A`."
+    """A function that C source defines; each of `parameters` as it is declared, such as `const float *A`."""
 
     name: str
     parameters: tuple[str, ...]
@@ -47,12 +47,12 @@ class Function:
         return f"{self.name}({', '.join(self.parameters) or 'void'})"
 
     def parameter(self, position: int) -> str:
-        "How the parameter is declared;  where there is none."
+        """How the parameter is declared;  where there is none."""
         return self.parameters[position] if position < len(self.parameters) else ""
 
 
 def functions(source: str) -> list[Function]:
-    "The functions that the source defines, in its order. It is read as text: macros stay what they are."
+    """The functions that the source defines, in its order. It is read as text: macros stay what they are."""
     text, bodies = _NOISE.sub(" ", source), 1
     while bodies:
         text, bodies = re.subn(r"\{[^{}]*\}", _BODY, text)
@@ -63,7 +63,7 @@ def functions(source: str) -> list[Function]:
 
 
 def find_function(source: str, name: str) -> Function:
-    "The source's function `name`. Raises CompileError if it has none, or if it is a whole program."
+    """The source's function `name`. Raises CompileError if it has none, or if it is a whole program."""
     defined = {function.name: function for function in functions(source)}
     if "main" in defined:
         raise CompileError(
@@ -113,13 +113,13 @@ const char *labkit_call(void **labkit_argument, void *labkit_value)
 
 
 def _split(parameters: str) -> tuple[str, ...]:
-    "At the commas that stand in no parentheses."
+    """At the commas that stand in no parentheses."""
     words = [" ".join(word.split()) for word in re.split(r",(?![^(]*\))", parameters)]
     return () if words in ([""], ["void"]) else tuple(words)
 
 
 def _expression(arg: np.ndarray, parameter: str, position: int) -> str:
-    "C for one argument: a pointer to its memory with the type of its elements, or its value."
+    """C for one argument: a pointer to its memory with the type of its elements, or its value."""
     c_type = _c_type(arg.dtype, parameter, position)
     if not arg.ndim:
         return f"*({c_type} *)labkit_argument[{position}]"

@@ -1,6 +1,6 @@
 """The course: exercises and their checks.
 
-The exercises of a notebook stand in exercises_NN.py; each such file has a tuple EXERCISES.
+The exercises of a notebook stand in exercises/lab_NN.py; each such file has a tuple EXERCISES.
 """
 
 from importlib import import_module
@@ -8,21 +8,20 @@ from pkgutil import iter_modules
 from typing import Any
 
 from labkit import magic
+from labkit.core.errors import SimtError
+from labkit.course import exercises
 from labkit.course.exercise import ASKED, by_id
 from labkit.course.feedback import Feedback
-from labkit.errors import SimtError
 
 EXERCISES = by_id(
     exercise
-    for module in sorted(
-        found.name for found in iter_modules(__path__) if found.name.startswith("exercises_")
-    )
-    for exercise in import_module(f"{__name__}.{module}").EXERCISES
+    for module in sorted(found.name for found in iter_modules(exercises.__path__))
+    for exercise in import_module(f"{exercises.__name__}.{module}").EXERCISES
 )
 
 
 class NoAnswer(SimtError):
-    "No cell has been run that answers an exercise."
+    """No cell has been run that answers an exercise."""
 
 
 def answer(exercise: str) -> Any:

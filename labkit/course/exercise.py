@@ -14,15 +14,15 @@ from typing import Any
 
 from labkit import simt
 from labkit.c.function import CFunction
-from labkit.course.drawn import drawn
+from labkit.core.compare import Mismatch
+from labkit.core.errors import SimtError
+from labkit.course.criteria.drawn import drawn
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
-from labkit.device import NoGpu
-from labkit.errors import SimtError
-from labkit.mismatch import Mismatch
+from labkit.device.select import NoGpu
 
 
 class Unmet(Exception):
-    "A criterion is not met; the message tells the student why, and what to look at."
+    """A criterion is not met; the message tells the student why, and what to look at."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Exercise:
         return round(self.points * earned / (len(states) - self.given), 2) if earned else 0.0
 
     def not_judged(self, text: str, failure: str) -> Feedback:
-        "Feedback on an answer that no criterion can be tried on: what it lacks, and why."
+        """Feedback on an answer that no criterion can be tried on: what it lacks, and why."""
         return Feedback(f"{self.id} {self.title}", (Line(text, FAILED),), failure)
 
 
@@ -102,7 +102,7 @@ ASKED = {"cuda": "a CUDA kernel", "c": "a C function", "answer": "a Python funct
 
 
 def by_id(exercises: Iterable[Exercise]) -> dict[str, Exercise]:
-    "Exercises by their ids, which must differ."
+    """Exercises by their ids, which must differ."""
     found: dict[str, Exercise] = {}
     for exercise in exercises:
         if exercise.id in found:
@@ -113,12 +113,12 @@ def by_id(exercises: Iterable[Exercise]) -> dict[str, Exercise]:
 
 
 def _magic_of(answer: Any) -> str:
-    "The magic of the cell that an answer comes from."
+    """The magic of the cell that an answer comes from."""
     if isinstance(answer, CFunction):
         return "c"
     return "answer" if isinstance(answer, FunctionType) else "cuda"
 
 
 def _simulated(kernel: Any) -> simt.Kernel:
-    "The kernel compiled for the simulator, if it is one for the GPU."
+    """The kernel compiled for the simulator, if it is one for the GPU."""
     return kernel if isinstance(kernel, simt.Kernel) else kernel.simulated

@@ -46,12 +46,12 @@ class Feedback:
 
     @property
     def ok(self) -> bool:
-        "True if no criterion fails: every one is met, or `is_open`."
+        """True if no criterion fails: every one is met, or `is_open`."""
         return self.failure is None
 
     @property
     def is_open(self) -> bool:
-        "True if a criterion is left to a machine with a GPU."
+        """True if a criterion is left to a machine with a GPU."""
         return any(line.state == NEEDS_GPU for line in self.lines)
 
     @property

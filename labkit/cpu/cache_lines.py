@@ -25,7 +25,9 @@ Numbers = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Cache:
-    "`lines` lines in sets of `ways`; line number n belongs to set n modulo `sets`. ways == lines: one set."
+    """`lines` lines in sets of `ways`; line number n belongs to set n modulo `sets`. ways == lines:
+    one set.
+    """
 
     lines: int
     ways: int
@@ -38,13 +40,13 @@ class Cache:
 
     @property
     def sets(self) -> int:
-        "Number of sets."
+        """Number of sets."""
         return self.lines // self.ways
 
 
 @dataclass(frozen=True)
 class Loops:
-    "A version of the loops for matrices (N,N); `block` matters for the blocked ones only."
+    """A version of the loops for matrices (N,N); `block` matters for the blocked ones only."""
 
     version: str
     N: int
@@ -60,27 +62,29 @@ class Loops:
 
     @property
     def matrices(self) -> tuple[str, str, str]:
-        "Names in the order in which they lie in memory."
+        """Names in the order in which they lie in memory."""
         return "A", "BT" if self._transposed else "B", "C"
 
     @property
     def blocked(self) -> bool:
-        "Does BLOCK matter?"
+        """Does BLOCK matter?"""
         return self.version.startswith("blocked")
 
     @property
     def lines_each(self) -> int:
-        "Lines of one matrix; line number n is line n modulo this of matrix n // this."
+        """Lines of one matrix; line number n is line n modulo this of matrix n // this."""
         return -(-self.N * self.N // LINE)
 
     @property
     def compulsory(self) -> int:
-        "The fewest misses possible: each line of the three matrices once."
+        """The fewest misses possible: each line of the three matrices once."""
         return 3 * self.lines_each
 
     @property
     def period(self) -> int:
-        "After how many accesses the same lines often come again (those of an element of C, a j, a k); or 0."
+        """After how many accesses the same lines often come again (those of an element of C, a j, a
+        k); or 0.
+        """
         periods = {"three loops": 2 * self.N + 1, "loop order": 2, "blocked, B transposed": 1 + VECTOR}
         return periods.get(self.version, 0)
 
@@ -97,7 +101,9 @@ class Loops:
         return np.concatenate([each[rows].ravel() for rows in parts for each in all_rows])
 
     def rounds(self) -> tuple[str, Numbers, Numbers]:
-        "The first two rounds that use the same elements of B or its lines: what a round is, their accesses."
+        """The first two rounds that use the same elements of B or its lines: what a round is, their
+        accesses.
+        """
         if self.version == "loop order":
             return "row of C", self._row_in_order(0), self._row_in_order(1)
         if self.blocked:
@@ -109,7 +115,7 @@ class Loops:
         return "element of C" if self._width == 1 else f"vector of {VECTOR} elements of C", first, second
 
     def position(self, accesses: Numbers) -> tuple[int, int, int]:
-        "Where the loops are after these accesses: i, j, k of the latest A[i,k] and B[k,j]."
+        """Where the loops are after these accesses: i, j, k of the latest A[i,k] and B[k,j]."""
         matrices, inside = np.divmod(accesses, self.lines_each * LINE)
         a, b = (int(inside[np.flatnonzero(matrices == matrix)[-1]]) for matrix in (0, 1))
         return a // self.N, b // self.N if self._transposed else b % self.N, a % self.N
@@ -120,7 +126,7 @@ class Loops:
 
     @property
     def _width(self) -> int:
-        "Columns of C that are summed together."
+        """Columns of C that are summed together."""
         return 1 if self.version == "three loops" else VECTOR
 
     def _b(self, k: Numbers, j: Numbers) -> Numbers:
@@ -130,7 +136,9 @@ class Loops:
         return 2 * self.lines_each * LINE + i * self.N + j
 
     def _row_in_order(self, i: int) -> Numbers:
-        "Row i of cpu_2_loop_order.c: C[i,:] = 0, then A[i,k] once and B[k,j], C[i,j] for all j, for each k."
+        """Row i of cpu_2_loop_order.c: C[i,:] = 0, then A[i,k] once and B[k,j], C[i,j] for all j, for
+        each k.
+        """
         row, k = np.array(i, np.int16), _numbers(0, self.N)[:, None]
         inner = np.stack(np.broadcast_arrays(self._b(k, k.T), self._c(row, k.T)), axis=-1)
         steps = np.concatenate([row * self.N + k, inner.reshape(self.N, -1)], axis=1)
@@ -157,7 +165,7 @@ def _numbers(first: int, end: int) -> Numbers:
 
 
 def missed(lines: Numbers, cache: Cache) -> npt.NDArray[np.bool_]:
-    "For each access, given by its line number: is it a miss? The cache is empty at first."
+    """For each access, given by its line number: is it a miss? The cache is empty at first."""
     changes = np.flatnonzero(np.append(True, lines[1:] != lines[:-1]))  # a line used again at once is a hit
     sets = (lines[changes] % cache.sets).astype(np.int16)  # 16 bits: NumPy sorts them in linear time
     order = np.argsort(sets, kind="stable")  # each set is a cache by itself
@@ -168,7 +176,7 @@ def missed(lines: Numbers, cache: Cache) -> npt.NDArray[np.bool_]:
 
 
 def _missed_in_set(lines: Numbers, ways: int) -> npt.NDArray[np.bool_]:
-    "`missed` in one set: Python's lru_cache is one, and replaces the least recently used entry."
+    """`missed` in one set: Python's lru_cache is one, and replaces the least recently used entry."""
     # Called on a miss only, as next(numbers, line): the line is a default that is never used. No Python runs.
     fetch = lru_cache(maxsize=ways)(partial(next, count()))
     fetches = np.fromiter(map(fetch, lines.tolist()), np.int64, len(lines))
@@ -195,7 +203,7 @@ def folded(lines: Numbers, period: int) -> tuple[Numbers, Numbers]:
 
 
 def contents(lines: Numbers, cache: Cache) -> Numbers:
-    "Numbers of the lines that are in the cache after these accesses: of each set, the latest used."
+    """Numbers of the lines that are in the cache after these accesses: of each set, the latest used."""
     numbers, age = np.unique(lines[::-1], return_index=True)
     latest = numbers[np.argsort(age)]
     return np.concatenate([latest[latest % cache.sets == place][: cache.ways] for place in range(cache.sets)])
@@ -203,7 +211,7 @@ def contents(lines: Numbers, cache: Cache) -> Numbers:
 
 @dataclass(frozen=True)
 class Count:
-    "`fetched[m, n]`: how often line n of matrix m, in the order of `loops.matrices`, was brought in."
+    """`fetched[m, n]`: how often line n of matrix m, in the order of `loops.matrices`, was brought in."""
 
     loops: Loops
     cache: Cache
@@ -211,18 +219,18 @@ class Count:
 
     @property
     def misses(self) -> int:
-        "Misses of all three matrices."
+        """Misses of all three matrices."""
         return int(self.fetched.sum())
 
     @property
     def per_multiply_add(self) -> float:
-        "Misses per multiply-add, of which the product has N³."
+        """Misses per multiply-add, of which the product has N³."""
         return self.misses / self.loops.N**3
 
 
 @lru_cache(maxsize=256)  # picture and text ask for the same, and again when only the moment moves
 def count_misses(loops: Loops, cache: Cache) -> Count:
-    "Run the loops' accesses through the cache. The array is read-only."
+    """Run the loops' accesses through the cache. The array is read-only."""
     lines, times = folded(loops.accesses() // LINE, loops.period)
     misses = missed(lines, cache)
     fetched = np.bincount(lines[misses], times[misses], loops.compulsory).astype(np.int64)
@@ -232,7 +240,9 @@ def count_misses(loops: Loops, cache: Cache) -> Count:
 
 @dataclass(frozen=True)
 class Reuse:
-    "Two rounds: the lines that the first `touched`, those used `again` in the second, and those then `kept`."
+    """Two rounds: the lines that the first `touched`, those used `again` in the second, and those
+    then `kept`.
+    """
 
     name: str
     touched: int
@@ -241,7 +251,7 @@ class Reuse:
 
 
 def reuse(loops: Loops, cache: Cache) -> Reuse:
-    "Does the cache keep what the first round of the loops leaves to the second?"
+    """Does the cache keep what the first round of the loops leaves to the second?"""
     name, first, second = loops.rounds()
     first, second = first // LINE, second // LINE
     again = np.intersect1d(first, second)

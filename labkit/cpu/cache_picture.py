@@ -20,8 +20,8 @@ from labkit.cpu.cache_lines import (
     contents,
     count_misses,
 )
-from labkit.pictures.product import GAP, MARGIN, headline, panel
-from labkit.plots import Plot
+from labkit.figures.curves import Plot
+from labkit.figures.pictures.product import GAP, MARGIN, headline, panel
 
 _FRAME = "#D55E00"
 _SIDE, _SCALE, _TITLE = 2.45, 1.15, 0.95  # inches of a matrix, of the colour scale beside, of the title above
@@ -63,7 +63,7 @@ def cache_picture(loops: Loops, cache: Cache, moment: int = 40) -> Plot:
 
 
 def _draw_lines(axes: Axes, N: int, fetched: Numbers, present: npt.NDArray[np.bool_]) -> PolyCollection:
-    "Each cache line as a box in its colour, in parts where it goes on in the next row."
+    """Each cache line as a box in its colour, in parts where it goes on in the next row."""
     element = np.arange(N * N)
     first = element[(element % N == 0) | (element % LINE == 0)]
     x, y, width = first % N - 0.5, first // N - 0.5, np.diff(first, append=N * N)
@@ -90,7 +90,7 @@ def _name(axes: Axes, loops: Loops, number: int, fetched: Numbers) -> None:
 
 
 def _times(fetched: Numbers) -> str:
-    "How often lines are fetched: once; 3 times; 1 to 48 times."
+    """How often lines are fetched: once; 3 times; 1 to 48 times."""
     low, high = int(fetched.min()), int(fetched.max())
     if low < high:
         return f"{low:,} to {high:,} times"
@@ -98,13 +98,13 @@ def _times(fetched: Numbers) -> str:
 
 
 def _axes(figure: Plot, left: float, bottom: float, width: float, height: float) -> Axes:
-    "Axes placed in inches."
+    """Axes placed in inches."""
     w, h = figure.get_size_inches()
     return figure.add_axes((left / w, bottom / h, width / w, height / h))
 
 
 def _draw_scale(figure: Plot, fetches: PolyCollection, most: int) -> None:
-    "The colours' scale, right of C."
+    """The colours' scale, right of C."""
     axes = _axes(figure, _FAR + _SIDE + 0.2, MARGIN, 0.15, _SIDE)
     bar = figure.colorbar(fetches, cax=axes, label="times fetched")
     powers = [4**power for power in range(6) if 4**power <= most]
@@ -113,7 +113,7 @@ def _draw_scale(figure: Plot, fetches: PolyCollection, most: int) -> None:
 
 
 def _compare(figure: Plot, counted: Count) -> None:
-    "Misses of all versions, above A."
+    """Misses of all versions, above A."""
     loops, cache = counted.loops, counted.cache
     axes = _axes(figure, 1.5, _FAR + 0.5, MARGIN + _SIDE - 1.5, _SIDE - 0.9)
     for row, version in enumerate(VERSIONS):

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from labkit import kernels
+from labkit.core.errors import LaunchError
 from labkit.cpu.machine import cores
-from labkit.errors import LaunchError
-from labkit.problems import C_TYPES, INT_MAX, Matmul, Problem
+from labkit.kernels.problem import C_TYPES, INT_MAX, Matmul, Problem
 
 # What the arrays of a family are called, and the symbolic shape of each.
 _ARRAYS = {
@@ -43,12 +43,12 @@ class CpuKernel:
 
     @property
     def family(self) -> str:
-        "Which problem it solves: matmul or transpose."
+        """Which problem it solves: matmul or transpose."""
         return self.name.partition("/")[0]
 
     @property
     def dtype(self) -> str:
-        "NumPy's name of the elements' type."
+        """NumPy's name of the elements' type."""
         chosen = dict(self.parameters).get("DTYPE", "float")
         for dtype, ctype in C_TYPES.items():
             if ctype == chosen:
@@ -57,7 +57,7 @@ class CpuKernel:
 
     @property
     def threads(self) -> int:
-        "Threads that it runs in."
+        """Threads that it runs in."""
         return int(dict(self._macros).get("THREADS", 1))
 
     def __call__(self, *arrays: np.ndarray) -> None:
@@ -68,7 +68,7 @@ class CpuKernel:
         self.bind(*arrays)()
 
     def bind(self, *arrays: np.ndarray) -> Callable[[], object]:
-        "The call on these arrays, checked once: while they live, it may be made again and again."
+        """The call on these arrays, checked once: while they live, it may be made again and again."""
         sizes = sizes_of(self.family, arrays, self.dtype)
         return partial(self._function, *(array.ctypes.data for array in arrays), *sizes)
 
@@ -93,12 +93,12 @@ class CpuKernel:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        "Inside, calls run in `threads` threads: here always."
+        """Inside, calls run in `threads` threads: here always."""
         yield
 
     @property
     def _macros(self) -> tuple[tuple[str, str | int], ...]:
-        "The parameters that this kernel has a use for, and its threads."
+        """The parameters that this kernel has a use for, and its threads."""
         own = kernels.parameters(self.name)
         chosen = {"THREADS": cores(), **dict(self.parameters)}
         return tuple((macro, value) for macro, value in sorted(chosen.items()) if macro in own)
@@ -123,27 +123,27 @@ class Blas:
         self.name = _library()
 
     def __call__(self, *arrays: np.ndarray) -> None:
-        "C = A B for A (M,K), B (K,N), C (M,N). Raises LaunchError where they do not fit."
+        """C = A B for A (M,K), B (K,N), C (M,N). Raises LaunchError where they do not fit."""
         self.bind(*arrays)()
 
     def bind(self, *arrays: np.ndarray) -> Callable[[], object]:
-        "The call on these arrays, checked once."
+        """The call on these arrays, checked once."""
         sizes_of(self.family, arrays, self.dtype)
         return partial(np.matmul, arrays[0], arrays[1], out=arrays[2])
 
     def tolerance(self, problem: Problem) -> np.ndarray:
-        "How far each element of the output may be from the right one."
+        """How far each element of the output may be from the right one."""
         return problem.tolerance()
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        "Inside, calls run in `threads` threads."
+        """Inside, calls run in `threads` threads."""
         with _controller().limit(limits=self.threads, user_api="blas"):
             yield
 
 
 def sizes_of(family: str, arrays: Sequence[np.ndarray], dtype: str) -> tuple[int, ...]:
-    "The sizes that belong to the arrays of a call: M, N, K or rows, cols. Raises LaunchError."
+    """The sizes that belong to the arrays of a call: M, N, K or rows, cols. Raises LaunchError."""
     expected = _ARRAYS[family]
     if len(arrays) != len(expected):
         raise LaunchError(
@@ -194,7 +194,7 @@ def _listed(family: str) -> str:
 
 @cache
 def _compiled(name: str, macros: tuple[tuple[str, str | int], ...]) -> Any:
-    "The C function. ctypes lets other Python threads run while it runs."
+    """The C function. ctypes lets other Python threads run while it runs."""
     from labkit.c.compile import compile_c
 
     options = [*(f"-D{macro}={value}" for macro, value in macros), "-pthread", "-D_GNU_SOURCE"]
@@ -216,7 +216,7 @@ def _controller() -> Any:
 
 @cache
 def _library() -> str:
-    "Name and version of the library that NumPy multiplies with."
+    """Name and version of the library that NumPy multiplies with."""
     for found in _controller().info():
         if found["user_api"] == "blas":
             name = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS"}.get(found["internal_api"], "BLAS")

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from labkit.cpu.measure import BLAS
-from labkit.plots import Plot
+from labkit.figures.curves import Plot
 
 _WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # covers the dashed line
 _BAR, _CHOSEN, _BLAS = "#9DB9D3", "#0072B2", "#7F7F7F"

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit import checks, kernels
+from labkit import kernels
 from labkit.cpu.kernel import Blas, CpuKernel
 from labkit.cpu.machine import caches, cpu_name
-from labkit.problems import Matmul, Problem, Transpose
-from labkit.problems import problem as make_problem
-from labkit.records import COLUMNS, frame_of
-from labkit.timing import Timing
+from labkit.device.timing import Timing
+from labkit.kernels import verify
+from labkit.kernels.problem import Matmul, Problem, Transpose
+from labkit.kernels.problem import problem as make_problem
+from labkit.ladder.records import COLUMNS, frame_of
 
 LINE = 64  # bytes
 MOST_ARRAYS = 2**28  # bytes of arrays that a measurement of bandwidth goes through
@@ -59,11 +60,11 @@ ENOUGH = 45e6  # multiply-adds that are enough to time them
 
 
 def arrays(problem: Problem) -> tuple[np.ndarray, ...]:
-    "The problem's inputs and its output, each beginning at a cache line."
+    """The problem's inputs and its output, each beginning at a cache line."""
     return tuple(_aligned(array) for array in problem.inputs())
 
 
-def check(kernel: Any, sizes: Iterable[tuple[int, ...]] | None = None) -> checks.Verdict:
+def check(kernel: Any, sizes: Iterable[tuple[int, ...]] | None = None) -> verify.Verdict:
     """Run `kernel` (a CpuKernel or Blas) and compare with right results, within `kernel.tolerance(problem)`.
 
     The output is full of NaN (or the smallest int32) before. `sizes` are M, N, K or rows, cols.
@@ -79,7 +80,7 @@ def check(kernel: Any, sizes: Iterable[tuple[int, ...]] | None = None) -> checks
             kernel(*given)
         problem.verify(given[-1], kernel.tolerance(problem))
 
-    return checks.judge(chosen, run, tile=8)
+    return verify.judge(chosen, run, tile=8)
 
 
 def measure(kernel: Any, problem: Problem, *, seconds: float = 0.5) -> Timing:
@@ -102,13 +103,13 @@ def measure(kernel: Any, problem: Problem, *, seconds: float = 0.5) -> Timing:
 
 
 def source(threads: int) -> str:
-    "The label of a time on this machine."
+    """The label of a time on this machine."""
     return f"measured here: {cpu_name()}, {threads} thread{'s' * (threads != 1)}"
 
 
 @lru_cache
 def peak_gflops(threads: int = 1, dtype: str = "float32") -> float:
-    "Most operations that `threads` threads do, in 10^9 a second: multiply-adds without memory, two each."
+    """Most operations that `threads` threads do, in 10^9 a second: multiply-adds without memory, two each."""
     work = Matmul(1024, 1024, 1024, dtype=dtype)
     timing = measure(kernels.load("matmul/cpu_0_peak", THREADS=threads, DTYPE=work.ctype), work)
     # The shortest: a ceiling is what the machine does when nothing disturbs it.
@@ -117,7 +118,7 @@ def peak_gflops(threads: int = 1, dtype: str = "float32") -> float:
 
 @lru_cache
 def copy_gbytes_per_s(dtype: str = "float32") -> float:
-    "Bytes that a copy of a 4096 x 4096 matrix reads and writes, in 10^9 a second, with one thread."
+    """Bytes that a copy of a 4096 x 4096 matrix reads and writes, in 10^9 a second, with one thread."""
     plane = Transpose(4096, 4096, dtype=dtype)
     timing = measure(kernels.load("transpose/cpu_0_copy", DTYPE=plane.ctype), plane)
     return plane.gbytes_per_s(timing.seconds)
@@ -162,7 +163,7 @@ def time_rung(
 
 
 def rows_timed(name: str, n: int, block: int) -> int:
-    "Rows of C that are computed to time a rung at size n: whole bands, at least 8 rows and ENOUGH work."
+    """Rows of C that are computed to time a rung at size n: whole bands, at least 8 rows and ENOUGH work."""
     if name not in BANDS:
         return n
     band = BANDS[name] or block
@@ -170,13 +171,13 @@ def rows_timed(name: str, n: int, block: int) -> int:
 
 
 def block_sweep(sizes: Iterable[int], blocks: Iterable[int]) -> pd.DataFrame:
-    "`time_rung` of the blocked rung at each size and for each BLOCK, with a progress bar."
+    """`time_rung` of the blocked rung at each size and for each BLOCK, with a progress bar."""
     places = product(sizes, blocks)
     return _timed([partial(time_rung, "cpu_avx_blocked", n, BLOCK=block) for n, block in places])
 
 
 def ladder(sizes: Iterable[int], names: Iterable[str] | None = None, threads: int = 1) -> pd.DataFrame:
-    "`time_rung` of each rung (all, and BLAS) at each size, with a progress bar."
+    """`time_rung` of each rung (all, and BLAS) at each size, with a progress bar."""
     places = product(sizes, names or [*RUNGS, BLAS])
     return _timed([partial(time_rung, name, n, threads) for n, name in places])
 
@@ -186,7 +187,7 @@ def _ctype(dtype: str) -> str:
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
-    "A copy that begins at a cache line."
+    """A copy that begins at a cache line."""
     memory = np.empty(array.nbytes + LINE, np.uint8)
     start = -memory.ctypes.data % LINE
     copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -195,14 +196,14 @@ def _aligned(array: np.ndarray) -> np.ndarray:
 
 
 def _timed(runs: list[Callable[[], dict[str, Any]]]) -> pd.DataFrame:
-    "What the runs give, one after the other, with a bar that is gone at the end."
+    """What the runs give, one after the other, with a bar that is gone at the end."""
     from tqdm.auto import tqdm
 
     return frame_of(run() for run in tqdm(runs, "measuring", leave=False))
 
 
 def _samples(calls: Sequence[Callable[[], object]], seconds: float, one: float) -> list[float]:
-    "Seconds of a call, taken in turns, until all together have taken `seconds`, at least three."
+    """Seconds of a call, taken in turns, until all together have taken `seconds`, at least three."""
     times = max(1, round(SHORTEST / one))
     samples: list[float] = []
     while len(samples) < 3 or sum(samples) * times < seconds:

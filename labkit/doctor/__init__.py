@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from labkit.c.compile import compiler_version, find_compiler
-from labkit.cache import cache_dir
+from labkit.core.cache import cache_dir
 from labkit.doctor import gpu, machine, mend, nvrtc
 from labkit.doctor.gpu import Gpu, find_gpu
 from labkit.doctor.row import MISSING, OK, OPTIONAL, Absent, Row
@@ -27,14 +27,14 @@ BASE_PACKAGES = ("numpy", "pandas", "matplotlib", "ipython", "ipywidgets")
 
 
 def suggested_extras() -> list[str]:
-    "The extras that this machine calls for: CuPy for its GPU, a C compiler where it has none."
+    """The extras that this machine calls for: CuPy for its GPU, a C compiler where it has none."""
     found = find_gpu()
     cuda = [found.extra] if found and found.extra else []
     return cuda if find_compiler() else [*cuda, "cc"]
 
 
 def report() -> list[Row]:
-    "All rows: what the course cannot do without, what it can, and the machine itself."
+    """All rows: what the course cannot do without, what it can, and the machine itself."""
     return [
         _row("Python", _python, MISSING),
         _row("Packages", _packages, MISSING),
@@ -51,7 +51,9 @@ def report() -> list[Row]:
 
 
 def _row(name: str, look: Callable[[], str], state_if_absent: str = OPTIONAL) -> Row:
-    "Run one check, which returns its detail. A report has to survive whatever a broken installation raises."
+    """Run one check, which returns its detail. A report has to survive whatever a broken installation
+    raises.
+    """
     try:
         return Row(name, OK, look())
     except Absent as absent:
@@ -65,7 +67,7 @@ def _python() -> str:
 
 
 def _packages() -> str:
-    "Versions, of packages that can really be imported: a broken one raises here."
+    """Versions, of packages that can really be imported: a broken one raises here."""
     found = []
     for name in BASE_PACKAGES:
         __import__({"ipython": "IPython"}.get(name, name))
@@ -104,26 +106,26 @@ def _c_compiler() -> str:
 
 
 def _sandbox() -> str:
-    "The version of bubblewrap, once a sandbox of it has run Python."
+    """The version of bubblewrap, once a sandbox of it has run Python."""
     if not sys.platform.startswith("linux"):
         raise Absent("teachers grade on Linux, whose namespaces keep submissions apart")
     if not shutil.which("bwrap"):
         install = mend.system_package(apt="bubblewrap", dnf="bubblewrap", zypper="bubblewrap")
         raise Absent("bubblewrap is not installed: teachers need it to grade", install)
     try:
-        from labkit.grading import sandbox  # here: it imports what only teachers have
+        from labkit.grading.sandbox import process  # here: it imports what only teachers have
     except ImportError as error:
         absent = f"{error.name} is not installed: teachers need it to grade"
         raise Absent(absent, mend.install("grade")) from error
     try:
-        sandbox.require(sandbox.BUBBLEWRAP)
-    except sandbox.NoSandbox as error:
+        process.require(process.BUBBLEWRAP)
+    except process.NoSandbox as error:
         raise Absent(str(error), _namespaces()) from error
     return subprocess.run(["bwrap", "--version"], capture_output=True, text=True).stdout.strip()
 
 
 def _namespaces() -> str:
-    "The command that lets bubblewrap make namespaces where a setting of the kernel does not."
+    """The command that lets bubblewrap make namespaces where a setting of the kernel does not."""
     if _setting("apparmor_restrict_unprivileged_userns") == "1":  # Ubuntu; from 25.04 on it has the profile
         profile = "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict"
         return (
@@ -136,7 +138,7 @@ def _namespaces() -> str:
 
 
 def _setting(name: str) -> str:
-    "A setting of the kernel; empty where it has none of that name."
+    """A setting of the kernel; empty where it has none of that name."""
     path = Path("/proc/sys/kernel", name)
     return path.read_text().strip() if path.is_file() else ""
 

@@ -17,7 +17,7 @@ NEEDS = {"cuda13": "driver 580 or newer and a GPU from Turing on", "cuda12": "dr
 
 @dataclass(frozen=True)
 class Gpu:
-    "The first GPU as nvidia-smi describes it; `capability` is its compute capability, (9, 0) for Hopper."
+    """The first GPU as nvidia-smi describes it; `capability` is its compute capability, (9, 0) for Hopper."""
 
     name: str
     driver: str
@@ -37,12 +37,12 @@ class Gpu:
 
 
 def find_gpu() -> Gpu | None:
-    "The first GPU that NVIDIA's driver shows, or None."
+    """The first GPU that NVIDIA's driver shows, or None."""
     return _read(_smi()[0])
 
 
 def _smi() -> tuple[str, str]:
-    "What nvidia-smi answers, and what it complains of; two empty texts where it is not there."
+    """What nvidia-smi answers, and what it complains of; two empty texts where it is not there."""
     query = ["--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
     program = shutil.which("nvidia-smi") or shutil.which(WSL_SMI)
     try:
@@ -55,7 +55,7 @@ def _smi() -> tuple[str, str]:
 
 
 def _read(answer: str) -> Gpu | None:
-    "The GPU of the first line; None for words where figures belong."
+    """The GPU of the first line; None for words where figures belong."""
     try:
         name, driver, capability = answer.splitlines()[0].split(", ")
         major, minor = capability.split(".")
@@ -65,7 +65,7 @@ def _read(answer: str) -> Gpu | None:
 
 
 def gpu() -> str:
-    "Name and driver. Raises Absent where there is none, or one that cannot be used."
+    """Name and driver. Raises Absent where there is none, or one that cannot be used."""
     answer, complaint = _smi()
     found = _read(answer)
     if found is None:
@@ -79,7 +79,7 @@ def gpu() -> str:
 
 
 def _no_gpu(complaint: str) -> tuple[str, str]:
-    "Why no GPU is seen, and what to do: none is there, or something is between it and us."
+    """Why no GPU is seen, and what to do: none is there, or something is between it and us."""
     if complaint and "No devices" not in complaint:
         return f"nvidia-smi fails ({complaint.partition(chr(10))[0].rstrip('.')})", _repair(complaint)
     if machine.in_wsl_1():
@@ -103,7 +103,7 @@ def _no_gpu(complaint: str) -> tuple[str, str]:
 
 
 def _has_card() -> bool:
-    "Whether the PCI bus has a display controller (class 03) of NVIDIA (0x10de)."
+    """Whether the PCI bus has a display controller (class 03) of NVIDIA (0x10de)."""
     cards = machine.SYS.glob("bus/pci/devices/*")
     return any(
         machine.text(card / "vendor").strip() == "0x10de" and machine.text(card / "class")[:4] == "0x03"
@@ -112,7 +112,7 @@ def _has_card() -> bool:
 
 
 def _repair(complaint: str) -> str:
-    "What to do about a driver of which nvidia-smi complains."
+    """What to do about a driver of which nvidia-smi complains."""
     if machine.in_wsl():
         return f"{_driver()}; then in Windows: wsl --shutdown"
     where = "on the host: " * machine.in_container()
@@ -124,7 +124,7 @@ def _repair(complaint: str) -> str:
 
 
 def _driver() -> str:
-    "The command that installs NVIDIA's driver, or where to get it."
+    """The command that installs NVIDIA's driver, or where to get it."""
     if machine.in_wsl():
         return "install NVIDIA's newest driver in Windows, not in WSL"
     if not machine.in_container():
@@ -136,7 +136,7 @@ def _driver() -> str:
 
 
 def _smi_package() -> str:
-    "The command that installs nvidia-smi for the driver that is loaded."
+    """The command that installs nvidia-smi for the driver that is loaded."""
     branch = re.search(r"Module\s.*?(\d+)\.\d", machine.text(machine.PROC / "driver" / "nvidia" / "version"))
     is_ubuntu = "ID=ubuntu" in machine.text(machine.ETC / "os-release").splitlines()
     apt = f"nvidia-utils-{branch[1]}" if branch and is_ubuntu else "nvidia-smi"
@@ -144,7 +144,9 @@ def _smi_package() -> str:
 
 
 def cupy() -> str:
-    "CuPy's version, once it has run a kernel. Raises Absent where it, its toolkit and the driver do not fit."
+    """CuPy's version, once it has run a kernel. Raises Absent where it, its toolkit and the driver do
+    not fit.
+    """
     found = find_gpu()
     if found is None or found.extra is None:
         raise Absent("of no use without a GPU")
@@ -153,7 +155,7 @@ def cupy() -> str:
         raise Absent("not installed: the simulator runs the kernels", mend.cupy(found.extra))
     if unfit := _unfit(wheels, found, found.extra):
         raise Absent(*unfit)
-    from labkit.compile_cuda import load_nvrtc_of_cupy
+    from labkit.compiler.nvrtc import load_nvrtc_of_cupy
 
     load_nvrtc_of_cupy()
     try:
@@ -165,7 +167,7 @@ def cupy() -> str:
         reason = str(error).strip().partition("\n")[0]
         detail = f"{wheels[0]} cannot run a kernel with driver {found.driver}: {reason}"
         raise Absent(detail, mend.other_cupy(wheels, found.extra)) from error
-    from labkit.device import gpus  # here: it imports NumPy
+    from labkit.device.select import gpus  # here: it imports NumPy
 
     shown = ", ".join(f"gpu:{each.index} {each.name}" for each in gpus())  # as LABKIT_DEVICE numbers them
     number = cupy.cuda.runtime.runtimeGetVersion()  # 12090 is 12.9
@@ -173,7 +175,7 @@ def cupy() -> str:
 
 
 def _unfit(wheels: list[str], found: Gpu, extra: str) -> tuple[str, str] | None:
-    "What is wrong with these wheels of CuPy, as far as names and versions tell, and what mends it."
+    """What is wrong with these wheels of CuPy, as far as names and versions tell, and what mends it."""
     if len(wheels) > 1:
         return f"{' and '.join(wheels)} overwrite each other", mend.other_cupy(wheels, extra)
     built = re.fullmatch(r"cupy-cuda(\d+)x", wheels[0])

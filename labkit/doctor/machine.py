@@ -4,9 +4,9 @@ import os
 import platform
 from pathlib import Path
 
-from labkit import memory
+from labkit.core import memory
+from labkit.core.memory import text
 from labkit.doctor.row import Absent
-from labkit.memory import text
 
 FEW_BYTES = 2_000_000_000  # free
 NOTEBOOK = "0.8 GB"  # with JupyterLab's server, at most: benchmarks/opened.py
@@ -14,7 +14,7 @@ PROC, SYS, DEV, ETC, RUN = (Path("/", name) for name in ("proc", "sys", "dev", "
 
 
 def machine() -> str:
-    "System, cores and memory. Raises Absent where too little memory is free."
+    """System, cores and memory. Raises Absent where too little memory is free."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count()
     system = f"{platform.system()} {platform.machine()}" + " in WSL" * in_wsl()
@@ -31,7 +31,7 @@ def machine() -> str:
 
 
 def _more_memory(free: int, total: int, limit: str) -> str:
-    "The step that gives more memory."
+    """The step that gives more memory."""
     if total - free > total / 2:
         return "in JupyterLab: Kernel, Shut Down All Kernels"
     if limit:
@@ -42,20 +42,20 @@ def _more_memory(free: int, total: int, limit: str) -> str:
 
 
 def in_wsl() -> bool:
-    "Whether this Linux runs in Windows: its kernel says so."
+    """Whether this Linux runs in Windows: its kernel says so."""
     return "microsoft" in _release()
 
 
 def _release() -> str:
-    "The kernel's own name for itself, in small letters."
+    """The kernel's own name for itself, in small letters."""
     return text(PROC / "sys" / "kernel" / "osrelease").strip().lower()
 
 
 def in_wsl_1() -> bool:
-    "Whether it does so without a kernel of its own, and so without a GPU: 4.4.0-19041-Microsoft."
+    """Whether it does so without a kernel of its own, and so without a GPU: 4.4.0-19041-Microsoft."""
     return in_wsl() and "wsl2" not in _release() and _release().startswith("4.4.")
 
 
 def in_container() -> bool:
-    "Whether docker or podman says that this is one of its containers."
+    """Whether docker or podman says that this is one of its containers."""
     return (RUN.parent / ".dockerenv").exists() or (RUN / ".containerenv").exists()

@@ -18,7 +18,9 @@ INCLUDED = "#include <cuda_fp16.h>\n"  # reads files of all three wheels of head
 
 
 def nvrtc() -> str:
-    "The version in use, once it has compiled a kernel with headers. Raises Absent with what does not fit."
+    """The version in use, once it has compiled a kernel with headers. Raises Absent with what does
+    not fit.
+    """
     if sys.platform == "darwin":
         hosted = "for kernels of your own use Linux, Windows or a hosted notebook such as Colab"
         raise Absent("NVIDIA makes no NVRTC for macOS: the course's kernels come compiled", hosted)
@@ -30,7 +32,7 @@ def nvrtc() -> str:
         raise Absent(f"{shown}: labkit takes CUDA {MAJOR}", _renewed([*others, *absent]))
     if BINDINGS in absent:
         raise Absent(f"{' and '.join(absent)} not installed", _renewed(absent))
-    from labkit.compile_cuda import compile_ptx, load_nvrtc_of_cupy, nvrtc_version
+    from labkit.compiler.nvrtc import compile_ptx, load_nvrtc_of_cupy, nvrtc_version
 
     mixed = [f"{name} {found[name]}" for name in HEADERS if cuda(found[name]) not in ("", cuda(found[NVRTC]))]
     beside = ", ".join([f"{BINDINGS} {found[BINDINGS]}", *mixed])
@@ -51,16 +53,16 @@ def nvrtc() -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    "What an error says at its beginning."
+    """What an error says at its beginning."""
     return str(error).strip().partition("\n")[0]
 
 
 def _renewed(packages: list[str]) -> str:
-    "The command that installs these packages in a version that labkit takes."
+    """The command that installs these packages in a version that labkit takes."""
     return mend.pip("install " + " ".join(f"'{name}=={MAJOR}.*'" for name in packages))
 
 
 def _same(number: str) -> str:
-    "The command that brings compiler and headers of one CUDA, such as 13.5, anew."
+    """The command that brings compiler and headers of one CUDA, such as 13.5, anew."""
     same = " ".join(f"'{name}=={number}.*'" for name in (NVRTC, *HEADERS))
     return mend.pip(f"install --force-reinstall {same} '{CCCL}=={MAJOR}.*'")

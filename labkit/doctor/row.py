@@ -21,7 +21,7 @@ class Row:
 
 
 class Absent(Exception):
-    "Raised by a check that finds its thing absent or unfit: what is wrong, and what to do about it."
+    """Raised by a check that finds its thing absent or unfit: what is wrong, and what to do about it."""
 
     def __init__(self, detail: str, fix: str = "") -> None:
         super().__init__(detail)
@@ -29,7 +29,7 @@ class Absent(Exception):
 
 
 def installed(package: str) -> str:
-    "The version of a package; empty if it is not there."
+    """The version of a package; empty if it is not there."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -37,5 +37,5 @@ def installed(package: str) -> str:
 
 
 def cuda(number: str) -> str:
-    "CUDA's version in that of one of its packages: 13.5.37 is of 13.5."
+    """CUDA's version in that of one of its packages: 13.5.37 is of 13.5."""
     return ".".join(number.split(".")[:2])

@@ -28,25 +28,28 @@ from rich.progress import (
 from rich.table import Table
 
 from labkit import __version__
-from labkit.course import EXERCISES, catalog
-from labkit.course.release import SOLUTIONS
+from labkit.course import EXERCISES
+from labkit.course.notebooks import catalog
+from labkit.course.notebooks.release import SOLUTIONS
 from labkit.cpu.machine import cores
-from labkit.grading import cluster, engine, judge, labs, sandbox, submissions
-from labkit.grading.manifest import Run
+from labkit.grading.intake import labs, submissions
+from labkit.grading.judging import cluster, engine, judge
 from labkit.grading.model import REGRADE, Graded, Submission
-from labkit.grading.results import Store, Summary, write_all, write_whole
-from labkit.grading.scores import Scores, is_full
+from labkit.grading.results.manifest import Run
+from labkit.grading.results.scores import Scores, is_full
+from labkit.grading.results.store import Store, Summary, write_all, write_whole
+from labkit.grading.sandbox import process
 
 RUN = "run.json"
 
 
 class NotGraded(ValueError):
-    "What is asked for cannot be done; the message says why, and what to do."
+    """What is asked for cannot be done; the message says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    "What the command line asks for. Where it leaves something open, that is None or empty."
+    """What the command line asks for. Where it leaves something open, that is None or empty."""
 
     folder: Path
     out: Path
@@ -61,7 +64,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Settings:
-    "What a run goes by, from its beginning to its end, also when it is resumed."
+    """What a run goes by, from its beginning to its end, also when it is resumed."""
 
     seed: int
     labs: tuple[str, ...]
@@ -73,7 +76,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Unread:
-    "A submission that this machine failed to read, and why."
+    """A submission that this machine failed to read, and why."""
 
     student: str
     why: str
@@ -81,7 +84,7 @@ class _Unread:
 
 @dataclass(frozen=True)
 class Ended:
-    "How a run ended: what was made of it, and why it stopped before all was graded, if it did."
+    """How a run ended: what was made of it, and why it stopped before all was graded, if it did."""
 
     summary: Summary
     scores: Scores
@@ -113,7 +116,7 @@ def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ende
 
 
 def tell(ended: Ended, console: Console) -> None:
-    "Print how a class did: a table of the labs."
+    """Print how a class did: a table of the labs."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("lab", overflow="fold")
     for name in ("points", "graded", "mean", "median", "full"):
@@ -161,7 +164,7 @@ def _check(wish: Wish) -> None:
 
 
 def _stored(wish: Wish) -> Settings | None:
-    "The settings of the run that goes on; None where it has not begun."
+    """The settings of the run that goes on; None where it has not begun."""
     path = wish.out / RUN
     if not wish.out.exists() or not any(wish.out.iterdir()):
         return None
@@ -186,7 +189,7 @@ def _stored(wish: Wish) -> Settings | None:
 
 
 def _labs(wish: Wish, entries: Sequence[submissions.Entry]) -> tuple[str, ...]:
-    "Those asked for, or those that the class has."
+    """Those asked for, or those that the class has."""
     if wish.labs:
         return tuple(sorted({*map(_number, wish.labs)}))
     chosen = submissions.labs_of_class(each for each in _read(entries) if isinstance(each, Submission))
@@ -211,9 +214,9 @@ def _workers(wish: Wish, entries: int) -> AbstractContextManager[Client]:
 
 
 def _isolation(client: Client, wanted: str | None) -> str:
-    "The tier that is asked for, if all workers have it; else the strongest that all have."
+    """The tier that is asked for, if all workers have it; else the strongest that all have."""
     if wanted is None:
-        return max(cluster.ask(client, sandbox.best).values(), key=sandbox.TIERS.index)
+        return max(cluster.ask(client, process.best).values(), key=process.TIERS.index)
     for address, refusal in cluster.ask(client, partial(_refusal, wanted)).items():
         if refusal:
             raise NotGraded(f"On {address}: {refusal}")
@@ -221,22 +224,22 @@ def _isolation(client: Client, wanted: str | None) -> str:
 
 
 def _refusal(tier: str) -> str:
-    "On a worker: why it does not have this tier; nothing if it has."
+    """On a worker: why it does not have this tier; nothing if it has."""
     try:
-        sandbox.require(tier)
-    except sandbox.NoSandbox as error:
+        process.require(tier)
+    except process.NoSandbox as error:
         return str(error)
     return ""
 
 
 def _tell(settings: Settings, console: Console) -> None:
-    "Say by what is graded."
+    """Say by what is graded."""
     console.print(
         f"labs {', '.join(settings.labs)} · seed {settings.seed} · isolation: {settings.isolation}",
         highlight=False,
     )
-    if settings.isolation in sandbox.WARNINGS:
-        console.print(sandbox.WARNINGS[settings.isolation], style="yellow", highlight=False, soft_wrap=True)
+    if settings.isolation in process.WARNINGS:
+        console.print(process.WARNINGS[settings.isolation], style="yellow", highlight=False, soft_wrap=True)
 
 
 def _read(entries: Sequence[submissions.Entry]) -> Iterator[Submission | _Unread]:
@@ -251,7 +254,7 @@ def _read(entries: Sequence[submissions.Entry]) -> Iterator[Submission | _Unread
 def _graded(
     client: Client, entries: Sequence[submissions.Entry], store: Store, job: engine.Job, console: Console
 ) -> KeyboardInterrupt | cluster.NoCluster | None:
-    "Grade and store what is not done yet. Why it stopped early, if it did."
+    """Grade and store what is not done yet. Why it stopped early, if it did."""
     columns = (
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
@@ -295,11 +298,11 @@ def _written(
     entries: Sequence[submissions.Entry],
     stopped: KeyboardInterrupt | cluster.NoCluster | None,
 ) -> Ended:
-    "Tables and pages of what is stored."
+    """Tables and pages of what is stored."""
     students = [entry.student for entry in entries]
     solved = catalog.shipped() / SOLUTIONS
     began = datetime.fromisoformat(settings.began)
-    summary = write_all(store, Run(settings.seed, settings.command, solved, sandbox.LIMITS, began), students)
+    summary = write_all(store, Run(settings.seed, settings.command, solved, process.LIMITS, began), students)
     scores = Scores(labs.labs(store.exercises, solved))
     for graded in store.of(students):
         scores.add(graded)
@@ -307,5 +310,5 @@ def _written(
 
 
 def _number(lab: str) -> str:
-    "A lab as exercises have it: 02 for 2."
+    """A lab as exercises have it: 02 for 2."""
     return lab.zfill(2)

@@ -17,19 +17,21 @@ _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
 def clean(text: str) -> str:
-    "Text with line ends \\n, without a terminal's commands; what else cannot be shown is U+FFFD."
+    """Text with line ends \\n, without a terminal's commands; what else cannot be shown is U+FFFD."""
     return _UNFIT.sub(_UNKNOWN, _ESCAPES.sub("", text.replace("\r\n", "\n")))
 
 
 def one_line(text: str, most: int = 200) -> str:
-    "Text on one line, cut to `most` characters with … at the end."
+    """Text on one line, cut to `most` characters with … at the end."""
     # what is cut off need not be cleaned: it may be megabytes
     words = " ".join(clean(text[: 4 * most]).split())
     return words if len(words) <= most and len(text) <= 4 * most else words[: most - 1] + "…"
 
 
 def block(text: str, lines: int, columns: int = 300) -> tuple[str, str]:
-    "The first `lines` lines of a text, each cut to `columns` characters, and in a sentence what is left out."
+    """The first `lines` lines of a text, each cut to `columns` characters, and in a sentence what is
+    left out.
+    """
     shown = clean(text[: lines * columns]).expandtabs(4).split("\n")
     cut = [line if len(line) <= columns else line[: columns - 1] + "…" for line in shown[:lines]]
     is_whole = cut == shown and len(text) <= lines * columns
@@ -38,7 +40,9 @@ def block(text: str, lines: int, columns: int = 300) -> tuple[str, str]:
 
 
 def slug(student: str) -> str:
-    "A file's name for a student, safe on every system; a hash of the whole name keeps different ones apart."
+    """A file's name for a student, safe on every system; a hash of the whole name keeps different
+    ones apart.
+    """
     ascii_only = unicodedata.normalize("NFKD", student[:300]).encode("ascii", "ignore").decode()
     readable = re.sub(r"[^A-Za-z0-9]+", "_", ascii_only).strip("_")[:60]
     return (
@@ -47,7 +51,7 @@ def slug(student: str) -> str:
 
 
 def write_whole(path: Path, text: str) -> None:
-    "Write a file so that nobody ever finds half of it."
+    """Write a file so that nobody ever finds half of it."""
     part = path.with_name(f"{path.name}.part")
     part.write_text(text, encoding="utf-8", newline="\n")
     part.replace(path)

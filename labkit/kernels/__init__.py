@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import LaunchError
+from labkit.core.errors import LaunchError
+from labkit.core.limits import Dim3
 from labkit.kernels.launch_line import LaunchLineError, launch_of, macros_of
-from labkit.simt.run.limits import Dim3
 
 __all__ = [
     "BLOCK_SIDE",
@@ -48,7 +48,9 @@ BLOCK_SIDE = 32  # of the square blocks of a kernel that takes blocks of any sid
 
 
 def names(family: str, on: str = "gpu") -> list[str]:
-    "Names of the kernels of `family` (`matmul` or `transpose`) for the `gpu` or the `cpu`, simplest first."
+    """Names of the kernels of `family` (`matmul` or `transpose`) for the `gpu` or the `cpu`, simplest
+    first.
+    """
     if family not in FAMILIES:
         raise ValueError(f"there is no family of kernels {family!r}. Choose one of {', '.join(FAMILIES)}.")
     files = {"gpu": "*.cu", "cpu": "cpu_*.c"}
@@ -58,7 +60,7 @@ def names(family: str, on: str = "gpu") -> list[str]:
 
 
 def source(name: str) -> str:
-    "Text of the kernel `name`, such as `matmul/2_tiled` (CUDA C++) or `matmul/cpu_4_blocked` (C)."
+    """Text of the kernel `name`, such as `matmul/2_tiled` (CUDA C++) or `matmul/cpu_4_blocked` (C)."""
     known = [each for on in ("gpu", "cpu") for family in FAMILIES for each in names(family, on)]
     if name not in known:
         raise ValueError(f"there is no kernel {name!r}. Choose one of {', '.join(known)}.")
@@ -66,12 +68,12 @@ def source(name: str) -> str:
 
 
 def on_cpu(name: str) -> bool:
-    "True for a kernel in C, for the CPU."
+    """True for a kernel in C, for the CPU."""
     return name.partition("/")[2].startswith("cpu_")
 
 
 def whole_source(name: str) -> str:
-    "Text of a kernel in C with the files of its folder that it includes, each once."
+    """Text of a kernel in C with the files of its folder that it includes, each once."""
     seen: set[str] = set()
 
     def included(match: re.Match[str]) -> str:
@@ -106,7 +108,7 @@ def load(name: str, **parameters: str | int) -> Any:
         return CpuKernel(name, tuple(sorted(parameters.items())))
     if parameters.get("DTYPE", "float") != "float" and "DTYPE" not in defaults(name):
         raise ValueError(f"{name} takes floats alone, and DTYPE is {parameters['DTYPE']}. Choose float.")
-    from labkit.device import device  # here: reading a source needs no device
+    from labkit.device.select import device  # here: reading a source needs no device
 
     return _load(name, tuple(sorted(parameters.items())), device().kind)
 
@@ -126,24 +128,24 @@ def launch(name: str, problem: Any, **parameters: str | int) -> tuple[Dim3, Dim3
 
 
 def defaults(name: str) -> dict[str, str | int]:
-    "Macros of kernel `name`, such as TILE or THREADS, and their defaults: numbers, or the text in C."
+    """Macros of kernel `name`, such as TILE or THREADS, and their defaults: numbers, or the text in C."""
     text = whole_source(name) if on_cpu(name) else source(name)
     return {macro: int(value) if value.isdecimal() else value for macro, value in _MACRO.findall(text)}
 
 
 def parameters(name: str) -> list[str]:
-    "Macros with a default in kernel `name`, such as TILE or THREADS."
+    """Macros with a default in kernel `name`, such as TILE or THREADS."""
     return sorted(defaults(name))
 
 
 def _parameters(family: str, on: str) -> list[str]:
-    "Macros with a default in any kernel of `family`."
+    """Macros with a default in any kernel of `family`."""
     return sorted({macro for name in names(family, on) for macro in parameters(name)})
 
 
 @cache
 def _load(name: str, parameters: tuple[tuple[str, str | int], ...], _device_kind: str) -> Any:
-    from labkit.device import RawModule
+    from labkit.device.select import RawModule
 
     options = ("--std=c++17", *(f"-D{key}={value}" for key, value in parameters))
     kernel = RawModule(code=source(name), options=options).get_function(name.partition("/")[0])

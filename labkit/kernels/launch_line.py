@@ -15,8 +15,8 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from labkit.errors import LaunchError
-from labkit.simt.run.limits import Dim3, as_dim3, check_launch
+from labkit.core.errors import LaunchError
+from labkit.core.limits import Dim3, as_dim3, check_launch
 
 FORM = "// launch: block (16, 16), grid (ceil(N/16), ceil(M/16));"
 _LINE = re.compile(r"^[ \t]*//+[ \t]*launch[ \t]*:", re.MULTILINE | re.IGNORECASE)
@@ -31,7 +31,7 @@ _ARITHMETIC = "whole numbers, sizes, macros, + - * / and ceil() are all that may
 
 
 class LaunchLineError(LaunchError):
-    "No line says how the kernel is launched, or what it says comes to nothing; the message says why."
+    """No line says how the kernel is launched, or what it says comes to nothing; the message says why."""
 
 
 def launch_of(source: str, problem: Any, **macros: int | str) -> tuple[Dim3, Dim3]:
@@ -62,13 +62,13 @@ def launch_of(source: str, problem: Any, **macros: int | str) -> tuple[Dim3, Dim
 
 
 def macros_of(options: Sequence[str]) -> dict[str, str]:
-    "Macros among the options of a compiler: -DTILE=16 is TILE: 16."
+    """Macros among the options of a compiler: -DTILE=16 is TILE: 16."""
     found = (_OPTION.fullmatch(option) for option in options)
     return {option[1]: option[2] or "1" for option in found if option}
 
 
 def _only_line(source: str) -> int:
-    "Number of the line `// launch:`."
+    """Number of the line `// launch:`."""
     numbers = [source.count("\n", 0, match.start()) + 1 for match in _LINE.finditer(source)]
     if not numbers:
         raise LaunchLineError(
@@ -83,7 +83,7 @@ def _only_line(source: str) -> int:
 
 
 def _defined(source: str, given: Mapping[str, int | str]) -> dict[str, int | str]:
-    "Macros of the source; one in #ifndef has the value that was `given`, if there is one."
+    """Macros of the source; one in #ifndef has the value that was `given`, if there is one."""
     found = dict(given)
     for guard, name, value in _DEFINE.findall(source):
         if guard != name or name not in given:
@@ -92,7 +92,7 @@ def _defined(source: str, given: Mapping[str, int | str]) -> dict[str, int | str
 
 
 def _evaluated(what: str, text: str, names: Mapping[str, int | str], line: int) -> Dim3:
-    "The sizes in one bracket."
+    """The sizes in one bracket."""
     try:
         sizes = [int(_value(part, names)) for part in _parsed(f"({text},)").elts]
         if len(sizes) > 3:
@@ -110,7 +110,7 @@ def _parsed(text: str) -> Any:
 
 
 def _value(node: ast.AST, names: Mapping[str, int | str], exact: bool = False) -> Fraction:
-    "Value of an expression; where a division is not `exact`, it drops the remainder. Raises ValueError."
+    """Value of an expression; where a division is not `exact`, it drops the remainder. Raises ValueError."""
     match node:
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             return Fraction(number)
@@ -137,7 +137,7 @@ def _value(node: ast.AST, names: Mapping[str, int | str], exact: bool = False) -
 
 
 def _named(name: str, names: Mapping[str, int | str]) -> Fraction:
-    "Value of a size or macro. A macro's text is worked out in turn, without the macro itself."
+    """Value of a size or macro. A macro's text is worked out in turn, without the macro itself."""
     if name not in names:
         known = ", ".join(names)
         raise ValueError(

@@ -12,7 +12,7 @@ NVRTC compiles the source to PTX (labkit.compile_cuda). From there a kernel goes
 `module` has the face of CuPy's RawModule; `stored` keeps on disk what was worked out once.
 """
 
-from labkit.errors import BarrierError, CompileError, InvalidAccess, LaunchError, SimtError, Timeout
+from labkit.core.errors import BarrierError, CompileError, InvalidAccess, LaunchError, SimtError, Timeout
 from labkit.simt.checks.findings import Finding
 from labkit.simt.checks.sanitizer import empty
 from labkit.simt.counters.profile import Profile

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from labkit.compile_cuda import Resources, compile_ptx, parameter_types, resources
-from labkit.errors import LaunchError, SimtError
-from labkit.occupancy import gpu as find_gpu
+from labkit.compiler.nvrtc import Resources, compile_ptx, parameter_types, resources
+from labkit.core.errors import LaunchError, SimtError
+from labkit.core.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
+from labkit.core.occupancy import gpu as find_gpu
 from labkit.simt import ptx
 from labkit.simt.analysis.indices import MOST_BLOCKS
 from labkit.simt.analysis.layout import rounded_up, storage
@@ -27,7 +28,6 @@ from labkit.simt.ptx.parser import parse, return_directly
 from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.ptx.wmma import RULES
 from labkit.simt.run.arguments import Range, bind
-from labkit.simt.run.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
 from labkit.simt.run.machine import Blocks, Mode, Program, Sample, Totals, choose_sample
 from labkit.simt.stored import stored
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from labkit.cache import cached_bytes
+from labkit.core.cache import cached_bytes
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ widgets.register_tile()  what a tile in registers reads, holds and leaves idle, 
 widgets.unrolling()      what several elements a thread save, and how many bytes they keep on their way
 """
 
-from labkit.pictures import product
+from labkit.figures.pictures import product
 from labkit.widgets import views
 from labkit.widgets.banks_view import banks
 from labkit.widgets.cache_view import cache
@@ -50,7 +50,7 @@ _REPORTS = ("int-matmul", "cpu-gpu-matmul", "tiled-matmul-ko")  # those with swe
 
 
 def block_sweep() -> Explorer:
-    "Sliders for report, kernel, matrix size and block side."
+    """Sliders for report, kernel, matrix size and block side."""
 
     def offer(report: str, **_: object) -> dict[str, Choices]:
         return {"size": _sizes(report), "side": _sides(report)}
@@ -65,7 +65,7 @@ def block_sweep() -> Explorer:
 
 
 def tiling() -> Explorer:
-    "Sliders for report, matrix size and tile."
+    """Sliders for report, matrix size and tile."""
 
     def offer(report: str, **_: object) -> dict[str, Choices]:
         return {"size": _sizes(report), "tile": _sides(report)}
@@ -79,7 +79,7 @@ def tiling() -> Explorer:
 
 
 def thread_map() -> Explorer:
-    "Sliders for the shapes of C and of a block, and for an element of C."
+    """Sliders for the shapes of C and of a block, and for an element of C."""
 
     def offer(M: int, N: int, **_: object) -> dict[str, Choices]:
         return {"row": _numbers(0, M - 1), "col": _numbers(0, N - 1)}
@@ -96,7 +96,7 @@ def thread_map() -> Explorer:
 
 
 def tile_walk(M: int = 10, N: int = 14) -> Explorer:
-    "Sliders for K, TILE, a block and the round of its loop over K, for C (M,N)."
+    """Sliders for K, TILE, a block and the round of its loop over K, for C (M,N)."""
 
     def offer(M: int, N: int, K: int, tile: int, **_: object) -> dict[str, Choices]:
         grid = product.grid_of(M, N, (tile, tile))

@@ -2,9 +2,9 @@
 
 from functools import lru_cache
 
-from labkit.pictures import banks as bank_pictures
-from labkit.pictures.banks import COLUMN, ROW, SIZES, STRIDE, Request, counted
-from labkit.pictures.product import WARP
+from labkit.figures.pictures import banks as bank_pictures
+from labkit.figures.pictures.banks import COLUMN, ROW, SIZES, STRIDE, Request, counted
+from labkit.figures.pictures.product import WARP
 from labkit.simt.counters.banks import BANKS
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
 
@@ -15,7 +15,9 @@ _PARTS = {1: "whole warp", 2: "half-warp", 4: "quarter-warp"}
 
 
 def banks() -> Explorer:
-    "Menus of the access and of swizzling; sliders for TILE, padding, bytes of an element, warp or stride."
+    """Menus of the access and of swizzling; sliders for TILE, padding, bytes of an element, warp or
+    stride.
+    """
 
     def offer(access: str, tile: int, **chosen: int) -> dict[str, Choices]:
         if access == STRIDE:
@@ -46,7 +48,9 @@ def banks() -> Explorer:
 def banks_view(
     access: str, swizzled: bool, tile: int, padding: int, size: int, warp: int, stride: int
 ) -> View:
-    "The words that a warp asks for in their banks; the passes that it takes, the worst bank, wasted bytes."
+    """The words that a warp asks for in their banks; the passes that it takes, the worst bank, wasted
+    bytes.
+    """
     request = Request(access, tile, padding, swizzled, size, warp, stride)
     lines = [_passes(request), _worst_bank(request)]
     lines += [_stride(request)] if access == STRIDE else [_bytes(request), _free_paddings(request)]
@@ -104,7 +108,7 @@ def _free_paddings(request: Request) -> str:
 
 @lru_cache(maxsize=32)
 def _free(tile: int, size: int, swizzled: bool) -> tuple[int, ...]:
-    "The paddings with which no warp has a conflict, be it in a row or in a column."
+    """The paddings with which no warp has a conflict, be it in a row or in a column."""
 
     def conflicts(padding: int) -> int:
         return sum(

@@ -10,7 +10,7 @@ _FEW_WAYS = (1, 2, 4)
 
 
 def cache() -> Explorer:
-    "A menu of the loops; sliders for N, BLOCK, the cache's lines and ways, and the moment that is shown."
+    """A menu of the loops; sliders for N, BLOCK, the cache's lines and ways, and the moment that is shown."""
 
     def offer(N: int, lines: int, **_: object) -> dict[str, Choices]:
         return {"block": _blocks(N), "ways": _ways(lines)}
@@ -66,7 +66,7 @@ def _reuse(loops: Loops, cache: Cache) -> str:
 
 
 def _conflicts(loops: Loops, cache: Cache) -> list[str]:
-    "What the sets change."
+    """What the sets change."""
     if cache.sets == 1:
         return []
     misses = count_misses(loops, cache).misses
@@ -107,13 +107,13 @@ def _mend(loops: Loops, cache: Cache) -> str:
 
 
 def _lost(loops: Loops, cache: Cache) -> str:
-    "Says so where the cache loses part of a block between two rows."
+    """Says so where the cache loses part of a block between two rows."""
     two = reuse(loops, cache)
     return "The block does not stay in the cache. " if two.kept < two.again else ""
 
 
 def _best_block(loops: Loops, cache: Cache) -> tuple[int, int]:
-    "BLOCK with the fewest misses of the version `blocked`, and these."
+    """BLOCK with the fewest misses of the version `blocked`, and these."""
     misses = {
         block: count_misses(Loops("blocked", loops.N, block), cache).misses for _, block in _blocks(loops.N)
     }
@@ -125,7 +125,7 @@ def _best_block(loops: Loops, cache: Cache) -> tuple[int, int]:
 
 
 def _blocks(N: int) -> Choices:
-    "Multiples of 8, the last so large that there is one block."
+    """Multiples of 8, the last so large that there is one block."""
     return _numbers(range(VECTOR, N + VECTOR, VECTOR))
 
 

@@ -3,7 +3,8 @@
 from functools import lru_cache
 from typing import Any
 
-from labkit import cpu, records
+from labkit import cpu
+from labkit.ladder import records
 from labkit.widgets.explorer import Explorer, View, menu, selection
 
 REPORT = "cpu-gpu-matmul"
@@ -16,7 +17,7 @@ _QUICK = ("cpu_loop_order", "cpu_packed", cpu.BLAS)
 
 
 def cpu_ladder() -> Explorer:
-    "Sliders for rung, matrix size and BLOCK."
+    """Sliders for rung, matrix size and BLOCK."""
     controls = {
         "rung": menu("rung", [(name, name) for name in _NAMES]),
         "n": selection("matrix size", [(str(n), n) for n in SIZES], 256),
@@ -27,7 +28,7 @@ def cpu_ladder() -> Explorer:
 
 
 def cpu_ladder_view(rung: str, n: int, block: int) -> View:
-    "Rates of the rungs at size n on one core of this machine; `rung` stands out, with its own BLOCK."
+    """Rates of the rungs at size n on one core of this machine; `rung` stands out, with its own BLOCK."""
     names = [name for name in _NAMES if n <= _SLOWEST or name in (rung, *_QUICK)]
     rows = [_timed(name, n, block if name in _BLOCKED else None) for name in names]
     frame, peak = records.frame_of(rows), cpu.peak_gflops()
@@ -46,7 +47,7 @@ def _timed(name: str, n: int, block: int | None) -> dict[str, Any]:
 
 
 def _here(row: dict[str, Any], n: int, peak: float, blas: float) -> str:
-    "What was measured here."
+    """What was measured here."""
     rate = 2 * n**3 / row["value"] / 1e6
     with_block = f" with BLOCK = {row['tile']}" if row["tile"] else ""
     rows = f" ({row['note']})" if row["note"] else ""
@@ -59,7 +60,7 @@ def _here(row: dict[str, Any], n: int, peak: float, blas: float) -> str:
 
 
 def _report(rung: str, n: int, block: int, here: float) -> list[str]:
-    "The report's time for the same rung and size, if it has one."
+    """The report's time for the same rung and size, if it has one."""
     times = records.load(REPORT, "time", problem="matmul")
     times = times[(times.kernel == rung) & (times.n == n)]
     at_block = times[times.tile == block]
@@ -73,7 +74,7 @@ def _report(rung: str, n: int, block: int, here: float) -> list[str]:
 
 
 def _block(block: int) -> str:
-    "What a block takes of the caches."
+    """What a block takes of the caches."""
     size, caches = 4 * block * block, cpu.caches()
     fitting = [level for level, room in caches.items() if size <= room]
     room = f"it fits the {fitting[0]} cache ({caches[fitting[0]] // 1024:,} KB)" if fitting else ""

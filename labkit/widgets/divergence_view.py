@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from labkit import simt
-from labkit.pictures.warp import WARP, Rows, drawn, rows_of
+from labkit.figures.pictures.warp import WARP, Rows, drawn, rows_of
 from labkit.simt.run.trace import trace
 from labkit.widgets.explorer import Explorer, View, menu, slider
 
@@ -45,7 +45,7 @@ PATTERNS = {
 
 
 def divergence() -> Explorer:
-    "A menu of patterns; sliders for the number n in their condition, and for the warp that is shown."
+    """A menu of patterns; sliders for the number n in their condition, and for the warp that is shown."""
     controls = {
         "pattern": menu("pattern", [(name, name) for name in PATTERNS]),
         "n": slider("n", 1, THREADS, 3),
@@ -55,7 +55,9 @@ def divergence() -> Explorer:
 
 
 def divergence_view(pattern: str, n: int, warp: int) -> View:
-    "Lanes of a warp against time, and what divergence costs it, from a run and a profile in the simulator."
+    """Lanes of a warp against time, and what divergence costs it, from a run and a profile in the
+    simulator.
+    """
     kernel, args = _kernel(pattern), (np.ones(THREADS, np.float32), np.int32(n))
     rows = rows_of(trace(kernel, 1, THREADS, args), warp)
     counted = kernel.profile(1, THREADS, args).ptx
@@ -72,7 +74,7 @@ def _kernel(pattern: str) -> Any:
 
 
 def _time(rows: Rows, warp: int) -> str:
-    "What part of the warp's time is used."
+    """What part of the warp's time is used."""
     return (
         f"Warp {warp}: {len(rows.lines)} instructions, on average {rows.mean:.3g} of {WARP} lanes active. "
         f"Of each 100 places for a lane's work {100 * rows.mean / WARP:.0f} are used."
@@ -80,7 +82,7 @@ def _time(rows: Rows, warp: int) -> str:
 
 
 def _ways(rows: Rows) -> str:
-    "Which lines only some lanes run."
+    """Which lines only some lanes run."""
     lanes = {int(line): rows.lanes_at(int(line)) for line in np.unique(rows.lines)}
     parted = [f"{count:.3g} in line {line}" for line, count in lanes.items() if count < WARP]
     if not parted:
@@ -92,7 +94,7 @@ def _ways(rows: Rows) -> str:
 
 
 def _block(counted: dict[str, float]) -> str:
-    "The same for the whole block, in Nsight Compute's words."
+    """The same for the whole block, in Nsight Compute's words."""
     branches, divergent = int(counted["branches"]), int(counted["divergent_branches"])
     return (
         f"Block of {THREADS} threads: {counted['threads_per_instruction']:.3g} threads an instruction "

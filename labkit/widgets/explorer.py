@@ -15,15 +15,15 @@ from typing import Any
 import ipywidgets
 from matplotlib.figure import Figure
 
-from labkit.device import NoGpu, device
-from labkit.errors import SimtError
+from labkit.core.errors import SimtError
+from labkit.device.select import NoGpu, device
 
 Choices = Sequence[tuple[str, Any]]  # (label, value)
 
 
 @dataclass(frozen=True)
 class View:
-    "Figures, and a text of one paragraph a line."
+    """Figures, and a text of one paragraph a line."""
 
     figures: tuple[Figure, ...]
     text: str
@@ -31,7 +31,7 @@ class View:
 
 @dataclass(frozen=True)
 class Drawn:
-    "A View in HTML; or no pictures, and the sentence that says why."
+    """A View in HTML; or no pictures, and the sentence that says why."""
 
     pictures: str
     text: str
@@ -39,7 +39,7 @@ class Drawn:
 
 @lru_cache(maxsize=128)
 def drawn(view: Callable[..., View], _device: str, **values: Any) -> Drawn:
-    "`view(**values)` in HTML. Remembered by the values and the device, and no figure is left open."
+    """`view(**values)` in HTML. Remembered by the values and the device, and no figure is left open."""
     try:
         shown = view(**values)
     except (ValueError, SimtError, NoGpu) as error:  # what another choice mends, and says so
@@ -87,12 +87,12 @@ class Explorer(ipywidgets.VBox):
         self._changed()
 
     def __repr__(self) -> str:
-        "What stands in a notebook's text where no widget can be shown."
+        """What stands in a notebook's text where no widget can be shown."""
         return f"controls: {', '.join(self.controls)}. Run the notebook to see and move them."
 
     @property
     def values(self) -> dict[str, Any]:
-        "Value of each control, by its name."
+        """Value of each control, by its name."""
         return {name: control.value for name, control in self.controls.items()}
 
     def _changed(self, _change: object = None) -> None:
@@ -108,19 +108,19 @@ class Explorer(ipywidgets.VBox):
 
 
 def selection(label: str, choices: Choices, value: Any) -> Any:
-    "A slider over `choices`."
+    """A slider over `choices`."""
     return ipywidgets.SelectionSlider(
         options=choices, value=value, description=label, continuous_update=False, **_look()
     )
 
 
 def slider(label: str, first: int, last: int, value: int) -> Any:
-    "A slider over whole numbers."
+    """A slider over whole numbers."""
     return ipywidgets.IntSlider(value, first, last, description=label, continuous_update=False, **_look())
 
 
 def menu(label: str, choices: Choices) -> Any:
-    "A menu of `choices`."
+    """A menu of `choices`."""
     return ipywidgets.Dropdown(options=choices, description=label, **_look())
 
 
@@ -129,7 +129,7 @@ def _look() -> dict[str, Any]:
 
 
 def _set_choices(control: Any, choices: Choices) -> None:
-    "Offer other choices; the value stays, or becomes the one at its old place."
+    """Offer other choices; the value stays, or becomes the one at its old place."""
     if tuple(control.options) == tuple(choices):
         return
     value, place, values = control.value, control.index, [each for _, each in choices]

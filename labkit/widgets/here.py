@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from labkit import kernels
-from labkit.device import device
-from labkit.problems import Matmul
-from labkit.records import frame_of
-from labkit.timing import Timing, time_kernel
+from labkit.device.select import device
+from labkit.device.timing import Timing, time_kernel
+from labkit.kernels.problem import Matmul
+from labkit.ladder.records import frame_of
 
 KERNELS = {"naive": "matmul/1_naive", "tiled": "matmul/2_tiled"}
 LOADS, SECTORS = "global loads", "sectors per multiply-add"
@@ -32,7 +32,7 @@ _SLOW = 2e9  # m n k / side^2: a launch above it (0.1 s on an H200) is timed onl
 
 @dataclass(frozen=True)
 class Count:
-    "Sectors of global loads, for each multiply-add and each request; `label` says how they were counted."
+    """Sectors of global loads, for each multiply-add and each request; `label` says how they were counted."""
 
     per_multiply_add: float
     per_request: float
@@ -57,7 +57,7 @@ def count(kernel: str, size: Size, side: int) -> Count:
 
 @lru_cache(maxsize=1024)
 def measure(kernel: str, size: Size, side: int, dtype: str) -> Timing:
-    "Time of the same launch on this machine's GPU, measured briefly; of a slow one, a single sample."
+    """Time of the same launch on this machine's GPU, measured briefly; of a slow one, a single sample."""
     problem = Matmul(*size, dtype=dtype)
     grid, block = problem.launch(side)
     loaded, args = _load(kernel, side, problem), _on_gpu(problem)
@@ -67,7 +67,7 @@ def measure(kernel: str, size: Size, side: int, dtype: str) -> Timing:
 def rows(
     names: Iterable[str], sizes: Iterable[Size], sides: Iterable[int], chosen: Shape, dtype: str
 ) -> pd.DataFrame:
-    "Counts of each kernel, size and side; on a GPU also times, of slow launches only that of `chosen`."
+    """Counts of each kernel, size and side; on a GPU also times, of slow launches only that of `chosen`."""
     found = [row for each in product(names, sizes, sides) for row in _rows(*each, each[1:] == chosen, dtype)]
     return frame_of(found)
 
@@ -94,6 +94,6 @@ def _load(kernel: str, side: int, problem: Matmul) -> Any:
 
 @lru_cache(maxsize=1)
 def _on_gpu(problem: Matmul) -> tuple[Any, ...]:
-    from labkit.device import xp
+    from labkit.device.select import xp
 
     return problem.args(xp)

@@ -6,10 +6,10 @@ from functools import lru_cache
 from matplotlib.axes import Axes
 from matplotlib.ticker import MultipleLocator
 
-from labkit.occupancy import MAX_THREADS, WARP, Gpu, gpus
-from labkit.occupancy import gpu as find_gpu
-from labkit.plots import Plot
-from labkit.residency import RESOURCES, Block, cures
+from labkit.core.occupancy import MAX_THREADS, WARP, Gpu, gpus
+from labkit.core.occupancy import gpu as find_gpu
+from labkit.figures.curves import Plot
+from labkit.model.blocks_per_sm import RESOURCES, Block, cures
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
 
 THREADS = range(WARP, MAX_THREADS + 1, WARP)
@@ -20,7 +20,7 @@ _LINE, _CHOSEN, _BAR = "#0072B2", "#D55E00", "#9DB9D3"
 
 
 def occupancy() -> Explorer:
-    "A menu of GPUs; sliders for a block's threads, the registers of each, and shared memory."
+    """A menu of GPUs; sliders for a block's threads, the registers of each, and shared memory."""
 
     def offer(gpu: str, **_: object) -> dict[str, Choices]:
         return {
@@ -38,7 +38,7 @@ def occupancy() -> Explorer:
 
 
 def occupancy_view(gpu: str, threads: int, registers: int, shared_kb: int) -> View:
-    "Occupancy against the block size, and the blocks that each resource has room for."
+    """Occupancy against the block size, and the blocks that each resource has room for."""
     block = Block(find_gpu(gpu), threads, registers, 1024 * shared_kb)
     figure = Plot(figsize=(9.5, 4))
     _draw_curve(figure.add_axes((0.07, 0.15, 0.47, 0.68)), block)
@@ -94,7 +94,7 @@ def _finding(block: Block) -> str:
 
 
 def _taken(block: Block) -> str:
-    "What a block takes, and of how much."
+    """What a block takes, and of how much."""
     on = block.on
     text = (
         f"A block of {block.threads} threads takes {block.warps} of an SM's {on.warps_per_sm} places for "
@@ -111,7 +111,7 @@ def _taken(block: Block) -> str:
 
 
 def _changes(block: Block) -> list[str]:
-    "What lets more warps in."
+    """What lets more warps in."""
     if block.blocks * block.warps == block.on.warps_per_sm:
         return ["All places for warps are taken: no resource keeps more warps out."]
     lines = [

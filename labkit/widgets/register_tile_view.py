@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from labkit.pictures.register_tile import MULTIPROCESSORS, RegisterTile, register_tile_picture
+from labkit.figures.pictures.register_tile import MULTIPROCESSORS, RegisterTile, register_tile_picture
 from labkit.widgets.explorer import Choices, Explorer, View, selection
 
 REGISTERS = 65536  # of a multiprocessor, of an H200 and most others
@@ -12,7 +12,7 @@ _SIZES = (256, 512, 1024, 2048, 4096, 8192)
 
 
 def register_tile() -> Explorer:
-    "Sliders for the tile of a block and of a thread, the thread that is shown, and N."
+    """Sliders for the tile of a block and of a thread, the thread that is shown, and N."""
 
     def offer(tile_m: int, tile_n: int, thread_m: int, thread_n: int, **_: object) -> dict[str, Choices]:
         return {"thread": _numbers(*range(min(1024, max(1, tile_m * tile_n // (thread_m * thread_n)))))}
@@ -32,7 +32,7 @@ def register_tile() -> Explorer:
 def register_tile_view(
     tile_m: int, tile_n: int, tile_k: int, thread_m: int, thread_n: int, thread: int, N: int
 ) -> View:
-    "A block's tile of C with a thread's elements: its loads and registers, and idle multiprocessors."
+    """A block's tile of C with a thread's elements: its loads and registers, and idle multiprocessors."""
     tile = RegisterTile(tile_m, tile_n, tile_k, thread_m, thread_n)
     figure = register_tile_picture(tile, thread, N)
     return View(
@@ -50,7 +50,7 @@ def _thread(tile: RegisterTile, thread: int) -> str:
 
 
 def _listed(what: str, numbers: np.ndarray) -> str:
-    "The first two numbers and the last."
+    """The first two numbers and the last."""
     shown = [str(number) for number in numbers]
     if len(shown) > 3:
         shown[2:-1] = ["…"]

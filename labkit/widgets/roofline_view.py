@@ -6,10 +6,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from labkit import bounds, ladder
-from labkit.problems import Matmul
-from labkit.roofline import intensities
-from labkit.roofline import roofline as draw
+from labkit.kernels.problem import Matmul
+from labkit.ladder import running
+from labkit.model import limits as bounds
+from labkit.model.roofline import intensities
+from labkit.model.roofline import roofline as draw
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
 
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
@@ -35,7 +36,7 @@ _CURES = {
 
 
 def roofline() -> Explorer:
-    "A menu of the dtype; sliders for the matrix size and the rung."
+    """A menu of the dtype; sliders for the matrix size and the rung."""
 
     def offer(dtype: str, **_: object) -> dict[str, Choices]:
         return {"rung": _rungs(dtype)}
@@ -49,7 +50,7 @@ def roofline() -> Explorer:
 
 
 def roofline_view(dtype: str, n: int, rung: str) -> View:
-    "All rungs timed at size n on the recorded H200; `rung` stands out, with the lowest limit above it."
+    """All rungs timed at size n on the recorded H200; `rung` stands out, with the lowest limit above it."""
     problem = Matmul(n, n, n, dtype=dtype)
     counters, times = bounds.counters(dtype), bounds.times_of(problem)
     limits = {str(name): float(each) for name, each in bounds.bounds(problem, rung).iloc[0].items()}
@@ -73,7 +74,7 @@ def roofline_view(dtype: str, n: int, rung: str) -> View:
 
 
 def _mark(figure: Figure, intensity: float, rate: float, limits: dict[str, float]) -> None:
-    "A line from the rung up to its lowest limit, with its name."
+    """A line from the rung up to its lowest limit, with its name."""
     axes, lowest = figure.axes[0], _lowest_of(limits)
     limit = limits[lowest]
     axes.plot([intensity, intensity], [rate, limit], color=_MARK, linewidth=1, linestyle=":")
@@ -94,7 +95,7 @@ def _lowest_of(limits: dict[str, float]) -> str:
 
 
 def _lowest(limits: dict[str, float], rate: float, milliseconds: float) -> str:
-    "Which limit is the lowest, and what lifts it."
+    """Which limit is the lowest, and what lifts it."""
     lowest = _lowest_of(limits)
     name = {"peak": "the peak", "L1 bytes": "the bandwidth of the L1 caches"}.get(lowest, f"its {lowest}")
     found = f"The lowest limit is {name}: at most {limits[lowest]:.3g}, of which it reaches "
@@ -110,12 +111,12 @@ def _lowest(limits: dict[str, float], rate: float, milliseconds: float) -> str:
 
 
 def _least() -> float:
-    "Milliseconds of the smallest recorded launch, a naive product of 32 x 32 matrices."
+    """Milliseconds of the smallest recorded launch, a naive product of 32 x 32 matrices."""
     return float(bounds.times_of(Matmul(32, 32, 32)).value.min())
 
 
 def _bytes(limits: dict[str, float], intensity: float) -> str:
-    "The roof above the rung."
+    """The roof above the rung."""
     does = f"It does {intensity:.3g} operations for each byte that it asks of the L1 caches"
     if limits["L1 bytes"] > limits["peak"]:
         return f"{does}: so many that the peak is its roof, and not their bandwidth."
@@ -136,7 +137,7 @@ def _blocks(problem: Matmul, rung: str, limits: dict[str, float]) -> str:
 
 
 def _busy(rung: str) -> list[str]:
-    "What Nsight Compute saw while the rung ran."
+    """What Nsight Compute saw while the rung ran."""
     seen = bounds.counted(rung)
     busiest = max(_BUSY, key=lambda name: float(seen[name]))
     told = (
@@ -149,7 +150,7 @@ def _busy(rung: str) -> list[str]:
 
 
 def _tensor_cores(times: pd.DataFrame, problem: Matmul, peak: float) -> list[str]:
-    "Why cuBLAS may be above the peak of the multiply-add lanes."
+    """Why cuBLAS may be above the peak of the multiply-add lanes."""
     fastest = max((problem.gflops(ms / 1e3) / 1e3 for ms in times[times.kernel == "cublas"].value), default=0)
     if fastest <= peak:
         return []
@@ -160,8 +161,8 @@ def _tensor_cores(times: pd.DataFrame, problem: Matmul, peak: float) -> list[str
 
 
 def _here(rung: str, problem: Matmul, recorded: float, unit: str) -> list[str]:
-    "The same launch on this machine's GPU."
-    rows = ladder.here(problem, rung)
+    """The same launch on this machine's GPU."""
+    rows = running.here(problem, rung)
     if rows.empty:
         return []
     rate = problem.gflops(float(rows.value.iloc[0]) / 1e3) / 1e3
@@ -173,7 +174,7 @@ def _percent(share: float) -> str:
 
 
 def _rungs(dtype: str) -> Choices:
-    "Rungs that were timed with the dtype."
+    """Rungs that were timed with the dtype."""
     n = SIZES[-1]
     timed = set(bounds.times_of(Matmul(n, n, n, dtype=dtype)).kernel)
-    return [(rung, rung) for rung in ladder.rungs("matmul") if rung in timed]
+    return [(rung, rung) for rung in running.rungs("matmul") if rung in timed]

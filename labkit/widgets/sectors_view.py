@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from labkit.pictures.product import WARP
-from labkit.pictures.sectors import COLUMNS, ROWS, SIZES, Request, request_picture
+from labkit.figures.pictures.product import WARP
+from labkit.figures.pictures.sectors import COLUMNS, ROWS, SIZES, Request, request_picture
 from labkit.simt.counters.sectors import SECTOR_BYTES
 from labkit.widgets.explorer import Explorer, View, menu, selection, slider
 
@@ -11,7 +11,7 @@ _THREADS_X = (4, 8, 16, 32)
 
 
 def sectors() -> Explorer:
-    "A menu of what threadIdx.x counts; sliders for the elements' size and places, and the block's width."
+    """A menu of what threadIdx.x counts; sliders for the elements' size and places, and the block's width."""
     controls = {
         "x_counts": menu("x counts", [(what, what) for what in (COLUMNS, ROWS)]),
         "size": selection("size (bytes)", [(str(size), size) for size in SIZES], 4),
@@ -42,7 +42,7 @@ def sectors_view(x_counts: str, size: int, stride: int, offset: int, threads_x: 
 
 
 def _rule(request: Request) -> str:
-    "Which element a thread asks for."
+    """Which element a thread asks for."""
     row, col = ("y", "x") if request.x_counts == COLUMNS else ("x", "y")
     return (
         f"Thread (x, y) asks for row {row} and column {col}, the element with index "
@@ -52,7 +52,7 @@ def _rule(request: Request) -> str:
 
 
 def _mend(request: Request) -> str:
-    "The one change that leaves the fewest sectors."
+    """The one change that leaves the fewest sectors."""
     if len(request.sectors) == request.ideal:
         return "No request for so many bytes touches fewer sectors."
     in_sector = SECTOR_BYTES // request.size

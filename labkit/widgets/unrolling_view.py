@@ -11,11 +11,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from labkit import instructions, kernels, ladder, occupancy, simt
-from labkit.instructions import CONTROL, INDEX, MOVES
-from labkit.occupancy import Occupancy
-from labkit.plots import Plot
-from labkit.problems import C_TYPES, Transpose
+from labkit import kernels, simt
+from labkit.core import occupancy
+from labkit.core.occupancy import Occupancy
+from labkit.figures.curves import Plot
+from labkit.kernels.problem import C_TYPES, Transpose
+from labkit.ladder import running
+from labkit.model import instructions
+from labkit.model.instructions import CONTROL, INDEX, MOVES
 from labkit.widgets.explorer import Explorer, View, menu, selection
 
 TILE = 32
@@ -34,7 +37,7 @@ _MARKS = {"copy": "P", "padded": "D", "unrolled": "^"}
 
 
 def unrolling() -> Explorer:
-    "A menu of the loop; sliders for elements a thread, their size, and how long a load is on its way."
+    """A menu of the loop; sliders for elements a thread, their size, and how long a load is on its way."""
     controls = {
         "loop": menu("loop", [(loop, loop) for loop in (UNROLLED, KEPT)]),
         "elements": selection("elements", [(str(count), count) for count in ELEMENTS], 1),
@@ -46,7 +49,7 @@ def unrolling() -> Explorer:
 
 @dataclass(frozen=True)
 class Variant:
-    "A kernel with `elements` a thread, and its PTX instructions of each kind for a thread."
+    """A kernel with `elements` a thread, and its PTX instructions of each kind for a thread."""
 
     elements: int
     kernel: simt.Kernel
@@ -54,18 +57,18 @@ class Variant:
 
     @property
     def an_element(self) -> float:
-        "PTX instructions an element."
+        """PTX instructions an element."""
         return sum(self.counts.values()) / self.elements
 
     @cached_property
     def held(self) -> Occupancy:
-        "What an SM of an H200 holds of it."
+        """What an SM of an H200 holds of it."""
         threads = TILE * TILE // self.elements
         return occupancy.occupancy(_GPU, threads, self.kernel.num_regs, self.kernel.shared_size_bytes)
 
     @property
     def threads(self) -> int:
-        "Threads that an SM holds."
+        """Threads that an SM holds."""
         return self.held.blocks * self.held.threads_per_block
 
 
@@ -94,7 +97,7 @@ _PLACES = ((0.045, 0.22), (0.33, 0.24), (0.64, 0.35))  # left and width of the t
 
 @lru_cache(maxsize=64)
 def variant(loop: str, elements: int, size: int) -> Variant:
-    "The kernel with so many elements a thread, its loops unrolled or kept, compiled."
+    """The kernel with so many elements a thread, its loops unrolled or kept, compiled."""
     code = kernels.source("transpose/4_unrolled")
     if loop == KEPT:
         code = code.replace("#pragma unroll", "#pragma unroll 1")
@@ -114,7 +117,7 @@ def possible(under_way: float, wait: float) -> float:
 
 @dataclass(frozen=True)
 class Reached:
-    "What an H200 reached with a rung: KB of loads on their way in an SM, at most, and GB/s."
+    """What an H200 reached with a rung: KB of loads on their way in an SM, at most, and GB/s."""
 
     rung: str
     size: int
@@ -125,11 +128,11 @@ class Reached:
 
 @lru_cache(maxsize=1)
 def reached() -> tuple[Reached, ...]:
-    "The recorded rates of RECORDED rungs, at both sizes of an element."
+    """The recorded rates of RECORDED rungs, at both sizes of an element."""
     found = []
     for size, dtype in DTYPES.items():
         problem = Transpose(SIDE, SIDE, dtype=dtype)
-        times = ladder.recorded(problem).set_index("kernel")
+        times = running.recorded(problem).set_index("kernel")
         for rung, elements in RECORDED.items():
             rate = problem.gbytes_per_s(float(times.value[rung]) / 1e3)
             kilobytes = THREADS * elements * size / 1024
@@ -141,7 +144,7 @@ def reached() -> tuple[Reached, ...]:
 
 
 def _draw_tile(axes: Axes, rows: int) -> None:
-    "The tile in strips as high as the block; one thread's elements stand out."
+    """The tile in strips as high as the block; one thread's elements stand out."""
     x, y = 12, rows // 4
     own = np.arange(y, TILE, rows)
     axes.set(xlim=(-0.5, TILE - 0.5), ylim=(TILE - 0.5, -0.5), aspect="equal", facecolor="0.93")
@@ -153,7 +156,7 @@ def _draw_tile(axes: Axes, rows: int) -> None:
 
 
 def _draw_bars(axes: Axes, variants: list[Variant], chosen: int) -> None:
-    "PTX instructions an element, by kind, for each number of elements a thread."
+    """PTX instructions an element, by kind, for each number of elements a thread."""
     places, bottom = range(len(variants)), np.zeros(len(variants))
     for name, color in _COLORS.items():
         heights = np.array([each.counts[name] / each.elements for each in variants])
@@ -174,7 +177,7 @@ def _draw_bars(axes: Axes, variants: list[Variant], chosen: int) -> None:
 
 
 def _draw_law(axes: Axes, under_way: int, wait: int) -> None:
-    "GB/s over the bytes on their way: Little's law, the memory's peak, and recorded rates."
+    """GB/s over the bytes on their way: Little's law, the memory's peak, and recorded rates."""
     rate, places = possible(under_way, wait), np.geomspace(2**11, 2**18, 80)
     law = [possible(each, wait) for each in places]
     axes.plot(places / 1024, law, color="0.4", label=f"possible with {wait} ns", zorder=1)
@@ -224,7 +227,7 @@ def _room(chosen: Variant) -> str:
 
 
 def _little(chosen: Variant, loads: int, size: int, wait: int) -> str:
-    "Little's law with this choice's numbers."
+    """Little's law with this choice's numbers."""
     under_way = chosen.threads * loads * size
     rate, registers = possible(under_way, wait), chosen.kernel.num_regs
     end = "which is the memory's peak" if rate == _PEAK else f"of the memory's {_PEAK:,.0f}"

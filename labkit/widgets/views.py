@@ -9,11 +9,12 @@ from math import prod
 import pandas as pd
 from matplotlib.figure import Figure
 
-from labkit import plots, records
-from labkit.device import device
-from labkit.pictures import product
-from labkit.pictures.product import WARP
-from labkit.problems import Matmul
+from labkit.device.select import device
+from labkit.figures import curves
+from labkit.figures.pictures import product
+from labkit.figures.pictures.product import WARP
+from labkit.kernels.problem import Matmul
+from labkit.ladder import records
 from labkit.widgets import here
 from labkit.widgets.explorer import View
 from labkit.widgets.here import Size
@@ -23,18 +24,18 @@ _NAMES = list(here.KERNELS)
 
 
 def sizes_of(report: str) -> list[Size]:
-    "Matrix sizes (m, n, k) for which a report has times of GPU kernels by block side, smallest first."
+    """Matrix sizes (m, n, k) for which a report has times of GPU kernels by block side, smallest first."""
     found = _times(report)[["m", "n", "k"]].drop_duplicates().astype(int).itertuples(index=False, name=None)
     return sorted(found, key=lambda size: size[0] * size[1] * size[2])
 
 
 def sides_of(report: str) -> list[int]:
-    "Block sides that a report has tried."
+    """Block sides that a report has tried."""
     return sorted(int(side) for side in _times(report).block_x.unique())
 
 
 def size_label(size: Size) -> str:
-    "N = 512, or m×k×n where they differ, as in `plots`."
+    """N = 512, or m×k×n where they differ, as in `plots`."""
     m, n, k = size
     return f"N = {n}" if m == n == k else f"{m}×{k}×{n}"
 
@@ -48,7 +49,7 @@ def block_sweep_view(report: str, kernel: str, size: Size, side: int) -> View:
     Matmul(*size).launch(side)  # a block that no GPU takes is the first thing to say
     frame = _times(report, kernel=names, m=size[0], n=size[1], k=size[2])
     dtype, sides = frame["dtype"].iloc[0], sorted({side, *sides_of(report)})
-    figure = plots.time_by_block(frame, here.rows(names, [size], sides, (size, side), dtype))
+    figure = curves.time_by_block(frame, here.rows(names, [size], sides, (size, side), dtype))
     _mark(figure, side)
     times = [_time_at(frame[frame.kernel == name], name, side) for name in names]
     return View((figure,), "\n".join([*times, *_machine(names, size, side, dtype), _block(side, side)]))
@@ -67,7 +68,7 @@ def tiling_view(report: str, size: Size, tile: int) -> View:
         sides = ", ".join(map(str, sides_of(report)))
         raise ValueError(f"report {report} has no time with TILE={tile}. Choose one of {sides}.")
     machine = here.rows(_NAMES, sorted({size, *sizes_of(report)}), [tile], (size, tile), dtype)
-    figures = plots.time_by_size(frame), plots.speedup_by_size(frame, machine)
+    figures = curves.time_by_size(frame), curves.speedup_by_size(frame, machine)
     figures[0].set_size_inches(7, 3)  # both should fit a screen
     for figure in figures:
         _mark(figure, prod(size) ** (1 / 3))
@@ -76,7 +77,7 @@ def tiling_view(report: str, size: Size, tile: int) -> View:
 
 
 def thread_map_view(M: int, N: int, block_x: int, block_y: int, row: int, col: int) -> View:
-    "Which block, warp and lane compute C[row, col], and which threads have no element."
+    """Which block, warp and lane compute C[row, col], and which threads have no element."""
     block = (block_x, block_y)
     figure = product.thread_map(M, N, block, row, col)
     who, grid = product.worker(row, col, block), product.grid_of(M, N, block)
@@ -93,7 +94,7 @@ def thread_map_view(M: int, N: int, block_x: int, block_y: int, row: int, col: i
 
 
 def tile_walk_view(M: int, N: int, K: int, tile: int, block_x: int, block_y: int, k0: int) -> View:
-    "One round of the tiled kernel in one block: what it brings to shared memory, and what is 0 there."
+    """One round of the tiled kernel in one block: what it brings to shared memory, and what is 0 there."""
     figure = product.tile_walk(M, N, K, tile, k0, (block_x, block_y))
     now = product.tile_round(M, N, K, tile, k0, (block_x, block_y))
     row, col = now.starts["C"]
@@ -112,7 +113,7 @@ def tile_walk_view(M: int, N: int, K: int, tile: int, block_x: int, block_y: int
 
 
 def _times(report: str, **filters: object) -> pd.DataFrame:
-    "Times of the report's GPU kernels."
+    """Times of the report's GPU kernels."""
     return records.load(report, "time", **{"problem": "matmul", "kernel": _NAMES} | filters)
 
 
@@ -123,7 +124,7 @@ def _named(kernel: str) -> list[str]:
 
 
 def _mark(figure: Figure, place: float) -> None:
-    "Show in each panel where the slider stands."
+    """Show in each panel where the slider stands."""
     for axes in figure.axes:
         axes.axvline(place, color="0.3", linestyle=":", zorder=0)
 
@@ -132,7 +133,7 @@ def _mark(figure: Figure, place: float) -> None:
 
 
 def _time_at(line: pd.DataFrame, name: str, side: int) -> str:
-    "A kernel's time with one block side, against its smallest."
+    """A kernel's time with one block side, against its smallest."""
     chosen = line[line.block_x == side]
     if chosen.empty:
         tried = ", ".join(f"{each}×{each}" for each in line.block_x) or "none"
@@ -147,7 +148,7 @@ def _time_at(line: pd.DataFrame, name: str, side: int) -> str:
 
 
 def _speedup(frame: pd.DataFrame, size: Size) -> str:
-    "Naive against tiled at one size."
+    """Naive against tiled at one size."""
     at_size = frame[(frame.m == size[0]) & (frame.n == size[1]) & (frame.k == size[2])]
     rows = at_size.set_index("kernel").T.to_dict("series")
     missing = [name for name in _NAMES if name not in rows]
@@ -163,7 +164,7 @@ def _speedup(frame: pd.DataFrame, size: Size) -> str:
 
 
 def _machine(names: list[str], size: Size, side: int, dtype: str) -> list[str]:
-    "What this machine has for each kernel."
+    """What this machine has for each kernel."""
     lines = []
     for name in names:
         if device().kind == "gpu":
@@ -178,7 +179,7 @@ def _machine(names: list[str], size: Size, side: int, dtype: str) -> list[str]:
 
 
 def _traffic(size: Size, tile: int) -> str:
-    "How much less tiled reads, and why it is not TILE times less."
+    """How much less tiled reads, and why it is not TILE times less."""
     if tile == 1:
         return "With TILE = 1 every element is used once: tiled reads as much as naive, and has more to do."
     naive, tiled = (here.count(name, size, tile) for name in _NAMES)
@@ -191,7 +192,7 @@ def _traffic(size: Size, tile: int) -> str:
 
 
 def _block(x: int, y: int) -> str:
-    "What a block is made of."
+    """What a block is made of."""
     threads, warps = x * y, -(-x * y // WARP)
     text = (
         f"A block of {x}×{y} has {_counted(threads, 'thread')} in {_counted(warps, 'warp')} of {WARP} lanes"

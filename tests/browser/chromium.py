@@ -24,7 +24,7 @@ ARGUMENTS = [
 
 
 def find() -> str | None:
-    "Path of the system's Chromium or Chrome, else of Playwright's, else None."
+    """Path of the system's Chromium or Chrome, else of Playwright's, else None."""
     for name in NAMES:
         if path := shutil.which(name):
             return path
@@ -36,7 +36,7 @@ def find() -> str | None:
 
 
 def install() -> None:
-    "Debian's package as root, Playwright's download otherwise."
+    """Debian's package as root, Playwright's download otherwise."""
     if shutil.which("apt-get") and os.geteuid() == 0:
         subprocess.run(["apt-get", "update", "-qq"])  # a stale or unreachable extra source need not be fatal
         done = subprocess.run(["apt-get", "install", "-qq", "--yes", "--no-install-recommends", "chromium"])

@@ -16,7 +16,7 @@ def a_chromium():
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    "The folder that JupyterLab shows; tests copy notebooks into it."
+    """The folder that JupyterLab shows; tests copy notebooks into it."""
     return tmp_path_factory.mktemp("notebooks")
 
 
@@ -28,7 +28,7 @@ def server(folder):
 
 @pytest.fixture
 def page(tmp_path):
-    "An empty page; what it shows when the test ends is kept as last.png in the test's temporary folder."
+    """An empty page; what it shows when the test ends is kept as last.png in the test's temporary folder."""
     with lab.browser_page() as page:
         yield page
         page.screenshot(path=tmp_path / "last.png")

@@ -59,7 +59,7 @@ KERNEL_READY = """() => {
 
 @dataclass(frozen=True)
 class Result:
-    "What stands beside a slider: the text without the controls, and the pictures as data."
+    """What stands beside a slider: the text without the controls, and the pictures as data."""
 
     text: str
     pictures: tuple[str, ...]
@@ -67,7 +67,7 @@ class Result:
 
 @contextmanager
 def jupyter_server(folder: Path) -> Iterator[str]:
-    "A JupyterLab on `folder` with settings of its own; gives its address with the token as `http://...?token=...`."
+    """A JupyterLab on `folder` with settings of its own; gives its address with the token as `http://...?token=...`."""
     with tempfile.TemporaryDirectory(prefix="labkit-jupyter-", ignore_cleanup_errors=True) as private:
         for name, values in SETTINGS.items():
             file = Path(private, "settings", f"{name}.jupyterlab-settings")
@@ -120,7 +120,7 @@ def _wait_for_server(url: str, process: subprocess.Popen[bytes], log: Path, seco
 
 @contextmanager
 def browser_page(width: int = 1400, height: int = 1000) -> Iterator[Page]:
-    "A page of a fresh, headless Chromium."
+    """A page of a fresh, headless Chromium."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium.find(), args=chromium.ARGUMENTS)
         page = browser.new_page(viewport={"width": width, "height": height})
@@ -130,14 +130,14 @@ def browser_page(width: int = 1400, height: int = 1000) -> Iterator[Page]:
 
 
 def open_notebook(page: Page, server: str, path: str) -> None:
-    "Open the notebook at `path` under the server's folder and wait for its kernel."
+    """Open the notebook at `path` under the server's folder and wait for its kernel."""
     page.goto(server.format(path=path))
     page.wait_for_function(KERNEL_READY, timeout=60_000)
     wait_idle(page)
 
 
 def failing_on_purpose(notebook: Path) -> int:
-    "How many cells of a notebook show an error on purpose."
+    """How many cells of a notebook show an error on purpose."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     return sum("raises-exception" in cell["metadata"].get("tags", []) for cell in cells)
 
@@ -166,7 +166,7 @@ def run_all(page: Page, seconds: float = 120, failing: int = 0) -> None:
 
 
 def wait_idle(page: Page, seconds: float = 60) -> None:
-    "Wait until the kernel is idle and no cell waits, twice in a row half a second apart."
+    """Wait until the kernel is idle and no cell waits, twice in a row half a second apart."""
     idle = """() => document.querySelector(".jp-Notebook-ExecutionIndicator")?.dataset.status === "idle"
         && ![...document.querySelectorAll(".jp-InputPrompt")].some(prompt => prompt.textContent === "[*]:")"""
     for _ in range(2):
@@ -176,19 +176,19 @@ def wait_idle(page: Page, seconds: float = 60) -> None:
 
 
 def slider(page: Page, label: str) -> Locator:
-    "The handle of the slider with exactly this label."
+    """The handle of the slider with exactly this label."""
     name = page.locator(".widget-label", has_text=re.compile(rf"^\s*{re.escape(label)}\s*$"))
     return page.locator(".widget-slider").filter(has=name).locator("[role=slider]")
 
 
 def result(page: Page, label: str) -> Result:
-    "What the cell of this slider shows beside its controls."
+    """What the cell of this slider shows beside its controls."""
     text, pictures = _output_area(page, label).evaluate(READ_RESULT)
     return Result(text, tuple(pictures))
 
 
 def move_slider(page: Page, label: str, seconds: float = 20) -> float:
-    "Press the right arrow key, or at its end the left one, on the slider; seconds until another picture."
+    """Press the right arrow key, or at its end the left one, on the slider; seconds until another picture."""
     before = result(page, label)
     handle = slider(page, label)
     at_end = handle.get_attribute("aria-valuenow") == handle.get_attribute("aria-valuemax")
@@ -206,5 +206,5 @@ def move_slider(page: Page, label: str, seconds: float = 20) -> float:
 
 
 def _output_area(page: Page, label: str) -> Locator:
-    "The outputs of the cell in which the slider stands (an Output widget has an area of its own inside)."
+    """The outputs of the cell in which the slider stands (an Output widget has an area of its own inside)."""
     return slider(page, label).locator("xpath=ancestor::*[contains(@class, 'jp-Cell-outputArea')]")

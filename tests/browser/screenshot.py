@@ -16,7 +16,7 @@ import lab
 
 
 def screenshot(notebook: Path, picture: Path, cell: str | None = None) -> None:
-    "Run `notebook` and write a PNG of all of it, 1400 pixels wide, or of the first cell with a text."
+    """Run `notebook` and write a PNG of all of it, 1400 pixels wide, or of the first cell with a text."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(notebook.resolve().parent, folder, dirs_exist_ok=True)
         with lab.jupyter_server(Path(folder)) as server, lab.browser_page() as page:

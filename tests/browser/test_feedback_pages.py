@@ -4,9 +4,9 @@ import pytest
 from lab import browser_page
 from made_up_class import SOLVED, exercises, made_up
 
-from labkit.grading.manifest import Run
-from labkit.grading.results import Store, write_all
-from labkit.grading.sandbox import LIMITS
+from labkit.grading.results.manifest import Run
+from labkit.grading.results.store import Store, write_all
+from labkit.grading.sandbox.process import LIMITS
 from labkit.grading.text import slug
 
 pytestmark = pytest.mark.browser

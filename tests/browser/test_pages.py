@@ -23,7 +23,7 @@ Look at `threadIdx.x`.
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    "The page of a notebook with formulas, a hint, an explorer and a plot, in a folder with a space."
+    """The page of a notebook with formulas, a hint, an explorer and a plot, in a folder with a space."""
     folder = tmp_path_factory.mktemp("some pages")
     plot = 'labkit.plots.time_by_size(labkit.records.load("int-matmul", "time", block_x=32))'
     cells = [
@@ -39,7 +39,7 @@ def written(tmp_path_factory):
 
 @pytest.fixture
 def opened(page, written):
-    "The page, opened offline, and what it asked for beyond its own file."
+    """The page, opened offline, and what it asked for beyond its own file."""
     asked = []
     page.context.set_offline(True)
     page.on("request", lambda request: asked.append(request.url))

@@ -41,7 +41,7 @@ ARGUMENT = re.compile(r"(?:(out|in|scratch) )?(\w+) ([a-z]\w*(?:,\w+)*)(?:\[([\d
 
 @dataclass(frozen=True)
 class Argument:
-    "One argument of a launch; `shape` is None for a number passed by value."
+    """One argument of a launch; `shape` is None for a number passed by value."""
 
     name: str
     role: str
@@ -52,7 +52,9 @@ class Argument:
 
 @dataclass(frozen=True)
 class Expected:
-    "A planted mistake: the tool that finds it, its kind, its line, other good lines, a race's other side."
+    """A planted mistake: the tool that finds it, its kind, its line, other good lines, a race's other
+    side.
+    """
 
     tool: str
     kind: str
@@ -63,7 +65,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Case:
-    "One launch of one kernel of the gallery."
+    """One launch of one kernel of the gallery."""
 
     name: str
     family: str
@@ -82,27 +84,29 @@ class Case:
 
     @property
     def file(self) -> str:
-        "The file's name without its ending; a reference has the same name."
+        """The file's name without its ending; a reference has the same name."""
         return self.name.partition("-")[0]
 
     def named(self, role: str) -> tuple[str, ...]:
-        "Names of the arrays with this role: out, in or scratch."
+        """Names of the arrays with this role: out, in or scratch."""
         return tuple(argument.name for argument in self.arguments if argument.role == role)
 
     def args(self, empty: Callable[..., Any] = np.empty) -> dict[str, Any]:
-        "Fresh arguments by name, in order; `empty(shape, dtype)` makes the arrays that are never written."
+        """Fresh arguments by name, in order; `empty(shape, dtype)` makes the arrays that are never
+        written.
+        """
         rng = np.random.default_rng(SEED)
         return {argument.name: _value(argument, rng, empty) for argument in self.arguments}
 
 
 @cache
 def cases(folder: str) -> tuple[Case, ...]:
-    'Every launch of the kernels in a folder, "clean" or "bugs".'
+    """Every launch of the kernels in a folder, "clean" or "bugs"."""
     return tuple(case for path in sorted((FOLDER / folder).glob("*.cu")) for case in read(path))
 
 
 def read(path: Path) -> list[Case]:
-    "The launches of one file. Raises ValueError for a header that cannot be read."
+    """The launches of one file. Raises ValueError for a header that cannot be read."""
     source = path.read_text(encoding="utf-8")
     headers = re.findall(r"^// (launch|args|also|refused|timeout): (.+)$", source, re.M)
     texts: list[list[str]] = []
@@ -176,7 +180,7 @@ def _value(argument: Argument, rng: np.random.Generator, empty: Callable[..., An
 
 
 def _filled(fill: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    "Numbers of this shape, to be converted to the argument's type."
+    """Numbers of this shape, to be converted to the argument's type."""
     name, size = fill.partition("(")[0].strip(), int(np.prod(shape))
     limits = [float(number) for number in re.findall(r"-?[\d.]+", fill)] if "(" in fill else []
     if name == "uniform":

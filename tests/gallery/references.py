@@ -18,24 +18,24 @@ def wide(array):
 
 
 def close(expected, operations, size=None, eps=EPS):
-    "A bound from the number of rounded operations and the size of what they work on."
+    """A bound from the number of rounded operations and the size of what they work on."""
     return expected, operations * eps * (np.abs(expected) if size is None else size) + 1e-30
 
 
 def summed(values, axis=None):
-    "A float sum in any order."
+    """A float sum in any order."""
     values = wide(values)
     return close(values.sum(axis), values.size, np.abs(values).sum(axis))
 
 
 def product(A, B, eps=EPS, extra=0):
-    "A matrix product of K terms."
+    """A matrix product of K terms."""
     A, B = wide(A), wide(B)
     return close(A @ B, A.shape[1] + 1 + extra, np.abs(A) @ np.abs(B), eps)
 
 
 def blocks(values, size, fill=0):
-    "Rows of `size` elements, the last one filled up."
+    """Rows of `size` elements, the last one filled up."""
     rows = -(-len(values) // size)
     return np.concatenate([values, np.full(rows * size - len(values), fill, values.dtype)]).reshape(
         rows, size
@@ -801,14 +801,14 @@ def copy_reinterpreted(**args):
 
 
 def expected(case):
-    "{output: (array, bound)} of a clean case; the bound is None where the result must be exact."
+    """{output: (array, bound)} of a clean case; the bound is None where the result must be exact."""
     threads = math.prod(case.block)
     found = globals()[case.file](**case.args(), _threads=threads, _options=case.options)
     return {name: value if isinstance(value, tuple) else (value, None) for name, value in found.items()}
 
 
 def wrong(case, got):
-    'What is wrong with the outputs in `got`, an array by name, in words; "" where all is right.'
+    """What is wrong with the outputs in `got`, an array by name, in words; "" where all is right."""
     references, words = expected(case), []
     if set(references) != set(case.named("out")):
         return f"the reference has {sorted(references)}, the kernel writes {sorted(case.named('out'))}"
@@ -818,7 +818,7 @@ def wrong(case, got):
 
 
 def differences(name, got, reference, bound=None):
-    "One line on where `got` is not `reference`: the first index, both values, how many; or none."
+    """One line on where `got` is not `reference`: the first index, both values, how many; or none."""
     if bound is None:
         reference = np.broadcast_to(np.asarray(reference), np.shape(reference)).astype(got.dtype)
         reference = np.reshape(reference, got.shape) if np.size(reference) == got.size else reference

@@ -7,11 +7,11 @@ shown as text, whatever they hold.
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from labkit.grading.manifest import Run
 from labkit.grading.model import Graded
 from labkit.grading.pages import overview, student
 from labkit.grading.pages.tasks import tasks
-from labkit.grading.scores import Scores
+from labkit.grading.results.manifest import Run
+from labkit.grading.results.scores import Scores
 from labkit.grading.text import slug, write_whole
 
 
@@ -32,5 +32,5 @@ def write_all(out: Path, scores: Scores, run: Run, submissions: Callable[[], Ite
 
 
 def _link(name: str) -> str:
-    "Where a student's page lies, from the overview."
+    """Where a student's page lies, from the overview."""
     return f"feedback/{slug(name)}.html"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from labkit.grading.labs import number
+from labkit.grading.intake.labs import number
 
 WIDTH, LEFT, RIGHT = 420, 48, 16  # units; one is a pixel where there is room
 _SVG = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>')
@@ -20,7 +20,7 @@ _TURNED = Markup('<text class="mid" transform="translate(13 {:.1f}) rotate(-90)"
 
 @dataclass(frozen=True)
 class Bar:
-    "A student's points in an exercise, None while they are not final, and the class's median, if shown."
+    """A student's points in an exercise, None while they are not final, and the class's median, if shown."""
 
     exercise: str
     points: float | None
@@ -35,7 +35,7 @@ class Bar:
 
 
 def points(bars: Sequence[Bar], label: str) -> Markup:
-    "A row an exercise: points of what can be had, and a mark at the class's median."
+    """A row an exercise: points of what can be had, and a mark at the class's median."""
     row, high = 26, 14
     most = max(bar.most for bar in bars)
     bottom = row * len(bars) + 6
@@ -60,7 +60,7 @@ def points(bars: Sequence[Bar], label: str) -> Markup:
 
 
 def distribution(totals: Counter[float], most: int, label: str) -> Markup:
-    "How many students have how many of `most` points, in whole points, rounded down."
+    """How many students have how many of `most` points, in whole points, rounded down."""
     top, high = 8, 130
     counts = Counter[int]()
     for value, count in totals.items():
@@ -87,14 +87,14 @@ def distribution(totals: Counter[float], most: int, label: str) -> Markup:
 
 
 def _below(x: Callable[[float], float], ticks: Sequence[int], bottom: float, label: str) -> list[Markup]:
-    "The axis at the bottom."
+    """The axis at the bottom."""
     numbers = [_TEXT.format("mid", x(tick), bottom + 17, tick) for tick in ticks]
     middle = _TEXT.format("mid", (LEFT + WIDTH - RIGHT) / 2, bottom + 35, label)
     return [_LINE.format("axis", LEFT, bottom, WIDTH - RIGHT, bottom), *numbers, middle]
 
 
 def _ticks(most: int, count: int) -> list[int]:
-    "About `count` round numbers from 0 up to `most`, or the first above it."
+    """About `count` round numbers from 0 up to `most`, or the first above it."""
     steps = (factor * 10**power for power in range(9) for factor in (1, 2, 5))
     step = next(step for step in steps if most <= count * step)
     return list(range(0, most + step, step))

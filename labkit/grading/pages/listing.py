@@ -33,7 +33,7 @@ def listing(source: str, magic: str, marked: Collection[int] = ()) -> tuple[Mark
 
 
 def named_lines(failure: str) -> set[int]:
-    "The lines of the source that a message names."
+    """The lines of the source that a message names."""
     return {int(number) for found in _NAMED.finditer(failure) for number in found.groups() if number}
 
 
@@ -46,7 +46,7 @@ _kept = lru_cache(256)(_html)
 
 
 def _tokens(text: str, magic: str) -> Iterator[tuple[object, str]]:
-    "Pygments' tokens. The magic's line is none of the language below."
+    """Pygments' tokens. The magic's line is none of the language below."""
     first, end, rest = text.partition("\n")
     if not first.startswith("%%"):
         first, end, rest = "", "", text

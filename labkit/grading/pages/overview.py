@@ -7,16 +7,16 @@ from statistics import median
 from markupsafe import Markup
 
 import labkit
-from labkit.grading.labs import Lab, number
-from labkit.grading.manifest import Run
+from labkit.grading.intake.labs import Lab, number
 from labkit.grading.pages import chart
 from labkit.grading.pages.template import render
-from labkit.grading.scores import Scores, is_full
+from labkit.grading.results.manifest import Run
+from labkit.grading.results.scores import Scores, is_full
 
 
 @dataclass(frozen=True)
 class Part:
-    "A lab: how many have points in it, and the chart of those with its title."
+    """A lab: how many have points in it, and the chart of those with its title."""
 
     lab: Lab
     students: int
@@ -25,7 +25,7 @@ class Part:
 
 
 def page(scores: Scores, run: Run, links: Mapping[str, str]) -> str:
-    "The HTML of the overview. `links` are the pages of students."
+    """The HTML of the overview. `links` are the pages of students."""
     return render(
         "overview.html",
         scores=scores,
@@ -49,7 +49,9 @@ def _part(lab: Lab, scores: Scores) -> Part:
 
 
 def _hardest(scores: Scores) -> str:
-    "Which exercise gave the smallest share of its points, in a sentence; empty where none has been judged."
+    """Which exercise gave the smallest share of its points, in a sentence; empty where none has been
+    judged.
+    """
     judged = {id: own for id, own in scores.exercises.items() if own.students}
     if not judged:
         return ""

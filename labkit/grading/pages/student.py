@@ -7,12 +7,12 @@ from markupsafe import Markup
 
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED
-from labkit.grading.labs import Lab, number, source_of, total, worth
+from labkit.grading.intake.labs import Lab, number, source_of, total, worth
 from labkit.grading.model import REGRADE, Graded, Result
 from labkit.grading.pages import chart
 from labkit.grading.pages.listing import listing, named_lines
 from labkit.grading.pages.template import render
-from labkit.grading.scores import Scores, is_full
+from labkit.grading.results.scores import Scores, is_full
 from labkit.grading.text import block
 
 MARKS = {MET: "✓", FAILED: "✗", NOT_JUDGED: "·", NEEDS_GPU: "○"}
@@ -22,7 +22,7 @@ FEWEST = 3  # students of whom a median is shown: of two, each would know the ot
 
 @dataclass(frozen=True)
 class Judged:
-    "A criterion: mark and state, its text, and the points that it carries, in words."
+    """A criterion: mark and state, its text, and the points that it carries, in words."""
 
     mark: str
     state: str
@@ -32,7 +32,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Answered:
-    "An exercise as the page shows it; `left_out` and `cut` say what of source and failure is not shown."
+    """An exercise as the page shows it; `left_out` and `cut` say what of source and failure is not shown."""
 
     exercise: Exercise
     result: Result
@@ -45,18 +45,20 @@ class Answered:
 
     @property
     def waits(self) -> bool:
-        "Whether it will be graded again."
+        """Whether it will be graded again."""
         return self.result.state == REGRADE
 
     @property
     def is_full(self) -> bool:
-        "Whether it has all its points."
+        """Whether it has all its points."""
         return self.result.points is not None and is_full(self.result.points, self.result.most)
 
 
 @dataclass(frozen=True)
 class Part:
-    "A lab of the page: the student's points, or None while they are not final, and the chart with its title."
+    """A lab of the page: the student's points, or None while they are not final, and the chart with
+    its title.
+    """
 
     lab: Lab
     points: float | None
@@ -66,7 +68,7 @@ class Part:
 
 
 def page(graded: Graded, scores: Scores, tasks: Mapping[str, Markup]) -> str:
-    "The HTML of a student's page. `scores` are the class's, `tasks` what the exercises ask."
+    """The HTML of a student's page. `scores` are the class's, `tasks` what the exercises ask."""
     handed_in = [lab for lab in scores.labs if lab.number in graded.submission.labs]
     parts = [part for lab in handed_in if (part := _part(graded, lab, scores, tasks)).answered]
     return render(
@@ -96,7 +98,7 @@ def _part(graded: Graded, lab: Lab, scores: Scores, tasks: Mapping[str, Markup])
 
 
 def _finding(bars: list[chart.Bar]) -> str:
-    "What the chart shows, in a sentence."
+    """What the chart shows, in a sentence."""
     final = [bar for bar in bars if bar.points is not None]
     compared = [bar for bar in final if bar.median is not None]
     if not compared:
@@ -119,7 +121,9 @@ def _answered(graded: Graded, exercise: Exercise, result: Result, tasks: Mapping
 
 
 def _criteria(exercise: Exercise, result: Result) -> list[Judged]:
-    "The criteria with what they carry; a line that is none of them, as for a wrong magic, carries nothing."
+    """The criteria with what they carry; a line that is none of them, as for a wrong magic, carries
+    nothing.
+    """
     shares = worth(exercise)
     carried = (
         [_carried(share) for share in shares]

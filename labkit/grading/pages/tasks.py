@@ -6,8 +6,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from labkit.course.catalog import read
-from labkit.course.page import markdown
+from labkit.course.notebooks.catalog import read
+from labkit.course.notebooks.page import markdown
 
 _HEADING = re.compile(r"^#+ Exercise (\d\d\.\d+)\b.*$", re.MULTILINE)
 _HINT = re.compile(r"<details>.*?</details>", re.DOTALL)
@@ -15,7 +15,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\.ipynb[^)]*\)")  # to a notebook, which
 
 
 def tasks(solved: Path, exercises: Collection[str]) -> dict[str, Markup]:
-    "What each of the exercises asks, by id. `solved` is the folder of the solved notebooks."
+    """What each of the exercises asks, by id. `solved` is the folder of the solved notebooks."""
     found: dict[str, Markup] = {}
     for number in sorted({exercise.partition(".")[0] for exercise in exercises}):
         for path in sorted(solved.glob(f"{number}_*.ipynb")):
@@ -24,7 +24,7 @@ def tasks(solved: Path, exercises: Collection[str]) -> dict[str, Markup]:
 
 
 def _sections(path: Path) -> dict[str, str]:
-    "The Markdown of each exercise: from its heading to the next cell of code."
+    """The Markdown of each exercise: from its heading to the next cell of code."""
     found: dict[str, str] = {}
     exercise = None
     for cell in read(path)["cells"]:
@@ -40,5 +40,5 @@ def _sections(path: Path) -> dict[str, str]:
 
 
 def _html(text: str) -> Markup:
-    "The instructor's Markdown as HTML: it may hold markup, which stays."
+    """The instructor's Markdown as HTML: it may hold markup, which stays."""
     return Markup(markdown(_LINK.sub(r"\1", _HINT.sub("", text)).strip()))

@@ -7,7 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from labkit.grading.labs import number
+from labkit.grading.intake.labs import number
 from labkit.grading.text import one_line
 
 _LIGHT, _DARK = (
@@ -17,7 +17,7 @@ _LIGHT, _DARK = (
 
 
 def render(template: str, **values: object) -> str:
-    "The page that a template makes of the values."
+    """The page that a template makes of the values."""
     return _environment().get_template(template).render(values)
 
 
@@ -37,10 +37,10 @@ def _environment() -> Environment:
 
 
 def _share(part: float) -> str:
-    "A part of one in per cent, which no line ends within."
+    """A part of one in per cent, which no line ends within."""
     return f"{100 * part:.0f}\N{NO-BREAK SPACE}%"
 
 
 def _colours(style: str) -> str:
-    "The rules of CSS for the parts of a source."
+    """The rules of CSS for the parts of a source."""
     return str(HtmlFormatter(style=style).get_style_defs(".highlight"))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from labkit.errors import BarrierError, InvalidAccess, SimtError, Timeout
+from labkit.core.errors import BarrierError, InvalidAccess, SimtError, Timeout
 from labkit.simt.analysis.lanes import WARP
 from labkit.simt.code import abi
 from labkit.simt.code.abi import Launch

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from labkit.errors import SimtError
+from labkit.core.errors import SimtError
 from labkit.simt.analysis.lanes import WARP, thread_index
 from labkit.simt.code.abi import I32, I64, POINTER, ZERO, Frame, Launch, load_field
 from labkit.simt.code.instructions import Kind

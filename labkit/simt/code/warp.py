@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.errors import SimtError
+from labkit.core.errors import SimtError
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.lanes import WARP, Shape, absorbed
 from labkit.simt.analysis.layout import Layout

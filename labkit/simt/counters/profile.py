@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labkit.compile_cuda import Resources, supported_architectures
-from labkit.occupancy import Gpu, Occupancy, occupancy
+from labkit.compiler.nvrtc import Resources, supported_architectures
+from labkit.core.occupancy import Gpu, Occupancy, occupancy
 from labkit.simt.checks.findings import Dim3
 from labkit.simt.counters.counts import Counts
 from labkit.simt.ptx import Instruction

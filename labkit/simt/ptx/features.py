@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from labkit.errors import SimtError
+from labkit.core.errors import SimtError
 from labkit.simt.analysis.blocks import is_barrier, votes
 from labkit.simt.ptx import Address, Instruction, Kernel, Symbol
 

@@ -5,7 +5,7 @@ Reference: PTX ISA, 9.7.14.5.
 
 from __future__ import annotations
 
-from labkit.errors import SimtError
+from labkit.core.errors import SimtError
 from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 from labkit.simt.ptx.lower import RULES, Writer
 

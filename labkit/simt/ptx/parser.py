@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from labkit.errors import SimtError
+from labkit.core.errors import SimtError
 from labkit.simt.ptx import (
     TYPE_BYTES,
     Address,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labkit.errors import SimtError
+from labkit.core.errors import SimtError
 from labkit.simt import ptx
 from labkit.simt.ptx.callees import function_addresses
 

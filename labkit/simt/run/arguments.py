@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.errors import LaunchError
+from labkit.core.errors import LaunchError
 from labkit.simt.analysis.layout import Storage
 from labkit.simt.code.instructions import Kind
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Variable

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.errors import SimtError
+from labkit.core.errors import SimtError
 from labkit.simt.ptx import TYPE_BYTES, Instruction, Symbol
 
 Value = Any  # an llvmlite value: a scalar, or a vector of one value a group of lanes

@@ -1,0 +1,354 @@
+"""Compile CUDA C++ with NVIDIA's own compiler (NVRTC), which needs no GPU.
+
+`compile_ptx` gives PTX with line information, for the simulator; `resources` gives what the assembler says of
+registers, shared memory and spills for one architecture. Both are cached on disk. Where there is no NVRTC, as
+on macOS, the course's own kernels come from labkit.precompiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+from labkit.compiler import precompiled
+from labkit.core.cache import cached_bytes
+from labkit.core.errors import CompileError
+
+FILE_NAME = "kernel.cu"
+VIRTUAL_ARCH = "compute_90"
+# NVRTC brings printf, assert and the CUDA built-ins itself, and no host headers.
+HOST_HEADERS = Path(__file__).parent / "include"
+HOST_OPTIONS = (f"--include-path={HOST_HEADERS}", "--pre-include=labkit_host.h")
+# What the compiler's words mean here.
+HINTS = {
+    "device-side kernel launch": (
+        "labkit has no dynamic parallelism (kernels that launch kernels): launch from Python"
+    ),
+}
+# The wheels that bring cuda_fp16.h and mma.h, what these include, and nv/target with the cuda:: library.
+HEADER_WHEELS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
+COMPILER_WHEEL = "nvidia-cuda-nvrtc"
+HEADERS = "cu13/include"  # of these wheels, below nvidia/; NVRTC 12 reads them, too
+NVRTC_12 = "bin/nvrtc64_120_0.dll" if os.name == "nt" else "lib/libnvrtc.so.12"
+_FOLDER = re.compile(r'^(\s*\.file\s+\d+\s+")[^"\n]*[/\\]', re.MULTILINE)  # .file 1 "/home/ada/kernel.cu"
+
+
+class NoNvrtc(CompileError):
+    """NVRTC is not installed, or has no build for this system."""
+
+
+@dataclass(frozen=True)
+class Ptx:
+    """A compiled module: PTX text, the lowered name of each name expression, the compiler's warnings."""
+
+    text: str
+    lowered_names: dict[str, str]
+    log: str
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one kernel takes of a multiprocessor, as the assembler prints it (bytes a block or a thread)."""
+
+    registers: int
+    shared_bytes: int
+    local_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+
+
+def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = ()) -> Ptx:
+    """PTX of `source` (cached). Raises CompileError with the compiler's messages, or TypeError."""
+    if not isinstance(source, str):
+        raise TypeError(f"code is a {type(source).__name__}; it must be CUDA C++ source, a string")
+    for name, given in (("options", options), ("name_expressions", name_expressions)):
+        if isinstance(given, str):
+            raise TypeError(f"{name} is a list of strings, such as [{given!r}], not one string")
+
+    def make() -> bytes:
+        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", "-lineinfo", *with_defaults(options)]
+        with _Program(source, name_expressions) as program:
+            log = program.compile(flags)
+            return json.dumps(asdict(Ptx(program.ptx(), program.lowered_names(), log))).encode()
+
+    return Ptx(**json.loads(_made("ptx", _key(source, options, name_expressions, VIRTUAL_ARCH), make)))
+
+
+def resources(
+    source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = (), arch: str = "sm_90"
+) -> dict[str, Resources]:
+    """Resources of every kernel in `source` for an architecture, by lowered name (cached)."""
+
+    def make() -> bytes:
+        # Where there is a driver NVRTC keeps kernels, and those come without the assembler's words.
+        flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", "--no-cache", *with_defaults(options)]
+        with _Program(source, name_expressions) as program:
+            found = parse_resources(program.compile(flags))
+            return json.dumps({name: asdict(kernel) for name, kernel in found.items()}).encode()
+
+    stored = json.loads(_made("resources", _key(source, options, name_expressions, arch), make))
+    return {name: Resources(**kernel) for name, kernel in stored.items()}
+
+
+def parameter_types(
+    source: str, options: Sequence[str], name_expressions: Sequence[str], kernel: str
+) -> list[str]:
+    """C++ types of a kernel's parameters, such as `const float *` (cached); [] where NVRTC cannot tell.
+
+    Behind the source comes a template whose text in the PTX is its own name and argument: the type.
+    """
+    probe = (
+        "template <class F> __global__ void labkit_types(const char** out) { *out = __PRETTY_FUNCTION__; }"
+    )
+
+    def make() -> bytes:
+        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", *with_defaults(options)]
+        try:
+            with _Program(f"{source}\n{probe}\n", [f"labkit_types<decltype(&{kernel})>"]) as program:
+                program.compile(flags)
+                return json.dumps(_types_in(program.ptx())).encode()
+        except NoNvrtc:
+            raise
+        except CompileError:  # an overloaded kernel, say
+            return b"[]"
+
+    key = _key(source, options, [*name_expressions, kernel], "types")
+    return json.loads(_made("types", key, make))
+
+
+def _made(kind: str, key: Sequence[str], make: Callable[[], bytes]) -> bytes:
+    """`make()`, cached; without NVRTC what came with labkit. Raises NoNvrtc where neither has it."""
+
+    def made() -> bytes:
+        try:
+            return make()
+        except NoNvrtc:
+            if (found := precompiled.find(kind, key)) is None:
+                raise
+            return found
+
+    return cached_bytes(kind, key, made)
+
+
+def _types_in(ptx: str) -> list[str]:
+    """The parameters in the text of `labkit_types`: `... [with F = void (*)(const float *, int)]`."""
+    for data in re.findall(r"\.b8 \S+\[\d+\] = \{([\d, ]+)\}", ptx):
+        text = bytes(int(number) for number in data.split(",")).decode(errors="replace")
+        if found := re.search(r"labkit_types.*\[with F\s*=\s*void \(\*\)\((.*)\)\]", text):
+            inside = re.sub(r"[(<\[{][^()<>\[\]{}]*[)>\]}]", lambda m: m[0].replace(",", ";"), found[1])
+            return [part.strip() for part in inside.split(",")]
+    return []
+
+
+def parse_resources(log: str) -> dict[str, Resources]:
+    """Read `ptxas -v`: one `Compiling entry function` line a kernel, then its figures."""
+    found = {}
+    for part in re.split(r"(?=Compiling entry function)", log)[1:]:
+        name = re.match(r"Compiling entry function '(\S+)'", part)
+        if name is None:
+            continue
+        found[name[1]] = Resources(
+            registers=_figure(r"Used (\d+) registers", part),
+            shared_bytes=_figure(r"(\d+) bytes smem", part),
+            local_bytes=_figure(r"(\d+) bytes stack frame", part),
+            spill_store_bytes=_figure(r"(\d+) bytes spill stores", part),
+            spill_load_bytes=_figure(r"(\d+) bytes spill loads", part),
+        )
+    return found
+
+
+def nvrtc_version() -> str:
+    """Version of the NVRTC library in use, such as `13.5`."""
+    _, major, minor = _nvrtc().nvrtcVersion()
+    return f"{major}.{minor}"
+
+
+def supported_architectures() -> list[int]:
+    """Compute capabilities that NVRTC compiles for, times 10: 75 for 7.5."""
+    try:
+        return sorted(_nvrtc().nvrtcGetSupportedArchs()[1])
+    except NoNvrtc:
+        return precompiled.manifest()["architectures"]
+
+
+class _Program:
+    """One NVRTC program, destroyed on exit."""
+
+    def __init__(self, source: str, name_expressions: Sequence[str]) -> None:
+        self.nvrtc = _nvrtc()
+        self.names = list(name_expressions)
+        self.handle = self._ask(self.nvrtc.nvrtcCreateProgram(source.encode(), FILE_NAME.encode(), 0, [], []))
+        for name in self.names:
+            self._ask(self.nvrtc.nvrtcAddNameExpression(self.handle, name.encode()))
+
+    def __enter__(self) -> _Program:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.nvrtc.nvrtcDestroyProgram(self.handle)
+
+    def compile(self, flags: Sequence[str]) -> str:
+        encoded = [flag.encode() for flag in flags]
+        (status,) = self.nvrtc.nvrtcCompileProgram(self.handle, len(encoded), encoded)
+        log = self._text("nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+        if status != self.nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise compile_error((log or f"NVRTC stopped: {status.name}") + _header_advice(log))
+        return log
+
+    def ptx(self) -> str:
+        """The PTX, in which files have no folders, so that it is the same wherever it was made."""
+        return _FOLDER.sub(r"\1", self._text("nvrtcGetPTXSize", "nvrtcGetPTX"))
+
+    def lowered_names(self) -> dict[str, str]:
+        lowered = (
+            self._ask(self.nvrtc.nvrtcGetLoweredName(self.handle, name.encode())) for name in self.names
+        )
+        return {name: low.decode() for name, low in zip(self.names, lowered, strict=True)}
+
+    def _text(self, size_of: str, read: str) -> str:
+        # NVRTC writes into the buffer: it must be nobody else's, as a bytes literal of one letter would be.
+        buffer = bytearray(self._ask(getattr(self.nvrtc, size_of)(self.handle)))
+        self._ask(getattr(self.nvrtc, read)(self.handle, buffer))
+        return bytes(buffer).rstrip(b"\0").decode(errors="replace")
+
+    def _ask(self, answer: tuple[Any, ...]) -> Any:
+        status, *values = answer
+        if status != self.nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise CompileError(f"NVRTC stopped: {status.name}")
+        return values[0] if values else None
+
+
+def compile_error(log: str) -> CompileError:
+    """A CompileError whose lines are the `kernel.cu(7): error: ...` messages of an NVRTC log."""
+    pattern = re.compile(
+        rf"^{re.escape(FILE_NAME)}\((\d+)\): (?:catastrophic )?(error|warning)[^:]*: (.*)$", re.M
+    )
+    lines = [(int(line), severity, message) for line, severity, message in pattern.findall(log)]
+    hints = [hint for phrase, hint in HINTS.items() if phrase in log]
+    return CompileError("\n".join([log.strip(), *hints]), lines)
+
+
+@lru_cache(maxsize=1)
+def load_nvrtc_of_cupy() -> bool:
+    """Load NVRTC 12 where CuPy is built for CUDA 12, and say so; to be called before CuPy is imported.
+
+    A process has one NVRTC: cuda-pathfinder takes what is loaded, else the newest that is installed. labkit
+    brings 13, and what it compiles does not run with drivers before 580 and on GPUs before Turing.
+    """
+    if not _version("cupy-cuda12x"):
+        return False
+    of_wheels = [str(place / "cuda_nvrtc" / NVRTC_12) for place in _nvidia()]
+    of_the_system = Path(NVRTC_12).name
+    for path in (*of_wheels, of_the_system):
+        try:
+            ctypes.CDLL(path)
+            return True
+        except OSError:
+            continue
+    return False
+
+
+def _nvidia() -> list[Path]:
+    """Where NVIDIA's wheels are."""
+    found = util.find_spec("nvidia")
+    return [Path(place) for place in found.submodule_search_locations or ()] if found else []
+
+
+def _nvrtc() -> Any:
+    load_nvrtc_of_cupy()
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as missing:
+        raise NoNvrtc(
+            "The kernels of the course come compiled with labkit; this is another, and to compile it takes "
+            f"NVIDIA's compiler library NVRTC. {_way_to_nvrtc(missing)}"
+        ) from missing
+    return nvrtc
+
+
+def _way_to_nvrtc(missing: Exception) -> str:
+    if sys.platform == "darwin":
+        return "NVIDIA makes none for macOS: run it on Linux or Windows, or in a browser on Colab or Binder."
+    return f"It is not here ({missing}). Install it with: pip install {COMPILER_WHEEL} cuda-bindings"
+
+
+@lru_cache(maxsize=1)
+def include_paths() -> tuple[str, ...]:
+    """Folders of CUDA's device headers, as far as their wheels are installed."""
+    roots = [place / HEADERS for place in _nvidia()]
+    folders = [folder for root in roots for folder in (root, root / "cccl")]
+    return tuple(str(folder) for folder in folders if folder.is_dir())
+
+
+def _header_advice(log: str) -> str:
+    """What to do about a header that the compiler did not find."""
+    missing = re.search(r'(?:cannot|could not) open source file "([^"]*)"', log)
+    if missing is None:
+        return ""
+    absent = [wheel for wheel in HEADER_WHEELS if not _version(wheel)]
+    if absent:
+        return f"CUDA's device headers are not here. Install them with: pip install {' '.join(absent)}\n"
+    return (
+        f"NVRTC compiles device code alone and has no host headers such as <{missing[1]}>; many have a "
+        "counterpart for kernels: <cuda/std/cstdint>, <cuda/std/limits>, <cuda/std/type_traits>.\n"
+    )
+
+
+@lru_cache
+def _version(package: str) -> str:
+    """Version of an installed package, or nothing."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+@lru_cache
+def _made_by(package: str) -> str:
+    """Version of a package that takes part in compiling; without NVRTC, of the one that labkit's took."""
+    if package == COMPILER_WHEEL and load_nvrtc_of_cupy():
+        return nvrtc_version()
+    if _version(COMPILER_WHEEL):
+        return _version(package)
+    try:
+        _nvrtc()
+    except NoNvrtc:
+        return precompiled.manifest()["packages"][package]
+    return _version(package)
+
+
+def with_defaults(options: Sequence[str]) -> list[str]:
+    """The options, with C++17 unless they choose, and where headers are; their own paths come before ours."""
+    chosen = any(re.match(r"--?std=", option) for option in options)
+    paths = [f"--include-path={path}" for path in include_paths()]
+    return [*([] if chosen else ["--std=c++17"]), *HOST_OPTIONS, *options, *paths]
+
+
+def _key(source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str) -> list[str]:
+    headers = [f"{wheel} {_made_by(wheel)}" for wheel in HEADER_WHEELS] if "include" in source else []
+    return [source, *options, "names", *name_expressions, arch, *_compiler_key(), *headers]
+
+
+@lru_cache(maxsize=1)
+def _compiler_key() -> tuple[str, str]:
+    """Names the compiler, if it is a package without loading it, which takes longer than a cached kernel; and
+    what is included before every kernel.
+    """
+    compiler = _made_by(COMPILER_WHEEL) or nvrtc_version()
+    return compiler, (HOST_HEADERS / "labkit_host.h").read_text(encoding="utf-8")
+
+
+def _figure(pattern: str, text: str) -> int:
+    match = re.search(pattern, text)
+    return int(match[1]) if match else 0

@@ -1,0 +1,11 @@
+"""Where what comes with labkit lies: in a clone beside the package, in an installed one within it."""
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent
+
+
+def shipped(name: str, package: Path = PACKAGE) -> Path:
+    """The folder `data` or `notebooks` as it came."""
+    within = package / name
+    return within if within.is_dir() else package.parent / name

@@ -1,0 +1,133 @@
+"""Fresh inputs: inside `drawn(seed, exercise)` criteria try other numbers, and further sizes and cases.
+
+So an answer that knows the stated ones by heart falls short. Outside, in a student's own check, everything
+is as it is stated. What is drawn depends on the seed, the exercise and what is stated alone, neither on the
+answer nor on what was drawn before: it is the same for all students, and each time.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from math import ceil, gcd
+from typing import TypeVar
+from zlib import crc32
+
+import numpy as np
+
+from labkit.kernels.problem import Matmul, Problem
+
+T = TypeVar("T")
+P = TypeVar("P", bound=Problem)
+Size = tuple[int, ...]
+
+FACTORS = (-3, -1.5, -1, 0.5, 1.5, 2, 2.5, 4)  # in the place of alpha = 3, beta = -2
+LEAST, MOST = 0.5, 1.25  # times a stated size
+TILES = 64  # the largest side of a tile that a size is a multiple of, where an answer may choose its tiles
+TRIES = 100
+
+_seed: ContextVar[tuple[int, int] | None] = ContextVar("seed", default=None)
+
+
+@contextmanager
+def drawn(seed: int, exercise: str) -> Iterator[None]:
+    """Inside, what criteria try is drawn, for this exercise. `seed` is at least 0."""
+    token = _seed.set((seed, crc32(exercise.encode())))
+    try:
+        yield
+    finally:
+        _seed.reset(token)
+
+
+def generator(*stated: object) -> np.random.Generator | None:
+    """What draws in the place of what is stated; None outside `drawn`."""
+    seed = _seed.get()
+    return None if seed is None else np.random.default_rng([*seed, crc32(repr(stated).encode())])
+
+
+def fresh(stated: int) -> int:
+    """The seed for numbers: `stated`, or one that is drawn."""
+    rng = generator("numbers", stated)
+    return stated if rng is None else int(rng.integers(2**31))
+
+
+def one_of(stated: T, others: Sequence[T]) -> T:
+    """What is stated, or one of the others."""
+    rng = generator("one of", stated)
+    return stated if rng is None else others[int(rng.integers(len(others)))]
+
+
+def further(stated: Sequence[T], draw: Callable[[np.random.Generator, T], T], count: int = 1) -> list[T]:
+    """What is stated, and inside `drawn` so many more, each of the kind of a stated one."""
+    rng = generator(stated)
+    if rng is None:
+        return list(stated)
+    return [*stated, *(draw(rng, stated[int(rng.integers(len(stated)))]) for _ in range(count))]
+
+
+def sizes(stated: Sequence[Size], whole: int = 1) -> list[Size]:
+    """The sizes, and inside `drawn` a few more of their kind, about as large.
+
+    They are of a kind in what divides all of them (`whole` at most), in being square or not, and in that no
+    multiple of 4 is among them.
+    """
+    return further(stated, lambda rng, base: like(rng, base, stated, whole), _count(stated))
+
+
+def problems(stated: Sequence[P], whole: int = 1) -> list[P]:
+    """The problems, and inside `drawn` a few more of their kind: of other sizes, with other alpha and
+    beta.
+    """
+    all_sizes = [_size(problem) for problem in stated]
+
+    def draw(rng: np.random.Generator, base: P) -> P:
+        size = like(rng, _size(base), all_sizes, whole)
+        scaled = [name for name in ("alpha", "beta") if vars(base).get(name, 0) not in (0, 1)]
+        factors = {name: float(rng.choice(FACTORS)) for name in scaled}
+        return _changed(base, **dict(zip(_names(base), size, strict=True)), **factors)
+
+    return further(stated, draw, _count(stated))
+
+
+def numbers(problem: P) -> P:
+    """The problem, inside `drawn` with other numbers in its matrices."""
+    return _changed(problem, seed=fresh(vars(problem)["seed"]))
+
+
+def like(rng: np.random.Generator, base: Size, stated: Sequence[Size], whole: int = 1) -> Size:
+    """Another size near `base`, of the kind of the stated ones; see `sizes`. If none is found, `base`."""
+    columns = list(zip(*stated, strict=True))
+    near = [_near(value, column, whole) for value, column in zip(base, columns, strict=True)]
+    unlike = [len(set(size)) for size in stated]
+    for _ in range(TRIES):
+        if max(unlike) == 1:
+            found = (int(rng.choice(near[0])),) * len(base)
+        else:
+            found = tuple(int(rng.choice(values)) for values in near)
+        if found not in stated and min(unlike) <= len(set(found)) <= max(unlike):
+            return found
+    return base
+
+
+def _near(value: int, stated: Size, whole: int) -> list[int]:
+    """What may stand in the place of a value of the stated ones."""
+    step, is_odd = gcd(*stated, whole), all(each % 4 for each in stated)
+    inside = range(ceil(LEAST * value / step) * step, int(MOST * value) + 1, step)
+    near = {*inside, max(step, value - step), value + step, value + 2 * step}
+    return sorted(each for each in near if not (is_odd and each % 4 == 0))
+
+
+def _changed(problem: P, **values: float) -> P:
+    return replace(problem, **values)  # type: ignore[type-var]  # every Problem is a dataclass
+
+
+def _count(stated: Sequence[object]) -> int:
+    return 1 + (len(stated) > 4) + (len(stated) > 8)
+
+
+def _names(problem: Problem) -> tuple[str, ...]:
+    return ("M", "N", "K") if isinstance(problem, Matmul) else ("rows", "cols")
+
+
+def _size(problem: Problem) -> Size:
+    return tuple(vars(problem)[name] for name in _names(problem))

@@ -1,0 +1,125 @@
+"""Criteria on occupancy: functions that work it out, and kernels that leave room for warps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from labkit import simt
+from labkit.core.labkit_calls import borrowed_name
+from labkit.core.occupancy import MAX_THREADS, gpu, gpus
+from labkit.course.criteria.drawn import TRIES, further
+from labkit.course.criteria.kernels import listed, profiled
+from labkit.course.criteria.launches import as_said
+from labkit.course.criteria.python import called, number_of
+from labkit.course.exercise import Criterion, Unmet
+from labkit.kernels import verify
+from labkit.kernels.problem import Matmul
+from labkit.ladder import own_product
+from labkit.model.blocks_per_sm import LEAST_REGISTERS, RESOURCES, Block, cures
+from labkit.model.roofline import SECTORS
+
+LEAST_PERCENT = 75
+Launch = tuple[str, int, int, int]  # GPU, threads of a block, registers of a thread, bytes of shared memory
+
+
+def resident(text: str, hint: str, *launches: Launch) -> Criterion:
+    """Criterion: `function(gpu, threads, registers, shared)` is the number of warps that an SM holds."""
+
+    def test(function: Callable[..., Any]) -> None:
+        borrowed = getattr(function, "borrowed", None)  # where it lives elsewhere, it was looked at there
+        if borrowed is None:
+            borrowed = borrowed_name(function)
+        if borrowed:
+            raise Unmet(
+                f"{function.__name__} asks labkit, by the name {borrowed}: that is what the check compares "
+                "with.\nWork the number out from the figures of gpu, such as gpu.registers_per_sm."
+            )
+        for name, threads, registers, shared in further(launches, _drawn, 3 + len(launches) // 10):
+            block = Block(gpu(name), threads, registers, shared)
+            got = called(function, block.on, threads, registers, shared)
+            expected = block.blocks * block.warps
+            if isinstance(got, bool) or number_of(got) != expected:
+                raise Unmet(
+                    f"{function.__name__}({name}, threads={threads}, registers={registers}, shared={shared}) "
+                    f"returns {got!r}; it should be {expected}.\n{_account(block)}\n{hint}"
+                )
+
+    return Criterion(text, test)
+
+
+def _drawn(rng: np.random.Generator, base: Launch) -> Launch:
+    """Another launch for which the same resources decide, on any GPU. If none is found, `base`."""
+    for _ in range(TRIES):
+        on = gpus()[rng.integers(len(gpus()))]
+        threads, registers, shared = (int(each * rng.uniform(0.5, 1.25)) for each in base[1:])
+        block = Block(on, min(threads, MAX_THREADS), max(registers, LEAST_REGISTERS), shared)
+        is_possible = shared <= on.shared_bytes_per_block
+        if is_possible and block.limited_by == Block(gpu(base[0]), *base[1:]).limited_by:
+            return on.name, block.threads, block.registers, block.shared
+    return base
+
+
+def loads_at_most(most: int, problem: Matmul, hint: str) -> Criterion:
+    """Criterion: so many sectors of global loads at most, launched as the cell says."""
+
+    def test(kernel: simt.Kernel) -> None:
+        launch = as_said(kernel, problem)
+        counted = profiled(kernel, launch)
+        sectors = counted.metrics[SECTORS[0]]
+        if sectors > most:
+            raise Unmet(
+                f"{problem}, block {launch.block}: {sectors} sectors; the goal is at most {most}\n"
+                f"{loads_listed(counted)}\n{hint}"
+            )
+
+    return Criterion(f"global loads of at most {most} sectors for M = N = K = {problem.N}", test)
+
+
+def occupied(name: str, problem: Matmul) -> Criterion:
+    """Criterion: the warps of the launch on `problem` fill an SM of that GPU well."""
+
+    def test(kernel: simt.Kernel) -> None:
+        grid, shape = own_product.launch(kernel, problem)
+        args = problem.args(np)
+        held = kernel.profile(grid, shape, args, blocks=1, gpu=name, timeout=verify.TIMEOUT).occupancy
+        registers = held.launch__registers_per_thread
+        block = Block(held.gpu, held.threads_per_block, registers, kernel.shared_size_bytes)
+        if block.percent < LEAST_PERCENT:
+            limits = " and ".join(RESOURCES[each] for each in block.limited_by)
+            raise Unmet(
+                f"{name}: {block.percent:.3g} % occupancy, {block.blocks * block.warps} of "
+                f"{block.on.warps_per_sm} warps; the goal is at least {LEAST_PERCENT} %.\n"
+                f"A block has {block.threads} threads of {registers} registers, and {block.shared} bytes of "
+                f"shared memory.\n{_account(block)}\nThe limit is {limits}. {_cure(block)}"
+            )
+
+    return Criterion(f"at least {LEAST_PERCENT} % occupancy on {name}", test)
+
+
+def loads_listed(counted: Any) -> str:
+    """Lines with global loads, of a profile, and their sectors."""
+    loads = counted.lines.query("space == 'global' and op == 'ld'")
+    return listed(loads, (f"{count} sectors" for count in loads.sectors))
+
+
+def _account(block: Block) -> str:
+    """How the number of blocks comes about."""
+    limits = ", ".join(f"{count} by {RESOURCES[name]}" for name, count in block.limits.items())
+    warps = "1 warp" if block.warps == 1 else f"{block.warps} warps"
+    return f"A block has {warps}. Blocks that fit an SM: {limits}."
+
+
+def _cure(block: Block) -> str:
+    """The least change of one resource that gives more warps."""
+    words = {
+        "registers": "at most {0.registers} registers a thread",
+        "shared_mem": "at most {0.shared} bytes of shared memory",
+        "warps": "{0.threads} threads",
+        "blocks": "{0.threads} threads",
+    }
+    found = [
+        f"With {words[name].format(better)} it would be {better.percent:.3g} %."
+        for name, better in cures(block).items()
+    ]
+    return " ".join(found) or "More than one of them has to change."

@@ -1,0 +1,110 @@
+"""Criteria for answers in Python: functions that run in the notebook's own process."""
+
+import traceback
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from labkit.course.criteria.drawn import further
+from labkit.course.exercise import Criterion, Unmet
+
+
+class Raised(Exception):
+    """What a function raised that runs elsewhere: the name of the error's class as `kind`, and its message.
+
+    `line` of the cell, or None where the function's own lines have no part in it.
+    """
+
+    def __init__(self, kind: str, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.line = kind, line
+
+
+def called(function: Callable[..., Any], *args: Any) -> Any:
+    """What `function(*args)` returns. Raises Unmet, with the line of the cell, for whatever it raises."""
+    try:
+        return function(*args)
+    except Exception as error:
+        line = _line_of(error, function.__name__)
+        where = "" if line is None else f"line {line}: "
+        raise Unmet(f"{_call(function, args)} raises\n{where}{kind_of(error)}: {error}") from None
+
+
+def kind_of(error: Exception) -> str:
+    """The name of an error's class, also where it was raised elsewhere."""
+    return error.kind if isinstance(error, Raised) else type(error).__name__
+
+
+def number_of(got: Any) -> float | None:
+    """What a function returned as a number, or None: a string is none, though float() reads one in it."""
+    if isinstance(got, str | bytes):
+        return None
+    try:
+        return float(got)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _line_of(error: Exception, name: str) -> int | None:
+    """The line of the function `name` that an error comes from. Of one raised elsewhere, it has the line."""
+    if isinstance(error, Raised):
+        return error.line
+    if hasattr(error, "answer_line"):
+        return error.answer_line
+    inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.name == name]
+    return inside[-1] if inside else None
+
+
+Args = tuple[Any, ...]
+
+
+def returns(
+    text: str,
+    *cases: Args,
+    of: Callable[..., float],
+    draw: Callable[[np.random.Generator, Args], Args],
+    hint: str,
+    relative: float = 1e-9,
+) -> Criterion:
+    """Criterion: for each case, its arguments, the function returns what `of` does, within `relative` of it.
+
+    `draw` makes another case of the kind of a stated one, for `drawn.further`.
+    """
+
+    def test(function: Callable[..., Any]) -> None:
+        for args in further(cases, draw, count=2):
+            expected = of(*args)
+            got = called(function, *args)
+            if not _is_close(got, expected, relative):
+                shown, wanted = _number(got), _number(expected)
+                if shown == wanted:
+                    shown, wanted = repr(got), repr(expected)
+                raise Unmet(f"{_call(function, args)} returns {shown}; it should be {wanted}.\n{hint}")
+
+    return Criterion(text, test)
+
+
+def _is_close(got: Any, expected: float, relative: float) -> bool:
+    number = number_of(got)
+    return number is not None and abs(number - expected) <= relative * abs(expected)
+
+
+def _number(value: Any) -> str:
+    """A whole number whole, another with six digits; what is none, as Python writes it."""
+    if not isinstance(value, Real):
+        return repr(value)
+    number = float(value)
+    return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    return f"{function.__name__}({', '.join(map(_shown, args))})"
+
+
+def _shown(arg: Any) -> str:
+    """An argument in few words."""
+    if isinstance(arg, np.ndarray):
+        return f"array {arg.shape}"
+    return getattr(arg, "__name__", "a function") if callable(arg) else str(arg)

@@ -1,0 +1,233 @@
+"""Exercises of 01_cpu_baseline: the matrix product in C, with SIMD, in blocks, with independent sums."""
+
+import math
+import re
+from contextlib import suppress
+
+from labkit import cpu
+from labkit.c.function import CFunction
+from labkit.core.errors import CompileError, SimtError
+from labkit.course.criteria.c_functions import (
+    ANY_SHAPE,
+    ATTEMPTS,
+    faster_in_c,
+    milliseconds,
+    named,
+    right_in_c,
+    verify,
+)
+from labkit.course.criteria.kernels import Hints
+from labkit.course.criteria.undisturbed import refuse_if_busy
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.kernels.problem import Matmul
+
+SIMD = Hints(
+    "A vector of sums holds C[i, j] to C[i, j + 7]: each step of k adds A[i, k] times B[k, j] to "
+    "B[k, j + 7], and the sums begin at 0.",
+    "A vector at column j takes columns j to j + 7, and all of them must be < N. The fewer than 8 columns "
+    "that are left at the end of a row are done one by one.",
+)
+BLOCKS = Hints(
+    "Each element of C gets all K terms, once: the loops over blocks go in steps of BLOCK and those inside "
+    "end at the next block or at the edge, whichever comes first. The first term replaces what is in C.",
+    "A loop runs over the edge: i ends at M, j at N, k at K.",
+)
+LIMITS = Hints(
+    "i counts rows of A and C (M), j columns of B and C (N), k columns of A and rows of B (K). Which limit "
+    "takes the wrong one? A square matrix does not tell.",
+    "The last block is not full: a loop from j0 ends at j0 + BLOCK or at N, whichever comes first. Which of "
+    "the three loops runs past its size?",
+)
+SEVERAL = Hints(
+    f"{SIMD.usual} Each of the vectors has its own columns or its own row.",
+    "Several vectors take as many columns (or rows) at once: all of them must be < N (or < M). What is left "
+    "is for the loop with one vector, and then for single columns.",
+)
+
+OTHERS = (16, 32, 64, 128, 256, 512)
+SMALL = Matmul(128, 256, 256)  # B has 256 KiB
+WIDE = Matmul(64, 1024, 1024)  # B has 4 MiB
+FEW_ROWS = Matmul(32, 1024, 1024)  # for what is slow
+L2_BYTES = 256 * 2**10  # where the system does not tell
+TIMES = 2
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+BLOCK\b.*", re.MULTILINE)
+NO_DEFINE = "Keep the line #define BLOCK and a number: the check compiles the cell with other numbers, too."
+TOO_SMALL = (
+    "So small a block is used up after a few steps, and C is loaded and stored for each. Try a larger one."
+)
+TOO_LARGE = (
+    "It may fit, and yet: the cache has only a few places for lines whose addresses differ by a power of "
+    "two, as those of a column of B do here, and the first cache is smaller still. Try a smaller one."
+)
+
+
+def _working_set() -> Criterion:
+    """`working_set()` counts a block of B at least, at most one each of A, B and C and a few cache lines."""
+
+    def test(function: CFunction) -> None:
+        block, counted = _block(function), _counted(function)
+        told = f"working_set() returns {counted:,} with BLOCK = {block}.\n"
+        if counted < 4 * block * block:
+            raise Unmet(
+                f"{told}The loops over i, j and k go through BLOCK rows of B again for each i, BLOCK "
+                "floats of each row. A float has 4 bytes. The parts of a row of A and of C come on top."
+            )
+        if counted > 12 * block * block + 1024:
+            raise Unmet(
+                f"{told}That is more than a block each of A, B and C. Count only what one round of the "
+                "loops over i, j and k uses again and again; a float has 4 bytes."
+            )
+
+    return Criterion("working_set() counts what the loops over i, j and k use again and again", test)
+
+
+def _fits() -> Criterion:
+    def test(function: CFunction) -> None:
+        counted, cache = _counted(function), cpu.caches().get("L2", L2_BYTES)
+        if counted > cache:
+            raise Unmet(
+                f"working_set() returns {counted:,} bytes; the second cache (L2) here holds {cache:,}.\n"
+                "What does not fit has gone from the cache when the next row of C wants it again. "
+                "Half the BLOCK takes a quarter of the bytes."
+            )
+
+    return Criterion("it fits in the second cache of this machine", test)
+
+
+def _best_block() -> Criterion:
+    """The answer's source with another BLOCK is not much faster."""
+
+    def test(function: CFunction) -> None:
+        block = _block(function)
+        matmuls = {block: named(function, "matmul"), **_with_other_blocks(function, block)}
+        labelled = {f"BLOCK = {each}": matmul for each, matmul in matmuls.items()}
+        verify(matmuls[block], WIDE)
+        fastest = dict.fromkeys(matmuls, float("inf"))
+        for _ in range(ATTEMPTS):
+            times = milliseconds(labelled, WIDE).values()
+            fastest = {each: min(fastest[each], time) for each, time in zip(matmuls, times, strict=True)}
+            best = min(fastest, key=fastest.__getitem__)
+            if fastest[block] <= TIMES * fastest[best]:
+                return
+        refuse_if_busy()
+        raise Unmet(
+            f"{WIDE}: {fastest[block]:.3g} ms with BLOCK = {block}, "
+            f"{fastest[best]:.3g} ms with BLOCK = {best}\n{TOO_SMALL if block < best else TOO_LARGE}"
+        )
+
+    return Criterion(f"no BLOCK of {', '.join(map(str, OTHERS))} is more than {TIMES} times as fast", test)
+
+
+def _counted(function: CFunction) -> int:
+    counted = named(function, "working_set")()
+    if not isinstance(counted, int | float) or not math.isfinite(counted):
+        raise Unmet("working_set() returns no number. Declare it as long working_set(void).")
+    return int(counted)
+
+
+def _block(function: CFunction) -> int:
+    """BLOCK, as the compiler sees it."""
+    try:
+        block = int(named(function, "labkit_block", "\nlong labkit_block(void) { return BLOCK; }\n")())
+    except CompileError:
+        raise Unmet(NO_DEFINE) from None
+    if block < 1:
+        raise Unmet(f"BLOCK is {block}. A block has at least one row and column.")
+    return block
+
+
+def _with_other_blocks(function: CFunction, block: int) -> dict[int, CFunction]:
+    """The same source compiled with each of OTHERS; without those that it refuses."""
+    options = [option for option in function.options if not option.startswith("-DBLOCK=")]
+    if not _DEFINE.search(function.source) and len(options) == len(function.options):
+        raise Unmet(NO_DEFINE)
+    found = {}
+    for other in (each for each in OTHERS if each != block):
+        source = _DEFINE.sub(rf"#define BLOCK {other}", function.source)
+        with suppress(SimtError):
+            found[other] = function.variant(source, "matmul", [*options, f"-DBLOCK={other}"])
+    return found
+
+
+EXERCISES = (
+    Exercise(
+        "01.1",
+        "Eight at a time",
+        2,
+        (
+            right_in_c("right where N is a multiple of 8", (8, 8, 8), (64, 64, 64), (5, 24, 7), hints=SIMD),
+            right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=SIMD),
+            faster_in_c(
+                3,
+                "cpu_naive",
+                "the three loops",
+                SMALL,
+                hint="One element of C at a time leaves seven eighths of a SIMD instruction unused. Are "
+                "there 8 neighbours of a row of C in one vector, which stays in a variable while k runs?",
+            ),
+        ),
+        magic="c",
+        given=2,
+    ),
+    Exercise(
+        "01.2",
+        "Choose a block",
+        3,
+        (
+            right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=BLOCKS),
+            _working_set(),
+            _fits(),
+            faster_in_c(
+                2,
+                "cpu_avx",
+                "the SIMD loop without blocks",
+                FEW_ROWS,
+                hint="All of B goes through the cache for each row of C, unless a block of it stays there "
+                "while the loop over i takes the next row. Is the block small enough?",
+            ),
+            _best_block(),
+        ),
+        magic="c",
+        given=1,
+    ),
+    Exercise(
+        "01.3",
+        "The edge of a block",
+        3,
+        (
+            right_in_c(
+                "right for square matrices that the blocks fill", (32, 32, 32), (64, 64, 64), hints=BLOCKS
+            ),
+            right_in_c(
+                "right where M, N and K differ, multiples of 32",
+                (64, 96, 32),
+                (32, 64, 96),
+                (96, 32, 64),
+                hints=LIMITS,
+            ),
+            right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=LIMITS),
+        ),
+        magic="c",
+        given=1,
+    ),
+    Exercise(
+        "01.4",
+        "Sums that do not wait",
+        4,
+        (
+            right_in_c("right where 32 divides M and N", (32, 32, 32), (64, 96, 40), hints=SEVERAL),
+            right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=SEVERAL),
+            faster_in_c(
+                1.5,
+                "cpu_avx",
+                "the SIMD loop with one vector of sums",
+                SMALL,
+                hint="A multiply-add takes about 4 cycles, and the next one for the same sums waits for it. "
+                "In the loop over k there must be several vectors of sums, each in a variable of its own, "
+                "that do not need each other.",
+            ),
+        ),
+        magic="c",
+        given=2,
+    ),
+)

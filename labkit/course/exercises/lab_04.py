@@ -1,0 +1,151 @@
+"""Exercises of 04_coalescing: a copy, a transpose and an array of structs that move no byte in vain."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from labkit import simt
+from labkit.course.criteria.drawn import fresh
+from labkit.course.criteria.kernels import Hints, clean_in, listed, no_finding, profiled, right_in, right_on
+from labkit.course.criteria.launches import Given, Launch, each, tiled
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.kernels.problem import Transpose
+from labkit.simt.counters.sectors import SECTOR_BYTES
+
+SIDE = 32  # of the square blocks of a transpose
+
+SHARE = (
+    "Thread number t of all T = gridDim.x * blockDim.x threads may take elements t, t + T, t + 2 T and so "
+    "on, as long as they are < n. Each element belongs to one thread, whatever the grid."
+)
+LANES = (
+    "In one round of the loop the lanes of a warp should stand on neighbouring elements, and in the whole "
+    "launch an element should be copied by one thread."
+)
+PLACES = (
+    "Element (row, col) of in is element (col, row) of out: in has cols elements a row, out has rows. "
+    "The blocks cover in: blockIdx.x counts blocks of its columns, blockIdx.y of its rows."
+)
+GUARD = "A thread outside in must do nothing: compare row with rows and col with cols."
+ALONG = (
+    "Neighbours along threadIdx.x must write neighbours of a row of out. Which of row and col counts along a "
+    "row of out?"
+)
+FIELDS = "Field f of particle i is particles[4 * i + f], and belongs to out[f * n + i]."
+LAST = "The last block has threads without a particle: they must do nothing."
+ONCE = (
+    "Four loads of 4 bytes each touch all the sectors of the particles again. Let a lane ask for the 16 "
+    "bytes of its particle at once, or let neighbouring lanes ask for neighbouring floats. "
+    "(A struct of your own comes in one load if it is declared __align__(16).)"
+)
+NEIGHBOURS = "Neighbouring lanes should write neighbouring floats of a field."
+
+
+def _copied(n: int, blocks: int = 2, threads: int = 128) -> Given:
+    """A launch of copy(in, out, n)."""
+    values = np.random.default_rng(fresh(n)).uniform(-1, 1, n).astype(np.float32)
+    return Given(f"n={n}", (blocks,), (threads,), (values,), (n,), values)
+
+
+def _split(n: int) -> Given:
+    """A launch of split(particles, out, n) with a thread a particle of 4 floats."""
+    particles = np.random.default_rng(fresh(n)).uniform(-1, 1, (n, 4)).astype(np.float32)
+    fields = particles.T.ravel()
+    return Given(f"n={n}", (-(-n // 128),), (128,), (particles.ravel(),), (n,), fields)
+
+
+def _each_once(op: str, make: Callable[[], Launch], size: int, told: str, hint: str) -> Criterion:
+    """Loads (op "ld") or stores ("st") that touch each sector of `size` bytes once.
+
+    All lines count together, so that wide accesses, other loops and shared memory may do it too.
+    """
+    many = {"ld": "loads", "st": "stores"}[op]
+    most = size // SECTOR_BYTES
+
+    def test(kernel: simt.Kernel) -> None:
+        launch = make()
+        lines = profiled(kernel, launch).lines
+        lines = lines[(lines.space == "global") & (lines.op == op)]
+        if lines.sectors.sum() > most:
+            costs = (
+                f"{requests} requests of {each:.3g} sector{'' if each == 1 else 's'}"
+                for requests, each in zip(lines.requests, lines.sectors_per_request, strict=True)
+            )
+            raise Unmet(
+                f"{launch}\nglobal {many} touch {lines.sectors.sum()} sectors; the goal is at most {most}\n"
+                f"{listed(lines, costs)}\n{hint}"
+            )
+
+    return Criterion(f"global {many} of at most {most} sectors for {told}: each once", test)
+
+
+COPY = Hints(SHARE, SHARE, SHARE)
+TURN, EDGES = Hints(PLACES, GUARD, PLACES), Hints(GUARD, GUARD, PLACES)
+SPLIT, ENDS = Hints(FIELDS, LAST, FIELDS), Hints(LAST, LAST, FIELDS)
+LARGE, WIDE = 4096, Transpose(64, 96)
+COPIED = partial(_copied, LARGE), 4 * LARGE, f"n={LARGE}"
+TURNED = partial(tiled, WIDE, SIDE), WIDE.bytes // 2, f"{WIDE.rows} x {WIDE.cols}"
+MANY = partial(_split, 1024), 4 * 4 * 1024, "n=1024"
+
+EXERCISES = (
+    Exercise(
+        "04.1",
+        "A copy, shared out among lanes",
+        2,
+        (
+            right_in("right for 4096 elements and 256 threads", each(_copied, LARGE, whole=256), COPY),
+            right_in(
+                "right for any n, from 1 to 5000",
+                each(_copied, 1, 31, 33, 127, 1000, 5000),
+                COPY,
+            ),
+            right_in(
+                "right for any grid, of 1 to 20 blocks",
+                each(_copied, (1000, 1, 128), (1000, 3, 96), (1000, 20, 96), whole=32),
+                COPY,
+            ),
+            clean_in(each(_copied, 700), COPY),
+            _each_once("ld", *COPIED, LANES),
+            _each_once("st", *COPIED, LANES),
+        ),
+        given=4,
+    ),
+    Exercise(
+        "04.2",
+        "Write along the rows",
+        2,
+        (
+            right_on(
+                "right for square matrices", Transpose(32, 32), Transpose(64, 64), tile=SIDE, hints=TURN
+            ),
+            right_on("right for wide and tall ones", WIDE, Transpose(96, 32), tile=SIDE, hints=TURN),
+            right_on(
+                "right where blocks stick out, 1 to 100 rows and columns",
+                *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
+                tile=SIDE,
+                hints=EDGES,
+            ),
+            no_finding(Transpose(45, 33), tile=SIDE, hints=EDGES),
+            _each_once("st", *TURNED, ALONG),
+        ),
+        given=4,
+    ),
+    Exercise(
+        "04.3",
+        "From structs to fields",
+        3,
+        (
+            right_in("right for 128 and 512 particles", each(_split, 128, 512, whole=128), SPLIT),
+            right_in(
+                "right for any number, from 1 to 1000",
+                each(_split, 1, 31, 33, 129, 1000),
+                ENDS,
+            ),
+            clean_in(each(_split, 33, 200), ENDS),
+            _each_once("ld", *MANY, ONCE),
+            _each_once("st", *MANY, NEIGHBOURS),
+        ),
+        given=3,
+    ),
+)

@@ -1,0 +1,244 @@
+"""Exercises of 05_bank_conflicts: the transpose through a tile, its columns without conflicts, a sum."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from labkit import simt
+from labkit.course.criteria.drawn import fresh
+from labkit.course.criteria.kernels import (
+    SOUND,
+    Hints,
+    listed,
+    no_finding,
+    no_finding_in,
+    profiled,
+    right_in,
+    right_on,
+)
+from labkit.course.criteria.launches import Given, each, tiled
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.kernels.problem import Transpose
+
+PLURALS = {"sector": "sectors", "conflict": "conflicts", "lane": "lanes", "pass": "passes"}
+TILE = 32
+WIDE = Transpose(64, 96)
+ELEMENTS = WIDE.rows * WIDE.cols
+PLACES = (
+    "Thread (x, y) brings in[blockIdx.y * 32 + y, blockIdx.x * 32 + x] to the tile, and writes "
+    "out[blockIdx.x * 32 + y, blockIdx.y * 32 + x]. Which element of the tile is that?"
+)
+AGREE = (
+    "Every element of the tile needs a place of its own, and the load must look for it where the store has "
+    "put it. One rule for both: thread (x, y) stores row y, element x, and loads row x, element y."
+)
+RACE = (
+    "Two threads meet at one word of the tile. Either two elements have the same place, or nothing keeps the "
+    "load waiting for the store."
+)
+INSIDE = (
+    "A row of in has cols elements, a row of out has rows, and a row of the tile what it is declared with. "
+    "Which index runs past the end?"
+)
+EDGE = (
+    "A thread may have an element to bring and none to write, or the other way round. in has rows rows and "
+    "cols columns, out has cols rows and rows columns: two guards, and the barrier between them for all."
+)
+BARRIER = (
+    "What a thread reads from the tile another thread has stored: all of them must have stored before anyone "
+    "reads. Between the store and the load belongs a __syncthreads()."
+)
+ROWS = (
+    "Lanes have neighbouring threadIdx.x. For both in and out that must be the index that runs along a row; "
+    "the turn is in the tile, which one side uses by rows and the other by columns."
+)
+BANKS = (
+    "Which words do the 32 lanes ask for in this line, and in which banks (word % 32) are they? "
+    "labkit.widgets.banks() draws it."
+)
+TURNS = (
+    "There are no conflicts because few lanes of a warp are active at a time. Let all 32 lanes of a warp "
+    "store at once, and load at once."
+)
+SMALLER = (
+    "A row of the tile may not be longer than its 32 elements. Let each row keep its elements in another "
+    "order, so that those of one column are in different banks."
+)
+SUM = (
+    "out[blockIdx.x] is the sum of elements blockIdx.x * 256 to blockIdx.x * 256 + 255, as far as they are "
+    "below n."
+)
+ENDS = "There is no in[n], and part ends with element 255. Which thread reads what is not there?"
+PAIRS = (
+    "Between two steps belongs a barrier, and in one step no thread may read what another one writes: what "
+    "is added to and what is added must be two separate parts."
+)
+FEW = (
+    "Each pass over the banks can serve 32 lanes. Let all threads of a few warps add at once, and in the "
+    "next step those of half as many."
+)
+ATOMIC = "Atomic additions to one word are made one after the other."
+ADDING = Hints(SUM, ENDS, PAIRS)
+
+
+def _both_sides_coalesced() -> Criterion:
+    """Global loads and global stores that touch each sector once, all lines together."""
+    most = ELEMENTS * 4 // 32
+
+    def test(kernel: simt.Kernel) -> None:
+        lines = _profile(kernel)
+        for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
+            own = lines[side & (lines.space == "global")]
+            if own.sectors.sum() > most:
+                raise Unmet(
+                    f"{WIDE}\nglobal {what} touch {own.sectors.sum()} sectors; the goal is at most {most}\n"
+                    f"{_listed(own, 'sectors_per_request', 'sector', 'a request')}\n{ROWS}"
+                )
+
+    return Criterion(f"global loads and stores of at most {most} sectors each for 64 x 96: 4 a request", test)
+
+
+def _no_conflicts() -> Criterion:
+    """No bank conflict, in whole warps: one that is taken apart has none either, and gains nothing."""
+    most = 2 * (2 * ELEMENTS // 32)  # twice what a store and a load an element take
+
+    def test(kernel: simt.Kernel) -> None:
+        lines = _profile(kernel)
+        shared = lines[lines.space == "shared"]
+        if shared.conflicts.any():
+            worst = shared[shared.conflicts_per_request == shared.conflicts_per_request.max()]
+            raise Unmet(
+                f"{WIDE}\n{shared.conflicts.sum()} bank conflicts; the goal is none\n"
+                f"{_listed(worst, 'conflicts_per_request', 'conflict', 'a request')}\n{BANKS}"
+            )
+        if shared.passes.sum() > most:
+            raise Unmet(
+                f"{WIDE}\n{shared.passes.sum()} passes over the banks; the goal is at most {most}\n"
+                f"{_listed(shared, 'threads_per_request', 'lane', 'a request')}\n{TURNS}"
+            )
+
+    return Criterion("no bank conflict, neither in stores nor in loads", test)
+
+
+def _shared_bytes(most: int) -> Criterion:
+    def test(kernel: simt.Kernel) -> None:
+        if kernel.shared_size_bytes > most:
+            raise Unmet(
+                f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory a block; the goal is at "
+                f"most {most}, 32 * 32 floats\n{SMALLER}"
+            )
+
+    return Criterion(f"at most {most} bytes of shared memory", test)
+
+
+def _profile(kernel: simt.Kernel) -> pd.DataFrame:
+    lines = profiled(kernel, tiled(WIDE, TILE)).lines
+    return lines.assign(threads_per_request=lines.threads / lines.requests)
+
+
+def _listed(lines: pd.DataFrame, column: str, what: str, per: str) -> str:
+    """Lines of the kernel, each with how many of `what` it has."""
+    counts = lines[column]
+    return listed(lines, (f"{count:.3g} {what if count == 1 else PLURALS[what]} {per}" for count in counts))
+
+
+# Sums of blocks.
+
+THREADS = 256
+MOST_SECTORS = THREADS * 4 // 32
+MOST_PASSES = 64  # a block; a tree of pairs in neighbouring words takes 45
+
+
+def _summed_up(n: int) -> Given:
+    """A launch of sum(in, out, n): the sum of each block's numbers."""
+    given = np.random.default_rng(fresh(n)).integers(-1000, 1000, n, dtype=np.int32)
+    sums = np.add.reduceat(given, range(0, n, THREADS), dtype=np.int32)
+    return Given(f"n={n}", sums.shape, (THREADS,), (given,), (n,), sums)
+
+
+def _counted(judge: Callable[[pd.DataFrame], None], text: str, blocks: int = 4) -> Criterion:
+    """Criterion on the lines of a profile, all counts a block."""
+
+    def test(kernel: simt.Kernel) -> None:
+        lines = profiled(kernel, _summed_up(blocks * THREADS)).lines
+        counts = ["requests", "threads", "sectors", "passes", "conflicts"]
+        judge(lines.assign(**{name: lines[name] / blocks for name in counts}))
+
+    return Criterion(text, test)
+
+
+def _without_conflicts(lines: pd.DataFrame) -> None:
+    if lines.conflicts.any():
+        worst = lines[lines.conflicts == lines.conflicts.max()]
+        raise Unmet(
+            f"{lines.conflicts.sum():g} bank conflicts a block; the goal is none\n"
+            f"{_listed(worst, 'conflicts', 'conflict', 'a block')}\n{BANKS}"
+        )
+
+
+def _in_few_passes(lines: pd.DataFrame) -> None:
+    # Additions that are atomic wait for each other, where they are to one word.
+    is_atomic = lines.op.isin(["atom", "red"])
+    lines = lines.assign(passes=lines.passes.where(~is_atomic, lines.threads))
+    loads = lines[(lines.space == "global") & (lines.op == "ld")]
+    if loads.sectors.sum() > MOST_SECTORS:
+        raise Unmet(
+            f"global loads touch {loads.sectors.sum():g} sectors a block; the goal is {MOST_SECTORS}\n"
+            f"{_listed(loads, 'sectors', 'sector', 'a block')}\n"
+            "Each thread brings one element; neighbours bring neighbours."
+        )
+    passes = lines[(lines.space == "shared") | is_atomic]
+    if passes.passes.sum() > MOST_PASSES:
+        hint = f"{ATOMIC} {FEW}" if is_atomic.any() else FEW
+        raise Unmet(
+            f"{passes.passes.sum():g} passes over the banks a block; the goal is at most {MOST_PASSES}\n"
+            f"{_listed(passes, 'passes', 'pass', 'a block')}\n{hint}"
+        )
+
+
+def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion, ...]:
+    """What every transpose of this notebook must be: right for the right reason, and coalesced."""
+    fitting, ragged = Hints(places, INSIDE, race, PLACES), Hints(EDGE, EDGE, race, PLACES)
+    return (
+        right_on("right where the tiles fit", Transpose(32, 32), WIDE, tile=TILE, hints=fitting),
+        right_on(
+            "right where they stick out, 1 to 100 rows and columns",
+            *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
+            tile=TILE,
+            hints=ragged,
+        ),
+        no_finding(Transpose(45, 33), WIDE, tile=TILE, hints=ragged),
+        _both_sides_coalesced(),
+    )
+
+
+EXERCISES = (
+    Exercise("05.1", "Through a tile", 3, _turned_right(), given=3),
+    Exercise("05.2", "Columns without conflicts", 2, (*_turned_right(), _no_conflicts()), given=4),
+    Exercise(
+        "05.3",
+        "No word wasted",
+        3,
+        (*_turned_right(AGREE, RACE), _shared_bytes(4 * TILE * TILE), _no_conflicts()),
+        given=4,
+    ),
+    Exercise(
+        "05.4",
+        "A sum without conflicts",
+        3,
+        (
+            right_in(
+                "right for whole blocks, n = 256 and 1024", each(_summed_up, 256, 1024, whole=THREADS), ADDING
+            ),
+            right_in("right for any n, from 1 to 1000", each(_summed_up, 1, 31, 255, 257, 1000), ADDING),
+            no_finding_in(SOUND, each(_summed_up, 300), ADDING),
+            _counted(_without_conflicts, "no bank conflict"),
+            _counted(
+                _in_few_passes,
+                f"at most {MOST_PASSES} passes over the banks and {MOST_SECTORS} sectors of loads a block",
+            ),
+        ),
+        given=3,
+    ),
+)

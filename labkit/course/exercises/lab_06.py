@@ -1,0 +1,220 @@
+"""Exercises of 06_unrolling: several rows a thread, a loop that is written out, a guard for a whole block."""
+
+import pandas as pd
+
+from labkit import simt
+from labkit.course.criteria.kernels import Hints, listed, no_finding, profiled, recompiled, right_on
+from labkit.course.criteria.launches import tiled
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.kernels.problem import Matmul, Transpose
+
+TILE, ROWS = 32, 8  # of the transposes: a block has TILE x ROWS threads
+WIDE = Transpose(64, 96)
+CUBE, SIDE = Matmul(64, 64, 64), 16
+LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+RAGGED = Matmul(64, 64, 65)  # one step is left for the last round
+FEW_BRANCHES = 8  # of a warp in a round of k0, where two guards, the loop and what is before and after take 4
+
+ROWS_OF = (
+    "A block of 32 x 8 threads covers a tile of 32 x 32. Thread (x, y) moves rows y, y + 8, y + 16 and "
+    "y + 24 of the tile, both when it is filled and when it is written out. in has rows rows of cols "
+    "elements, out has cols rows of rows elements."
+)
+PLACES = (
+    "Each element of out is the work of one thread alone. Block (x, y) writes rows x * 32 to x * 32 + 31 and "
+    "columns y * 32 to y * 32 + 31 of out."
+)
+EACH_ROW = (
+    "Each of the four rows needs its own guard: row + i against rows when the tile is filled, out_row + i "
+    "against cols when it is written, and the column for both."
+)
+BARRIER = (
+    "The loads from the tile want what other threads have stored, in all four rows: one __syncthreads() "
+    "between the two loops, which every thread of the block reaches."
+)
+ALONG = (
+    "Neighbouring lanes should stand on neighbouring elements of a row, of in and of out: the turn is in the "
+    "tile."
+)
+PADDED = "A tile whose rows are one element longer than 32 has the elements of a column in 32 banks."
+TURNS = (
+    "Let all 32 lanes of a warp store at once, and load at once: a request with few lanes is a pass wasted."
+)
+ZEROS = (
+    "What lies past the edge of A or B is 0 in the tile. So a round may always take TILE steps: the last "
+    "ones add zeros."
+)
+MACRO = "Does the kernel count with TILE alone? The cell is compiled again with other values."
+SHARED = "Let each element come from global memory once a block, through the tiles, as in notebook 03."
+KNOWN = (
+    "The compiler writes a loop out where it knows the number of steps when it compiles: from a constant to "
+    "a constant, with nothing in between that ends it early."
+)
+EACH_STEP = (
+    "Written out with a question in each step is hardly better. Let every step do the same, whatever k0 is; "
+    "zeros in the tiles cost nothing more."
+)
+WHOLE = (
+    "A block is whole if its last row and its last column still lie inside: then none of its threads needs a "
+    "guard, for in or for out. blockIdx says so for all threads of the block alike. If guards are asked even "
+    "then, write both versions down: if (whole) { ... } else { ... }."
+)
+BOTH_WAYS = (
+    "Compare the end of the block's rows with rows and that of its columns with cols. A block that only just "
+    "fits is whole, too."
+)
+
+
+def _turned(inside: Hints, edges: Hints) -> tuple[Criterion, ...]:
+    """Right for the right reason, launched with 32 x 8 threads."""
+    return (
+        right_on(
+            "right where the tiles fit, with blocks of 32 x 8",
+            *(Transpose(32, 32), WIDE, Transpose(128, 96)),
+            tile=TILE,
+            rows=ROWS,
+            hints=inside,
+        ),
+        right_on(
+            "right where they stick out, 1 to 100 rows and columns",
+            *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
+            tile=TILE,
+            rows=ROWS,
+            hints=edges,
+        ),
+        no_finding(Transpose(45, 67), Transpose(70, 33), tile=TILE, rows=ROWS, hints=edges),
+    )
+
+
+def _moved_once() -> Criterion:
+    """Each sector of in and out once, and no bank conflict, in whole warps."""
+    elements = WIDE.rows * WIDE.cols
+    sectors, passes = elements * 4 // 32, 2 * (2 * elements // 32)
+
+    def test(kernel: simt.Kernel) -> None:
+        lines = profiled(kernel, tiled(WIDE, TILE, ROWS)).lines
+        shared = lines[lines.space == "shared"]
+        for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
+            own = lines[side & (lines.space == "global")]
+            _at_most(own, "sectors", sectors, f"sectors of global {what}", ALONG)
+        _at_most(shared, "conflicts", 0, "bank conflicts", PADDED)
+        _at_most(shared, "passes", passes, "passes over the banks", TURNS)
+
+    return Criterion(f"{sectors} sectors each of global loads and stores for 64 x 96, no bank conflict", test)
+
+
+def _at_most(lines: pd.DataFrame, what: str, most: int, named: str, hint: str) -> None:
+    """Raise Unmet where the lines together have more than `most` of column `what`."""
+    if lines[what].sum() > most:
+        costs = listed(lines, map(str, lines[what]))
+        raise Unmet(f"{WIDE}\n{lines[what].sum()} {named}; the goal is at most {most}\n{costs}\n{hint}")
+
+
+def _few_instructions(text: str, *goals: tuple[Transpose, int]) -> Criterion:
+    """So many PTX instructions an element at most, each with its matrix."""
+
+    def test(kernel: simt.Kernel) -> None:
+        for problem, most in goals:
+            profile = profiled(kernel, tiled(problem, TILE, ROWS))
+            elements = problem.rows * problem.cols / 32  # as a warp's instruction is for 32
+            count = profile.ptx["instructions"] / elements
+            if count > most:
+                lines = profile.ptx_lines.nlargest(4, "instructions").sort_values("line")
+                costs = (f"{number:.3g}" for number in lines.instructions / elements)
+                raise Unmet(
+                    f"{problem}\n{count:.4g} PTX instructions an element; the goal is at most {most}\n"
+                    f"{listed(lines, costs)}\n{WHOLE}\n{BOTH_WAYS}"
+                )
+
+    return Criterion(text, test)
+
+
+def _few_sectors(most: int) -> Criterion:
+    """Shared memory is used: as much traffic as in 03.1."""
+
+    def test(kernel: simt.Kernel) -> None:
+        sectors = profiled(kernel, tiled(CUBE, SIDE)).metrics[LOADS]
+        if sectors > most:
+            raise Unmet(f"{CUBE}\n{sectors} sectors of global loads; the goal is at most {most}\n{SHARED}")
+
+    return Criterion(f"global loads of at most {most} sectors for M = N = K = 64", test)
+
+
+def _written_out(tile: int, text: str) -> Criterion:
+    """Right, and no branch runs for each multiply-add, neither one that jumps back nor one that asks."""
+
+    def test(kernel: simt.Kernel) -> None:
+        kernel = recompiled(kernel, TILE=tile)
+        # A run that is counted spares one that is not.
+        profiled(kernel, tiled(Matmul(33, 20, 45), tile), MACRO)
+        for problem in (CUBE, RAGGED):
+            _no_loop_left(profiled(kernel, tiled(problem, tile), MACRO), problem, tile)
+
+    return Criterion(text, test)
+
+
+def _no_loop_left(profile: simt.Profile, problem: Matmul, tile: int) -> None:
+    """Raise Unmet where a branch runs for each multiply-add."""
+    warp_rounds = (problem.M // tile) * (problem.N // tile) * -(-problem.K // tile) * (tile * tile // 32)
+    branches = [site for site in profile.sites if site.branches]
+    worst = max(branches, key=lambda site: site.branches, default=None)
+    if worst and worst.branches > 1.5 * warp_rounds:  # a loop may ask once more than it runs
+        raise Unmet(
+            f"{problem}, TILE = {tile}\na branch of line {worst.line} runs "
+            f"{worst.branches / warp_rounds:.3g} times in a round of k0; the goal is once: there is a "
+            f"loop left\n{worst.line:>5} | {profile.source_line(worst.line).strip()}\n{KNOWN}"
+        )
+    count = sum(site.branches for site in branches) / warp_rounds
+    if count > FEW_BRANCHES:
+        raise Unmet(
+            f"{problem}, TILE = {tile}\na warp comes to {count:.3g} branches in a round of k0; the goal is "
+            f"at most {FEW_BRANCHES}\n{EACH_STEP}"
+        )
+
+
+FITTING, EDGES = Hints(ROWS_OF, ROWS_OF, BARRIER, PLACES), Hints(EACH_ROW, EACH_ROW, BARRIER, PLACES)
+INNER = Hints(ZEROS, "Guard the loads as in 03.2.", "Two barriers a round, as in 03.1.")
+PAST = Hints(WHOLE, BOTH_WAYS, BARRIER)
+
+EXERCISES = (
+    Exercise("06.1", "Four rows a thread", 3, (*_turned(FITTING, EDGES), _moved_once())),
+    Exercise(
+        "06.2",
+        "A loop of known length",
+        3,
+        (
+            right_on(
+                "right for any shape, with blocks of 16 x 16",
+                *(
+                    Matmul(*size)
+                    for size in ((16, 16, 16), (32, 48, 64), (1, 1, 1), (33, 33, 33), (45, 29, 67))
+                ),
+                hints=INNER,
+            ),
+            no_finding(Matmul(29, 20, 35), hints=INNER),
+            _few_sectors(4096),
+            _written_out(16, "no branch for each multiply-add, at PTX level"),
+            _written_out(32, "the same with -D TILE=32: right, and no branch for each multiply-add"),
+        ),
+        given=3,
+    ),
+    Exercise(
+        "06.3",
+        "One guard for a whole block",
+        3,
+        (
+            *_turned(PAST, PAST),
+            _moved_once(),
+            _few_instructions(
+                "at most 18 instructions an element for 128 x 96 and 64 x 160, at PTX level",
+                (Transpose(128, 96), 18),
+                (Transpose(64, 160), 18),
+            ),
+            _few_instructions(
+                "at most 25 for 200 x 300, where most blocks are whole, at PTX level",
+                (Transpose(200, 300), 25),
+            ),
+        ),
+        given=4,
+    ),
+)

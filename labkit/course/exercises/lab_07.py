@@ -1,0 +1,240 @@
+"""Exercises of 07_roofline_and_occupancy: rates, bytes, warps on an SM, and room for more of them."""
+
+from collections.abc import Callable
+from math import isclose
+from typing import Any
+
+import numpy as np
+
+from labkit import simt
+from labkit.course.criteria.drawn import further, like
+from labkit.course.criteria.kernels import Hints, no_finding, profiled, right_on
+from labkit.course.criteria.launches import tiled
+from labkit.course.criteria.occupancy import loads_at_most, loads_listed, occupied, resident
+from labkit.course.criteria.products import right_as_launched
+from labkit.course.criteria.python import called, number_of
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.kernels.problem import Matmul
+from labkit.model.roofline import SECTOR, SECTORS
+
+# 07.1: functions that return rates.
+
+Sizes = tuple[int, int, int]  # M, N, K
+CUBES: list[tuple[Sizes, float]] = [
+    ((1024, 1024, 1024), 1.0),
+    ((680, 680, 680), 0.154),
+    ((16, 16, 16), 0.002),
+]
+SHAPES: list[tuple[Sizes, float]] = [((640, 320, 480), 0.154), ((32, 4096, 100), 0.25), ((7, 3, 1), 0.5)]
+UNITS = "ms is a time in milliseconds; 1 GFLOP/s is 10^9 operations a second, 1 GB/s is 10^9 bytes a second."
+BINARY = "1 GFLOP is 10^9 operations and 1 GB is 10^9 bytes, not 2^30."
+ORDER = "The two rates are exchanged: return GFLOP/s first, then GB/s."
+WORK = "Work over time: 2 M N K operations, 4 (M K + K N + M N) bytes, and the time in seconds."
+
+
+def _operations(M: int, N: int, K: int) -> dict[str, float]:
+    """Operations of a product; and what else is counted for them, by what is wrong with it."""
+    return {
+        "": 2 * M * N * K,
+        "A multiply-add is two operations, a multiplication and an addition.": M * N * K,
+        "That is 2 N over the time: but the work grows with the cube of the side.": 2 * N,
+        "That is the elements of C. Each of them is a sum of K products.": 2 * M * N,
+        "That takes all three sizes to be N: each of M, N and K counts once.": 2 * N**3,
+        "That takes all three sizes to be M: each of M, N and K counts once.": 2 * M**3,
+        "Count K additions for K products: the first is an addition to 0.": M * N * (2 * K - 1),
+    }
+
+
+def _bytes(M: int, N: int, K: int) -> dict[str, float]:
+    """Bytes that a product must move; and what else is counted for them, by what is wrong with it."""
+    a, b, c = M * K, K * N, M * N
+    return {
+        "": 4 * (a + b + c),
+        "These are elements. A float32 has 4 bytes.": a + b + c,
+        "C is part of it: it is written once.": 4 * (a + b),
+        "C is written and not read, as beta is 0.": 4 * (a + b + 2 * c),
+        "That is what naive asks for: but each element of A and B is needed once.": 8 * M * N * K,
+        "That takes C for all three matrices: A is M x K, and B is K x N.": 12 * c,
+        "That takes all sizes to be N: A is M x K, B is K x N, and C is M x N.": 12 * N * N,
+        "That adds up sides. A matrix of M x K has M K elements.": 4 * (M + N + K),
+    }
+
+
+def _drawn(rng: np.random.Generator, base: tuple[Sizes, float]) -> tuple[Sizes, float]:
+    """Another product, square or not likewise, that takes another time."""
+    M, N, K = like(rng, base[0], [base[0]])
+    return (M, N, K), round(rng.uniform(0.01, 2), 3)
+
+
+def _rate(
+    text: str, at: int, counts: Callable[..., dict[str, float]], cases: list[tuple[Sizes, float]]
+) -> Criterion:
+    """Criterion: `rates(M, N, K, ms)[at]` is the right rate; a usual mistake is told by its name."""
+
+    def test(function: Callable[..., Any]) -> None:
+        for sizes, ms in further(cases, _drawn, count=2):
+            told = f"{function.__name__}({', '.join(map(str, (*sizes, ms)))}) returns"
+            pair, named = _pair(called(function, *sizes, ms), told), counts(*sizes)
+            rate = pair[at]
+            expected = named[""] / ms / 1e6
+            if not isclose(rate, expected, rel_tol=1e-4):
+                what = ("GFLOP/s", "GB/s")[at]
+                is_other = isclose(pair[1 - at], expected, rel_tol=1e-4)
+                why = ORDER if is_other else _mistake(rate * ms * 1e6, named)
+                raise Unmet(f"{told} {rate:.6g} {what}; it should be {expected:.6g}.\n{why}")
+
+    return Criterion(text, test)
+
+
+def _pair(got: Any, told: str) -> tuple[float, float]:
+    try:
+        first, second = map(number_of, got)
+        if first is None or second is None:
+            raise TypeError
+    except (TypeError, ValueError):
+        raise Unmet(f"{told} {got!r}. Return two numbers: GFLOP/s, then GB/s.") from None
+    return first, second
+
+
+def _mistake(count: float, named: dict[str, float]) -> str:
+    """What was counted, and in which units."""
+    for why, each in named.items():
+        for power in range(-5, 6):
+            if isclose(count, each * 1000.0**power, rel_tol=1e-5):
+                size = f"1000^{abs(power)}" if abs(power) > 1 else "1000"
+                unit = f"It is {size} times too {'large' if power > 0 else 'small'}. {UNITS}" if power else ""
+                return " ".join(filter(None, (why, unit)))
+            if isclose(count, each * 1000.0**power * 1e9 / 2**30, rel_tol=1e-5):
+                return " ".join(filter(None, (why, BINARY)))
+    return WORK
+
+
+# 07.2: bytes asked for.
+
+WIDE = {"tile": 32, "rows": 8}  # blocks of 32 x 8 threads on tiles of 32 x 32 elements
+FLOP_A_BYTE = 0.9
+ROWS = Hints(
+    "Thread (x, y) of a block computes column x of its tile, in the rows y, y + 8, y + 16 and y + 24: each "
+    "with a sum of its own that starts at 0.",
+    "The tile sticks out over the edge of C: rows from M on, and columns from N on, are neither read nor "
+    "written.",
+    "Each element of C is the work of one thread alone.",
+)
+CUBE, EVEN = Matmul(64, 64, 64), Matmul(80, 80, 80)
+MOST_SECTORS = 10_000  # of loads for EVEN: tiles of 16 x 16 ask for 8000, those of 8 x 8 for twice as many
+
+
+def _intensity(least: float) -> Criterion:
+    def test(kernel: simt.Kernel) -> None:
+        counted = profiled(kernel, tiled(CUBE, **WIDE))
+        sectors = sum(counted.metrics[name] for name in SECTORS)
+        intensity = CUBE.flops / (SECTOR * sectors)
+        if intensity < least:
+            raise Unmet(
+                f"{CUBE}, blocks of 32 x 8: {intensity:.2f} FLOP a byte; the goal is at least {least:g}\n"
+                f"{loads_listed(counted)}\n"
+                "An element of B that is loaded once can serve all four rows of a thread: then the loop over "
+                "the rows stands inside that over k."
+            )
+
+    return Criterion(f"at least {least:g} FLOP for each byte asked of the L1 caches", test)
+
+
+EXERCISES = (
+    Exercise(
+        "07.1",
+        "Rates of a product",
+        2,
+        (
+            _rate("GFLOP/s of square products", 0, _operations, CUBES),
+            _rate("GFLOP/s where M, N and K differ", 0, _operations, SHAPES),
+            _rate("GB/s where A and B are read once and C is written once", 1, _bytes, [*CUBES, *SHAPES]),
+        ),
+        magic="answer",
+    ),
+    Exercise(
+        "07.2",
+        "More work for a byte",
+        3,
+        (
+            right_on("right where the tiles fit", CUBE, Matmul(32, 96, 40), **WIDE, hints=ROWS),
+            right_on(
+                "right where they stick out, for 1 to 70 rows and columns",
+                *(Matmul(*size) for size in ((1, 1, 1), (31, 33, 5), (45, 29, 67), (70, 40, 9))),
+                **WIDE,
+                hints=ROWS,
+            ),
+            no_finding(Matmul(45, 40, 12), **WIDE, hints=ROWS),
+            _intensity(FLOP_A_BYTE),
+        ),
+        given=3,
+    ),
+    Exercise(
+        "07.3",
+        "Warps on an SM",
+        3,
+        (
+            resident(
+                "limited by places for warps or by blocks",
+                "A block takes whole warps, and an SM whole blocks: count blocks, and multiply at the end.",
+                ("H200", 256, 32, 0),
+                ("H200", 32, 16, 0),
+                ("RTX 4060", 1024, 16, 0),
+                ("RTX 4060", 33, 16, 0),
+                ("H200", 200, 16, 0),
+            ),
+            resident(
+                "limited by registers",
+                "A warp's registers, 32 times those of a thread, are rounded up to whole units. Each quarter "
+                "of an SM has a quarter of the registers, and takes whole warps.",
+                ("H200", 256, 128, 0),
+                ("H200", 256, 33, 0),
+                ("RTX 4060", 512, 41, 0),
+                ("H200", 96, 100, 0),
+                ("H200", 1024, 72, 0),
+            ),
+            resident(
+                "limited by shared memory",
+                "The driver's bytes come on top of the block's own; the sum is rounded up to whole units.",
+                ("T4", 128, 32, 16384),
+                ("H200", 128, 32, 45 * 1024),
+                ("RTX 4060", 64, 32, 13576),
+                ("A100-SXM4-40GB", 256, 32, 40 * 1024),
+                ("H200", 64, 32, 6476),
+            ),
+            resident(
+                "right for other GPUs and blocks, where the fewest blocks decide",
+                "Each resource allows a number of blocks, and the smallest of the four holds.",
+                *(
+                    (name, threads, registers, shared)
+                    for name in ("V100", "T4", "A100-SXM4-80GB", "RTX 3060", "RTX 4090", "H100 SXM5")
+                    for threads in (32, 64, 100, 256, 384, 1024)
+                    for registers in (24, 40, 63, 64)
+                    for shared in (0, 3000, 17000, 40000)
+                ),
+            ),
+        ),
+        magic="answer",
+        given=1,
+    ),
+    Exercise(
+        "07.4",
+        "Room for more warps",
+        3,
+        (
+            right_as_launched(
+                "right for any shape, and for the right reason",
+                *(Matmul(*size) for size in ((64, 64, 64), (1, 1, 1), (33, 20, 45), (45, 70, 200))),
+                hint="TILE is the side of the block and of its tile of C, ROUND what a round brings along K: "
+                "does every loop end at the right one?",
+            ),
+            loads_at_most(
+                MOST_SECTORS,
+                EVEN,
+                "More warps are no gain where each asks for more bytes: keep tiles of at least 16 x 16.",
+            ),
+            *(occupied(name, EVEN) for name in ("T4", "RTX 4060", "H200")),
+        ),
+        given=3,
+    ),
+)

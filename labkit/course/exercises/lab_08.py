@@ -1,0 +1,267 @@
+"""Exercises of 08_to_cublas: several elements a thread, four a request, and what to expect of a tile."""
+
+from math import ceil
+
+import numpy as np
+import pandas as pd
+
+from labkit import simt
+from labkit.course.criteria import drawn
+from labkit.course.criteria.kernels import SOUND, Hints, listed, no_finding_in, profiled, right_in
+from labkit.course.criteria.launches import Launches, as_said
+from labkit.course.criteria.products import OWNER
+from labkit.course.criteria.python import returns
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.kernels.problem import Matmul
+
+WARP = 32
+EVEN = Matmul(128, 128, 32)  # what loads are counted for
+MULTIPLY_ADDS = EVEN.M * EVEN.N * EVEN.K // WARP  # of warps
+SECTORS = EVEN.M * EVEN.N * EVEN.K // 128  # as tiles of 32 x 32 need
+SHAPES = ((1, 1, 1), (31, 33, 5), (45, 29, 67), (70, 40, 9))
+
+# Of 08.4: M, N, the tile's rows and columns, blocks on an SM, a rate, and the SMs.
+Expected = tuple[int, int, int, int, int, float, int]
+SIDES = (16, 32, 64, 128, 256)
+
+FOURFOLD = " A float4 counts as four loads here: it brings four elements."
+BARRIERS = "Two barriers a round: complete before it is read, read before it is overwritten."
+INSIDE = "Compare each index with the size that bounds it: rows of A and C with M, columns of B and C with N."
+COLUMN = Hints(
+    "A thread's sums belong to different rows of C and start at 0 once, before the first round. In the round "
+    "of k0 the block needs A[row, k0 …] of all its rows, and B[k0 …, col].",
+    INSIDE,
+    BARRIERS,
+    OWNER,
+)
+SQUARE = Hints(
+    "Which rows and columns does a thread compute? The same numbers y and x must stand in the reads from the "
+    "tiles and in the store to C, and all threads together must cover the 32 x 32 elements once.",
+    INSIDE,
+    BARRIERS,
+    OWNER,
+)
+FOUR = Hints(
+    "Element j of the four belongs to column col + j, in B, in the sums and in C: also where N is not a "
+    "multiple of 4.",
+    "A load or store of 16 bytes wants an address that is a multiple of 16 bytes, and all four elements "
+    "inside the row. Rows begin at a multiple of 16 bytes only if N is a multiple of 4. What of other N?",
+    "Each element of C is the work of one thread alone: columns from N on belong to the next row.",
+)
+
+
+def _right(text: str, *sizes: tuple[int, int, int], hints: Hints) -> Criterion:
+    """Criterion: right results, launched as the cell says."""
+    return right_in(text, _said(*sizes), hints)
+
+
+def _clean(size: tuple[int, int, int], hints: Hints) -> Criterion:
+    """Criterion: `kernel.check` finds nothing, launched likewise."""
+    return no_finding_in(SOUND, _said(size), hints)
+
+
+def _said(*sizes: tuple[int, int, int]) -> Launches:
+    return lambda kernel: [as_said(kernel, Matmul(M, N, K)) for M, N, K in drawn.sizes(sizes, drawn.TILES)]
+
+
+def _profile(kernel: simt.Kernel) -> simt.Profile:
+    return profiled(kernel, as_said(kernel, EVEN))
+
+
+def _loads(most: float, space: str, hint: str) -> Criterion:
+    """Criterion: so many requests to load for each multiply-add of a warp, all lines together.
+
+    From shared memory a request for float4 counts as four, as it brings four elements.
+    """
+
+    def test(kernel: simt.Kernel) -> None:
+        lines = _profile(kernel).lines.query(f"space == '{space}' and op == 'ld'")
+        if space == "shared":
+            width = lines.useful_bytes / lines.threads / 4
+            lines = lines.assign(requests=lines.requests * width)
+        each = lines.requests.sum() / MULTIPLY_ADDS
+        if each > most:
+            raise Unmet(
+                f"{EVEN}: {each:.4g} loads from {space} memory a multiply-add; the goal is at most {most:g}\n"
+                f"{_listed(lines.assign(loads=lines.requests / MULTIPLY_ADDS), 'loads')}\n{hint}"
+                f"{FOURFOLD if space == 'shared' and (width > 1).any() else ''}"
+            )
+
+    return Criterion(f"at most {most:g} loads from {space} memory for each multiply-add", test)
+
+
+def _traffic(kernel: simt.Kernel) -> None:
+    lines = _profile(kernel).lines.query("space == 'global' and op == 'ld'")
+    if lines.sectors.sum() > SECTORS:
+        raise Unmet(
+            f"{EVEN}: {lines.sectors.sum()} sectors; the goal is at most {SECTORS}\n"
+            f"{_listed(lines, 'sectors')}\n"
+            "An element should come from global memory once a block, through the tiles. Neighbouring threads "
+            "should bring neighbouring elements of a row, at least 8 of them: a sector."
+        )
+
+
+def _in_registers(kernel: simt.Kernel) -> None:
+    lines = _profile(kernel).lines.query("space == 'local'")
+    if len(lines):
+        raise Unmet(
+            f"{EVEN}: an array lies in local memory, which is a part of global memory\n"
+            f"{_listed(lines, 'requests')}\n"
+            "An array is only kept in registers if the compiler knows each index. Give the loops over it "
+            "constant bounds, such as i < 4, so that they can be unrolled."
+        )
+
+
+def _wide(kernel: simt.Kernel) -> None:
+    """B and C are moved by 16 bytes a lane."""
+    lines = _profile(kernel).lines.query("space == 'global'")
+    lines = lines.assign(bytes=lines.useful_bytes / lines.threads)
+    loads, stores = (lines[lines.op == op] for op in ("ld", "st"))
+    if not (loads.bytes == 16).any():
+        raise Unmet(
+            f"{EVEN}: no load moves 16 bytes a thread\n{_listed(loads, 'bytes')}\n"
+            "*(const float4*)&B[index] is one load of four neighbouring floats."
+        )
+    most = EVEN.M * EVEN.N // 4 // WARP
+    if stores.requests.sum() > most:
+        raise Unmet(
+            f"{EVEN}: {stores.requests.sum()} requests to store; the goal is at most {most}\n"
+            f"{_listed(stores, 'requests')}\n"
+            "*(float4*)&C[index] = … is one store of four neighbouring floats."
+        )
+
+
+def _listed(lines: pd.DataFrame, what: str) -> str:
+    """Source lines, each with what it costs."""
+    return listed(lines, (f"{number:.4g} {what}" for number in lines[what]))
+
+
+def _rate(M: int, N: int, tile_m: int, tile_n: int, per_sm: int, rate: float, sms: int) -> float:
+    """What 08.4 asks for."""
+    blocks, places = ceil(M / tile_m) * ceil(N / tile_n), per_sm * sms
+    return rate * blocks / (places * ceil(blocks / places))
+
+
+def _expects(text: str, hint: str, *cases: Expected) -> Criterion:
+    return returns(text, *cases, of=_rate, draw=_drawn, hint=hint, relative=1e-6)
+
+
+def _drawn(rng: np.random.Generator, base: Expected) -> Expected:
+    """Another product and GPU: tiles stick out likewise, and one round does, or does not, likewise."""
+    while True:
+        tile_m, tile_n, per_sm = int(rng.choice(SIDES)), int(rng.choice(SIDES)), int(rng.integers(1, 9))
+        M, N = (
+            int(rng.integers(1, 5000)) if size % side else tile * int(rng.integers(1, 33))
+            for size, side, tile in ((base[0], base[2], tile_m), (base[1], base[3], tile_n))
+        )
+        sms = base[6] if base[6] == 132 else int(rng.integers(20, 150))
+        case = M, N, tile_m, tile_n, per_sm, round(rng.uniform(5, 60), 1), sms
+        if _kind(*case) == _kind(*base):
+            return case
+
+
+def _kind(M: int, N: int, tile_m: int, tile_n: int, per_sm: int, rate: float, sms: int) -> tuple[bool, ...]:
+    """What sticks out, and does one round do?"""
+    return M % tile_m > 0, N % tile_n > 0, ceil(M / tile_m) * ceil(N / tile_n) <= per_sm * sms
+
+
+TILES = Criterion("the tiles come from global memory once a block, in whole sectors", _traffic)
+REGISTERS = Criterion("the sums stay in registers", _in_registers)
+
+EXERCISES = (
+    Exercise(
+        "08.1",
+        "A column of elements",
+        3,
+        (
+            _right("right where the tiles fit", (64, 64, 64), (32, 96, 40), hints=COLUMN),
+            _right("right for any shape, 1 to 70", *SHAPES, hints=COLUMN),
+            _clean((45, 40, 19), COLUMN),
+            REGISTERS,
+            _loads(
+                1.25,
+                "shared",
+                "An element of B in a register can serve four rows of A_tile: a thread then needs four "
+                "sums at once, and the tile of A all rows that they belong to.",
+            ),
+            TILES,
+        ),
+        given=4,
+    ),
+    Exercise(
+        "08.2",
+        "A square of elements",
+        3,
+        (
+            _right("right where the tiles fit", (64, 64, 64), (32, 96, 40), hints=SQUARE),
+            _right("right for any shape, 1 to 70", *SHAPES, hints=SQUARE),
+            _clean((45, 40, 19), SQUARE),
+            REGISTERS,
+            _loads(
+                0.5,
+                "shared",
+                "With m rows and n columns a thread reads m + n elements for m n multiply-adds: 16 + 1 for a "
+                "column of 16. Which m and n have the smallest sum?",
+            ),
+            TILES,
+        ),
+        given=4,
+    ),
+    Exercise(
+        "08.3",
+        "Four elements a request",
+        3,
+        (
+            _right("right where N is a multiple of 4", (16, 128, 20), (9, 36, 7), (3, 260, 5), hints=FOUR),
+            _right("right where it is not", (8, 129, 6), (5, 130, 9), (9, 131, 4), (1, 1, 1), hints=FOUR),
+            _clean((9, 70, 5), FOUR),
+            REGISTERS,
+            Criterion("four elements of B a load, four of C a store", _wide),
+            _loads(
+                0.5,
+                "global",
+                "One load of A and one of B serve all four elements of a thread: two for four multiply-adds.",
+            ),
+        ),
+        given=4,
+    ),
+    Exercise(
+        "08.4",
+        "What to expect of a tile",
+        2,
+        (
+            _expects(
+                "a part of the places taken, in one round",
+                "So many blocks of so many places have work.",
+                (512, 512, 128, 256, 1, 52.0, 132),
+                (1024, 512, 64, 64, 3, 20.0, 132),
+            ),
+            _expects(
+                "several rounds, of which the last may be short",
+                "The places are taken anew in every round, and the last round takes as long as the others, "
+                "however few blocks it has. Share the blocks among all places of all rounds.",
+                (2048, 2048, 64, 64, 3, 20.0, 132),
+                (4096, 4096, 128, 256, 1, 52.0, 132),
+                (1056, 1024, 32, 32, 2, 9.0, 132),
+                (1088, 1024, 32, 32, 2, 9.0, 132),
+            ),
+            _expects(
+                "tiles that stick out over the edges of C",
+                "A tile that sticks out is a block, too: the numbers of tiles along M and along N are each "
+                "rounded up. TILE_M counts rows, of which there are M.",
+                (500, 300, 128, 256, 1, 50.0, 132),
+                (129, 4096, 128, 64, 2, 30.0, 132),
+                (100, 5000, 64, 128, 2, 30.0, 132),
+                (1, 1, 16, 16, 8, 8.0, 132),
+            ),
+            _expects(
+                "other GPUs",
+                "sms says how many SMs there are, per_sm how many blocks each of them holds.",
+                (1024, 1024, 128, 128, 2, 10.0, 40),
+                (777, 555, 64, 32, 4, 6.0, 24),
+            ),
+        ),
+        magic="answer",
+        given=1,
+    ),
+)

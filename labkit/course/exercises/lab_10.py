@@ -1,0 +1,61 @@
+"""Exercises of 10_capstone: your own matrix product, launched as its own line says.
+
+Right, then frugal with global memory, with shared memory and with instructions, then fast.
+"""
+
+from labkit.course.criteria.products import (
+    coalesced,
+    faster,
+    few_conflicts,
+    in_registers,
+    launches,
+    loads,
+    reuse,
+    right_as_launched,
+    shared,
+    warps,
+)
+from labkit.course.exercise import Exercise
+from labkit.kernels.problem import Matmul
+
+EXACT = (Matmul(64, 64, 64), Matmul(128, 64, 32))
+SIZES = (
+    *((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (1, 70, 20), (70, 1, 20), (40, 50, 3)),
+    *((130, 70, 19), (70, 140, 9)),  # several blocks with tiles of 64 and of 128, more down or more across
+    *((20, 36, 7), (20, 35, 8)),  # rows of B, or of A, begin at 16 bytes, and the others do not
+    *((1100, 1, 2), (1, 1100, 2)),  # more blocks than the others: a grid of fixed size falls short
+)
+RAGGED = tuple(Matmul(*size) for size in SIZES)
+SCALED = tuple(Matmul(*size, alpha=3, beta=-2) for size in SIZES)
+UNREAD = Matmul(33, 20, 17, alpha=3)
+
+ANY = right_as_launched(
+    "right for any shape, alpha and beta, and for the right reason", *EXACT, *RAGGED, *SCALED, UNREAD
+)
+# What is stored goes out once, when all rounds are over: a thread may store four neighbours one by one.
+TIDY = (coalesced(4, 16), few_conflicts(10), in_registers())
+
+EXERCISES = (
+    Exercise(
+        "10.1",
+        "Right for any shape",
+        4,
+        (
+            right_as_launched("right where tiles of 16, 32 or 64 fit", *EXACT),
+            launches("the launch has blocks for any shape, 1 to 1100", *RAGGED),
+            right_as_launched("right for any shape, 1 to 1100", *RAGGED),
+            right_as_launched("right for alpha = 3, beta = -2", *SCALED),
+            right_as_launched("right for alpha = 3, beta = 0: C is not read", UNREAD),
+        ),
+        given=1,
+    ),
+    Exercise("10.2", "Frugal with global memory", 4, (ANY, reuse(128), coalesced(4, 4), few_conflicts(10))),
+    Exercise("10.3", "Frugal with shared memory", 4, (ANY, reuse(128), shared(0.5), *TIDY)),
+    Exercise(
+        "10.4",
+        "Few instructions, many warps",
+        4,
+        (ANY, reuse(128), shared(0.5), *TIDY, loads(0.3), warps(16)),
+    ),
+    Exercise("10.5", "Fast", 4, (ANY, reuse(256), shared(0.4), *TIDY, loads(0.3), faster("tiled", 2.5))),
+)

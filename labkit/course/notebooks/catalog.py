@@ -1,0 +1,143 @@
+"""The notebooks of the course: which there are, what each teaches, its exercises and their points.
+
+Notebooks are read as JSON: the base install has no nbformat.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from labkit.core import paths
+from labkit import kernels
+from labkit.course import EXERCISES
+from labkit.course.exercise import Exercise
+
+PACKAGE = Path(__file__).parents[2]
+_TITLE = re.compile(r"^# (?:\d+ · )?(.+)$", re.MULTILINE)
+
+
+class NoNotebook(ValueError):
+    "There is no such notebook, or it cannot be read; the message says why."
+
+
+@dataclass(frozen=True)
+class Lesson:
+    "A notebook: its file, its `number` as in 03, its title, and in a line what it teaches."
+
+    path: Path
+    number: str
+    title: str
+    concept: str
+
+    @property
+    def exercises(self) -> list[Exercise]:
+        "Its exercises, in order."
+        ids = sorted(EXERCISES, key=lambda id: [int(part) for part in id.split(".")])
+        return [EXERCISES[id] for id in ids if id.startswith(f"{self.number}.")]
+
+    @property
+    def points(self) -> int:
+        "What its exercises are worth together."
+        return sum(exercise.points for exercise in self.exercises)
+
+
+def shipped() -> Path:
+    "The course's notebooks as they came: in a clone beside the package, in an installed one within it."
+    return paths.shipped("notebooks", PACKAGE)
+
+
+def notebooks(folder: Path) -> list[Path]:
+    "The notebooks in a folder, in the order of the course. Raises NoNotebook where there is none."
+    found = sorted(folder.glob("*.ipynb"))
+    if not found:
+        raise NoNotebook(f"There is no notebook in {folder}.")
+    return found
+
+
+def read(path: Path) -> dict[str, Any]:
+    "A notebook's JSON. Raises NoNotebook where the file is none."
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NoNotebook(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise NoNotebook(f"{path} is not a notebook: it is not JSON ({error}).") from None
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise NoNotebook(f"{path} is not a notebook: it has no cells.")
+    return notebook
+
+
+def cuda_sources() -> list[str]:
+    "The course's CUDA C++: its kernels, and the `%%cuda` cells of its notebooks, solved and to be solved."
+    rungs = [kernels.source(name) for family in kernels.FAMILIES for name in kernels.names(family)]
+    pages = [*notebooks(shipped() / "solutions"), *notebooks(shipped())]
+    cells = [_source(cell) for page in pages for cell in read(page)["cells"]]
+    return rungs + [cell for cell in cells if cell.startswith("%%cuda")]
+
+
+def lesson(path: Path) -> Lesson:
+    "What a notebook says of itself. Raises NoNotebook where it is none."
+    notebook = read(path)
+    headings = (
+        _TITLE.search(_source(cell)) for cell in notebook["cells"] if cell.get("cell_type") == "markdown"
+    )
+    title = next((heading[1].strip() for heading in headings if heading), path.stem)
+    concept = notebook.get("metadata", {}).get("labkit", {}).get("concept", "")
+    return Lesson(path, path.name[:2], title, concept)
+
+
+def find(names: Iterable[str], folder: Path) -> list[Path]:
+    """The notebook of each name: a path, or how its name in `folder` begins, such as 03.
+
+    Raises NoNotebook for a name that fits none of them, or several.
+    """
+    return list({path.resolve(): path for path in (_find(name, folder) for name in names)}.values())
+
+
+def table(lessons: Iterable[Lesson]) -> Table:
+    "All notebooks and exercises with their points, for the terminal."
+    lessons = list(lessons)
+    shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    shown.add_column(no_wrap=True)
+    shown.add_column(overflow="fold")
+    shown.add_column(justify="right", no_wrap=True)
+    for each in lessons:
+        shown.add_row(each.number, each.title, _points(each.points), style="bold")
+        shown.add_row("", each.concept, "")
+        for exercise in each.exercises:
+            shown.add_row(exercise.id, exercise.title, str(exercise.points))
+        shown.add_row()
+    exercises = sum(len(each.exercises) for each in lessons)
+    total = f"{len(lessons)} notebooks, {exercises} exercises"
+    shown.add_row("", total, _points(sum(each.points for each in lessons)), style="bold")
+    return shown
+
+
+def _find(name: str, folder: Path) -> Path:
+    path = Path(name)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise NoNotebook(f"{name} is a folder. Name one of its notebooks.")
+    known = {found.stem: found for found in notebooks(folder)}
+    wanted = name.removesuffix(".ipynb")
+    wanted = wanted.zfill(2) if wanted.isdigit() else wanted
+    fitting = [stem for stem in known if stem.startswith(wanted)]
+    if wanted in known or len(fitting) == 1:
+        return known[wanted if wanted in known else fitting[0]]
+    problem = f"{name!r} fits {', '.join(fitting)}" if fitting else f"There is no notebook {name!r}"
+    raise NoNotebook(f"{problem}. Choose one of: {', '.join(known)}; or give a path.")
+
+
+def _source(cell: dict[str, Any]) -> str:
+    "A cell's text; the file has a list of lines, or one string."
+    return "".join(cell.get("source", ""))
+
+
+def _points(count: int) -> str:
+    return f"{count} point" + "s" * (count != 1)

@@ -1,0 +1,140 @@
+"""A notebook that has run, as an HTML page: one file, which needs no network and no kernel.
+
+Pictures lie in the page and formulas are MathML. A widget needs a kernel to answer it: in its place stand its
+text and pictures as they were, and the values of its controls.
+"""
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from jinja2 import pass_context
+from jinja2.runtime import Context
+from latex2mathml.converter import convert
+from nbconvert.exporters import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+from labkit.course.notebooks.release import solution
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+CONTROLS_STAND = "The controls move when the notebook runs in Jupyter. Here they stood at"
+
+Widgets = Mapping[str, Mapping[str, Any]]  # model id -> state, as the kernel sent it
+
+# nbconvert's page without what it would fetch: require.js, MathJax, Mermaid and the manager of widgets.
+_TEMPLATE = """{% extends 'index.html.j2' %}
+{% block html_head_js %}{% endblock %}
+{% block jupyter_widgets %}{% endblock %}
+{% block html_head_js_mathjax %}{% endblock %}
+{% block html_head_js_mermaidjs %}{% endblock %}
+{% block html_head_css %}<style>
+main { max-width: 1080px; margin: 0 auto; }
+.jp-RenderedHTMLCommon math[display="block"] { margin: 1em 0; }
+.jp-RenderedHTML pre { font-family: var(--jp-code-font-family); font-size: var(--jp-code-font-size); }
+.labkit-controls { color: var(--jp-ui-font-color2); margin-bottom: 0.5em; }
+.labkit-controls span { white-space: nowrap; margin-left: 1em; }
+.labkit-controls b { color: var(--jp-content-font-color1); }
+</style>{% endblock %}
+"""
+
+
+def page(notebook: NotebookNode, widgets: Widgets, path: Path) -> str:
+    "The HTML of a notebook that has run; `path` is its file, beside which images of its text are looked for."
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.source = solution(cell.source)
+            cell.outputs = [output for output in cell.outputs if _without_widget(output, widgets)]
+    notebook.metadata.pop("widgets", None)
+    # A cell of %%cuda or %%c is coloured as what it holds, where the others are IPython.
+    notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}
+    config = Config(HighlightMagicsPreprocessor={"languages": {"%%cuda": "cuda", "%%c": "c"}})
+    exporter = _Exporter(raw_template=_TEMPLATE, embed_images=True, config=config)
+    resources = {"metadata": {"name": path.stem, "path": str(path.parent)}}
+    text, _ = exporter.from_notebook_node(notebook, resources)
+    return text
+
+
+class _Exporter(HTMLExporter):
+    @pass_context
+    def markdown2html(self, context: Context, source: str) -> str:
+        "As HTMLExporter's, with formulas in MathML and links to the pages of other notebooks."
+        return markdown(
+            source,
+            embed_images=self.embed_images,
+            path=context["resources"]["metadata"]["path"],
+            attachments=context.get("cell", {}).get("attachments", {}),
+        )
+
+
+def markdown(source: str, **settings: Any) -> str:
+    "The HTML of a notebook's Markdown. HTML in it stays as it is. `settings` are those of IPythonRenderer."
+    renderer = _Renderer(escape=False, exclude_anchor_links=True, **settings)
+    return str(MarkdownWithMath(renderer=renderer).render(source))
+
+
+def _mathml(tex: str, display: str) -> str:
+    "The formula as browsers draw it without a script; nothing where that fails: TeX can be read, too."
+    try:
+        found = str(convert(tex, display=display))
+    except Exception:  # its errors have no class in common
+        return ""
+    return "" if "\\" in found else found  # a command that it does not know stays one
+
+
+class _Renderer(IPythonRenderer):
+    def inline_math(self, body: str) -> str:
+        return _mathml(body, "inline") or super().inline_math(body)
+
+    def block_math(self, body: str) -> str:
+        return _mathml(body, "block") or super().block_math(body)
+
+    # HTML as it stands: looking for images in it, IPythonRenderer closes a <details> at its first blank line.
+    def block_html(self, html: str) -> str:
+        return html
+
+    def inline_html(self, html: str) -> str:
+        return html
+
+    def link(self, text: str, url: str, title: str | None = None) -> str:
+        if ":" not in url and url.endswith(".ipynb"):
+            url = f"{url.removesuffix('.ipynb')}.html"
+        return super().link(text, url, title)
+
+
+def _without_widget(output: NotebookNode, widgets: Widgets) -> bool:
+    "Put what a widget shows in its place; False where it shows nothing, as a progress bar that is done with."
+    view = output.get("data", {}).pop(WIDGET, None)
+    if view is None or view["model_id"] not in widgets:
+        return True
+    shown, controls = _shown(view["model_id"], widgets)
+    if controls:
+        values = " ".join(f"<span>{escape(label)} <b>{escape(value)}</b></span>" for label, value in controls)
+        shown = f'<div class="labkit-controls">{CONTROLS_STAND} {values}</div>{shown}'
+    output.data["text/html"] = shown
+    return bool(shown)
+
+
+def _shown(model_id: str, widgets: Widgets) -> tuple[str, list[tuple[str, str]]]:
+    "HTML of a widget and those in it, and the label and value of each control."
+    model = widgets[model_id]
+    layout = widgets.get(_id(model.get("layout")), {})
+    if layout.get("visibility") == "hidden" or layout.get("display") == "none":
+        return "", []
+    if "children" in model:
+        parts = [_shown(_id(child), widgets) for child in model["children"]]
+        return "".join(html for html, _ in parts), [each for _, controls in parts for each in controls]
+    if model["_model_name"] == "HTMLModel":
+        return f"<div>{model['value']}</div>", []
+    if not model.get("description"):
+        return "", []
+    labels = model.get("_options_labels")
+    value = labels[model["index"]] if labels else model.get("value", "")
+    return "", [(model["description"], str(value))]
+
+
+def _id(reference: str | None) -> str:
+    "A model's id, from how another one refers to it."
+    return (reference or "").removeprefix("IPY_MODEL_")

@@ -1,0 +1,302 @@
+"""The simulator's calls on a real GPU, through CuPy.
+
+Before the first launch of its kind some of its blocks run in the simulator, see rehearsal.py. Differences
+from the simulator: later launches return at once, as always in CUDA, and a mistake in them shows at the next
+`synchronize()` or copy; there is no time limit on the GPU; CuPy compiles with `-ftz=true`, so that subnormal
+floats count as 0. This module alone imports CuPy at its top: only device.py imports it, where there is a GPU.
+"""
+
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import cupy
+import numpy as np
+
+from labkit import simt
+from labkit.compiler.nvrtc import FILE_NAME, compile_error, compile_ptx, with_defaults
+from labkit.core.errors import LaunchError, SimtError
+from labkit.core.limits import Dim3, as_dim3, check_launch
+from labkit.device import faults
+from labkit.device.rehearsal import Rehearsals, twins, warn_untried
+from labkit.simt import ptx
+from labkit.simt.analysis.layout import storage
+from labkit.simt.checks.sanitizer import TOOLS
+from labkit.simt.module import find_kernel
+from labkit.simt.ptx.parser import parse
+from labkit.simt.ptx.variables import find_variable
+from labkit.simt.run.arguments import bind
+from labkit.simt.run.machine import Blocks
+
+MOST_READY = 1000  # launches that are remembered as checked
+
+faults.tell_at_the_end()
+
+
+class RawModule:
+    """CUDA C++ compiled for the GPU by CuPy; the same face as `simt.RawModule`.
+
+    Raises CompileError with the compiler's messages, the same as the simulator's.
+    """
+
+    def __init__(
+        self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None
+    ) -> None:
+        # Compiled as for the simulator first: for its messages, and for what each kernel takes as arguments.
+        compiled = compile_ptx(code, options, name_expressions or ())
+        self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
+        self._lowered, self._parsed = compiled.lowered_names, parse(compiled.text)
+        self._module = cupy.RawModule(
+            code=code,
+            options=tuple(with_defaults(self.options)),
+            name_expressions=self.name_expressions or None,
+        )
+        try:
+            self._module.compile()
+        except cupy.cuda.compiler.CompileException as error:  # from CuPy's own, maybe older, compiler
+            log = error.get_message().replace(error.name or "default_program", FILE_NAME)
+            raise compile_error(log) from None
+
+    def get_function(self, name: str) -> "Kernel":
+        """The kernel called `name`: an `extern "C"` name or one of the name expressions."""
+        parsed = find_kernel(self._parsed, self._lowered, name)
+        return Kernel(self, self._module.get_function(name), parsed, name)
+
+    def get_global(self, name: str) -> cupy.cuda.MemoryPointer:
+        """Memory of a `__device__` or `__constant__` variable, as CuPy gives it.
+
+        For an array: `cupy.ndarray((4,), cupy.float32, module.get_global("weights"))`.
+        """
+        variables = [v for v, (space, _) in self._parsed.variables.items() if space in ("global", "const")]
+        return self._module.get_global(find_variable(variables, self._lowered, name))
+
+
+class Kernel:
+    """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0)`."""
+
+    xp = cupy  # where its arrays live
+    rehearse = True  # False: launches go to the GPU untried
+
+    def __init__(self, module: RawModule, function: cupy.RawKernel, parsed: ptx.Kernel, name: str) -> None:
+        self.module, self.name, self._function, self._parsed = module, name, function, parsed
+        self._storage = storage(parsed, module._parsed)
+        self.num_regs: int = function.num_regs
+        self.shared_size_bytes: int = function.shared_size_bytes
+        self.local_size_bytes: int = function.local_size_bytes
+        self.max_threads_per_block: int = function.max_threads_per_block
+        self._ready: dict[Hashable, _Ready] = {}
+
+    def __call__(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        timeout: float = 5,
+    ) -> None:
+        """Launch it. Arrays are CuPy's and are changed in place; NumPy scalars go by value.
+
+        `shared_mem` is dynamic shared memory in bytes. The first launch of its kind is tried in the simulator
+        before, where a block may take `timeout` seconds, and is waited for. Raises LaunchError for what the
+        GPU would refuse, and what the simulator raises for what the kernel does.
+        """
+        key = repr(grid), repr(block), shared_mem, self.rehearse, *map(_sign, args)
+        ready = self._ready.get(key)  # checks and conversions take longer than many a launch
+        is_first = ready is None
+        if ready is None:
+            ready = self._prepare(grid, block, args, shared_mem, timeout)
+            if len(self._ready) >= MOST_READY:
+                self._ready.clear()
+            self._ready[key] = ready
+        on_device = tuple(arg if n is None else n for arg, n in zip(args, ready.numbers, strict=True))
+        faults.note(self.name, ready.grid, ready.block)
+        try:
+            self._function(ready.grid, ready.block, on_device, shared_mem=shared_mem)
+        except cupy.cuda.driver.CUDADriverError as error:
+            raise _explained(error) from None
+        if is_first and ready.is_tried:
+            synchronize()  # so that a mistake the rehearsal missed shows here
+
+    def _prepare(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int,
+        timeout: float,
+    ) -> "_Ready":
+        """Check a launch, and try it in the simulator unless one like it was tried."""
+        size, threads = as_dim3(grid, "grid"), as_dim3(block, "block")
+        check_launch(self.name, size, threads, self._parsed.max_threads)
+        self._check_shared(shared_mem)
+        numbers = self._numbers(args)
+        is_tried = self.rehearse and self._try(size, threads, args, shared_mem, timeout)
+        return _Ready(size, threads, numbers, is_tried)
+
+    def profile(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        blocks: Blocks = None,
+        timeout: float = 60,
+        gpu: str = "H200",
+    ) -> simt.Profile:
+        """Counted by the simulator, from the same source. Runs on copies: arrays on the GPU stay as
+        they are.
+        """
+        return self.simulated.profile(
+            grid, block, _on_host(args), shared_mem=shared_mem, blocks=blocks, timeout=timeout, gpu=gpu
+        )
+
+    def check(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        tools: Sequence[str] = TOOLS,
+        timeout: float = 60,
+        blocks: Blocks = None,
+    ) -> list[simt.Finding]:
+        """Findings of the simulator, from the same source, see `simt.Kernel.check`.
+
+        Runs on copies: arrays on the GPU stay as they are, and count as written. Pass `simt.empty` arrays
+        for memory that was not.
+        """
+        return self.simulated.check(
+            grid, block, _on_host(args), shared_mem=shared_mem, tools=tools, timeout=timeout, blocks=blocks
+        )
+
+    @cached_property
+    def simulated(self) -> simt.Kernel:
+        """The same kernel for the simulator."""
+        module = self.module
+        return simt.RawModule(
+            code=module.code, options=module.options, name_expressions=module.name_expressions
+        ).get_function(self.name)
+
+    @cached_property
+    def _rehearsals(self) -> Rehearsals | None:
+        """None where the simulator lacks a feature that the kernel uses."""
+        try:
+            return Rehearsals(self.simulated)
+        except SimtError as error:
+            warn_untried(self.name, error)
+            return None
+
+    def _try(self, grid: Dim3, block: Dim3, args: Sequence[Any], shared_mem: int, timeout: float) -> bool:
+        """Try a launch in the simulator unless one like it was tried. Was it?"""
+        if self._rehearsals is None:
+            return False
+
+        def on_host(contents: bool) -> list[Any]:
+            if contents:
+                self._copy_variables()
+            return twins(args, contents)
+
+        return self._rehearsals.first(grid, block, args, shared_mem, timeout, on_host)
+
+    def _copy_variables(self) -> None:
+        """Give the simulator what the module's variables hold on the GPU."""
+        for name, memory in self.simulated.module._memory.items():
+            # strings and the like have no address to ask for
+            with suppress(cupy.cuda.driver.CUDADriverError):
+                pointer = self.module._module.get_global(name)
+                memory[...] = cupy.ndarray(memory.shape, memory.dtype, pointer).get()
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        """All that CUDA tells of the kernel."""
+        return self._function.attributes
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        """Dynamic shared memory a launch may ask for; set it for more than 48 KB a block."""
+        return self._function.max_dynamic_shared_size_bytes
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, size: int) -> None:
+        self._function.max_dynamic_shared_size_bytes = size
+        self.simulated.max_dynamic_shared_size_bytes = size
+
+    def _check_shared(self, dynamic: int) -> None:
+        if dynamic and not 0 <= dynamic <= (most := self.max_dynamic_shared_size_bytes):
+            raise LaunchError(
+                f"shared_mem={dynamic}: kernel `{self.name}` may have at most {most} bytes of dynamic shared "
+                f"memory beside its {self.shared_size_bytes} static ones. "
+                "For more, set kernel.max_dynamic_shared_size_bytes first."
+            )
+
+    def _numbers(self, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The numbers as CuPy must pass them, of just the size that the kernel takes; None for arrays.
+
+        The simulator's own binding checks number, sizes and types, with host arrays in the place of CuPy's.
+        """
+        host = [_host_twin(position, arg) for position, arg in enumerate(args)]
+        data, _ = bind(self._parsed, self._storage, host)
+        return tuple(
+            None
+            if isinstance(arg, cupy.ndarray)
+            else _scalar(arg, data, self._storage.params[param.name], param)
+            for param, arg in zip(self._parsed.params, args, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A launch that was checked; `numbers` holds None in the place of each array. Was it tried just now?"""
+
+    grid: Dim3
+    block: Dim3
+    numbers: tuple[Any, ...]
+    is_tried: bool
+
+
+def _sign(arg: Any) -> Hashable:
+    """All of an argument that the checks of a launch depend on."""
+    if isinstance(arg, cupy.ndarray):
+        return arg.shape, arg.dtype, arg.flags.c_contiguous, arg.data.ptr % 16
+    return type(arg), arg.tobytes() if isinstance(arg, np.generic) else repr(arg)
+
+
+def synchronize() -> None:
+    """Wait for the GPU. Raises SimtError where a kernel failed."""
+    try:
+        cupy.cuda.Device().synchronize()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise _explained(error) from None
+
+
+def _explained(error: Exception) -> SimtError:
+    """A CUDA error as one of ours."""
+    return faults.lost() or LaunchError(f"{error}. CUDA refused the launch.")
+
+
+def _on_host(args: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments for the simulator: copies of CuPy's arrays."""
+    return tuple(arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in args)
+
+
+def _host_twin(position: int, arg: Any) -> Any:
+    """An argument as the simulator would get it; arrays without their contents."""
+    if isinstance(arg, np.ndarray):
+        raise LaunchError(
+            f"argument {position} is a NumPy array, in the host's memory; a GPU kernel takes arrays on the "
+            "GPU. Pass labkit.xp.asarray(...), and read the result with .get()."
+        )
+    if not isinstance(arg, cupy.ndarray):
+        return arg
+    if not arg.flags.c_contiguous:
+        raise LaunchError(f"argument {position} is not contiguous. Pass labkit.xp.ascontiguousarray(...).")
+    return np.empty(arg.shape, arg.dtype)
+
+
+def _scalar(arg: Any, data: bytes, offset: int, param: ptx.Variable) -> Any:
+    """The parameter's bytes at `offset` as a NumPy scalar of that size; a structure as it was given."""
+    if param.size not in (1, 2, 4, 8):
+        return arg
+    return np.frombuffer(data, f"u{param.size}", count=1, offset=offset)[0]

@@ -1,0 +1,180 @@
+"""A rehearsal: a launch is tried in the simulator before it goes to the GPU.
+
+On a GPU an access outside the arrays ends all work of the process, and nothing stops an endless loop. So the
+blocks in which kernels fail (at the corners and in the middle of the grid, and some between) run first in the
+simulator, with all its checks, on arrays of the same shape and place. What those hold is copied from the GPU
+if they are small, or if an address or a branch depends on it (analysis.deciders); else they hold zeros, which
+take no memory before they are touched.
+
+Not seen: mistakes that other blocks alone make; races of blocks that are not among the chosen; contents of an
+array that change after the rehearsal, in a launch that is otherwise alike.
+"""
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from labkit import simt
+from labkit.core.errors import BarrierError, InvalidAccess, LaunchError, SimtError, Timeout
+from labkit.core.limits import Dim3
+from labkit.simt.analysis.deciders import find_deciders
+from labkit.simt.run.arguments import GPU_ALIGNMENT
+
+SECONDS = 1.0  # after which the checks have seen enough
+BETWEEN = 8  # blocks spread evenly over the grid
+SMALL_BYTES = 32 << 20  # arrays of a launch, together, that are copied in milliseconds
+MOST_BYTES = 1 << 30  # and that are copied at all
+ERRORS = {  # by a finding's kind; the others are SimtErrors
+    "out of bounds": InvalidAccess,
+    "misaligned": InvalidAccess,
+    "divergent barrier": BarrierError,
+    "time limit": Timeout,
+    "wrong dtype": LaunchError,
+}
+NOT_LAUNCHED = (
+    "This is from the simulator, where the launch was tried first (blocks: {tried} of {total}). Nothing has "
+    "run on the GPU."
+)
+LONG = (
+    "A kernel that must take so long gets a longer timeout=…; one that waits for other blocks goes to the "
+    "GPU untried with kernel.rehearse = False."
+)
+
+
+class Rehearsals:
+    """Of one kernel: a launch is tried before the first that is like it.
+
+    Launches are alike if grid, block, shared memory, the shapes, types and alignments of the arrays, and all
+    numbers that an address or a branch depends on are the same.
+    """
+
+    def __init__(self, kernel: simt.Kernel) -> None:
+        self.kernel, self._deciders, self._tried = kernel, find_deciders(kernel._parsed), set[Hashable]()
+
+    def first(
+        self,
+        grid: Dim3,
+        block: Dim3,
+        args: Sequence[Any],
+        shared_mem: int,
+        timeout: float,
+        on_host: Callable[[bool], Sequence[Any]],
+    ) -> bool:
+        """Try a launch unless one like it was tried; was it the first?
+
+        `on_host(contents)` gives the arguments with NumPy arrays in the place of those on the GPU, with their
+        contents or with zeros. Raises the error of the first finding. Where the simulator cannot run the
+        kernel, a warning says that it goes to the GPU untried.
+        """
+        key = grid, block, shared_mem, *map(self._sign, range(len(args)), args)
+        if key in self._tried:
+            return False
+        size = sum(arg.nbytes for arg in args if _is_array(arg))
+        if self._deciders.contents and size > MOST_BYTES:
+            reason = f"what its arrays hold decides where it goes, and {size / 1e9:.3g} GB are much to copy"
+            warn_untried(self.kernel.name, reason)
+        else:
+            try:
+                given = on_host(self._deciders.contents or size <= SMALL_BYTES)
+                rehearse(self.kernel, grid, block, given, shared_mem, timeout)
+            except (
+                Exception
+            ) as error:  # also what the simulator stumbles over: a right kernel must not be kept
+                if isinstance(error, LaunchError) or getattr(error, "finding", None):
+                    raise
+                warn_untried(self.kernel.name, error)
+        self._tried.add(key)
+        return True
+
+    def _sign(self, position: int, arg: Any) -> Hashable:
+        """What makes an argument like another."""
+        if _is_array(arg):
+            return arg.shape, arg.dtype.str, arg.data.ptr % 16 if hasattr(arg.data, "ptr") else 0
+        if position not in self._deciders.arguments:
+            return None
+        return arg.tobytes() if isinstance(arg, np.generic) else repr(arg)
+
+
+def rehearse(
+    kernel: simt.Kernel,
+    grid: Dim3,
+    block: Dim3,
+    args: Sequence[Any],
+    shared_mem: int = 0,
+    timeout: float = 5,
+) -> None:
+    """Run some blocks of a launch in the simulator with all checks; `args` are changed.
+
+    Raises InvalidAccess, BarrierError, Timeout or SimtError, with the finding. The checks end after SECONDS:
+    what they have seen counts, if the block that they were at comes to its end within `timeout` seconds.
+    """
+    blocks = choose_blocks(grid)
+    with redirect_stdout(StringIO()):  # what the kernel prints, it prints on the GPU
+        findings = kernel.check(grid, block, args, shared_mem, timeout=SECONDS, blocks=blocks)
+        if [finding.tool for finding in findings] == ["timeout"]:
+            (x, y, _), (i, j, k) = grid, findings[0].block
+            number = i + x * (j + y * k)
+            findings = kernel.check(grid, block, args, shared_mem, timeout=timeout, blocks=[number])
+    if not findings:
+        return
+    first, error = findings[0], ERRORS.get(findings[0].kind, SimtError)
+    told = [str(first), NOT_LAUNCHED.format(tried=len(blocks), total=prod(grid))]
+    raise error("\n".join([*told, LONG] if error is Timeout else told), first)
+
+
+def choose_blocks(grid: Dim3) -> list[int]:
+    """Numbers of the blocks to try: the last, the first, then the other corners, middles and some between."""
+    x, y, _ = grid
+    places = product(*({0, size // 2, size - 1} for size in grid))
+    numbers, last = {i + x * (j + y * k) for i, j, k in places}, prod(grid) - 1
+    numbers.update(last * part // (BETWEEN - 1) for part in range(BETWEEN))
+    return list(dict.fromkeys([last, 0, *sorted(numbers, reverse=True)]))
+
+
+def warn_untried(kernel: str, reason: object) -> None:
+    """Say that a kernel goes to the GPU without a rehearsal."""
+    warnings.warn(
+        f"kernel `{kernel}` goes to the GPU untried ({reason}): if it fails there, restart Python",
+        stacklevel=2,
+    )
+
+
+def twins(args: Sequence[Any], contents: bool) -> list[Any]:
+    """The arguments of a launch with NumPy arrays in the place of CuPy's: of the same contents, or zeros.
+
+    They share memory and lie in it as those on the GPU do. Zeros take no memory before they are touched.
+    """
+    spans: dict[int, tuple[int, int]] = {}  # of the memory on the GPU that the arrays take up
+    for array in filter(_is_array, args):
+        owner, first = array.data.mem.ptr, array.data.ptr
+        start, end = spans.get(owner, (first, first))
+        spans[owner] = min(start, first), max(end, first + array.nbytes)
+    memory = {owner: _zeros(end - start, start) for owner, (start, end) in spans.items()}
+
+    def twin(array: Any) -> np.ndarray:
+        offset = array.data.ptr - spans[array.data.mem.ptr][0]
+        own = memory[array.data.mem.ptr][offset : offset + array.nbytes]
+        made = own.view(array.dtype).reshape(array.shape)
+        if contents:
+            made[...] = array.get()
+        return made
+
+    return [twin(arg) if _is_array(arg) else arg for arg in args]
+
+
+def _zeros(size: int, address: int) -> np.ndarray:
+    """So many bytes, which lie like `address` to a boundary of 256 bytes."""
+    memory = np.zeros(size + GPU_ALIGNMENT, np.uint8)
+    first = (address - memory.ctypes.data) % GPU_ALIGNMENT
+    return memory[first : first + size]
+
+
+def _is_array(arg: Any) -> bool:
+    """Is it an array of NumPy or CuPy?"""
+    return hasattr(arg, "shape") and not isinstance(arg, np.generic)

@@ -1,0 +1,281 @@
+"""Time kernels.
+
+On a GPU with CUDA events, each sample one launch after an L2 flush; compilation and copies are not in it.
+In the simulator there is only the host's clock, and the result says so: its wall time is never a GPU's.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labkit.core.errors import SimtError
+from labkit.device.select import array_module, device, sm_clock_mhz, synchronize
+from labkit.kernels.problem import Problem
+
+SIMULATED = "simulator wall time, not a GPU's"
+KERNEL = "kernel"
+MOST = 50  # launches of a batch
+STEADY = 0.01  # medians of two batches that differ by less agree
+BUSY = 10  # milliseconds that no launch alone keeps the host
+WAKING = 0.1  # seconds of work after which an idle GPU's clock is up
+
+# Rows of a breakdown: what is done, and the kind of host memory that it depends on.
+STEPS = (
+    ("context creation", ""),
+    ("allocation", ""),
+    ("pinning", "pinned"),
+    ("host to device", "pageable"),
+    ("host to device", "pinned"),
+    (KERNEL, ""),
+    ("device to host", "pageable"),
+    ("device to host", "pinned"),
+    ("end to end", "pageable"),
+    ("end to end", "pinned"),
+)
+# A process that prints how many milliseconds CUDA takes to start on GPU argv[1]; importing CuPy is not in it.
+_START_CUDA = """
+import sys, time
+from cupy.cuda import runtime
+start = time.perf_counter()
+runtime.setDevice(int(sys.argv[1]))
+runtime.free(0)
+print(1e3 * (time.perf_counter() - start))
+"""
+
+Samples = tuple[float, ...]  # milliseconds
+Grid = int | Sequence[int]
+Arrays = tuple[np.ndarray, ...]
+Round = dict[tuple[str, str], float]  # milliseconds of rows of STEPS
+
+
+@dataclass(frozen=True, repr=False)
+class Timing:
+    """Milliseconds of each sample, and `source`: where they were measured. Prints both.
+
+    `clock_mhz` is the clock of the GPU's multiprocessors while it measured, None where that is not known.
+    """
+
+    samples: Samples
+    source: str
+    clock_mhz: int | None = None
+
+    @property
+    def median(self) -> float:
+        """Half of the samples took no longer, in milliseconds."""
+        return median(self.samples)
+
+    @property
+    def p20(self) -> float:
+        """A fifth of the samples took no longer, in milliseconds."""
+        return float(np.percentile(self.samples, 20))
+
+    @property
+    def p80(self) -> float:
+        """Four fifths of the samples took no longer, in milliseconds."""
+        return float(np.percentile(self.samples, 80))
+
+    @property
+    def seconds(self) -> float:
+        """The median in seconds, as `problem.gflops` takes it."""
+        return self.median / 1e3
+
+    def __repr__(self) -> str:
+        count = f"{len(self.samples)} sample{'s' * (len(self.samples) != 1)}"
+        clock = f", SMs at {self.clock_mhz} MHz" if self.clock_mhz else ""
+        spread = f"p20 {self.p20:.4g}, p80 {self.p80:.4g}, {count}{clock}"
+        return f"{self.median:.4g} ms ({spread}; {self.source})"
+
+
+def time_kernel(launch: Callable[[], object], *, seconds: float = 0.5) -> Timing:
+    """Time `launch()`, which must put its work on `labkit.device()`, as the kernels of `labkit.RawModule` do.
+
+    On a GPU `launch` is called until it is steady or, together, took about `seconds`, see `until_steady`; one
+    that takes longer is called once. The call should take the host less than 0.1 ms: work out grid and block
+    before. In the simulator, which is slow and steady, one warm-up and three samples. Raises ValueError for
+    a negative time.
+    """
+    if seconds < 0:
+        raise ValueError(f"seconds={seconds}. Choose the time to measure for: 0 (one launch) or more.")
+    if device().kind != "gpu":
+        return Timing(_wall_times(launch, seconds), SIMULATED)
+    batch = _EventBatch(launch)
+    batch.wake()
+    samples = until_steady(batch, seconds)
+    if batch.host_ms > BUSY:  # the one launch was compiled, or tried in the simulator first: time another
+        samples = until_steady(batch, seconds)
+    return Timing(samples, _here(), batch.clock_mhz)
+
+
+def until_steady(
+    batch: Callable[[int], Samples], seconds: float, clock: Callable[[], float] = perf_counter
+) -> Samples:
+    """Call `batch(launches)` until the medians of two batches in turn agree: those two are the samples.
+
+    So the first launch, which loads code, and a changing clock are left out. A first launch that takes longer
+    than `seconds` is the one sample; batches that do not agree in that time leave the last one.
+    """
+    start = clock()
+    last = batch(1)
+    while clock() - start <= seconds:
+        before, last = last, batch(_launches(median(last), seconds / 2))
+        alike = len(last) <= 2 * len(before)  # a first launch says little about fifty
+        if alike and abs(median(last) - median(before)) <= STEADY * median(last):
+            return before + last
+    return last
+
+
+def _launches(one: float, seconds: float) -> int:
+    """Launches of a batch that takes about `seconds`, where one takes `one` milliseconds."""
+    return max(1, min(MOST, int(1e3 * seconds / max(one, 1e-3))))
+
+
+def wall_ms(step: Callable[[], object]) -> float:
+    """Milliseconds of `step()` and what it put on the device, by the host's clock."""
+    synchronize()
+    start = perf_counter()
+    step()
+    synchronize()
+    return (perf_counter() - start) * 1e3
+
+
+def breakdown(problem: Problem, kernel: Any, grid: Grid, block: Grid, repeats: int = 10) -> pd.DataFrame:
+    """Milliseconds of each step from host arrays to a host result, by the host's clock, synchronised.
+
+    A row a step of STEPS. Allocation, pinning and copies are of all the problem's arrays together; "end to
+    end" is from allocation to result. Copies go from and to pageable host memory, which the system may move
+    and CUDA therefore copies twice, and pinned memory, which it may not. Columns: `step`, `host_memory`,
+    `first_ms`, then `calls`, `min_ms`, `avg_ms` and `max_ms` of the `repeats` after it, and `source`.
+
+    The first call of a kernel also loads its code, unless it ran before, as does one that is to be tried in
+    the simulator first. Context creation is the start of CUDA in a process of its own, without the import of
+    CuPy: a program pays it once, in whichever call comes first, often an allocation. In the simulator there
+    is only the kernel's row, of at most three repeats: its arrays lie in host memory, with nothing to
+    allocate or copy.
+    """
+    if array_module(kernel) is np:
+        rounds = [_simulator_round(problem, kernel, grid, block) for _ in range(1 + min(repeats, 3))]
+        return _step_table(rounds, SIMULATED)
+    if kernel.rehearse:
+        kernel(grid, block, problem.args(kernel.xp))  # now, as the trial is no part of any step
+    rounds, host = [{STEPS[0]: _start_cuda()}], problem.inputs()
+    rounds += [_gpu_round(problem, kernel, grid, block, host) for _ in range(1 + repeats)]
+    rounds += [_pinned_round(problem, kernel, grid, block, host) for _ in range(1 + repeats)]
+    return _step_table(rounds, _here())
+
+
+def _step_table(rounds: list[Round], source: str) -> pd.DataFrame:
+    rows = []
+    for step in STEPS:
+        if times := [each[step] for each in rounds if step in each]:
+            first, *later = times
+            row = {"step": step[0], "host_memory": step[1], "first_ms": first, "calls": len(later)}
+            statistics = pd.Series(later, dtype=float).agg(["min", "mean", "max"])
+            rows.append(row | dict(zip(("min_ms", "avg_ms", "max_ms"), statistics, strict=True)))
+    return pd.DataFrame(rows).assign(source=source)
+
+
+def _here() -> str:
+    return f"measured here: {device().name}"
+
+
+class _EventBatch:
+    """Milliseconds of `count` launches between CUDA events, each after an L2 flush: `batch(count)`.
+
+    The flush leaves the L2 full of lines that are not yet in memory, as a memset does in NVIDIA's NVBench. A
+    kernel pays for writing back those that it displaces, and leaves its own behind.
+    """
+
+    def __init__(self, launch: Callable[[], object]) -> None:
+        import cupy
+
+        # Twice the L2, and so large (130 us at 4 TB/s) that the launch is queued before its turn comes:
+        # otherwise the events would also measure how fast the host launches.
+        self._flush = cupy.empty(max(2 * device().l2_bytes, 512 * 2**20), cupy.uint8)
+        self._launch, self._cuda = launch, cupy.cuda
+        self.clock_mhz: int | None = None
+        self.host_ms = 0.0  # that the longest call of `launch` took
+
+    def wake(self) -> None:
+        """Work for WAKING: an idle GPU clocks down to a fraction, and takes its time to come back."""
+        start = perf_counter()
+        while perf_counter() - start < WAKING:
+            self._flush.fill(0)
+            synchronize()
+
+    def __call__(self, count: int) -> Samples:
+        events = [(self._cuda.Event(), self._cuda.Event()) for _ in range(count)]
+        self.host_ms = 0.0
+        for start, end in events:
+            self._flush.fill(0)
+            start.record()
+            called = perf_counter()
+            self._launch()
+            self.host_ms = max(self.host_ms, 1e3 * (perf_counter() - called))
+            end.record()
+        self.clock_mhz = sm_clock_mhz()  # while the GPU works
+        synchronize()
+        return tuple(self._cuda.get_elapsed_time(start, end) for start, end in events)
+
+
+def _wall_times(launch: Callable[[], object], seconds: float) -> Samples:
+    first = wall_ms(launch)
+    return (first,) if first > 1e3 * seconds else tuple(wall_ms(launch) for _ in range(3))
+
+
+def _pinned_round(problem: Problem, kernel: Any, grid: Grid, block: Grid, host: Arrays) -> Round:
+    """A round trip from copies of `host` in pinned memory: the rows that depend on it."""
+    pinned: list[np.ndarray] = []
+    times = {("pinning", "pinned"): wall_ms(lambda: pinned.extend(map(_page_locked, host)))}
+    for array, values in zip(pinned, host, strict=True):
+        array[...] = values
+    trip = _gpu_round(problem, kernel, grid, block, tuple(pinned), "pinned")
+    return times | {step: spent for step, spent in trip.items() if step[1]}
+
+
+def _gpu_round(
+    problem: Problem, kernel: Any, grid: Grid, block: Grid, host: Arrays, memory: str = "pageable"
+) -> Round:
+    """A round trip from the arrays `host`; the result goes to the place of the output among them."""
+    import cupy
+
+    arrays: list[Any] = []
+    with cupy.cuda.using_allocator(None):  # cudaMalloc each time, not CuPy's pool
+        times = {
+            ("allocation", ""): wall_ms(lambda: arrays.extend(cupy.empty(a.shape, a.dtype) for a in host)),
+            ("host to device", memory): wall_ms(
+                lambda: [array.set(values) for array, values in zip(arrays, host, strict=True)]
+            ),
+            (KERNEL, ""): wall_ms(lambda: kernel(grid, block, (*arrays, *problem.scalars()))),
+            ("device to host", memory): wall_ms(
+                lambda: problem.output(tuple(arrays)).get(out=problem.output(host))
+            ),
+        }
+    return times | {("end to end", memory): sum(times.values())}
+
+
+def _page_locked(array: np.ndarray) -> np.ndarray:
+    """An array of that shape and dtype in memory from cudaHostAlloc, not from CuPy's pool."""
+    from cupy.cuda import PinnedMemory, PinnedMemoryPointer
+
+    return np.ndarray(array.shape, array.dtype, PinnedMemoryPointer(PinnedMemory(array.nbytes), 0))
+
+
+def _start_cuda() -> float:
+    command = [sys.executable, "-c", _START_CUDA, str(device().index)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:  # such as a GPU in exclusive mode, which serves one process
+        reason = (done.stderr.strip() or "no message").splitlines()[-1]
+        raise SimtError(f"CUDA does not start in a second process: {reason}")
+    return float(done.stdout)
+
+
+def _simulator_round(problem: Problem, kernel: Any, grid: Grid, block: Grid) -> Round:
+    args = problem.args(np)
+    return {(KERNEL, ""): wall_ms(lambda: kernel(grid, block, args))}

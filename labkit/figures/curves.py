@@ -1,0 +1,473 @@
+"""The reports' curves, redrawn from records, with what this machine has beside them.
+
+Every function takes records (the columns of `records.load`) and returns a matplotlib Figure. Titles are
+computed from the data; suspected misprints are marked, and left out of titles. `here` is a second set in
+the same columns, drawn open and dashed, or a list of two, the last of which is dotted; an empty one is left
+out, so that `ladder.here` can stand there on any machine. The `source` column is a set's label: "measured
+here: NVIDIA H200", "counted by the simulator". Each quantity and unit has a panel of its own, so times and
+simulator counts never share an axis. Values are costs: lower is better; `bandwidth_by_size` forms rates.
+Raises ValueError for records that lack a column, hold no value, hold rates, or give one point several values.
+"""
+
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from math import prod
+from textwrap import fill
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from labkit.ladder.records import COLUMNS
+
+# In the order in which the course climbs them. Colours that colour-blind readers tell apart: Okabe and Ito's,
+# and Tol's where those run out; of kernels that never meet in one plot some share a colour.
+_LOOKS = {
+    "cpu_naive": ("#000000", "o"),
+    "cpu_loop_order": ("#999999", "P"),
+    "cpu_avx": ("#56B4E9", "s"),
+    "cpu_avx_blocked": ("#009E73", "D"),
+    "cpu_avx_blocked_bt": ("#CC79A7", "v"),
+    "cpu_register_tile": ("#E69F00", "^"),
+    "cpu_packed": ("#D55E00", "<"),
+    "cpu_threads": ("#0072B2", ">"),
+    "cpu_strassen": ("#882255", "*"),
+    "cpu_blas": ("#7F7F7F", "X"),
+    "naive_uncoalesced": ("#CC79A7", "v"),
+    "naive": ("#D55E00", "o"),
+    "naive_write_coalesced": ("#CC79A7", "v"),
+    "shared": ("#0072B2", "s"),
+    "padded": ("#009E73", "D"),
+    "swizzled": ("#332288", "<"),
+    "unrolled": ("#E69F00", "^"),
+    "tiled": ("#0072B2", "s"),
+    "tiled_unrolled": ("#56B4E9", "D"),
+    "register_column": ("#009E73", "<"),
+    "register_tile": ("#E69F00", "^"),
+    "vectorised": ("#882255", ">"),
+    "double_buffered": ("#332288", "P"),
+    "warp_tile": ("#117733", "h"),
+    "tuned": ("#000000", "*"),
+    "tensor_cores": ("#AA4499", "d"),
+    "cublas": ("#7F7F7F", "X"),
+    "copy": ("#56B4E9", "P"),
+    "memcpy": ("#7F7F7F", "X"),
+}
+_OTHER_LOOK = ("#7F7F7F", "X")
+
+Here = pd.DataFrame | Sequence[pd.DataFrame] | None
+_Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records, "open" or "dotted" for `here`; the data)
+_LINES = {"filled": "-", "open": "--", "dotted": ":"}
+# Where the text at a point stands, for the highest line, the lowest and one between: so many points away, and
+# how it is aligned.
+_BESIDE = ((7, 4, "left", "bottom"), (-7, -4, "right", "top"), (-7, 4, "right", "bottom"))
+_Finding = Callable[[pd.DataFrame], str]
+
+
+class Plot(Figure):
+    """A Figure that Jupyter shows by itself. pyplot does not know it, so nothing is left open."""
+
+    def _repr_png_(self) -> bytes:
+        png = BytesIO()
+        self.savefig(png, format="png")
+        return png.getvalue()
+
+
+def time_by_block(frame: pd.DataFrame, here: Here = None) -> Figure:
+    """Cost against the side of a square thread block: a line a kernel or, of one kernel, a line a size."""
+    return _curves(frame, here, "block_x", "block side (threads)", lambda data: _best_side(data, "block_x"))
+
+
+def time_by_tile(frame: pd.DataFrame, here: Here = None) -> Figure:
+    """Cost against the side of a tile in cache or shared memory; lines as in `time_by_block`."""
+    return _curves(frame, here, "tile", "tile side (elements)", lambda data: _best_side(data, "tile"))
+
+
+def time_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
+    """Cost against matrix size, a line a kernel: naive and tiled, or the CPU versions."""
+    return _curves(frame, here, "size", "matrix size", _best_kernel)
+
+
+def speedup_by_size(
+    frame: pd.DataFrame, here: Here = None, *, baseline: str = "naive", kernel: str = "tiled"
+) -> Figure:
+    """How many times more `baseline` costs than `kernel`, against matrix size."""
+    sets = [(mark, _ratios(data, baseline, kernel)) for mark, data in _prepared(frame, here)]
+    figure, panels = _panels(sets)
+    for axes, members in panels:
+        for mark, data in members:
+            _draw_line(
+                axes, data, "size", mark, f"{baseline} / {kernel}{_whose(members, data)}", _look(kernel)
+            )
+        axes.axhline(1, color="0.6", linewidth=0.8)
+        axes.set(ylim=(0, None), ylabel=f"{members[0][1].quantity.iloc[0]} of {baseline} / of {kernel}")
+        _size_ticks(axes, members)
+        _finish(axes, members, lambda data: _ratio_range(data, baseline))
+    return figure
+
+
+def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
+    """Effective bandwidth of transposes, formed from their times: every element read once and written
+    once.
+    """
+    sets = [(mark, _bandwidths(data)) for mark, data in _prepared(frame, here)]
+    figure, panels = _panels(sets)
+    for axes, members in panels:
+        for mark, data in members:
+            for kernel, line in data.groupby("kernel", sort=False):
+                label = f"{kernel}{_whose(members, data)}"
+                _draw_line(axes, line, "size", mark, label, _look(str(kernel)))
+        axes.set(ylim=(0, None), ylabel="effective bandwidth (GB/s)")
+        _size_ticks(axes, members)
+        _finish(axes, members, _all_rates)
+    return figure
+
+
+def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
+    """Cost of each step of the transpose, and how many times better it is than the step before."""
+    sets = [(mark, _one_value_each(data, "quantity")) for mark, data in _prepared(frame, here)]
+    figure, panels = _panels(sets)
+    for axes, members in panels:
+        kernels = sorted({name for _, data in members for name in data.kernel}, key=_rank)
+        highest, *lower = sorted(members, key=lambda member: -member[1].value.mean())
+        order = [highest, *lower[-1:], *lower[:-1]]
+        sides = {mark: side for (mark, _), side in zip(order, _BESIDE, strict=False)}
+        for mark, data in members:
+            if data.size_label.nunique() > 1:
+                raise ValueError(
+                    f"sizes {', '.join(data.size_label.unique())}: choose one with records.load()"
+                )
+            steps = data.assign(step=data.kernel.map(kernels.index))
+            axes.plot(steps.step, steps.value, color="0.6", linestyle=_LINES[mark], zorder=1)
+            for kernel, row in steps.groupby("kernel", sort=False):
+                _draw_line(axes, row, "step", mark, "", _look(str(kernel)))
+            _annotate_steps(axes, steps, sides[mark])
+        axes.set_xticks(range(len(kernels)), kernels)
+        axes.margins(x=0.18)  # room for the text at the last point
+        _value_axis(axes, members)
+        axes.margins(y=0.2)  # where the axis is logarithmic: for the text below the last
+        _finish(axes, members, _best_kernel)
+    return figure
+
+
+def _curves(frame: pd.DataFrame, here: Here, x: str, x_label: str, finding: _Finding) -> Figure:
+    sets = [(mark, _one_value_each(data, x, "quantity")) for mark, data in _prepared(frame, here)]
+    figure, panels = _panels(sets)
+    for axes, members in panels:
+        sizes = list(dict.fromkeys(label for _, data in members for label in data.size_label))
+        for mark, data in members:
+            by = "kernel" if x == "size" else _line_key(data)
+            for key, line in data.groupby(by, sort=False):
+                name = str(key)
+                look = _look(name) if by == "kernel" else _size_look(sizes.index(name), len(sizes))
+                _draw_line(axes, line, x, mark, name + _whose(members, data), look)
+        if x == "size":
+            _size_ticks(axes, members)
+        else:
+            _side_ticks(axes, members, x, x_label)
+        _value_axis(axes, members)
+        _finish(axes, members, finding)
+    return figure
+
+
+# Records, checked and made ready.
+
+
+def _prepared(frame: pd.DataFrame, here: Here) -> _Sets:
+    given = [] if here is None else [here] if isinstance(here, pd.DataFrame) else list(here)
+    if len(given) >= len(_LINES):
+        raise ValueError(f"here holds {len(given)} sets; a plot shows {len(_LINES) - 1} beside the records")
+    others = [_ready(data, "here") for data in given if len(data)]
+    return list(zip(_LINES, [_ready(frame, "frame"), *others], strict=False))
+
+
+def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Rows with a value; adds `size` (side of a cube or square of equal volume), `size_label` and
+    `suspect`.
+    """
+    missing = [column for column in (*COLUMNS, "source") if column not in data.columns]
+    if missing:
+        raise ValueError(
+            f"{name} lacks columns: {', '.join(missing)}; plots take the columns of records.load()"
+        )
+    data = data[data.value.notna()].sort_values("kernel", key=lambda names: names.map(_rank), kind="stable")
+    if data.empty:
+        raise ValueError(f"{name} holds no value to plot")
+    rates = sorted({unit for unit in data.unit if unit.endswith("/s")})
+    if rates:
+        raise ValueError(
+            f"{name} holds rates ({', '.join(rates)}); plots take costs, such as quantity='time'"
+        )
+    rows = data[["m", "k", "n", "rows", "cols"]].astype("Float64").to_numpy("float64", na_value=float("nan"))
+    sides = [[int(side) for side in row if side == side] for row in rows]  # NaN: a side of the other problem
+    if not all(sides):
+        raise ValueError(f"{name} holds rows without a matrix size; leave them out")
+    return data.assign(
+        size=[prod(row) ** (1 / len(row)) for row in sides],
+        size_label=[f"N = {row[0]}" if len(set(row)) == 1 else "×".join(map(str, row)) for row in sides],
+        suspect=data.note.str.startswith("misprint"),
+    )
+
+
+def _one_value_each(data: pd.DataFrame, *axes: str) -> pd.DataFrame:
+    """The data in the order of its axes; refused when a kernel and size have several values at one place."""
+    data = data.dropna(subset=list(axes)).sort_values(list(axes), kind="stable")
+    if data.empty:
+        raise ValueError(f"no record has a {axes[0]}; choose others with records.load()")
+    place = ["kernel", "size_label", *axes]
+    again = data[data.duplicated(place, keep=False)]
+    if len(again):
+        same = again[(again[place] == again[place].iloc[0]).all(axis=1)]
+        differ = [c for c in ("source", "dtype", "block_x", "tile") if same[c].nunique(dropna=False) > 1]
+        raise ValueError(
+            f"{len(same)} values for {same.kernel.iloc[0]} at {same.size_label.iloc[0]},"
+            f" which differ in {', '.join(differ) or 'nothing'}; choose one with records.load()"
+        )
+    return data
+
+
+def _line_key(data: pd.DataFrame) -> str:
+    """What a line stands for: a kernel, or a size of the one kernel."""
+    kernels, sizes = data.kernel.unique(), data.size_label.unique()
+    if len(kernels) > 1 and len(sizes) > 1:
+        raise ValueError(
+            f"kernels {', '.join(kernels)} and sizes {', '.join(sizes)}: choose one with records.load()"
+        )
+    return "size_label" if len(sizes) > 1 else "kernel"
+
+
+def _ratios(data: pd.DataFrame, baseline: str, kernel: str) -> pd.DataFrame:
+    """One row a size and quantity: value of `baseline` over value of `kernel`."""
+    missing = [name for name in (baseline, kernel) if name not in set(data.kernel)]
+    if missing:
+        raise ValueError(f"no record of {', '.join(missing)}; kernels: {', '.join(data.kernel.unique())}")
+    keys = ["quantity", "unit", "size", "size_label"]
+    over, under = (_one_value_each(data[data.kernel == name], "quantity") for name in (baseline, kernel))
+    both = over.merge(under[[*keys, "value", "suspect"]], on=keys, suffixes=("", "_under"))
+    both = both[both.value_under > 0].sort_values("size")
+    if both.empty:
+        raise ValueError(f"{baseline} and {kernel} have no size in common with a value above 0")
+    return both.assign(
+        kernel=kernel, value=both.value / both.value_under, suspect=both.suspect | both.suspect_under
+    )
+
+
+def _bandwidths(data: pd.DataFrame) -> pd.DataFrame:
+    """10^9 bytes of compulsory traffic a second, from times in ms."""
+    several = data.note.str.contains("iterations")
+    is_launch = (data.problem == "transpose") & (data.quantity == "time") & ~several
+    if not is_launch.all():
+        row = data[~is_launch].iloc[0]
+        raise ValueError(
+            f"a bandwidth is formed from the time of one transpose, not from {row.quantity} of {row.problem} "
+            f"{row.kernel}{' for several launches' if several.any() else ''}; choose with records.recorded()"
+        )
+    data = _one_value_each(data, "size")
+    itemsize = data["dtype"].map(lambda dtype: np.dtype(dtype).itemsize)
+    moved = 2.0 * itemsize * data.rows.astype("float64") * data.cols.astype("float64")
+    return data.assign(quantity="bandwidth", unit="GB/s", value=moved / data.value / 1e6)
+
+
+# Drawing.
+
+
+def _panels(sets: _Sets) -> tuple[Plot, list[tuple[Axes, _Sets]]]:
+    """A figure with a panel for each quantity and unit, signed with its sources, and what each panel
+    shows.
+    """
+    keys = list(dict.fromkeys(key for _, data in sets for key in zip(data.quantity, data.unit, strict=True)))
+    figure = Plot(figsize=(7 if len(keys) == 1 else 4.8 * len(keys), 4), layout="constrained")
+    panels = []
+    for axes, (quantity, unit) in zip(figure.subplots(1, len(keys), squeeze=False)[0], keys, strict=True):
+        parts = [(mark, data[(data.quantity == quantity) & (data.unit == unit)]) for mark, data in sets]
+        panels.append((axes, [(mark, part) for mark, part in parts if len(part)]))
+    sources = ["; ".join(dict.fromkeys(data.source)) for _, data in sets]
+    if len(sets) > 1:
+        sources = [f"{mark}: {source}" for (mark, _), source in zip(sets, sources, strict=True)]
+    figure.supxlabel("\n".join(sources), x=0.01, ha="left", fontsize=8, color="0.35")
+    return figure, panels
+
+
+def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, look: tuple[str, str]) -> None:
+    color, marker = look
+    face = color if mark == "filled" else "white"
+    places = line[x].astype(float)
+    style = _LINES[mark]
+    (drawn,) = axes.plot(places, line.value, style, color=color, marker=marker, mfc=face, label=label or None)
+    drawn.set_clip_on(False)  # a marker at 0 is drawn whole
+    for place, value in zip(places[line.suspect], line.value[line.suspect], strict=True):
+        axes.annotate("misprint?", (place, value), (0, -16), textcoords="offset points", ha="center")
+
+
+def _annotate_steps(axes: Axes, steps: pd.DataFrame, side: tuple[float, float, str, str]) -> None:
+    """At each point its value, and how many times lower it is than the point before; each set has its
+    `side`.
+    """
+    x, y, ha, va = side
+    steps = steps.sort_values("step")
+    values = [float(value) for value in steps.value]
+    for place, before, value in zip(steps.step, [0.0, *values], values, strict=False):
+        text = _number(value) + (f"\n{_number(before / value)}×" if before and value else "")
+        axes.annotate(text, (place, value), (x, y), textcoords="offset points", fontsize=9, ha=ha, va=va)
+
+
+def _side_ticks(axes: Axes, members: _Sets, x: str, label: str) -> None:
+    """A tick at each side: 1, 2, 4, …, 32."""
+    sides = sorted({int(side) for _, data in members for side in data[x]})
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sides, [str(side) for side in sides])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(label)
+
+
+def _size_ticks(axes: Axes, members: _Sets) -> None:
+    sizes = {
+        size: label for _, data in members for size, label in zip(data["size"], data.size_label, strict=True)
+    }
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(list(sizes), [label.removeprefix("N = ") for label in sizes.values()])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("matrix size" if any("×" in label for label in sizes.values()) else "matrix size N")
+
+
+def _value_axis(axes: Axes, members: _Sets) -> None:
+    """Named with its unit; logarithmic where values differ more than tenfold, else from 0."""
+    quantity, unit = members[0][1][["quantity", "unit"]].iloc[0]
+    axes.set_ylabel(quantity if unit == "1" else f"{quantity} ({unit})")
+    axes.margins(y=0.12)
+    low = min(data.value.min() for _, data in members)
+    high = max(data.value.max() for _, data in members)
+    if low > 0 and high > 10 * low:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 300 * low else (1, 2, 5)))
+        axes.yaxis.set_minor_locator(NullLocator())
+    else:
+        axes.set_ylim(0, 1.2 * high or 1)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
+def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
+    """Title, grid and legend."""
+    findings = []
+    for _, data in members:
+        trusted = data[~data.suspect]
+        findings.append(finding(trusted) if len(trusted) else "every value is a suspected misprint")
+    if len(members) > 1:
+        findings = [
+            f"{_short_source(data)}: {text}" for (_, data), text in zip(members, findings, strict=True)
+        ]
+    width = 78 if len(axes.figure.axes) == 1 else 50  # characters that fit over a panel
+    axes.set_title("\n".join(_wrapped(text, width) for text in findings), fontsize=10, loc="left")
+    axes.grid(alpha=0.3)
+    lines = len(axes.get_legend_handles_labels()[0])
+    figure = axes.get_figure(root=True)
+    if lines > 3 and figure is not None and len(figure.axes) == 1:  # among so many lines there is no room
+        figure.set_figwidth(9.5)
+        axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
+    elif lines:
+        axes.legend(frameon=False, fontsize=9)
+
+
+def _wrapped(text: str, width: int) -> str:
+    """The text in lines of so many characters, none of which ends within `N = 256`."""
+    return fill(text.replace("N = ", "N_=_"), width).replace("N_=_", "N = ")
+
+
+def _short_source(data: pd.DataFrame) -> str:
+    """The source up to its first comma or colon: report int-matmul, measured here; of a recorded run,
+    the GPU.
+    """
+    return data.source.iloc[0].removeprefix("recorded: ").partition(",")[0].partition(":")[0]
+
+
+def _whose(members: _Sets, data: pd.DataFrame) -> str:
+    """Tells lines apart where a panel shows two sets."""
+    return f", {_short_source(data)}" if len(members) > 1 else ""
+
+
+def _look(kernel: str) -> tuple[str, str]:
+    return _LOOKS.get(kernel, _OTHER_LOOK)
+
+
+def _size_look(place: int, count: int) -> tuple[str, str]:
+    """From dark to light with growing size; cividis reads the same to colour-blind eyes."""
+    return to_hex(colormaps["cividis"](0.85 * place / max(count - 1, 1))), "osD^vP"[place % 6]
+
+
+def _rank(kernel: str) -> int:
+    """Place on the course's ladder; a student's own kernels come last."""
+    return list(_LOOKS).index(kernel) if kernel in _LOOKS else len(_LOOKS)
+
+
+# Findings: what a title says.
+
+
+def _best_side(data: pd.DataFrame, x: str) -> str:
+    """For one size, how much better each kernel's best side is than its smallest; for several, which
+    is best.
+    """
+    if _line_key(data) == "size_label":
+        best = data.sort_values("value", kind="stable").drop_duplicates("size_label").sort_values("size")
+        sides = [f"{side}×{side} at {', '.join(at.size_label)}" for side, at in best.groupby(x)]
+        return f"{data.kernel.iloc[0]}, best side: {'; '.join(sides)}"
+    parts = []
+    for kernel, line in data.groupby("kernel", sort=False):
+        parts.append(
+            f"{kernel} {_versus(line.sort_values(x), [f'{side}×{side}' for side in sorted(line[x])])}"
+        )
+    return f"{data.size_label.iloc[0]}: {'; '.join(parts)}"
+
+
+def _best_kernel(data: pd.DataFrame) -> str:
+    """The best kernel at the largest size that has most of them, against the first step of the ladder."""
+    kernels = data.groupby("size").kernel.nunique()
+    largest = data[data["size"] == kernels[kernels == kernels.max()].index.max()]
+    largest = largest.sort_values("kernel", key=lambda names: names.map(_rank))
+    return f"{largest.size_label.iloc[0]}: {_versus(largest, list(largest.kernel))}"
+
+
+def _all_rates(data: pd.DataFrame) -> str:
+    """The rates at the largest size that has most kernels, highest first."""
+    kernels = data.groupby("size").kernel.nunique()
+    largest = data[data["size"] == kernels[kernels == kernels.max()].index.max()]
+    ranked = largest.sort_values("value", ascending=False)
+    rates = [f"{row.kernel} {_number(row.value)}" for row in ranked.itertuples()]
+    return f"{largest.size_label.iloc[0]}, in GB/s: {', '.join(rates)}"
+
+
+def _ratio_range(data: pd.DataFrame, baseline: str) -> str:
+    ranked = data.sort_values("value")
+    most = ranked.iloc[-1]
+    ends = dict.fromkeys([_number(ranked.value.iloc[0]), _number(most.value)])
+    span, where = "× to ".join(ends), f", most at {most.size_label}" if len(ends) > 1 else " at every size"
+    if most.unit == "ms":
+        return f"{most.kernel} is {span}× as fast as {baseline}{where}"
+    return f"{baseline} has {span}× the {_counted(most)} of {most.kernel}{where}"
+
+
+def _versus(rows: pd.DataFrame, names: list[str]) -> str:
+    """The best row against the first, or against the worst where the first is the best."""
+    values = list(rows.value)
+    best = values.index(min(values))
+    other = values.index(max(values)) if best == 0 else 0
+    if values[best] == values[other]:
+        return f"{names[best]} is as good as any"
+    if values[best] == 0:
+        return f"{names[best]} has none, {names[other]} {_number(values[other])} {_counted(rows.iloc[0])}"
+    return f"{names[best]} {_gain(rows.iloc[0], _number(values[other] / values[best]))} than {names[other]}"
+
+
+def _gain(row: pd.Series, times: str) -> str:
+    return f"is {times}× faster" if row.unit == "ms" else f"has {times}× fewer {_counted(row)}"
+
+
+def _counted(row: pd.Series) -> str:
+    return row.quantity if row.unit == "1" else row.unit
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

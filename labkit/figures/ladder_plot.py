@@ -1,0 +1,162 @@
+"""The ladder in pictures: the rate of each rung at one size, and of some rungs over the sizes.
+
+Both take times in the columns of `records.load`, with one time of a rung, size and source. `here` is a second
+set, such as `ladder.here` gives, drawn hatched or dashed; an empty one is left out.
+"""
+
+from textwrap import fill
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from labkit.figures.curves import Plot
+from labkit.ladder.steps import REFERENCE, climb, rates
+
+_BAR, _BEST, _REFERENCE = "#56B4E9", "#0072B2", "#7F7F7F"  # Okabe and Ito's
+# Colour and marker of each line; dark and light alternate along the ladder.
+_LOOKS = {
+    "naive_uncoalesced": ("#CC79A7", "v"),
+    "naive": ("#D55E00", "o"),
+    "tiled": ("#0072B2", "s"),
+    "tiled_unrolled": ("#56B4E9", "D"),
+    "register_column": ("#009E73", "<"),
+    "register_tile": ("#E69F00", "^"),
+    "vectorised": ("#882255", ">"),
+    "double_buffered": ("#332288", "P"),
+    "warp_tile": ("#117733", "h"),
+    "tuned": ("#000000", "*"),
+    REFERENCE: (_REFERENCE, "X"),
+}
+_PERCENT = f"% of {REFERENCE}"
+
+
+def bars(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
+    """A bar a rung: its rate, and what part that is of the reference's in the same set.
+
+    Raises ValueError where a set has several times of a rung.
+    """
+    sets = _sets(times, here)
+    tables = [rates(each) for each in sets]
+    rungs = [rung for rung in climb() if any(rung in table.index for table in tables)]
+    figure = Plot(figsize=(8.5, 0.26 * len(rungs) * (len(sets) + 0.5) + 1.3), layout="constrained")
+    axes = figure.subplots()
+    thickness = 0.8 / len(sets)
+    for number, (table, hatch) in enumerate(zip(tables, ("", "///"), strict=False)):
+        table = table.reindex(rungs).dropna(subset="TFLOP/s")
+        best = str(_ours(table)["TFLOP/s"].idxmax())
+        colours = [{best: _BEST, REFERENCE: _REFERENCE}.get(rung, _BAR) for rung in table.index]
+        places = [rungs.index(rung) + (number - (len(sets) - 1) / 2) * thickness for rung in table.index]
+        axes.barh(places, table["TFLOP/s"], thickness, color=colours, hatch=hatch, edgecolor="white")
+        for place, rate, part in zip(places, table["TFLOP/s"], table[_PERCENT], strict=True):
+            percent = "" if part != part else f"  {part:.3g} %"
+            axes.text(rate, place, f" {rate:.3g}{percent}", va="center", fontsize=9)
+    axes.set_yticks(range(len(rungs)), rungs)
+    axes.invert_yaxis()
+    highest = max(table["TFLOP/s"].max() for table in tables)
+    axes.set(xlabel=f"TFLOP/s, and {_PERCENT}", xlim=(0, 1.2 * highest))
+    axes.set_title(_titled(sets, [_steps(table) for table in tables]), loc="left", fontsize=10)
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+    _sign(figure, sets, ("plain", "hatched"))
+    return figure
+
+
+def by_size(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
+    """Rates over the size of square products, a line a rung; both axes logarithmic.
+
+    Raises ValueError where a set has several times of a rung at one size.
+    """
+    sets = _sets(times, here)
+    figure = Plot(figsize=(9, 4.6), layout="constrained")
+    axes = figure.subplots()
+    for data, style in zip(sets, ("-", "--"), strict=False):
+        table = _by_size(data)
+        for rung in (rung for rung in climb() if rung in table.columns):
+            line, (colour, marker) = table[rung].dropna(), _LOOKS[rung]
+            face = colour if style == "-" else "white"
+            label = rung if style == "-" or rung not in set(times.kernel) else None
+            axes.plot(line.index, line, style, color=colour, marker=marker, mfc=face, label=label)
+    _log_axes(axes, sorted({int(n) for data in sets for n in data.n}))
+    axes.set_title(_titled(sets, [_fastest(_by_size(data)) for data in sets]), loc="left", fontsize=10)
+    axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
+    _sign(figure, sets, ("solid", "dashed"))
+    return figure
+
+
+def _sets(times: pd.DataFrame, here: pd.DataFrame | None) -> list[pd.DataFrame]:
+    return [times] if here is None or here.empty else [times, here]
+
+
+def _by_size(data: pd.DataFrame) -> pd.DataFrame:
+    """TFLOP/s: a row a size, a column a rung."""
+    columns = {n: rates(at)["TFLOP/s"] for n, at in data.groupby("n")}
+    return pd.DataFrame(columns).T.sort_index()
+
+
+def _ours(table: pd.DataFrame) -> pd.DataFrame:
+    return table.drop(index=REFERENCE, errors="ignore")
+
+
+def _log_axes(axes: Axes, sizes: list[int]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sizes, [str(n) for n in sizes])
+    axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set(xlabel="M = N = K", ylabel="TFLOP/s")
+    axes.grid(alpha=0.3)
+
+
+# Titles and the line below.
+
+
+def _steps(table: pd.DataFrame) -> str:
+    """The best rung against the reference and the first one, and which step gains least."""
+    ours = _ours(table)
+    best = str(ours["TFLOP/s"].idxmax())
+    found = f"{best} has {ours['TFLOP/s'].max() / ours['TFLOP/s'].iloc[0]:.3g}× the rate of {ours.index[0]}"
+    if table[_PERCENT].notna().any():
+        found += f", {table[_PERCENT][best]:.3g} % of {REFERENCE}"
+    gains = ours["× the one before"].dropna()
+    if gains.empty:
+        return found
+    return f"{found}; the smallest step is {gains.idxmin()}, {100 * gains.min() - 100:+.2g} %"
+
+
+def _fastest(table: pd.DataFrame) -> str:
+    """Which of our rungs is the fastest at each size."""
+    best = table.drop(columns=REFERENCE, errors="ignore").idxmax(axis="columns")
+    runs: list[tuple[str, list[int]]] = []
+    for n, rung in zip(table.index.astype(int), best.astype(str), strict=True):
+        if not runs or runs[-1][0] != rung:
+            runs.append((rung, []))
+        runs[-1][1].append(n)
+    return "fastest of ours: " + ", ".join(
+        f"{rung} at {sizes[0]}" if len(sizes) == 1 else f"{rung} from {sizes[0]} to {sizes[-1]}"
+        for rung, sizes in runs
+    )
+
+
+def _titled(sets: list[pd.DataFrame], findings: list[str]) -> str:
+    """A finding a set, with its machine where there are two."""
+    starts = [_machine(data) for data in sets] if len(sets) > 1 else [""]
+    sizes = sets[0].n.unique()
+    if len(sizes) == 1:
+        starts = [f"N = {sizes[0]}" + f", {start}" * bool(start) for start in starts]
+    titles = (f"{start}: {text}" if start else text for start, text in zip(starts, findings, strict=True))
+    return "\n".join(fill(title, 92) for title in titles)
+
+
+def _machine(data: pd.DataFrame) -> str:
+    return str(data.source.iloc[0]).removeprefix("recorded: ").partition(",")[0]
+
+
+def _sign(figure: Plot, sets: list[pd.DataFrame], looks: tuple[str, str]) -> None:
+    """Where the figures come from."""
+    sources = ["; ".join(dict.fromkeys(data.source)) for data in sets]
+    if len(sets) > 1:
+        sources = [f"{look}: {source}" for look, source in zip(looks, sources, strict=True)]
+    figure.supxlabel("\n".join(sources), x=0.01, ha="left", fontsize=8, color="0.35")

@@ -1,0 +1,344 @@
+"""nbval's plug-in: kernels run in sandboxes, and what a check cell hands out is judged here, outside.
+
+nbval collects the notebooks of merge.py and runs their cells. In the place of its kernel comes one in a
+sandbox, and in the place of its comparison of outputs, for check cells, the exercise's criteria.
+"""
+
+import math
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from queue import Empty
+from time import monotonic, perf_counter
+from traceback import format_exc
+from typing import Any
+
+import pytest
+import zmq
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import KernelManager
+from nbval.kernel import RunningKernel
+from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
+
+from labkit.course.criteria.undisturbed import taking_turns
+from labkit.course.exercise import Exercise
+from labkit.course.feedback import Feedback
+from labkit.grading.judging.remote import Session, Stopped
+from labkit.grading.sandbox.process import LIMITS, Limits, Sandbox
+from labkit.grading.sandbox.relay import Relay
+from labkit.grading.sandbox.turns import Turns
+from labkit.grading.sandbox.wire import BorderError, Channel
+
+START_SECONDS = 60
+POLL_SECONDS = 0.25
+END_SECONDS = 5  # in which a check cell ends, and the last of what a cell shows arrives
+MOST_TOLD = 4000  # characters of why an answer fails
+ENDED = "The answer has ended the process that runs it."
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass
+class Judgement:
+    """What came of an exercise: its feedback, or what broke in the grader; and the seconds that
+    judging took.
+    """
+
+    feedback: Feedback | None = None
+    broken: str = ""
+    seconds: float = 0.0
+
+
+@dataclass
+class Grading:
+    """The plug-in of one run of pytest: what it is to judge, and how; `judged` is filled by exercise."""
+
+    exercises: Mapping[str, Exercise]
+    seed: int
+    isolation: str
+    limits: Limits = LIMITS
+    judged: dict[str, Judgement] = field(default_factory=dict)
+    turns: Turns = field(default_factory=Turns)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Any, parent: Any) -> Generator[None, list[Any], list[Any]]:
+        """In the place of each of nbval's notebooks one of ours."""
+        collectors = yield
+        return [
+            GradedFile.from_parent(parent, path=file_path, grading=self)
+            if isinstance(each, IPyNbFile)
+            else each
+            for each in collectors
+        ]
+
+
+class GradedFile(IPyNbFile):
+    """A notebook of merge.py, and its kernel in a sandbox."""
+
+    def __init__(self, *args: Any, grading: Grading, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.grading = grading
+        self.setups: list[IPyNbCell] = []
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Setup cells as nbval has them, answer cells and check cells as ours."""
+        kinds = {"answer": AnswerCell, "check": CheckCell}
+        for cell in super().collect():
+            role = cell.cell.metadata.get("labkit", {}).get("role")
+            kind = kinds.get(role, IPyNbCell)
+            made = kind.from_parent(
+                self, name=cell.name, cell_num=cell.cell_num, cell=cell.cell, options=cell.options
+            )
+            if kind is IPyNbCell:
+                self.setups.append(made)
+            yield made
+
+    def setup(self) -> None:
+        """Start the kernel."""
+        self.kernel = SandboxedKernel(self.grading.isolation, self.grading.limits)
+
+    def revive(self) -> None:
+        """A new kernel in the place of one that an answer has ended."""
+        self.timed_out = False
+        if not self.kernel.is_alive():
+            self.kernel.stop()
+            self.setup()
+            for cell in self.setups:
+                cell.runtest()
+
+    def teardown(self) -> None:
+        """Stop the kernel, and all that runs beside it."""
+        if self.kernel is not None:
+            self.kernel.stop()
+
+
+class AnswerCell(IPyNbCell):
+    """The cell of a student."""
+
+    def setup(self) -> None:
+        """A kernel that runs."""
+        self.parent.revive()
+
+    def runtest(self) -> None:
+        """Run the cell; why it fails is the feedback."""
+        seconds = self.parent.grading.limits.cell_seconds + END_SECONDS
+        with self.parent.grading.turns.beside(), self.parent.kernel.within(seconds):
+            self._run()
+
+    def _run(self) -> None:
+        start = perf_counter()
+        exercise = self.parent.grading.exercises[self.cell.metadata.labkit.exercise]
+        try:
+            super().runtest()
+        except NbCellError as error:
+            why = self.parent.kernel.stopped_for or _told(error)
+            feedback = _short(exercise.not_judged("the answer cell runs", why))
+            self.parent.grading.judged[exercise.id] = Judgement(feedback, seconds=perf_counter() - start)
+            raise
+
+
+class CheckCell(IPyNbCell):
+    """The cell that hands out what the answer gives."""
+
+    def setup(self) -> None:
+        """A kernel that has ended is the answer's fault."""
+
+    def runtest(self) -> None:
+        """Judge the answer above, unless it has failed; a failure of the grader itself is told as one."""
+        grading = self.parent.grading
+        exercise = grading.exercises[self.cell.metadata.labkit.exercise]
+        if exercise.id in grading.judged:
+            pytest.skip("the answer cell has failed")
+        start = perf_counter()
+        turns = grading.turns
+        try:
+            with turns.beside():
+                judgement = Judgement(_short(self._judged(exercise)))
+        except Exception:
+            judgement = Judgement(broken=format_exc())
+        judgement.seconds = perf_counter() - start
+        grading.judged[exercise.id] = judgement
+        if judgement.feedback is None or not judgement.feedback.ok:
+            self.raise_cell_error(judgement.broken or repr(judgement.feedback))
+
+    def _judged(self, exercise: Exercise) -> Feedback:
+        grading, kernel = self.parent.grading, self.parent.kernel
+        if not kernel.is_alive():
+            return exercise.not_judged("the answer cell runs", kernel.stopped_for or ENDED)
+        request = kernel.execute_cell_input(self.cell.source, allow_stdin=False)
+        try:
+            channel = Channel(kernel.accepted(grading.limits.cell_seconds))
+        except BorderError:
+            why = (
+                kernel.stopped_for
+                or "The answer's process hands out no values: has the answer changed labkit?"
+            )
+            return exercise.not_judged("the answer hands out values", why)
+        tier, limits = grading.isolation, grading.limits
+        session = Session(channel, exercise.magic, tier, limits, kernel.is_alive, lambda: kernel.stopped_for)
+        try:
+            answer = session.answer()
+            if answer is None:
+                return exercise.not_judged(
+                    "the answer cell has run", "The cell has run, and has kept no answer."
+                )
+            turns = grading.turns
+            with taking_turns(lambda: turns.alone(session.waiting), turns.refuse_if_busy):
+                return exercise.judge(answer, grading.seed)
+        except Stopped as why:
+            return exercise.not_judged("the answer hands out values", str(why))
+        finally:
+            session.end()
+            kernel.finish(request)
+
+
+class SandboxedKernel(RunningKernel):
+    """nbval's kernel, in a sandbox; `stopped_for` tells in a sentence why it was stopped, if it was."""
+
+    def __init__(self, isolation: str, limits: Limits) -> None:
+        self._sandbox = sandbox = Sandbox(isolation, limits)
+        self._until = math.inf  # when messages are not waited for any more
+        self._context = zmq.Context()
+        name = sandbox.folder.name
+        self.km = KernelManager(
+            transport="ipc",
+            ip=str(sandbox.home / name),
+            connection_file=str(sandbox.shared / "kernel.json"),
+            context=self._context,
+        )
+        self.km.write_connection_file()
+        self.km.kernel_spec_manager = _InSandbox(sandbox)  # the command lets it see what is there now
+        self._relay = Relay(
+            sandbox.folder,
+            lambda: sandbox.seen(sandbox.home),
+            (f"{name}-{port}" for port in self.km.ports),
+            limits.message_bytes,
+            lambda: sandbox.stop(f"It showed more than {limits.message_bytes >> 20} MiB and was stopped."),
+        )
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        try:
+            self.km.start_kernel(cwd=str(sandbox.folder), env=sandbox.environment(), **quiet)
+            sandbox.watch(self.km.provisioner.process)  # type: ignore[union-attr]
+            self.kc = self.km.client(ip=str(sandbox.folder / name))
+            self.kc.start_channels(stdin=False, hb=False)
+            self.kc.wait_for_ready(timeout=START_SECONDS)
+            self._ensure_iopub_up()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def stopped_for(self) -> str:
+        """Which limit the answers met."""
+        return self._sandbox.stopped_for
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Wait for messages for so long at most, however many come."""
+        self._until = monotonic() + seconds
+        try:
+            yield
+        finally:
+            self._until = math.inf
+
+    def get_message(self, stream: str, timeout: float | None = None) -> Any:
+        """As nbval's. It waits for no kernel that has ended, and stops one that sends what is no message."""
+        until = min(self._until, monotonic() + (START_SECONDS if timeout is None else timeout))
+        while monotonic() < until:
+            try:
+                message = super().get_message(stream, min(POLL_SECONDS, max(0.0, until - monotonic())))
+            except Empty:
+                if self.is_alive():
+                    continue
+                break
+            except Exception:  # whatever strange bytes make ZeroMQ and Jupyter raise
+                message = None
+            if is_message(message):
+                return message
+            self._sandbox.stop("The answer's process sends what is no message of Jupyter's.")
+        raise Empty
+
+    def accepted(self, seconds: float) -> socket.socket:
+        """The connection of a check cell. Raises BorderError where none comes."""
+        return self._sandbox.accepted(seconds, self.is_alive)
+
+    def finish(self, request: str) -> None:
+        """Wait for the end of a check cell; stop a kernel that does not end it."""
+        try:
+            with self.within(END_SECONDS):
+                self.await_reply(request)
+        except (Empty, RuntimeError):
+            self._sandbox.stop("The check cell did not end.")
+
+    def interrupt(self) -> None:
+        """Stop the kernel: nbval's way with a cell that does not come to its end."""
+        seconds = self._sandbox.limits.cell_seconds
+        late = f"The cell ran for more than {seconds:g} s and was stopped."
+        self._sandbox.stop(late if self.is_alive() else ENDED)
+
+    def is_alive(self) -> bool:
+        """Whether the kernel runs."""
+        return not self._sandbox.stopped_for and super().is_alive()
+
+    def stop(self) -> None:
+        """Stop it and what runs beside it, and remove its folder."""
+        self._sandbox.stop()
+        if hasattr(self, "kc"):
+            self.kc.stop_channels()
+        if self.km.has_kernel:
+            self.km.shutdown_kernel(now=True)
+        self._context.destroy(linger=0)
+        self._relay.stop()
+        self._sandbox.__exit__()
+
+
+class _InSandbox(KernelSpecManager):
+    """Knows one kernel: Python in a sandbox."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        super().__init__()
+        kernel = ("-P", "-s", "-m", "ipykernel_launcher", "-f", "{connection_file}")
+        self._command = sandbox.command([sys.executable, *kernel])
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        """Whatever the notebook calls its kernel."""
+        return KernelSpec(argv=self._command, display_name="sandbox", language="python")
+
+
+# What nbval reads in the content of a message that it gets.
+_CONTENT: dict[str, dict[str, type]] = {
+    "status": {"execution_state": str},
+    "stream": {"name": str, "text": str},
+    "display_data": {"data": dict, "metadata": dict},
+    "execute_result": {"data": dict, "metadata": dict, "execution_count": int},
+    "error": {"ename": str, "evalue": str, "traceback": list},
+    "execute_reply": {"status": str},
+    "kernel_info_reply": {"status": str},
+}
+
+
+def is_message(message: Any) -> bool:
+    """Is this a message as Jupyter has them, as far as nbval looks at it?"""
+    if not isinstance(message, dict) or not isinstance(message.get("parent_header"), dict):
+        return False
+    kind, content = message.get("msg_type"), message.get("content")
+    if not isinstance(kind, str) or not isinstance(content, dict):
+        return False
+    told = content.get("traceback", [])
+    return all(isinstance(content.get(name), type) for name, type in _CONTENT.get(kind, {}).items()) and (
+        kind != "error" or all(isinstance(line, str) for line in told)
+    )
+
+
+def _short(feedback: Feedback) -> Feedback:
+    """The feedback with a failure of bearable length: there may be in it what the answer says."""
+    told = feedback.failure or ""
+    return feedback if len(told) <= MOST_TOLD else replace(feedback, failure=f"{told[:MOST_TOLD]} …")
+
+
+def _told(error: NbCellError) -> str:
+    """What the cell's error says, without colours."""
+    return _COLOURS.sub("", error.inner_traceback or str(error)).strip()

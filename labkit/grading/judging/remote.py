@@ -1,0 +1,419 @@
+"""Outside a sandbox: an answer that lives in one, with the face of one that is here.
+
+The criteria of an exercise take these for kernels and functions. Each call is a request to probe.py; what
+comes back is plain values, and the arrays that were passed are changed as by a call here.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labkit import simt
+from labkit.c.arguments import Arguments, bind
+from labkit.c.function import CFunction
+from labkit.c.source import Function
+from labkit.compiler.nvrtc import Resources
+from labkit.core import errors
+from labkit.core.errors import CompileError, SimtError
+from labkit.core.limits import as_dim3
+from labkit.core.occupancy import gpu as find_gpu
+from labkit.course.criteria.python import Raised
+from labkit.device.timing import Timing
+from labkit.grading.sandbox import gpu
+from labkit.grading.sandbox.native import run_asked, seconds_of
+from labkit.grading.sandbox.probe import COUNTS
+from labkit.grading.sandbox.process import Limits
+from labkit.grading.sandbox.wire import BorderError, Callback, Channel
+from labkit.kernels.problem import Matmul
+from labkit.simt.checks.findings import Finding
+from labkit.simt.checks.sanitizer import TOOLS
+from labkit.simt.counters.profile import Circumstances, Profile, Site
+from labkit.simt.ptx import Instruction
+from labkit.simt.run.machine import Sample
+
+FLOPS, MOST_CALLS = 4e8, 32  # of the calls of a C function that are timed together
+LEAST_MS = 1e-3
+SLACK = 60  # seconds for compiling, beside what a launch may take
+FORGED = "The answer's process hands out what is no reply."
+MOST_NAME = 100  # characters
+_ERRORS: dict[str, type[SimtError]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, SimtError)
+}
+
+
+class Stopped(SimtError):
+    """The answer's process has ended or was stopped; the message says why."""
+
+
+class Session:
+    """Requests on an answer that `magic` begins, for as long as `limits` allow.
+
+    `is_alive` tells whether the sandbox runs, `why_dead` in a sentence why it was stopped. `isolation` is the
+    tier of sandboxes.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        magic: str,
+        isolation: str,
+        limits: Limits,
+        is_alive: Callable[[], bool],
+        why_dead: Callable[[], str],
+    ) -> None:
+        self.isolation = isolation
+        self._channel, self._magic, self._limits = channel, magic, limits
+        self._until = monotonic() + limits.answer_seconds
+        self._is_alive, self._why_dead = is_alive, why_dead
+
+    def answer(self) -> Any:
+        """The answer as a RemoteKernel, a RemoteFunction or a Python function; None where there is none.
+
+        Raises Stopped where the sandbox does not say so, or says that it is of another kind.
+        """
+        with _forged_is_stopped():
+            made = self.ask("describe")
+            if not made["magic"]:
+                return None
+            if made["magic"] != self._magic:
+                raise Stopped(FORGED)
+            if self._magic == "cuda":
+                module = RemoteModule(self, made["code"], made["options"], made["expressions"])
+                return RemoteKernel(module, made["name"], 0)
+            if self._magic == "c":
+                told = made["source"], made["name"], made["options"]
+                return RemoteFunction(self, *told, 0, made["declared"])
+            return self._python(made["name"], made["borrowed"])
+
+    def ask(self, do: str, seconds: float = 0, callbacks: Sequence[Any] = (), **values: Any) -> Any:
+        """The value that the sandbox gives for a request, which may take `seconds` and SLACK.
+
+        Raises what the answer raises there; Stopped where the sandbox ends or does not reply.
+        """
+        try:
+            self._send({"do": do, **values})
+            while (reply := self._receive(seconds)).keys() & {"call", "run"}:
+                if "call" in reply and self._magic == "answer":
+                    self._send(_called(callbacks, reply, values["args"]))
+                elif "run" in reply and self._magic == "c":
+                    self._send(run_asked(reply["run"], self.isolation, self._limits, self._left()))
+                else:
+                    raise Stopped(FORGED)
+        except BorderError as error:
+            seconds = self._limits.answer_seconds
+            late = f"Judging this answer took more than {seconds:g} s and was stopped."
+            why = late if self._left() <= 0 else f"The answer's process does not go on: {error}."
+            raise Stopped(self._why_dead() or why) from None
+        if "error" in reply:
+            raise _error(reply["error"])
+        return reply["value"]
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """What goes by inside does not count."""
+        start = monotonic()
+        try:
+            yield
+        finally:
+            self._until += monotonic() - start
+
+    def seconds_of(self, program: bytes, calls: Sequence[Arguments], timeout: float) -> float:
+        """See native.seconds_of."""
+        return seconds_of(program, calls, self.isolation, self._limits, min(timeout, self._left()))
+
+    def end(self) -> None:
+        """Let the check cell end."""
+        with suppress(BorderError):
+            self._channel.send(None, seconds=1)
+        self._channel.close()
+
+    def _left(self) -> float:
+        """Seconds until judging is stopped."""
+        return self._until - monotonic()
+
+    def _send(self, message: Any) -> None:
+        self._channel.send(message, self._left())
+
+    def _receive(self, seconds: float) -> Any:
+        reply = self._channel.receive(min(self._left(), seconds + SLACK), self._is_alive)
+        if not isinstance(reply, dict):
+            raise BorderError("the reply is none")
+        return reply
+
+    def _python(self, name: str, borrowed: str) -> Callable[..., Any]:
+        def function(*args: Any) -> Any:
+            callbacks = [arg for arg in args if callable(arg)]
+            sent = [Callback(callbacks.index(arg)) if callable(arg) else arg for arg in args]
+            with _forged_is_stopped():
+                reply = self.ask("call", callbacks=callbacks, args=sent)
+                _update(args, reply["arrays"])
+                return reply["returned"]
+
+        function.__name__ = str(name)[:MOST_NAME]
+        function.borrowed = str(borrowed)[:MOST_NAME]  # type: ignore[attr-defined]
+        return function
+
+
+class RemoteModule(simt.RawModule):
+    """The source of a kernel that is compiled in a sandbox."""
+
+    def __init__(
+        self, session: Session, code: str, options: Sequence[str], expressions: Sequence[str]
+    ) -> None:
+        self.session, self.code = session, code
+        self.options, self.name_expressions = tuple(options), tuple(expressions)
+
+    def with_options(self, options: Sequence[str]) -> "RemoteModule":
+        """See RawModule."""
+        return RemoteModule(self.session, self.code, options, self.name_expressions)
+
+    def get_function(self, name: str) -> "RemoteKernel":
+        """See RawModule. Here it compiles."""
+        number = self.session.ask(
+            "compile", code=self.code, options=self.options, expressions=self.name_expressions, name=name
+        )
+        return RemoteKernel(self, name, number)
+
+
+class RemoteKernel(simt.Kernel):
+    """A kernel in a sandbox, in the simulator there."""
+
+    def __init__(self, module: RemoteModule, name: str, number: int) -> None:
+        self.module, self.name, self._number = module, name, number
+
+    def __call__(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        timeout: float = 60,
+    ) -> None:
+        """See Kernel."""
+        self._launched("launch", args, timeout, grid=grid, block=block, shared_mem=shared_mem)
+
+    def check(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        tools: Sequence[str] = TOOLS,
+        timeout: float = 60,
+        blocks: Any = None,
+    ) -> list[Finding]:
+        """See Kernel."""
+        launch = {"grid": grid, "block": block, "shared_mem": shared_mem, "tools": list(tools)}
+        reply = self._launched("check", args, timeout, **launch, blocks=blocks)
+        return [_finding(each) for each in reply["findings"]]
+
+    def profile(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any],
+        shared_mem: int = 0,
+        blocks: Any = None,
+        timeout: float = 60,
+        gpu: str = "H200",
+    ) -> Profile:
+        """See Kernel. The instructions behind the counts have no operands."""
+        launch = {"grid": grid, "block": block, "shared_mem": shared_mem, "gpu": gpu}
+        reply = self._launched("profile", args, timeout, **launch, blocks=blocks)
+        circumstances = Circumstances(
+            grid=as_dim3(grid, "grid"),
+            block=as_dim3(block, "block"),
+            shared_bytes=int(reply["shared_bytes"]),
+            resources=self._resources_for,
+            gpu=find_gpu(gpu),
+        )
+        sample = reply["sample"] and Sample(*reply["sample"])
+        profile = Profile((), _uncounted, self.module.lines, sample, circumstances)
+        profile.sites = [_site(each) for each in reply["sites"]]
+        return profile
+
+    @property
+    def attributes(self) -> dict[str, int]:
+        """See Kernel."""
+        return {str(name): int(value) for name, value in self._ask("attributes").items()}
+
+    @property
+    def num_regs(self) -> int:
+        """See Kernel."""
+        return self.attributes["num_regs"]
+
+    @property
+    def shared_size_bytes(self) -> int:
+        """See Kernel."""
+        return self.attributes["shared_size_bytes"]
+
+    @property
+    def local_size_bytes(self) -> int:
+        """See Kernel."""
+        return self.attributes["local_size_bytes"]
+
+    @property
+    def max_threads_per_block(self) -> int:
+        """See Kernel."""
+        return self.attributes["max_threads_per_block"]
+
+    def measured(self, problem: Matmul, *rungs: str) -> tuple[pd.DataFrame, str]:
+        """See `yours.measured`."""
+        module = self.module
+        assert isinstance(module, RemoteModule)
+        made = {"code": module.code, "options": module.options, "expressions": module.name_expressions}
+        try:
+            return gpu.measured(module.session.isolation, problem, rungs, name=self.name, **made)
+        except BorderError as error:
+            raise Stopped(f"The kernel's time could not be taken on the GPU: {error}.") from None
+
+    def _resources_for(self, arch: str) -> Resources:
+        return Resources(**self._ask("resources", arch=arch))
+
+    def _launched(self, do: str, args: Sequence[Any], timeout: float, **launch: Any) -> Any:
+        reply = self._ask(do, timeout, args=list(args), timeout=timeout, **launch)
+        _update(args, reply["arrays"])
+        return reply
+
+    def _ask(self, do: str, seconds: float = 0, **values: Any) -> Any:
+        assert isinstance(self.module, RemoteModule)
+        return self.module.session.ask(do, seconds, of=self._number, **values)
+
+
+class RemoteFunction(CFunction):
+    """A C function in a sandbox."""
+
+    def __init__(
+        self,
+        session: Session,
+        source: str,
+        name: str,
+        options: Sequence[str],
+        number: int,
+        declared: Sequence[Any],
+    ) -> None:
+        self._session, self.source, self.name, self.options = session, source, name, tuple(options)
+        self._number = number
+        self.function = Function(str(declared[0]), tuple(map(str, declared[1])), bool(declared[2]))
+        self._idle: dict[int, float] = {}  # seconds of a function that does nothing, by the calls' bytes
+
+    def variant(
+        self, source: str | None = None, name: str | None = None, options: Sequence[str] | None = None
+    ) -> "RemoteFunction":
+        """See CFunction."""
+        source = self.source if source is None else source
+        name = self.name if name is None else name
+        options = self.options if options is None else tuple(options)
+        made = self._session.ask("compile_c", source=source, name=name, options=options)
+        return RemoteFunction(self._session, source, name, options, made["number"], made["declared"])
+
+    def __call__(self, *args: Any, timeout: float = 10) -> Any:
+        """See CFunction."""
+        reply = self._session.ask("call_c", timeout, of=self._number, args=list(args), timeout=timeout)
+        _update(args, reply["arrays"])
+        return reply["returned"]
+
+    def milliseconds(self, problem: Matmul, timeout: float = 60) -> float:
+        """What a call on `problem` takes, as seen from outside the function's process.
+
+        That process could set its clock, or skip work that it has done before. So it makes several calls,
+        each with other numbers, and each result is verified. Raises Mismatch, and Crash where it ends early.
+        """
+        count = max(2, min(MOST_CALLS, round(FLOPS / problem.flops)))
+        problems = [replace(problem, seed=random.randrange(2**31)) for _ in range(count)]
+        size = problem.M, problem.N, problem.K
+        args = [(*each.inputs(), *size) for each in problems]
+        calls = [bind(each, self.function) for each in args]
+        idle = self._seconds(None, calls, args[0], timeout)
+        nbytes = calls[0].nbytes
+        self._idle[nbytes] = min(idle, self._idle.get(nbytes, idle))
+        seconds = self._seconds(self._number, calls, args[0], timeout) - self._idle[nbytes]
+        for each, given in zip(problems, args, strict=True):
+            each.verify(given[-4])
+        return max(LEAST_MS, 1e3 * seconds / count)
+
+    def time(self, *args: Any, samples: int = 50, timeout: float = 60) -> Timing:
+        """Not to be had: the function's own process would say what it takes."""
+        raise NotImplementedError("the time of a C function in a sandbox is taken by `milliseconds`")
+
+    def _program(self, flags: Sequence[str], arguments: Arguments, behind: str = "") -> Path:
+        raise NotImplementedError("a student's C is compiled in a sandbox alone")
+
+    def _seconds(
+        self, number: int | None, calls: Sequence[Arguments], args: Sequence[Any], timeout: float
+    ) -> float:
+        program = self._session.ask("program_c", of=number, args=list(args)).tobytes()
+        return self._session.seconds_of(program, calls, timeout)
+
+
+@contextmanager
+def _forged_is_stopped() -> Iterator[None]:
+    """An answer in Python runs in the process that replies, so a reply may be anything: that is its
+    own fault.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError):
+        raise Stopped(FORGED) from None
+
+
+def _called(callbacks: Sequence[Callable[..., Any]], request: dict[str, Any], args: Sequence[Any]) -> Any:
+    """Call one of the judge's functions for an answer in Python; what it returned, or raised."""
+    _update(args, request["arrays"])
+    reply: dict[str, Any]
+    try:
+        reply = {"value": callbacks[int(request["call"])](*request["given"])}
+    except SimtError as error:
+        reply = {"error": {"kind": type(error).__name__, "message": str(error)}}
+    except Exception as error:  # it was called in a wrong way
+        reply = {"error": {"kind": "", "message": f"{type(error).__name__}: {error}"}}
+    return reply | {"arrays": [arg if isinstance(arg, np.ndarray) else None for arg in args]}
+
+
+def _update(args: Sequence[Any], arrays: Sequence[Any]) -> None:
+    """Give the arrays among `args` what the sandbox has left in its own. Raises Stopped for other ones."""
+    if len(arrays) != len(args):
+        raise Stopped("The answer's process hands out other arrays than it was given.")
+    for mine, theirs in zip(args, arrays, strict=True):
+        if isinstance(mine, np.ndarray):
+            if not isinstance(theirs, np.ndarray) or (theirs.shape, theirs.dtype) != (mine.shape, mine.dtype):
+                raise Stopped("The answer's process hands out other arrays than it was given.")
+            mine[...] = theirs
+
+
+def _error(told: dict[str, Any]) -> Exception:
+    """The error that a reply tells of, of its own class if that is one of ours."""
+    kind, message = _ERRORS.get(told["kind"]), str(told["message"])
+    if kind is None:
+        return Raised(str(told["kind"]), message, told["line"])
+    finding = told.get("finding")
+    error: SimtError = (
+        CompileError(str(told["log"] or message))
+        if kind is CompileError
+        else kind(message, _finding(finding) if finding else None)
+    )
+    error.answer_line = told["line"]  # type: ignore[attr-defined]
+    return error
+
+
+def _finding(told: dict[str, Any]) -> Finding:
+    return Finding(**{**told, "block": tuple(told["block"]), "thread": tuple(told["thread"])})
+
+
+def _site(told: Sequence[Any]) -> Site:
+    line, parts, space, op, *counts = told
+    instruction = Instruction(tuple(parts), (), None, int(line))
+    return Site(instruction, str(space), str(op), **dict(zip(COUNTS, counts, strict=True)))
+
+
+def _uncounted() -> Any:
+    raise AssertionError("a profile from a sandbox has its sites")

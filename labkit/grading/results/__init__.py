@@ -1,0 +1,1 @@
+"""Where results are kept, and the tables made of them."""

@@ -1,0 +1,1 @@
+"""Where answers run: a process or a container that reads and writes nothing outside."""

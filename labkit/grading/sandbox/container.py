@@ -1,0 +1,240 @@
+"""The strongest tier: what runs has a container of its own, by podman or docker.
+
+The image has Python, a C compiler and labkit without what tells answers: containers/Containerfile. The engine
+itself holds a container to its limits; the grader, whose limits are a little lower, says which was met.
+"""
+
+import hashlib
+import os
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING
+
+import labkit
+
+if TYPE_CHECKING:
+    from labkit.grading.sandbox.process import Limits
+
+ENGINES = ("podman", "docker")
+IMAGE = f"labkit-sandbox:{labkit.__version__}"
+HOME = Path("/tmp")  # in a container
+PACKAGE = Path(labkit.__file__).parent
+NOBODY = 65534  # runs what the grader must not run as root
+PROCESSES = 2**14  # of one user, in all containers together
+SPARE_TASKS, SPARE_BYTES = 16, 2**28  # between limits at which the grader stops it and those of the engine
+TRIAL_SECONDS, ASK_SECONDS = 300, 0.2  # the first container of a rootless podman copies the image
+# Inside: reach the judge, and tell the hash of each of labkit's files.
+TRIAL = """
+import hashlib, os, pathlib, socket, labkit
+socket.socket(socket.AF_UNIX).connect(os.environ["LABKIT_JUDGE"])
+package = pathlib.Path(labkit.__file__).parent
+for path in package.rglob("*.*"):
+    if path.is_file() and not {"data", "__pycache__"} & set(path.parts):
+        print(hashlib.sha256(path.read_bytes()).hexdigest(), path.relative_to(package))
+"""
+
+
+class Container:
+    """A container, from the start of its command until it is removed.
+
+    It sees the folder `shared` under the same name, and may change its files `writable`.
+    """
+
+    def __init__(self, name: str, shared: Path, writable: Sequence[str] = ()) -> None:
+        self._name, self._shared, self._writable = name, shared, tuple(writable)
+        self._pid, self._pid_file, self._asked_at = 0, shared.with_name("pid"), monotonic()
+        self._lock, self._is_removed = threading.Lock(), False
+        self._told: int | None = None  # a pipe that says when the program ended
+
+    def command(
+        self, program: Sequence[str], variables: Mapping[str, str], limits: "Limits", with_gpu: bool = False
+    ) -> list[str]:
+        """The command that runs a program inside, which gets these environment variables."""
+        keeper = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(PACKAGE / "grading" / "sandbox" / "keeper.py"),
+            str(os.getpid()),
+        ]
+        options = [*_options(limits), *self._sees(), *(self._gpus() if with_gpu else ())]
+        named = [f"--env={name}={value}" for name, value in variables.items()]
+        run = [engine(), "run", "--name", self._name, *options, *named, *self._own_options(), IMAGE]
+        filtered = (
+            [] if with_gpu else ["python", "-I", "-m", "labkit.grading.sandbox.filtered", *self._telling()]
+        )
+        inside = ["python" if word == sys.executable else word for word in program]
+        return [*keeper, *self._removing(), "--", *run, *filtered, *inside]
+
+    def ended_at(self) -> float:
+        """When a program with files to write ended, on perf_counter; now where it does not tell.
+
+        The end of the container comes later, by more than a function's time.
+        """
+        now = perf_counter()
+        told = os.read(self._told, 100) if self._told is not None else b""
+        # The program, too, can write into the pipe. If so, there is more than one number.
+        return float(struct.unpack("d", told)[0]) if len(told) == struct.calcsize("d") else now
+
+    def pid(self) -> int:
+        """Its first process, by the grader's numbers; 0 before it runs."""
+        if not self._pid:
+            with suppress(OSError, ValueError):  # it is not there yet
+                self._pid = int(self._pid_file.read_text() if engine() == "podman" else self._inspected())
+        return self._pid
+
+    def _inspected(self) -> str:
+        """Docker's answer; it takes more than a look at a file, so it is not asked all the time."""
+        if monotonic() < self._asked_at + ASK_SECONDS:
+            return ""
+        self._asked_at = monotonic()
+        return _asked(["docker", "container", "inspect", "--format", "{{.State.Pid}}", self._name]).stdout
+
+    def seen(self, path: Path) -> Path | None:
+        """Where a folder of the container is seen from outside; None before `pid` has found its process."""
+        return Path(f"/proc/{self._pid}/root/{path}") if self._pid else None
+
+    def remove(self, clients: Iterable[int]) -> None:
+        """Kill what runs inside. `clients` are the processes that start it, and may not have done so yet."""
+        with self._lock:
+            if self._is_removed:
+                return
+            self._is_removed = True
+            if self._told is not None:
+                os.close(self._told)
+            if not _asked(self._removing()).stdout.strip():
+                for pid in clients:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                _asked(self._removing())
+
+    def _removing(self) -> list[str]:
+        at_once = ["--time", "0"] if engine() == "podman" else []
+        return [engine(), "rm", "--force", *at_once, self._name]
+
+    def _telling(self) -> list[str]:
+        if not self._writable:
+            return []
+        pipe = self._shared / "ended"
+        os.mkfifo(pipe)
+        pipe.chmod(0o777)
+        self._told = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        return ["--tell", str(pipe)]
+
+    def _sees(self) -> list[str]:
+        shared = str(self._shared)
+        writable = [f"--volume={shared}/{name}:{shared}/{name}" for name in self._writable]
+        return [f"--volume={shared}:{shared}:ro", *writable, f"--workdir={shared if writable else HOME}"]
+
+    def _own_options(self) -> list[str]:
+        """Options that podman alone has."""
+        if engine() != "podman":
+            return []
+        return [
+            "--read-only-tmpfs=false",
+            "--http-proxy=false",
+            f"--pidfile={self._pid_file}",
+            *(["--userns=keep-id"] if os.getuid() else []),
+        ]
+
+    def _gpus(self) -> list[str]:
+        return ["--device=nvidia.com/gpu=all"] if engine() == "podman" else ["--gpus=all"]
+
+
+@cache
+def engine() -> str:
+    """The engine that has the image; nothing where none has."""
+    found = [each for each in ENGINES if shutil.which(each)]
+    having = (each for each in found if not _asked([each, "image", "inspect", IMAGE]).returncode)
+    return next(having, "")
+
+
+@cache
+def missing(limits: "Limits") -> str:
+    """Why containers do not work here, and what mends it; nothing if they do."""
+    if not sys.platform.startswith("linux"):
+        return "A container shares sockets with the grader, which takes Linux: grade there."
+    if not any(map(shutil.which, ENGINES)):
+        return "Neither podman nor docker is installed. On Debian or Ubuntu: sudo apt install podman"
+    if not engine():
+        return f"There is no image {IMAGE}. {_build()}"
+    return _tried(limits)
+
+
+def _tried(limits: "Limits") -> str:
+    """What goes wrong in a container in which labkit looks at itself; nothing if all is well."""
+    with TemporaryDirectory(prefix="labkit-") as folder, socket.socket(socket.AF_UNIX) as judge:
+        shared = Path(folder, "shared")
+        shared.mkdir()
+        judge.bind(str(shared / "judge"))
+        judge.listen(1)
+        for path in (shared, shared / "judge"):
+            path.chmod(0o777)
+        container = Container(Path(folder).name, shared)
+        variables = {"LABKIT_JUDGE": str(shared / "judge")}
+        command = container.command([sys.executable, "-P", "-s", "-c", TRIAL], variables, limits)
+        try:
+            tried = _asked(command, TRIAL_SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"{engine()} has not run {IMAGE} within {TRIAL_SECONDS} s."
+        finally:
+            container.remove([])
+    if tried.returncode:
+        return f"{engine()} does not run {IMAGE}: {tried.stderr.strip()}"
+    for told in tried.stdout.splitlines():
+        sum, name = told.split(maxsplit=1)
+        if sum != _sum(PACKAGE / name):
+            return f"The image {IMAGE} was made of another labkit: its {name} differs. {_build()}"
+    return ""
+
+
+def _build() -> str:
+    """How the image is made."""
+    engine = next(filter(shutil.which, ENGINES))
+    clone = PACKAGE.parent if (PACKAGE.parent / "containers").is_dir() else None
+    place = f"Build it: cd {clone} && " if clone else f"Build it in a clone of labkit {labkit.__version__}: "
+    ignored = "--ignorefile containers/Containerfile.dockerignore " if engine == "podman" else ""
+    return f"{place}{engine} build --file containers/Containerfile {ignored}--tag {IMAGE} ."
+
+
+def _options(limits: "Limits") -> list[str]:
+    """Options of both engines: what a container may not do, and how much it may take."""
+    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    processes = PROCESSES if hard == resource.RLIM_INFINITY else min(PROCESSES, hard)
+    # Root is somebody else inside.
+    user, group = (os.getuid(), os.getgid()) if os.getuid() else (NOBODY, NOBODY)
+    memory = limits.memory_bytes + limits.disk_bytes + SPARE_BYTES  # its files are in memory
+    return [
+        *("--pull=never", "--log-driver=none", "--hostname=sandbox", f"--user={user}:{group}"),
+        *("--network=none", "--ipc=private", "--cap-drop=ALL", "--security-opt=no-new-privileges"),
+        "--security-opt=label=disable",  # SELinux would keep it from the judge's socket
+        *("--read-only", f"--tmpfs={HOME}:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"),
+        *(f"--memory={memory}", f"--memory-swap={memory}"),
+        *(f"--pids-limit={limits.processes + SPARE_TASKS}", "--ulimit=core=0:0"),
+        f"--ulimit=fsize={limits.disk_bytes}:{limits.disk_bytes}",
+        # Without these two, podman asks for more than a grader that is itself in a container may have.
+        f"--ulimit=nofile={limits.open_files}:{limits.open_files}",
+        f"--ulimit=nproc={processes}:{processes}",
+    ]
+
+
+def _sum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def _asked(words: Sequence[str], seconds: float | None = None) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=seconds
+    )

@@ -1,0 +1,195 @@
+"""Inside a sandbox: run an answer as the judge outside asks, and hand out what it gives.
+
+A check cell calls `serve`. A request names an operation and its arguments; the reply holds values, never a
+verdict: expected results and goals are not known here.
+"""
+
+import os
+import socket
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from labkit import magic, simt
+from labkit.c.function import CFunction
+from labkit.c.run import elsewhere
+from labkit.core.errors import SimtError
+from labkit.core.labkit_calls import borrowed_name
+from labkit.grading.sandbox.native import run_outside
+from labkit.grading.sandbox.wire import Callback, Channel
+from labkit.kernels.problem import Matmul
+from labkit.simt.counters.profile import Profile, Site
+
+SOCKET = "LABKIT_JUDGE"  # environment: where the judge listens
+MOST_TOLD = 20_000  # characters of an error
+
+COUNTS = (
+    *("stride", "instructions", "active", "branches", "divergent", "requests", "threads", "sectors"),
+    *("passes", "conflicts", "useful_bytes", "used_bytes"),
+)
+
+
+def serve(exercise: str = "") -> None:
+    """Answer the judge's requests, on the answer to `exercise` if there is one, until it has no more."""
+    with socket.socket(socket.AF_UNIX) as connected:
+        connected.connect(os.environ[SOCKET])
+        channel = Channel(connected)
+        bench = _Bench(channel, magic.answers.get(exercise))
+        with elsewhere(partial(run_outside, channel)):
+            while (request := channel.receive()) is not None:
+                channel.send(bench.reply(request))
+
+
+class _Bench:
+    """What has been made of the answer, by number; 0 is the answer itself."""
+
+    def __init__(self, channel: Channel, answer: Any) -> None:
+        self._channel, self._made = channel, [answer]
+
+    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
+        operation: Callable[..., Any] = getattr(self, f"do_{request.pop('do')}")
+        try:
+            return {"value": operation(**request)}
+        except Exception as error:
+            return {"error": told(error, getattr(self._made[0], "__name__", ""))}
+
+    def do_describe(self) -> dict[str, Any]:
+        """What kind of answer it is, and how it was compiled."""
+        answer = self._made[0]
+        if answer is None:
+            return {"magic": ""}
+        if isinstance(answer, simt.Kernel):
+            module = answer.module
+            made = {"code": module.code, "options": module.options, "expressions": module.name_expressions}
+            return {"magic": "cuda", "name": answer.name, **made}
+        if isinstance(answer, CFunction):
+            made = {"source": answer.source, "options": answer.options, "declared": _declared(answer)}
+            return {"magic": "c", "name": answer.name, **made}
+        return {"magic": "answer", "name": answer.__name__, "borrowed": borrowed_name(answer)}
+
+    # Kernels.
+
+    def do_compile(self, code: str, options: Sequence[str], expressions: Sequence[str], name: str) -> int:
+        module = simt.RawModule(code=code, options=options, name_expressions=expressions)
+        return self._keep(module.get_function(name))
+
+    def do_attributes(self, of: int) -> dict[str, int]:
+        return self._made[of].attributes
+
+    def do_resources(self, of: int, arch: str) -> dict[str, int]:
+        return vars(self._made[of]._resources_for(arch))
+
+    def do_launch(self, of: int, args: list[Any], **launch: Any) -> dict[str, Any]:
+        self._made[of](args=args, **launch)
+        return {"arrays": _arrays(args)}
+
+    def do_check(self, of: int, args: list[Any], **launch: Any) -> dict[str, Any]:
+        findings = self._made[of].check(args=args, **launch)
+        return {"findings": [vars(finding) for finding in findings], "arrays": _arrays(args)}
+
+    def do_profile(self, of: int, args: list[Any], **launch: Any) -> dict[str, Any]:
+        profile: Profile = self._made[of].profile(args=args, **launch)
+        sample = None if profile.sample is None else [profile.sample.numbers, profile.sample.total]
+        return {
+            "sites": [_plain(site) for site in profile.sites],
+            "sample": sample,
+            "shared_bytes": profile.launch.shared_bytes,
+            "arrays": _arrays(args),
+        }
+
+    def do_measured(
+        self,
+        code: str,
+        options: Sequence[str],
+        expressions: Sequence[str],
+        name: str,
+        problem: dict[str, Any],
+        rungs: Sequence[str],
+    ) -> dict[str, Any]:
+        """Times of the kernel and of rungs on this machine's GPU, and what is wrong with it."""
+        from labkit.device.select import RawModule
+        from labkit.ladder import own_product
+
+        module = RawModule(code=code, options=options, name_expressions=expressions)
+        times, wrong = own_product.measured(module.get_function(name), Matmul(**problem), *rungs)
+        return {"rows": times.astype(object).where(times.notna(), None).to_dict("records"), "wrong": wrong}
+
+    # Functions in C.
+
+    def do_compile_c(self, source: str, name: str, options: Sequence[str]) -> dict[str, Any]:
+        function = CFunction(source, name, options)
+        return {"number": self._keep(function), "declared": _declared(function)}
+
+    def do_call_c(self, of: int, args: list[Any], timeout: float) -> dict[str, Any]:
+        return {"returned": self._made[of](*args, timeout=timeout), "arrays": _arrays(args)}
+
+    def do_program_c(self, of: int | None, args: list[Any]) -> np.ndarray:
+        """The program of the optimised build; where `of` is None, of a function that does nothing."""
+        function = _idle(args) if of is None else self._made[of]
+        return np.frombuffer(function.program(*args), np.uint8)
+
+    # Functions in Python.
+
+    def do_call(self, args: list[Any]) -> dict[str, Any]:
+        """Call the answer. Functions among the arguments are the judge's."""
+        here = [self._stub(arg, args) if isinstance(arg, Callback) else arg for arg in args]
+        return {"returned": self._made[0](*here), "arrays": _arrays(args)}
+
+    def _stub(self, callback: Callback, args: list[Any]) -> Callable[..., Any]:
+        """A function that has the judge call its own, which sees and may change the arrays among `args`."""
+
+        def call(*given: Any) -> Any:
+            self._channel.send({"call": callback.number, "given": given, "arrays": _arrays(args)})
+            reply = self._channel.receive()
+            for mine, theirs in zip(args, reply["arrays"], strict=True):
+                if isinstance(mine, np.ndarray):
+                    mine[...] = theirs
+            if "error" in reply:
+                raise _ERRORS.get(reply["error"]["kind"], RuntimeError)(reply["error"]["message"])
+            return reply["value"]
+
+        return call
+
+    def _keep(self, made: Any) -> int:
+        self._made.append(made)
+        return len(self._made) - 1
+
+
+_ERRORS = {kind.__name__: kind for kind in SimtError.__subclasses__()} | {"SimtError": SimtError}
+
+
+def told(error: Exception, name: str) -> dict[str, Any]:
+    """An error in plain values: its kind, message and finding, and its line in the Python function `name`."""
+    inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.name == name]
+    finding, log = getattr(error, "finding", None), getattr(error, "log", None)
+    return {
+        "kind": type(error).__name__,
+        "message": str(error)[:MOST_TOLD],
+        "finding": None if finding is None else vars(finding),
+        "log": log and log[:MOST_TOLD],
+        "line": inside[-1] if inside else None,
+    }
+
+
+def _declared(function: CFunction) -> list[Any]:
+    """How the function is declared: the source is read here alone."""
+    return [function.function.name, list(function.function.parameters), function.function.static]
+
+
+def _idle(args: Sequence[Any]) -> CFunction:
+    """A C function that takes such arguments and does nothing."""
+    types = ("void *" if isinstance(arg, np.ndarray) else "double" for arg in args)
+    return CFunction(f"void idle({', '.join(f'{type} a{k}' for k, type in enumerate(types))}) {{}}", "idle")
+
+
+def _arrays(args: Sequence[Any]) -> list[np.ndarray | None]:
+    """The arrays among arguments, in their places."""
+    return [arg if isinstance(arg, np.ndarray) else None for arg in args]
+
+
+def _plain(site: Site) -> list[Any]:
+    counts = (getattr(site, name) for name in COUNTS)
+    return [site.line, list(site.instruction.parts), site.space, site.op, *counts]

@@ -1,0 +1,338 @@
+"""Where the answers of a submission run: a process with no network, no files but its own, and limits.
+
+Tiers, the strongest first. With `container` what runs has a container of podman or docker (container.py).
+With `bubblewrap` (Linux) what runs has namespaces of its own for processes,
+network and mounts, a user that is nobody else's, and a filter of system calls: it sees the Python
+installation, the compilers and this package, all read-only and without labkit/course and the notebooks, and
+an empty home in memory. `process` is a process with a fresh folder and environment and limits alone: what it
+runs can read files and use the network as the grader can.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from time import monotonic, perf_counter
+
+import labkit
+from labkit.grading.sandbox import container
+from labkit.grading.sandbox.seccomp import MACHINES, seccomp_filter
+from labkit.grading.sandbox.watch import below, memory_bytes, stored_bytes
+from labkit.grading.sandbox.wire import BorderError
+
+CONTAINER, BUBBLEWRAP, PROCESS = "container", "bubblewrap", "process"
+TIERS = (CONTAINER, BUBBLEWRAP, PROCESS)
+HOMES = {CONTAINER: container.HOME, BUBBLEWRAP: Path("/tmp/home")}
+WARNINGS = {
+    PROCESS: (
+        "Answers run without a sandbox: they can read this user's files, use the network and disturb each "
+        "other. Grade only what you would run yourself, or install bubblewrap (Debian, Ubuntu: sudo apt "
+        "install bubblewrap)."
+    )
+}
+PACKAGE = Path(labkit.__file__).parent
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SETTINGS = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
+DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")  # of /dev/zero memory could be had
+TOOLS = ("bwrap", "prlimit", "setpriv")
+NAMESPACES = ("ipc", "pid", "net", "uts", "cgroup-try")  # of a grader that is root
+USERS = 2_000_000_000  # from here on: users for the sandboxes of a grader that is root
+SPARE = 16  # processes and threads between the limit at which all is stopped and that of the kernel
+KILLS = 5
+WATCH_SECONDS, POLL_SECONDS = 0.05, 0.25
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the answers in one kernel may take.
+
+    Seconds of a cell and of judging one answer; bytes of memory of all processes together, of files, and of
+    all that the kernel shows; processes and threads at the same time, and open files of a process.
+    """
+
+    cell_seconds: float = 60
+    answer_seconds: float = 120
+    memory_bytes: int = 4 * 2**30
+    disk_bytes: int = 2**29
+    message_bytes: int = 2**22
+    processes: int = 512
+    open_files: int = 256
+
+
+LIMITS = Limits()
+
+
+class NoSandbox(RuntimeError):
+    """The tier that is asked for is not to be had here; the message says how to get it."""
+
+
+@cache
+def best() -> str:
+    """The strongest tier of this machine that needs no image."""
+    return BUBBLEWRAP if not _missing() else PROCESS
+
+
+def require(tier: str) -> None:
+    """Raise NoSandbox unless `tier` works here."""
+    if tier not in TIERS:
+        raise NoSandbox(f"There is no isolation {tier!r}. Choose one of {', '.join(TIERS)}.")
+    if tier == BUBBLEWRAP and (missing := _missing()):
+        raise NoSandbox(missing)
+    if tier == CONTAINER and (missing := container.missing(LIMITS)):
+        raise NoSandbox(missing)
+
+
+@cache
+def _missing() -> str:
+    """Why bubblewrap does not work here; nothing if it does."""
+    if not sys.platform.startswith("linux"):
+        return "Namespaces are Linux's: grade on Linux, or in a virtual machine or container that has it."
+    if os.uname().machine not in MACHINES:
+        return (
+            f"Sandboxes are made for the processors {' and '.join(MACHINES)}; this is {os.uname().machine}."
+        )
+    for tool in TOOLS:
+        if not shutil.which(tool):
+            return f"{tool} is not installed. On Debian or Ubuntu: sudo apt install bubblewrap util-linux"
+    with Sandbox(BUBBLEWRAP) as sandbox:
+        tried = subprocess.run(
+            sandbox.command([sys.executable, "-c", "import labkit"]),
+            env=sandbox.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+    if tried.returncode:
+        return f"bubblewrap is installed and does not work here: {tried.stderr.strip()}"
+    return ""
+
+
+class Sandbox:
+    """A folder and a command for one program, and a watch that stops it at its limits.
+
+    `shared` is a folder that the program sees under the same name and cannot change, but for the files
+    `writable`; the program begins there or, if there are none, in its home. `with_gpu`: the machine's GPUs
+    are to be seen inside. `variables` are set in its environment beside the usual ones. Use it as a context
+    manager.
+    """
+
+    def __init__(
+        self,
+        tier: str,
+        limits: Limits = LIMITS,
+        with_gpu: bool = False,
+        writable: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.tier, self.limits, self.with_gpu, self._writable = tier, limits, with_gpu, tuple(writable)
+        self._own_variables = dict(variables or {})
+        self.folder = Path(tempfile.mkdtemp(prefix="labkit-"))  # short: a socket's path has 107 characters
+        self.home = HOMES.get(tier, self.folder / "home")
+        self.shared = self.folder / "shared"
+        self.shared.mkdir()
+        if tier == PROCESS:
+            self.home.mkdir()
+        self._container = container.Container(self.folder.name, self.shared, self._writable)
+        self.stopped_for = ""
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self.shared / "judge"))
+        self._listener.listen(1)
+        self._ended = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def command(self, program: Sequence[str]) -> list[str]:
+        """The command that runs a program inside. `{connection_file}` is left for Jupyter."""
+        if self.tier == PROCESS:
+            return ["/bin/sh", "-c", f'{self._ulimits()}; exec "$@"', "sh", *program]
+        _publish(self.shared)
+        if self.tier == CONTAINER:
+            return self._container.command(program, self._variables(), self.limits, self.with_gpu)
+        (self.folder / "filter").write_bytes(seccomp_filter())
+        words = ["prlimit", *self._limits(), "--"]
+        if self._user:
+            user = str(self._user)
+            words += ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--"]
+        return [
+            *("/bin/sh", "-c", 'exec "$@" 9< "$0"', str(self.folder / "filter")),
+            *(shutil.which("bwrap") or "bwrap", *self._bubblewrap(), "--", *words, *program),
+        ]
+
+    def environment(self) -> dict[str, str]:
+        """All environment variables that the command gets, and the program unless it is in a container."""
+        if self.tier == CONTAINER:
+            return dict(os.environ)
+        inherited = {
+            name: os.environ[name] for name in ("PYTHONPATH", "LD_LIBRARY_PATH") if name in os.environ
+        }
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.defpath])
+        return inherited | {"PATH": path} | self._variables()
+
+    def _variables(self) -> dict[str, str]:
+        """Those that the program gets in any tier."""
+        return {
+            "HOME": str(self.home),
+            "LABKIT_DEVICE": "gpu" if self.with_gpu else "simt",
+            "LABKIT_JUDGE": str(self.shared / "judge"),
+            "LANG": "C.UTF-8",
+            "LOGNAME": "student",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+            "TMPDIR": str(self.home),
+            "USER": "student",
+        } | self._own_variables
+
+    def watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Watch over the process that runs the command, and all below it."""
+        self._process = process
+        threading.Thread(target=self._watch, daemon=True, name=f"watch {process.pid}").start()
+
+    def accepted(self, seconds: float, is_alive: Callable[[], bool]) -> socket.socket:
+        """The connection of a probe inside. Raises BorderError where none comes."""
+        until = monotonic() + seconds
+        self._listener.settimeout(POLL_SECONDS)
+        while monotonic() < until and is_alive() and not self.stopped_for:
+            with suppress(TimeoutError):
+                return self._listener.accept()[0]
+        raise BorderError("no connection")
+
+    def seen(self, path: Path) -> Path | None:
+        """Where a folder of the sandbox is seen from outside; None while it has none."""
+        if self.tier == PROCESS:
+            return path
+        if self.tier == CONTAINER:
+            return self._container.seen(path)
+        # The first is bubblewrap's own.
+        pids = below(self._process.pid, 2)[0][1:] if self._process else []
+        return Path(f"/proc/{pids[0]}/root/{path}") if pids else None
+
+    def ended_at(self) -> float:
+        """When the program ended, on perf_counter, as far as that can be told; it has."""
+        return self._container.ended_at() if self.tier == CONTAINER else perf_counter()
+
+    def stop(self, reason: str = "") -> None:
+        """Kill all that runs inside."""
+        self.stopped_for = self.stopped_for or reason
+        self._ended.set()
+        if self._process is None:
+            return
+        # A namespace ends with its first process. Without, what is started meanwhile is seen next time.
+        for _ in range(KILLS if self.tier == PROCESS else 0):
+            self._process.send_signal(signal.SIGSTOP)
+            for pid in below(self._process.pid, self.limits.processes)[0]:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        if self.tier == CONTAINER:
+            self._container.remove(below(self._process.pid, self.limits.processes)[0])
+        self._process.kill()
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._listener.close()
+        with suppress(RecursionError):  # folders in folders, of a process that is in no namespace
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def _user(self) -> int:
+        """A grader that is root has another user inside: many a file below /proc is root's to write."""
+        return USERS + os.getpid() if os.getuid() == 0 else 0
+
+    def _limits(self) -> list[str]:
+        limits = self.limits
+        return [
+            *("--core=0", f"--fsize={limits.disk_bytes}", f"--nofile={limits.open_files}"),
+            f"--nproc={limits.processes + SPARE}",
+        ]
+
+    def _ulimits(self) -> str:
+        """The same for a shell; the number of processes would be that of all of this user's."""
+        return f"ulimit -c 0; ulimit -f {self.limits.disk_bytes >> 9}; ulimit -n {self.limits.open_files}"
+
+    def _bubblewrap(self) -> list[str]:
+        words = ["--unshare-all"] if os.getuid() else [f"--unshare-{name}" for name in NAMESPACES]
+        words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+        if self._user:
+            words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]  # which setpriv gives up
+        if not self.with_gpu:
+            words += ["--seccomp", "9"]
+        words += ["--hostname", "sandbox", "--proc", "/proc", "--tmpfs", "/dev"]
+        words += ["--size", str(self.limits.disk_bytes), "--perms", "1777", "--tmpfs", "/tmp"]
+        words += ["--perms", "0777", "--dir", str(self.home)]
+        for name in SYSTEM:
+            path = Path(name)
+            if path.is_symlink():  # /bin of a merged /usr
+                words += ["--symlink", str(path.readlink()), name]
+            elif path.is_dir():
+                words += ["--ro-bind", name, name]
+        gpus = map(str, Path("/dev").glob("nvidia*"))
+        for name in (*DEVICES, *(sorted(gpus) if self.with_gpu else ())):
+            words += ["--dev-bind", name, name]
+        folders = _python_folders()
+        seen = [*map(Path, SETTINGS), *folders, self.shared]
+        for parent in sorted({parent for path in seen for parent in path.parents}):
+            words += ["--perms", "0755", "--dir", str(parent)]  # those that are made for what is in them
+        for path in seen:
+            words += ["--ro-bind-try", str(path), str(path)]
+        for name in self._writable:
+            words += ["--bind", str(self.shared / name), str(self.shared / name)]
+        for name in map(str, _secrets(folders)):
+            words += ["--tmpfs", name, "--remount-ro", name]
+        # These are in memory, and of those only /tmp has a limit.
+        words += ["--remount-ro", "/dev", "--remount-ro", "/"]
+        words += ["--chdir", str(self.shared if self._writable else self.home)]
+        return [*words, "--unsetenv", "JPY_PARENT_PID"]  # of a process that has no number here
+
+    def _watch(self) -> None:
+        """Until the end, look now and then at what is used."""
+        limits = self.limits
+        assert self._process is not None
+        while not self._ended.wait(WATCH_SECONDS):
+            first = self._container.pid() if self.tier == CONTAINER else self._process.pid
+            pids, tasks = below(first, limits.processes)
+            if tasks > limits.processes:
+                self.stop(f"It started more than {limits.processes} processes and threads and was stopped.")
+            elif memory_bytes([first, *pids]) > limits.memory_bytes:
+                self.stop(f"It used more than {limits.memory_bytes / 2**30:g} GiB of memory and was stopped.")
+            elif self.tier == PROCESS and stored_bytes(self.home, limits.disk_bytes) > limits.disk_bytes:
+                self.stop(f"It wrote more than {limits.disk_bytes / 2**20:g} MiB of files and was stopped.")
+
+
+def _publish(folder: Path) -> None:
+    """Let another user read what is in a folder; who sees the folder, its parent says."""
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o777)
+
+
+def _python_folders() -> list[Path]:
+    """Folders that Python and this package are in, each before what is in it; of a clone what is
+    needed alone.
+    """
+    packages = {Path(entry) for entry in sys.path if entry.endswith("-packages")}
+    given = {Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
+    needed = {PACKAGE, PACKAGE.parent / "data"}
+    return sorted({Path(sys.prefix), Path(sys.base_prefix)} | packages | (given - {PACKAGE.parent}) | needed)
+
+
+def _secrets(seen: list[Path]) -> list[Path]:
+    """What must not be seen of the folders that are: criteria, solutions, and tests, which have
+    answers too.
+    """
+    names = (
+        PACKAGE / "course",
+        PACKAGE / "notebooks",
+        PACKAGE.parent / "notebooks",
+        PACKAGE.parent / "tests",
+    )
+    return [path for path in names if path.is_dir() and any(path.is_relative_to(folder) for folder in seen)]

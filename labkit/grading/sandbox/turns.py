@@ -1,0 +1,71 @@
+"""Who may run on this machine: answers beside each other, or one alone, whose time is taken.
+
+All graders of a machine share two files. What runs beside others holds a shared lock on `room`, what is to
+be alone an exclusive one. Who waits to be alone holds `gate`, so that no newcomer goes in before.
+"""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import psutil
+
+from labkit.course.criteria.undisturbed import Disturbed
+
+BUSY_SECONDS, BUSY_PERCENT = 0.3, 25
+
+
+class Turns:
+    """The turns of one grader; of several in a process each needs its own."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        folder = folder or Path(tempfile.gettempdir(), f"labkit-turns-{os.getuid()}")
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self._gate, self._room = (
+            os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600) for name in ("gate", "room")
+        )
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Run beside others."""
+        self._enter(fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._room, fcntl.LOCK_UN)
+
+    @contextmanager
+    def alone(self, waiting: Callable[[], AbstractContextManager[object]] = nullcontext) -> Iterator[None]:
+        """Run alone; within `beside` that gives up its place meanwhile. Others are waited for in
+        `waiting()`.
+        """
+        fcntl.flock(self._room, fcntl.LOCK_UN)
+        with waiting():
+            self._enter(fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            with waiting():
+                fcntl.flock(self._room, fcntl.LOCK_SH)
+
+    def refuse_if_busy(self) -> None:
+        """Raise Disturbed where this machine works for somebody else, while nothing is graded beside."""
+        with self.alone():
+            busy = psutil.cpu_percent(BUSY_SECONDS)
+        if busy > BUSY_PERCENT:
+            raise Disturbed(f"This machine was busy with something else, {busy:.0f} % of its processors.")
+
+    def close(self) -> None:
+        """Give up all places."""
+        os.close(self._gate)
+        os.close(self._room)
+
+    def _enter(self, kind: int) -> None:
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._room, kind)
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)

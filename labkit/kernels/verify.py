@@ -1,0 +1,137 @@
+"""Check a kernel on sizes that trip the usual mistakes, and say in a student's words what is wrong."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from labkit.core.compare import Mismatch
+from labkit.core.errors import SimtError
+from labkit.device.select import array_module, synchronize
+from labkit.figures.source_costs import show
+from labkit.kernels import problem as problems
+from labkit.kernels.problem import Problem
+
+# One element; one less and one more than a warp; no two sizes alike; large, and a multiple of usual tiles.
+SIZES: dict[str, Sequence[tuple[int, ...]]] = {
+    "matmul": ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (256, 256, 256)),
+    "transpose": ((1, 1), (31, 31), (33, 33), (45, 67), (256, 256)),
+}
+SCALED = {"alpha": 3, "beta": -2}
+TIMEOUT = 10  # seconds a launch, in the simulator
+RIGHT, WRONG, NOT_RUN = "right", "WRONG", "not run"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One launch: its problem, RIGHT, WRONG or NOT_RUN, and what was wrong."""
+
+    problem: Problem
+    state: str
+    message: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """What `check` found. Prints a line a case, then the first failure in words."""
+
+    cases: tuple[Case, ...]
+    tile: int
+
+    @property
+    def ok(self) -> bool:
+        """True if the kernel was right in every case."""
+        return all(case.state == RIGHT for case in self.cases)
+
+    def __repr__(self) -> str:
+        total, wrong = len(self.cases), [case for case in self.cases if case.state == WRONG]
+        lines = [f"  {case.state:<7}  {case.problem}" for case in self.cases]
+        if not wrong:
+            return "\n".join([f"Right: all {total} cases.", *lines])
+        first = wrong[0]
+        reason = [f"{first.problem}:", *first.message.splitlines(), *self._hints()]
+        return "\n".join([f"WRONG: {len(wrong)} of {total} cases.", *lines, *reason])
+
+    def _hints(self) -> list[str]:
+        """What the wrong cases have in common and the right ones have not."""
+        run = [case for case in self.cases if case.state != NOT_RUN]
+        wrong = [case.state == WRONG for case in run]
+        ragged = [any(n % self.tile for n in np.ravel([*case.problem.shapes().values()])) for case in run]
+        scaled = [bool(getattr(case.problem, "beta", 0)) for case in run]
+        if all(wrong):
+            return []
+        if wrong == ragged:
+            return [f"It is right only where {self.tile} divides all sizes: look at the guards at the edges."]
+        if wrong == scaled:
+            return ["It is right only where alpha is 1 and beta is 0: look at alpha * sum + beta * C."]
+        if wrong == [not beta for beta in scaled]:
+            return [
+                "It is wrong only where beta is 0: C may hold NaN then, and 0 * NaN is NaN. Do not read it."
+            ]
+        return []
+
+
+def check(
+    kernel: Any,
+    problem: str = "matmul",
+    tile: int = 16,
+    dtype: str = "float32",
+    sizes: Sequence[tuple[int, ...]] | None = None,
+    rows: int | None = None,
+) -> Verdict:
+    """Run `kernel` on several sizes of `problem` ("matmul" or "transpose") and compare with right results.
+
+    The launch is that of `Problem.launch(tile, rows)`. The output is full of NaN (or the smallest int32)
+    before it; every other product has alpha=3 and beta=-2. A launch that raises SimtError ends the check; one
+    on a GPU is tried in the simulator before, with all of its checks (rehearsal.py).
+    """
+    chosen = [
+        problems.problem(
+            problem,
+            *size,
+            dtype=dtype,
+            seed=number,
+            **(SCALED if problem == "matmul" and number % 2 else {}),
+        )
+        for number, size in enumerate(sizes or SIZES.get(problem, [()]))  # problem() refuses unknown ones
+    ]
+    return judge(chosen, lambda each: _run(kernel, each, tile, rows), tile)
+
+
+def judge(chosen: Iterable[Problem], run: Callable[[Problem], None], tile: int) -> Verdict:
+    """What `run` makes of each problem: it raises Mismatch where a result is wrong; a SimtError ends
+    it all.
+    """
+    cases: list[Case] = []
+    ended = False
+    for each in chosen:
+        if ended:
+            cases.append(Case(each, NOT_RUN))
+            continue
+        try:
+            run(each)
+            cases.append(Case(each, RIGHT))
+        except (Mismatch, SimtError) as error:
+            cases.append(Case(each, WRONG, str(error)))
+            ended = isinstance(error, SimtError)
+    return Verdict(tuple(cases), tile)
+
+
+def profile(
+    kernel: Any, problem: Problem, tile: int = 16, rows: int | None = None, blocks: int | None = None
+) -> Any:
+    """Simulator's profile of one launch on `problem`, a `Heat`, whichever device `kernel` is for.
+
+    `blocks` as in simt.
+    """
+    grid, block = problem.launch(tile, rows)
+    return show(kernel.profile(grid, block, problem.args(np), blocks=blocks))
+
+
+def _run(kernel: Any, problem: Problem, tile: int, rows: int | None) -> None:
+    """One launch. Raises SimtError where it fails, Mismatch where its result is wrong."""
+    args = problem.args(array_module(kernel))
+    kernel(*problem.launch(tile, rows), args, timeout=TIMEOUT)
+    synchronize()
+    problem.verify(problem.output(args))

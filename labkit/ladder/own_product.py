@@ -1,0 +1,266 @@
+"""Your own matrix product: launched as its source says, counted, put beside the ladder, and timed.
+
+A kernel here is one of `%%cuda`, such as `labkit.answer("10.2")`, whose cell has a line `// launch:`
+(kernels/launch_line.py). In tables and plots it is called `yours`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from labkit import simt
+from labkit.core.limits import Dim3
+from labkit.device.select import device
+from labkit.figures.curves import Plot
+from labkit.figures.source_costs import Heat, show
+from labkit.kernels import launch_of, macros_of
+from labkit.kernels.problem import Matmul, Problem
+from labkit.ladder import running as ladder
+from labkit.ladder.records import frame_of
+from labkit.model import limits
+from labkit.model.roofline import COUNTED, SECTORS, intensities
+from labkit.model.roofline import roofline as draw_roofline
+
+NAME = "yours"
+# Tiles of 32, 48, 64, 96 and 128 fit it, and a product of few blocks is soon counted.
+MEASURED = Matmul(384, 384, 64)
+LARGE = Matmul(2048, 2048, 2048)
+PERFECT = 128  # bytes that a warp asks for, 4 a lane: four sectors
+FLOATS = 4  # bytes
+# Okabe and Ito's
+_RUNG, _BEST, _YOURS = "#56B4E9", "#0072B2", "#009E73"
+
+
+def launch(kernel: Any, problem: Problem) -> tuple[Dim3, Dim3]:
+    """Grid and block for `problem`, as the kernel's line says. Raises LaunchError, see
+    `kernels.launch_of`.
+    """
+    return launch_of(kernel.module.code, problem, **macros_of(kernel.module.options))
+
+
+@dataclass(frozen=True, repr=False)
+class Figures:
+    """What a kernel costs for each multiply-add of `problem`, which the launch has left in `result`.
+
+    Counts are the simulator's, loads those of single threads in PTX; registers and warps are for an H200.
+    """
+
+    problem: Matmul
+    profile: Heat
+    result: np.ndarray
+    local_bytes: int
+
+    @property
+    def multiply_adds(self) -> int:
+        """M N K of the problem."""
+        return self.problem.M * self.problem.N * self.problem.K
+
+    @cached_property
+    def reuse(self) -> float:
+        """Multiply-adds for each sector of global loads; infinite where nothing is loaded."""
+        sectors = self._sum("sectors", "global")
+        return self.multiply_adds / sectors if sectors else float("inf")
+
+    @cached_property
+    def shared(self) -> float:
+        """Elements (4 bytes) that threads read from shared memory for each multiply-add."""
+        return self._sum("useful_bytes", "shared") / FLOATS / self.multiply_adds
+
+    @cached_property
+    def loads(self) -> float:
+        """Instructions of a thread that load from global, shared or local memory for each multiply-add."""
+        return self._sum("threads") / self.multiply_adds
+
+    @cached_property
+    def accesses(self) -> pd.DataFrame:
+        """Lines of the source with global accesses: line, op, `sectors` for each 128 bytes asked for,
+        source.
+        """
+        lines = self.profile.lines
+        rows = lines[(lines.space == "global") & lines.op.isin(["ld", "st"])]
+        return rows.assign(sectors=PERFECT * rows.sectors / rows.useful_bytes)[
+            ["line", "op", "sectors", "source"]
+        ]
+
+    @cached_property
+    def conflicts(self) -> float:
+        """Share of the passes over the banks of shared memory that conflicts add."""
+        rows = self.profile.lines.query("space == 'shared'")
+        return float(rows.conflicts.sum() / max(1, rows.passes.sum()))
+
+    @property
+    def warps(self) -> int:
+        """Warps that a multiprocessor of an H200 holds."""
+        return self.profile.occupancy.warps
+
+    def _sum(self, what: str, *spaces: str) -> int:
+        """Of all loads."""
+        lines = self.profile.lines
+        loads = lines[(lines.op == "ld") & (lines.space.isin(spaces) if spaces else lines.space != "const")]
+        return int(loads[what].sum())
+
+    def __repr__(self) -> str:
+        worst = self.accesses.groupby("op").sectors.max()
+        access = ", ".join(f"{_WORDS[op]} {worst[op]:.3g}" for op in _WORDS if op in worst) or "none"
+        held = self.profile.occupancy
+        rows = {
+            "multiply-adds for a sector of global loads": (
+                f"{self.reuse:.4g}" if isfinite(self.reuse) else "no loads"
+            ),
+            "sectors for 128 bytes, worst line": access,
+            "elements from shared memory for a multiply-add": f"{self.shared:.3g}",
+            "loads of a thread for a multiply-add": f"{self.loads:.3g}",
+            "passes over the banks that conflicts add": f"{100 * self.conflicts:.3g} %",
+            "registers, and bytes of local memory, a thread": (
+                f"{held.launch__registers_per_thread}, {self.local_bytes}"
+            ),
+            f"warps on an SM of {held.gpu.name}": f"{held.warps} of {held.gpu.warps_per_sm}",
+        }
+        return "\n".join(f"{name:<47} {value}" for name, value in rows.items())
+
+
+_WORDS = {"ld": "loads", "st": "stores"}
+
+
+def figures(kernel: Any, problem: Matmul = MEASURED) -> Figures:
+    """Count what the kernel does on `problem`, in the simulator. Raises SimtError where it fails."""
+    simulated, args = _simulated(kernel), problem.args(np)
+    counted = show(simulated.profile(*launch(kernel, problem), args))
+    return Figures(problem, counted, problem.output(args), simulated.local_size_bytes)
+
+
+def sectors(kernel: Any, problem: Matmul, blocks: int = 4) -> pd.DataFrame:
+    """Sectors that the kernel asks for on `problem`, as `roofline.count_sectors` has those of the rungs."""
+    matrices = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
+    profile = _simulated(kernel).profile(
+        *launch(kernel, problem), (*matrices, *problem.scalars()), blocks=blocks
+    )
+    place = _Own(NAME, problem, answer=kernel).place() | {"machine": "", "unit": "sectors", "source": COUNTED}
+    return frame_of(place | {"quantity": name, "value": profile.metrics[name]} for name in SECTORS)
+
+
+def beside(kernel: Any, problem: Matmul = LARGE) -> pd.DataFrame:
+    """The ladder in the order of FLOP for each byte asked of the L1 caches, with the kernel in its place.
+
+    The rungs' counts and rates (TFLOP/s) are those of an H200; the kernel has a count, and no rate.
+    """
+    intensity = intensities(_counters(kernel))
+    times = limits.times_of(problem).set_index("kernel").value
+    rates = {name: problem.gflops(ms / 1e3) / 1e3 for name, ms in times.items()}
+    table = pd.DataFrame({"FLOP/B": intensity, "TFLOP/s on H200": rates}).loc[list(intensity)]
+    return table.sort_values("FLOP/B", kind="stable").rename_axis("kernel")
+
+
+def roofline(kernel: Any, problem: Matmul = LARGE) -> Plot:
+    """The recorded roofline of an H200, and how high the roofs are where the kernel's counts put it.
+
+    `problem` is one that was recorded. The kernel has not run there: it is a line, not a point.
+    """
+    counters = _counters(kernel)
+    roofs = limits.ceilings()
+    figure = draw_roofline(limits.times_of(problem), counters, roofs)
+    axes, x = figure.axes[0], intensities(counters).get(NAME)
+    if x is None:
+        return figure
+    (l1,) = roofs[roofs.quantity == "peak_l1_bandwidth"].value / 1e3
+    low, roof = axes.get_ylim()[0], min(x * l1, limits.peak_rate(problem.dtype))
+    axes.plot([x, x], [low, roof], "--", color=_YOURS, linewidth=1.5, zorder=2)
+    text = f"{NAME}: {x:.3g} FLOP/B"
+    axes.text(0.97 * x, 1.1 * low, text, rotation=90, ha="right", va="bottom", fontsize=9, color=_YOURS)
+    return figure
+
+
+def times(kernel: Any, problem: Matmul, *rungs: str) -> pd.DataFrame:
+    """Times of the kernel, and of rungs and references in the same run, on this machine's GPU.
+
+    Each result is verified first; a kernel that is wrong is left out, and told. Columns of `records.load`;
+    empty where there is no GPU, since the simulator's times say nothing about one.
+    """
+    if device().kind != "gpu":
+        return frame_of([])
+    found, wrong = measured(kernel, problem, *rungs)
+    if wrong:
+        print(f"{NAME} is not timed. {problem}:\n{wrong}")
+    return found
+
+
+def measured(kernel: Any, problem: Matmul, *rungs: str) -> tuple[pd.DataFrame, str]:
+    """`times` on this machine's device, and what is wrong with the kernel, if anything is.
+
+    A kernel that lives elsewhere, such as one in a sandbox, has a method `measured(problem, *rungs)` that
+    does the same there.
+    """
+    if hasattr(kernel, "measured"):
+        return kernel.measured(problem, *rungs)
+    cases = [_Own(NAME, problem, answer=kernel), *(ladder.case(rung, problem) for rung in rungs)]
+    rows: list[ladder.Row] = []
+    wrong = ""
+    for case, found in ladder.measure(cases):
+        if not isinstance(found, Exception):
+            rows += [row for row in found if row["quantity"] == "time"]
+        elif case.rung == NAME:
+            wrong = str(found)
+        else:
+            raise found
+    return frame_of(rows), wrong
+
+
+def bars(times: pd.DataFrame, problem: Matmul = LARGE) -> Plot:
+    """Rates of `times`, see there, as bars; where it is empty, those of the ladder recorded on an H200.
+
+    Raises ValueError where a kernel has several times.
+    """
+    shown = limits.times_of(problem) if times.empty else times
+    if shown.kernel.duplicated().any():
+        raise ValueError("the frame has several times of a kernel: choose one size and source.")
+    at = shown.set_index("kernel").sort_values("value", ascending=False)
+    rates = 2e-9 * (at.m * at.n * at.k).astype(float) / at.value
+    best, cublas = str(rates.drop("cublas", errors="ignore").idxmax()), rates.get("cublas")
+    figure = Plot(figsize=(8, 0.3 * len(rates) + 1.3), layout="constrained")
+    axes = figure.subplots()
+    colours = {best: _BEST, "cublas": "0.5", NAME: _YOURS}
+    axes.barh(list(rates.index), rates, color=[colours.get(name, _RUNG) for name in rates.index])
+    for place, rate in enumerate(rates):
+        part = f"  {100 * rate / cublas:.3g} % of cublas" if cublas else ""
+        axes.text(rate, place, f" {rate:.3g}{part}", va="center", fontsize=9)
+    axes.set(xlabel="TFLOP/s", xlim=(0, 1.35 * rates.max()))
+    told = NAME if NAME in rates.index else best
+    against = [name for name in ("naive", "tiled", "cublas") if name in rates.index and name != told]
+    ratios = "".join(f", {rates[told] / rates[name]:.3g}× {name}" for name in against)
+    finding = f"N = {shown.n.iloc[0]}: {told} reaches {rates[told]:.3g} TFLOP/s{ratios}"
+    axes.set_title(finding, loc="left", fontsize=10)
+    figure.supxlabel("; ".join(dict.fromkeys(shown.source)), x=0.01, ha="left", fontsize=8, color="0.35")
+    return figure
+
+
+@dataclass(frozen=True)
+class _Own(ladder.Case):
+    """The student's kernel in the place of a rung."""
+
+    answer: Any = None
+
+    def compiled(self) -> tuple[Any, Dim3, Dim3]:
+        from labkit.device.select import RawModule
+
+        own, module = self.answer, self.answer.module
+        if isinstance(own, simt.Kernel) and device().kind == "gpu":
+            own = RawModule(
+                code=module.code, options=module.options, name_expressions=module.name_expressions
+            ).get_function(own.name)
+        return own, *launch(own, self.problem)
+
+
+def _counters(kernel: Any) -> pd.DataFrame:
+    """Sectors of the recorded ladder, and of the kernel at the same size if it asks for any."""
+    recorded = limits.counters("float32")
+    m, n, k = (int(recorded[size].iloc[0]) for size in ("m", "n", "k"))
+    own = sectors(kernel, Matmul(m, n, k))
+    return pd.concat([recorded, own], ignore_index=True) if own.value.any() else recorded
+
+
+def _simulated(kernel: Any) -> simt.Kernel:
+    return getattr(kernel, "simulated", kernel)

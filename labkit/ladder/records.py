@@ -1,0 +1,272 @@
+"""The numbers under data/: the tables of five course reports, and recorded runs with their provenance.
+
+One row a value, in the columns of COLUMNS. What a report leaves open is "" (text) or missing (numbers).
+data/SOURCES.md says what each report measured, what each column means and how misprints are marked.
+"""
+
+import json
+import platform
+from collections.abc import Iterable
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labkit.core.paths import shipped
+
+COLUMNS = (
+    *("report", "machine", "problem", "kernel", "dtype"),
+    *("m", "n", "k", "rows", "cols", "block_x", "block_y", "tile"),
+    *("quantity", "unit", "value", "note"),
+)
+INTEGERS = ("m", "n", "k", "rows", "cols", "block_x", "block_y", "tile")
+_SIDES = ("m", "k", "n", "rows", "cols")
+_PROVENANCE = ("gpu", "driver", "versions", "date", "command")
+
+_REPORTS = {
+    "int-matmul": "int32 matrix product, naive and tiled, N 256 to 4096, blocks of 1×1 to 32×32 (nvprof)",
+    "cublas-gap": "float32 matrix product against cuBLAS and stated peaks, N = 680",
+    "tiled-matmul-ko": "float32 matrix product, tiles of 4 to 32, small, medium and large matrices",
+    "cpu-gpu-matmul": "float32 matrix product: CPU loops, AVX, cache blocks; GPU kernels, copies, allocation",
+    "int-transpose": "int32 transpose of 2048×2048 in five steps, CPU to unrolled (GeForce GTX 770M)",
+}
+
+# Of each report: the figures that a run on a GPU has too, and what changes along the columns of its tables.
+_TABLES: dict[str, tuple[dict[str, list[str]], str]] = {
+    "int-matmul": ({"quantity": ["time"]}, "size"),
+    "cublas-gap": ({"quantity": ["time", "performance"]}, "quantity"),
+    "tiled-matmul-ko": ({"quantity": ["time"]}, "size"),
+    "cpu-gpu-matmul": (
+        {"quantity": ["time", "htod_time", "dtoh_time", "malloc_time"], "kernel": ["naive", "tiled"]},
+        "size",
+    ),
+    "int-transpose": ({"quantity": ["time", "bandwidth", "step_speedup", "speedup_over_cpu"]}, "quantity"),
+}
+REPORT_TIME = "report_time"  # what a run calls the time as int-transpose takes it: 100 launches and copies
+_ONCE = ("htod_time", "dtoh_time", "malloc_time")  # what does not depend on the kernel and its block
+PINNED = "pinned"  # the note of a copy from or to page-locked memory, which no report used
+
+_DATA = shipped("data")
+
+
+def reports() -> dict[str, str]:
+    """The reports' ids, each with a line on what it measured."""
+    return dict(_REPORTS)
+
+
+def load(report: str | None = None, quantity: object = None, **filters: object) -> pd.DataFrame:
+    """Rows of the reports' tables: COLUMNS plus `source`, a label that says where a row comes from.
+
+    Keywords are columns; a keyword's value is one value or a list of them, and "" selects empty cells:
+
+        load("int-matmul", "time", kernel=["naive", "tiled"], block_x=32)
+
+    Raises ValueError, with the valid names, for an unknown column or a value that no row left so far has.
+    """
+    frame = pd.concat([_kept(_DATA / "reports" / f"{name}.csv") for name in _REPORTS], ignore_index=True)
+    frame["source"] = [
+        _report_label(*row) for row in zip(frame.report, frame.machine, frame.kernel, strict=True)
+    ]
+    return _select(frame, {"report": report, "quantity": quantity, **filters})
+
+
+def recorded(machine: str | Path, quantity: object = None, **filters: object) -> pd.DataFrame:
+    """Runs recorded on a machine: COLUMNS plus `source`, the GPU and the date.
+
+    `machine` is a folder of data/, such as "h200", or the path of one that `labkit bench` has filled. Filters
+    are those of `load`. Beside each table lies a JSON file of the same name: gpu, driver, versions, date and
+    command of the run. Raises ValueError for a machine without records, and for a table without provenance.
+    """
+    ours = _DATA / machine
+    tables = sorted((ours if ours.is_dir() else Path(machine)).glob("*.csv"))
+    if not tables:
+        machines = sorted({path.parent.name for path in _DATA.glob("*/*.csv")} - {"reports"})
+        raise ValueError(f"no runs recorded on {str(machine)!r}; machines with records: {_listed(machines)}")
+    is_ours = tables[0].parent.parent == _DATA
+    reader = _kept if is_ours else read  # a run of one's own may go on while it is looked at
+    runs = [reader(table).assign(source=_run_label(table)) for table in tables]
+    return _select(pd.concat(runs, ignore_index=True), {"quantity": quantity, **filters})
+
+
+def sanitizer(machine: str = "h200") -> pd.DataFrame:
+    """What compute-sanitizer said on a machine of kernels with planted mistakes, those of tests/gallery/bugs.
+
+    A row a kernel, tool and kind of finding; `kind` is "" where the tool found nothing. `lines` are those of
+    the kernel that it named, and `source` is the GPU, the tool's version and the date.
+    """
+    folder = _DATA / machine / "gallery"
+    run = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    version = next(part for part in run["versions"].split(", ") if part.startswith("compute-sanitizer"))
+    frame = pd.read_csv(folder / "sanitizer.csv", dtype=str, keep_default_na=False)
+    return frame.assign(source=f"recorded: {run['gpu']}, {version}, {run['date']}")
+
+
+def counterparts(report: str, machine: str | Path = "h200", **filters: object) -> pd.DataFrame:
+    """Figures of a report's tables as another machine has them: COLUMNS plus `source`, in the report's order.
+
+    Of the same kernel, dtype, size and block; of cublas-gap every kernel of its size. Copies and allocation
+    depend on the size alone, and are put with each block. A `time` of int-transpose is that of 100 launches
+    and the copies, as there, but GB are 10^9 bytes. Filters are those of `load`.
+    """
+    printed, runs = _placed(_tables(report)), _placed(recorded(machine))
+    if report == "int-transpose":
+        runs = runs[runs.quantity != "time"].replace({"quantity": {REPORT_TIME: "time"}})
+    runs = runs[runs.quantity.isin(printed.quantity) & (runs.note != PINNED)]
+    once, each_block = runs.quantity.isin(_ONCE), ["kernel", "block", "block_x", "block_y", "tile"]
+    same = ["problem", "dtype", "size"]
+    times = printed[same if report == "cublas-gap" else [*same, "kernel", "block"]].drop_duplicates()
+    copies = printed[[*same, *each_block, "quantity"]]
+    found = pd.concat([times.merge(runs[~once]), copies.merge(runs[once].drop(columns=each_block))])
+    found = found[[*COLUMNS, "source"]]
+    return _select(_with_rates(found) if report == "cublas-gap" else found, filters)
+
+
+def beside(report: str, folder: str | Path | None = None) -> pd.DataFrame:
+    """A report's tables, and beside each figure that of an H200 and, where given, of the runs in `folder`.
+
+    Rows are kernels and blocks; columns are sizes (of cublas-gap and int-transpose: quantities), and under
+    each "report", "H200" and "this machine". Times are in ms. `counterparts` says what is put beside what.
+    """
+    sets = {"report": _tables(report), "H200": counterparts(report)}
+    if folder is not None:
+        sets["this machine"] = counterparts(report, folder)
+    quantities, across = _TABLES[report][0]["quantity"], _TABLES[report][1]
+    down = (["quantity"] if across != "quantity" and len(quantities) > 1 else []) + ["kernel", "block"]
+    figures = pd.concat(
+        {name: _placed(data).set_index([*down, across]).value for name, data in sets.items()}, axis=1
+    )
+    columns = [(column, name) for column in figures.index.unique(across) for name in sets]
+    rows = pd.MultiIndex.from_frame(figures.reset_index()[down]).unique()
+    table = pd.DataFrame(figures.unstack(across)).swaplevel(axis="columns")
+    return table.reindex(rows).reindex(columns=columns)
+
+
+def frame_of(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Rows by column name as a table like that of `load`: its columns, of its types."""
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, "source"])
+    return frame.astype(dict.fromkeys(INTEGERS, "Int64") | {"value": "float64"})
+
+
+def provenance(command: str, **versions: object) -> dict[str, str]:
+    """What lies as JSON beside a table that `command` records here: gpu, driver, versions, date and command.
+
+    `versions` are those of what takes part besides CUDA, cuBLAS, CuPy and Python. Raises NoGpu without a GPU.
+    """
+    from labkit import doctor  # here: reading records needs no GPU
+    from labkit.device.select import find_gpu
+
+    gpu = find_gpu()
+    import cupy
+
+    cublas = cupy.cuda.cublas.getVersion(cupy.cuda.get_cublas_handle())
+    parts = {"CUDA runtime": cupy.cuda.runtime.runtimeGetVersion(), "cuBLAS": cublas}
+    parts |= {"CuPy": cupy.__version__} | versions | {"Python": platform.python_version()}
+    shown = doctor.find_gpu()
+    return {
+        "gpu": gpu.name,
+        "driver": shown.driver if shown else "not known",
+        "versions": ", ".join(f"{part} {version}" for part, version in parts.items()),
+        "date": date.today().isoformat(),
+        "command": command,
+    }
+
+
+def provenance_of(table: Path) -> dict[str, str]:
+    """What lies beside a recorded table, see `provenance`. Raises ValueError where a part is missing."""
+    path = table.with_suffix(".json")
+    if not path.is_file():
+        raise ValueError(
+            f"{table.name} has no provenance: {path} is missing (keys: {', '.join(_PROVENANCE)})"
+        )
+    run = json.loads(path.read_text(encoding="utf-8"))
+    missing = [key for key in _PROVENANCE if key not in run]
+    if missing:
+        raise ValueError(f"{path} does not say: {', '.join(missing)}")
+    return run
+
+
+def read(path: Path) -> pd.DataFrame:
+    """One CSV file in COLUMNS. Raises ValueError where it has others, or text where a number belongs."""
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is missing; reinstall labkit, or restore data/ from git") from None
+    if tuple(frame.columns) != COLUMNS:
+        missing, extra = set(COLUMNS) - set(frame.columns), set(frame.columns) - set(COLUMNS)
+        raise ValueError(
+            f"{path}: columns must be {', '.join(COLUMNS)}, in this order"
+            f" (missing: {_listed(sorted(missing))}; not known: {_listed(sorted(extra))})"
+        )
+    for column in (*INTEGERS, "value"):
+        frame[column] = _numbers(frame[column], path)
+    return frame
+
+
+@cache
+def _kept(path: Path) -> pd.DataFrame:
+    """A table that does not change, read once; callers must not change what they get."""
+    return read(path)
+
+
+def _tables(report: str) -> pd.DataFrame:
+    """The figures of a report's tables that a run on a GPU has too."""
+    return load(report, **(_TABLES[report][0] if report in _TABLES else {}))
+
+
+def _placed(data: pd.DataFrame) -> pd.DataFrame:
+    """The rows with `block`, such as 32×32, and `size`, such as 256 or 4096×2048×4096 (m×k×n)."""
+    blocks = ["×".join(map(str, row.dropna())) for _, row in data[["block_x", "block_y"]].iterrows()]
+    sides = [[str(side) for side in row.dropna()] for _, row in data[list(_SIDES)].iterrows()]
+    sizes = [row[0] if len(set(row)) == 1 else "×".join(row) for row in sides]
+    return data.assign(block=blocks, size=sizes)
+
+
+def _with_rates(runs: pd.DataFrame) -> pd.DataFrame:
+    """Matrix products with a rate after each time: 2 m n k operations in it."""
+    operations = 2.0 * (runs.m * runs.n * runs.k).astype("float64")
+    rates = operations / runs.value / 1e6
+    return pd.concat([runs, runs.assign(quantity="performance", unit="GFLOP/s", value=rates)])
+
+
+def _numbers(texts: pd.Series, path: Path) -> pd.Series:
+    """Text to numbers; an empty cell becomes a missing value."""
+    numbers = pd.to_numeric(texts, errors="coerce")
+    bad = texts[numbers.isna() & (texts != "")]
+    if len(bad):
+        # Line 1 is the header, and rows count from 0.
+        raise ValueError(f"{path}, line {bad.index[0] + 2}: {texts.name} {bad.iloc[0]!r} is not a number")
+    return numbers.astype("float64" if texts.name == "value" else "Int64")
+
+
+def _select(frame: pd.DataFrame, wanted: dict[str, object]) -> pd.DataFrame:
+    """The rows with the wanted values; None: any."""
+    chosen = ""
+    for column, value in wanted.items():
+        if value is None:
+            continue
+        if column not in frame.columns:
+            raise ValueError(f"no column {column!r}; columns: {', '.join(frame.columns)}")
+        cells = frame[column].astype(object).where(frame[column].notna(), "")
+        values = value if isinstance(value, list | tuple) else [value]
+        unknown = [one for one in values if one not in set(cells)]
+        if unknown:
+            valid = _listed(sorted(set(cells), key=lambda cell: (isinstance(cell, str), cell)))
+            raise ValueError(f"no record has {column}={unknown[0]!r}{chosen}; {column} is one of: {valid}")
+        frame = frame[cells.isin(list(values))]
+        chosen += f"{',' if chosen else ' where'} {column}={value!r}"
+    return frame.reset_index(drop=True)
+
+
+def _report_label(report: str, machine: str, kernel: str) -> str:
+    return f"report {report}, {machine or ('CPU' if kernel.startswith('cpu') else 'GPU') + ' not stated'}"
+
+
+def _run_label(table: Path) -> str:
+    run = provenance_of(table)
+    return f"recorded: {run['gpu']}, {run['date']}"
+
+
+def _listed(values: list) -> str:
+    return ", ".join("(empty)" if value == "" else str(value) for value in values) or "none"

@@ -1,0 +1,164 @@
+"""What a step of the GPU's ladder changes: lines of the source, counts for each multiply-add, the rate.
+
+Rungs are called as in `labkit.ladder`. A multiply-add is one instruction for the 32 threads of a warp, and so
+is a load; counts here are for each such instruction. A product of (M,K) by (K,N) has M N K / 32 of them.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from difflib import SequenceMatcher
+from math import prod
+
+import numpy as np
+import pandas as pd
+
+from labkit import kernels
+from labkit.core import occupancy
+from labkit.kernels.problem import Matmul
+from labkit.ladder import records
+from labkit.ladder import running as ladder
+
+WARP = 32
+SIZE = 1024  # M, N and K of the products whose counters are recorded
+LARGE = 8192  # of a product that keeps every multiprocessor busy
+REFERENCE = ladder.REFERENCES["matmul"]
+FIRST = "naive_uncoalesced"
+
+_NO_CODE = re.compile(r"\s*(#(?!pragma)|static_assert|constexpr|using|template)")
+_COUNTERS = {  # Nsight Compute's names -> the column, and whether it is divided by the multiply-adds
+    "smsp__inst_executed.sum": ("instructions", True),
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sectors", True),
+    "launch__registers_per_thread": ("registers", False),
+    "l1tex__throughput.avg.pct_of_peak_sustained_active": ("L1 busy %", False),
+    "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active": ("FMA busy %", False),
+}
+
+
+def climb() -> list[str]:
+    """Rungs of the matrix product in the order in which the course climbs them, then the reference."""
+    rungs = [rung for rung in ladder.rungs("matmul") if rung not in (FIRST, ladder.ROUNDING)]
+    return [FIRST, *rungs, REFERENCE]
+
+
+def changes(before: str, after: str, about: str = "") -> str:
+    """Lines in which two rungs of the matrix product differ, marked - and + as by `diff`.
+
+    Without comments, macros and what checks them. `about` chooses the places with a line that holds this
+    text. Raises ValueError where the rungs do not differ there.
+    """
+    old, new = _code(before), _code(after)
+    places = [
+        [f"- {line}" for line in old[i1:i2]] + [f"+ {line}" for line in new[j1:j2]]
+        for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        if kind != "equal" and any(about in line for line in (*old[i1:i2], *new[j1:j2]))
+    ]
+    if not places:
+        raise ValueError(f"{before} and {after} do not differ in a line with {about!r}.")
+    indent = min(len(line[2:]) - len(line[2:].lstrip()) for place in places for line in place)
+    return "\n...\n".join("\n".join(line[:2] + line[2 + indent :] for line in place) for place in places)
+
+
+def recorded(sizes: Iterable[int], rungs: Collection[str], machine: str = "h200") -> pd.DataFrame:
+    """Recorded times of rungs and the reference with M = N = K of each size, as `ladder.recorded` has
+    them.
+    """
+    times = pd.concat([ladder.recorded(Matmul(n, n, n), machine) for n in sizes], ignore_index=True)
+    return times[times.kernel.isin(rungs)].reset_index(drop=True)
+
+
+def here(sizes: Iterable[int], rungs: Collection[str]) -> pd.DataFrame:
+    """The same on this machine's GPU, as `ladder.here` measures them; empty where there is none."""
+    return pd.concat([ladder.here(Matmul(n, n, n), *rungs) for n in sizes], ignore_index=True)
+
+
+def rates(times: pd.DataFrame) -> pd.DataFrame:
+    """Times of one product as rates: a row a rung, from the bottom of the ladder.
+
+    `times` has the columns of `records.load`. Columns: ms, TFLOP/s, "% of cublas" (missing where it was not
+    timed) and "× the one before". Raises ValueError for several sizes, dtypes or sources, which have several
+    times of a rung.
+    """
+    order = climb()
+    timed = times[(times.quantity == "time") & times.kernel.isin(order)].set_index("kernel")
+    if timed.empty or timed.index.has_duplicates:
+        raise ValueError("the frame must hold one time of each rung: choose one size, dtype and source.")
+    timed = timed.loc[[rung for rung in order if rung in timed.index]]
+    rate = (2.0 * timed.m * timed.n * timed.k / timed.value / 1e9).astype(float)
+    best = rate.get(REFERENCE, float("nan"))
+    return pd.DataFrame(
+        {
+            "ms": timed.value,
+            "TFLOP/s": rate,
+            f"% of {REFERENCE}": 100 * rate / best,
+            "× the one before": rate / rate.shift(),
+        }
+    ).rename_axis("rung")
+
+
+def counters(machine: str = "h200") -> pd.DataFrame:
+    """What Nsight Compute counted of each rung on a recorded GPU, N = 1024, float32.
+
+    Columns: instructions and sectors of global loads for each multiply-add; registers a thread; how much of
+    the time the path to L1 cache and shared memory was busy, and the units that multiply and add (integers
+    too), both on the multiprocessors that had work.
+    """
+    runs = records.recorded(machine, list(_COUNTERS), problem="matmul", dtype="float32", n=SIZE)
+    table = runs.pivot(index="kernel", columns="quantity", values="value")
+    found = {
+        name: table[metric] / (SIZE**3 / WARP if is_sum else 1)
+        for metric, (name, is_sum) in _COUNTERS.items()
+    }
+    rows = [rung for rung in climb() if rung in table.index]
+    return pd.DataFrame(found).astype({"registers": int}).loc[rows].rename_axis("rung")
+
+
+def counted(*cases: ladder.Case) -> pd.DataFrame:
+    """What the simulator counts in launches of `ladder.case`: a row each, for each multiply-add.
+
+    Columns: `global loads` and `shared loads` (requests), and `barriers` that warps came to.
+    """
+    return pd.DataFrame([_counts(case) for case in cases], index=[case.rung for case in cases])
+
+
+def tiles(machine: str = "h200") -> pd.DataFrame:
+    """Each rung's tile of C with its defaults, and what a recorded GPU makes of it in float32.
+
+    Columns: TILE_M and TILE_N; `per SM`, blocks that a multiprocessor holds by their registers and threads
+    (shared memory is never the limit here); TFLOP/s at N = 8192, which has blocks in plenty.
+    """
+    times = ladder.recorded(Matmul(LARGE, LARGE, LARGE), machine)
+    gpu, speed, registers = occupancy.gpu(times.machine.iloc[0]), rates(times), counters(machine).registers
+    rows = {}
+    for rung in (each for each in climb() if each in speed.index and each != REFERENCE):
+        case = ladder.case(rung, Matmul(LARGE, LARGE, LARGE))
+        macros = dict(case.macros)
+        _, block = kernels.launch(case.kernel, case.problem, **macros)
+        rows[rung] = {
+            "TILE_M": macros.get("TILE_M", macros.get("TILE")),
+            "TILE_N": macros.get("TILE_N", macros.get("TILE")),
+            "per SM": occupancy.occupancy(gpu, prod(block), int(registers[rung])).blocks,
+            "TFLOP/s": speed["TFLOP/s"][rung],
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _counts(case: ladder.Case) -> dict[str, float]:
+    kernel, grid, block = case.compiled()
+    profile = kernel.profile(grid, block, case.problem.args(np))
+    multiply_adds = case.problem.flops / 2 / WARP
+    loads = profile.lines.query("op == 'ld'").groupby("space").requests.sum()
+    executed = profile.ptx_lines
+    barriers = executed[executed.source.str.contains("__syncthreads")].instructions.sum()
+    return {
+        "global loads": loads.get("global", 0) / multiply_adds,
+        "shared loads": loads.get("shared", 0) / multiply_adds,
+        "barriers": barriers / multiply_adds,
+    }
+
+
+def _code(rung: str) -> list[str]:
+    """Lines of a rung's source without comments, macros and checks."""
+    lines = [
+        line.split("//")[0].rstrip() for line in kernels.source(ladder.rungs("matmul")[rung]).splitlines()
+    ]
+    return [line for line in lines if line and not _NO_CODE.match(line)]

@@ -1,0 +1,95 @@
+"""The transpose as report int-transpose measured it: copy in, 100 launches, copy out, by the host's clock.
+
+What `labkit.ladder` times is another thing: one launch after an L2 flush, without copies. Here the matrix of
+2048 x 2048 stays in the L2 cache of a large GPU from launch to launch, and the copies are in the time.
+"""
+
+from collections.abc import Sequence
+from statistics import median
+
+import pandas as pd
+
+from labkit import cpu, kernels
+from labkit.device.select import device, find_gpu
+from labkit.device.timing import wall_ms
+from labkit.kernels.problem import Transpose
+from labkit.ladder import records
+from labkit.ladder import running as ladder
+
+STEPS = ("naive", "shared", "padded", "unrolled")  # the report's, after the CPU
+SIZE = Transpose(2048, 2048, dtype="int32")
+ITERATIONS = 100
+TRIPS = 5  # the median of so many is given; the report made one
+
+
+def transpose_report(
+    rungs: Sequence[str] = STEPS, problem: Transpose = SIZE, iterations: int = ITERATIONS
+) -> pd.DataFrame:
+    """The report's table for `rungs` of `labkit.ladder`, in the columns and with the names of `records.load`.
+
+    `time` (ms) is that of both copies and all launches, `launch_time` that of the launches alone. `bandwidth`
+    is what the launches move, in 10^9 bytes (the report: 2^30), over `time`. `step_speedup` is over the rung
+    before, `speedup_over_cpu` over plain loops in C on one core, also `iterations` times. The rungs' results
+    are verified. Raises NoGpu where there is no GPU: a simulator's times say nothing about one.
+    """
+    source = f"measured here: {find_gpu().name}"
+    loops = cpu.measure(kernels.load("transpose/cpu_1_loops", DTYPE=problem.ctype), problem)
+    on_cpu = before = loops.median * iterations
+    first = ladder.Case("cpu_naive", problem)
+    rows = _rows(first, iterations, {"machine": cpu.cpu_name(), "source": loops.source}, time=on_cpu)
+    for rung in rungs:
+        case = ladder.case(rung, problem)
+        whole, launches = _round_trip(case, iterations)
+        ratios = {"step_speedup": before / whole, "speedup_over_cpu": on_cpu / whole}
+        rows += _rows(case, iterations, {"source": source}, time=whole, launch_time=launches, **ratios)
+        before = whole
+    return records.frame_of(rows)
+
+
+def here() -> pd.DataFrame:
+    """`time` of the report's steps on this machine's GPU, to stand beside recorded ones in `plots`;
+    or empty.
+    """
+    if device().kind != "gpu":
+        return records.frame_of([])
+    table = transpose_report()
+    return table[table.quantity == "time"]
+
+
+def _round_trip(case: ladder.Case, iterations: int) -> tuple[float, float]:
+    """Milliseconds from a matrix on the host to its transpose there, and of the launches alone."""
+    import cupy
+
+    host, result = case.problem.inputs()
+    args = case.problem.args(cupy)
+    launch = ladder.launcher(case, args)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        launch()  # loads the kernel, which cannot be recorded
+        stream.synchronize()
+        # Recorded as a CUDA graph: Python takes longer to launch such a kernel than the GPU to run it.
+        stream.begin_capture()
+        for _ in range(iterations):
+            launch()
+        launches = stream.end_capture()
+
+        def trip() -> None:
+            args[0].set(host)
+            launches.launch()
+            args[1].get(out=result)
+
+        ladder.poison(args[1])
+        trip()
+        case.problem.verify(result)
+        times = [(wall_ms(trip), wall_ms(launches.launch)) for _ in range(TRIPS)]
+    whole, alone = zip(*times, strict=True)
+    return median(whole), median(alone)
+
+
+def _rows(case: ladder.Case, iterations: int, place: ladder.Row, **figures: float) -> list[ladder.Row]:
+    figures["bandwidth"] = case.problem.gbytes_per_s(figures["time"] / 1e3 / iterations)
+    units = {"time": "ms", "launch_time": "ms", "bandwidth": "GB/s"}
+    shared = case.place() | place | {"note": f"for {iterations} iterations"}
+    return [
+        shared | {"quantity": quantity, "unit": units.get(quantity, "1"), "value": value}
+        for quantity, value in figures.items()
+    ]

@@ -1,0 +1,1 @@
+"""What bounds a kernel, and by how much."""

@@ -1,0 +1,88 @@
+"""Where there is no NVRTC: the course's own kernels come compiled, and any other is an error that says so."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from labkit import kernels, problem, simt
+from labkit.compiler import nvrtc, precompiled
+from labkit.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, NoNvrtc
+from labkit.core.cache import digest
+from labkit.course.notebooks import catalog
+
+RUNGS = [name for family in kernels.FAMILIES for name in kernels.names(family)]
+OWN = 'extern "C" __global__ void mine(float* x) { x[threadIdx.x] = 17; }'
+
+
+@pytest.fixture
+def no_nvrtc(monkeypatch, tmp_path):
+    """A machine without the wheels that compile, and with an empty cache."""
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    absent, version = (COMPILER_WHEEL, *HEADER_WHEELS), nvrtc._version
+    monkeypatch.setattr(nvrtc, "_version", lambda name: "" if name in absent else version(name))
+    forgetful = (
+        *(nvrtc._made_by, nvrtc._compiler_key, nvrtc.include_paths),
+        kernels._load,
+    )
+    for function in forgetful:
+        function.cache_clear()
+    yield
+    for function in forgetful:
+        function.cache_clear()
+
+
+def test_the_archive_was_made_from_what_the_course_has_now():
+    assert precompiled.manifest()["sources"] == digest(catalog.cuda_sources()), (
+        "a kernel or a %%cuda cell has changed: python benchmarks/precompile.py"
+    )
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_the_rungs_load(no_nvrtc, name):
+    kernel = kernels.load(name)
+    assert kernel.num_regs > 0
+
+
+def test_a_rung_runs_and_is_profiled_and_checked(no_nvrtc):
+    kernel, product = kernels.load("matmul/2_tiled"), problem("matmul", 33, 31, 40)
+    shape, args = kernels.launch("matmul/2_tiled", product), product.args(np)
+    kernel(*shape, args)
+    product.verify(product.output(args))
+    assert kernel.profile(*shape, args).occupancy.blocks > 0
+    assert kernel.check(*shape, args) == []
+
+
+@pytest.mark.parametrize(
+    ("system", "way_out"),
+    [
+        ("darwin", "makes none for macOS: run it on Linux or Windows, or"),
+        ("linux", "pip install nvidia-cuda"),
+    ],
+)
+def test_a_kernel_of_ones_own_says_what_it_takes(no_nvrtc, monkeypatch, system, way_out):
+    monkeypatch.setattr(sys, "platform", system)
+    with pytest.raises(NoNvrtc, match=way_out):
+        simt.RawModule(code=OWN)
+
+
+def test_a_rung_with_other_parameters_than_the_course_has_is_one_of_these(no_nvrtc):
+    with pytest.raises(NoNvrtc, match="this is another"):
+        kernels.load("matmul/2_tiled", TILE=7)
+
+
+def test_it_holds_what_nvrtc_makes(monkeypatch, tmp_path):
+    ours, theirs = precompiled.manifest()["packages"][COMPILER_WHEEL], nvrtc._version(COMPILER_WHEEL)
+    if ours != theirs:
+        pytest.skip(f"the archive was made by NVRTC {ours}, and {theirs} is installed")
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
+    tiled = kernels.source("matmul/2_tiled"), ("--std=c++17",)
+    made = nvrtc.compile_ptx(*tiled)
+    monkeypatch.setattr(nvrtc, "_Program", _absent)
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "empty"))
+    assert nvrtc.compile_ptx(*tiled) == made
+
+
+def _absent(*_):
+    raise NoNvrtc("not here")

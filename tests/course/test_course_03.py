@@ -1,0 +1,158 @@
+"""Checks of notebook 03: what students start from and typical mistakes fail, with words that help."""
+
+import pytest
+from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, checks_of_starters, mutant
+
+from labkit.course import magic
+from labkit.course.criteria.kernels import Hints, no_finding, right_on
+from labkit.course.exercise import Unmet
+from labkit.kernels.problem import Matmul
+
+FIRST = "        __syncthreads();\n        for"
+SECOND = "        __syncthreads();\n    }"
+A_TILE = "row < M && k0 + x < K ? A[row * K + k0 + x] : 0"
+B_TILE = "k0 + y < K && col < N ? B[(k0 + y) * N + col] : 0"
+
+ONE_ARRAY = (
+    ("A_tile[16][16], B_tile[16][16]", "tiles[512]"),
+    ("A_tile[y][x]", "tiles[16 * y + x]"),
+    ("B_tile[y][x]", "tiles[256 + 16 * y + x]"),
+    ("A_tile[y][k] * B_tile[k][x]", "tiles[16 * y + k] * tiles[256 + 16 * k + x]"),
+)
+
+STARTERS = {
+    "03.1": ["✓ right where M, N and K differ", "32768 sectors; the goal is at most 4096", "10 | sum += A["],
+    "03.2": ["✓ right where the tiles fit", "M=45 N=29 K=64", "C[0, 16] is nan", "Every thread of the block"],
+    "03.3": ["grid (16, 16), block (4, 4)", "Does every 16 of the kernel say TILE?"],
+}
+
+
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
+
+
+# exercise, what is wrong, words of the answer, then what to replace in the solution
+WRONG = [
+    ("03.1", "no first barrier", "C[0, 0] is nan", (FIRST, "        for")),
+    ("03.1", "no first barrier: why", "race (read after write) on byte 0 of shared `B_tile`", (FIRST, "for")),
+    ("03.1", "no second barrier", "another between those reads and the stores", (SECOND, "    }")),
+    (
+        "03.1",
+        "no second barrier: why",
+        "racecheck finds: line 11: race (write after read)",
+        (SECOND, "    }"),
+    ),
+    ("03.1", "tile of B turned", "thread (x, y) brings A[row, k0 + x]", ("B_tile[k][x]", "B_tile[x][k]")),
+    ("03.1", "k0 forgotten", "matmul M=64 N=64 K=64", ("row * K + k0 + x", "row * K + x")),
+    ("03.1", "stride of a square", "M=32 N=48 K=64", ("row * K + k0", "row * N + k0")),
+    ("03.1", "counts past the array", "In the round of k0, thread (x, y)", ("k0 < K;", "k0 <= K;")),
+    (
+        "03.2",
+        "early return",
+        "M=45 N=29 K=64",
+        ("    float sum", "    if (row >= M || col >= N) return;\n    float sum"),
+    ),
+    (
+        "03.2",
+        "early return: why",
+        "synccheck finds: line 14: __syncthreads() that some threads of the block never reach",
+        ("    float sum", "    if (row >= M || col >= N) return;\n    float sum"),
+    ),
+    (
+        "03.2",
+        "barrier in a branch",
+        "__syncthreads() inside a branch",
+        (FIRST, "        if (row < M && col < N) __syncthreads();\n        for"),
+    ),
+    ("03.2", "no guard along K", "M=64 N=64 K=67", (" && k0 + x < K", ""), ("k0 + y < K && ", "")),
+    ("03.2", "no guard of the rows", "the row of A with M", ("row < M && k0", "k0")),
+    ("03.2", "guards exchanged", "the row of A with M", ("row < M && k0 + x < K", "row < K && k0 + x < M")),
+    ("03.2", "writes outside", "invalid global write", ("if (row < M && col < N)", "if (row < M)")),
+    (
+        "03.2",
+        "past the edge what was there",
+        "what lies past the edge of A or B is 0",
+        (f"A_tile[y][x] = {A_TILE}", "if (row < M && k0 + x < K) A_tile[y][x] = A[row * K + k0 + x]"),
+        (f"B_tile[y][x] = {B_TILE}", "if (k0 + y < K && col < N) B_tile[y][x] = B[(k0 + y) * N + col]"),
+    ),
+    ("03.3", "one 16 left", "Does every 16", ("k0 += TILE", "k0 += 16")),
+    ("03.3", "no assertion", "With TILE=33 the cell compiles", ("TILE <= 32", "TILE <= 64")),
+    (
+        "03.3",
+        "an error of another kind",
+        "With TILE=33",
+        ("static_assert(TILE >= 1 && TILE <= 32,", "static_assert(true,"),
+    ),
+    (
+        "03.3",
+        "refused by the preprocessor",
+        "With TILE=33 something else fails",
+        ("static_assert(TILE >= 1", "#if TILE > 32\n#error no\n#endif\nstatic_assert(TILE >= 1"),
+        ("TILE <= 32,", "TILE <= 64,"),
+    ),
+    ("03.3", "refuses too much", "static assertion failed", ("TILE <= 32", "TILE <= 16")),
+]
+
+
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
+
+
+def luckily_right():
+    """The tiled product without its second barrier, in tiles of 4 x 4: a block is half a warp, all in
+    step.
+    """
+    cell = mutant("03.1", (SECOND, "    }")).partition("\n")[2].replace("16", "4")
+    return magic.compile_cell(cell, [], [], wanted="matmul")
+
+
+def test_right_numbers_are_not_enough_and_a_race_is_told_with_both_lines():
+    small, hints = Matmul(8, 8, 8), Hints("usual", race="wait for each other")
+    right_on("", small, tile=4).test(luckily_right())
+    with pytest.raises(Unmet) as unmet:
+        no_finding(small, tile=4, hints=hints).test(luckily_right())
+    assert str(unmet.value).splitlines() == [
+        "matmul M=8 N=8 K=8 float32, grid (2, 2), block (4, 4)",
+        "racecheck finds: line 11: race (write after read) on byte 0 of shared `A_tile`: the thread writes "
+        "what another thread reads in line 15; no barrier lies between them",
+        "    by thread (0, 0, 0) of block (0, 0, 0)",
+        "      11 | A_tile[y][x] = A[row * K + k0 + x];",
+        "      15 | sum += A_tile[y][k] * B_tile[k][x];",
+        "wait for each other",
+    ]
+
+
+# exercise, how it differs, then what to replace in the solution: right, too
+OTHERS = [
+    (
+        "03.1",
+        "two pairs of tiles and one barrier a round",
+        (SECOND, "    }"),
+        ("A_tile[16][16], B_tile[16][16]", "A_tile[2][16][16], B_tile[2][16][16]"),
+        *((used, used.replace("[", "[k0 / 16 % 2][")) for used in ("A_tile[y]", "B_tile[y]", "B_tile[k]")),
+    ),
+    ("03.1", "tile of A turned", ("A_tile[y][x] =", "A_tile[x][y] ="), ("A_tile[y][k]", "A_tile[k][y]")),
+    ("03.1", "one array", *ONE_ARRAY),
+    (
+        "03.2",
+        "zeros first",
+        (
+            f"A_tile[y][x] = {A_TILE}",
+            "A_tile[y][x] = 0; if (row < M && k0 + x < K) A_tile[y][x] = A[row * K + k0 + x]",
+        ),
+        (
+            f"B_tile[y][x] = {B_TILE}",
+            "B_tile[y][x] = 0; if (k0 + y < K && col < N) B_tile[y][x] = B[(k0 + y) * N + col]",
+        ),
+    ),
+    ("03.2", "the sum ends at K", ("k < 16;", "k < 16 && k0 + k < K;")),
+    ("03.3", "side times side", ("TILE >= 1 && TILE <= 32", "TILE * TILE <= 1024")),
+    (
+        "03.3",
+        "a constant",
+        ("    __shared__", "    const int S = TILE;\n    __shared__"),
+        ("k0 += TILE", "k0 += S"),
+        ("k < TILE", "k < S"),
+    ),
+]
+
+
+test_another_right_answer_passes = checks_of_other_answers(OTHERS)

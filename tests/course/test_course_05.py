@@ -1,0 +1,255 @@
+"""Checks of notebook 05: what students start from and typical mistakes fail, with words that help."""
+
+from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, checks_of_starters
+
+BARRIER = "    __syncthreads();\n    int out_col"
+GUARD_IN = "if (row < rows && col < cols)"
+GUARD_OUT = "if (out_row < cols && out_col < rows)"
+STORE, LOAD = "tile[y][x] =", "= tile[x][y]"
+NAIVE = (
+    f"    {GUARD_IN}\n        tile[y][x] = in[row * cols + col];\n",
+    f"    tile[y][x] = 0;\n    {GUARD_IN}\n        out[col * rows + row] = in[row * cols + col];\n"
+    "    return;\n",
+)
+# A lane after the other: no two words are asked for at the same time.
+IN_TURN = f"""    float mine = 0;
+    for (int lane = 0; lane < 32; ++lane)
+        if (x == lane && out_row < cols && out_col < rows)
+            mine = tile[x][y];
+    {GUARD_OUT}"""
+# Neighbours are added first, as in the starter, with an unused word after each 32.
+PADDED_SUM = """if (2 * s * t < 256) {
+            int a = 2 * s * t, b = a + s;
+            part[a + a / 32] += part[b + b / 32];
+        }"""
+SHUFFLED_SUM = """    int sum = part[t % 32];
+    for (int s = 16; s > 0; s /= 2)
+        sum += __shfl_down_sync(0xffffffff, sum, s);
+    if (t == 0)
+        out[blockIdx.x] = sum;"""
+STEPS, PAIR = "for (int s = 128; s > 0; s /= 2)", "if (t < s)\n            part[t] += part[t + s];"
+UPWARDS = "for (int s = 1; s < 256; s *= 2)"
+
+STARTERS = {
+    "05.1": [
+        "✓ right where they stick out, 1 to 100 rows and columns",
+        "global stores touch 6144 sectors; the goal is at most 768",
+        "out[col * rows + row] = in[row * cols + col];    32 sectors a request",
+        "the turn is in the tile",
+    ],
+    "05.2": [
+        "5952 bank conflicts; the goal is none",
+        "= tile[x][y];    31 conflicts a request",
+        "banks() draws",
+    ],
+    "05.3": ["the kernel takes 4224 bytes of shared memory a block", "in another order"],
+    "05.4": [
+        "105 bank conflicts a block",
+        "part[2 * s * t] += part[2 * s * t + s];    70 conflicts a block",
+        "✓ right for any n",
+    ],
+}
+
+
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
+
+
+# exercise, what is wrong, words of the answer, then what to replace in the solution
+WRONG = [
+    ("05.1", "no barrier", "belongs a __syncthreads()", (BARRIER, "    int out_col")),
+    (
+        "05.1",
+        "blocks not exchanged",
+        "out[0, 32] is",
+        ("blockIdx.y * 32 + x, out_row = blockIdx.x * 32", "blockIdx.x * 32 + x, out_row = blockIdx.y * 32"),
+    ),
+    ("05.1", "not turned", "out[0, 1] is", (LOAD, "= tile[y][x]")),
+    (
+        "05.1",
+        "stride of a square",
+        "Which index runs past the end?",
+        ("out_row * rows + out_col", "out_row * cols + out_col"),
+    ),
+    (
+        "05.1",
+        "early return",
+        "some threads of the block never reach",
+        (f"{GUARD_IN}\n        tile", "if (row >= rows || col >= cols)\n        return;\n    tile"),
+    ),
+    (
+        "05.1",
+        "one guard for both sides",
+        "is nan",
+        (GUARD_OUT, f"if ({GUARD_OUT[4:-1]} && {GUARD_IN[4:-1]})"),
+    ),
+    (
+        "05.1",
+        "guards exchanged",
+        "rows=64 cols=96 float32, grid (3, 2), block (32, 32)\nout[64, 0] is nan",
+        (GUARD_OUT, "if (out_row < rows && out_col < cols)"),
+    ),
+    (
+        "05.1",
+        "blocks that write the same columns",
+        "nothing orders blocks within a launch",
+        ("int out_col = blockIdx.y * 32 + x", "int out_col = x"),
+    ),
+    (
+        "05.1",
+        "blocks that write the same columns: what to look at",
+        "= tile[x][y];\nThread (x, y) brings in[",
+        ("int out_col = blockIdx.y * 32 + x", "int out_col = x"),
+    ),
+    ("05.1", "no guard on the way in", "two guards", (GUARD_IN, "if (true)")),
+    (
+        "05.1",
+        "the tile of no use",
+        "stores touch 6144 sectors",
+        NAIVE,
+        ("return;\n    __syncthreads();", "\n    __syncthreads();\n    return;"),
+    ),
+    (
+        "05.1",
+        "reads down columns",
+        "global loads touch 6144 sectors",
+        ("int x = threadIdx.x, y = threadIdx.y;", "int x = threadIdx.y, y = threadIdx.x;"),
+        (
+            "out_col = blockIdx.y * 32 + x, out_row = blockIdx.x * 32 + y",
+            "out_col = blockIdx.y * 32 + y, out_row = blockIdx.x * 32 + x",
+        ),
+        (LOAD, "= tile[y][x]"),
+    ),
+    ("05.2", "two unused words", "192 bank conflicts", ("[33]", "[34]")),
+    ("05.2", "a row more, not a column", "31 conflicts a request", ("[32][33]", "[33][32]")),
+    (
+        "05.2",
+        "conflicts in the store",
+        "tile[x][y] = in[row * cols + col];    31 conflicts a request",
+        ("[33]", "[32]"),
+        (STORE, "tile[x][y] ="),
+        (LOAD, "= tile[y][x]"),
+    ),
+    ("05.2", "back to the naive kernel", "stores touch 6144 sectors", NAIVE),
+    (
+        "05.2",
+        "lanes in turn",
+        "few lanes of a warp are active",
+        ("[33]", "[32]"),
+        (LOAD, "= mine"),
+        (f"    {GUARD_OUT}", IN_TURN),
+    ),
+    ("05.2", "half a tile", "invalid shared write", ("[32][33]", "[16][33]")),
+    ("05.3", "nothing swizzled", "5952 bank conflicts", ("x ^ y", "x"), ("y ^ x", "y")),
+    ("05.3", "swizzled on one side", "One rule for both", ("[y ^ x]", "[y]")),
+    ("05.3", "half swizzled", "192 bank conflicts", ("x ^ y", "x ^ (y & 15)"), ("y ^ x", "y ^ (x & 15)")),
+    (
+        "05.3",
+        "or for exclusive or",
+        "two elements have the same place",
+        ("x ^ y", "x | y"),
+        ("y ^ x", "y | x"),
+    ),
+    ("05.3", "still padded", "takes 4224 bytes", ("[32][32]", "[32][33]")),
+    ("05.3", "beyond the row", "invalid shared write", ("x ^ y", "x + y"), ("y ^ x", "y + x")),
+    ("05.3", "the same row", "5952 bank conflicts", ("x ^ y", "31 - x"), ("y ^ x", "31 - y")),
+    (
+        "05.3",
+        "lanes in turn",
+        "few lanes of a warp are active",
+        ("x ^ y", "x"),
+        ("= tile[x][y ^ x]", "= mine"),
+        (f"    {GUARD_OUT}", IN_TURN),
+    ),
+    ("05.4", "first step forgotten", "out[blockIdx.x] is the sum of elements", ("s = 128", "s = 64")),
+    (
+        "05.4",
+        "no barrier in the last warp",
+        "separate parts",
+        ("        __syncthreads();\n    }", "        if (s > 32) __syncthreads();\n    }"),
+    ),
+    ("05.4", "everyone adds", "part ends with element 255", ("if (t < s)", "if (t < 256)")),
+    ("05.4", "reads past the end", "There is no in[n]", ("i < n ? in[i] : 0", "in[i]")),
+    (
+        "05.4",
+        "one thread adds",
+        "passes over the banks a block; the goal is at most 64",
+        (STEPS, "for (int s = 1; s < 256; ++s)"),
+        ("if (t < s)", "if (t == 0)"),
+    ),
+    (
+        "05.4",
+        "one thread adds from global memory",
+        "global loads touch 256 sectors a block",
+        (
+            "part[t] = i < n ? in[i] : 0;",
+            "part[t] = 0;\n    if (t == 0) for (int k = i; k < i + 256 && k < n; ++k) part[0] += in[k];",
+        ),
+        ("if (t < s)", "if (false)"),
+    ),
+    (
+        "05.4",
+        "lanes far apart in all warps",
+        "150 passes over the banks a block",
+        (STEPS, UPWARDS),
+        ("if (t < s)", "if (t % (2 * s) == 0)"),
+    ),
+    (
+        "05.4",
+        "all add atomically",
+        "Atomic additions to one word are made one after the other.",
+        (STEPS, "for (int s = 1; s > 0; --s)"),
+        (PAIR, "if (t > 0)\n            atomicAdd(&part[0], part[t]);"),
+    ),
+]
+
+
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
+
+
+# exercise, how it differs, then what to replace in the solution
+OTHERS = [
+    ("05.1", "turned on the way in", (STORE, "tile[x][y] ="), (LOAD, "= tile[y][x]")),
+    (
+        "05.1",
+        "a tile in one dimension",
+        ("tile[32][32]", "tile[1024]"),
+        ("tile[y][x]", "tile[32 * y + x]"),
+        ("tile[x][y]", "tile[32 * x + y]"),
+    ),
+    (
+        "05.1",
+        "zeros past the edge",
+        (
+            f"{GUARD_IN}\n        tile[y][x] = in[row * cols + col]",
+            "tile[y][x] = row < rows && col < cols ? in[row * cols + col] : 0",
+        ),
+    ),
+    ("05.2", "turned on the way in", (STORE, "tile[x][y] ="), (LOAD, "= tile[y][x]")),
+    ("05.2", "another odd number", ("[33]", "[37]")),
+    ("05.2", "swizzled", ("[33]", "[32]"), (STORE, "tile[y][x ^ y] ="), (LOAD, "= tile[x][y ^ x]")),
+    ("05.3", "rotated", ("x ^ y", "(x + y) % 32"), ("y ^ x", "(y + x) % 32")),
+    ("05.3", "rotated the other way", ("x ^ y", "(x - y) & 31"), ("y ^ x", "(y - x) & 31")),
+    (
+        "05.3",
+        "turned on the way in",
+        ("tile[y][x ^ y]", "tile[x][y ^ x]"),
+        ("= tile[x][y ^ x]", "= tile[y][x ^ y]"),
+    ),
+    (
+        "05.4",
+        "neighbours, padded",
+        ("part[256]", "part[264]"),
+        ("part[t] = i", "part[t + t / 32] = i"),
+        (STEPS, UPWARDS),
+        (PAIR, PADDED_SUM),
+    ),
+    (
+        "05.4",
+        "shuffles in the last warp",
+        ("s > 0", "s > 16"),
+        ("    if (t == 0)\n        out[blockIdx.x] = part[0];", SHUFFLED_SUM),
+    ),
+]
+
+
+test_a_right_answer_may_look_different = checks_of_other_answers(OTHERS)

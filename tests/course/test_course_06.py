@@ -1,0 +1,199 @@
+"""Checks of notebook 06: what students start from and typical mistakes fail, with words that help."""
+
+from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, checks_of_starters
+
+STARTERS = {
+    "06.1": ["grid (1, 1), block (32, 8)", "initcheck finds", "moves rows y, y + 8, y + 16 and y + 24"],
+    "06.2": [
+        "✓ global loads of at most 4096",
+        "line 14 runs 4 times in a round of k0",
+        "there is a loop left",
+    ],
+    "06.3": ["✓ 768 sectors each", "24.25 PTX instructions an element", "A block is whole if its last row"],
+}
+
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
+
+IN, OUT = "in[(row + i) * cols + col]", "out[(out_row + i) * rows + out_col]"
+READ_GUARD, WRITE_GUARD = "row + i < rows && col < cols", "out_row + i < cols && out_col < rows"
+STORE, LOAD = "tile[y + i][x] =", "= tile[x][y + i]"
+LOOP = "for (int i = 0; i < 32; i += 8)\n        if ({})"
+BARRIER = "    __syncthreads();\n"
+LANES = '_Pragma("unroll 1") for (int n = 0; n < 32; ++n) if (n == x)'
+STEPS, SUM = "for (int k = 0; k < TILE; ++k)", "sum += A_tile[y][k] * B_tile[k][x];"
+WHOLE = "blockIdx.x * 32 + 32 <= cols && blockIdx.y * 32 + 32 <= rows"
+A_ZEROS, B_ZEROS = "row < M && k0 + x < K ? A[row * K + k0 + x] : 0", "B[(k0 + y) * N + col]"
+
+# exercise, what is wrong, words of the answer, then what to replace in the solution
+WRONG = [
+    (
+        "06.1",
+        "loops in the first half alone",
+        "out[8, 0] is nan",
+        (LOOP.format(WRITE_GUARD), LOOP.format(WRITE_GUARD).replace("< 32", "< 8")),
+    ),
+    ("06.1", "rows side by side", "elements are wrong", (STORE, "tile[4 * y + i / 8][x] =")),
+    (
+        "06.1",
+        "guard of the first row for all",
+        "Each of the four rows needs",
+        ("row + i < rows", "row < rows"),
+    ),
+    ("06.1", "guards exchanged", "in has rows rows of cols", (READ_GUARD, "row + i < cols && col < rows")),
+    ("06.1", "no barrier", "one __syncthreads() between the two loops", (BARRIER, "")),
+    (
+        "06.1",
+        "barrier in the loop, behind the guard",
+        "__syncthreads() inside a branch that not all threads take",
+        (BARRIER, ""),
+        (f"{STORE} {IN};", f"{{ {STORE} {IN}; __syncthreads(); }}"),
+    ),
+    (
+        "06.1",
+        "blocks that write the same rows",
+        "Each element of out is the work of one thread alone",
+        ("out_row = blockIdx.x * 32 + y", "out_row = y"),
+    ),
+    ("06.1", "no padding", "bank conflicts; the goal is at most 0", ("tile[32][33]", "tile[32][32]")),
+    (
+        "06.1",
+        "without the tile",
+        "sectors of global stores; the goal is at most 768",
+        (f"{STORE} {IN}", f"out[col * rows + row + i] = {IN}"),
+        (WRITE_GUARD, "false"),
+    ),
+    (
+        "06.1",
+        "a lane at a time",
+        "passes over the banks; the goal is at most 768",
+        ("tile[32][33]", "tile[32][32]"),
+        (f"{STORE} {IN};", f"{{ float v = {IN}; {LANES} {STORE} v; }}"),
+        (f"{OUT} {LOAD};", f"{{ float v; {LANES} v {LOAD}; {OUT} = v; }}"),
+    ),
+    (
+        "06.2",
+        "the end in the condition, unrolled",
+        "branches in a round of k0; the goal is at most 8",
+        (STEPS, "for (int k = 0; k < min(TILE, K - k0); ++k)"),
+    ),
+    ("06.2", "a question in each step", "Written out with a question", (SUM, f"if (k0 + k < K) {SUM}")),
+    ("06.2", "four at a time", "runs 4 times in a round of k0; the goal is once", ("unroll", "unroll 4")),
+    (
+        "06.2",
+        "TILE steps over repeated rows",
+        "the last ones add zeros",
+        (B_ZEROS, "B[min(k0 + y, K - 1) * N + col]"),
+        ("k0 + y < K && ", ""),
+        (A_ZEROS, "row < M ? A[row * K + min(k0 + x, K - 1)] : 0"),
+    ),
+    ("06.2", "no guard along K", "Guard the loads as in 03.2", ("row < M && k0 + x < K", "row < M")),
+    (
+        "06.2",
+        "16 steps, whatever TILE is",
+        "compiled again with other values",
+        (STEPS, "for (int k = 0; k < 16; ++k)"),
+    ),
+    (
+        "06.2",
+        "written out where TILE divides K alone",
+        "K=65 float32, TILE = 16\na branch of line",
+        ("        #pragma unroll\n", ""),
+        (STEPS, f"if (K % TILE == 0) {{\n{STEPS} {SUM} }} else for (int k = 0; k < min(TILE, K - k0); ++k)"),
+    ),
+    (
+        "06.2",
+        "without the tiles",
+        "goal is at most 4096",
+        (
+            "A_tile[y][k] * B_tile[k][x]",
+            f"(row < M && col < N && k0 + k < K ? A[row * K + k0 + k] * {B_ZEROS.replace('y', 'k')} : 0)",
+        ),
+    ),
+    ("06.3", "no guards at all", "invalid global", (WHOLE, "true")),
+    ("06.3", "columns alone", "the block's rows with rows", (" && blockIdx.y * 32 + 32 <= rows", "")),
+    (
+        "06.3",
+        "the last that fits is not whole",
+        "only just fits is whole",
+        ("<= cols &&", "< cols &&"),
+        ("32 <= rows", "32 < rows"),
+    ),
+    ("06.3", "only when read", "the goal is at most 18", (f"whole || ({WRITE_GUARD})", WRITE_GUARD)),
+    ("06.3", "whole matrices alone", "the goal is at most 25", (WHOLE, "rows % 32 == 0 && cols % 32 == 0")),
+    ("06.3", "one size", "cols=160 float32", (WHOLE, "rows == 128 && cols == 96")),
+    ("06.3", "a thread's own four rows", "invalid global", (WHOLE, "row + 24 < rows && col < cols")),
+]
+
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
+
+# exercise, how it differs, then what to replace in the solution
+OTHERS = [
+    (
+        "06.1",
+        "no pragma; as many rows as the block has",
+        ("    #pragma unroll\n", ""),
+        ("i += 8", "i += blockDim.y"),
+    ),
+    (
+        "06.1",
+        "turned when stored, swizzled",
+        ("tile[32][33]", "tile[32][32]"),
+        (STORE, "tile[x][(y + i) ^ x] ="),
+        (LOAD, "= tile[y + i][x ^ (y + i)]"),
+    ),
+    (
+        "06.2",
+        "no pragma: the compiler sees it, downwards",
+        ("        #pragma unroll\n", ""),
+        (STEPS, "for (int k = TILE - 1; k >= 0; --k)"),
+    ),
+    (
+        "06.2",
+        "eight steps by hand",
+        (STEPS, "for (int k = 0; k < TILE; k += 8) {"),
+        (SUM, "".join(f"{SUM}\n".replace("k]", f"k + {i}]") for i in range(8)) + "}"),
+    ),
+    (
+        "06.2",
+        "the last round apart",
+        ("        #pragma unroll\n", ""),
+        (STEPS, f"if (k0 + TILE <= K) {{\n{STEPS} {SUM} }} else for (int k = 0; k < K - k0; ++k)"),
+    ),
+    (
+        "06.2",
+        "guards as branches, two sums",
+        (
+            f"= {A_ZEROS};",
+            "= 0;\nif (row < M)\n    if (k0 + x < K)\n        A_tile[y][x] = A[row * K + k0 + x];",
+        ),
+        ("float sum = 0;", "float sum = 0, odd = 0;"),
+        (SUM, f"if (k % 2) odd {SUM[4:]} else {SUM}"),
+        ("= sum;", "= sum + odd;"),
+    ),
+    (
+        "06.3",
+        "two kernels in one",
+        (
+            f"    bool whole = {WHOLE};\n",
+            f"""
+    if ({WHOLE}) {{
+        for (int i = 0; i < 32; i += 8)
+            {STORE} {IN};
+        __syncthreads();
+        for (int i = 0; i < 32; i += 8)
+            {OUT} {LOAD};
+        return;
+    }}
+    const bool whole = false;
+""",
+        ),
+    ),
+    (
+        "06.3",
+        "a pointer that goes along",
+        ("    bool whole", "    in += row * cols + col;\n    bool whole"),
+        (IN, "in[i * cols]"),
+    ),
+]
+
+test_another_right_answer_passes = checks_of_other_answers(OTHERS)

@@ -1,0 +1,210 @@
+"""Checks of notebook 08: starters and typical mistakes fail in words that help, other right answers pass."""
+
+from test_course_00_02 import (
+    SOLVED,
+    checks_of_mistakes,
+    checks_of_other_answers,
+    checks_of_starters,
+    release,
+)
+
+STARTERS = {
+    "08.1": [
+        "✓ right for any shape, 1 to 70",
+        "2 loads from shared memory a multiply-add; the goal is at most 1.25",
+        "sum += A_tile[y][k] * B_tile[k][x];    2 loads",
+        "An element of B in a register can serve four rows",
+    ],
+    "08.2": [
+        "✓ the sums stay in registers",
+        "1.062 loads from shared memory a multiply-add; the goal is at most 0.5",
+        "Which m and n have the smallest sum?",
+    ],
+    "08.3": ["✓ right where it is not", "no load moves 16 bytes a thread", "*(const float4*)&B[index]"],
+    "08.4": [
+        "✓ a part of the places taken, in one round",
+        "expected(2048, 2048, 64, 64, 3, 20",
+        "however few blocks it has",
+    ],
+}
+
+
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
+
+
+LAUNCH_1 = "// launch: block (32, 8), grid (ceil(N/32), ceil(M/32))\n"
+INNER_1 = "sum[i] += A_tile[y + 8 * i][k] * B_tile[k][x];"
+SECOND_BARRIER = "        __syncthreads();\n    }"
+FROM_2 = "y = t / 8, x = t % 8"
+ROW_2 = "row0 + y + 8 * i"
+ALIGNED_LOAD = "        if (N % 4 == 0)\n            *(float4*)b"
+ALIGNED_STORE = "    if (N % 4 == 0)\n        *(float4*)&C"
+COLUMN_2 = """for (int k = 0; k < 8; ++k)
+            for (int i = 0; i < 16; ++i)
+                sum[i] += A_tile[y + i][k] * B_tile[k][x];"""
+WIDE_COLUMN_2 = """for (int k = 0; k < 8; k += 4)
+            for (int i = 0; i < 16; ++i) {
+                float4 a = *(float4*)&A_tile[y + i][k];
+                sum[i] += a.x * B_tile[k][x] + a.y * B_tile[k + 1][x];
+                sum[i] += a.z * B_tile[k + 2][x] + a.w * B_tile[k + 3][x];
+            }"""
+STARTER_2 = release.without_solution(SOLVED["08.2"])
+assert COLUMN_2 in STARTER_2
+ROUNDS = "    rounds = -(-blocks // places)\n"
+
+# exercise, what is wrong, words of the answer, then what to replace in the solution
+WRONG = [
+    ("08.1", "no second barrier", "read before it is overwritten", (SECOND_BARRIER, "    }")),
+    (
+        "08.1",
+        "neighbouring rows read, distant ones stored",
+        "C[1, 0] is",
+        ("A_tile[y + 8 * i]", "A_tile[4 * y + i]"),
+    ),
+    ("08.1", "guard of the first row only", "invalid global write", ("row0 + y + 8 * i < M", "row0 + y < M")),
+    (
+        "08.1",
+        "threads outside leave",
+        "__syncthreads() that some threads of the block never reach",
+        ("    float sum[4]", "    if (col >= N) return;\n    float sum[4]"),
+    ),
+    ("08.1", "no launch line", "No line says how the kernel is launched", (LAUNCH_1, "")),
+    (
+        "08.1",
+        "past shared memory",
+        "once a block, through the tiles",
+        (
+            INNER_1,
+            "sum[i] += (row0 + y + 8 * i < M && k0 + k < K ? A[(row0 + y + 8 * i) * K + k0 + k] : 0)\n"
+            "                    * (k0 + k < K && col < N ? B[(k0 + k) * N + col] : 0);",
+        ),
+    ),
+    (
+        "08.1",
+        "B read anew for each row",
+        "2 loads from shared memory",
+        ("A_tile[32][8], B_tile[8][32];", "A_tile[32][8];\n    __shared__ volatile float B_tile[8][32];"),
+    ),
+    (
+        "08.1",
+        "sums with an index that the compiler does not know",
+        "in local memory, which is a part of global memory",
+        ("i < 4; ++i)\n                sum", "i < blockDim.y / 2; ++i)\n                sum"),
+    ),
+    ("08.2", "rows stored elsewhere", "The same numbers y and x", (ROW_2, "row0 + 4 * y + i")),
+    (
+        "08.2",
+        "a rectangle of 8 x 2",
+        "0.625 loads from shared memory",
+        (FROM_2, "y = t / 16, x = t % 16"),
+        ("i < 4", "i < 8"),
+        ("j < 4", "j < 2"),
+        ("y + 8 * i", "y + 4 * i"),
+        ("x + 8 * j", "x + 16 * j"),
+        ("sum[4 * i + j]", "sum[2 * i + j]"),
+    ),
+    (
+        "08.2",
+        "a column, four of A a load",
+        "1.062 loads from shared memory a multiply-add; the goal is at most 0.5",
+        (SOLVED["08.2"], STARTER_2.replace(COLUMN_2, WIDE_COLUMN_2)),
+        ("__shared__ float", "__shared__ alignas(16) float"),
+    ),
+    (
+        "08.2",
+        "a thread for each element and more",
+        "a block holds at most 1024",
+        ("block (64)", "block (2048)"),
+    ),
+    ("08.3", "no guard of the alignment", "is not a multiple of 16", ("N % 4 == 0", "true")),
+    (
+        "08.3",
+        "other N forgotten",
+        "also where N is not a multiple of 4",
+        ("    alignas(16) float sum[4]", "    if (N % 4)\n        return;\n    alignas(16) float sum[4]"),
+    ),
+    (
+        "08.3",
+        "B alone",
+        "requests to store; the goal is at most",
+        (ALIGNED_STORE, ALIGNED_STORE.replace("N % 4 == 0", "false")),
+    ),
+    (
+        "08.3",
+        "A read anew for each column",
+        "1.25 loads from global memory",
+        ("float a = A[row * K + k];", "volatile const float* again = &A[row * K + k];"),
+        ("a * b[j]", "*again * b[j]"),
+    ),
+    ("08.4", "only whole tiles", "A tile that sticks out is a block", ("-(-M // tile_m)", "M // tile_m")),
+    (
+        "08.4",
+        "one division for both sides",
+        "A tile that sticks out",
+        ("-(-M // tile_m) * -(-N // tile_n)", "-(-M * N // (tile_m * tile_n))"),
+    ),
+    (
+        "08.4",
+        "sides exchanged",
+        "TILE_M counts rows",
+        ("-M // tile_m", "-M // tile_n"),
+        ("-N // tile_n", "-N // tile_m"),
+    ),
+    ("08.4", "one round", "taken anew in every round", (ROUNDS, "    rounds = 1\n")),
+    (
+        "08.4",
+        "one round too many where they fit",
+        "taken anew in every round",
+        (ROUNDS, "    rounds = blocks // places + 1\n"),
+    ),
+    ("08.4", "one block an SM", "So many blocks of so many places", ("per_sm * sms", "sms")),
+    ("08.4", "an H200 only", "sms says how many", ("per_sm * sms", "per_sm * 132")),
+    ("08.4", "nothing returned", "returns None; it should be", ("    return rate", "    rate")),
+]
+
+
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
+
+
+# exercise, how it differs, then what to replace in the solution
+OTHERS = [
+    (
+        "08.1",
+        "two pairs of tiles, one barrier a round",
+        ("A_tile[32][8], B_tile[8][32]", "A_tile[2][32][8], B_tile[2][8][32]"),
+        ("A_tile[t", "A_tile[k0 / 8 % 2][t"),
+        ("B_tile[y]", "B_tile[k0 / 8 % 2][y]"),
+        ("A_tile[y", "A_tile[k0 / 8 % 2][y"),
+        ("B_tile[k]", "B_tile[k0 / 8 % 2][k]"),
+        (SECOND_BARRIER, "    }"),
+    ),
+    (
+        "08.2",
+        "neighbouring rows and columns, sums in two dimensions",
+        ("y + 8 * i", "4 * y + i"),
+        ("x + 8 * j", "4 * x + j"),
+        ("float sum[16]", "float sum[4][4]"),
+        ("sum[4 * i + j]", "sum[i][j]"),
+    ),
+    (
+        "08.3",
+        "each thread by its own address",
+        (ALIGNED_LOAD, ALIGNED_LOAD.replace("N %", "col + 3 < N && (k * N + col) %")),
+        (ALIGNED_STORE, ALIGNED_STORE.replace("N %", "col + 3 < N && (row * N + col) %")),
+    ),
+    (
+        "08.4",
+        "with math.ceil",
+        ("def expected", "import math\n\ndef expected"),
+        ("-(-M // tile_m) * -(-N // tile_n)", "math.ceil(M / tile_m) * math.ceil(N / tile_n)"),
+        ("-(-blocks // places)", "math.ceil(blocks / places)"),
+    ),
+    (
+        "08.4",
+        "by what the last round leaves empty",
+        ("rate * blocks / (rounds * places)", "rate * (1 - (rounds * places - blocks) / (rounds * places))"),
+    ),
+]
+
+
+test_an_answer_that_differs_is_right_too = checks_of_other_answers(OTHERS)

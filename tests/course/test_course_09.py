@@ -1,0 +1,508 @@
+"""Checks of notebook 09: broken kernels fail for the reason they are broken, right ones pass."""
+
+import numpy as np
+import pytest
+from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, checks_of_starters
+
+from labkit import simt
+from labkit.course.criteria.kernels import clean_in, loads_in, right_in
+from labkit.course.criteria.launches import Given
+from labkit.course.criteria.model_gpu import ModelGpu
+from labkit.course.exercise import Unmet
+from labkit.course.who_finds import who_finds
+from labkit.ladder import records
+from labkit.simt import Finding
+
+STARTERS = {
+    "09.1": ["✗ right for whole blocks", "racecheck finds: line 11: race", "must stand a __syncthreads()"],
+    "09.2": ["before the start of argument 0", "Each of the four reads needs a condition"],
+    "09.3": ["the verdict is 'right'", "A refused launch raises labkit.simt.LaunchError"],
+    "09.4": ["out[0] is nan", "initcheck finds: line 12", "Where the array has none, the tile must hold a 0"],
+    "09.5": ["__syncthreads() inside a branch", "Every thread of the block must come to every barrier"],
+    "09.6": ["A right result is rejected: K=400, elements up to 1000", "abs(A) @ abs(B)"],
+    "09.7": ["it returns 0.005; the kernel takes 4 ms", "synchronize() waits for that"],
+    "09.8": ["C[0, 0] is nan", "line 10: reads element 0 of argument 2", "the old C must not be read"],
+}
+
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
+
+TREE = """    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (t < half)
+            s[t] += s[t + half];
+        __syncthreads();
+    }
+"""
+SCAN = """    for (int d = 1; d < blockDim.x; d *= 2) {
+        float left = t >= d ? s[t - d] : 0;
+        __syncthreads();
+        s[t] += left;
+        __syncthreads();
+    }
+"""
+HALO = """    s[t + R] = i < n ? in[i] : 0;
+    if (t < R) {
+        s[t] = i >= R ? in[i - R] : 0;
+        s[t + 128 + R] = i + 128 < n ? in[i + 128] : 0;
+    }
+"""
+HEAT = """    if (row >= rows || col >= cols)
+        return;
+    float left = col > 0 ? in[i - 1] : 0, right = col + 1 < cols ? in[i + 1] : 0;
+    float above = row > 0 ? in[i - cols] : 0, below = row + 1 < rows ? in[i + cols] : 0;
+"""
+LAST = """    float result = alpha * sum;
+    if (beta != 0)
+        result += beta * C[row * N + col];
+    C[row * N + col] = result;
+"""
+TOLERANCE = """    bound = A.shape[1] * 2.0**-24 * (abs(A) @ abs(B))
+    return bool((abs(got - expected) <= 2 * bound).all())
+"""
+CLOCK = """    launch()
+    synchronize()
+    start = clock()
+    launch()
+    synchronize()
+"""
+FILL = "    out.fill(np.nan)\n"
+CATCH = "labkit.simt.LaunchError"
+
+SHUFFLED = """    for (int d = 16; d > 0; d /= 2)
+        mine += __shfl_down_sync(~0u, mine, d);
+    __shared__ float w[8];
+    if (t % 32 == 0)
+        w[t / 32] = mine;
+    __syncthreads();
+    float sum = 0;
+    for (int k = 0; k < 8; ++k)
+        sum += w[k];
+"""
+FROM_GLOBAL = """    float sum = 0;
+    int first = blockIdx.x * 256;
+    for (int k = first; k < n && k < first + 256; ++k)
+        sum += in[k];
+"""
+ONE_BY_ONE = """    if (row >= rows || col >= cols)
+        return;
+    float sum = 0;
+    if (col) sum += in[i - 1];
+    if (col < cols - 1) sum += in[i + 1];
+    if (row) sum += in[i - cols];
+    if (row < rows - 1) sum += in[i + cols];
+"""
+ZEROS = "    for (int k = t; k < 128 + 2 * R; k += 128) s[k] = 0;\n"
+HALO_LOOP = """    for (int k = t; k < 128 + 2 * R; k += 128) {
+        int j = blockIdx.x * 128 + k - R;
+        s[k] = j >= 0 && j < n ? in[j] : 0;
+    }
+"""
+TWO_ARRAYS = """    for (int d = 1; d < blockDim.x; d *= 2) {
+        next[t] = s[t] + (t >= d ? s[t - d] : 0);
+        __syncthreads();
+        float* old = s;
+        s = next;
+        next = old;
+    }
+"""
+SERIAL = """    if (t == 0)
+        for (int k = 1; k < 256; ++k)
+            s[{}] += s[{}];
+    __syncthreads();
+"""
+OWN = """    float sum = 0;
+    for (int k = 0; k <= t; ++k)
+        sum += s[k];
+    __syncthreads();
+    s[t] = sum;
+"""
+IN_BRANCH = SCAN.replace("        float left", "        if (t >= d) {\n        float left").replace(
+    "    }\n", "    }}\n"
+)
+MEDIAN = """    launch()
+    times = []
+    for _ in range(5):
+        synchronize()
+        start = clock()
+        launch()
+        synchronize()
+        times.append(1000 * (clock() - start))
+    return float(np.median(times))
+"""
+WORST = """    if np.isnan(got).any():
+        return False
+    sizes = (abs(A.astype(float)) @ abs(B.astype(float))).flat
+    worst = max(abs(g - e) / size for g, e, size in zip(got.flat, expected.flat, sizes))
+    return worst <= A.shape[1] * 2**-23
+"""
+WAITED = "        __syncthreads();\n"
+FIRST = "    __syncthreads();\n    for"  # the barrier before the loop
+WITHIN = "bool((abs(got - expected) <= 2 * bound).all())"
+SIZES = "(abs(A) @ abs(B))"
+
+
+def returned(expression):
+    """The answer to 09.6 with another last line."""
+    return TOLERANCE, f"    return {expression}\n"
+
+
+# exercise, what is wrong, words of the answer, then what to replace in the solution
+WRONG = [
+    ("09.1", "no barrier in the loop", "race (read after write)", (TREE, TREE.replace(WAITED, ""))),
+    ("09.1", "no barrier before the loop", "what another thread has written", (FIRST, "    for")),
+    (
+        "09.1",
+        "barrier in the branch",
+        "inside a branch that not all threads take",
+        (TREE, TREE.replace("t < half)", "t < half) {").replace("syncthreads();", "syncthreads(); }")),
+    ),
+    (
+        "09.1",
+        "none after the last step",
+        "on byte 0 of shared `s`",
+        (FIRST, "    for"),
+        (TREE, TREE.replace(WAITED, "").replace("        if", WAITED + "        if")),
+    ),
+    ("09.1", "waits for its warp only", "racecheck finds", ("__syncthreads", "__syncwarp")),
+    ("09.1", "thread 0 adds alone", "the goal is at most 170", (TREE, SERIAL.format("0", "k"))),
+    (
+        "09.1",
+        "each adds all from global memory",
+        "In a tree half of the threads add",
+        (TREE, FROM_GLOBAL),
+        ("s[0]", "sum"),
+    ),
+    (
+        "09.1",
+        "all add to one word",
+        "271 requests to load; the goal is at most 170",
+        (TREE, "    if (t) atomicAdd(&s[0], mine);\n    __syncthreads();\n"),
+    ),
+    ("09.1", "reads past the end", "brings a 0 to the tree", ("i < n ? in[i] : 0", "in[i]")),
+    ("09.1", "divides by its own part", "in the step before", ("mine / s[0]", "mine / s[t]")),
+    (
+        "09.2",
+        "no guard of the thread",
+        "And a thread without an element does nothing",
+        ("row >= rows || col >= cols", "false"),
+    ),
+    ("09.2", "a neighbour in the row above", "and no neighbour", ("col > 0 ?", "i > 0 ?")),
+    ("09.2", "a neighbour in the row below", "and no neighbour", ("col + 1 < cols", "i + 1 < rows * cols")),
+    ("09.2", "one too far", "behind the end of argument 0", ("row + 1 < rows ?", "row < rows ?")),
+    ("09.2", "leaves the rim out", "have not changed", ("if (row >= rows", "if (row < 1 || row > rows - 2")),
+    (
+        "09.2",
+        "mean of those inside",
+        "Outside the matrix counts as 0",
+        ("/ 4", "/ ((col > 0) + (row > 0) + (col + 1 < cols) + (row + 1 < rows))"),
+    ),
+    ("09.3", "stale results", "may be left from an earlier launch", (FILL, "")),
+    ("09.3", "cleared with zeros", "0 can be a result; NaN cannot", ("np.nan", "0")),
+    ("09.3", "cleared with ones", "1 can be a result; NaN cannot", ("np.nan", "1")),
+    ("09.3", "cleared with -1", "-1 can be a result; NaN cannot", ("np.nan", "-1")),
+    (
+        "09.3",
+        "another array",
+        "the one that the kernel writes?",
+        ("out.fill(np.nan)", "out = np.full_like(out, np.nan)"),
+    ),
+    ("09.3", "catches everything", "Catch LaunchError alone", (CATCH, "Exception")),
+    ("09.3", "catches all of ours", "Catch LaunchError alone", (CATCH, "labkit.simt.SimtError")),
+    ("09.3", "a refusal is wrong", "A refused launch raises", ('"refused"', '"wrong"')),
+    ("09.3", "nothing is caught", "LaunchError: block (1089,) has", (CATCH, "ZeroDivisionError")),
+    (
+        "09.3",
+        "takes silence for a refusal",
+        "The launch was not refused: it has run",
+        (
+            f'except {CATCH}:\n        return "refused"',
+            f'except {CATCH}:\n        pass\n    if np.isnan(out).all(): return "refused"',
+        ),
+    ),
+    ("09.3", "never right", "Every element is what it should be", ("out == expected", "out > expected")),
+    ("09.4", "no right edge", "initcheck finds", ("        s[t + 128 + R] =", "        float unused =")),
+    (
+        "09.4",
+        "the first block's edge left open",
+        "the tile must hold a 0",
+        ("s[t] = i >= R ? in[i - R] : 0;", "if (i >= R) s[t] = in[i - R];"),
+    ),
+    ("09.4", "zeros between blocks", "elements are wrong", ("i >= R ? in[i - R] : 0", "0")),
+    ("09.4", "reads behind the end", "Compare the index", ("i + 128 < n ? in[i + 128] : 0", "in[i + 128]")),
+    ("09.4", "no barrier", "A barrier must stand between", ("__syncthreads();", "")),
+    (
+        "09.4",
+        "past the tile",
+        "requests to load; the goal is at most 64",
+        ("sum += s[t + d];", "sum += i + d - R >= 0 && i + d - R < n ? in[i + d - R] : 0;"),
+    ),
+    ("09.5", "writes before all have read", "racecheck finds", (f"0;\n{WAITED}        s", "0;\n        s")),
+    ("09.5", "reads before all have written", "racecheck finds", (f"left;\n{WAITED}", "left;\n")),
+    ("09.5", "no barrier before the steps", "racecheck finds", (FIRST, "    for")),
+    (
+        "09.5",
+        "early return",
+        "synccheck finds",
+        ("    s[t] = i < n ? in[i] : 0;", "    if (i >= n) return;\n    s[t] = in[i];"),
+    ),
+    ("09.5", "barriers in the branch", "Put only the work into the branch", (SCAN, IN_BRANCH)),
+    (
+        "09.5",
+        "each adds to all behind it",
+        "Atomic additions load as well, one lane after the other",
+        (
+            SCAN,
+            "    float mine = s[t];\n    __syncthreads();\n"
+            "    for (int k = t + 1; k < 256; ++k) atomicAdd(&s[k], mine);\n    __syncthreads();\n",
+        ),
+    ),
+    ("09.5", "each adds its own", "requests to load; the goal is at most 200", (SCAN, OWN)),
+    ("09.5", "thread 0 does it", "through the elements alone", (SCAN, SERIAL.format("k", "k - 1"))),
+    ("09.5", "a step too few", "out[128] is", ("d < blockDim.x;", "d < blockDim.x / 2;")),
+    ("09.6", "allclose", "is rejected: K=400", returned("np.allclose(got, expected, rtol=1e-6)")),
+    (
+        "09.6",
+        "a part of the result",
+        "is rejected: K=400",
+        returned("bool((abs(got - expected) <= 1e-3 * abs(expected)).all())"),
+    ),
+    (
+        "09.6",
+        "a part of the largest result",
+        "every sum is 0",
+        returned("bool((abs(got - expected) <= 1e-3 * abs(expected).max()).all())"),
+    ),
+    ("09.6", "equal", "A right result is rejected", returned("bool((got == expected).all())")),
+    (
+        "09.6",
+        "0.1 in proportion",
+        "one element lacks one term",
+        returned(f"bool((abs(got - expected) <= 0.1 * {SIZES}).all())"),
+    ),
+    ("09.6", "a fixed part", "sums are kept in 16 bits", ("A.shape[1] * 2.0**-24", "6e-4")),
+    (
+        "09.6",
+        "NaN slips through",
+        "one element is NaN",
+        (WITHIN, "not (abs(got - expected) > 2 * bound).any()"),
+    ),
+    (
+        "09.6",
+        "the mean difference",
+        "one element lacks one term",
+        returned(f"abs(got - expected).mean() <= A.shape[1] * 2.0**-24 * {SIZES}.max()"),
+    ),
+    ("09.6", "one bound for all", "smaller ones in row 5", ("2 * bound", "2 * bound.max()")),
+    ("09.6", "element by element", "Return one True or False", (WITHIN, "abs(got - expected) <= 2 * bound")),
+    ("09.6", "always", "A wrong result passes", returned("True")),
+    ("09.6", "an error of its own", "IndexError", ("A.shape[1]", "A.shape[2]")),
+    ("09.7", "does not wait", "synchronize() waits for that", (CLOCK, CLOCK[: CLOCK.rindex("    sync")])),
+    (
+        "09.7",
+        "counts its own first launch",
+        "Begin with an empty queue",
+        (CLOCK, CLOCK.replace("    synchronize()\n", "", 1)),
+    ),
+    (
+        "09.7",
+        "counts what was queued",
+        "(kernel_ms=4, queued_ms=50): it returns 54; the kernel takes 4 ms.\nOther work",
+        (CLOCK, CLOCK.replace("    launch()\n    synchronize()\n", "", 1)),
+    ),
+    (
+        "09.7",
+        "counts the first launch",
+        "Launch once before",
+        (CLOCK, CLOCK.replace("    launch()\n", "", 1)),
+    ),
+    ("09.7", "seconds", "Return milliseconds", ("1e3 * ", "")),
+    (
+        "09.7",
+        "another clock",
+        "clock() counts seconds",
+        (CLOCK, "    from time import perf_counter as clock\n" + CLOCK),
+    ),
+    ("09.7", "a number by heart", "the kernel takes 22 ms", (CLOCK, CLOCK + "    return 4\n")),
+    ("09.7", "two launches", "behind one launch", (CLOCK, CLOCK + "    launch()\n    synchronize()\n")),
+    ("09.7", "returns nothing", "Return a number", ("    return ", "    x = ")),
+    (
+        "09.8",
+        "still in global memory",
+        "3.02 requests a multiply-add; the goal is at most 2.1",
+        ("float sum = 0;", "float& sum = C[row * N + col];\n    sum = beta != 0 ? beta * sum : 0;"),
+        ("sum += A", "sum += alpha * A"),
+        (LAST, ""),
+    ),
+    ("09.8", "reads C where beta is 0", "the old C must not be read", ("if (beta != 0)", "if (true)")),
+    ("09.8", "forgets beta", "alpha=3 beta=-2", ("if (beta != 0)", "if (false)")),
+    ("09.8", "no guard", "compare row with M", ("row >= M || col >= N", "false")),
+]
+
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
+
+# exercise, how it differs, then what to replace in the solution
+OTHERS = [
+    (
+        "09.1",
+        "neighbours first",
+        ("half = blockDim.x / 2; half > 0; half /= 2", "half = 1; half < 256; half *= 2"),
+        ("t < half)", "t % (2 * half) == 0)"),
+    ),
+    ("09.1", "warps first, by shuffles", (TREE, SHUFFLED), ("mine / s[0]", "s[t] / sum")),
+    (
+        "09.2",
+        "added up one by one",
+        (HEAT, ONE_BY_ONE),
+        ("(left + right + above + below) / 4", "0.25f * sum"),
+    ),
+    ("09.3", "another sentinel", ("np.nan", "-1e30")),
+    ("09.3", "off everywhere", ("out.fill(np.nan)", "out[:] = expected + 1")),
+    (
+        "09.3",
+        "by assignment, and array_equal",
+        ("out.fill(np.nan)", "out[...] = np.inf"),
+        ("(out == expected).all()", "np.array_equal(out, expected)"),
+    ),
+    ("09.4", "in a loop", (HALO, HALO_LOOP)),
+    (
+        "09.4",
+        "zeros first, with a barrier",
+        (
+            HALO,
+            ZEROS
+            + "    __syncthreads();\n"
+            + HALO.replace("s[t] = i >= R ? in[i - R] : 0;", "if (i >= R) s[t] = in[i - R];"),
+        ),
+    ),
+    (
+        "09.5",
+        "two arrays in turn",
+        (
+            "__shared__ float s[256];",
+            "__shared__ float two[2][256];\n    float* s = two[0];\n    float* next = two[1];",
+        ),
+        (SCAN, TWO_ARRAYS),
+    ),
+    ("09.6", "with NumPy's eps", ("A.shape[1] * 2.0**-24", "(A.shape[1] + 2) * np.finfo(got.dtype).eps")),
+    ("09.6", "the usual error, tenfold", ("A.shape[1] * 2.0**-24", "10 * A.shape[1] ** 0.5 * 2.0**-24")),
+    ("09.6", "one element after the other", (TOLERANCE, WORST)),
+    (
+        "09.7",
+        "the mean of ten",
+        ("start = clock()\n    launch()", "start = clock()\n    for _ in range(10): launch()"),
+        ("1e3 *", "1e2 *"),
+    ),
+    ("09.7", "the median of five", (CLOCK, MEDIAN)),
+    (
+        "09.8",
+        "begins with the old C",
+        ("float sum = 0;", "float sum = beta ? beta * C[row * N + col] : 0;"),
+        ("sum += A", "sum += alpha * A"),
+        (LAST, "    C[row * N + col] = sum;\n"),
+    ),
+    (
+        "09.8",
+        "promises that nothing overlaps",
+        (
+            "const float* A, const float* B, float* C",
+            "const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C",
+        ),
+        ("float sum = 0;", "float& sum = C[row * N + col];\n    sum = beta != 0 ? beta * sum : 0;"),
+        ("sum += A", "sum += alpha * A"),
+        (LAST, ""),
+    ),
+]
+
+test_another_right_answer_passes = checks_of_other_answers(OTHERS)
+
+
+COPY = """extern "C" __global__ void copy(const float* in, float* out, int n)
+{
+    __shared__ float s[64];
+    int i = blockIdx.x * 64 + threadIdx.x;
+    s[threadIdx.x] = i < n ? in[i] : 0;
+    if (i < n) out[i] = s[threadIdx.x];
+}"""
+
+
+class TestLaunches:
+    x = np.arange(100, dtype=np.float32)
+    given = Given("n=100", (2,), (64,), (x,), (100,), x)
+
+    def launches(self, kernel):
+        return [self.given]
+
+    def kernel(self, *replacements):
+        source = COPY
+        for old, new in replacements:
+            assert old in source
+            source = source.replace(old, new)
+        return simt.RawModule(code=source).get_function("copy")
+
+    def test_a_right_kernel_meets_them(self):
+        for criterion in (right_in("", self.launches), clean_in(self.launches)):
+            criterion.test(self.kernel())
+
+    def test_inputs_are_not_changed(self):
+        changes = ("const float* in", "float* in"), ("if (i < n) out", "if (i < n) in[i] = 5; if (i < n) out")
+        right_in("", self.launches).test(self.kernel(*changes))
+        assert self.x[7] == 7
+
+    def test_loads_are_counted_by_memory(self):
+        """Four warps have elements: a request each."""
+        loads_in(4, "", lambda: self.given, spaces=("global",), hint="").test(self.kernel())
+        loads_in(0, "", lambda: self.given, spaces=("local",), hint="").test(self.kernel())
+        with pytest.raises(Unmet, match=r"4 requests to load; the goal is at most 3\n(.*\n)+Look there\."):
+            loads_in(3, "", lambda: self.given, hint="Look there.").test(self.kernel())
+
+    def test_a_wrong_result_is_told_with_its_launch(self):
+        told = r"n=100, grid 2, block 64\nout\[1\] is 2; it should be 1\. 99 of 100"
+        with pytest.raises(Unmet, match=told):
+            right_in("", self.launches).test(self.kernel(("= s[threadIdx.x]", "= 2 * s[threadIdx.x]")))
+
+    def test_an_output_that_is_read_was_never_written(self):
+        with pytest.raises(Unmet, match="initcheck finds: line 6: reads element 0 of argument 1"):
+            clean_in(self.launches).test(self.kernel(("out[i] = ", "out[i] = 0 * out[i] + ")))
+
+
+class TestModelGpu:
+    def test_a_launch_returns_before_the_kernel_is_done(self):
+        gpu = ModelGpu(kernel_ms=20, launch_ms=0.5)
+        gpu.launch()
+        assert gpu.clock() == pytest.approx(0.0005)
+        gpu.synchronize()
+        assert gpu.clock() == pytest.approx(0.0205)
+
+    def test_kernels_run_one_after_the_other_while_the_host_goes_on(self):
+        gpu = ModelGpu(kernel_ms=20, launch_ms=0.5)
+        for _ in range(3):
+            gpu.launch()
+        gpu.synchronize()
+        assert gpu.clock() == pytest.approx(0.0605)  # the second and third launch cost nothing extra
+
+    def test_earlier_work_and_the_first_launch(self):
+        gpu = ModelGpu(kernel_ms=20, launch_ms=0.5, first_ms=100, queued_ms=10)
+        for expected in (0.1205, 0.1410):
+            gpu.launch()
+            gpu.synchronize()
+            assert gpu.clock() == pytest.approx(expected)
+
+    def test_waiting_for_nothing_takes_no_time(self):
+        gpu = ModelGpu(kernel_ms=20)
+        gpu.synchronize()
+        assert gpu.clock() == 0
+
+
+def test_who_finds_what():
+    found = [Finding("memcheck", "", 1, (0, 0, 0), (0, 0, 0), "")] * 2
+    table = who_finds(("a", "oob_before_start", found), ("b", "race_reduce_tree", []))
+    assert table.loc["a"].tolist() == ["nothing", "memcheck"]
+    assert table.loc["b"].tolist() == ["racecheck", "nothing"]
+    with pytest.raises(ValueError, match="no record of 'elsewhere'; there are: assert_fails, clean, "):
+        who_finds(("c", "elsewhere", found))
+
+
+def test_the_sanitizers_record_says_where_it_is_from():
+    said = records.sanitizer()
+    assert set(said.source) == {"recorded: NVIDIA H200, compute-sanitizer 2025.3.1.0, 2026-11-21"}
+    row = said[(said.kernel == "race_reverse") & (said.tool == "racecheck")].iloc[0]
+    assert (row.kind, row.lines) == ("Error: Race reported", "8 9")

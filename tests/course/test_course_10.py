@@ -1,0 +1,219 @@
+"""Checks of notebook 10: a product launched by its own line; a goal is missed for the reason that is told."""
+
+import pandas as pd
+import pytest
+from test_course_00_02 import (
+    SOLVED,
+    checks_of_mistakes,
+    checks_of_other_answers,
+    checks_of_starters,
+    judged,
+    mutant,
+)
+
+from labkit.course import magic
+from labkit.course.criteria.products import faster, in_registers, warps
+from labkit.course.exercise import Unmet
+from labkit.course.feedback import MET
+from labkit.device.select import NoGpu
+from labkit.ladder import own_product
+
+UNCHANGED = "Nothing has changed: is the output written?"
+STARTERS = {
+    "10.1": [
+        "✓ right where tiles of 16, 32 or 64 fit",
+        "grid (0, 0) has no blocks",
+        "3 | // launch: block (16, 16), grid (N/16, M/16);",
+        "ceil(N/16) rounds up",
+    ],
+    "10.2": [UNCHANGED],
+    "10.3": [UNCHANGED],
+    "10.4": [UNCHANGED],
+    "10.5": [UNCHANGED],
+}
+
+
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
+
+
+FIRST, SECOND = "        __syncthreads();\n        ", "        __syncthreads();\n    }\n"
+GRID_1 = "grid (ceil(N/32), ceil(M/8))"
+PLACE_1 = """int col = blockIdx.x * blockDim.x + threadIdx.x;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+"""
+GUARD_1 = "if (row >= M || col >= N)\n        return;"
+UNREACHED = "do the threads, or the loops, reach all of it?"
+
+# exercise, what is wrong, words of the answer, then what to replace in the solution
+WRONG = [
+    ("10.1", "no launch line", "No line says how the kernel is launched", ("// launch:", "// start:")),
+    (
+        "10.1",
+        "two of them",
+        "Lines 3 and 14 both say how the kernel is launched",
+        ("    float result", "    // launch: block (1), grid (1);\n    float result"),
+    ),
+    ("10.1", "rounds down", "ceil(N/16) rounds up", (GRID_1, "grid (N/32, M/8)")),
+    ("10.1", "rounds down, but never to 0", UNREACHED, (GRID_1, "grid (N/33 + 1, M/9 + 1)")),
+    ("10.1", "x for rows", UNREACHED, (GRID_1, "grid (ceil(M/8), ceil(N/32))")),
+    ("10.1", "a grid for one size", "M=128 N=64 K=32", (GRID_1, "grid (2, 8)")),
+    ("10.1", "a grid for the largest of the table", "M=1100 N=1 K=2", (GRID_1, "grid (8, 32)")),
+    ("10.1", "no such macro", "nothing says what TILE is", (GRID_1, "grid (ceil(N/TILE), ceil(M/8))")),
+    ("10.1", "no guard", "Compare each index with the size", ("row >= M || col >= N", "false")),
+    ("10.1", "strides of a square", "M=128 N=64 K=32", ("row * K + k", "row * N + k")),
+    ("10.1", "alpha forgotten", "alpha scales the sum alone", ("alpha * sum", "sum")),
+    ("10.1", "reads C always", "With beta = 0 the kernel must not read C", ("if (beta != 0)", "")),
+    (
+        "10.1",
+        "blocks that overlap",
+        "Each element of C is the work of one thread alone",
+        ("blockIdx.x * blockDim.x", "blockIdx.x * 16"),
+        (GRID_1, "grid (ceil(N/16), ceil(M/8))"),
+    ),
+    (
+        "10.2",
+        "a tile of 16",
+        "64 multiply-adds for each sector of global loads; the goal is at least 128",
+        ("TILE 32", "TILE 16"),
+    ),
+    (
+        "10.2",
+        "A past its tile",
+        "multiply-adds for each sector of global loads; the goal",
+        ("A_tile[y][k] *", "(row < M && k0 + k < K ? A[row * K + k0 + k] : 0) *"),
+    ),
+    (
+        "10.2",
+        "a turned tile",
+        "of the passes over the banks are due to conflicts; the goal is at most 10 %",
+        ("B_tile[y][x] =", "B_tile[x][y] ="),
+        ("B_tile[k][x]", "B_tile[x][k]"),
+    ),
+    (
+        "10.2",
+        "x for rows",
+        "multiply-adds for each sector",
+        ("x = threadIdx.x, y = threadIdx.y", "x = threadIdx.y, y = threadIdx.x"),
+    ),
+    ("10.2", "no second barrier", "everyone has read them before anyone overwrites", (SECOND, "    }\n")),
+    (
+        "10.2",
+        "early return",
+        "Every thread of the block comes to every barrier",
+        ("    float sum", "    if (row >= M || col >= N) return;\n    float sum"),
+    ),
+    ("10.2", "no guard along K", "columns of A and rows of B with K", (" && k0 + x < K", "")),
+    (
+        "10.3",
+        "2 x 2 elements",
+        "1 elements from shared memory for each multiply-add; the goal is at most 0.5",
+        *((" 64", " 32"), ("[64]", "[32]"), ("/64", "/32"), ("< 4;", "< 2;"), ("[4][4]", "[2][2]")),
+    ),
+    (
+        "10.3",
+        "every fourth element",
+        "of the passes over the banks are due to conflicts",
+        ("B_tile[k][x + 16 * j]", "B_tile[k][4 * x + j]"),
+        ("i, col = col0 + 16 * j", "i, col = col0 + 3 * x + j"),
+    ),
+    ("10.3", "no first barrier", "Two barriers a round", (FIRST, "        ")),
+    ("10.3", "beta forgotten", "beta the old", (" + (beta != 0 ? beta * C[row * N + col] : 0)", "")),
+    ("10.4", "rows of 65", "A float4 is read and written where", ("TILE_M + 4", "TILE_M + 1")),
+    ("10.4", "rows of 64", "of the passes over the banks are due to conflicts", ("TILE_M + 4", "TILE_M")),
+    ("10.4", "no second barrier", "Two barriers a round", (SECOND, "    }\n")),
+    ("10.5", "launched for another tile", UNREACHED, ("ceil(M/TILE_M)", "ceil(M/256)")),
+    ("10.5", "no guard", "Compare each index", ("if (row < M && col < N)", "if (row < M)")),
+    ("10.5", "rows of another thread", "elements are wrong", ("i % 4 + i / 4 * 64", "i")),
+]
+
+
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
+
+
+# exercise, how it differs, then what to replace in the solution
+OTHERS = [
+    ("10.1", "rounds up as C does", (GRID_1, "grid ((N + 31) / 32, (M - 1) / 8 + 1)")),
+    (
+        "10.1",
+        "one dimension",
+        ("block (32, 8), " + GRID_1, "block (256), grid (ceil(M*N/256))"),
+        (PLACE_1, "int i = blockIdx.x * blockDim.x + threadIdx.x, row = i / N, col = i % N;\n"),
+        ("row >= M || col >= N", "i >= M * N"),
+    ),
+    (
+        "10.1",
+        "one thread",
+        ("block (32, 8), " + GRID_1, "block (1), grid (1)"),
+        (PLACE_1, "for (int row = 0; row < M; ++row) for (int col = 0; col < N; ++col) {\n"),
+        (GUARD_1, ""),
+        ("= result;\n", "= result; }\n"),
+    ),
+    ("10.2", "padded", ("B_tile[TILE][TILE];", "B_tile[TILE][TILE + 1];")),
+    ("10.3", "reads of four neighbours", (SOLVED["10.3"], SOLVED["10.4"])),
+    ("10.4", "more elements a thread", (SOLVED["10.4"], SOLVED["10.5"])),
+    ("10.5", "wide rather than high", ("TILE_M 128", "TILE_M 64"), ("TILE_N 64", "TILE_N 128")),
+]
+
+
+test_a_different_right_answer_passes = checks_of_other_answers(OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "before"), [("10.2", "10.1"), ("10.3", "10.2"), ("10.4", "10.3"), ("10.5", "10.4")]
+)
+def test_the_answer_before_is_right_and_not_yet_enough(exercise, before):
+    feedback = judged(exercise, SOLVED[before])
+    assert not feedback.ok and feedback.lines[0].state == MET
+    assert "; the goal is" in feedback.failure
+
+
+def altered(*replacements):
+    """The kernel of 10.1 with parts replaced."""
+    cell = mutant("10.1", *replacements).partition("\n")[2]
+    return magic.compile_cell(cell, [], [], wanted="matmul")
+
+
+def test_local_memory_is_told():
+    kernel = altered(("float sum = 0;", "volatile float sum = 0;"))
+    with pytest.raises(Unmet, match="Each thread has 8 bytes of local memory"):
+        in_registers().test(kernel)
+
+
+def test_few_warps_are_told():
+    """A block of one warp with 40 KB of shared memory: the SM of an H200 has room for five."""
+    kept = "__shared__ volatile char kept[40000]; kept[threadIdx.x] = 1;"
+    kernel = altered(
+        ("block (32, 8), " + GRID_1, "block (32), grid (ceil(N/32), M)"), (GUARD_1, f"{kept}\n    {GUARD_1}")
+    )
+    with pytest.raises(
+        Unmet, match="5 blocks, 5 of 64 warps, limited by shared_mem; the goal is at least 16"
+    ):
+        warps(16).test(kernel)
+
+
+class TestFaster:
+    """The criterion of speed, with times in the place of a GPU's."""
+
+    def judge(self, monkeypatch, mine, theirs, wrong=""):
+        rows = [("yours", mine), ("tiled", theirs)][bool(wrong) :]
+        times = pd.DataFrame(rows, columns=["kernel", "value"])
+        monkeypatch.setattr("labkit.course.criteria.products.find_gpu", lambda: None)
+        monkeypatch.setattr(own_product, "measured", lambda *_: (times, wrong))
+        faster("tiled", 2.5).test(None)
+
+    def test_fast_enough(self, monkeypatch):
+        self.judge(monkeypatch, 1, 2.5)
+
+    def test_too_slow(self, monkeypatch):
+        words = "yours takes 1 ms and tiled 2 ms: it is 2 times as fast, and the goal is 2.5 times"
+        with pytest.raises(Unmet, match=words):
+            self.judge(monkeypatch, 1, 2)
+
+    def test_wrong_on_the_gpu(self, monkeypatch):
+        with pytest.raises(Unmet, match="C is wrong"):
+            self.judge(monkeypatch, 1, 3, wrong="C is wrong")
+
+    def test_without_a_gpu(self, monkeypatch):
+        monkeypatch.setenv("LABKIT_DEVICE", "simt")
+        with pytest.raises(NoGpu):
+            faster("tiled", 2.5).test(None)

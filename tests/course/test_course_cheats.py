@@ -1,0 +1,56 @@
+"""Answers that do nothing where a goal is judged: what is counted or timed must also be right."""
+
+import re
+
+import pytest
+from test_course_00_02 import SOLVED, judged, mutant, release
+from test_course_09 import LAST
+
+END = "        __syncthreads();\n    }\n"
+# Lanes in step do not show it: the last round's tile is overwritten without a barrier.
+RACY = (END, f"        if (k0 + 16 >= K) A_tile[y][0] = 1;\n{END}")
+IN_MEMORY = (
+    ("float sum = 0;", "float& sum = C[row * N + col];\n    sum = beta != 0 ? beta * sum : 0;"),
+    ("sum += A", "sum += alpha * A"),
+    (LAST, ""),
+)
+
+
+def idle(cell, condition):
+    """The cell, whose kernel or function returns at once where the condition holds."""
+    signature = re.search(r"^(?:extern|void) [^{]*\{", cell, re.MULTILINE)
+    return f"{cell[: signature.end()]}\n    if ({condition}) return;{cell[signature.end() :]}"
+
+
+# exercise, what misses its goal, what a student reads, where the answer does nothing, what to replace in the
+# solution (nothing: it is what a student starts from)
+IDLE = [
+    ("01.1", "no vectors", "M=128 N=256 K=256", "M == 128", ("j + 8 <= N", "j < 0")),
+    ("01.2", "no vectors", "M=32 N=1024 K=1024", "M == 32 && N == 1024", ("j + 8 <= j1", "j < 0")),
+    ("02.4", "rows from x", "M=64 N=64 K=64", "M == 64"),
+    ("03.1", "no second barrier", "M=32 N=16 K=48", "M == 32 && N == 16", RACY),
+    ("03.2", "no second barrier", "M=29 N=20 K=35", "M == 29", RACY),
+    (
+        "06.3",
+        "guards for whole blocks",
+        "rows=200 cols=300",
+        "rows == 200",
+        ("whole = ", "whole = rows != 200 && "),
+    ),
+    ("07.4", "tiles of 8", "M=80 N=80 K=80", "M == 80", ("TILE 16", "TILE 8")),
+    ("08.1", "rows one by one", "M=128 N=128 K=32", "M == 128"),
+    ("08.3", "floats one by one", "M=128 N=128 K=32", "M == 128"),
+    ("09.8", "sums in global memory", "M=32 N=32 K=64", "K == 64", *IN_MEMORY),
+]
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("case", IDLE, ids=lambda case: f"{case[0]} {case[1]}")
+def test_an_answer_that_does_nothing_where_it_is_counted_is_wrong(case):
+    exercise, _, words, condition, *replacements = case
+    start = release.without_solution(SOLVED[exercise])
+    cell = mutant(exercise, *replacements) if replacements else start
+    honest, feedback = judged(exercise, cell), judged(exercise, idle(cell, condition))
+    assert not honest.ok and not feedback.ok
+    assert "it should be" not in honest.failure
+    assert words in feedback.failure and "it should be" in feedback.failure, feedback

@@ -1,0 +1,43 @@
+"""The course as a whole: enough exercises, with points, mistakes that a check names, and other answers."""
+
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from labkit.course import EXERCISES
+
+MODULES = [
+    import_module(path.stem)
+    for path in sorted(Path(__file__).parent.glob("test_course*.py"))
+    if path.stem != Path(__file__).stem
+]
+
+
+def rows(name: str) -> list[tuple]:
+    """All rows of the lists WRONG or OTHERS: the exercise, what it is, …"""
+    return [row for module in MODULES for row in getattr(module, name, [])]
+
+
+@pytest.mark.parametrize("exercise", sorted(EXERCISES))
+def test_each_check_is_tried_with_three_mistakes_and_another_right_answer(exercise):
+    mistakes = {row[3:] for row in rows("WRONG") if row[0] == exercise}  # two rows may look at one mistake
+    others = {row[2:] for row in rows("OTHERS") if row[0] == exercise}
+    assert len(mistakes) >= 3, f"add rows of {exercise} to WRONG in a tests/test_course*.py: three mistakes"
+    assert len(others) >= 1, f"add a row of {exercise} to OTHERS: another right answer"
+
+
+def test_no_two_tests_have_one_name():
+    for name in ("WRONG", "OTHERS"):
+        twice = [row for row, count in Counter(row[:2] for row in rows(name)).items() if count > 1]
+        assert not twice
+
+
+def test_nothing_is_tried_on_an_exercise_that_is_not_there():
+    assert {row[0] for name in ("WRONG", "OTHERS") for row in rows(name)} <= set(EXERCISES)
+
+
+def test_there_are_enough_exercises_and_each_is_worth_something():
+    assert len(EXERCISES) >= 28
+    assert all(isinstance(exercise.points, int) and exercise.points >= 1 for exercise in EXERCISES.values())

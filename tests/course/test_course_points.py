@@ -1,0 +1,45 @@
+"""Points: an equal part for each criterion that an answer meets, nothing for what it was given."""
+
+import pytest
+from test_course_00_02 import SOLVED, answer_of, release
+
+from labkit.course import EXERCISES
+from labkit.course.exercise import Criterion, Exercise
+from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("seed", [None, 4])
+@pytest.mark.parametrize("exercise", sorted(SOLVED))
+def test_what_is_handed_out_meets_what_is_given_and_is_worth_nothing(exercise, seed):
+    stub, chosen = answer_of(exercise, release.without_solution(SOLVED[exercise])), EXERCISES[exercise]
+    feedback = chosen.judge(stub, seed)
+    states = [line.state for line in feedback.lines]
+    assert states[: chosen.given + 1] == [*chosen.given * [MET], FAILED]
+    assert chosen.points_of(feedback) == 0
+
+
+def judged(*states):
+    return Feedback("99.1 Title", tuple(Line("", state) for state in states))
+
+
+class TestPoints:
+    criteria = tuple(Criterion("", lambda _: None) for _ in range(5))
+    exercise = Exercise("99.1", "Title", 4, criteria, given=2)
+
+    @pytest.mark.parametrize(("met", "points"), [(0, 0), (1, 0), (2, 0), (3, 1.33), (4, 2.67), (5, 4)])
+    def test_are_shared_among_the_criteria_that_are_not_given(self, met, points):
+        states = [*met * [MET], *(5 - met) * [FAILED]]
+        assert self.exercise.points_of(judged(*states)) == points
+
+    def test_what_needs_a_gpu_is_not_met(self):
+        assert self.exercise.points_of(judged(MET, MET, MET, MET, NEEDS_GPU)) == 2.67
+
+    def test_of_an_answer_that_is_not_judged_are_none(self):
+        assert self.exercise.points_of(self.exercise.not_judged("the answer cell has run", "")) == 0
+
+    def test_all_are_for_those_who_meet_all(self):
+        for exercise in EXERCISES.values():
+            states = len(exercise.criteria) * [MET]
+            assert exercise.points_of(judged(*states)) == exercise.points
+            assert exercise.points_of(judged(*states[1:], NOT_JUDGED)) < exercise.points

@@ -1,0 +1,184 @@
+"""Criteria for answers in Python: what counts as the right number, and what a wrong one is told."""
+
+import numpy as np
+import pytest
+
+import labkit
+from labkit.core.errors import InvalidAccess
+from labkit.core.labkit_calls import borrowed_name
+from labkit.course import magic
+from labkit.course.criteria.occupancy import resident
+from labkit.course.criteria.python import Raised, called, returns
+from labkit.course.exercise import Criterion, Exercise, Unmet
+
+
+def rate(size, ms):
+    return size / ms
+
+
+def other(rng, base):
+    return int(rng.integers(1, 1000)), base[1]
+
+
+RATE = returns(
+    "right for three launches",
+    *((1024, 2.0), (1 << 21, 1.0), (10, 3.0)),
+    of=rate,
+    draw=other,
+    hint="Bytes over milliseconds.",
+)
+
+
+def broken(size, ms):
+    fast = size > 0
+    return fast[0]
+
+
+def refused(function) -> str:
+    with pytest.raises(Unmet) as unmet:
+        RATE.test(function)
+    return str(unmet.value)
+
+
+class TestReturns:
+    def test_a_right_function_passes(self):
+        RATE.test(rate)
+
+    @pytest.mark.parametrize("kind", [float, np.float64, np.array, lambda value: value * (1 + 1e-12)])
+    def test_other_kinds_of_the_same_number_pass(self, kind):
+        RATE.test(lambda size, ms: kind(size / ms))
+
+    def test_whole_numbers_may_be_integers(self):
+        returns("right", (3,), (0,), of=lambda n: n**2.0, draw=other, hint="").test(lambda n: n * n)
+
+    def test_the_first_wrong_case_is_told_with_both_numbers(self):
+        def product(size, ms):
+            return size * ms
+
+        assert (
+            refused(product) == "product(1024, 2.0) returns 2048; it should be 512.\nBytes over milliseconds."
+        )
+
+    def test_large_whole_numbers_are_told_whole(self):
+        def almost(size, ms):
+            return size / ms + (size > 1024)
+
+        assert "almost(2097152, 1.0) returns 2097153; it should be 2097152." in refused(almost)
+
+    def test_numbers_that_look_alike_are_told_in_full(self):
+        def near(size, ms):
+            return size / ms + (1e-7 if ms == 3 else 0)
+
+        assert "near(10, 3.0) returns 3.3333334333" in refused(near)
+        assert "it should be 3.3333333333333335." in refused(near)
+
+    @pytest.mark.parametrize(
+        ("value", "told"),
+        [(None, "None"), ("512", "'512'"), ([512], "[512]"), (512j, "512j"), (float("nan"), "nan")],
+    )
+    def test_what_is_not_the_number_is_refused(self, value, told):
+        assert f"returns {told}; it should be 512." in refused(lambda size, ms: value)
+
+    def test_the_tolerance_is_relative(self):
+        third = returns("a third", (), of=lambda: 1 / 3, draw=other, hint="", relative=0.01)
+        third.test(lambda: 0.335)
+        with pytest.raises(Unmet, match=r"returns 0\.34; it should be 0\.333333"):
+            third.test(lambda: 0.34)
+
+
+class TestErrors:
+    def test_what_the_function_raises_is_told_with_its_line(self):
+        line = broken.__code__.co_firstlineno + 2
+        assert refused(broken) == (
+            f"broken(1024, 2.0) raises\nline {line}: TypeError: 'bool' object is not subscriptable"
+        )
+
+    def test_the_line_is_the_functions_own_even_where_another_one_fails(self):
+        def outer(size, ms):
+            return broken(size, ms)
+
+        line = outer.__code__.co_firstlineno + 1
+        assert f"raises\nline {line}: TypeError" in refused(outer)
+
+    def test_a_call_that_does_not_fit_has_no_line(self):
+        def alone(size):
+            return size
+
+        assert "alone(1024, 2.0) raises\nTypeError: " in refused(alone)
+
+    def test_what_was_raised_elsewhere_is_told_as_if_it_were_here(self):
+        def elsewhere(size, ms):
+            raise Raised("ZeroDivisionError", "division by zero", 5)
+
+        told = "elsewhere(1024, 2.0) raises\nline 5: ZeroDivisionError: division by zero"
+        assert refused(elsewhere) == told
+
+    def test_what_was_raised_elsewhere_outside_the_function_has_no_line(self):
+        def elsewhere(size, ms):
+            raise Raised("TypeError", "alone() takes 1 positional argument but 2 were given")
+
+        assert "raises\nTypeError: alone() takes 1" in refused(elsewhere)
+
+    def test_an_error_of_labkit_from_elsewhere_brings_its_line(self):
+        def elsewhere(size, ms):
+            error = InvalidAccess("read of 4 bytes outside all arrays")
+            error.answer_line = 7
+            raise error
+
+        assert "raises\nline 7: InvalidAccess: read of 4 bytes" in refused(elsewhere)
+
+    def test_the_students_interrupt_is_not_an_answer(self):
+        def stopped():
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            called(stopped)
+
+
+class TestBorrowed:
+    """Whether a function asks labkit for the answer is looked at where the function lives."""
+
+    def test_a_name_of_labkit_is_found(self):
+        def warps(gpu, threads, registers, shared):
+            return labkit.residency.Block(gpu, threads, registers, shared).warps
+
+        assert borrowed_name(warps) == "labkit"
+        assert borrowed_name(rate) == ""
+
+    @pytest.mark.parametrize(("borrowed", "words"), [("Block", "by the name Block"), ("", "returns 1;")])
+    def test_what_was_found_elsewhere_counts(self, borrowed, words):
+        def warps(gpu, threads, registers, shared):
+            return labkit and 1
+
+        warps.borrowed = borrowed
+        with pytest.raises(Unmet, match=words):
+            resident("right", "", ("H200", 256, 32, 0)).test(warps)
+
+
+class TestExercise:
+    """An exercise whose answer is a Python function."""
+
+    exercise = Exercise("09.6", "The rate", 1, (RATE, Criterion("last", lambda _: None)), magic="answer")
+
+    def test_solved_and_not_yet(self):
+        assert self.exercise.judge(rate).ok
+        feedback = self.exercise.judge(lambda size, ms: 0)
+        assert not feedback.ok and "✗ right for three launches\n  · last" in repr(feedback)
+
+    def test_a_kernel_in_its_place_is_told(self):
+        told = self.exercise.judge(labkit.kernels.load("matmul/1_naive")).failure
+        assert told == (
+            "This is a CUDA kernel, and 09.6 asks for a Python function: begin the cell with %%answer 09.6."
+        )
+
+    def test_a_function_where_a_kernel_is_asked_for_is_told(self):
+        assert (
+            "This is a Python function, and 02.1 asks for a CUDA kernel" in labkit.check("02.1", rate).failure
+        )
+
+    def test_before_the_cell_has_run(self, monkeypatch):
+        monkeypatch.setattr(magic, "answers", {})
+        monkeypatch.setitem(labkit.course.EXERCISES, "09.6", self.exercise)
+        assert labkit.check("09.6").failure == (
+            "There is no Python function for 09.6 yet. Run the cell that begins with %%answer 09.6 first."
+        )

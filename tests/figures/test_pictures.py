@@ -1,0 +1,127 @@
+"""The pictures show what the kernels' own index rules say, and name it in titles and axes."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from labkit import simt
+from labkit.core.errors import LaunchError
+from labkit.figures.pictures import product as pictures
+
+WHO = """extern "C" __global__ void who(int* out, int M, int N) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    int thread = threadIdx.y * blockDim.x + threadIdx.x;
+    int x = threadIdx.x, y = threadIdx.y;
+    int number[6] = {int(blockIdx.x), int(blockIdx.y), x, y, thread / 32, thread % 32};
+    if (row < M && col < N)
+        for (int i = 0; i < 6; ++i)
+            out[(row * N + col) * 6 + i] = number[i];
+}"""
+
+
+@pytest.mark.parametrize("block", [(1, 1), (16, 8), (5, 7), (32, 32), (40, 3)])
+def test_worker_is_the_thread_that_the_kernel_says(block):
+    M, N = 19, 45
+    out = np.full((M, N, 6), -1, np.int32)
+    kernel = simt.RawModule(code=WHO).get_function("who")
+    kernel(pictures.grid_of(M, N, block), block, (out, np.int32(M), np.int32(N)))
+    for row, col in np.ndindex(M, N):
+        who = pictures.worker(row, col, block)
+        assert (*who.block, *who.thread, who.warp, who.lane) == tuple(out[row, col])
+
+
+@pytest.mark.parametrize(
+    "M, N, K, tile", [(10, 14, 11, 4), (8, 8, 8, 4), (5, 3, 9, 7), (1, 1, 1, 1), (3, 20, 6, 8)]
+)
+def test_tile_rounds_bring_each_element_that_the_block_needs_once(M, N, K, tile):
+    grid = pictures.grid_of(M, N, (tile, tile))
+    for by, bx in np.ndindex(grid[1], grid[0]):
+        rounds = [pictures.tile_round(M, N, K, tile, k0, (bx, by)) for k0 in range(0, K, tile)]
+        rows, cols = min(tile, M - by * tile), min(tile, N - bx * tile)
+        assert [each.number for each in rounds] == list(range(1, rounds[0].rounds + 1))
+        assert sum(each.inside["A"] for each in rounds) == rows * K
+        assert sum(each.inside["B"] for each in rounds) == K * cols
+        assert {each.inside["C"] for each in rounds} == {rows * cols}
+
+
+def drawings():
+    return [
+        pictures.thread_map(33, 45, (16, 8), 9, 20),
+        pictures.thread_map(1, 1, (1, 1)),
+        pictures.thread_map(40, 20, (32, 32)),
+        pictures.naive_reads(6, 9, 7, 2, 3),
+        pictures.tile_walk(10, 14, 11, 4, 8, (3, 2)),
+        pictures.tile_walk(5, 5, 5, 1, 4, (4, 4)),
+        pictures.tile_walk(20, 20, 20, 16, 16, (1, 1)),
+    ]
+
+
+@pytest.mark.parametrize("figure", drawings(), ids=lambda figure: figure.get_suptitle().partition(":")[0])
+def test_a_picture_has_a_finding_and_units_and_shows_all_of_its_text(figure):
+    assert isinstance(figure, Figure) and len(figure.get_suptitle()) > 20
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        assert axes.get_xlabel().endswith(("(elements)", "(threads)"))
+        assert axes.get_ylabel().endswith(("(elements)", "(threads)"))
+    width, height = figure.bbox.size
+    for text in figure.findobj(lambda artist: isinstance(artist, Text) and bool(artist.get_text())):
+        box = text.get_window_extent()
+        inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
+        assert inside or not text.get_visible() or is_hidden_tick(text, figure), text
+
+
+def is_hidden_tick(text, figure):
+    """Labels of ticks beyond the axis' limits are kept by matplotlib, and not drawn."""
+    ticks = [label for axes in figure.axes for label in (*axes.get_xticklabels(), *axes.get_yticklabels())]
+    return any(text is label for label in ticks)
+
+
+def test_the_findings_count_right():
+    idle = pictures.thread_map(33, 45, (16, 8), 9, 20).get_suptitle()
+    assert "C[9, 20]: thread (4, 1) of block (1, 1), warp 0, lane 20" in idle
+    assert f"{48 * 40 - 33 * 45} of {48 * 40} threads have none" in idle
+    assert "all 256 threads have an element" in pictures.thread_map(16, 16, (16, 8)).get_suptitle()
+    edge = pictures.tile_walk(10, 14, 11, 4, 8, (3, 2)).get_suptitle()
+    assert "round 3 of 3" in edge
+    assert (
+        "10 of the 16 elements of A_tile and 10 of the 16 elements of B_tile lie past the edge and are 0"
+        in edge
+    )
+    assert "both tiles lie inside" in pictures.tile_walk(10, 14, 11, 4, 4, (1, 1)).get_suptitle()
+    assert (
+        "each element of A 9 times (N) and each element of B 6 times (M)"
+        in pictures.naive_reads(6, 9, 7).get_suptitle()
+    )
+
+
+def test_shared_tiles_show_zeros_past_the_edge():
+    figure = pictures.tile_walk(10, 14, 11, 4, 8, (3, 2))
+    tiles = {axes.get_title(): [text.get_text() for text in axes.texts] for axes in figure.axes if axes.texts}
+    assert (
+        tiles["A_tile in shared memory"] == ["8,8", "8,9", "8,10", "0", "9,8", "9,9", "9,10", "0"] + ["0"] * 8
+    )
+    assert tiles["B_tile in shared memory"][:4] == ["8,12", "8,13", "0", "0"]
+
+
+@pytest.mark.parametrize(
+    "draw, error, message",
+    [
+        (
+            lambda: pictures.thread_map(20, 20, (33, 32)),
+            LaunchError,
+            "1056 threads; a block holds at most 1024",
+        ),
+        (lambda: pictures.thread_map(20, 20, (0, 4)), LaunchError, "no threads"),
+        (lambda: pictures.thread_map(20, 20, (4, 4), 20, 0), ValueError, r"row 20 is outside C \(20, 20\)"),
+        (lambda: pictures.thread_map(65, 20, (4, 4)), ValueError, "M=65 cannot be drawn.*1 to 64"),
+        (lambda: pictures.naive_reads(4, 4, 4, 0, 9), ValueError, "col 9 is outside"),
+        (lambda: pictures.tile_walk(8, 8, 8, 33, 0), LaunchError, "Choose TILE ≤ 32"),
+        (lambda: pictures.tile_walk(8, 8, 8, 4, 3), ValueError, "k0=3 is no round of TILE=4, K=8"),
+        (lambda: pictures.tile_walk(8, 8, 8, 4, 8), ValueError, "k0=8 is no round"),
+        (lambda: pictures.tile_walk(8, 8, 8, 4, 0, (2, 0)), ValueError, "block x 2 is outside the grid"),
+    ],
+)
+def test_what_cannot_be_drawn_says_why(draw, error, message):
+    with pytest.raises(error, match=message):
+        draw()
