@@ -1,4 +1,4 @@
-"""docs/architecture.md lists the rooms of the package in order, and a room imports only from those below it."""
+"""docs/architecture.md lists the rooms of the package in order; a room imports only from those below it."""
 
 import ast
 import re
