@@ -12,7 +12,8 @@ import numpy as np
 
 from labkit.core.errors import LaunchError
 
-MAX_THREADS = 1024
+WARP = 32
+MAX_THREADS = 1024  # of a block
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_STATIC_SHARED_BYTES = 48 * 1024
@@ -59,7 +60,7 @@ def check_launch(kernel: str, grid: Dim3, block: Dim3, max_threads: int = MAX_TH
 def max_threads_for(registers: int) -> int:
     """Threads whose registers fit a multiprocessor, in whole warps."""
     each = -(-max(registers, 1) // REGISTER_UNIT) * REGISTER_UNIT
-    return min(MAX_THREADS, REGISTERS_PER_BLOCK // each // 32 * 32)
+    return min(MAX_THREADS, REGISTERS_PER_BLOCK // each // WARP * WARP)
 
 
 def _shown(size: Dim3) -> str:

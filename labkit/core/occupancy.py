@@ -11,10 +11,9 @@ import re
 from dataclasses import dataclass, fields
 from functools import cache
 
+from labkit.core.limits import MAX_THREADS, WARP
 from labkit.core.paths import shipped
 
-WARP = 32
-MAX_THREADS = 1024  # of a block, on every GPU in the table
 PARTITIONS = 4  # of an SM, that a launch is checked for
 _TABLE = shipped("data") / "gpus.csv"
 _LIMIT = "launch__occupancy_limit_"

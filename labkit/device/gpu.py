@@ -23,12 +23,12 @@ from labkit.device import faults
 from labkit.device.rehearsal import Rehearsals, twins, warn_untried
 from labkit.simt import ptx
 from labkit.simt.analysis.layout import storage
-from labkit.simt.checks.sanitizer import TOOLS
+from labkit.simt.launch.arguments import bind
+from labkit.simt.launch.sample import Blocks
 from labkit.simt.module import find_kernel
 from labkit.simt.ptx.parser import parse
 from labkit.simt.ptx.variables import find_variable
-from labkit.simt.run.arguments import bind
-from labkit.simt.run.machine import Blocks
+from labkit.simt.sanitizer.sanitizer import TOOLS
 
 MOST_READY = 1000  # launches that are remembered as checked
 

@@ -24,7 +24,7 @@ from labkit import simt
 from labkit.core.errors import BarrierError, InvalidAccess, LaunchError, SimtError, Timeout
 from labkit.core.limits import Dim3
 from labkit.simt.analysis.deciders import find_deciders
-from labkit.simt.run.arguments import GPU_ALIGNMENT
+from labkit.simt.launch.arguments import GPU_ALIGNMENT
 
 SECONDS = 1.0  # after which the checks have seen enough
 BETWEEN = 8  # blocks spread evenly over the grid

@@ -8,8 +8,8 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
+from labkit.core.limits import WARP
 from labkit.figures.worst_lines import VERBS, Cost, Work, costs_of, kernel_lines, sentences, work_of
-from labkit.simt.analysis.lanes import WARP
 from labkit.simt.counters.profile import Profile
 
 if TYPE_CHECKING:

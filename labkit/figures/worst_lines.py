@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from labkit.simt.analysis.lanes import WARP
+from labkit.core.limits import WARP
 from labkit.simt.counters.profile import Profile, Site
 from labkit.simt.ptx import TYPE_BYTES
 

@@ -14,11 +14,11 @@ import pandas as pd
 
 from labkit import kernels
 from labkit.core import occupancy
+from labkit.core.limits import WARP
 from labkit.kernels.problem import Matmul
 from labkit.ladder import records
 from labkit.ladder import running as ladder
 
-WARP = 32
 SIZE = 1024  # M, N and K of the products whose counters are recorded
 LARGE = 8192  # of a product that keeps every multiprocessor busy
 REFERENCE = ladder.REFERENCES["matmul"]

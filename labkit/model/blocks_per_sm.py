@@ -7,7 +7,8 @@ its L1.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from labkit.core.occupancy import MAX_THREADS, WARP, Gpu, occupancy
+from labkit.core.limits import MAX_THREADS, WARP
+from labkit.core.occupancy import Gpu, occupancy
 
 RESOURCES = {"registers": "registers", "shared_mem": "shared memory", "warps": "warps", "blocks": "blocks"}
 LEAST_REGISTERS = 16  # of a thread

@@ -18,6 +18,7 @@ import pandas as pd
 
 from labkit import kernels
 from labkit.core import occupancy
+from labkit.core.limits import WARP
 from labkit.kernels.problem import Matmul
 from labkit.ladder import records
 from labkit.ladder import running as ladder
@@ -27,7 +28,6 @@ MACHINE = "h200"
 INSTRUCTIONS = "smsp__inst_executed.sum"
 COUNTED = 1024  # M, N and K of the products whose counters are recorded
 ROOFS = ("peak_performance", "performance", "peak_bandwidth", "bandwidth", "peak_l1_bandwidth")
-WARP = 32
 
 
 def bounds(problem: Matmul, *rungs: str) -> pd.DataFrame:

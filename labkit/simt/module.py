@@ -12,23 +12,23 @@ import numpy as np
 
 from labkit.compiler.nvrtc import Resources, compile_ptx, parameter_types, resources
 from labkit.core.errors import LaunchError, SimtError
-from labkit.core.limits import MAX_STATIC_SHARED_BYTES, as_dim3, check_launch, max_threads_for
+from labkit.core.limits import MAX_STATIC_SHARED_BYTES, Dim3, as_dim3, check_launch, max_threads_for
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.simt import ptx
 from labkit.simt.analysis.indices import MOST_BLOCKS
 from labkit.simt.analysis.layout import rounded_up, storage
-from labkit.simt.checks.findings import Dim3, Finding
-from labkit.simt.checks.sanitizer import TOOLS, wrong_types
-from labkit.simt.counters.counts import counts_of
+from labkit.simt.counters.counts import Totals, counts_of
 from labkit.simt.counters.profile import Circumstances, Profile
-from labkit.simt.ptx.features import refuse
-from labkit.simt.ptx.inline import inline_calls
-from labkit.simt.ptx.lower import copy_parameters, lower
+from labkit.simt.launch.arguments import Range, bind
+from labkit.simt.launch.sample import Blocks, Sample, choose_sample
+from labkit.simt.lowering.features import refuse
+from labkit.simt.lowering.inline import inline_calls
+from labkit.simt.lowering.lower import copy_parameters, lower
 from labkit.simt.ptx.parser import parse, return_directly
 from labkit.simt.ptx.variables import find_variable, initial_memory
-from labkit.simt.ptx.wmma import RULES
-from labkit.simt.run.arguments import Range, bind
-from labkit.simt.run.machine import Blocks, Mode, Program, Sample, Totals, choose_sample
+from labkit.simt.run.machine import Mode, Program
+from labkit.simt.sanitizer.findings import Finding
+from labkit.simt.sanitizer.sanitizer import TOOLS, wrong_types
 from labkit.simt.stored import stored
 
 
@@ -79,7 +79,7 @@ def _parsed(text: str) -> ptx.Module:
     """The module with kernels that call nothing."""
     module = parse(text)
     for function in [*module.functions.values(), *module.kernels.values()]:
-        lower(function, RULES)
+        lower(function)
     for kernel in module.kernels.values():
         copy_parameters(kernel)
         inline_calls(kernel, module)
@@ -179,7 +179,7 @@ class Kernel:
             gpu=on_gpu,
             scalars=[int(arg) if isinstance(arg, int | np.integer) else None for arg in args],
         )
-        source, count = self.module.lines, partial(counts_of, program, totals)
+        source, count = self.module.lines, partial(counts_of, self._parsed.code, program.compiled, totals)
         return Profile(self._parsed.code, count, source, sample, circumstances)
 
     def check(

@@ -2,9 +2,9 @@
 
 from functools import lru_cache
 
+from labkit.core.limits import WARP
 from labkit.figures.pictures import banks as bank_pictures
 from labkit.figures.pictures.banks import COLUMN, ROW, SIZES, STRIDE, Request, counted
-from labkit.figures.pictures.product import WARP
 from labkit.simt.counters.banks import BANKS
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
 

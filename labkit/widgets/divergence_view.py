@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from labkit import simt
-from labkit.figures.pictures.warp import WARP, Rows, drawn, rows_of
-from labkit.simt.run.trace import trace
+from labkit.core.limits import WARP
+from labkit.figures.pictures.warp import Rows, drawn, rows_of
+from labkit.simt.trace import trace
 from labkit.widgets.explorer import Explorer, View, menu, slider
 
 THREADS = 64  # of the block: two warps

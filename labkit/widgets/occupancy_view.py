@@ -6,7 +6,8 @@ from functools import lru_cache
 from matplotlib.axes import Axes
 from matplotlib.ticker import MultipleLocator
 
-from labkit.core.occupancy import MAX_THREADS, WARP, Gpu, gpus
+from labkit.core.limits import MAX_THREADS, WARP
+from labkit.core.occupancy import Gpu, gpus
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.figures.curves import Plot
 from labkit.model.blocks_per_sm import RESOURCES, Block, cures

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from labkit.figures.pictures.product import WARP
+from labkit.core.limits import WARP
 from labkit.figures.pictures.sectors import COLUMNS, ROWS, SIZES, Request, request_picture
 from labkit.simt.counters.sectors import SECTOR_BYTES
 from labkit.widgets.explorer import Explorer, View, menu, selection, slider

@@ -9,10 +9,10 @@ from math import prod
 import pandas as pd
 from matplotlib.figure import Figure
 
+from labkit.core.limits import WARP
 from labkit.device.select import device
 from labkit.figures import curves
 from labkit.figures.pictures import product
-from labkit.figures.pictures.product import WARP
 from labkit.kernels.problem import Matmul
 from labkit.ladder import records
 from labkit.widgets import here

@@ -12,8 +12,8 @@ from labkit.compiler.nvrtc import Resources
 from labkit.core.occupancy import gpu
 from labkit.figures.source_costs import Heat, show
 from labkit.simt.counters.profile import Circumstances, Counts, Profile
+from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Address, Guard, Instruction, Register, Symbol, Vector
-from labkit.simt.run.machine import Sample
 
 SIGNATURE = 'extern "C" __global__ void f(const float* in, float *out, int rows, const int cols)'
 SOURCE = ["// before", SIGNATURE, "{", "  a;", "  b;", "  c<&>;", "  d;", "}", "", "void after() {}"]

@@ -54,7 +54,7 @@ def room(path: Path, house: Path) -> str:
     return path.relative_to(house).with_suffix("").parts[0]
 
 
-HOUSES = {"The rooms": PACKAGE}
+HOUSES = {"The rooms": PACKAGE, "The rooms of the simulator": PACKAGE / "simt"}
 FILES = [(title, path) for title, house in HOUSES.items() for path in sorted(house.rglob("*.py"))]
 
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from labkit import simt
 from labkit.compiler.nvrtc import parameter_types
-from labkit.simt.checks.element_types import mismatch
-from labkit.simt.checks.quick import Run, plan
-from labkit.simt.checks.shadow import PLANES, SEVERAL, STAMP_STEP
-from labkit.simt.checks.shadow_memory import LAST_STAMP, MOST_KEPT, ShadowMemory
 from labkit.simt.counters.banks import bank_conflicts
+from labkit.simt.sanitizer.element_types import mismatch
+from labkit.simt.sanitizer.quick import Run, plan
+from labkit.simt.sanitizer.shadow import PLANES, SEVERAL, STAMP_STEP
+from labkit.simt.sanitizer.shadow_memory import LAST_STAMP, MOST_KEPT, ShadowMemory
 
 
 def kernel(source, name="f", **options):
@@ -710,7 +710,7 @@ def test_stamps_begin_anew(monkeypatch):
     """Close to the last stamp nothing is lost, and nothing from before is found behind it."""
     check = kernel(EXCHANGE.replace("TYPE", "int")).check
     memory = ShadowMemory()
-    monkeypatch.setattr("labkit.simt.checks.sanitizer._shadows", memory)
+    monkeypatch.setattr("labkit.simt.sanitizer.sanitizer._shadows", memory)
     for first in (LAST_STAMP - 200, LAST_STAMP, LAST_STAMP + 64):
         memory._first_stamp = first // STAMP_STEP * STAMP_STEP
         for barrier, wanted in ((1, set()), (0, {"racecheck"}), (2, {"initcheck"}), (1, set())):

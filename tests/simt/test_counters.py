@@ -12,8 +12,8 @@ from labkit import simt
 from labkit.compiler import nvrtc
 from labkit.core.occupancy import gpu
 from labkit.simt.counters.profile import Circumstances, Counts, Profile
+from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Address, Guard, Instruction, Register, Symbol
-from labkit.simt.run.machine import Sample
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
 REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labkit import simt
-from labkit.simt.run.trace import trace
+from labkit.simt.trace import trace
 
 BRANCH = """
 extern "C" __global__ void f(float* out, int n)

@@ -7,7 +7,7 @@ import pytest
 
 from labkit import simt, widgets
 from labkit.figures.pictures.warp import rows_of, warp_time
-from labkit.simt.run.trace import trace
+from labkit.simt.trace import trace
 from labkit.widgets.divergence_view import PATTERNS, THREADS, divergence_view
 
 MODULO, LESS, GROUPS, LOOP, GUARD = PATTERNS

@@ -7,7 +7,8 @@ import numpy as np
 
 from labkit import simt
 from labkit.core.labkit_calls import borrowed_name
-from labkit.core.occupancy import MAX_THREADS, gpu, gpus
+from labkit.core.limits import MAX_THREADS
+from labkit.core.occupancy import gpu, gpus
 from labkit.course.criteria.drawn import TRIES, further
 from labkit.course.criteria.kernels import listed, profiled
 from labkit.course.criteria.launches import as_said

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from labkit import simt
+from labkit.core.limits import WARP
 from labkit.course.criteria import drawn
 from labkit.course.criteria.kernels import SOUND, Hints, listed, no_finding_in, profiled, right_in
 from labkit.course.criteria.launches import Launches, as_said
@@ -14,7 +15,6 @@ from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.kernels.problem import Matmul
 
-WARP = 32
 EVEN = Matmul(128, 128, 32)  # what loads are counted for
 MULTIPLY_ADDS = EVEN.M * EVEN.N * EVEN.K // WARP  # of warps
 SECTORS = EVEN.M * EVEN.N * EVEN.K // 128  # as tiles of 32 x 32 need

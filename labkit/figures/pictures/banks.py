@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 
+from labkit.core.limits import WARP
 from labkit.figures.curves import Plot
-from labkit.figures.pictures.product import WARP, headline
+from labkit.figures.pictures.product import headline
 from labkit.simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts
 
 ROW, COLUMN, STRIDE = "row of the tile", "column of the tile", "every stride-th"

@@ -14,10 +14,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from labkit.core.limits import as_dim3, check_launch
+from labkit.core.limits import WARP, as_dim3, check_launch
 from labkit.figures.curves import Plot
 
-WARP = 32
 LARGEST = 64  # a picture of more rows or columns shows no single element any more
 
 _WARP_COLORS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999")

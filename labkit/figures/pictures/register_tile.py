@@ -12,11 +12,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
+from labkit.core.limits import MAX_THREADS, WARP
 from labkit.figures.curves import Plot
-from labkit.figures.pictures.product import WARP, headline, panel
+from labkit.figures.pictures.product import headline, panel
 
 FLOAT = 4  # bytes
-MAX_THREADS = 1024
 MAX_SHARED = 48 * 1024  # bytes of shared memory that a block has without further ado
 MAX_REGISTERS = 255  # of a thread
 MULTIPROCESSORS = 132  # of an H200

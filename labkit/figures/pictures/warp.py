@@ -1,6 +1,6 @@
 """A picture of a warp's time: its 32 lanes side by side, its instructions below each other, idle lanes pale.
 
-From a run of the compiled kernel in the simulator (simt/run/trace.py), so at PTX level: a GPU's assembler may
+From a run of the compiled kernel in the simulator (simt/trace.py), so at PTX level: a GPU's assembler may
 merge or reorder instructions, and run a short branch as instructions that some lanes ignore.
 """
 
@@ -13,9 +13,10 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
+from labkit.core.limits import WARP
 from labkit.figures.curves import Plot
-from labkit.figures.pictures.product import MARGIN, WARP, headline
-from labkit.simt.run.trace import Step, trace
+from labkit.figures.pictures.product import MARGIN, headline
+from labkit.simt.trace import Step, trace
 
 # Okabe and Ito's, and three of Tol's: a line of the source each.
 _COLORS = (

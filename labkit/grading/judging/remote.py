@@ -32,11 +32,11 @@ from labkit.grading.sandbox.probe import COUNTS
 from labkit.grading.sandbox.process import Limits
 from labkit.grading.sandbox.wire import BorderError, Callback, Channel
 from labkit.kernels.problem import Matmul
-from labkit.simt.checks.findings import Finding
-from labkit.simt.checks.sanitizer import TOOLS
 from labkit.simt.counters.profile import Circumstances, Profile, Site
+from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Instruction
-from labkit.simt.run.machine import Sample
+from labkit.simt.sanitizer.findings import Finding
+from labkit.simt.sanitizer.sanitizer import TOOLS
 
 FLOPS, MOST_CALLS = 4e8, 32  # of the calls of a C function that are timed together
 LEAST_MS = 1e-3

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from labkit.core.limits import MAX_THREADS
 from labkit.simt.analysis.blocks import results
 from labkit.simt.ptx import Immediate, Instruction, Kernel, Operand, Register, Symbol
 
 MOST_BLOCKS = (1 << 22) - 1  # in a direction: with 1024 threads each, and a warp more, indices fit 32 bits
-MOST_THREADS = 1024
 Meaning = tuple[str, str]  # "tid", "ntid", "ctaid", "first" (of the block) or "index", and the direction
 
 
@@ -62,7 +62,7 @@ def _first(operands: tuple[Operand, ...], known: list[Meaning | None]) -> Meanin
     """First index of a block: blockIdx * blockDim, or blockIdx times a number of threads written out."""
     for (x, y), other in (((known[0], known[1]), operands[1]), ((known[1], known[0]), operands[0])):
         if x is not None and x[0] == "ctaid":
-            written_out = isinstance(other, Immediate) and 0 <= other.value <= MOST_THREADS
+            written_out = isinstance(other, Immediate) and 0 <= other.value <= MAX_THREADS
             if y == ("ntid", x[1]) or written_out:
                 return "first", x[1]
     return None

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-WARP = 32
+from labkit.core.limits import WARP, Dim3
+
 Offsets = tuple[int, ...]
 
 
@@ -79,7 +80,7 @@ def joined(a: Shape | None, b: Shape) -> Shape:
     return elementwise(a, b)
 
 
-def thread_index(axis: str, block: tuple[int, int, int]) -> tuple[Shape, Callable[[int], int]]:
+def thread_index(axis: str, block: Dim3) -> tuple[Shape, Callable[[int], int]]:
     """Shape of `threadIdx.x`, `.y` or `.z` in warps of `block`, and the base of each warp as a function.
 
     Lanes number the threads with x fastest (CUDA C++ Programming Guide, "Thread Hierarchy"). Blocks whose

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from labkit.core.limits import WARP, Dim3
 from labkit.simt.analysis.blocks import is_barrier
 from labkit.simt.analysis.flow import Flow
-from labkit.simt.analysis.lanes import WARP
 from labkit.simt.analysis.pointees import find_pointees
-from labkit.simt.code.abi import FRAME_HEAD
-from labkit.simt.code.instructions import Kind
-from labkit.simt.ptx import Kernel, Module, Variable
+from labkit.simt.ptx import TYPE_BYTES, Kernel, Module, Variable
 
 DYNAMIC_ALIGN = 16
+FRAME_HEAD = 64  # bytes of abi.Frame at the beginning of a frame
 
 
 def rounded_up(size: int, align: int) -> int:
@@ -70,7 +69,7 @@ class Layout:
     """
 
     storage: Storage
-    block: tuple[int, int, int]
+    block: Dim3
     flow: Flow
     maps_local: bool = False
     barriers: list[int] = field(init=False)
@@ -88,8 +87,7 @@ class Layout:
         end = FRAME_HEAD
         self.saved = {}
         for name in sorted(needed & self.flow.shapes.keys()):
-            bits = Kind(self.flow.kernel.register_type(name)).bits
-            size = max(1, bits // 8) * self.flow.shapes[name].bases
+            size = TYPE_BYTES[self.flow.kernel.register_type(name)] * self.flow.shapes[name].bases
             align = min(64, 1 << (size - 1).bit_length())
             end = rounded_up(end, align)
             self.saved[name] = end

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from labkit.core.limits import WARP, Dim3
 from labkit.simt.analysis.lanes import (
     LANE_INDEX,
     UNIFORM,
@@ -40,14 +41,16 @@ class ShapeRules:
 
     def __init__(
         self,
-        block: tuple[int, int, int],
+        block: Dim3,
         local_bytes: int,
         local_names: frozenset[str],
         indices: frozenset[str] = frozenset(),
     ) -> None:
         self.indices = indices
         self.threads = {f"%tid.{axis}": thread_index(axis, block)[0] for axis in "xyz"}
-        self.local = Shape(32, tuple(local_bytes * lane for lane in range(32))) if local_bytes else UNIFORM
+        self.local = (
+            Shape(WARP, tuple(local_bytes * lane for lane in range(WARP))) if local_bytes else UNIFORM
+        )
         self.local_names = local_names
 
     def result(self, instruction: Instruction, shapes: Mapping[str, Shape]) -> Result:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Accesses
 from labkit.simt.analysis.flow import Flow
-from labkit.simt.analysis.lanes import WARP, Shape
+from labkit.simt.analysis.lanes import Shape
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.ptx import Kernel
 

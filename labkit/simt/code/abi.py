@@ -75,6 +75,7 @@ BAD_ACCESS, PARTED_AT_BARRIER, DIFFERENT_BARRIERS, TRAPPED = 1, 2, 3, 4
 # Kinds of findings of a checked run, and how many of one kind an instruction is asked for.
 OUT_OF_BOUNDS, UNWRITTEN, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, EXITED, SYNC_MASK = range(7)
 KINDS, REPEATS = 7, 4
+STAMP_STEP = 64  # between the stamps of two intervals; a stamp names the warp besides
 
 
 class Frame(ctypes.Structure):
@@ -97,7 +98,6 @@ class Frame(ctypes.Structure):
     ]
 
 
-FRAME_HEAD = 64
 ENDED, STOPPED = -1, -2
 
 

@@ -7,14 +7,16 @@ from typing import Any
 
 from llvmlite import ir
 
+from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.code.abi import I64, Launch, load_field
 from labkit.simt.code.careful import local_bounds
 from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.memory import Where
-from labkit.simt.code.vectors import count_of, element, vector_type
+from labkit.simt.code.special import local_start
+from labkit.simt.code.vectors import broadcast, count_of, element, vector_type
 from labkit.simt.code.warp import Warp
-from labkit.simt.ptx import Immediate, Register
+from labkit.simt.ptx import Immediate, Instruction, Register
 
 Value = Any
 
@@ -55,3 +57,26 @@ def bounds(w: Warp, access: Access) -> tuple[Value, Value]:
         return element(w.b, starts, 0), element(w.b, ends, 0)
     assert access.range is not None
     return w.range(access.range, "start"), w.range(access.range, "end")
+
+
+def is_in_space(w: Warp, instruction: Instruction) -> None:
+    """`isspacep.shared p, a`: is the generic address in shared (local, global) memory?"""
+    b, shape = w.b, w.flow.rules.result(instruction, w.flow.shapes).shape
+    register, operand = instruction.operands
+    address = w.value(operand, Kind("u64"), shape.bases)
+    shared, local = b.ptrtoint(w.shared, I64), local_start(w)
+    ends = {
+        "shared": (shared, b.add(shared, load_field(b, Launch, w.launch, "shared_bytes"))),
+        "local": (local, b.add(local, ir.Constant(I64, WARP * w.layout.local_bytes))),
+    }
+    inside = {
+        space: b.and_(
+            b.icmp_unsigned(">=", address, broadcast(b, low, shape.bases)),
+            b.icmp_unsigned("<", address, broadcast(b, high, shape.bases)),
+        )
+        for space, (low, high) in ends.items()
+    }
+    nowhere = b.and_(inside["shared"], b.not_(inside["shared"]))
+    answers = inside | {"global": b.not_(b.or_(inside["shared"], inside["local"]))}
+    space = next((part for part in instruction.parts if part in answers), "")
+    w.write(register, answers.get(space, nowhere), shape, w.guard(instruction))  # type: ignore[arg-type]

@@ -10,16 +10,17 @@ from typing import Any
 
 from llvmlite import ir
 
+from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.analysis.blocks import results
-from labkit.simt.analysis.lanes import VARYING, WARP
+from labkit.simt.analysis.lanes import VARYING
 from labkit.simt.code.abi import I1, I32, POINTER
 from labkit.simt.code.careful import entry_slot
-from labkit.simt.code.instructions import Kind, find, half, intrinsic, unknown
+from labkit.simt.code.instructions import Kind, find, half, intrinsic
 from labkit.simt.code.loadstore import checked_addresses, stored
 from labkit.simt.code.observe import Observer
 from labkit.simt.code.warp import Warp
-from labkit.simt.ptx import Instruction
+from labkit.simt.ptx import Instruction, unknown
 
 Value = Any
 _LLVM = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.analysis.lanes import WARP
+from labkit.core.limits import WARP
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Range, field, load_field

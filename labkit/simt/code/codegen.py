@@ -24,7 +24,7 @@ from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.observe import Observer
 from labkit.simt.code.vectors import broadcast, count_of, element_type, vector_type
 from labkit.simt.code.warp import Warp
-from labkit.simt.ptx import Instruction, Register, Vector
+from labkit.simt.ptx import Instruction, Register, Vector, unknown
 
 Value = Any
 # Nothing to do where a warp runs in step and memory is always up to date.
@@ -141,7 +141,7 @@ class _Code:
         if instruction.parts[0] == "setp" and len(operands) == 3:
             kinds.append(Kind("pred"))  # setp.lt.and: the third operand is joined to the comparison
         if len(operands) != len(kinds):
-            raise instructions.unknown(instruction)
+            raise unknown(instruction)
         on_bases = [*result.on_bases, *(False for _ in operands)]
         arguments = [
             w.value(operand, kind, result.shape.bases, base)
@@ -183,5 +183,5 @@ def _is_end(instruction: Instruction) -> bool:
 
 def _known(instruction: Instruction, operation: instructions.Operation | None) -> instructions.Operation:
     if operation is None:
-        raise instructions.unknown(instruction)
+        raise unknown(instruction)
     return operation

@@ -12,13 +12,14 @@ from typing import Any
 
 from llvmlite import ir
 
+from labkit.core.limits import WARP
 from labkit.simt.analysis.blocks import results
-from labkit.simt.analysis.lanes import UNIFORM, VARYING, WARP
+from labkit.simt.analysis.lanes import UNIFORM, VARYING
 from labkit.simt.code import matrix
 from labkit.simt.code.abi import I32, I64, POINTER, Launch, field
+from labkit.simt.code.addresses import is_in_space
 from labkit.simt.code.careful import entry_slot
 from labkit.simt.code.instructions import Kind, constant, intrinsic
-from labkit.simt.code.special import is_in_space
 from labkit.simt.code.vectors import broadcast, lanes_of, mask_of
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Instruction, Register, Vector

@@ -9,10 +9,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from labkit.core.limits import WARP
 from labkit.simt.analysis.blocks import votes
-from labkit.simt.analysis.lanes import WARP
 from labkit.simt.analysis.layout import Layout
-from labkit.simt.checks.shadow import STAMP_STEP
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, field, load_field, load_stop
 from labkit.simt.code.careful import entry_slot, found, report
@@ -126,7 +125,7 @@ def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) 
 
 def _next_stamp(b: ir.IRBuilder, launch: Value) -> Value:
     place = field(b, Launch, launch, "stamp")
-    stamp = b.add(b.load(place, typ=I32), ir.Constant(I32, STAMP_STEP))
+    stamp = b.add(b.load(place, typ=I32), ir.Constant(I32, abi.STAMP_STEP))
     b.store(stamp, place)
     return stamp
 

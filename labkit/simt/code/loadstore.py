@@ -7,8 +7,9 @@ from typing import Any
 
 from llvmlite import ir
 
+from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
-from labkit.simt.analysis.lanes import UNIFORM, VARYING, WARP, Shape, absorbed
+from labkit.simt.analysis.lanes import UNIFORM, VARYING, Shape, absorbed
 from labkit.simt.code import careful
 from labkit.simt.code.abi import I8, I32, I64, POINTER, ZERO, load_stop
 from labkit.simt.code.addresses import bounds, lane_addresses, where

@@ -12,14 +12,15 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.analysis.lanes import VARYING, WARP
+from labkit.core.limits import WARP
+from labkit.simt.analysis.lanes import VARYING
 from labkit.simt.code.abi import I32, I64, POINTER
 from labkit.simt.code.careful import entry_slot
-from labkit.simt.code.instructions import Kind, constant, half, intrinsic, unknown
+from labkit.simt.code.instructions import Kind, constant, half, intrinsic
 from labkit.simt.code.vectors import broadcast, shuffled
 from labkit.simt.code.warp import Warp
-from labkit.simt.ptx import Instruction, Operand, Register, Vector
-from labkit.simt.ptx.fragments import Matrices, matrices
+from labkit.simt.lowering.fragments import Matrices, matrices
+from labkit.simt.ptx import Instruction, Operand, Register, Vector, unknown
 
 Value = Any
 

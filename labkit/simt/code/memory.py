@@ -14,7 +14,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.analysis.lanes import WARP, Shape, absorbed
+from labkit.core.limits import WARP
+from labkit.simt.analysis.lanes import Shape, absorbed
 from labkit.simt.code.abi import I1, I32, I64, POINTER
 from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.vectors import (

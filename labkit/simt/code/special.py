@@ -4,26 +4,37 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from llvmlite import ir
 
 from labkit.core.errors import SimtError
-from labkit.simt.analysis.lanes import WARP, thread_index
+from labkit.core.limits import WARP
+from labkit.simt.analysis.lanes import thread_index
+from labkit.simt.analysis.layout import DYNAMIC_ALIGN, Layout, rounded_up
 from labkit.simt.code.abi import I32, I64, POINTER, ZERO, Frame, Launch, load_field
-from labkit.simt.code.instructions import Kind
-from labkit.simt.code.vectors import broadcast, vector_type
-from labkit.simt.ptx import Instruction
-
-if TYPE_CHECKING:
-    from labkit.simt.code.warp import Warp
+from labkit.simt.code.vectors import vector_type
 
 Value = Any
-MULTIPROCESSORS, DYNAMIC_ALIGN = 132, 16  # those of an H100 or H200
+MULTIPROCESSORS = 132  # those of an H100 or H200
 _REAL_TIME, _MONOTONIC = 0, 6 if platform.system() == "Darwin" else 1
 
 
-def special(warp: Warp, name: str) -> Value:
+class Place(Protocol):
+    """What special registers are read from: the function of a warp, where code is being added to it."""
+
+    b: ir.IRBuilder
+    function: ir.Function
+    layout: Layout
+    number: Value
+    launch: Value
+    frame: Value
+
+    def range(self, number: int, name: str) -> Value:
+        """A field of the record of valid memory `number`."""
+
+
+def special(warp: Place, name: str) -> Value:
     """Bases of `name`, in the shape that ShapeRules gives it."""
     b, layout = warp.b, warp.layout
     base, _, axis = name.lstrip("%").partition(".")
@@ -51,7 +62,7 @@ def special(warp: Warp, name: str) -> Value:
         case "total_smem_size":
             return b.trunc(load_field(b, Launch, warp.launch, "shared_bytes"), I32)
         case "dynamic_smem_size":
-            start = -(-layout.storage.static_shared_bytes // DYNAMIC_ALIGN) * DYNAMIC_ALIGN
+            start = rounded_up(layout.storage.static_shared_bytes, DYNAMIC_ALIGN)
             dynamic = b.sub(load_field(b, Launch, warp.launch, "shared_bytes"), ir.Constant(I64, start))
             none = b.icmp_signed("<", dynamic, ir.Constant(I64, 0))
             return b.trunc(b.select(none, ir.Constant(I64, 0), dynamic), I32)
@@ -100,35 +111,12 @@ def nanoseconds(b: ir.IRBuilder, which: int) -> Value:
     return b.add(b.mul(seconds, ir.Constant(I64, 10**9)), rest)
 
 
-def is_in_space(w: Warp, instruction: Instruction) -> None:
-    """`isspacep.shared p, a`: is the generic address in shared (local, global) memory?"""
-    b, shape = w.b, w.flow.rules.result(instruction, w.flow.shapes).shape
-    register, operand = instruction.operands
-    address = w.value(operand, Kind("u64"), shape.bases)
-    shared, local = b.ptrtoint(w.shared, I64), local_start(w)
-    ends = {
-        "shared": (shared, b.add(shared, load_field(b, Launch, w.launch, "shared_bytes"))),
-        "local": (local, b.add(local, ir.Constant(I64, WARP * w.layout.local_bytes))),
-    }
-    inside = {
-        space: b.and_(
-            b.icmp_unsigned(">=", address, broadcast(b, low, shape.bases)),
-            b.icmp_unsigned("<", address, broadcast(b, high, shape.bases)),
-        )
-        for space, (low, high) in ends.items()
-    }
-    nowhere = b.and_(inside["shared"], b.not_(inside["shared"]))
-    answers = inside | {"global": b.not_(b.or_(inside["shared"], inside["local"]))}
-    space = next((part for part in instruction.parts if part in answers), "")
-    w.write(register, answers.get(space, nowhere), shape, w.guard(instruction))  # type: ignore[arg-type]
-
-
-def local_start(warp: Warp) -> Value:
+def local_start(warp: Place) -> Value:
     """Address of the warp's local memory, lane 0 first."""
     return warp.b.add(warp.b.ptrtoint(warp.frame, I64), ir.Constant(I64, warp.layout.local_start))
 
 
-def _thread_index(warp: Warp, axis: str) -> Value:
+def _thread_index(warp: Place, axis: str) -> Value:
     """From a table: a base a warp, or an index a lane for blocks whose rows do not line up with warps."""
     shape, index = thread_index(axis, warp.layout.block)
     if shape.bases == 1:

@@ -12,8 +12,9 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.core.errors import SimtError
+from labkit.core.limits import WARP
 from labkit.simt.analysis.flow import Flow
-from labkit.simt.analysis.lanes import WARP, Shape, absorbed
+from labkit.simt.analysis.lanes import Shape, absorbed
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.code.abi import I8, I32, I64, POINTER, TYPES, Frame, Launch, Range, field, load_field
 from labkit.simt.code.instructions import Kind, constant

@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.analysis.lanes import WARP
+from labkit.core.limits import WARP
 from labkit.simt.code.abi import I8, I32, I64
 from labkit.simt.code.careful import LANES_64, counted_loop, each_distinct
 from labkit.simt.code.instructions import constant, intrinsic

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.analysis.blocks import Block
-from labkit.simt.analysis.lanes import WARP, absorbed
+from labkit.simt.analysis.lanes import absorbed
 from labkit.simt.code import abi
 from labkit.simt.code.abi import (
     I1,

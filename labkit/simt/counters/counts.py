@@ -7,10 +7,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labkit.simt.analysis.lanes import WARP
+from labkit.core.limits import WARP
 from labkit.simt.code.abi import Counter
+from labkit.simt.code.compiled import Compiled
 from labkit.simt.counters.sectors import IRREGULAR
-from labkit.simt.run.machine import Program, Totals
+from labkit.simt.ptx import Instruction
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a counted run adds up: a row an instruction (abi.Counter), a row a basic block (abi.Visits).
+
+    Of a traced run `visits` has a row each time a basic block was run (abi.Visit), after their number.
+    """
+
+    counters: np.ndarray
+    visits: np.ndarray
+    strides: list[np.ndarray]  # that each thread of the host saw last
+
+
+NO_TOTALS = Totals(np.empty(0), np.empty(0), [])
 
 
 @dataclass(frozen=True)
@@ -38,9 +54,8 @@ class Counts:
     used_bytes: np.ndarray
 
 
-def counts_of(program: Program, totals: Totals) -> Counts:
-    """Of a counted run of `program`."""
-    code, compiled = program.kernel.code, program.compiled
+def counts_of(code: Sequence[Instruction], compiled: Compiled, totals: Totals) -> Counts:
+    """Work out the counts of a run from what it added up."""
     counters = dict(zip((entry[0] for entry in Counter._fields_), totals.counters.T, strict=True))
     executed, active, whole = np.zeros((3, len(code)), np.int64)
     for sites, (full, fewer, lanes) in zip(compiled.blocks, totals.visits, strict=True):

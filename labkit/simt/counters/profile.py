@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit.compiler.nvrtc import Resources, supported_architectures
+from labkit.core.limits import Dim3
 from labkit.core.occupancy import Gpu, Occupancy, occupancy
-from labkit.simt.checks.findings import Dim3
 from labkit.simt.counters.counts import Counts
+from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Instruction
-from labkit.simt.run.machine import Sample
 
 if TYPE_CHECKING:
     import pandas as pd

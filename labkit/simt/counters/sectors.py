@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.analysis.lanes import WARP
+from labkit.core.limits import WARP
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Counter, Range, field, load_field
 from labkit.simt.code.careful import LANES_64, each_distinct, each_range
 from labkit.simt.code.instructions import constant, intrinsic

@@ -10,6 +10,9 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from labkit.core.errors import SimtError
+from labkit.core.limits import MAX_THREADS
+
 TYPE_BYTES = {"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2}
 TYPE_BYTES |= {
     "f16x2": 4,
@@ -131,7 +134,7 @@ class Kernel:
     code: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)  # targets of `brx.idx`, by label
-    max_threads: int = 1024
+    max_threads: int = MAX_THREADS
 
     def register_type(self, name: str) -> str:
         """Declared type of a register; families such as `%f<9>` are declared by their prefix."""
@@ -168,3 +171,12 @@ def float_value(immediate: Immediate) -> float:
     """The number whose IEEE bits the immediate holds."""
     code = "<f" if immediate.bits == 32 else "<d"
     return float(struct.unpack(code, immediate.value.to_bytes(immediate.bits // 8, "little"))[0])
+
+
+def unknown(instruction: Instruction) -> SimtError:
+    """The error for an instruction the simulator does not know."""
+    where = f"line {instruction.line}: " if instruction.line else ""
+    if instruction.parts[0] == "call":
+        callee = next((o.name for o in instruction.operands if isinstance(o, Symbol)), "?")
+        return SimtError(f"{where}the simulator cannot call `{callee}`")
+    return SimtError(f"{where}the simulator does not know the PTX instruction `{instruction.opcode}`")

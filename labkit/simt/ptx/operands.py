@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from labkit.simt.analysis.lanes import WARP
+from labkit.core.limits import WARP
 from labkit.simt.ptx import Address, Guard, Immediate, Instruction, Operand, Register, Symbol, Vector
 
 CARRY = Register("%cc")

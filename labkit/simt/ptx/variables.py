@@ -9,9 +9,9 @@ import numpy as np
 
 from labkit.core.errors import SimtError
 from labkit.simt import ptx
-from labkit.simt.ptx.callees import function_addresses
 
 ALIGNMENT = 256
+FUNCTION_ADDRESS = 16  # of the first function; no memory of this process is there
 
 
 def initial_memory(module: ptx.Module) -> dict[str, np.ndarray]:
@@ -23,6 +23,11 @@ def initial_memory(module: ptx.Module) -> dict[str, np.ndarray]:
         for offset, target, beyond in variable.addresses:
             memory[name][offset : offset + 8].view(np.uint64)[0] = addresses[target] + beyond
     return memory
+
+
+def function_addresses(module: ptx.Module) -> dict[str, int]:
+    """The number that stands for a function's address."""
+    return {name: FUNCTION_ADDRESS * number for number, name in enumerate(module.functions, 1)}
 
 
 def find_variable(names: Sequence[str], lowered: dict[str, str], name: str) -> str:

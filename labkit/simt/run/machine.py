@@ -7,35 +7,38 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 import numpy as np
 from llvmlite import ir
 
+from labkit.core.limits import Dim3
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.indices import thread_indices
 from labkit.simt.analysis.layout import Layout, Storage
 from labkit.simt.analysis.pointees import written_ranges
 from labkit.simt.analysis.shapes import ShapeRules
 from labkit.simt.analysis.strides import strides
-from labkit.simt.checks.checking import Checking
-from labkit.simt.checks.element_types import first_uses
-from labkit.simt.checks.findings import Diagnosis, Dim3, Finding
-from labkit.simt.checks.sanitizer import Sanitizer
 from labkit.simt.code import abi
 from labkit.simt.code.abi import Counter, Frame, Launch, Visits
 from labkit.simt.code.codegen import warp_function
+from labkit.simt.code.compiled import Compiled
 from labkit.simt.code.driver import add_driver
 from labkit.simt.code.jit import Library, host_key, machine_code
 from labkit.simt.code.observe import Observer
 from labkit.simt.counters.counting import Counting
+from labkit.simt.counters.counts import NO_TOTALS, Totals
 from labkit.simt.counters.tracing import MOST, Tracing
+from labkit.simt.launch.arguments import Range
+from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Kernel
-from labkit.simt.run.arguments import Range
 from labkit.simt.run.crew import can_run_here, run_all, run_here
 from labkit.simt.run.printing import Printer
+from labkit.simt.sanitizer.checking import Checking
+from labkit.simt.sanitizer.element_types import first_uses
+from labkit.simt.sanitizer.findings import Diagnosis, Finding
+from labkit.simt.sanitizer.sanitizer import Sanitizer
 from labkit.simt.stored import stored
 
 SECONDS_A_THREAD = 4e-4  # of work; waking a thread costs about 50 microseconds, and its cache is cold
@@ -47,48 +50,6 @@ def host_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@dataclass(frozen=True)
-class Totals:
-    """What a counted run adds up: a row an instruction (abi.Counter), a row a basic block (abi.Visits).
-
-    Of a traced run `visits` has a row each time a basic block was run (abi.Visit), after their number.
-    """
-
-    counters: np.ndarray
-    visits: np.ndarray
-    strides: list[np.ndarray]  # that each thread of the host saw last
-
-
-NO_TOTALS = Totals(np.empty(0), np.empty(0), [])
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Which blocks a launch runs, of how many."""
-
-    numbers: np.ndarray
-    total: int
-
-
-Blocks = int | Sequence[int] | None  # of a launch: so many, spread over the grid; these; all
-
-
-def choose_sample(blocks: Blocks, grid: Dim3) -> Sample | None:
-    """The blocks of a grid that are wanted, None for all. Raises ValueError for a number it does not have."""
-    total = math.prod(grid)
-    if isinstance(blocks, np.integer):
-        blocks = int(blocks)
-    if blocks is None or (isinstance(blocks, int) and blocks >= total):
-        return None
-    if isinstance(blocks, int):
-        numbers = np.unique(np.linspace(0, total - 1, max(blocks, 0)).astype(np.int64))
-    else:
-        numbers = np.array(blocks, np.int64)
-    if not numbers.size or numbers.min() < 0 or numbers.max() >= total:
-        raise ValueError(f"blocks={blocks}: choose at least one, from blocks 0 to {total - 1} of the grid")
-    return Sample(numbers, total)
-
-
 Mode = Literal["plain", "counted", "traced", "checked"]
 _OBSERVERS: dict[Mode, type[Observer]] = {
     "plain": Observer,
@@ -96,27 +57,6 @@ _OBSERVERS: dict[Mode, type[Observer]] = {
     "traced": Tracing,
     "checked": Checking,
 }
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """What is kept of a kernel compiled for one block shape.
-
-    `barriers` are the sites (indices of instructions) at which warps wait, `blocks` the sites of each basic
-    block. Of a checked program: `first_uses`, the lines in which arrays are first used, and `written`, those
-    that may be written to (None: any). Of a counted one: `usual`, a row an instruction (abi.Usual), and the
-    `strides` between lanes.
-    """
-
-    code: bytes
-    warps: int
-    frame_bytes: int
-    barriers: list[int]
-    blocks: list[list[int]]
-    first_uses: dict[int, int]
-    written: set[int] | None
-    usual: np.ndarray
-    strides: list[int | None]
 
 
 def compile_kernel(

@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Callable, Sequence
 
-from labkit.simt.analysis.lanes import WARP
+from labkit.core.limits import WARP
 
 _SPECIFIER = re.compile(r"%([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?(hh|h|ll|l|z|j|t)?([diouxXcsfFeEgGaAp%])")
 CALLBACK = ctypes.CFUNCTYPE(

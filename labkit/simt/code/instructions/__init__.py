@@ -27,7 +27,6 @@ from labkit.simt.code.instructions.table import (
     intrinsic,
     same_shape,
     type_suffix,
-    unknown,
 )
 
 __all__ = [
@@ -48,6 +47,5 @@ __all__ = [
     "rounding",
     "same_shape",
     "type_suffix",
-    "unknown",
     "video",
 ]

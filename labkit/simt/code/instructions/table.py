@@ -12,8 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.core.errors import SimtError
-from labkit.simt.ptx import TYPE_BYTES, Instruction, Symbol
+from labkit.simt.ptx import TYPE_BYTES, Instruction
 
 Value = Any  # an llvmlite value: a scalar, or a vector of one value a group of lanes
 Emit = Callable[..., Value]
@@ -173,12 +172,3 @@ def type_suffix(type_: ir.Type) -> str:
 def type_of(instruction: Instruction) -> Kind:
     """The instruction's first type: its result's, except where it widens."""
     return kind_of("t", instruction)
-
-
-def unknown(instruction: Instruction) -> SimtError:
-    """The error for an instruction the simulator does not know."""
-    where = f"line {instruction.line}: " if instruction.line else ""
-    if instruction.parts[0] == "call":
-        callee = next((o.name for o in instruction.operands if isinstance(o, Symbol)), "?")
-        return SimtError(f"{where}the simulator cannot call `{callee}`")
-    return SimtError(f"{where}the simulator does not know the PTX instruction `{instruction.opcode}`")

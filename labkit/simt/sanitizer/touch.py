@@ -7,11 +7,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.analysis.lanes import WARP
-from labkit.simt.checks.shadow import ATOMIC, PLANES, READ_STAMP, SEVERAL, STAMP_STEP, STRONG, read, word
+from labkit.core.limits import WARP
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, load_field
 from labkit.simt.code.careful import cold_function, counted_loop, entry_slot, found
+from labkit.simt.sanitizer.shadow import ATOMIC, PLANES, READ_STAMP, SEVERAL, STAMP_STEP, STRONG, read, word
 
 Value = Any
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from labkit.simt.lowering.ldmatrix import load_matrix, move_matrix, store_matrix
+from labkit.simt.lowering.wmma import lower_wmma
+from labkit.simt.lowering.writer import Writer
 from labkit.simt.ptx import (
     TYPE_BYTES,
     Address,
@@ -23,54 +26,17 @@ from labkit.simt.ptx import (
     Vector,
 )
 
-
-class Writer:
-    """Writes instructions in the place of one; all keep its line, and its guard unless told otherwise."""
-
-    def __init__(self, kernel: Kernel, instruction: Instruction, number: int) -> None:
-        self.kernel, self.instruction, self.number = kernel, instruction, number
-        self.code: list[Instruction] = []
-        self.labels: dict[str, int] = {}
-        self.registers = 0
-
-    def register(self, type_: str) -> Register:
-        """A new register."""
-        self.registers += 1
-        register = Register(f"%l{self.number}~{self.registers}")
-        self.kernel.registers[register.name] = type_
-        return register
-
-    def emit(self, opcode: str, *operands: Operand, guard: Guard | None = None) -> None:
-        """Add an instruction; it has the guard of the one that it stands for, if none is given."""
-        guard = guard or self.instruction.guard
-        self.code.append(Instruction(tuple(opcode.split(".")), operands, guard, self.instruction.line))
-
-    def new(self, opcode: str, type_: str, *operands: Operand) -> Register:
-        """Emit an instruction with a new register of `type_` as its result."""
-        result = self.register(type_)
-        self.emit(opcode, result, *operands)
-        return result
-
-    def label(self, name: str) -> Symbol:
-        """A label for `place` and for branches."""
-        return Symbol(f"l{self.number}~{name}")
-
-    def place(self, label: Symbol) -> None:
-        """Let a label stand before what is added next."""
-        self.labels[label.name] = len(self.code)
-
-
 Rule = Callable[[Writer, Instruction], None]
 
 
-def lower(kernel: Kernel, rules: dict[str, Rule]) -> None:
+def lower(kernel: Kernel) -> None:
     """Rewrite the instructions whose first part has a rule."""
     code: list[Instruction] = []
     places: list[int] = []
     labels: dict[str, int] = {}
     for number, instruction in enumerate(kernel.code):
         places.append(len(code))
-        rule = rules.get(instruction.parts[0])
+        rule = RULES.get(instruction.parts[0])
         if rule is None:
             code.append(instruction)
             continue
@@ -247,4 +213,8 @@ RULES: dict[str, Rule] = {
     "brx": _branch_by_index,
     "atom": _atomic,
     "red": _atomic,
+    "ldmatrix": load_matrix,
+    "stmatrix": store_matrix,
+    "movmatrix": move_matrix,
+    "wmma": lower_wmma,
 }

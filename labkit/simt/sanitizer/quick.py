@@ -12,8 +12,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.analysis.lanes import WARP
-from labkit.simt.checks.shadow import (
+from labkit.core.limits import WARP
+from labkit.simt.code.abi import I1, I32, I64, POINTER
+from labkit.simt.code.instructions import intrinsic
+from labkit.simt.code.memory import MAX_RUNS
+from labkit.simt.code.vectors import all_true, broadcast, vector_type
+from labkit.simt.sanitizer.shadow import (
     READ_PLACE,
     READ_SITE,
     READ_STAMP,
@@ -26,10 +30,6 @@ from labkit.simt.checks.shadow import (
     spread,
     word,
 )
-from labkit.simt.code.abi import I1, I32, I64, POINTER
-from labkit.simt.code.instructions import intrinsic
-from labkit.simt.code.memory import MAX_RUNS
-from labkit.simt.code.vectors import all_true, broadcast, vector_type
 
 Value = Any
 

@@ -9,6 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from labkit.simt.lowering.callees import (
+    call_graph,
+    candidates,
+    names_a_function,
+    pointed_to,
+    target_of,
+)
+from labkit.simt.lowering.recursion import Subroutine, finish, on_cycles
 from labkit.simt.ptx import (
     TYPE_BYTES,
     Address,
@@ -24,15 +32,7 @@ from labkit.simt.ptx import (
     Vector,
     mapped,
 )
-from labkit.simt.ptx.callees import (
-    call_graph,
-    candidates,
-    function_addresses,
-    names_a_function,
-    pointed_to,
-    target_of,
-)
-from labkit.simt.ptx.recursion import Subroutine, finish, on_cycles
+from labkit.simt.ptx.variables import function_addresses
 
 
 def inline_calls(kernel: Kernel, module: Module) -> None:

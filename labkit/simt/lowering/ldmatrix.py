@@ -6,8 +6,8 @@ Reference: PTX ISA, 9.7.14.5.
 from __future__ import annotations
 
 from labkit.core.errors import SimtError
+from labkit.simt.lowering.writer import Writer
 from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol, Vector
-from labkit.simt.ptx.lower import RULES, Writer
 
 LANE = Symbol("%laneid")
 
@@ -31,7 +31,7 @@ def transposed(w: Writer, value: Operand) -> Register:
     return w.new("prmt.b32", "b32", *numbers, pick)
 
 
-def _move_matrix(w: Writer, instruction: Instruction) -> None:
+def move_matrix(w: Writer, instruction: Instruction) -> None:
     """`movmatrix.sync.aligned.m8n8.trans.b16 d, a`."""
     target, source = instruction.operands
     w.emit("mov.b32", target, transposed(w, source))
@@ -66,7 +66,7 @@ def _matrix_pieces(w: Writer, address: Address, count: int, trans: bool) -> list
     return pieces
 
 
-def _load_matrix(w: Writer, instruction: Instruction) -> None:
+def load_matrix(w: Writer, instruction: Instruction) -> None:
     """`ldmatrix`: lane 8 j + i gives the address of row i of matrix j; lane n gets two of row n / 4."""
     result, address = instruction.operands
     assert isinstance(address, Address)
@@ -80,7 +80,7 @@ def _load_matrix(w: Writer, instruction: Instruction) -> None:
         w.emit("mov.b32", target, Vector(tuple(halves)))
 
 
-def _store_matrix(w: Writer, instruction: Instruction) -> None:
+def store_matrix(w: Writer, instruction: Instruction) -> None:
     """`stmatrix`: the same the other way."""
     address, source = instruction.operands
     assert isinstance(address, Address)
@@ -94,6 +94,3 @@ def _store_matrix(w: Writer, instruction: Instruction) -> None:
         w.emit("mov.b32", Vector(tuple(halves)), given)
         for piece, half in zip(pieces, halves, strict=True):
             w.emit("st.shared.b16", piece, half)
-
-
-RULES["ldmatrix"], RULES["stmatrix"], RULES["movmatrix"] = _load_matrix, _store_matrix, _move_matrix

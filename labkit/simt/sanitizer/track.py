@@ -7,8 +7,6 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.simt.analysis.layout import Layout
-from labkit.simt.checks.shadow import plane_bytes_of
-from labkit.simt.checks.touch import touch_function
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Launch, Range, load_field
 from labkit.simt.code.careful import (
@@ -22,6 +20,8 @@ from labkit.simt.code.careful import (
     local_bounds,
     shared_bounds,
 )
+from labkit.simt.sanitizer.shadow import plane_bytes_of
+from labkit.simt.sanitizer.touch import touch_function
 
 Value = Any
 POISON = 0x7FFADBAD  # each 4 bytes of an array from simt.empty; a NaN

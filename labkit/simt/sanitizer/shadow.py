@@ -18,14 +18,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.code.abi import I8, I64
+from labkit.simt.code.abi import I8, I64, STAMP_STEP
 from labkit.simt.code.instructions import constant
 from labkit.simt.code.vectors import broadcast
 
 Value = Any
 PLANES = 6
 WRITE_STAMP, WRITE_PLACE, WRITE_SITE, READ_STAMP, READ_PLACE, READ_SITE = range(PLANES)
-STAMP_STEP, SEVERAL = 64, 63
+SEVERAL = STAMP_STEP - 1
 ATOMIC, STRONG = 1, 2  # what `is_strong` says of an instruction
 
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from labkit.core.errors import BarrierError, InvalidAccess, SimtError, Timeout
-from labkit.simt.analysis.lanes import WARP
+from labkit.core.limits import WARP, Dim3
 from labkit.simt.code import abi
 from labkit.simt.code.abi import Launch
+from labkit.simt.launch.arguments import Range
 from labkit.simt.ptx import Kernel
-from labkit.simt.run.arguments import Range
 
-Dim3 = tuple[int, int, int]
 _VERBS = {"st": "write", "atom": "atomic operation", "red": "atomic operation"}
 
 

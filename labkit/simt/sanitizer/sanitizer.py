@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from labkit.simt.analysis.lanes import WARP
-from labkit.simt.checks.checking import granule_bytes
-from labkit.simt.checks.element_types import mismatch
-from labkit.simt.checks.findings import Access, Diagnosis, Finding
-from labkit.simt.checks.shadow import SEVERAL, STAMP_STEP
-from labkit.simt.checks.shadow_memory import ShadowMemory
-from labkit.simt.checks.track import POISON
+from labkit.core.limits import WARP
 from labkit.simt.code import abi
-from labkit.simt.run.arguments import Range
+from labkit.simt.launch.arguments import Range
+from labkit.simt.sanitizer.checking import granule_bytes
+from labkit.simt.sanitizer.element_types import mismatch
+from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
+from labkit.simt.sanitizer.shadow import SEVERAL, STAMP_STEP
+from labkit.simt.sanitizer.shadow_memory import ShadowMemory
+from labkit.simt.sanitizer.track import POISON
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 CALLBACK = ctypes.CFUNCTYPE(

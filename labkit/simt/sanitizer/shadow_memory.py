@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labkit.simt.checks.shadow import PLANES, STAMP_STEP
+from labkit.simt.sanitizer.shadow import PLANES, STAMP_STEP
 
 MOST_KEPT = 32 << 20  # bytes
 LAST_STAMP = 1 << 31

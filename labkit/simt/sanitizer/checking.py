@@ -11,12 +11,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import SPACES, Access
-from labkit.simt.analysis.lanes import WARP
-from labkit.simt.checks.quick import Run, plan, quick_function
-from labkit.simt.checks.shadow import plane_bytes_of
-from labkit.simt.checks.strength import strong_table
-from labkit.simt.checks.track import track_function
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, field, load_field
 from labkit.simt.code.addresses import lane_addresses, where
@@ -26,6 +22,10 @@ from labkit.simt.code.loadstore import stored
 from labkit.simt.code.observe import Look, Observer
 from labkit.simt.code.vectors import element_type, lanes_of
 from labkit.simt.ptx import TYPE_BYTES, Instruction, Kernel
+from labkit.simt.sanitizer.quick import Run, plan, quick_function
+from labkit.simt.sanitizer.shadow import plane_bytes_of
+from labkit.simt.sanitizer.strength import strong_table
+from labkit.simt.sanitizer.track import track_function
 
 Value = Any
 FENCES = ("membar", "fence")

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from labkit.simt.analysis.lanes import WARP
+from labkit.core.limits import WARP
 from labkit.simt.counters.tracing import MOST
+from labkit.simt.launch.sample import choose_sample
+from labkit.simt.module import Kernel
 from labkit.simt.ptx import Instruction
-from labkit.simt.run.machine import choose_sample
-
-if TYPE_CHECKING:
-    from labkit.simt.module import Kernel
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from llvmlite import ir
 
 from labkit.simt.analysis.blocks import results
-from labkit.simt.checks.shadow import ATOMIC, STRONG
 from labkit.simt.code.abi import I8
 from labkit.simt.ptx import Address, Instruction, Kernel, Operand, Register
+from labkit.simt.sanitizer.shadow import ATOMIC, STRONG
 
 _ORDERED = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 

@@ -6,13 +6,6 @@ from collections.abc import Collection, Mapping
 
 from labkit.simt.ptx import Instruction, Kernel, Module, Operand, Symbol, Vector
 
-FUNCTION_ADDRESS = 16  # of the first function; no memory of this process is there
-
-
-def function_addresses(module: Module) -> dict[str, int]:
-    """The number that stands for a function's address."""
-    return {name: FUNCTION_ADDRESS * number for number, name in enumerate(module.functions, 1)}
-
 
 def names_a_function(instruction: Instruction, module: Module) -> bool:
     """Is one of the module's functions among the operands?"""

@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from labkit.simt.code.instructions import unknown
-from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol, Vector
-from labkit.simt.ptx.fragments import BITS, Matrices, matrices
-from labkit.simt.ptx.ldmatrix import LANE, transposed
-from labkit.simt.ptx.lower import RULES, Writer
+from labkit.simt.lowering.fragments import BITS, Matrices, matrices
+from labkit.simt.lowering.ldmatrix import LANE, transposed
+from labkit.simt.lowering.writer import Writer
+from labkit.simt.ptx import (
+    TYPE_BYTES,
+    Address,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Vector,
+    unknown,
+)
 
 
-def _wmma(w: Writer, instruction: Instruction) -> None:
+def lower_wmma(w: Writer, instruction: Instruction) -> None:
+    """Replace a load, a store or a product of fragments."""
     found = matrices(instruction.parts)
     if found is None:
         raise unknown(instruction)
@@ -162,6 +172,3 @@ class _Fragment:
             self.w.emit(f"ld{self.space}.{type_}", value, place)
         else:
             self.w.emit(f"st{self.space}.{type_}", place, value)
-
-
-RULES["wmma"] = _wmma

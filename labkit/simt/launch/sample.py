@@ -1,0 +1,38 @@
+"""Which blocks of a grid run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from labkit.core.limits import Dim3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Which blocks a launch runs, of how many."""
+
+    numbers: np.ndarray
+    total: int
+
+
+Blocks = int | Sequence[int] | None  # of a launch: so many, spread over the grid; these; all
+
+
+def choose_sample(blocks: Blocks, grid: Dim3) -> Sample | None:
+    """The blocks of a grid that are wanted, None for all. Raises ValueError for a number it does not have."""
+    total = math.prod(grid)
+    if isinstance(blocks, np.integer):
+        blocks = int(blocks)
+    if blocks is None or (isinstance(blocks, int) and blocks >= total):
+        return None
+    if isinstance(blocks, int):
+        numbers = np.unique(np.linspace(0, total - 1, max(blocks, 0)).astype(np.int64))
+    else:
+        numbers = np.array(blocks, np.int64)
+    if not numbers.size or numbers.min() < 0 or numbers.max() >= total:
+        raise ValueError(f"blocks={blocks}: choose at least one, from blocks 0 to {total - 1} of the grid")
+    return Sample(numbers, total)

@@ -1,0 +1,1 @@
+"""Kernels made plain before they are analysed: no calls, no recursion, no matrices in registers."""
