@@ -9,7 +9,7 @@ ARGS ?=
 
 # The first Python that is new enough; choose another with make PYTHON=/path/to/python3.12
 PYTHON ?= $(firstword $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
-	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python; done))
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python; done; true))
 
 # $(call install,EXTRAS): labkit with these extras and those that this machine's GPU and C compiler call for
 install = $(BIN)/python -m pip install --editable ".[$(1)$$($(BIN)/python -c \

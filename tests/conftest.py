@@ -1,11 +1,15 @@
 """What all tests share: a cache of their own, and a skip where a GPU is needed."""
 
 import os
+import signal
 from collections import Counter
 
 import pytest
 
 from labkit.doctor import find_gpu
+
+# A job in the background ignores Ctrl-C, and so does all that it starts. The tests press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

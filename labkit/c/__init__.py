@@ -4,6 +4,7 @@ compile.py      C -> a shared library or a program, cached; the compiler's warni
 source.py       which functions a source defines, and the code that calls one
 arguments.py    Python arguments -> the memory that a C function gets, and back
 driver.c        the program around a function; function.py builds it, run.py starts and reads it
+bounds.c        looks at each access where the compiler has no AddressSanitizer
 process.py      run any program within limits on its time and on what it prints
 run.py          one run: arguments in, what it returned or what went wrong out
 report.py       what a sanitizer, an assert or a signal says, as an error for a student

@@ -31,7 +31,8 @@ FILE_NAME = "kernel.c"
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 NATIVE = "-mcpu=native" if platform.machine().lower() in ("arm64", "aarch64") else "-march=native"
 SHARED = ("-shared",) if sys.platform == "win32" else ("-shared", "-fPIC")  # clang refuses -fPIC for a DLL
-FLAGS = ("-O3", NATIVE, "-Werror=implicit-function-declaration")
+# ziglang turns assert() off in optimised code, unless it is told.
+FLAGS = ("-O3", NATIVE, "-UNDEBUG", "-Werror=implicit-function-declaration")
 # What helps a student: not a parameter that an exercise leaves unused, nor `int i < size_t n` in each loop.
 WARNINGS = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-sign-compare")
 

@@ -3,7 +3,7 @@
 //   driver MEMORY GUARD SAMPLES SECONDS SIZE...
 //
 // MEMORY   limit of the address space in bytes; 0: none
-// GUARD    bytes before and behind each argument that must stay as they are; 0: AddressSanitizer looks
+// GUARD    bytes before and behind each argument that must stay as they are; 0: AddressSanitizer has its own
 // SAMPLES  0: call once and write the arguments back; else measure so many calls, SECONDS at most;
 //          -n: n calls, each on arguments of its own, which are all written back
 // SIZE     of each argument in bytes; -k: the memory of argument k - 1
@@ -37,6 +37,10 @@ const char *labkit_call(void **arguments, void *value);
 #ifdef __linux__
 extern void __sanitizer_print_stack_trace(void) __attribute__((weak)); // NULL in a build without sanitizers
 #endif
+
+// For bounds.c: the arguments of the first call, and how many bytes around each are nobody's.
+void **labkit_argument;
+int64_t *labkit_size, labkit_count, labkit_guard;
 
 static int in_call;
 
@@ -138,6 +142,7 @@ int main(int argc, char **argv)
     fwrite(&count, sizeof count, 1, output);
     fwrite(argument, sizeof *argument, count, output);
     fflush(output);
+    labkit_argument = argument, labkit_size = size, labkit_count = count, labkit_guard = guard;
 
     struct after after = {.damaged_argument = -1};
     atexit(at_exit);

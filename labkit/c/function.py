@@ -7,31 +7,67 @@ program serves all sizes.
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.c.arguments import Arguments, bind, misfit
-from labkit.c.compile import FILE_NAME, FLAGS, build, compile_log
+from labkit.c.compile import FILE_NAME, FLAGS, build, compile_log, find_compiler
 from labkit.c.process import MAX_PRINTED_BYTES
 from labkit.c.report import without_assert
-from labkit.c.run import NO_MEMORY, Run, result, run_program, times
+from labkit.c.run import GUARD_BYTES, NO_MEMORY, Run, result, run_program, times
 from labkit.c.source import find_function, with_call
 from labkit.core.errors import CompileError, Crash, InvalidAccess
 
 if TYPE_CHECKING:
     from labkit.device.timing import Timing
 
+WATCHED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=undefined")
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A way to find mistakes: the compiler's flags, and the bytes of guard around each argument.
+
+    `behind` is C code put behind the student's; `beside` is a C file of this folder that is linked with it.
+    """
+
+    flags: tuple[str, ...]
+    guard: int
+    behind: str = ""
+    beside: str = ""
+
+
 # Three checks of UBSan are off: AddressSanitizer finds the same accesses and says how far outside they are.
-CHECKED = (
-    *(*FLAGS, "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined"),
-    *("-fno-sanitize=null,object-size,pointer-overflow", "-fno-sanitize-recover=undefined"),
+ADDRESS_SANITIZER = Watch(
+    (
+        *(*FLAGS, *WATCHED, "-fsanitize=address,undefined"),
+        "-fno-sanitize=null,object-size,pointer-overflow",
+    ),
+    guard=0,
+    # Some compilers accept -fsanitize=address and have no library for it: then this does not link.
+    behind="int __asan_address_is_poisoned(const volatile void *);\n"
+    "__attribute__((constructor)) static void labkit_sanitizer(void) { __asan_address_is_poisoned(0); }\n",
 )
-PLAIN = (*FLAGS, "-O1", "-g")
-# Some compilers accept -fsanitize=address and leave it out: then this does not link.
-NEEDS_SANITIZER = (
-    "int __asan_address_is_poisoned(const volatile void *);\n"
-    "int (*labkit_sanitizer)(const volatile void *) = __asan_address_is_poisoned;\n"
+# clang calls a function for each access, and bounds.c has these functions.
+_CALLS = ("instrumentation-with-call-threshold=0", "stack=0", "globals=0", "kernel-mem-intrinsic-prefix=1")
+BOUNDS = Watch(
+    (
+        *(*FLAGS, *WATCHED, "-fsanitize=undefined", "-fsanitize=kernel-address"),
+        *("-fno-sanitize=object-size,pointer-overflow", "-fno-sanitize-trap=all"),
+        # Each function needs a frame of its own to be on the stack, and memset() must not be one of glibc's.
+        *("-fno-optimize-sibling-calls", "-fno-inline", "-U_FORTIFY_SOURCE"),
+        *(word for option in _CALLS for word in ("-mllvm", f"-asan-{option}")),
+    ),
+    guard=2**16,  # what a function reads or writes further away is most likely no memory at all
+    beside="bounds.c",
 )
+PLAIN = Watch((*FLAGS, "-O1", "-g"), guard=GUARD_BYTES)
+WATCHES = (ADDRESS_SANITIZER, BOUNDS, PLAIN)
+OBJECT = {
+    "driver.c": ("-O1",),
+    "bounds.c": (*WATCHED[:-1], "-fsanitize=unreachable", "-fno-sanitize-trap=all"),
+}
 SHOWN_OF_TOO_MUCH = 2000  # characters
 
 
@@ -93,7 +129,7 @@ class CFunction:
             raise ValueError(f"samples={samples}. Choose at least 1.")
         arguments = bind(args, self.function)
         program = self._program(FLAGS, arguments)
-        run = run_program(program, arguments, timeout, sanitized=False, samples=samples)
+        run = run_program(program, arguments, timeout, samples=samples)
         try:
             samples_ms = times(run, arguments, self.name, self.source, timeout)
         except (Crash, InvalidAccess) as error:
@@ -109,22 +145,20 @@ class CFunction:
         return self._program(FLAGS, bind(args, self.function)).read_bytes()
 
     def _run_watched(self, arguments: Arguments, timeout: float) -> Run:
-        """Run the build with sanitizers, or the plain one where they do not compile or do not start."""
-        try:
-            program = self._program(CHECKED, arguments, NEEDS_SANITIZER)
-            run = run_program(program, arguments, timeout, sanitized=True)
+        """Run the function in the first way to find mistakes that this compiler knows and that starts."""
+        for watch in WATCHES:
+            if not _known(watch, find_compiler()):
+                continue
+            program = self._program(watch.flags, arguments, watch)
+            run = run_program(program, arguments, timeout, guard=watch.guard)
             if run.started or run.ended.code == NO_MEMORY:
-                return run
-        except CompileError:
-            pass
-        return run_program(self._program(PLAIN, arguments), arguments, timeout, sanitized=False)
+                break
+        return run
 
-    def _program(self, flags: Sequence[str], arguments: Arguments, behind: str = "") -> Path:
-        source = with_call(self.source, self.function, arguments.values) + behind
-        files: dict[str, str | bytes] = {FILE_NAME: source, "driver.o": _driver()}
+    def _program(self, flags: Sequence[str], arguments: Arguments, watch: Watch | None = None) -> Path:
+        source = with_call(self.source, self.function, arguments.values)
         try:
-            link = (FILE_NAME, "driver.o", "-pthread", *self.options, "-lm")
-            return build(files, [*flags, *link], ".exe")
+            return _linked(source, flags, ("-pthread", *self.options, "-lm"), watch or PLAIN)
         except CompileError as error:
             raise misfit(error, self.function, arguments.values) or error from None
 
@@ -135,8 +169,28 @@ def _show(printed: str) -> None:
     print(text if len(text) < MAX_PRINTED_BYTES else f"{text[:SHOWN_OF_TOO_MUCH]}\n…\n", end="")
 
 
+def _linked(source: str, flags: Sequence[str], options: Sequence[str], watch: Watch) -> Path:
+    """A program of the source, driver.c, and what watches it."""
+    files: dict[str, str | bytes] = {FILE_NAME: source + watch.behind, "driver.o": _object("driver.c")}
+    if watch.beside:
+        files["beside.o"] = _object(watch.beside)
+    return build(files, [*flags, *files, *options], ".exe")
+
+
 @functools.cache
-def _driver() -> bytes:
-    """Object code of driver.c. It is compiled without the student's options, which may define its names."""
-    source = Path(__file__).with_name("driver.c").read_text(encoding="utf-8")
-    return build({"driver.c": source}, ("-O1", "-c", "driver.c"), ".o").read_bytes()
+def _known(watch: Watch, compiler: tuple[str, ...] | None) -> bool:
+    """Whether the compiler can build a program that is watched in this way."""
+    if watch == PLAIN:
+        return True
+    try:
+        _linked("const char *labkit_call(void **a, void *b) { return a ? b : 0; }\n", watch.flags, (), watch)
+    except CompileError:
+        return False
+    return True
+
+
+@functools.cache
+def _object(name: str) -> bytes:
+    """Compile a C file of this folder, without the student's options: they may define its names."""
+    source = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return build({name: source}, (*OBJECT[name], "-c", name), ".o").read_bytes()

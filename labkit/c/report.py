@@ -11,18 +11,29 @@ from dataclasses import dataclass
 from labkit.c.compile import FILE_NAME
 from labkit.core.errors import Crash, InvalidAccess, SimtError
 
-_FRAME = re.compile(rf"#\d+ 0x\w+ in (\S+) [^\n]*?{FILE_NAME}:(\d+)")
+# clang and gcc: #1 0x401 in f kernel.c:3; zig: /tmp/x/kernel.c:3:5: 0x401 in f (kernel.c)
+_FRAME = re.compile(rf"#\d+ 0x\w+ in \S+ [^\n]*?{FILE_NAME}:(\d+)|{FILE_NAME}:(\d+):\d+: 0x\w+ in ")
 _ACCESS = re.compile(r"(?P<verb>READ|WRITE) of size (?P<size>\d+) at (?P<address>0x\w+)")
 _IN_LIBRARY = re.compile(r"[^#]*#0 0x\w+ in (?:__interceptor_)?(\w+) [^\n]*(?:sanitizer|asan)")
 # Where a sanitizer begins to write, which it does where the function prints. Last: the frames of an exit().
 _REPORT = re.compile(
     r"=+\n==\d+==|AddressSanitizer:DEADLYSIGNAL|==\d+==\w|"
+    r"ERROR: bounds: |labkit: the stack|thread \d+ panic: |"
     rf"(?:/[^\s:]*|{FILE_NAME}):\d+:\d+: runtime error: | +#0 0x"
+)
+# bounds.c writes as AddressSanitizer does. The stack that it prints looks like an error, and is none.
+_ADDRESS = r"ERROR: (?:AddressSanitizer|bounds): "
+_FOUND = re.compile(
+    rf"{_ADDRESS}(?P<address>.*)|(?:runtime error|(?<!the stack\n)thread \d+ panic): (?P<undefined>.*)"
 )
 _REGION = re.compile(r"located .* (?P<size>\d+)-byte region \[(?P<start>0x\w+),")
 _ALLOCATED = re.compile(rf"allocated by (?:[^\n]+\n)+?[^\n]*{FILE_NAME}:(\d+)")
 _VARIABLE = re.compile(r"'(\w+)'[^\n]*<== Memory access at|of global variable '(\w+)'")
-_MISALIGNED = re.compile(r"(\w+) .*misaligned address \S+ for type '(?:const )?(.*)', which requires (\d+)")
+_MISALIGNED = re.compile(
+    r"(\w+) .*misaligned address \S+ for type '(?:const )?([^']*)'.*, which requires (\d+)"
+)
+_NULL = re.compile(r"(load|store|member access|applying).* null pointer")
+_VERBS = {"load": "read", "store": "write"}
 _ASSERTS = (
     re.compile(
         rf"(?:tmp\w+\.exe: )?{FILE_NAME}:(?P<line>\d+): .*Assertion `(?P<text>.*)' failed\.\n?"
@@ -30,6 +41,7 @@ _ASSERTS = (
     re.compile(rf"Assertion failed: (?P<text>.*?),.* file .*{FILE_NAME}, line (?P<line>\d+)\.?\n?"),
 )
 
+POINTER_IS_NULL = "the pointer is null. malloc, too, returns null where there is not enough memory"
 # The first words of AddressSanitizer's message -> ours
 _BAD_FREES = {
     "attempting double-free": "free() of memory that is freed already",
@@ -71,7 +83,7 @@ def at_line(message: str, line: int, source: Sequence[str]) -> str:
 def line_of(report: str) -> int:
     """Line of the topmost frame that lies in the student's source; 0 if none does."""
     frame = _FRAME.search(report)
-    return int(frame[2]) if frame else 0
+    return int(frame[1] or frame[2]) if frame else 0
 
 
 def split_report(printed: str) -> tuple[str, str]:
@@ -96,7 +108,7 @@ def from_assert(printed: str, source: Sequence[str]) -> Crash | None:
 
 def from_sanitizer(report: str, arrays: Sequence[Memory], source: Sequence[str]) -> SimtError | None:
     """The error in a sanitizer's report; None if there is none."""
-    found = re.search(r"ERROR: AddressSanitizer: (?P<address>.*)|runtime error: (?P<undefined>.*)", report)
+    found = _FOUND.search(report)
     if not found:
         return None
     error, message = _undefined(found["undefined"]) if found["undefined"] else _address(report, arrays)
@@ -127,11 +139,12 @@ def from_guards(array: Memory, offset: int) -> InvalidAccess:
 
 def _undefined(message: str) -> tuple[type[SimtError], str]:
     """Of UndefinedBehaviorSanitizer, in its words where they name the values."""
-    misaligned = _MISALIGNED.match(message)
-    if misaligned:
+    if misaligned := _MISALIGNED.match(message):
         verb, c_type, alignment = misaligned.groups()
-        verb = {"load": "read", "store": "write"}.get(verb, "use")
+        verb = _VERBS.get(verb, "use")
         return InvalidAccess, f"invalid {verb} of a {c_type}: its address is not a multiple of {alignment}"
+    if null := _NULL.match(message):
+        return InvalidAccess, f"invalid {_VERBS.get(null[1], 'use')}: {POINTER_IS_NULL}"
     if message.startswith("index "):
         return InvalidAccess, f"invalid access: {message}"
     return Crash, f"{message}. C does not say what happens then"
@@ -139,7 +152,7 @@ def _undefined(message: str) -> tuple[type[SimtError], str]:
 
 def _address(report: str, arrays: Sequence[Memory]) -> tuple[type[SimtError], str]:
     """Of AddressSanitizer."""
-    kind = report.partition("ERROR: AddressSanitizer: ")[2]
+    kind = re.split(_ADDRESS, report, maxsplit=1)[1]
     if access := _ACCESS.search(report):
         return InvalidAccess, _access(kind, access, report, arrays)
     if kind.startswith(("SEGV", "BUS")):
@@ -179,7 +192,7 @@ def _segmentation_fault(report: str, arrays: Sequence[Memory]) -> str:
     verb, address = re.search(r"caused by a (\w+)", report), re.search(r"unknown address (0x\w+)", report)
     what = f"invalid {verb[1].lower()}" if verb and verb[1] in ("READ", "WRITE") else "invalid access"
     if "points to the zero page" in report:
-        return f"{what}: the pointer is null. malloc, too, returns null where there is not enough memory"
+        return f"{what}: {POINTER_IS_NULL}"
     if not address or "high value address" in report:
         return f"{what}: the pointer holds no address. Was it ever set?"
     return f"{what}: {_near(int(address[1], 16), 0, arrays)}"

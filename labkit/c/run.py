@@ -29,7 +29,7 @@ from labkit.c.report import (
 )
 from labkit.core.errors import Crash, LaunchError, SimtError, Timeout
 
-GUARD_BYTES = 64  # before and behind each argument where no sanitizer looks; a multiple of their alignment
+GUARD_BYTES = 64  # before and behind each argument; a multiple of their alignment
 MEMORY_BYTES = 2**31  # that a function may use besides its arguments
 TIMING_SECONDS = 1
 MOST_BESIDE = 2**20  # bytes of output besides the arguments: addresses, a result, samples
@@ -114,15 +114,14 @@ class Run:
 
 
 def run_program(
-    program: Path, arguments: Arguments, timeout: float, *, sanitized: bool, samples: int = 0
+    program: Path, arguments: Arguments, timeout: float, *, guard: int = GUARD_BYTES, samples: int = 0
 ) -> Run:
-    """Run a program on the arguments; `samples` as driver.c takes them, `timeout` in seconds."""
+    """Run a program on the arguments; `samples` and `guard` as driver.c takes them, `timeout` in seconds."""
     memory = memory_limit(arguments)
     megabytes = memory // 2**20
     options = f"{SANITIZER_OPTIONS}:hard_rss_limit_mb={megabytes}:max_allocation_size_mb={megabytes}"
-    # a sanitizer looks around the arguments itself, and takes terabytes of addresses but little memory
-    limits = (0, 0) if sanitized else (memory, GUARD_BYTES)
-    words = (*limits, samples, TIMING_SECONDS, *arguments.sizes)
+    # Without guards AddressSanitizer has its own. It takes terabytes of addresses, but little memory.
+    words = (memory if guard else 0, guard, samples, TIMING_SECONDS, *arguments.sizes)
     most = arguments.nbytes + MOST_BESIDE
     done = _runners[-1](Job(program, tuple(map(str, words)), arguments.data(), most, options, timeout))
     ended, output = done.ended, done.output

@@ -17,7 +17,7 @@ import pandas as pd
 
 from labkit import simt
 from labkit.c.arguments import Arguments, bind
-from labkit.c.function import CFunction
+from labkit.c.function import CFunction, Watch
 from labkit.c.source import Function
 from labkit.compiler.nvrtc import Resources
 from labkit.core import errors
@@ -345,7 +345,7 @@ class RemoteFunction(CFunction):
         """Not to be had: the function's own process would say what it takes."""
         raise NotImplementedError("the time of a C function in a sandbox is taken by `milliseconds`")
 
-    def _program(self, flags: Sequence[str], arguments: Arguments, behind: str = "") -> Path:
+    def _program(self, flags: Sequence[str], arguments: Arguments, watch: Watch | None = None) -> Path:
         raise NotImplementedError("a student's C is compiled in a sandbox alone")
 
     def _seconds(
