@@ -2,6 +2,7 @@
 
 NVRTC compiles the source to PTX (labkit.compiler). From there a kernel goes through these rooms:
 
+    opcodes    what is known of each family of PTX instructions, in one table
     ptx        PTX text -> instructions with their source lines
     analysis   basic blocks, where lanes part and meet, how a value differs between lanes
     lowering   calls, recursion and matrices become plain instructions

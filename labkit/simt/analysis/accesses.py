@@ -10,8 +10,6 @@ from labkit.simt.analysis.lanes import VARYING, Shape
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 
-SPACES = ("global", "shared", "local", "const")
-
 
 @dataclass
 class Access:
@@ -84,17 +82,16 @@ class Accesses:
 
 
 def _access(instruction: Instruction, flow: Flow, layout: Layout) -> Access | None:
-    name = instruction.parts[0]
-    if name not in ("ld", "ldu", "st", "atom", "red") or "param" in instruction.parts:
+    if not instruction.is_access:
         return None
+    is_atomic, is_store = instruction.family.is_atomic, not instruction.family.reads
+    space = instruction.space
     place = next(i for i, operand in enumerate(instruction.operands) if isinstance(operand, Address))
     address, others = instruction.operands[place], instruction.operands[place + 1 :]
     assert isinstance(address, Address)
-    is_atomic = name in ("atom", "red")
-    value = instruction.operands[0] if name in ("ld", "ldu") else others[0]
+    value = others[0] if instruction.family.writes else instruction.operands[0]
     items = value.items if isinstance(value, Vector) else others if is_atomic else (value,)
     size = TYPE_BYTES[instruction.type]
-    space = next((part for part in instruction.parts if part in SPACES), "generic")
     base = address.base
     if isinstance(base, Symbol):
         in_range = layout.variables.get(base.name)
@@ -103,4 +100,6 @@ def _access(instruction: Instruction, flow: Flow, layout: Layout) -> Access | No
     offsets = [address.offset + i * size for i in range(1 if is_atomic else len(items))]
     shape = flow.rules.operand(base, flow.shapes)
     is_alike = shape in (flow.rules.local, VARYING)
-    return Access(base, space, items, size, offsets, name == "st", is_atomic, shape, in_range, is_alike)
+    return Access(
+        base, instruction.space, items, size, offsets, is_store, is_atomic, shape, in_range, is_alike
+    )

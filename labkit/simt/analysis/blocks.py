@@ -7,29 +7,6 @@ from itertools import pairwise
 
 from labkit.simt.ptx import Address, Instruction, Kernel, Register, Symbol, Vector
 
-NO_RESULT = {
-    "st",
-    "bar",
-    "barrier",
-    "bra",
-    "ret",
-    "exit",
-    "membar",
-    "fence",
-    "trap",
-    "red",
-    "prefetch",
-    "nanosleep",
-    "printf",
-    "pmevent",
-    "brkpt",
-    "griddepcontrol",
-    "createpolicy",
-    "applypriority",
-    "discard",
-    "prefetchu",
-}
-
 
 @dataclass
 class Block:
@@ -46,24 +23,15 @@ class Block:
         """The last instruction; None of an empty block."""
         return self.code[-1] if self.code else None
 
-    def ends_with(self, *opcodes: str) -> bool:
-        """Is its last instruction one of these?"""
-        return self.last is not None and self.last.parts[0] in opcodes
-
-
-def is_barrier(instruction: Instruction) -> bool:
-    """Does it wait for the whole block? (`bar.warp.sync` does not: lanes of a warp run in step.)"""
-    return instruction.parts[0] in ("bar", "barrier") and "warp" not in instruction.parts
-
-
-def votes(instruction: Instruction) -> bool:
-    """Is it a barrier that counts predicates: __syncthreads_count, _and or _or?"""
-    return instruction.parts[0] in ("bar", "barrier") and "red" in instruction.parts
+    @property
+    def end(self) -> str:
+        """How its last instruction ends it: "branch", "leave" or "trap"; "" for a barrier or a label."""
+        return self.last.family.end if self.last else ""
 
 
 def results(instruction: Instruction) -> list[Register]:
     """Registers an instruction writes."""
-    if not instruction.operands or (instruction.parts[0] in NO_RESULT and not votes(instruction)):
+    if not instruction.operands or not (instruction.family.has_result or instruction.votes):
         return []
     first = instruction.operands[0]
     items = first.items if isinstance(first, Vector) else (first,)
@@ -88,17 +56,15 @@ def split(kernel: Kernel) -> list[Block]:
     code = kernel.code
     starts = {0, *kernel.labels.values()}
     for i, instruction in enumerate(code):
-        if instruction.parts[0] in ("bra", "ret", "exit", "trap") or is_barrier(instruction):
+        if instruction.ends_block:
             starts.add(i + 1)
     bounds = [*sorted(start for start in starts if start < len(code)), len(code)]
     block_at = {start: i for i, start in enumerate(bounds[:-1])}
     blocks = [Block(code[a:b]) for a, b in pairwise(bounds)]
     for i, block in enumerate(blocks):
         last = block.last
-        falls_through = i + 1 < len(blocks) and not (
-            last and not last.guard and block.ends_with("bra", "ret", "exit", "trap")
-        )
-        if last and block.ends_with("bra"):
+        falls_through = i + 1 < len(blocks) and not (last and not last.guard and block.end)
+        if last and block.end == "branch":
             target = last.operands[0]
             assert isinstance(target, Symbol)
             block.successors.append(block_at[kernel.labels[target.name]])
@@ -144,7 +110,7 @@ def ordered(blocks: list[Block]) -> list[Block]:
 
 
 def _that_reach_a_barrier(blocks: list[Block]) -> set[int]:
-    found = {i for i, block in enumerate(blocks) if block.last and is_barrier(block.last)}
+    found = {i for i, block in enumerate(blocks) if block.last and block.last.is_barrier}
     while more := {i for i, block in enumerate(blocks) if found.intersection(block.successors)} - found:
         found |= more
     return found

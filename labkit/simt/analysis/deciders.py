@@ -12,8 +12,6 @@ from labkit.simt.analysis.blocks import results, sources
 from labkit.simt.ptx import Address, Instruction, Kernel, Operand, Register, Symbol, Vector
 
 CONTENTS = "the contents of memory"  # beside the names of parameters
-_WAYS = ("bra", "brx", "bar", "barrier", "trap")  # whose operands choose a way or say who waits
-_NAMED_LANES = ("shfl", "vote", "match", "redux")  # whose last operand says which lanes take part
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ def find_deciders(kernel: Kernel) -> Deciders:
         for instruction in kernel.code:
             found = _origins(instruction, origins, stored, parameters)
             targets = [origins.setdefault(register.name, set()) for register in results(instruction)]
-            if instruction.parts[0] in ("st", "atom", "red"):
+            if instruction.family.writes:
                 targets.append(stored)
             for target in targets:
                 changed |= not found <= target
@@ -66,9 +64,9 @@ def _deciding(instruction: Instruction) -> list[Register]:
     """The registers of an instruction that decide where the kernel goes."""
     found = [instruction.guard.register] if instruction.guard else []
     found += [address.base for address in _addresses(instruction) if isinstance(address.base, Register)]
-    if instruction.parts[0] in _WAYS:
+    if instruction.family.decides:
         found += sources(instruction)
-    elif instruction.parts[0] in _NAMED_LANES and isinstance(instruction.operands[-1], Register):
+    elif instruction.family.names_lanes and isinstance(instruction.operands[-1], Register):
         found.append(instruction.operands[-1])
     return found
 

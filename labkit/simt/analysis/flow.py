@@ -72,7 +72,7 @@ class Flow:
         return bool(
             last
             and last.guard
-            and block.ends_with("bra", "ret", "exit")
+            and block.end in ("branch", "leave")
             and self.shape(last.guard.register) != UNIFORM
         )
 
@@ -127,7 +127,7 @@ class Flow:
     def _outcomes(self, index: int, divergent: set[int]) -> list[tuple[list[int], bool]]:
         """Ways block `index` can end: (targets that get lanes, whether lanes leave the kernel)."""
         block = self.blocks[index]
-        if block.ends_with("ret", "exit"):
+        if block.end == "leave":
             if not block.successors:
                 return [([], True)]
             return [(block.successors, index in divergent), ([], True)]

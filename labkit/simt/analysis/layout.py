@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from labkit.core.limits import WARP, Dim3
-from labkit.simt.analysis.blocks import is_barrier
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.pointees import find_pointees
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Module, Variable
@@ -82,7 +81,7 @@ class Layout:
         self.warps = -(-self.threads // WARP)
         self.pointees = find_pointees(self.flow.kernel, self.storage.ranges)
         blocks = self.flow.blocks
-        self.barriers = [i for i, block in enumerate(blocks) if block.last and is_barrier(block.last)]
+        self.barriers = [i for i, block in enumerate(blocks) if block.last and block.last.is_barrier]
         needed = {name for i in self.barriers for name in blocks[blocks[i].successors[0]].live_in}
         end = FRAME_HEAD
         self.saved = {}

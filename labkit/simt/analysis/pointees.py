@@ -8,8 +8,6 @@ from __future__ import annotations
 from labkit.simt.analysis.blocks import results, sources
 from labkit.simt.ptx import Address, Kernel, Operand, Register, Symbol, Vector
 
-_KEEP_THE_ARRAY = {"mov", "cvta", "add", "sub", "selp", "mad"}
-
 
 def find_pointees(kernel: Kernel, ranges: dict[str, int]) -> dict[str, int]:
     """Register name -> number of the range it most likely points into.
@@ -24,11 +22,8 @@ def find_pointees(kernel: Kernel, ranges: dict[str, int]) -> dict[str, int]:
     while changed:
         changed = False
         for instruction in kernel.code:
-            if instruction.parts[0] not in (*_KEEP_THE_ARRAY, "ld") or instruction.type not in (
-                "u64",
-                "s64",
-                "b64",
-            ):
+            keeps_array, is_load = instruction.family.keeps_array, instruction.parts[0] == "ld"
+            if not (keeps_array or is_load) or instruction.type not in ("u64", "s64", "b64"):
                 continue
             for register in results(instruction):
                 if register.name in found:
@@ -37,7 +32,7 @@ def find_pointees(kernel: Kernel, ranges: dict[str, int]) -> dict[str, int]:
                 named = operand.base if isinstance(operand, Address) else operand
                 if isinstance(named, Symbol) and named.name in ranges:
                     found[register.name] = ranges[named.name]
-                elif instruction.parts[0] != "ld":
+                elif not is_load:
                     known = [source.name for source in sources(instruction) if source.name in found]
                     known.sort(key=lambda name: name not in pointers)
                     if not known:
@@ -74,7 +69,7 @@ def written_ranges(kernel: Kernel, ranges: dict[str, int]) -> set[int] | None:
     while changed:
         changed = False
         for instruction in kernel.code:
-            is_load = instruction.parts[0] in ("ld", "ldu", "atom") and "param" not in instruction.parts
+            is_load = instruction.family.reads and instruction.is_access
             may_be_pointer = instruction.type in ("u64", "s64", "b64", "b128")
             for register in results(instruction):
                 found: set[int] | None = None if is_load and may_be_pointer else set()
@@ -86,7 +81,7 @@ def written_ranges(kernel: Kernel, ranges: dict[str, int]) -> set[int] | None:
     stores = [
         next(operand for operand in i.operands if isinstance(operand, Address))
         for i in kernel.code
-        if i.parts[0] in ("st", "atom", "red") and not {"shared", "local", "param"} & set(i.parts)
+        if i.family.writes and i.is_access and i.space not in ("shared", "local")
     ]
     return _united([of(address) for address in stores])
 

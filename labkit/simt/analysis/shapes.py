@@ -56,11 +56,12 @@ class ShapeRules:
     def result(self, instruction: Instruction, shapes: Mapping[str, Shape]) -> Result:
         """What is known of an instruction's result, from what is known of its operands."""
         operands = instruction.operands[1:]
-        if instruction.parts[0] in _BY_MEMBERS and "sync" in instruction.parts:
-            same = self.operand(instruction.operands[-1], shapes) == UNIFORM
-            return Result(UNIFORM if same else VARYING, ())
-        if instruction.parts[0] in _FIXED:
-            return Result(_FIXED[instruction.parts[0]], ())
+        lanes = instruction.family.lanes
+        if lanes == "members" and "sync" in instruction.parts:
+            masks = self.operand(instruction.operands[-1], shapes)
+            return Result(UNIFORM if masks == UNIFORM else VARYING, ())
+        if lanes != "each":
+            return Result(VARYING if lanes == "varying" else UNIFORM, ())
         rule = _RULES.get(instruction.parts[0])
         known = [self.operand(operand, shapes) for operand in operands]
         unpacks = isinstance(instruction.operands[0], Vector)
@@ -170,15 +171,3 @@ _RULES: dict[str, Callable[[Instruction, tuple[Operand, ...], Operands], Result]
     "shl": _shift_left,
     "cvt": _convert,
 }
-_FIXED = {
-    "bar": UNIFORM,
-    "barrier": UNIFORM,
-    "atom": VARYING,
-    "shfl": VARYING,
-    "vote": UNIFORM,
-    "activemask": UNIFORM,
-    "match": VARYING,
-    "elect": VARYING,
-    "mma": VARYING,
-}
-_BY_MEMBERS = {"vote", "redux"}  # the same for all lanes if their member masks are

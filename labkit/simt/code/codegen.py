@@ -14,7 +14,7 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.simt.analysis.accesses import Accesses
-from labkit.simt.analysis.blocks import Block, is_barrier
+from labkit.simt.analysis.blocks import Block
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import atomics, crosslane, instructions, loadstore
@@ -27,9 +27,6 @@ from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Instruction, Register, Vector, unknown
 
 Value = Any
-# Nothing to do where a warp runs in step and memory is always up to date.
-NO_EFFECT = {"membar", "fence", "prefetch", "prefetchu", "nanosleep", "discard", "bar", "barrier", "pragma"}
-NO_EFFECT |= {"pmevent", "brkpt", "griddepcontrol", "createpolicy", "applypriority"}
 
 
 def warp_function(module: ir.Module, flow: Flow, layout: Layout, observer: Observer) -> ir.Function:
@@ -52,7 +49,7 @@ class _Code:
         w, end = self.w, self.w.new_block("end")
         w.continue_in(self.control.starts[w.index])
         accesses = Accesses(block, w.flow, w.layout)
-        body = [instruction for instruction in block.code if not _is_end(instruction)]
+        body = [instruction for instruction in block.code if not instruction.ends_block]
         leaves: dict[int, ir.Block] = {}
         if not block.may_wait and not block.may_have_exited:
             w.b.store(w.full_mask, w.mask)  # all lanes are together: LLVM can drop the masks
@@ -129,7 +126,7 @@ class _Code:
             loadstore.load_parameter(self.w, instruction)
         elif emit := crosslane.find(instruction):
             emit(self.w, instruction)
-        elif name not in NO_EFFECT:
+        elif not instruction.family.is_free:
             self._compute(instruction, _known(instruction, instructions.find(instruction)))
 
     def _compute(self, instruction: Instruction, operation: instructions.Operation) -> None:
@@ -175,10 +172,6 @@ class _Code:
         b = self.w.b
         start = broadcast(b, b.ptrtoint(self.w.shared, I64), count_of(value))
         return b.sub(value, start) if "to" in instruction.parts else b.add(value, start)
-
-
-def _is_end(instruction: Instruction) -> bool:
-    return instruction.parts[0] in ("bra", "ret", "exit", "trap") or is_barrier(instruction)
 
 
 def _known(instruction: Instruction, operation: instructions.Operation | None) -> instructions.Operation:

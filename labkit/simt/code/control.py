@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from labkit.simt.analysis.blocks import Block, is_barrier, results, votes
+from labkit.simt.analysis.blocks import Block, results
 from labkit.simt.analysis.lanes import UNIFORM
 from labkit.simt.code import abi, careful
 from labkit.simt.code.abi import I32, ZERO, Frame, Launch, field, load_field, load_stop
@@ -49,13 +49,13 @@ class Control:
     def end(self, block: Block) -> None:
         """Emit the end of `block`, which is number `w.index`."""
         last = block.last
-        if last is not None and is_barrier(last):
+        if last is not None and last.is_barrier:
             self._barrier(block, last)
-        elif last is not None and block.ends_with("trap"):
+        elif last is not None and block.end == "trap":
             w = self.w
             careful.report(w.b, w.launch, w.frame, abi.TRAPPED, w.site(last), w.active())
             w.b.branch(self.stopped)
-        elif last is not None and last.guard and block.ends_with("bra", "ret", "exit"):
+        elif last is not None and last.guard and block.end in ("branch", "leave"):
             self._conditional(block, last)
         else:
             self._go(block.successors)
@@ -63,7 +63,7 @@ class Control:
     def _conditional(self, block: Block, last: Instruction) -> None:
         """A guarded branch or return: the first target is the branch's, none for a return."""
         w, predicate = self.w, self.w.guard(last)
-        target = block.successors[:1] if block.ends_with("bra") else []
+        target = block.successors[:1] if block.end == "branch" else []
         other = block.successors[-1:]
         if w.index not in w.flow.divergent:
             taken, not_taken = w.new_block("taken"), w.new_block("nottaken")
@@ -150,7 +150,7 @@ class Control:
         self.observer.barrier(barrier)
         b = w.b
         b.store(w.active(), field(b, Frame, w.frame, "mask"))
-        if votes(barrier):
+        if barrier.votes:
             b.store(w.ballot(barrier.operands[-1], barrier), field(b, Frame, w.frame, "votes"))
         for slot, place in w.saved(b, following):
             b.store(b.load(slot, typ=slot.allocated_type), place)
@@ -160,7 +160,7 @@ class Control:
         """The result of __syncthreads_count, _and or _or, once the driver has added up the votes."""
         w, b = self.w, self.w.b
         register = results(barrier)
-        if not votes(barrier) or not register or register[0].name not in w.registers:
+        if not barrier.votes or not register or register[0].name not in w.registers:
             return
         voted, voters = (load_field(b, Frame, w.frame, name) for name in ("voted", "voters"))
         if "popc" in barrier.parts:

@@ -31,7 +31,7 @@ LANES = ir.VectorType(I32, WARP)
 
 def find(instruction: Instruction) -> Emit | None:
     """The emitting function of an instruction, or None."""
-    return _EMITTERS.get(instruction.parts[0])
+    return EMITTERS.get(instruction.parts[0])
 
 
 def _shuffle(w: Warp, instruction: Instruction) -> None:
@@ -179,7 +179,7 @@ def _print(w: Warp, instruction: Instruction) -> None:
     b.call(function, [w.active(instruction), *(b.bitcast(slot, POINTER) for slot in slots)])
 
 
-_EMITTERS: dict[str, Emit] = {
+EMITTERS: dict[str, Emit] = {
     "shfl": _shuffle,
     "vote": _vote,
     "match": _match,

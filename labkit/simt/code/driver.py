@@ -10,7 +10,6 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.core.limits import WARP
-from labkit.simt.analysis.blocks import votes
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, field, load_field, load_stop
@@ -47,7 +46,7 @@ def add_driver(module: ir.Module, warp: ir.Function, layout: Layout, is_checked:
     with _each_warp(b, frames, layout) as (frame, following):
         _run_warp(b, warp, launch, frame, barrier, blocks["done"])
         b.branch(following)
-    if any(votes(layout.flow.blocks[i].code[-1]) for i in layout.barriers):
+    if any(layout.flow.blocks[i].code[-1].votes for i in layout.barriers):
         _count_votes(b, frames, layout)
     again = b.icmp_signed(">", b.load(barrier, typ=I32), ir.Constant(I32, 0))
     if is_checked:

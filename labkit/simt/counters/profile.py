@@ -36,9 +36,6 @@ OCCUPANCY = (
     "sm__maximum_warps_per_active_cycle_pct",
 )
 LEAST_REGISTERS = 16  # that a launch gives each thread, whatever the assembler says (seen on an H200)
-MEMORY = ("ld", "ldu", "st", "atom", "red")
-BRANCHES = ("bra", "brx", "ret", "exit")
-SPACES = ("global", "shared", "local", "const")
 
 
 @dataclass(frozen=True)
@@ -303,7 +300,7 @@ def _site(instruction: Instruction, counts: Counts, number: int, scale: float) -
 def _kind(instruction: Instruction) -> tuple[str, str]:
     """Memory space and operation; ("", "branch" or "other") for what is no memory access."""
     name = instruction.parts[0]
-    if name in MEMORY and "param" not in instruction.parts:
-        space = next((part for part in instruction.parts if part in SPACES), "generic")
-        return space, "ld" if name == "ldu" else name
-    return "", "branch" if name in BRANCHES and instruction.guard else "other"
+    if instruction.is_access:
+        return instruction.space, "ld" if name == "ldu" else name
+    is_branch = instruction.family.end in ("branch", "leave") and instruction.guard is not None
+    return "", "branch" if is_branch else "other"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from labkit.core.errors import SimtError
-from labkit.simt.analysis.blocks import is_barrier, votes
 from labkit.simt.ptx import Address, Instruction, Kernel, Symbol
 
 _SOME = "barriers for some threads of a block (bar.sync with a number of threads): use __syncthreads()"
@@ -56,7 +55,7 @@ def _feature(instruction: Instruction) -> str | None:
             return feature
     if any("::cluster" in part for part in instruction.parts):
         return _CLUSTERS
-    if is_barrier(instruction) and not votes(instruction) and len(instruction.operands) > 1:
+    if instruction.is_barrier and not instruction.votes and len(instruction.operands) > 1:
         return _SOME
     for operand in instruction.operands:
         name = operand.base if isinstance(operand, Address) else operand

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from labkit.core.errors import SimtError
 from labkit.core.limits import MAX_THREADS
+from labkit.simt.opcodes import COMPUTES, OPCODES, SPACES, Opcode
 
 TYPE_BYTES = {"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2}
 TYPE_BYTES |= {
@@ -93,6 +94,36 @@ class Instruction:
     def opcode(self) -> str:
         """The whole name, such as `ld.global.f32`."""
         return ".".join(self.parts)
+
+    @property
+    def family(self) -> Opcode:
+        """What is known of all instructions whose names begin like this one's."""
+        return OPCODES.get(self.parts[0], COMPUTES)
+
+    @property
+    def space(self) -> str:
+        """The state space that it names; "generic" if it names none."""
+        return next((part for part in self.parts if part in SPACES), "generic")
+
+    @property
+    def is_access(self) -> bool:
+        """Does it read or write memory that threads can address? (Parameters are no such memory.)"""
+        return (self.family.reads or self.family.writes) and "param" not in self.parts
+
+    @property
+    def is_barrier(self) -> bool:
+        """Does it wait for the whole block? (`bar.warp.sync` does not: the lanes of a warp run in step.)"""
+        return self.family.waits and "warp" not in self.parts
+
+    @property
+    def votes(self) -> bool:
+        """Is it a barrier that counts predicates: __syncthreads_count, _and or _or?"""
+        return self.family.waits and "red" in self.parts
+
+    @property
+    def ends_block(self) -> bool:
+        """Is it the last one of a basic block?"""
+        return bool(self.family.end) or self.is_barrier
 
     @property
     def type(self) -> str:

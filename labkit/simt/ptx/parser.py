@@ -58,7 +58,7 @@ class _Scope:
     def rename_labels(self, kernel: Kernel) -> None:
         """Branches of the scope go to its labels."""
         for i, instruction in enumerate(kernel.code[self.start :], self.start):
-            if instruction.parts[0] in ("bra", "brx"):
+            if instruction.family.end == "branch":
                 operands = tuple(
                     Symbol(self.labels.get(o.name, o.name)) if isinstance(o, Symbol) else o
                     for o in instruction.operands

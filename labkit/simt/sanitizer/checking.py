@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from labkit.core.limits import WARP
-from labkit.simt.analysis.accesses import SPACES, Access
+from labkit.simt.analysis.accesses import Access
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, field, load_field
 from labkit.simt.code.addresses import lane_addresses, where
@@ -28,19 +28,11 @@ from labkit.simt.sanitizer.strength import strong_table
 from labkit.simt.sanitizer.track import track_function
 
 Value = Any
-FENCES = ("membar", "fence")
-MASKED = ("bar", "barrier", "shfl", "vote", "match", "redux")  # their last operand names lanes
 
 
 def granule_bytes(kernel: Kernel, space: str) -> int:
     """Bytes one word of shadow stands for: the smallest that the kernel reads or writes there, 4 at most."""
-    sizes = [
-        TYPE_BYTES[i.type]
-        for i in kernel.code
-        if i.parts[0] in ("ld", "ldu", "st", "atom", "red")
-        and "param" not in i.parts
-        and (space in i.parts or not set(SPACES) & set(i.parts))
-    ]
+    sizes = [TYPE_BYTES[i.type] for i in kernel.code if i.is_access and i.space in (space, "generic")]
     return min([4, *sizes])
 
 
@@ -176,12 +168,12 @@ class Checking(Observer):
     def step(self, instruction: Instruction) -> None:
         """Note a fence; look at the mask of a warp-wide operation."""
         w, b = self.w, self.w.b
-        if instruction.parts[0] in FENCES:
+        if instruction.family.is_fence:
             b.store(ir.Constant(I32, 1), field(b, Launch, w.launch, "fenced"))
-        if instruction.parts[0] not in MASKED or "sync" not in instruction.parts:
+        if not instruction.family.names_lanes or "sync" not in instruction.parts:
             return
         self._members(instruction)
-        if instruction.parts[0] in ("bar", "barrier"):
+        if instruction.family.waits:
             phase = field(b, Frame, w.frame, "phase")
             b.store(b.add(b.load(phase, typ=I32), ir.Constant(I32, 1)), phase)
 

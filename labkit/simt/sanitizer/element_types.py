@@ -81,7 +81,7 @@ def first_uses(layout: Layout) -> dict[int, int]:
 
 def _range_of(instruction: Instruction, layout: Layout) -> int | None:
     """Number of the range that an access most likely goes to."""
-    if instruction.parts[0] not in ("ld", "st", "atom", "red") or "param" in instruction.parts:
+    if not instruction.is_access:
         return None
     address = next(o for o in instruction.operands if isinstance(o, Address))
     if isinstance(address.base, Symbol):

@@ -13,8 +13,6 @@ from labkit.simt.code.abi import Launch
 from labkit.simt.launch.arguments import Range
 from labkit.simt.ptx import Kernel
 
-_VERBS = {"st": "write", "atom": "atomic operation", "red": "atomic operation"}
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -139,7 +137,7 @@ class Diagnosis:
         line = self._line(other_site)
         there = f"line {line}" if line != self._line(access.site) else "the same line"
         did = {"wrote": f"writes in {there}", "read": f"reads in {there}"}
-        if self.kernel.code[other_site].parts[0] in ("atom", "red"):
+        if self.kernel.code[other_site].family.is_atomic:
             did["wrote"] = f"changes by an atomic operation in {there}"
         other_block = "another block" in other
         missing = "nothing orders blocks within a launch" if other_block else "no barrier lies between them"
@@ -188,10 +186,9 @@ class Diagnosis:
 
     def _space(self, access: Access) -> str:
         """Where an access goes; a generic address tells by its value."""
-        parts = self.kernel.code[access.site].parts
-        named = next((part for part in parts if part in ("global", "shared", "local", "const")), None)
-        in_shared = 0 <= access.address - access.shared < self.shared_bytes
-        return named or ("shared" if in_shared else "global")
+        if (space := self.kernel.code[access.site].space) != "generic":
+            return space
+        return "shared" if 0 <= access.address - access.shared < self.shared_bytes else "global"
 
     def _place(self, access: Access) -> str:
         """The memory of an access, in words."""
@@ -222,7 +219,8 @@ class Diagnosis:
         return start, _plain(name)
 
     def _verb(self, site: int) -> str:
-        return _VERBS.get(self.kernel.code[site].parts[0], "read")
+        family = self.kernel.code[site].family
+        return "atomic operation" if family.is_atomic else "write" if family.writes else "read"
 
     def _line(self, site: int) -> int:
         return self.kernel.code[site].line

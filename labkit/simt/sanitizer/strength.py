@@ -20,11 +20,11 @@ def strong_table(module: ir.Module, kernel: Kernel) -> None:
     Guide, "Atomic Functions").
     """
     origins = _origins(kernel)
-    atomic = {_place(i, origins) for i in kernel.code if i.parts[0] in ("atom", "red")}
+    atomic = {_place(i, origins) for i in kernel.code if i.family.is_atomic}
     kinds = []
     for i in kernel.code:
-        is_guess = i.parts[0] == "ld" and "param" not in i.parts and _place(i, origins) in atomic
-        is_atomic = i.parts[0] in ("atom", "red") or is_guess
+        is_guess = i.is_access and not i.family.writes and _place(i, origins) in atomic
+        is_atomic = i.family.is_atomic or is_guess
         kinds.append(ATOMIC * is_atomic | STRONG * bool(set(_ORDERED) & set(i.parts)))
     table = ir.GlobalVariable(module, ir.ArrayType(I8, len(kinds)), "is_strong")
     table.initializer = ir.Constant(table.value_type, [ir.Constant(I8, kind) for kind in kinds])
@@ -37,7 +37,7 @@ def _origins(kernel: Kernel) -> dict[str, Operand]:
     written: set[str] = set()
     for instruction in kernel.code:
         for register in results(instruction):
-            if instruction.parts[0] in ("mov", "cvta") and register.name not in written:
+            if instruction.family.is_copy and register.name not in written:
                 copies[register.name] = instruction.operands[1]
             else:
                 copies.pop(register.name, None)

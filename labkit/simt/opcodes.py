@@ -1,0 +1,98 @@
+"""The one table of PTX opcodes: what is known of each family, by the first part of its name.
+
+An opcode that the table does not list computes its result lane by lane from its operands, as an entry of
+`code/instructions` says. One that has no entry there either is an error that names it.
+Reference: NVIDIA, Parallel Thread Execution ISA, chapter 9.7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+SPACES = ("global", "shared", "local", "const")
+
+
+@dataclass(frozen=True)
+class Opcode:
+    """What is known of a family of instructions.
+
+    has_result:  the first operand is a register that it writes.
+    reads, writes, is_atomic:  what it does to the memory at the address among its operands.
+    end:  how it ends a basic block; "" if it does not.
+    waits:  it waits for the threads of the block (its `.warp` forms: for those of the warp).
+    decides:  its operands choose where the kernel goes, or who waits.
+    names_lanes:  the last operand of its `.sync` forms is the mask of the lanes that take part.
+    lanes:  how its result differs between lanes. "each": as its operands do; "uniform": not at all;
+        "varying": in any way; "members": not at all among lanes that have the same mask.
+    is_fence:  it orders the accesses before it and those behind it.
+    is_copy:  its result is its operand, perhaps as an address of another space.
+    keeps_array:  its result points into the array that its operand points into.
+    is_free:  there is nothing to do where a warp runs in step and memory is always up to date.
+    """
+
+    has_result: bool = True
+    reads: bool = False
+    writes: bool = False
+    is_atomic: bool = False
+    end: Literal["", "branch", "leave", "trap"] = ""
+    waits: bool = False
+    decides: bool = False
+    names_lanes: bool = False
+    lanes: Literal["each", "uniform", "varying", "members"] = "each"
+    is_fence: bool = False
+    is_copy: bool = False
+    keeps_array: bool = False
+    is_free: bool = False
+
+
+COMPUTES = Opcode()
+_FREE = Opcode(has_result=False, is_free=True)
+_FENCE = Opcode(has_result=False, is_free=True, is_fence=True)
+_BARRIER = Opcode(has_result=False, waits=True, decides=True, names_lanes=True, lanes="uniform", is_free=True)
+_POINTER = Opcode(keeps_array=True)
+
+OPCODES = {
+    # memory
+    "ld": Opcode(reads=True),
+    "ldu": Opcode(reads=True),
+    "st": Opcode(has_result=False, writes=True),
+    "atom": Opcode(reads=True, writes=True, is_atomic=True, lanes="varying"),
+    "red": Opcode(has_result=False, reads=True, writes=True, is_atomic=True),
+    "membar": _FENCE,
+    "fence": _FENCE,
+    # where the kernel goes
+    "bra": Opcode(has_result=False, end="branch", decides=True),
+    "brx": Opcode(has_result=False, end="branch", decides=True),
+    "ret": Opcode(has_result=False, end="leave"),
+    "exit": Opcode(has_result=False, end="leave"),
+    "trap": Opcode(has_result=False, end="trap", decides=True),
+    "bar": _BARRIER,
+    "barrier": _BARRIER,
+    # warps as a whole
+    "shfl": Opcode(names_lanes=True, lanes="varying"),
+    "vote": Opcode(names_lanes=True, lanes="members"),
+    "match": Opcode(names_lanes=True, lanes="varying"),
+    "redux": Opcode(names_lanes=True, lanes="members"),
+    "elect": Opcode(lanes="varying"),
+    "activemask": Opcode(lanes="uniform"),
+    "mma": Opcode(lanes="varying"),
+    "printf": Opcode(has_result=False),  # a call of vprintf, see lowering/inline.py
+    # pointers
+    "mov": Opcode(is_copy=True, keeps_array=True),
+    "cvta": Opcode(is_copy=True, keeps_array=True),
+    "add": _POINTER,
+    "sub": _POINTER,
+    "mad": _POINTER,
+    "selp": _POINTER,
+    # hints
+    "applypriority": _FREE,
+    "brkpt": _FREE,
+    "createpolicy": _FREE,
+    "discard": _FREE,
+    "griddepcontrol": _FREE,
+    "nanosleep": _FREE,
+    "pmevent": _FREE,
+    "prefetch": _FREE,
+    "prefetchu": _FREE,
+}
