@@ -85,7 +85,6 @@ def _access(instruction: Instruction, flow: Flow, layout: Layout) -> Access | No
     if not instruction.is_access:
         return None
     is_atomic, is_store = instruction.family.is_atomic, not instruction.family.reads
-    space = instruction.space
     place = next(i for i, operand in enumerate(instruction.operands) if isinstance(operand, Address))
     address, others = instruction.operands[place], instruction.operands[place + 1 :]
     assert isinstance(address, Address)
