@@ -5,6 +5,7 @@ A kernel is one .cu file that says in comments how to launch it:
     // vector_add: out = a + b                                           what it computes
     // launch: vector_add; grid 3; block 100; shared 0; options -DN=4    a launch; several are allowed
     // args: out out float32[300] nan; in a float32[300] uniform; n int32 300
+    // expect: out = a + b
 
 launch: the kernel's name, extern "C" or a template instance such as gemm<16>; grid and block of 1 to 3 sizes;
     bytes of dynamic shared memory and compiler options may follow.
@@ -12,6 +13,8 @@ args: the arguments in order, for the launch above and, until the next such line
     An argument is [out | in | scratch] name type[shape] fill, or name type value. `out` is written and
     compared, `in` must stay as it is, `scratch` is written and not compared. A list of types such as f8,f4,i4
     and a tuple make a structure.
+expect: `out = a + b`, what a clean kernel must leave in an output, as Python: arguments by their names, with
+    NumPy as np and the helpers of references.py. A longer one is a function of the file's name there.
 fill: a number; nan; uniform, uniform(a,b), normal, integers(a,b), permutation, arange; `= 1 2 3` for the
     values themselves; empty for memory that was never written. Random numbers: np.random.default_rng(SEED).
 
@@ -78,6 +81,7 @@ class Case:
     shared_mem: int
     arguments: tuple[Argument, ...]
     expected: tuple[Expected, ...]
+    expectations: tuple[str, ...]
     also: tuple[str, ...]
     refused: str | None
     timeout: float
@@ -108,7 +112,7 @@ def cases(folder: str) -> tuple[Case, ...]:
 def read(path: Path) -> list[Case]:
     """The launches of one file. Raises ValueError for a header that cannot be read."""
     source = path.read_text(encoding="utf-8")
-    headers = re.findall(r"^// (launch|args|also|refused|timeout): (.+)$", source, re.M)
+    headers = re.findall(r"^// (launch|args|expect|also|refused|timeout): (.+)$", source, re.M)
     texts: list[list[str]] = []
     for key, text in headers:
         if key == "launch":
@@ -126,6 +130,7 @@ def read(path: Path) -> list[Case]:
             **_launch(launch, path.name),
             arguments=tuple(_argument(text.strip(), path.name) for text in args.split(";")),
             expected=_expected(source),
+            expectations=tuple(text for key, text in headers if key == "expect"),
             also=tuple(re.findall(r"\w+", other.get("also", ""))),
             refused=other.get("refused"),
             timeout=float(other.get("timeout", 60)),

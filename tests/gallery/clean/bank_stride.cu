@@ -13,6 +13,7 @@
 // args: out out int32[32] -1; stride int32 32
 // launch: stride; grid 1; block 32
 // args: out out int32[32] -1; stride int32 33
+// expect: out = 3 * np.arange(31, -1, -1)
 extern "C" __global__ void stride(int* out, int stride) {
     __shared__ int s[32 * 33];
     int t = threadIdx.x;

@@ -1,6 +1,8 @@
 // clock: ticks do not go backwards
 // launch: ticks; grid 1; block 32
 // args: out forwards int32[32] -1; out sum float32[32] nan
+// expect: forwards = np.ones(32)
+// expect: sum = np.arange(32).cumsum()
 extern "C" __global__ void ticks(int* forwards, float* sum) {
     long long start = clock64();
     float total = 0.0f;

@@ -1,6 +1,7 @@
 // matmul_int: tiled product of int32 matrices, exact
 // launch: matmul; grid 3 3; block 16 16
 // args: out C int32[40,40] -1; in A int32[40,40] integers(-9,10); in B int32[40,40] integers(-9,10); n int32 40
+// expect: C = A @ B
 #define TILE 16
 extern "C" __global__ void matmul(int* C, const int* A, const int* B, int n) {
     __shared__ int As[TILE][TILE];

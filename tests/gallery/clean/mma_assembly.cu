@@ -1,6 +1,7 @@
 // mma_assembly: one m16n8k8 product of tf32 on tensor cores, fragments laid out by hand; small integers, so exact
 // launch: product; grid 1; block 32
 // args: out C float32[16,8] nan; in A float32[16,8] integers(-8,9); in B float32[8,8] integers(-8,9)
+// expect: C = A @ B
 extern "C" __global__ void product(float* C, const float* A, const float* B) {
     int group = threadIdx.x / 4, lane = threadIdx.x % 4;
     unsigned a0 = __float_as_uint(A[group * 8 + lane]), a1 = __float_as_uint(A[(group + 8) * 8 + lane]);

@@ -1,6 +1,7 @@
 // odd_even_sort: neighbours change places, even pairs and odd pairs in turn
 // launch: sort; grid 1; block 50
 // args: out values int32[100] integers(-500,500); n int32 100
+// expect: values = np.sort(values)
 extern "C" __global__ void sort(int* values, int n) {
 #pragma unroll 1
     for (int pass = 0; pass < n; pass++) {

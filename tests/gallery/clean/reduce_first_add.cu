@@ -1,6 +1,7 @@
 // reduce_first_add: each thread adds two elements while loading, then the block halves
 // launch: reduce; grid 2; block 64
 // args: out largest float32[2] nan; in values float32[250] normal; n int32 250
+// expect: largest = blocks(values, 128, -1e30).max(1)
 extern "C" __global__ void reduce(float* largest, const float* values, int n) {
     __shared__ float s[64];
     int t = threadIdx.x, i = blockIdx.x * 128 + t;

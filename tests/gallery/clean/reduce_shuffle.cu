@@ -1,6 +1,7 @@
 // reduce_shuffle: warps sum with shuffles, the first warp sums the warps
 // launch: reduce; grid 2; block 256
 // args: out sums float32[2] nan; in values float32[500] uniform; n int32 500
+// expect: sums = summed(blocks(values, 256), 1)
 __inline__ __device__ float warp_sum(float value) {
     for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xffffffff, value, offset);
     return value;

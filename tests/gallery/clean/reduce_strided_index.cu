@@ -1,6 +1,7 @@
 // reduce_strided_index: the sum of each block with packed threads and strided words: bank conflicts
 // launch: reduce; grid 2; block 256
 // args: out sums int32[2] -1; in values int32[512] integers(-50,50)
+// expect: sums = values.reshape(2, 256).sum(1)
 extern "C" __global__ void reduce(int* sums, const int* values) {
     __shared__ int s[256];
     int t = threadIdx.x;

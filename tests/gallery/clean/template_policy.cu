@@ -3,6 +3,7 @@
 // args: out out float32[100] nan; in a float32[100] uniform; in b float32[100] uniform
 // launch: combine<int, Product, 2>; grid 1; block 50
 // args: out out int32[100] -1; in a int32[100] integers(-9,9); in b int32[100] integers(-9,9)
+// expect: out = np.maximum(a, b) if a.dtype.kind == "f" else a * b
 struct Maximum {
     template <typename T> __device__ T operator()(T a, T b) const { return a > b ? a : b; }
 };

@@ -1,6 +1,7 @@
 // wmma_half: C (16,16) = A (16,32) B (32,16) of halves on tensor cores, summed in float
 // launch: product; grid 1; block 32
 // args: out C float32[16,16] nan; in A float16[16,32] uniform; in B float16[32,16] uniform
+// expect: C = product(A, B, extra=32)
 #include <mma.h>
 using namespace nvcuda;
 extern "C" __global__ void product(float* C, const half* A, const half* B) {

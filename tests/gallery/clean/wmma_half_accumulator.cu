@@ -1,6 +1,7 @@
 // wmma_half_accumulator: small integers as halves, summed in halves, B by columns: exact
 // launch: product; grid 1; block 32
 // args: out C float16[16,16] nan; in A float16[16,16] integers(-4,5); in B float16[16,16] integers(-4,5)
+// expect: C = wide(A) @ wide(B).T
 #include <mma.h>
 using namespace nvcuda;
 extern "C" __global__ void product(half* C, const half* A, const half* B) {
