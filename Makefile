@@ -1,7 +1,8 @@
 # make lab        JupyterLab on the notebooks; make lab ARGS="--no-browser --port 8899" passes options on
 # make test       lint, types, unit tests, notebooks and the browser test
 # make test-all   the same with every case of the long tables of cases, which takes twice as long
-# Both install into .venv the first time, and again when pyproject.toml changes.
+# make docs       write the generated tables of README.md and docs/
+# All install into .venv the first time, and again when pyproject.toml changes.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +16,7 @@ PYTHON ?= $(firstword $(shell for python in python3 python3.13 python3.12 python
 install = $(BIN)/python -m pip install --editable ".[$(1)$$($(BIN)/python -c \
 	'from labkit.doctor import suggested_extras; print(*["", *suggested_extras()], sep=",")')]"
 
-.PHONY: lab test test-all lint format clean
+.PHONY: lab test test-all lint format docs clean
 
 lab: $(VENV)/.lab
 	$(BIN)/labkit lab $(ARGS)
@@ -32,6 +33,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	for system in win32 darwin; do $(BIN)/mypy --platform $$system --exclude labkit/grading labkit || exit 1; done
+
+docs: $(VENV)/.dev
+	$(BIN)/python docs/tables.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix

@@ -161,13 +161,13 @@ def test_the_answer_that_notebook_00_quotes_is_what_the_check_says():
     assert judged("00.1", release.without_solution(SOLVED["00.1"])).failure == quoted[1]
 
 
-def test_the_finding_that_the_readme_quotes_is_what_check_says():
-    readme = (SOLUTIONS.parent.parent / "README.md").read_text(encoding="utf-8")
-    (source,) = re.findall(r"```cuda\n(.*?)```", readme, re.DOTALL)
+def test_the_finding_that_the_docs_quote_is_what_check_says():
+    page = (SOLUTIONS.parent.parent / "docs" / "simulator.md").read_text(encoding="utf-8")
+    (source,) = re.findall(r"```cuda\n(.*?)```", page, re.DOTALL)
     kernel = simt.RawModule(code=source).get_function("reverse")
     findings = kernel.check((1,), (256,), (np.arange(200, dtype=np.float32), np.int32(200)))
     assert len(findings) == 2 and findings[0].tool == "racecheck"
-    assert str(findings[0]) in "\n".join(line[4:] for line in readme.splitlines())
+    assert str(findings[0]) in "\n".join(line[4:] for line in page.splitlines())
 
 
 PLACES = (

@@ -337,15 +337,6 @@ class TestCourse:
             assert f"{exercise.id} {exercise.title} {exercise.points}" in flat
         assert f"{len(EXERCISES)} exercises {sum(each.points for each in EXERCISES.values())} points" in flat
 
-    def test_the_readme_quotes_it(self):
-        readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-        quoted = (
-            readme.partition("`labkit course` lists")[2].partition("`labkit run` runs")[0].splitlines()[1:]
-        )
-        output = CliRunner(env={"COLUMNS": "80"}).invoke(cli.app, ["course"]).output.splitlines()
-        listed = [line.rstrip() for line in output]
-        assert [line.removeprefix("    ") for line in quoted if line.removeprefix("    ") not in listed] == []
-
     def test_works_without_nbformat(self):
         """The base install has none."""
         code = "import sys; sys.modules['nbformat'] = None; from labkit.cli import app; app(['course'])"

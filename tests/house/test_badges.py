@@ -46,9 +46,8 @@ class TestThisRepository:
 
     def test_nobody_is_told_to_install_another_project_of_the_name(self):
         assert re.search(r'%pip install .*"labkit @ git\+https://github\.com/', HERE.install_cell)
-        assert not re.search(
-            r"pip install '?\"?labkit(\[\w+\])?['\"]?(\s|$)", (ROOT / "README.md").read_text()
-        )
+        for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+            assert not re.search(r"pip install '?\"?labkit(\[\w+\])?['\"]?(\s|$)", page.read_text("utf-8"))
 
 
 class TestCommand:

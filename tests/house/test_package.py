@@ -52,10 +52,11 @@ class TestImport:
         assert labkit.__version__ == pyproject()["project"]["version"]
 
 
-def test_the_examples_of_the_readme_run():
+def test_the_examples_of_the_pages_run():
     names: dict = {}
-    for example in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
-        exec(example, names)
+    for page in ("README.md", "docs/cpu.md", "docs/gpu.md", "docs/simulator.md"):
+        for example in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
+            exec(example, names)
     assert names["x"].tolist() == list(range(0, 2000, 2))
     assert (names["C"] == 1000).all()
 
