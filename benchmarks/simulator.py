@@ -116,7 +116,7 @@ def seconds(run) -> float:
 
 
 def times(run) -> list[float]:
-    """Of warm runs; of one where it takes long."""
+    """Time the warm runs; one alone where it takes long."""
     first = seconds(run)
     return [first] if first > LONGEST else [seconds(run) for _ in range(WARM_RUNS)]
 

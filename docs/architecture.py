@@ -53,7 +53,7 @@ ARROWS = [
 
 
 def height(name: str) -> int:
-    """Of a box, in pixels."""
+    """Compute the height of a box, in pixels."""
     return 20 + LINE * len(BOXES[name][4])
 
 

@@ -106,7 +106,7 @@ def find_kernel(module: ptx.Module, lowered_names: dict[str, str], name: str) ->
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch that any GPU would take: sizes, the parameters' bytes, valid memory, shared bytes a block."""
+    """A launch that any GPU would take: sizes, the bytes of its parameters, valid memory, shared bytes."""
 
     grid: Dim3
     block: Dim3
@@ -122,7 +122,7 @@ class Kernel:
 
     def __init__(self, module: RawModule, parsed: ptx.Kernel, name: str) -> None:
         self.module, self.name, self._parsed = module, name, parsed
-        # as in CuPy: set it to use more than 48 KB a block
+        # as in CuPy: set it to use more than 48 KB per block
         self.max_dynamic_shared_size_bytes: int | None = None
         self._storage = storage(parsed, module._parsed)
         self._programs: dict[tuple[Dim3, Mode, bool, bool], Program] = {}
@@ -225,17 +225,17 @@ class Kernel:
 
     @property
     def num_regs(self) -> int:
-        """Registers a thread."""
+        """The number of registers per thread."""
         return self._resources.registers
 
     @property
     def shared_size_bytes(self) -> int:
-        """Static shared memory a block."""
+        """The bytes of static shared memory per block."""
         return self._storage.static_shared_bytes
 
     @property
     def local_size_bytes(self) -> int:
-        """Local memory a thread."""
+        """The bytes of local memory per thread."""
         return self._resources.local_bytes
 
     @property

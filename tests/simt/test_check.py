@@ -99,7 +99,7 @@ class Event:
     phase: int
 
     def is_ordered(self, other: "Event") -> bool:
-        """Does the rule order these two?"""
+        """Say whether the rule orders these two."""
         if self.block != other.block:
             return False
         if self.thread == other.thread or self.time != other.time:

@@ -82,7 +82,7 @@ def test_no_finding_on_a_clean_kernel(case):
 
 
 def is_it(finding: simt.Finding, expected: Expected) -> bool:
-    """Does this finding name the planted mistake, and both sides of a race?"""
+    """Say whether this finding names the planted mistake, and both sides of a race."""
     good = {expected.line, *expected.alternatives} | ({expected.other} if expected.other else set())
     if finding.tool != expected.tool or finding.line not in good:
         return False

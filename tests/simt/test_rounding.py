@@ -67,7 +67,7 @@ def _check_directed(row, got):
 
 
 def _below(got, exact):
-    """Is `got` the largest float of its type that is not above `exact`?"""
+    """Say whether `got` is the largest float of its type that is not above `exact`."""
     with np.errstate(over="ignore", under="ignore"):
         above = np.nextafter(got, got.dtype.type(np.inf))
     at_most = got == -np.inf or (np.isfinite(got) and Fraction(float(got)) <= exact)

@@ -46,7 +46,7 @@ class Access:
 
     @property
     def has_fast_form(self) -> bool:
-        """Can whole warps take it without a look at each lane?"""
+        """Say whether whole warps can take it without a look at each lane."""
         known = not self.is_atomic and (self.space in ("shared", "local") or self.range is not None)
         if self.space == "local" and not self.is_alike:
             return False

@@ -20,7 +20,7 @@ class Block:
 
     @property
     def last(self) -> Instruction | None:
-        """The last instruction; None of an empty block."""
+        """The last instruction; None in an empty block."""
         return self.code[-1] if self.code else None
 
     @property

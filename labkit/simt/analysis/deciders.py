@@ -16,7 +16,7 @@ CONTENTS = "the contents of memory"  # beside the names of parameters
 
 @dataclass(frozen=True)
 class Deciders:
-    """Positions of the arguments that decide (arrays by where they lie), and do contents of arrays decide?"""
+    """The positions of the arguments that decide, and in `contents` whether the values in arrays do."""
 
     arguments: frozenset[int]
     contents: bool

@@ -48,7 +48,7 @@ class Flow:
             self.divergent, self.blended = divergent, blended
 
     def needs_blend(self, index: int, register: str) -> bool:
-        """Will lanes that wait while block `index` runs read the old value of `register`?"""
+        """Say whether lanes that wait while block `index` runs will read the old value of `register`."""
         return any(register in self.blocks[waiting].live_in for waiting in self.blocks[index].may_wait)
 
     def next_blocks(self, index: int, targets: Iterable[int], may_leave: bool = False) -> list[int]:

@@ -67,7 +67,7 @@ def scaled(shape: Shape, factor: int) -> Shape:
 
 
 def elementwise(*shapes: Shape) -> Shape:
-    """Shape of any function of the values, computed once a group."""
+    """Give the shape of any function of the values, which is computed once per group."""
     return Shape(min((absorbed(shape).group for shape in shapes), default=WARP))
 
 

@@ -1,4 +1,4 @@
-"""Which array does a register point into?
+"""Find the array that a register points into.
 
 `find_pointees` is a guess, which says in which range to look first; `written_ranges` leaves nothing out.
 """

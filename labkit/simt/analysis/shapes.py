@@ -1,6 +1,6 @@
 """The shape of an instruction's result from the shapes of its operands.
 
-Sums, and products with constants, keep constant lane offsets; all else is computed once a group of lanes.
+Sums, and products with constants, keep constant lane offsets; all else is computed once per group of lanes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Result:
 
 
 class ShapeRules:
-    """Rules for warps of one block shape; `local_bytes` of local memory a thread.
+    """Rules for warps of one block shape; `local_bytes` of local memory per thread.
 
     `indices` are registers whose unsigned values do not wrap round, see indices.py.
     """
@@ -153,7 +153,7 @@ def _convert(instruction: Instruction, _operands: tuple[Operand, ...], shapes: O
 
 
 def _widens_exactly(type_: str, shape: Shape) -> bool:
-    """Is base + offset the same before and after widening?
+    """Say whether base + offset is the same before and after widening.
 
     For signed operands yes, since their sum does not overflow (that is undefined in C++); unsigned ones may
     wrap round.

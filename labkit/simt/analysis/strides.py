@@ -11,7 +11,7 @@ from labkit.simt.ptx import Kernel
 
 
 def strides(kernel: Kernel, flow: Flow, layout: Layout) -> list[int | None]:
-    """Commonest distance in bytes between neighbouring lanes, an entry an instruction of the kernel.
+    """Commonest distance in bytes between neighbouring lanes, one entry per instruction of the kernel.
 
     None: no distance is common. 0: the same address, or known only when the kernel runs, or no access.
     """
@@ -24,7 +24,7 @@ def strides(kernel: Kernel, flow: Flow, layout: Layout) -> list[int | None]:
 
 
 def stride(shape: Shape) -> int | None:
-    """Of the lanes of each base: those of different bases lie anywhere."""
+    """Find the commonest step between the lanes of each base: different bases lie anywhere."""
     offsets = shape.lane_offsets()
     steps = [offsets[i + 1] - offsets[i] for i in range(WARP - 1) if (i + 1) % shape.group]
     commonest = max(steps, key=steps.count, default=0)

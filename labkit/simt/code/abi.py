@@ -19,7 +19,7 @@ class Launch(ctypes.Structure):
 
     _fields_ = [
         ("params", ctypes.c_void_p),  # the kernel's parameters, laid out as PTX declares them
-        ("ranges", ctypes.c_void_p),  # valid memory, a Range each: parameters, then module variables
+        ("ranges", ctypes.c_void_p),  # valid memory, one Range each: parameters, then module variables
         ("range_count", ctypes.c_int64),
         ("shared_bytes", ctypes.c_int64),
         ("block_count", ctypes.c_int64),  # blocks to run
@@ -53,7 +53,7 @@ class Launch(ctypes.Structure):
         ("acquired", ctypes.c_int32),  # has the block made an atomic operation?
         ("sites", ctypes.c_int64),  # instructions of the kernel
         ("found", ctypes.c_void_p),  # called for a finding, see findings.py
-        ("muted", ctypes.c_void_p),  # a byte a kind and instruction: how often it was found
+        ("muted", ctypes.c_void_p),  # one byte per kind and instruction: how often it was found
         ("shared_shadow", ctypes.c_void_p),  # shadow of the block's shared memory
     ]
 
@@ -89,8 +89,8 @@ class Frame(ctypes.Structure):
         ("y", ctypes.c_int32),
         ("z", ctypes.c_int32),
         ("shared", ctypes.c_void_p),
-        ("counters", ctypes.c_void_p),  # a Counter an instruction
-        ("visits", ctypes.c_void_p),  # a Visits a basic block; in a traced run a Visit each time
+        ("counters", ctypes.c_void_p),  # one Counter per instruction
+        ("visits", ctypes.c_void_p),  # one Visits per basic block; in a traced run one Visit each time
         ("votes", ctypes.c_int32),  # lanes whose predicate held at the last __syncthreads_count/and/or
         ("voted", ctypes.c_int32),  # of the whole block: threads whose predicate held,
         ("voters", ctypes.c_int32),  # of how many

@@ -1,4 +1,4 @@
-"""Emit where an access goes: its bases, an address a lane, the bounds it must keep."""
+"""Emit where an access goes: its bases, one address per lane, the bounds it must keep."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def bounds(w: Warp, access: Access) -> tuple[Value, Value]:
 
 
 def is_in_space(w: Warp, instruction: Instruction) -> None:
-    """`isspacep.shared p, a`: is the generic address in shared (local, global) memory?"""
+    """Emit `isspacep.shared p, a`: p says whether the generic address is in shared (local, global) memory."""
     b, shape = w.b, w.flow.rules.result(instruction, w.flow.shapes).shape
     register, operand = instruction.operands
     address = w.value(operand, Kind("u64"), shape.bases)

@@ -38,7 +38,7 @@ def report(
 
 
 def check_function(module: ir.Module, space: str, layout: Layout, stops: bool) -> ir.Function:
-    """i32 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): which lanes are valid?
+    """Define i32 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes), the valid lanes.
 
     A lane is valid if its bytes lie in one range of its space and its address is a multiple of `bytes`. The
     first invalid lane is reported: it ends the launch if that `stops`, else it becomes a finding.
@@ -129,7 +129,7 @@ def found(
 
 
 class _Lanes:
-    """The lanes' addresses looked up in ranges: which are valid?"""
+    """Looks up the lanes' addresses in ranges, to find those that are valid."""
 
     predicate = ir.VectorType(I1, WARP)
 
@@ -142,7 +142,7 @@ class _Lanes:
         self.aligned = b.icmp_unsigned("==", remainder, ir.Constant(LANES_64, None))
 
     def look_in(self, low: Value, high: Value) -> None:
-        """Lanes within [low, high), one range or one a lane, are valid."""
+        """Mark the lanes within [low, high) as valid: one range for all, or one per lane."""
         b = self.b
         inside = b.and_(
             b.icmp_signed(">=", self.addresses, expanded(b, low, WARP)),

@@ -130,7 +130,7 @@ class _Code:
             self._compute(instruction, _known(instruction, instructions.find(instruction)))
 
     def _compute(self, instruction: Instruction, operation: instructions.Operation) -> None:
-        """Emit an entry of the table of instructions, once a group of lanes."""
+        """Emit an entry of the table of instructions, once per group of lanes."""
         w = self.w
         result = w.flow.rules.result(instruction, w.flow.shapes)
         kinds = operation.operand_kinds(instruction)

@@ -13,8 +13,8 @@ class Compiled:
 
     `barriers` are the sites (indices of instructions) at which warps wait, `blocks` the sites of each basic
     block. Of a checked program: `first_uses`, the lines in which arrays are first used, and `written`, those
-    that may be written to (None: any). Of a counted one: `usual`, a row an instruction (abi.Usual), and the
-    `strides` between lanes.
+    that may be written to (None: any). Of a counted one: `usual`, one row per instruction (abi.Usual), and
+    the `strides` between lanes.
     """
 
     code: bytes

@@ -73,7 +73,7 @@ def _picked(w: Warp, value: Value, source: Value) -> Value:
 
 
 def _members(w: Warp, instruction: Instruction) -> tuple[Value, bool]:
-    """The active lanes named in the member mask: one mask if all lanes give the same, else a mask a lane."""
+    """The active lanes named in the member mask: one mask if all lanes give the same, else one per lane."""
     active, mask = w.active(instruction), instruction.operands[-1]
     if "sync" not in instruction.parts:
         return active, True
@@ -84,7 +84,7 @@ def _members(w: Warp, instruction: Instruction) -> tuple[Value, bool]:
 
 
 def _vote(w: Warp, instruction: Instruction) -> None:
-    """Over the active lanes named in the member mask: all, any, uniform, or the ballot."""
+    """Emit a vote of the active lanes named in the member mask: all, any, uniform, or the ballot."""
     b = w.b
     register, predicate = instruction.operands[:2]
     members, same = _members(w, instruction)

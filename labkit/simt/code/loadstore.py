@@ -36,7 +36,7 @@ def load_parameter(w: Warp, instruction: Instruction) -> None:
 
 
 def all_in_range(w: Warp, access: Access) -> Value:
-    """Are all accesses that share this base in range?"""
+    """Emit a test whether all accesses that share this base are in range."""
     low, high = bounds(w, access)
     first, end = access.group_range
     return in_range(w.b, where(w, access), first, end, low, high, access.alignment, w.active())
@@ -99,9 +99,9 @@ def carefully(
 
 
 def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, group: int) -> ir.Function:
-    """T load(launch, frame, <32 x i64> addresses, i32 mask, i32 site): a checked load of one item a lane.
+    """T load(launch, frame, <32 x i64> addresses, i32 mask, i32 site): a checked load of one item per lane.
 
-    Gives a value a group of lanes. A function, since careful code is seldom run and should be short.
+    It gives one value per group of lanes. Careful code is seldom run and should be short: so a function.
     """
     module, name = w.function.module, f"load_{access.space}_{kind.name}_{group}"
     if name in module.globals:
@@ -129,7 +129,7 @@ def _leave_unless(w: Warp, good: Value, stopped: ir.Block) -> None:
 
 
 def stored(w: Warp, access: Access, kind: Kind) -> list[Value]:
-    """What a store or an atomic operation hands over, a value a lane for each item."""
+    """Read what a store or an atomic operation hands over: for each item one value per lane."""
     return [w.value(item, kind, WARP) for item in access.items]
 
 

@@ -63,7 +63,7 @@ def _element(b: ir.IRBuilder, pointer: Value, type_: ir.Type, index: Value | int
 
 
 def _function(module: ir.Module, found: Matrices, saturates: bool) -> ir.Function:
-    """`void product(ptr d, ptr a, ptr b, ptr c)` on fragments: arrays of 32 lanes a register."""
+    """`void product(ptr d, ptr a, ptr b, ptr c)` on fragments: arrays with 32 lanes per register."""
     name = f"product_{found.m}_{found.n}_{found.k}_{'_'.join(found.types)}{'_sat' * saturates}"
     if name in module.globals:
         return module.globals[name]

@@ -90,7 +90,7 @@ def plan(shape: Shape, size: int, offsets: Sequence[int], lanes: Sequence[int]) 
 def in_range(
     b: ir.IRBuilder, where: Where, first: int, end: int, low: Value, high: Value, alignment: int, mask: Value
 ) -> Value:
-    """Are all lanes' bytes [address + first, address + end) in [low, high), and their addresses aligned?
+    """Emit a test whether all lanes' bytes [address + first, address + end) are in [low, high) and aligned.
 
     `first` and `end` are relative to the bases. Where each lane has its own address only active lanes count.
     """
@@ -122,7 +122,7 @@ def load(
 def store(
     b: ir.IRBuilder, where: Where, values: Sequence[Value], size: int, offsets: Sequence[int], mask: Value
 ) -> None:
-    """Store each of `values` (a value a lane) at its offset from each active lane's address."""
+    """Store each of `values` (one value per lane) at its offset from each active lane's address."""
     lanes = range(WARP)
     if absorbed(where.shape).group == WARP:  # all lanes write one place: the last one wins
         lane = last_lane(b, mask)
@@ -146,7 +146,7 @@ def store(
 
 
 def _reduced(b: ir.IRBuilder, values: Value, group: int) -> Value:
-    """Of a value a lane, one a group."""
+    """Keep each group's first lane."""
     count = WARP // group
     return (
         shuffled(b, values, None, range(0, WARP, group))

@@ -19,7 +19,7 @@ Value = Any
 class Look:
     """An access of the lanes in `mask`, where `b` builds: in the warp's function, or in one that it calls.
 
-    `values`: what it stores, a value a lane each.
+    `values`: what it stores, with one value per lane each.
     """
 
     b: ir.IRBuilder

@@ -117,7 +117,7 @@ def local_start(warp: Place) -> Value:
 
 
 def _thread_index(warp: Place, axis: str) -> Value:
-    """From a table: a base a warp, or an index a lane for blocks whose rows do not line up with warps."""
+    """Read it from a table: one base per warp, or one index per lane where rows do not line up with warps."""
     shape, index = thread_index(axis, warp.layout.block)
     if shape.bases == 1:
         rows = [ir.Constant(I32, index(number)) for number in range(warp.layout.warps)]
@@ -140,7 +140,7 @@ def _thread_index(warp: Place, axis: str) -> Value:
 
 
 def _lane_masks(name: str) -> Value:
-    """`%lanemask_lt` and its kin, a bit mask a lane."""
+    """Give `%lanemask_lt` and its kin: one bit mask per lane."""
     masks = {
         "eq": lambda lane: 1 << lane,
         "lt": lambda lane: (1 << lane) - 1,

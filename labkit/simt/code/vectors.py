@@ -1,4 +1,4 @@
-"""Emit LLVM code that moves values between shapes: a scalar, a value a group of lanes, a value a lane."""
+"""Emit LLVM code that moves values between shapes: a scalar, one value per group of lanes, one per lane."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def broadcast(b: ir.IRBuilder, scalar: Value, count: int) -> Value:
 
 
 def expanded(b: ir.IRBuilder, value: Value, count: int) -> Value:
-    """Repeat each element so that there are `count`: from a value a group to a value a smaller group."""
+    """Repeat each element so that there are `count`: from one value per group to one per smaller group."""
     have = count_of(value)
     if have == count:
         return value
@@ -104,7 +104,7 @@ def mask_of(b: ir.IRBuilder, predicate: Value) -> Value:
 
 
 def all_true(b: ir.IRBuilder, predicate: Value) -> Value:
-    """Do all elements hold?"""
+    """Emit a test whether all elements hold."""
     count = count_of(predicate)
     if count == 1:
         return predicate
@@ -113,7 +113,7 @@ def all_true(b: ir.IRBuilder, predicate: Value) -> Value:
 
 
 def group_value(b: ir.IRBuilder, values: Value, group: int) -> Value:
-    """One value a group from a value a lane, where idle lanes hold zero and the others of a group agree."""
+    """Make one value per group from one per lane; idle lanes hold zero, the others of a group agree."""
     if group == 1:
         return values
     kind = element_type(values)

@@ -20,7 +20,7 @@ BANKS, BANK_BYTES = 32, 4
 
 
 def bank_conflicts(addresses: Sequence[int], size: int) -> int:
-    """Extra passes over the banks that a warp's access to shared memory takes, `size` bytes a lane.
+    """Count the extra passes over the banks that a warp's access takes, with `size` bytes per lane.
 
     In each pass a bank gives one 4-byte word. Accesses of 8 bytes go by half-warps and of 16 by
     quarter-warps.
@@ -40,7 +40,7 @@ def bank_conflicts(addresses: Sequence[int], size: int) -> int:
 
 
 def count_bank_conflicts(b: ir.IRBuilder, places: Value, mask: Value, size: Value) -> Value:
-    """As `bank_conflicts`, where only the code can know."""
+    """Emit a call that counts as `bank_conflicts` does, where only the code can know."""
     function = b.module.globals.get("bank_conflicts") or _bank_conflict_function(b.module)
     return b.call(function, [places, mask, size])
 

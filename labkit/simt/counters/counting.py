@@ -201,7 +201,7 @@ class Counting(Observer):
 
 
 def _is_gapless(access: Access) -> bool:
-    """Does each group of lanes touch all bytes between its first and its last?"""
+    """Say whether each group of lanes touches all bytes between its first and its last."""
     shape = access.shape
     for start in range(0, WARP, shape.group):
         offsets = sorted(set(shape.lane_offsets()[start : start + shape.group]))

@@ -16,9 +16,9 @@ from labkit.simt.ptx import Instruction
 
 @dataclass(frozen=True)
 class Totals:
-    """What a counted run adds up: a row an instruction (abi.Counter), a row a basic block (abi.Visits).
+    """What a counted run adds up: one row per instruction (abi.Counter), one per basic block (abi.Visits).
 
-    Of a traced run `visits` has a row each time a basic block was run (abi.Visit), after their number.
+    In a traced run, `visits` has one row per visit of a basic block (abi.Visit), after their number.
     """
 
     counters: np.ndarray
@@ -31,7 +31,7 @@ NO_TOTALS = Totals(np.empty(0), np.empty(0), [])
 
 @dataclass(frozen=True)
 class Counts:
-    """What a run counted of the blocks that it ran: int64 arrays, an entry an instruction.
+    """What a run counted of the blocks that it ran: int64 arrays, one entry per instruction.
 
     Every instruction: `executed` by warps; `active` lanes, added up over those.
     Branches: `divergent`, executions in which lanes went both ways.
@@ -67,7 +67,7 @@ def counts_of(code: Sequence[Instruction], compiled: Compiled, totals: Totals) -
         for column, name in enumerate(("distinct", "conflicts"))
     )
     moved = np.array([i.moved_bytes if i.type else 0 for i in code])
-    # A pass for each 4 bytes of a lane, and the conflicts. Accesses of more by few lanes may take fewer.
+    # One pass per 4 bytes of a lane, and the conflicts. Accesses of more by few lanes may take fewer.
     least = np.array([max(1, n // 4) if "shared" in i.parts else 0 for n, i in zip(moved, code, strict=True)])
     return Counts(
         executed=executed,

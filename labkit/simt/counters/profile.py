@@ -1,4 +1,4 @@
-"""What a counted run adds up: Nsight Compute's metrics for a launch, and a row a source line.
+"""What a counted run adds up: Nsight Compute's metrics for a launch, and one row per source line.
 
 Sectors, requests and bank conflicts follow from addresses alone and are those of a GPU. Instructions and
 branches are counted at PTX level: the assembler merges, moves and removes them, so a GPU has other numbers.
@@ -40,7 +40,7 @@ LEAST_REGISTERS = 16  # that a launch gives each thread, whatever the assembler 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """Of a launch: its shape, shared memory a block, and the GPU that its occupancy is asked for.
+    """A launch's shape, its shared memory per block, and the GPU that its occupancy is asked for.
 
     `resources` gives the kernel's for an architecture such as `sm_90`. `scalars` are the values of its
     integer arguments, None for the others.
@@ -55,7 +55,7 @@ class Circumstances:
 
 
 class Profile:
-    """Counts of one launch: `metrics` by Nsight Compute's names, `lines` with a row a source line.
+    """Counts of one launch: `metrics` by Nsight Compute's names, `lines` with one row per source line.
 
     `ptx` and `ptx_lines` have the figures at PTX level, `occupancy` is that of the launch on a GPU. `sample`
     is None if all blocks were counted; else the counts are those of a sample, scaled to the grid. `count`
@@ -141,7 +141,7 @@ class Profile:
 
     @cached_property
     def lines(self) -> pd.DataFrame:
-        """Memory accesses: a row a source line, space and operation.
+        """Memory accesses: one row per source line, space and operation.
 
         line                  number in the source, from 1; 0: code of no line
         space, op             global, shared, local, const, generic; ld, st, atom, red
@@ -165,7 +165,7 @@ class Profile:
 
     @cached_property
     def ptx_lines(self) -> pd.DataFrame:
-        """What was executed, at PTX level: a row a source line.
+        """What was executed, at PTX level: one row per source line.
 
         line                     number in the source, from 1; 0: code of no line
         instructions             executed by warps

@@ -26,7 +26,7 @@ ONE, FIVE = ir.Constant(I64, 1), ir.Constant(I64, SECTOR_BYTES.bit_length() - 1)
 
 
 def touched_sectors(addresses: Sequence[int], size: int) -> list[int]:
-    """Numbers of the sectors that a warp's access to global memory touches, `size` bytes a lane."""
+    """List the sectors that a warp's access to global memory touches, `size` bytes per lane."""
     return sorted({byte // SECTOR_BYTES for a in addresses for byte in (a, a + size - 1)})
 
 
@@ -103,7 +103,7 @@ def scattered_function(module: ir.Module) -> ir.Function:
 
 
 def _distinct_function(module: ir.Module) -> ir.Function:
-    """i64 distinct(<32 x i32>): how many different values are there?
+    """Define i64 distinct(<32 x i32>), which counts the different values.
 
     A lane is counted if no lane before it in its half of the warp has its value, and in the second half if
     no lane of the first half has it.
@@ -119,7 +119,7 @@ def _distinct_function(module: ir.Module) -> ir.Function:
     half = WARP // 2
 
     def equal(sources: dict[int, int]) -> Value:
-        """Which of these lanes equal their sources?"""
+        """Find which of these lanes equal their sources."""
         other = shuffled(b, values, None, [sources.get(lane, lane) for lane in range(WARP)])
         named = ir.Constant(I32, sum(1 << lane for lane in sources))
         return b.and_(b.bitcast(b.icmp_unsigned("==", values, other), I32), named)

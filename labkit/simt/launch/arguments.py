@@ -28,19 +28,19 @@ class Range:
 
     @property
     def name(self) -> str:
-        """As a student knows it."""
+        """Name the memory as a student knows it."""
         if isinstance(self.owner, np.ndarray):
             return _shown(self.owner, self.position)
         return f"variable {self.owner} ({self.size} bytes)" if self.owner else ""
 
     @property
     def dtype(self) -> np.dtype | None:
-        """Elements' type; None of memory that is no array."""
+        """The type of its elements; None for memory that is no array."""
         return self.owner.dtype if isinstance(self.owner, np.ndarray) else None
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element; 1 of memory that is no array."""
+        """The bytes of an element; 1 for memory that is no array."""
         return self.owner.itemsize if isinstance(self.owner, np.ndarray) else 1
 
 

@@ -8,7 +8,7 @@ from labkit.simt.ptx import Instruction, Kernel, Module, Operand, Symbol, Vector
 
 
 def names_a_function(instruction: Instruction, module: Module) -> bool:
-    """Is one of the module's functions among the operands?"""
+    """Say whether one of the module's functions is among the operands."""
     return any(isinstance(o, Symbol) and o.name in module.functions for o in instruction.operands)
 
 

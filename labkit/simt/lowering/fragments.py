@@ -1,7 +1,7 @@
 """How the 32 lanes hold the matrices of `wmma` and `mma`: one layout for all shapes and types.
 
 Lane 4 g + t holds, in each register, neighbours of row g of an 8-row block (of B: of column g). A register of
-A or B is so a block of 8 rows and 4 * (numbers a register) columns, row after row. Reference: PTX ISA,
+A or B is so a block of 8 rows and 4 * (numbers per register) columns, row after row. Reference: PTX ISA,
 9.7.14.5, "Matrix Fragments for mma.m16n8k16"; `wmma` fragments are said to be opaque there, and have this
 layout on an H200.
 """
@@ -39,7 +39,7 @@ class Matrices:
         return self.m == 8 and self.n == 32
 
     def is_turned(self, role: str) -> bool:
-        """Do groups of lanes hold columns, not rows?"""
+        """Say whether groups of lanes hold columns, not rows."""
         return role == "b" or (role in "cd" and self.is_swapped)
 
     def blocks(self, role: str) -> list[tuple[int, int]]:

@@ -80,7 +80,7 @@ class _Copy:
             self._place([end.name])
 
     def subroutine_bodies(self) -> None:
-        """Behind the kernel's own code, each function that calls itself, once."""
+        """Copy each function that calls itself once, behind the kernel's own code."""
         while self.to_copy:
             subroutine = self.to_copy.pop()
             function = self.functions[subroutine.name]

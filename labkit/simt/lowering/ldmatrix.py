@@ -18,7 +18,7 @@ def shuffled(w: Writer, value: Operand, lane: Operand) -> Register:
 
 
 def transposed(w: Writer, value: Operand) -> Register:
-    """An 8 x 8 matrix of 16-bit numbers, two a lane, with rows and columns exchanged."""
+    """An 8 x 8 matrix of 16-bit numbers, two per lane, with rows and columns exchanged."""
     lane = w.new("mov.u32", "u32", LANE)
     row, column = w.new("shr.u32", "u32", lane, Immediate(2)), w.new("and.b32", "u32", lane, Immediate(3))
     half = w.new("shr.u32", "u32", row, Immediate(1))

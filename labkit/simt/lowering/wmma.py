@@ -106,12 +106,12 @@ class _Fragment:
 
     @property
     def _along_rows(self) -> bool:
-        """Do the neighbours in one lane lie side by side in memory?"""
+        """Say whether the neighbours in one lane lie side by side in memory."""
         return self.rows_first != self.found.is_turned(self.role)
 
     @property
     def _transposes(self) -> bool:
-        """Do lanes load neighbours of the other direction, and exchange them? So does the hardware."""
+        """Say whether lanes load the other direction's neighbours and exchange them, as the hardware does."""
         return not self._along_rows and self.bytes == 2
 
     def _place(self, row: int, column: int) -> Address:

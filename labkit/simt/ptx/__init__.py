@@ -107,22 +107,22 @@ class Instruction:
 
     @property
     def is_access(self) -> bool:
-        """Does it read or write memory that threads can address? (Parameters are no such memory.)"""
+        """Say whether it reads or writes memory that threads can address. Parameters are no such memory."""
         return (self.family.reads or self.family.writes) and "param" not in self.parts
 
     @property
     def is_barrier(self) -> bool:
-        """Does it wait for the whole block? (`bar.warp.sync` does not: the lanes of a warp run in step.)"""
+        """Say whether it waits for the whole block. `bar.warp.sync` does not: a warp runs in step."""
         return self.family.waits and "warp" not in self.parts
 
     @property
     def votes(self) -> bool:
-        """Is it a barrier that counts predicates: __syncthreads_count, _and or _or?"""
+        """Say whether it is a barrier that counts predicates: __syncthreads_count, _and or _or."""
         return self.family.waits and "red" in self.parts
 
     @property
     def ends_block(self) -> bool:
-        """Is it the last one of a basic block?"""
+        """Say whether it is the last one of a basic block."""
         return bool(self.family.end) or self.is_barrier
 
     @property

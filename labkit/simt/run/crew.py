@@ -19,7 +19,7 @@ Job = Callable[[], None]
 
 
 def run_all(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
-    """Run each job on a thread of its own; stop them when the time is over, or at Ctrl-C. In time?"""
+    """Run each job on a thread of its own; stop them at the time limit or at Ctrl-C. True if in time."""
     finished: SimpleQueue[None] = SimpleQueue()
     for number, job in enumerate(jobs):
         _crewman(number).put((job, finished))
@@ -38,12 +38,12 @@ def run_all(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
 
 
 def can_run_here() -> bool:
-    """Is this the thread to which Python gives signals?"""
+    """Say whether this is the thread to which Python gives signals."""
     return threading.current_thread() is threading.main_thread()
 
 
 def run_here(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
-    """Run jobs that should be short on the calling thread, which spares waking another. In time?
+    """Run jobs that should be short on the calling thread, which spares waking another. True if in time.
 
     While they run, Python handles no signal. So a watchman looks at the clock, and at the socket in which
     Python notes signals as they come.
@@ -68,7 +68,7 @@ def run_here(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
 
 
 def _read(noted: socket.socket, flags: int = 0) -> bytes:
-    """The numbers of signals that came, a byte each."""
+    """Read the numbers of signals that came, one byte each."""
     with suppress(BlockingIOError):
         return noted.recv(64, flags)
     return b""
@@ -92,7 +92,7 @@ class _Watchman:
             threading.Thread(target=self._look, name="labkit-simt-watchman", daemon=True).start()
 
     def leave(self) -> bool:
-        """The launch is over; was it stopped for its time limit?"""
+        """Note that the launch is over, and say whether its time limit stopped it."""
         self.watched = None
         return self.was_late
 

@@ -173,12 +173,12 @@ class Program:
         )
 
     def _worthwhile_threads(self, blocks: int) -> int:
-        """Threads of the host that have enough to do, as far as the last launch tells."""
+        """Count the threads of the host that have enough to do, as far as the last launch tells."""
         needed = self._block_seconds * blocks / SECONDS_A_THREAD
         return max(1, min(host_threads(), blocks, int(min(needed, blocks))))
 
     def _is_short(self, blocks: int) -> bool:
-        """Is it sooner done than another thread is awake, as far as the last launch tells?"""
+        """Say whether the last launch tells that this one is done before another thread would be awake."""
         return self._block_seconds * blocks < SHORT_SECONDS and can_run_here()
 
     def _take_worker(self, shared_bytes: int) -> _Worker:

@@ -19,7 +19,7 @@ CALLBACK = ctypes.CFUNCTYPE(
 
 
 class Printer:
-    """Collects the lines of a launch; `callback` is what generated code calls, once a warp and `printf`.
+    """Collects the lines of a launch; `callback` is what generated code calls, once per warp and `printf`.
 
     `ranges` are the (start, end) addresses that a string may lie in.
     """

@@ -99,7 +99,7 @@ class Checking(Observer):
         w.continue_in(skip)
 
     def _granule(self, access: Access) -> int:
-        """Of the memory that an access in its fast form goes to: a generic address then is in an array."""
+        """Find the granule of the memory that a fast access goes to; a generic address is in an array."""
         return self.granule["shared" if access.space == "shared" else "global"]
 
     def _quick(

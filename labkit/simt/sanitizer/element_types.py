@@ -1,4 +1,4 @@
-"""Which type of element does a kernel take each array for?
+"""Find the type of element that a kernel takes each array for.
 
 The commonest slip from NumPy is a float64 array for `float*`. PTX has no types of pointers, so the compiler
 is asked for the kernel's declaration (compile_cuda.parameter_types); where each array is used, PTX tells.

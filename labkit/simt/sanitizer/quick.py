@@ -44,7 +44,7 @@ class Run:
 
     @property
     def is_contiguous(self) -> bool:
-        """Do its granules follow one another without a gap?"""
+        """Say whether its granules follow one another without a gap."""
         return self.granules[-1] - self.granules[0] + 1 == len(self.granules)
 
 
@@ -53,7 +53,7 @@ def plan(
 ) -> tuple[Run, ...] | None:
     """Split an access of `size` bytes at each lane's offset into neighbouring granules, if those are few.
 
-    Else there is one run a base. None where each lane has a base, and for stores where lanes may meet:
+    Else there is one run per base. None where each lane has a base, and for stores where lanes may meet:
     whether they differ depends on their values.
     """
     if group == 1 or (is_store and group < WARP):
@@ -78,7 +78,7 @@ def plan(
 
 
 def quick_function(module: ir.Module, runs: tuple[Run, ...], is_store: bool, is_global: bool) -> ir.Function:
-    """Is nothing suspicious about an access of all lanes? Then it is noted; if not, `touch` looks closely.
+    """Define the quick look: it notes an access of all lanes; a suspicious one it leaves to `touch`.
 
     i1 quick(ptr planes, i64 plane bytes, i32 stamp, launch stamp, block stamp, phase, site,
     i64 granule of each base...)
@@ -139,7 +139,7 @@ class _Quick:
             self._store(run, READ_SITE, spread(b, self.site, lane))
 
     def _is_past(self, x: Value) -> Value:
-        """Is this a stamp of an earlier interval of the block, or of nobody in this launch?"""
+        """Test for a stamp of an earlier interval of the block, or of nobody in this launch."""
         b = self.b
         low, high = (spread(b, y, x) for y in (self.block_stamp, self.now))
         if self.is_store and not self.is_global:

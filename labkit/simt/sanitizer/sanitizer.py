@@ -179,7 +179,7 @@ def _overlapping(ranges: Sequence[Range]) -> list[tuple[int, int, set[int]]]:
 
 
 def _has_poison(first: int, end: int) -> bool:
-    """Is there still a word that nobody has written?"""
+    """Say whether there is still a word that nobody has written."""
     first &= -4
     count = -(-(end - first) // 4)  # `empty` made whole words
     words = np.ctypeslib.as_array((ctypes.c_uint32 * count).from_address(first))

@@ -1,6 +1,6 @@
 """Shadow memory of a checked run: who wrote and who read each granule (1, 2 or 4 bytes) last.
 
-Six planes of 32-bit words, one word a granule in each:
+Six planes of 32-bit words, one word per granule in each:
 
     WRITE_STAMP  WRITE_PLACE  WRITE_SITE  READ_STAMP  READ_PLACE  READ_SITE
 

@@ -1,4 +1,4 @@
-"""Which instructions of a kernel are atomic, or ordered by the memory model? Two such do not race."""
+"""Find the instructions that are atomic, or ordered by the memory model: two such do not race."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ORDERED = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 
 
 def strong_table(module: ir.Module, kernel: Kernel) -> None:
-    """For each instruction: is it atomic, or ordered by the memory model (volatile, relaxed, ...)?
+    """Add a table: which instructions are atomic, or ordered by the memory model (volatile, relaxed, ...).
 
     A load from an address that the kernel also changes atomically counts as atomic: what it reads is a first
     guess, which the atomic operation then confirms (the compare-and-swap loop of the CUDA C++ Programming

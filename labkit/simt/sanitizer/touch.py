@@ -1,4 +1,4 @@
-"""The close look of a checked run at one lane's access: does it race, or read what was never written?"""
+"""A checked run's close look at one lane's access: it may race, or read what was never written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ Value = Any
 
 
 def touch_function(module: ir.Module) -> ir.Function:
-    """Void touch(launch, frame, ptr planes, i64 plane bytes, first granule, granules, address, bytes,
+    """Define `touch`, which looks at one lane's access.
+
+    void touch(launch, frame, ptr planes, i64 plane bytes, first granule, granules, address, bytes,
     ptr values, ptr addresses, i32 mask, lane, site, i1 reads, writes, is_global)
 
     One lane's access: finds out whether it races, or reads shared memory that was never written, and notes
@@ -86,7 +88,7 @@ class _Touch:
             self._found(abi.WRITE_AFTER_READ, site, place, stamp)
 
     def _races(self, stamp: Value, place: Value, site: Value) -> Value:
-        """Does nothing order this access behind the other?"""
+        """Test whether nothing orders this access behind the other."""
         b = self.b
         other_block = self._is_other_block(stamp)
         same_interval = b.icmp_unsigned("<", b.xor(stamp, self.stamp), ir.Constant(I32, STAMP_STEP))
@@ -97,14 +99,14 @@ class _Touch:
         return b.and_(parted, b.not_(self._is_excused(stamp, site)))
 
     def _is_other_block(self, stamp: Value) -> Value:
-        """Is it global memory, last touched by a block that is over?"""
+        """Test for global memory, last touched by a block that is over."""
         b = self.b
         since_launch = b.sub(stamp, self.launch_stamp)
         before_block = b.icmp_unsigned("<", since_launch, b.sub(self.block_stamp, self.launch_stamp))
         return b.and_(self.is_global, before_block)
 
     def _is_excused(self, stamp: Value, site: Value) -> Value:
-        """Are both atomic, or did a fence and atomic operations hand the memory on?"""
+        """Test whether both are atomic, or a fence and atomic operations handed the memory on."""
         b = self.b
         strong = b.module.globals["is_strong"]
 
@@ -122,7 +124,7 @@ class _Touch:
         return b.or_(b.and_(*both), handed_on)
 
     def _same_value(self, stamp: Value, place: Value, site: Value) -> Value:
-        """Is what this lane stores already there, or what the other lane of this instruction stores?"""
+        """Test whether this lane stores what is there already, or what the other lane stores."""
         b = self.b
         mine = self._value(self.lane)
         slot = entry_slot(b, I64)
@@ -144,7 +146,7 @@ class _Touch:
         return b.icmp_unsigned("==", mine, other)
 
     def _came_before(self, other_lane: Value) -> Value:
-        """Does the other lane store to this address too, now and not in an earlier turn of a loop?"""
+        """Test whether the other lane stores to this address now, not in an earlier turn of a loop."""
         b = self.b
         bit = b.and_(b.lshr(self.mask, other_lane), ir.Constant(I32, 1))
         is_active = b.icmp_unsigned("!=", bit, ir.Constant(I32, 0))

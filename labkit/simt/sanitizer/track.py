@@ -90,7 +90,7 @@ class _Track:
                     self._touch(planes, plane_bytes, start, is_global=True)
 
     def _local(self) -> None:
-        """Behind local memory lies a byte for each of its bytes: has it been written?"""
+        """Look into the map behind local memory, where one byte per byte says whether it was written."""
         b, lane = self.b, self.lane
         starts, ends = local_bounds(b, self.frame, self.layout)
         with b.if_then(self._inside(b.extract_element(starts, lane), b.extract_element(ends, lane))):
@@ -125,7 +125,7 @@ class _Track:
         b.call(self.touch, [*where, *what, *who])
 
     def _look_for_poison(self) -> None:
-        """Does the access read a word of 4 bytes that nobody has written since simt.empty?"""
+        """Test whether the access reads a word of 4 bytes that nobody has written since simt.empty."""
         b = self.b
         first = b.and_(self.address, ir.Constant(I64, -4))
         beyond = b.add(b.sub(b.add(self.address, self.size), first), ir.Constant(I64, 3))

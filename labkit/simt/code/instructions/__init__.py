@@ -1,7 +1,7 @@
 """What each arithmetic PTX instruction computes, as LLVM instructions.
 
-One entry an instruction, found by its opcode with the longest matching form first ("mul.wide" before "mul").
-An entry works alike on scalars (uniform values) and vectors (a value a lane or a group of lanes). To add an
+Each instruction has one entry, found by its opcode: the longest matching form first, "mul.wide" before "mul".
+An entry works alike on scalars (uniform values) and vectors (one value per lane or group of lanes). To add an
 instruction, add an entry to the file it belongs to, and a test. Memory, barriers and branches are elsewhere:
 loadstore.py, atomics.py, crosslane.py, control.py. Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.
 """

@@ -74,7 +74,7 @@ def _convert_float(b: ir.IRBuilder, i: Instruction, x: Value, target: ir.Type) -
 
 @operation("cvt.f16 cvt.bf16", "f:d")
 def _convert_half(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
-    """To or from f16 or bf16, or both, by way of a float32 that holds the value or rounds as it would."""
+    """Convert to or from f16 or bf16, or both, by way of a float32 that holds it or rounds as it would."""
     to, from_ = kind_of("d", i), kind_of("f", i)
     if from_.name in half.SCALARS:
         single = half.widened(b, from_.name, x)
@@ -128,7 +128,7 @@ def _single(b: ir.IRBuilder, x: Value, from_: Kind) -> Value:
 
 
 def _narrowed(b: ir.IRBuilder, i: Instruction, format_: str, x: Value) -> Value:
-    """To 16 bits; `.sat` clamps to [0, 1], `.relu` to at least 0, `.satfinite` to what is finite."""
+    """Narrow to 16 bits; `.sat` clamps to [0, 1], `.relu` to at least 0, `.satfinite` to what is finite."""
     if "relu" in i.parts:
         x = b.select(b.fcmp_ordered("<=", x, constant(x, 0.0)), constant(x, 0.0), x)
     if "sat" in i.parts:

@@ -18,7 +18,7 @@ def part(b: ir.IRBuilder, x: Value, index: int, bits: int, signed: bool) -> Valu
 
 
 def _signs(i: Instruction) -> list[bool]:
-    """Are the elements of the first and of the second operand signed?"""
+    """Say of the first and of the second operand whether their elements are signed."""
     return [type_[0] == "s" for type_ in i.parts[-2:]]
 
 

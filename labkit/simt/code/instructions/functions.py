@@ -50,7 +50,7 @@ def _of_turns(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
 
 @operation("div.approx", "tt:t")
 def _divide_roughly(b: ir.IRBuilder, _i: Instruction, x: Value, y: Value) -> Value:
-    """By way of the reciprocal, which is 0 for |y| above 2^126 (PTX ISA, div.approx.f32)."""
+    """Divide by way of the reciprocal, which is 0 for |y| above 2^126 (PTX ISA, div.approx.f32)."""
     large = b.fcmp_ordered(">", intrinsic(b, "fabs", y.type, y), constant(y, 2.0**126))
     zero = intrinsic(b, "copysign", y.type, constant(y, 0.0), y)
     return b.select(large, b.fmul(x, zero), b.fdiv(x, y))

@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from labkit.simt.ptx import TYPE_BYTES, Instruction
 
-Value = Any  # an llvmlite value: a scalar, or a vector of one value a group of lanes
+Value = Any  # an llvmlite value: a scalar, or a vector of one value per group of lanes
 Emit = Callable[..., Value]
 
 
@@ -31,12 +31,12 @@ class Kind:
 
     @property
     def is_float(self) -> bool:
-        """Is it f32 or f64?"""
+        """Say whether it is f32 or f64."""
         return self.name in ("f32", "f64")
 
     @property
     def is_signed(self) -> bool:
-        """Is it a signed integer?"""
+        """Say whether it is a signed integer."""
         return self.name[0] == "s"
 
     @property
