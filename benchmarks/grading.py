@@ -35,7 +35,8 @@ import pandas as pd
 import pytest
 
 from labkit.course.notebooks.release import solution, without_solution
-from labkit.grading.judging import cluster, engine, judge
+from labkit.grading.judging import engine, judge
+from labkit.grading.judging.pool import Pool
 from labkit.grading.model import Answer, Submission
 from labkit.grading.sandbox import process
 
@@ -74,15 +75,14 @@ def made_up(lab: str, students: int) -> Iterator[Submission]:
 def graded(lab: str, students: int, workers: int) -> dict[str, Any]:
     """Grade a class on worker processes: seconds to start them, seconds for the class, peaks of memory."""
     start = perf_counter()
-    with cluster.local(workers) as client:
-        client.wait_for_workers(workers)
+    with Pool(workers) as pool:
         job = engine.Job((lab,), SEED, process.best(), judge.grade)
-        list(engine.grade_all(client, made_up(lab, 2 * workers), job))
+        list(engine.grade_all(pool, made_up(lab, 2 * workers), job))
         ready = perf_counter()
-        found = engine.grade_all(client, made_up(lab, students), job)
+        found = engine.grade_all(pool, made_up(lab, students), job)
         broken = sum(result.points is None for each in found for result in each.results)
         end = perf_counter()
-        peaks = client.run(lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        peaks = [peak_bytes(pid) for pid in pool.pids()]
     return {
         "students": students,
         "workers": workers,
@@ -91,8 +91,14 @@ def graded(lab: str, students: int, workers: int) -> dict[str, Any]:
         "a minute": 60 * students / (end - ready),
         "to regrade": broken,
         "client MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
-        "worker MB": max(peaks.values()) / 1e3,
+        "worker MB": max(peaks) / 1e6,
     }
+
+
+def peak_bytes(pid: int) -> int:
+    """The most memory that a process has had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
 
 
 def beside_nbval(lab: str, students: int) -> list[dict[str, Any]]:

@@ -239,12 +239,13 @@ def grade(
     ] = False,
 ) -> None:
     """Grade a class. Exit code 1: something is to be graded again, or nothing could be graded."""
-    # jsonschema would take seconds to make parsers of web addresses, which notebooks do not have.
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
     try:
         from labkit.grading import run as grading
+
+        if scheduler:
+            from labkit.grading.judging import cluster  # noqa: F401
     except ImportError as error:
-        raise _not_installed(f"What grades ({error.name})", "grade") from None
+        raise _not_installed(f"What grades ({error.name})", "cluster" if scheduler else "grade") from None
     console, command = Console(), f"labkit {shlex.join(sys.argv[1:])}"
     wish = grading.Wish(submissions, out, lab or (), seed, workers, scheduler, isolation, resume, command)
     go_on = f"What is graded is in {out}; the same command with --resume goes on from there."

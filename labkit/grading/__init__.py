@@ -1,26 +1,26 @@
-"""Grading: submissions in, grades out, and whatever a submission does stays in its sandbox.
+"""Grade a class: submissions in, grades out, and whatever a submission does stays in its sandbox.
 
-Reading
-submissions.py   a folder of notebooks, read as JSON alone -> answers by exercise; entries.py: whose they
-                 are, claims.py: which cell answers what
-merge.py         answers -> notebooks of our own: setup, answer and check cells; magic_line.py: their
-                 first lines
+run.py is what `labkit grade` does. What passes between the rooms is in model.py; text.py makes hostile text
+harmless.
 
-Running
-sandbox.py       where answers run: namespaces and limits; filter.py: system calls that are refused,
-                 filtered.py: puts the filter on, watch.py: what is used; container.py, keeper.py: podman
-                 and docker; native.py: a student's C, gpu.py: times on a GPU
-wire.py          what crosses the border: plain values, never objects; relay.py counts what a kernel sends
-probe.py         inside: runs an answer as it is asked to, and hands values out
-remote.py        outside: an answer in a sandbox, with the face of one that is here
-
-Judging
-plugin.py        nbval's plug-in: kernels in sandboxes, check cells judged outside; turns.py: who may run
-judge.py         one submission -> its results; model.py: what passes between the parts
-engine.py        all submissions, on the processes of this machine or of a cluster (cluster.py, by Dask)
-run.py           what `labkit grade` does
-
-Results
-results.py       the store; tables.py, labs.py, scores.py: grades.csv and gradebooks; manifest.py
-pages/           what students and teachers read; text.py: hostile text made harmless
+intake/    submissions.py reads a folder of notebooks, as JSON alone. entries.py finds whose they are, and
+           claims.py which cell answers what. merge.py puts answers into notebooks of our own. magic_line.py
+           reads the first lines of cells, and labs.py knows the labs of a class and their points.
+sandbox/   process.py is where answers run, with its tiers and limits. seccomp.py lists refused system calls,
+           filtered.py refuses them in a container, and watch.py sees what a sandbox uses. container.py and
+           keeper.py are for podman and docker, native.py for a student's C, gpu.py for times on a GPU.
+           turns.py says who may run. Plain values and never objects cross the border (wire.py), and relay.py
+           counts what a kernel sends. Inside, probe.py runs an answer as it is asked to.
+judging/   judge.py turns one submission into its results. plugin.py is nbval's plug-in: kernels run in
+           sandboxes, and check cells are judged outside. remote.py is an answer in a sandbox, used as if it
+           were here. engine.py grades all submissions, on processes of this machine (pool.py) or on a Dask
+           cluster (cluster.py).
+results/   store.py keeps results. tables.py and scores.py make grades.csv and gradebooks, and manifest.py
+           tells what took part.
+pages/     makes what students and teachers read.
 """
+
+import sys
+
+# jsonschema would take seconds to make parsers of web addresses, which notebooks do not have.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from distributed import Client
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -33,7 +32,8 @@ from labkit.course.notebooks import catalog
 from labkit.course.notebooks.release import SOLUTIONS
 from labkit.cpu.machine import cores
 from labkit.grading.intake import labs, submissions
-from labkit.grading.judging import cluster, engine, judge
+from labkit.grading.judging import engine, judge
+from labkit.grading.judging.pool import Pool
 from labkit.grading.model import REGRADE, Graded, Submission
 from labkit.grading.results.manifest import Run
 from labkit.grading.results.scores import Scores, is_full
@@ -88,7 +88,7 @@ class Ended:
 
     summary: Summary
     scores: Scores
-    stopped: KeyboardInterrupt | cluster.NoCluster | None = None
+    stopped: KeyboardInterrupt | engine.NoCluster | None = None
 
 
 def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ended:
@@ -103,15 +103,15 @@ def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ende
         console.print(f"Not taken for a submission: {name}", markup=False, highlight=False)
     before = _stored(wish) if wish.resume else None
     chosen = before.labs if before else _labs(wish, entries)
-    with _workers(wish, len(entries)) as client:
-        isolation = _isolation(client, wish.isolation or (before.isolation if before else None))
+    with _workers(wish, len(entries)) as workers:
+        isolation = _isolation(workers, wish.isolation or (before.isolation if before else None))
         settings = replace(before, isolation=isolation) if before else _begun(wish, chosen, isolation)
         _tell(settings, console)
         wish.out.mkdir(parents=True, exist_ok=True)
         write_whole(wish.out / RUN, json.dumps(asdict(settings), indent=1) + "\n")
         store = Store(wish.out, settings.seed, judge.asked(chosen).values())
         job = engine.Job(chosen, settings.seed, isolation, grade or judge.grade)
-        stopped = _graded(client, entries, store, job, console)
+        stopped = _graded(workers, entries, store, job, console)
     return _written(store, settings, entries, stopped)
 
 
@@ -207,17 +207,19 @@ def _begun(wish: Wish, chosen: tuple[str, ...], isolation: str) -> Settings:
     return Settings(seed, chosen, isolation, __version__, wish.command, began)
 
 
-def _workers(wish: Wish, entries: int) -> AbstractContextManager[Client]:
+def _workers(wish: Wish, entries: int) -> AbstractContextManager[engine.Workers]:
     if wish.scheduler:
+        from labkit.grading.judging import cluster  # here: it needs Dask, and the rest does not
+
         return cluster.existing(wish.scheduler)
-    return cluster.local(min(wish.workers or cores(), entries))
+    return Pool(min(wish.workers or cores(), entries))
 
 
-def _isolation(client: Client, wanted: str | None) -> str:
+def _isolation(workers: engine.Workers, wanted: str | None) -> str:
     """The tier that is asked for, if all workers have it; else the strongest that all have."""
     if wanted is None:
-        return max(cluster.ask(client, process.best).values(), key=process.TIERS.index)
-    for address, refusal in cluster.ask(client, partial(_refusal, wanted)).items():
+        return max(workers.ask(process.best).values(), key=process.TIERS.index)
+    for address, refusal in workers.ask(partial(_refusal, wanted)).items():
         if refusal:
             raise NotGraded(f"On {address}: {refusal}")
     return wanted
@@ -252,8 +254,12 @@ def _read(entries: Sequence[submissions.Entry]) -> Iterator[Submission | _Unread
 
 
 def _graded(
-    client: Client, entries: Sequence[submissions.Entry], store: Store, job: engine.Job, console: Console
-) -> KeyboardInterrupt | cluster.NoCluster | None:
+    workers: engine.Workers,
+    entries: Sequence[submissions.Entry],
+    store: Store,
+    job: engine.Job,
+    console: Console,
+) -> KeyboardInterrupt | engine.NoCluster | None:
     """Grade and store what is not done yet. Why it stopped early, if it did."""
     columns = (
         BarColumn(bar_width=24),
@@ -285,9 +291,9 @@ def _graded(
     with Progress(*columns, console=console, speed_estimate_period=600) as progress:
         bar = progress.add_task("", total=len(entries), told="")
         try:
-            for graded in engine.grade_all(client, missing(), job):
+            for graded in engine.grade_all(workers, missing(), job):
                 keep(graded)
-        except (KeyboardInterrupt, cluster.NoCluster) as stopped:
+        except (KeyboardInterrupt, engine.NoCluster) as stopped:
             return stopped
     return None
 
@@ -296,7 +302,7 @@ def _written(
     store: Store,
     settings: Settings,
     entries: Sequence[submissions.Entry],
-    stopped: KeyboardInterrupt | cluster.NoCluster | None,
+    stopped: KeyboardInterrupt | engine.NoCluster | None,
 ) -> Ended:
     """Tables and pages of what is stored."""
     students = [entry.student for entry in entries]

@@ -1,15 +1,24 @@
-"""A judge for the tests of the engine, and what else they run on workers, which import only this."""
+"""A judge for the tests of the engine, the classes that it grades, and what else runs on workers."""
 
 import hashlib
 import json
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 
 from labkit.course import EXERCISES
-from labkit.grading.judging import cluster
-from labkit.grading.model import GRADED, Graded, Result, Submission
+from labkit.grading.judging import engine
+from labkit.grading.judging.pool import Pool
+from labkit.grading.model import GRADED, Answer, Graded, Result, Submission
+
+if TYPE_CHECKING:
+    from distributed import LocalCluster
 
 LAB = [id for id in EXERCISES if id.startswith("02.")]
 
@@ -44,6 +53,76 @@ def _first_time(do: dict[str, str], what: str) -> bool:
     return True
 
 
+JOB = engine.Job(("02",), 7, "process", hashed)
+
+
+def asking(do: dict[str, object]) -> str:
+    """An answer that asks `hashed` for this."""
+    return f"%%cuda 02.1\n{json.dumps(do) if do else ''}"
+
+
+def class_of(count: int, **asked: dict[str, object]) -> list[Submission]:
+    """So many submissions; some students ask for something."""
+    names = [f"student{number:03}" for number in range(count)]
+    return [
+        Submission(name, labs=("02",), answers={"02.1": Answer("02.1", asking(asked.get(name, {})))})
+        for name in names
+    ]
+
+
+def hand_in(folder: Path, student: str, **do: object) -> None:
+    """Write a submission to lab 02, which asks `hashed` for this."""
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "source": asking(do)}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (folder / student).mkdir(parents=True, exist_ok=True)
+    (folder / student / "02_naive_cuda.ipynb").write_text(json.dumps(notebook))
+
+
+def graded(workers: engine.Workers, submissions: list[Submission]) -> dict[str, Graded]:
+    """Grade with `hashed`; what came of each student."""
+    found = list(engine.grade_all(workers, submissions, JOB))
+    assert len(found) == len(submissions)
+    return {each.submission.student: each for each in found}
+
+
+def states(one: Graded) -> set[str]:
+    """The states of its results."""
+    return {result.state for result in one.results}
+
+
+def pids(workers: engine.Workers) -> list[int]:
+    """The processes that grade."""
+    if isinstance(workers, Pool):
+        return workers.pids()
+    return list(workers.client.run(os.getpid).values())
+
+
+@contextmanager
+def foreign(workers: int, preload: str = "") -> Iterator["LocalCluster"]:
+    """A cluster that others have started; its workers run the Python text `preload` first."""
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    config = {
+        "distributed.worker.preload": [preload] if preload else [],
+        "distributed.scheduler.allowed-failures": 0,  # give up a task as soon as a worker dies with it
+        "distributed.scheduler.worker-saturation": 1.0,
+        "distributed.deploy.lost-worker-timeout": "365d",  # or who dies twice in 15 s is not started again
+    }
+    with (
+        dask.config.set(config),
+        distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=60,
+        ) as others,
+    ):
+        yield others
+
+
 def pretend(version: str) -> None:
     """Have this version of labkit."""
+    from labkit.grading.judging import cluster
+
     cluster.__version__ = version
