@@ -26,7 +26,7 @@ def idle(cell, condition):
 # solution (nothing: it is what a student starts from)
 IDLE = [
     ("01.1", "no vectors", "M=128 N=256 K=256", "M == 128", ("j + 8 <= N", "j < 0")),
-    ("01.2", "no vectors", "M=32 N=1024 K=1024", "M == 32 && N == 1024", ("j + 8 <= j1", "j < 0")),
+    ("01.2", "no vectors", "M=128 N=256 K=256", "M == 128", ("j + 8 <= j1", "j < 0")),
     ("02.4", "rows from x", "M=64 N=64 K=64", "M == 64"),
     ("03.1", "no second barrier", "M=32 N=16 K=48", "M == 32 && N == 16", RACY),
     ("03.2", "no second barrier", "M=29 N=20 K=35", "M == 29", RACY),

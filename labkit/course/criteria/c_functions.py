@@ -20,7 +20,7 @@ from labkit.kernels.problem import Matmul
 
 Size = tuple[int, int, int]  # M, N, K
 
-ROUNDS, SAMPLES, ATTEMPTS = 3, 3, 2
+ROUNDS, SAMPLES, ATTEMPTS = 3, 3, 5
 # One element; around a vector and a block; no two sizes alike; several blocks and a rest.
 ANY_SHAPE = ((1, 1, 1), (7, 7, 7), (31, 31, 31), (33, 33, 33), (45, 29, 67), (100, 17, 333), (20, 333, 70))
 
