@@ -19,7 +19,7 @@ from pathlib import Path
 from labkit.core.cache import cached_bytes
 from labkit.core.errors import CompileError, SimtError
 
-COMPILE_SECONDS = 60
+COMPILE_SECONDS, FIRST_SECONDS = 60, 600
 COMPILE_BYTES = 2**32  # of memory, and of each file it writes a sixteenth: #include "/dev/zero" has no end
 # A shell sets the limits for what it then becomes.
 _LIMITS = f'ulimit -v {COMPILE_BYTES >> 10}; ulimit -f {COMPILE_BYTES >> 4 >> 9}; exec "$@"'
@@ -57,15 +57,22 @@ def compile_log(source: str, options: Sequence[str] = ()) -> str:
     files = ((FILE_NAME, source),)
     compiler = _compiler()
     key = _key(files, (*arguments, "log"), compiler)
-    return cached_bytes("c", key, lambda: _run(files, arguments, ".o", compiler)[1].encode()).decode()
+    seconds = COMPILE_SECONDS
+    return cached_bytes(
+        "c", key, lambda: _run(files, arguments, ".o", compiler, seconds)[1].encode()
+    ).decode()
 
 
-def build(files: Mapping[str, str | bytes], arguments: Sequence[str], suffix: str) -> Path:
+def build(
+    files: Mapping[str, str | bytes], arguments: Sequence[str], suffix: str, *, first: bool = False
+) -> Path:
     """Run the compiler with `arguments` in a folder with `files` (name -> content); path of what it makes.
 
-    The path ends in `suffix` and may be executed. Cached and raises as `compile_c`.
+    The path ends in `suffix` and may be executed. Cached and raises as `compile_c`. `first`: the compiler may
+    have to make its own libraries, as ziglang does the first time on a machine.
     """
-    return _built(tuple(files.items()), tuple(arguments), suffix, _compiler())
+    seconds = FIRST_SECONDS if first else COMPILE_SECONDS
+    return _built(tuple(files.items()), tuple(arguments), suffix, _compiler(), seconds)
 
 
 def find_compiler() -> tuple[str, ...] | None:
@@ -101,10 +108,11 @@ def _checked(options: Sequence[str]) -> Sequence[str]:
 
 
 @functools.cache
-def _built(files: Files, arguments: tuple[str, ...], suffix: str, compiler: tuple[str, ...]) -> Path:
-    data = cached_bytes(
-        "c", _key(files, arguments, compiler), lambda: _run(files, arguments, suffix, compiler)[0]
-    )
+def _built(
+    files: Files, arguments: tuple[str, ...], suffix: str, compiler: tuple[str, ...], seconds: float
+) -> Path:
+    key = _key(files, arguments, compiler)
+    data = cached_bytes("c", key, lambda: _run(files, arguments, suffix, compiler, seconds)[0])
     with tempfile.NamedTemporaryFile(suffix=suffix, dir=_folder().name, delete=False) as file:
         file.write(data)
     path = Path(file.name)
@@ -131,7 +139,7 @@ def _host_cpu() -> str:
 
 
 def _run(
-    files: Files, arguments: tuple[str, ...], suffix: str, compiler: tuple[str, ...]
+    files: Files, arguments: tuple[str, ...], suffix: str, compiler: tuple[str, ...], seconds: float
 ) -> tuple[bytes, str]:
     """What the compiler makes, and its messages. In a folder of its own: they name kernel.c without a
     path.
@@ -151,10 +159,10 @@ def _run(
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=COMPILE_SECONDS,
+                timeout=seconds,
             )
         except subprocess.TimeoutExpired:
-            message = f"the compiler was stopped after {COMPILE_SECONDS} s. What does the source include?"
+            message = f"the compiler was stopped after {seconds} s. What does the source include?"
             raise CompileError(message) from None
         if done.returncode:
             raise _compile_error(

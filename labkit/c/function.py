@@ -169,12 +169,14 @@ def _show(printed: str) -> None:
     print(text if len(text) < MAX_PRINTED_BYTES else f"{text[:SHOWN_OF_TOO_MUCH]}\n…\n", end="")
 
 
-def _linked(source: str, flags: Sequence[str], options: Sequence[str], watch: Watch) -> Path:
-    """A program of the source, driver.c, and what watches it."""
+def _linked(
+    source: str, flags: Sequence[str], options: Sequence[str], watch: Watch, *, first: bool = False
+) -> Path:
+    """A program of the source, driver.c, and what watches it; `first` as for `build`."""
     files: dict[str, str | bytes] = {FILE_NAME: source + watch.behind, "driver.o": _object("driver.c")}
     if watch.beside:
         files["beside.o"] = _object(watch.beside)
-    return build(files, [*flags, *files, *options], ".exe")
+    return build(files, [*flags, *files, *options], ".exe", first=first)
 
 
 @functools.cache
@@ -182,8 +184,9 @@ def _known(watch: Watch, compiler: tuple[str, ...] | None) -> bool:
     """Whether the compiler can build a program that is watched in this way."""
     if watch == PLAIN:
         return True
+    call = "const char *labkit_call(void **a, void *b) { return a ? b : 0; }\n"
     try:
-        _linked("const char *labkit_call(void **a, void *b) { return a ? b : 0; }\n", watch.flags, (), watch)
+        _linked(call, watch.flags, (), watch, first=True)
     except CompileError:
         return False
     return True
