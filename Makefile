@@ -1,6 +1,7 @@
 # make lab        JupyterLab on the notebooks; make lab ARGS="--no-browser --port 8899" passes options on
-# make test       lint, types, unit tests, notebooks and the browser test
-# make test-all   the same with every case of the long tables of cases, which takes twice as long
+# make test       lint, types, and of each kind of test a few: unit tests, notebooks, grading, the browser
+# make test-all   the same with every case of the long tables, and the types for Windows and macOS
+# make quick      lint, types and the quickest tests: less than a minute once .venv is there
 # make docs       write the generated tables of README.md and docs/
 # All install into .venv the first time, and again when pyproject.toml changes.
 
@@ -16,26 +17,35 @@ PYTHON ?= $(firstword $(shell for python in python3 python3.13 python3.12 python
 install = $(BIN)/python -m pip install --editable ".[$(1)$$($(BIN)/python -c \
 	'from labkit.doctor import suggested_extras; print(*["", *suggested_extras()], sep=",")')]"
 
-.PHONY: lab test test-all lint format docs clean
+.PHONY: lab test test-all quick lint platforms system format docs clean
 
 lab: $(VENV)/.lab
 	$(BIN)/labkit lab $(ARGS)
 
-test: CASES := and not thorough
-test test-all: $(VENV)/.dev lint
-	$(BIN)/python tests/bubblewrap.py
-	$(BIN)/python -m pytest -n 2 -m "not browser $(CASES)"
-	$(BIN)/python tests/browser/chromium.py
-	$(BIN)/python -m pytest -n 2 -m "browser $(CASES)"
+test: CASES := -m "not thorough"
+test-all: platforms
+test test-all: $(VENV)/.dev
+	$(MAKE) --jobs=2 lint system
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(CASES)
+
+quick: lint
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m quick $(addprefix tests/,core simt kernels model)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+platforms: $(VENV)/.dev
 	for system in win32 darwin; do $(BIN)/mypy --platform $$system --exclude labkit/grading labkit || exit 1; done
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/tables.py
+
+# What the tests need of the system: root on Debian and Ubuntu installs it, elsewhere its tests are skipped.
+system: $(VENV)/.dev
+	$(BIN)/python tests/bubblewrap.py
+	$(BIN)/python tests/browser/chromium.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix
@@ -52,9 +62,14 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(call install,dev)
 	@touch $@ $(VENV)/.lab
 
+VERSION := import sys; print("python%d.%d" % sys.version_info[:2])
+
 $(BIN)/python:
 	@$(or $(PYTHON),false) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "labkit needs Python 3.11 or newer, and $(or $(PYTHON),python3) is not."; \
-		echo "Install one from python.org or your system's packages, then: make PYTHON=/path/to/python3.12"; exit 1; }
+		echo "labkit needs Python 3.11 or newer. Here is: $$($(or $(PYTHON),python3) --version 2>&1 | head -n 1)"; \
+		echo "  Ubuntu 22.04   sudo apt install python3.11-venv"; \
+		echo "  macOS          brew install python@3.13"; \
+		echo "  elsewhere      from python.org, then: make PYTHON=/path/to/python3.13"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
-		echo "$(PYTHON) cannot make a virtual environment. On Debian or Ubuntu: sudo apt install python3-venv"; exit 1; }
+		echo "$(PYTHON) cannot make a virtual environment. On Debian or Ubuntu: sudo apt install" \
+			"$$($(PYTHON) -c '$(VERSION)')-venv"; exit 1; }

@@ -8,6 +8,15 @@ import pytest
 
 from labkit.doctor import find_gpu
 
+CASES = 8  # of a table that make test runs, or a few fewer
+LONG = (
+    "course/test_notebooks",
+    "grading/test_hostile",
+    "grading/test_judge",
+    "grading/test_engine",
+    "/browser/",
+)
+
 # A job in the background ignores Ctrl-C, and so does all that it starts. The tests press it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -26,16 +35,25 @@ def own_cache(tmp_path_factory):
 
 
 def pytest_collection_modifyitems(items):
-    places = Counter()
-    for item in items:
-        if sampled := item.get_closest_marker("sampled"):
-            if places[item.function] % sampled.args[0]:
-                item.add_marker(pytest.mark.thorough)
-            places[item.function] += 1
+    _thin_out([item for item in items if not item.get_closest_marker("every_case")])
+    items.sort(key=lambda item: not any(name in item.path.as_posix() for name in LONG))  # the longest first
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and find_gpu() is None:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
+
+
+def _thin_out(items):
+    """Mark a spread of a table's cases to be left to make test-all, and one that make quick runs."""
+    tables = Counter(item.function for item in items)
+    places = Counter()
+    for item in items:
+        table, sampled = item.function, item.get_closest_marker("sampled")
+        if not places[table]:
+            item.add_marker(pytest.mark.quick)
+        if places[table] % max(-(-tables[table] // CASES), sampled.args[0] if sampled else 1):
+            item.add_marker(pytest.mark.thorough)
+        places[table] += 1
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ def rows(name: str) -> list[tuple]:
     return [row for module in MODULES for row in getattr(module, name, [])]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("exercise", sorted(EXERCISES))
 def test_each_check_is_tried_with_three_mistakes_and_another_right_answer(exercise):
     mistakes = {row[3:] for row in rows("WRONG") if row[0] == exercise}  # two rows may look at one mistake

@@ -22,6 +22,7 @@ HINT = re.compile(r"^<details><summary>Hint.*?</summary>\n\n(.+?)\n\n</details>$
 CODE = re.compile(r"^```.*?^```|`[^`]+`", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 
+pytestmark = pytest.mark.every_case
 each_solved = pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
 
 

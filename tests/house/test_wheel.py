@@ -52,7 +52,7 @@ def test_the_wheel_has_every_file_of_the_package_the_notebooks_and_the_data(whee
     for some in (
         "kernels/matmul/2_tiled.cu",
         "kernels/matmul/cpu_packing.h",
-        "include/cuda_runtime.h",
+        "compiler/include/cuda_runtime.h",
         "c/driver.c",
     ):
         assert f"labkit/{some}" in names
