@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
+
+# An llvmlite value: a scalar, or a vector of one value per group of lanes. llvmlite has no type information.
+Value = Any
+Record = type[ctypes.Structure]
 
 POINTER = ir.PointerType()
 I1, I8, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 ZERO = ir.Constant(I32, 0)
 
-_LLVM = {ctypes.c_void_p: POINTER, ctypes.c_int32: I32, ctypes.c_int64: I64, ctypes.c_uint64: I64}
+_LLVM: dict[type, ir.Type] = {
+    ctypes.c_void_p: POINTER,
+    ctypes.c_int32: I32,
+    ctypes.c_int64: I64,
+    ctypes.c_uint64: I64,
+}
 
 
 class Launch(ctypes.Structure):
@@ -131,25 +141,33 @@ class Visit(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("block", "lanes", "warp")]
 
 
-def _types(structure: Any) -> ir.LiteralStructType:
-    return ir.LiteralStructType([_LLVM[kind] for _, kind in structure._fields_])
+@cache
+def _fields(structure: Record) -> dict[str, type]:
+    """Map the names of a record's fields to their types, in order."""
+    return {entry[0]: entry[1] for entry in structure._fields_}
 
 
-TYPES = {structure: _types(structure) for structure in (Launch, Range, Frame, Counter, Usual, Visits, Visit)}
+def _types(structure: Record) -> ir.LiteralStructType:
+    return ir.LiteralStructType([_LLVM[kind] for kind in _fields(structure).values()])
 
 
-def field(b: ir.IRBuilder, structure: Any, pointer: Any, name: str) -> Any:
+TYPES: dict[Record, ir.LiteralStructType] = {
+    structure: _types(structure) for structure in (Launch, Range, Frame, Counter, Usual, Visits, Visit)
+}
+
+
+def field(b: ir.IRBuilder, structure: Record, pointer: Value, name: str) -> Value:
     """Address of a field."""
-    index = [field_name for field_name, _ in structure._fields_].index(name)
+    index = list(_fields(structure)).index(name)
     return b.gep(pointer, [ZERO, ir.Constant(I32, index)], inbounds=True, source_etype=TYPES[structure])
 
 
-def load_field(b: ir.IRBuilder, structure: Any, pointer: Any, name: str) -> Any:
+def load_field(b: ir.IRBuilder, structure: Record, pointer: Value, name: str) -> Value:
     """Value of a field."""
-    kind = dict(structure._fields_)[name]
+    kind = _fields(structure)[name]
     return b.load(field(b, structure, pointer, name), typ=_LLVM[kind])
 
 
-def load_stop(b: ir.IRBuilder, launch: Any) -> Any:
+def load_stop(b: ir.IRBuilder, launch: Value) -> Value:
     """The launch's `stop`, read anew each time: other threads of the host write it."""
     return b.load_atomic(field(b, Launch, launch, "stop"), "monotonic", 4, typ=I32)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
-from labkit.simt.code.abi import I64, Launch, load_field
+from labkit.simt.code.abi import I64, Launch, Value, load_field
 from labkit.simt.code.careful import local_bounds
 from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.memory import Where
@@ -17,8 +16,6 @@ from labkit.simt.code.special import local_start
 from labkit.simt.code.vectors import broadcast, count_of, element, vector_type
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Immediate, Instruction, Register
-
-Value = Any
 
 
 def where(w: Warp, access: Access) -> Where:

@@ -6,7 +6,6 @@ Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.13 (atom, red).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from llvmlite import ir
 
@@ -14,7 +13,7 @@ from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.analysis.blocks import results
 from labkit.simt.analysis.lanes import VARYING
-from labkit.simt.code.abi import I1, I32, POINTER
+from labkit.simt.code.abi import I1, I32, POINTER, Value
 from labkit.simt.code.careful import entry_slot
 from labkit.simt.code.instructions import Kind, find, half, intrinsic
 from labkit.simt.code.loadstore import checked_addresses, stored
@@ -22,7 +21,6 @@ from labkit.simt.code.observe import Observer
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Instruction, unknown
 
-Value = Any
 _LLVM = {
     "add": "add",
     "and": "and",

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import abi
-from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Range, field, load_field
+from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Range, Value, field, load_field
 from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.vectors import broadcast, expanded
 
-Value = Any
 LANES_64 = ir.VectorType(I64, WARP)
 
 

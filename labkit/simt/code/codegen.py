@@ -9,8 +9,6 @@ their fast code is for whole warps only.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from labkit.simt.analysis.accesses import Accesses
@@ -18,15 +16,13 @@ from labkit.simt.analysis.blocks import Block
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import atomics, crosslane, instructions, loadstore
-from labkit.simt.code.abi import I32, I64
+from labkit.simt.code.abi import I32, I64, Value
 from labkit.simt.code.control import Control
 from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.observe import Observer
 from labkit.simt.code.vectors import broadcast, count_of, element_type, vector_type
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Instruction, Register, Vector, unknown
-
-Value = Any
 
 
 def warp_function(module: ir.Module, flow: Flow, layout: Layout, observer: Observer) -> ir.Function:

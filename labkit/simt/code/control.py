@@ -5,20 +5,16 @@ The scheduling rule is in flow.py. A branch that parts no warp, where nobody wai
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from labkit.simt.analysis.blocks import Block, results
 from labkit.simt.analysis.lanes import UNIFORM
 from labkit.simt.code import abi, careful
-from labkit.simt.code.abi import I32, ZERO, Frame, Launch, field, load_field, load_stop
+from labkit.simt.code.abi import I32, ZERO, Frame, Launch, Value, field, load_field, load_stop
 from labkit.simt.code.observe import Observer
 from labkit.simt.code.vectors import mask_of
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Instruction
-
-Value = Any
 
 
 class Control:

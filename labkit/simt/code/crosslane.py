@@ -8,7 +8,6 @@ redux, elect, activemask).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from llvmlite import ir
 
@@ -16,7 +15,7 @@ from labkit.core.limits import WARP
 from labkit.simt.analysis.blocks import results
 from labkit.simt.analysis.lanes import UNIFORM, VARYING
 from labkit.simt.code import matrix
-from labkit.simt.code.abi import I32, I64, POINTER, Launch, field
+from labkit.simt.code.abi import I32, I64, POINTER, Launch, Value, field
 from labkit.simt.code.addresses import is_in_space
 from labkit.simt.code.careful import entry_slot
 from labkit.simt.code.instructions import Kind, constant, intrinsic
@@ -24,7 +23,6 @@ from labkit.simt.code.vectors import broadcast, lanes_of, mask_of
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Instruction, Register, Vector
 
-Value = Any
 Emit = Callable[[Warp, Instruction], None]
 LANES = ir.VectorType(I32, WARP)
 

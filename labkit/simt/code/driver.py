@@ -5,18 +5,28 @@ void run(ptr launch, ptr frames, ptr shared)
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import abi
-from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, field, load_field, load_stop
+from labkit.simt.code.abi import (
+    I1,
+    I8,
+    I32,
+    I64,
+    POINTER,
+    ZERO,
+    Frame,
+    Launch,
+    Value,
+    field,
+    load_field,
+    load_stop,
+)
 from labkit.simt.code.careful import entry_slot, found, report
 from labkit.simt.code.instructions import intrinsic
 
-Value = Any
 UNWRITTEN = 0xFF  # shared memory starts as NaNs and -1s, so that a read before a write shows
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from llvmlite import ir
 
@@ -11,7 +10,7 @@ from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.analysis.lanes import UNIFORM, VARYING, Shape, absorbed
 from labkit.simt.code import careful
-from labkit.simt.code.abi import I8, I32, I64, POINTER, ZERO, load_stop
+from labkit.simt.code.abi import I8, I32, I64, POINTER, ZERO, Value, load_stop
 from labkit.simt.code.addresses import bounds, lane_addresses, where
 from labkit.simt.code.instructions import Kind
 from labkit.simt.code.memory import Where, in_range, load, store
@@ -19,8 +18,6 @@ from labkit.simt.code.observe import Look, Observer
 from labkit.simt.code.vectors import group_value, vector_type
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Address, Instruction, Register, Vector
-
-Value = Any
 
 
 def load_parameter(w: Warp, instruction: Instruction) -> None:

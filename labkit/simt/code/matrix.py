@@ -14,15 +14,13 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.lanes import VARYING
-from labkit.simt.code.abi import I32, I64, POINTER
+from labkit.simt.code.abi import I32, I64, POINTER, Value
 from labkit.simt.code.careful import entry_slot
 from labkit.simt.code.instructions import Kind, constant, half, intrinsic
 from labkit.simt.code.vectors import broadcast, shuffled
 from labkit.simt.code.warp import Warp
 from labkit.simt.lowering.fragments import Matrices, matrices
 from labkit.simt.ptx import Instruction, Operand, Register, Vector, unknown
-
-Value = Any
 
 
 def emit(w: Warp, instruction: Instruction) -> None:

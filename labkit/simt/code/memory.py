@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.lanes import Shape, absorbed
-from labkit.simt.code.abi import I1, I32, I64, POINTER
+from labkit.simt.code.abi import I1, I32, I64, POINTER, Value
 from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.vectors import (
     all_true,
@@ -32,7 +31,6 @@ from labkit.simt.code.vectors import (
     shuffled,
 )
 
-Value = Any
 MAX_RUNS = 8  # more separate pieces than this are slower than a gather (8 to 11 ns for 32 lanes)
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from llvmlite import ir
 
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.analysis.blocks import Block
+from labkit.simt.code.abi import Value
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Instruction
-
-Value = Any
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from typing import Any, Protocol
+from typing import Protocol
 
 from llvmlite import ir
 
@@ -12,10 +12,9 @@ from labkit.core.errors import SimtError
 from labkit.core.limits import WARP
 from labkit.simt.analysis.lanes import thread_index
 from labkit.simt.analysis.layout import DYNAMIC_ALIGN, Layout, rounded_up
-from labkit.simt.code.abi import I32, I64, POINTER, ZERO, Frame, Launch, load_field
+from labkit.simt.code.abi import I32, I64, POINTER, ZERO, Frame, Launch, Value, load_field
 from labkit.simt.code.vectors import vector_type
 
-Value = Any
 MULTIPROCESSORS = 132  # those of an H100 or H200
 _REAL_TIME, _MONOTONIC = 0, 6 if platform.system() == "Darwin" else 1
 

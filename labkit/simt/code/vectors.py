@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.lanes import Shape, absorbed
-from labkit.simt.code.abi import I1, I32
+from labkit.simt.code.abi import I1, I32, Value
 from labkit.simt.code.instructions import constant, intrinsic
-
-Value = Any
 
 
 def vector_type(element: ir.Type, count: int) -> ir.Type:

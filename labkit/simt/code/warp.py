@@ -7,7 +7,6 @@ warp's frame.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from llvmlite import ir
 
@@ -16,7 +15,7 @@ from labkit.core.limits import WARP
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.lanes import Shape, absorbed
 from labkit.simt.analysis.layout import Layout
-from labkit.simt.code.abi import I8, I32, I64, POINTER, TYPES, Frame, Launch, Range, field, load_field
+from labkit.simt.code.abi import I8, I32, I64, POINTER, TYPES, Frame, Launch, Range, Value, field, load_field
 from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.special import special
 from labkit.simt.code.vectors import (
@@ -30,8 +29,6 @@ from labkit.simt.code.vectors import (
     vector_type,
 )
 from labkit.simt.ptx import Immediate, Instruction, Operand, Register, Symbol, Vector, float_value
-
-Value = Any
 
 
 class Warp:

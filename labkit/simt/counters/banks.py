@@ -6,16 +6,14 @@ Rules: CUDA C++ Programming Guide, "Shared Memory"; Nsight Compute documentation
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
 from labkit.core.limits import WARP
-from labkit.simt.code.abi import I8, I32, I64
+from labkit.simt.code.abi import I8, I32, I64, Value
 from labkit.simt.code.careful import LANES_64, counted_loop, each_distinct
 from labkit.simt.code.instructions import constant, intrinsic
 
-Value = Any
 BANKS, BANK_BYTES = 32, 4
 
 

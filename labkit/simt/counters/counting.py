@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -30,6 +29,7 @@ from labkit.simt.code.abi import (
     Counter,
     Frame,
     Usual,
+    Value,
     Visits,
     field,
     load_field,
@@ -39,6 +39,7 @@ from labkit.simt.code.careful import LANES_64, shared_bounds
 from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.observe import Look, Observer
 from labkit.simt.code.vectors import broadcast, element, expanded, reshaped
+from labkit.simt.code.warp import Warp
 from labkit.simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts, count_bank_conflicts
 from labkit.simt.counters.sectors import (
     FIVE,
@@ -52,15 +53,13 @@ from labkit.simt.counters.sectors import (
 )
 from labkit.simt.ptx import Instruction
 
-Value = Any
-
 
 class Counting(Observer):
     """Adds to the counters of each instruction and to the visits of each basic block."""
 
     whole_warps = True
 
-    def attach(self, w: Any) -> None:
+    def attach(self, w: Warp) -> None:
         """Take the warp whose code is written, and find its counters."""
         super().attach(w)
         self.counters = load_field(w.b, Frame, w.frame, "counters")

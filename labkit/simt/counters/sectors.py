@@ -8,17 +8,15 @@ Rule: Nsight Compute documentation, "Memory Tables".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
 from labkit.core.limits import WARP
-from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Counter, Range, field, load_field
+from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Counter, Range, Record, Value, field, load_field
 from labkit.simt.code.careful import LANES_64, each_distinct, each_range
 from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.vectors import all_true, broadcast, element, lanes_of, shuffled
 
-Value = Any
 SECTOR_BYTES = 32
 LANES_32 = ir.VectorType(I32, WARP)
 IRREGULAR = -(1 << 63)  # stride of lanes that lie anywhere
@@ -30,7 +28,7 @@ def touched_sectors(addresses: Sequence[int], size: int) -> list[int]:
     return sorted({byte // SECTOR_BYTES for a in addresses for byte in (a, a + size - 1)})
 
 
-def add(b: ir.IRBuilder, structure: Any, row: Value, name: str, amount: Value) -> None:
+def add(b: ir.IRBuilder, structure: Record, row: Value, name: str, amount: Value) -> None:
     """Add to a field of a record."""
     place = field(b, structure, row, name)
     b.store(b.add(b.load(place, typ=I64), amount), place)

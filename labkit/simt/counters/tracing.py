@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from labkit.simt.analysis.blocks import Block
@@ -11,6 +9,7 @@ from labkit.simt.code import abi
 from labkit.simt.code.abi import I32, I64, Frame, Visit, field, load_field
 from labkit.simt.code.instructions import intrinsic
 from labkit.simt.code.observe import Observer
+from labkit.simt.code.warp import Warp
 from labkit.simt.counters.sectors import ONE
 
 MOST = 10_000  # visits of a launch that are kept; they are all counted
@@ -21,7 +20,7 @@ class Tracing(Observer):
 
     whole_warps = True
 
-    def attach(self, w: Any) -> None:
+    def attach(self, w: Warp) -> None:
         """Take the warp whose code is written, and find where its visits are kept."""
         super().attach(w)
         self.visits = load_field(w.b, Frame, w.frame, "visits")

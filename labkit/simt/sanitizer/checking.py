@@ -7,27 +7,24 @@ takes a quick look at the shadow of its granules; whatever is suspicious, scatte
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.code import abi
-from labkit.simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, field, load_field
+from labkit.simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, Value, field, load_field
 from labkit.simt.code.addresses import lane_addresses, where
 from labkit.simt.code.careful import LANES_64, found
 from labkit.simt.code.instructions import Kind, constant, intrinsic
 from labkit.simt.code.loadstore import stored
 from labkit.simt.code.observe import Look, Observer
 from labkit.simt.code.vectors import element_type, lanes_of
+from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import TYPE_BYTES, Instruction, Kernel
 from labkit.simt.sanitizer.quick import Run, plan, quick_function
 from labkit.simt.sanitizer.shadow import plane_bytes_of
 from labkit.simt.sanitizer.strength import strong_table
 from labkit.simt.sanitizer.track import track_function
-
-Value = Any
 
 
 def granule_bytes(kernel: Kernel, space: str) -> int:
@@ -42,7 +39,7 @@ class Checking(Observer):
     whole_warps = True
     stops = False
 
-    def attach(self, w: Any) -> None:
+    def attach(self, w: Warp) -> None:
         """Take the warp whose code is written, and read the fields that checks need."""
         super().attach(w)
         b = w.b

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from llvmlite import ir
 
 from labkit.core.limits import WARP
-from labkit.simt.code.abi import I1, I32, I64, POINTER
+from labkit.simt.code.abi import I1, I32, I64, POINTER, Value
 from labkit.simt.code.instructions import intrinsic
 from labkit.simt.code.memory import MAX_RUNS
 from labkit.simt.code.vectors import all_true, broadcast, vector_type
@@ -30,8 +29,6 @@ from labkit.simt.sanitizer.shadow import (
     spread,
     word,
 )
-
-Value = Any
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,12 @@ __syncwarp between them) and one of the two writes.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
-from labkit.simt.code.abi import I8, I64, STAMP_STEP
+from labkit.simt.code.abi import I8, I64, STAMP_STEP, Value
 from labkit.simt.code.instructions import constant
 from labkit.simt.code.vectors import broadcast
 
-Value = Any
 PLANES = 6
 WRITE_STAMP, WRITE_PLACE, WRITE_SITE, READ_STAMP, READ_PLACE, READ_SITE = range(PLANES)
 SEVERAL = STAMP_STEP - 1

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.code import abi
-from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, load_field
+from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Value, load_field
 from labkit.simt.code.careful import cold_function, counted_loop, entry_slot, found
 from labkit.simt.sanitizer.shadow import ATOMIC, PLANES, READ_STAMP, SEVERAL, STAMP_STEP, STRONG, read, word
-
-Value = Any
 
 
 def touch_function(module: ir.Module) -> ir.Function:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import abi
-from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Launch, Range, load_field
+from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Launch, Range, Value, load_field
 from labkit.simt.code.careful import (
     LANES_64,
     cold_function,
@@ -23,7 +21,6 @@ from labkit.simt.code.careful import (
 from labkit.simt.sanitizer.shadow import plane_bytes_of
 from labkit.simt.sanitizer.touch import touch_function
 
-Value = Any
 POISON = 0x7FFADBAD  # each 4 bytes of an array from simt.empty; a NaN
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from llvmlite import ir
 
+from labkit.simt.code.abi import Value
 from labkit.simt.ptx import TYPE_BYTES, Instruction
 
-Value = Any  # an llvmlite value: a scalar, or a vector of one value per group of lanes
 Emit = Callable[..., Value]
 
 
