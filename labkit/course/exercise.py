@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from labkit import simt
 from labkit.c.function import CFunction
 from labkit.core.compare import Mismatch
 from labkit.core.errors import SimtError
@@ -66,7 +65,7 @@ class Exercise:
                 f"begin the cell with %%{self.magic} {self.id}.",
             )
         with nullcontext() if seed is None else drawn(seed, self.id):
-            return self._judged(_simulated(answer) if magic == "cuda" else answer)
+            return self._judged(answer.simulated if magic == "cuda" else answer)
 
     def _judged(self, answer: Any) -> Feedback:
         lines, failure = [], None
@@ -117,8 +116,3 @@ def _magic_of(answer: Any) -> str:
     if isinstance(answer, CFunction):
         return "c"
     return "answer" if isinstance(answer, FunctionType) else "cuda"
-
-
-def _simulated(kernel: Any) -> simt.Kernel:
-    """The kernel compiled for the simulator, if it is one for the GPU."""
-    return kernel if isinstance(kernel, simt.Kernel) else kernel.simulated

@@ -8,9 +8,8 @@ floats count as 0. This module alone imports CuPy at its top: only device.py imp
 
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import cupy
 import numpy as np
@@ -18,17 +17,17 @@ import numpy as np
 from labkit import simt
 from labkit.compiler.nvrtc import FILE_NAME, compile_error, compile_ptx, with_defaults
 from labkit.core.errors import LaunchError, SimtError
-from labkit.core.limits import Dim3, as_dim3, check_launch
+from labkit.core.kernel import Blocks, Launch, Size, launch_of
+from labkit.core.kernel import Kernel as KernelProtocol
+from labkit.core.limits import Dim3, check_launch
 from labkit.device import faults
 from labkit.device.rehearsal import Rehearsals, twins, warn_untried
 from labkit.simt import ptx
 from labkit.simt.analysis.layout import storage
 from labkit.simt.launch.arguments import bind
-from labkit.simt.launch.sample import Blocks
 from labkit.simt.module import find_kernel
 from labkit.simt.ptx.parser import parse
 from labkit.simt.ptx.variables import find_variable
-from labkit.simt.sanitizer.sanitizer import TOOLS
 
 MOST_READY = 1000  # launches that are remembered as checked
 
@@ -73,28 +72,19 @@ class RawModule:
         return self._module.get_global(find_variable(variables, self._lowered, name))
 
 
-class Kernel:
+class Kernel(KernelProtocol[simt.Profile, simt.Finding]):
     """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0)`."""
 
-    xp = cupy  # where its arrays live
+    xp = cupy
     rehearse = True  # False: launches go to the GPU untried
 
     def __init__(self, module: RawModule, function: cupy.RawKernel, parsed: ptx.Kernel, name: str) -> None:
         self.module, self.name, self._function, self._parsed = module, name, function, parsed
         self._storage = storage(parsed, module._parsed)
-        self.num_regs: int = function.num_regs
-        self.shared_size_bytes: int = function.shared_size_bytes
-        self.local_size_bytes: int = function.local_size_bytes
-        self.max_threads_per_block: int = function.max_threads_per_block
         self._ready: dict[Hashable, _Ready] = {}
 
     def __call__(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int = 0,
-        timeout: float = 5,
+        self, grid: Size, block: Size, args: Sequence[object], shared_mem: int = 0, timeout: float = 5
     ) -> None:
         """Launch it. Arrays are CuPy's and are changed in place; NumPy scalars go by value.
 
@@ -106,7 +96,7 @@ class Kernel:
         ready = self._ready.get(key)  # checks and conversions take longer than many a launch
         is_first = ready is None
         if ready is None:
-            ready = self._prepare(grid, block, args, shared_mem, timeout)
+            ready = self._prepare(launch_of(grid, block, args, shared_mem, timeout))
             if len(self._ready) >= MOST_READY:
                 self._ready.clear()
             self._ready[key] = ready
@@ -119,57 +109,21 @@ class Kernel:
         if is_first and ready.is_tried:
             synchronize()  # so that a mistake the rehearsal missed shows here
 
-    def _prepare(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int,
-        timeout: float,
-    ) -> "_Ready":
+    def _launch(self, launch: Launch) -> None:
+        self(launch.grid, launch.block, launch.args, launch.shared_mem, launch.timeout)
+
+    def _prepare(self, launch: Launch) -> "_Ready":
         """Check a launch, and try it in the simulator unless one like it was tried."""
-        size, threads = as_dim3(grid, "grid"), as_dim3(block, "block")
-        check_launch(self.name, size, threads, self._parsed.max_threads)
-        self._check_shared(shared_mem)
-        numbers = self._numbers(args)
-        is_tried = self.rehearse and self._try(size, threads, args, shared_mem, timeout)
-        return _Ready(size, threads, numbers, is_tried)
+        check_launch(self.name, launch.grid, launch.block, self._parsed.max_threads)
+        self._check_shared(launch.shared_mem)
+        numbers = self._numbers(launch.args)
+        return _Ready(launch.grid, launch.block, numbers, self.rehearse and self._try(launch))
 
-    def profile(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int = 0,
-        blocks: Blocks = None,
-        timeout: float = 60,
-        gpu: str = "H200",
-    ) -> simt.Profile:
-        """Counted by the simulator, from the same source. Runs on copies: arrays on the GPU stay as
-        they are.
-        """
-        return self.simulated.profile(
-            grid, block, _on_host(args), shared_mem=shared_mem, blocks=blocks, timeout=timeout, gpu=gpu
-        )
+    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> simt.Profile:
+        return self.simulated._profile(_on_host(launch), blocks, gpu)
 
-    def check(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int = 0,
-        tools: Sequence[str] = TOOLS,
-        timeout: float = 60,
-        blocks: Blocks = None,
-    ) -> list[simt.Finding]:
-        """Findings of the simulator, from the same source, see `simt.Kernel.check`.
-
-        Runs on copies: arrays on the GPU stay as they are, and count as written. Pass `simt.empty` arrays
-        for memory that was not.
-        """
-        return self.simulated.check(
-            grid, block, _on_host(args), shared_mem=shared_mem, tools=tools, timeout=timeout, blocks=blocks
-        )
+    def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[simt.Finding]:
+        return self.simulated._check(_on_host(launch), tools, blocks)
 
     @cached_property
     def simulated(self) -> simt.Kernel:
@@ -188,17 +142,17 @@ class Kernel:
             warn_untried(self.name, error)
             return None
 
-    def _try(self, grid: Dim3, block: Dim3, args: Sequence[Any], shared_mem: int, timeout: float) -> bool:
+    def _try(self, launch: Launch) -> bool:
         """Try a launch in the simulator unless one like it was tried. Was it?"""
         if self._rehearsals is None:
             return False
 
-        def on_host(contents: bool) -> list[Any]:
+        def on_host(contents: bool) -> list[object]:
             if contents:
                 self._copy_variables()
-            return twins(args, contents)
+            return twins(launch.args, contents)
 
-        return self._rehearsals.first(grid, block, args, shared_mem, timeout, on_host)
+        return self._rehearsals.first(launch, on_host)
 
     def _copy_variables(self) -> None:
         """Give the simulator what the module's variables hold on the GPU."""
@@ -231,7 +185,7 @@ class Kernel:
                 "For more, set kernel.max_dynamic_shared_size_bytes first."
             )
 
-    def _numbers(self, args: Sequence[Any]) -> tuple[Any, ...]:
+    def _numbers(self, args: Sequence[object]) -> tuple[object, ...]:
         """The numbers as CuPy must pass them, of just the size that the kernel takes; None for arrays.
 
         The simulator's own binding checks number, sizes and types, with host arrays in the place of CuPy's.
@@ -252,11 +206,11 @@ class _Ready:
 
     grid: Dim3
     block: Dim3
-    numbers: tuple[Any, ...]
+    numbers: tuple[object, ...]
     is_tried: bool
 
 
-def _sign(arg: Any) -> Hashable:
+def _sign(arg: object) -> Hashable:
     """All of an argument that the checks of a launch depend on."""
     if isinstance(arg, cupy.ndarray):
         return arg.shape, arg.dtype, arg.flags.c_contiguous, arg.data.ptr % 16
@@ -276,12 +230,13 @@ def _explained(error: Exception) -> SimtError:
     return faults.lost() or LaunchError(f"{error}. CUDA refused the launch.")
 
 
-def _on_host(args: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments for the simulator: copies of CuPy's arrays."""
-    return tuple(arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in args)
+def _on_host(launch: Launch) -> Launch:
+    """The launch with copies of CuPy's arrays, for the simulator."""
+    copies = [arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in launch.args]
+    return replace(launch, args=copies)
 
 
-def _host_twin(position: int, arg: Any) -> Any:
+def _host_twin(position: int, arg: object) -> object:
     """An argument as the simulator would get it; arrays without their contents."""
     if isinstance(arg, np.ndarray):
         raise LaunchError(
@@ -295,7 +250,7 @@ def _host_twin(position: int, arg: Any) -> Any:
     return np.empty(arg.shape, arg.dtype)
 
 
-def _scalar(arg: Any, data: bytes, offset: int, param: ptx.Variable) -> Any:
+def _scalar(arg: object, data: bytes, offset: int, param: ptx.Variable) -> object:
     """The parameter's bytes at `offset` as a NumPy scalar of that size; a structure as it was given."""
     if param.size not in (1, 2, 4, 8):
         return arg

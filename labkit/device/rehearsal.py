@@ -13,15 +13,17 @@ array that change after the rehearsal, in a launch that is otherwise alike.
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from labkit import simt
 from labkit.core.errors import BarrierError, InvalidAccess, LaunchError, SimtError, Timeout
+from labkit.core.kernel import TOOLS, Launch
 from labkit.core.limits import Dim3
 from labkit.simt.analysis.deciders import find_deciders
 from labkit.simt.launch.arguments import GPU_ALIGNMENT
@@ -57,22 +59,15 @@ class Rehearsals:
     def __init__(self, kernel: simt.Kernel) -> None:
         self.kernel, self._deciders, self._tried = kernel, find_deciders(kernel._parsed), set[Hashable]()
 
-    def first(
-        self,
-        grid: Dim3,
-        block: Dim3,
-        args: Sequence[Any],
-        shared_mem: int,
-        timeout: float,
-        on_host: Callable[[bool], Sequence[Any]],
-    ) -> bool:
+    def first(self, launch: Launch, on_host: Callable[[bool], Sequence[object]]) -> bool:
         """Try a launch unless one like it was tried; was it the first?
 
         `on_host(contents)` gives the arguments with NumPy arrays in the place of those on the GPU, with their
         contents or with zeros. Raises the error of the first finding. Where the simulator cannot run the
         kernel, a warning says that it goes to the GPU untried.
         """
-        key = grid, block, shared_mem, *map(self._sign, range(len(args)), args)
+        args = launch.args
+        key = launch.grid, launch.block, launch.shared_mem, *map(self._sign, range(len(args)), args)
         if key in self._tried:
             return False
         size = sum(arg.nbytes for arg in args if _is_array(arg))
@@ -82,7 +77,7 @@ class Rehearsals:
         else:
             try:
                 given = on_host(self._deciders.contents or size <= SMALL_BYTES)
-                rehearse(self.kernel, grid, block, given, shared_mem, timeout)
+                rehearse(self.kernel, replace(launch, args=given))
             except (
                 Exception
             ) as error:  # also what the simulator stumbles over: a right kernel must not be kept
@@ -101,30 +96,23 @@ class Rehearsals:
         return arg.tobytes() if isinstance(arg, np.generic) else repr(arg)
 
 
-def rehearse(
-    kernel: simt.Kernel,
-    grid: Dim3,
-    block: Dim3,
-    args: Sequence[Any],
-    shared_mem: int = 0,
-    timeout: float = 5,
-) -> None:
-    """Run some blocks of a launch in the simulator with all checks; `args` are changed.
+def rehearse(kernel: simt.Kernel, launch: Launch) -> None:
+    """Run some blocks of a launch in the simulator with all checks; its arrays are changed.
 
     Raises InvalidAccess, BarrierError, Timeout or SimtError, with the finding. The checks end after SECONDS:
-    what they have seen counts, if the block that they were at comes to its end within `timeout` seconds.
+    what they have seen counts, if the block that they were at ends within the time limit of the launch.
     """
-    blocks = choose_blocks(grid)
+    blocks = choose_blocks(launch.grid)
     with redirect_stdout(StringIO()):  # what the kernel prints, it prints on the GPU
-        findings = kernel.check(grid, block, args, shared_mem, timeout=SECONDS, blocks=blocks)
+        findings = kernel._check(replace(launch, timeout=SECONDS), TOOLS, blocks)
         if [finding.tool for finding in findings] == ["timeout"]:
-            (x, y, _), (i, j, k) = grid, findings[0].block
+            (x, y, _), (i, j, k) = launch.grid, findings[0].block
             number = i + x * (j + y * k)
-            findings = kernel.check(grid, block, args, shared_mem, timeout=timeout, blocks=[number])
+            findings = kernel._check(launch, TOOLS, [number])
     if not findings:
         return
     first, error = findings[0], ERRORS.get(findings[0].kind, SimtError)
-    told = [str(first), NOT_LAUNCHED.format(tried=len(blocks), total=prod(grid))]
+    told = [str(first), NOT_LAUNCHED.format(tried=len(blocks), total=prod(launch.grid))]
     raise error("\n".join([*told, LONG] if error is Timeout else told), first)
 
 
@@ -175,6 +163,6 @@ def _zeros(size: int, address: int) -> np.ndarray:
     return memory[first : first + size]
 
 
-def _is_array(arg: Any) -> bool:
+def _is_array(arg: object) -> TypeGuard[Any]:
     """Is it an array of NumPy or CuPy?"""
     return hasattr(arg, "shape") and not isinstance(arg, np.generic)

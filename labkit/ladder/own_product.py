@@ -128,7 +128,7 @@ _WORDS = {"ld": "loads", "st": "stores"}
 
 def figures(kernel: Any, problem: Matmul = MEASURED) -> Figures:
     """Count what the kernel does on `problem`, in the simulator. Raises SimtError where it fails."""
-    simulated, args = _simulated(kernel), problem.args(np)
+    simulated, args = kernel.simulated, problem.args(np)
     counted = show(simulated.profile(*launch(kernel, problem), args))
     return Figures(problem, counted, problem.output(args), simulated.local_size_bytes)
 
@@ -136,7 +136,7 @@ def figures(kernel: Any, problem: Matmul = MEASURED) -> Figures:
 def sectors(kernel: Any, problem: Matmul, blocks: int = 4) -> pd.DataFrame:
     """Sectors that the kernel asks for on `problem`, as `roofline.count_sectors` has those of the rungs."""
     matrices = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
-    profile = _simulated(kernel).profile(
+    profile = kernel.simulated.profile(
         *launch(kernel, problem), (*matrices, *problem.scalars()), blocks=blocks
     )
     place = _Own(NAME, problem, answer=kernel).place() | {"machine": "", "unit": "sectors", "source": COUNTED}
@@ -260,7 +260,3 @@ def _counters(kernel: Any) -> pd.DataFrame:
     m, n, k = (int(recorded[size].iloc[0]) for size in ("m", "n", "k"))
     own = sectors(kernel, Matmul(m, n, k))
     return pd.concat([recorded, own], ignore_index=True) if own.value.any() else recorded
-
-
-def _simulated(kernel: Any) -> simt.Kernel:
-    return getattr(kernel, "simulated", kernel)

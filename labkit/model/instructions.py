@@ -62,7 +62,7 @@ def per_thread(kernel: Any, trips: int = 1) -> dict[str, int]:
 
     A loop is what a jump back encloses; kernels with loops in loops are not meant.
     """
-    parsed = getattr(kernel, "simulated", kernel)._parsed
+    parsed = kernel.simulated._parsed
     times = [1] * len(parsed.code)
     for at, instruction in enumerate(parsed.code):
         if instruction.parts[0] == "bra" and (start := parsed.labels[instruction.operands[0].name]) <= at:

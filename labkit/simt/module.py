@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
 from labkit.compiler.nvrtc import Resources, compile_ptx, parameter_types, resources
 from labkit.core.errors import LaunchError, SimtError
-from labkit.core.limits import MAX_STATIC_SHARED_BYTES, Dim3, as_dim3, check_launch, max_threads_for
+from labkit.core.kernel import Blocks, Launch
+from labkit.core.kernel import Kernel as KernelProtocol
+from labkit.core.limits import MAX_STATIC_SHARED_BYTES, Dim3, check_launch, max_threads_for
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.simt import ptx
 from labkit.simt.analysis.indices import MOST_BLOCKS
@@ -20,7 +21,7 @@ from labkit.simt.analysis.layout import rounded_up, storage
 from labkit.simt.counters.counts import Totals, counts_of
 from labkit.simt.counters.profile import Circumstances, Profile
 from labkit.simt.launch.arguments import Range, bind
-from labkit.simt.launch.sample import Blocks, Sample, choose_sample
+from labkit.simt.launch.sample import Sample, choose_sample
 from labkit.simt.lowering.features import refuse
 from labkit.simt.lowering.inline import inline_calls
 from labkit.simt.lowering.lower import copy_parameters, lower
@@ -28,7 +29,7 @@ from labkit.simt.ptx.parser import parse, return_directly
 from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.run.machine import Mode, Program
 from labkit.simt.sanitizer.findings import Finding
-from labkit.simt.sanitizer.sanitizer import TOOLS, wrong_types
+from labkit.simt.sanitizer.sanitizer import wrong_types
 from labkit.simt.stored import stored
 
 
@@ -105,17 +106,19 @@ def find_kernel(module: ptx.Module, lowered_names: dict[str, str], name: str) ->
 
 
 @dataclass(frozen=True)
-class Launch:
-    """A launch that any GPU would take: sizes, the bytes of its parameters, valid memory, shared bytes."""
+class _Bound:
+    """A launch that any GPU would take, its arguments as bytes and valid memory.
 
-    grid: Dim3
-    block: Dim3
+    `shared_bytes` is a block's shared memory, static and dynamic.
+    """
+
+    launch: Launch
     params: bytes
     ranges: list[Range]
     shared_bytes: int
 
 
-class Kernel:
+class Kernel(KernelProtocol[Profile, Finding]):
     """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""
 
     rehearse = False  # of a kernel on a GPU: are launches tried here first?
@@ -133,84 +136,34 @@ class Kernel:
                 "`extern __shared__` memory sized at launch"
             )
 
-    def __call__(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int = 0,
-        timeout: float = 60,
-    ) -> None:
-        """Run it on tuples of 1 to 3 as `grid` and `block`.
+    def _launch(self, launch: Launch) -> None:
+        bound = self._bind(launch)
+        self._run(self._program(launch, "plain"), bound)
 
-        NumPy arrays are changed in place, NumPy scalars go by value. `shared_mem` is dynamic shared memory in
-        bytes, `timeout` in seconds. Raises LaunchError before anything runs, and InvalidAccess, BarrierError
-        or Timeout for what the kernel does.
-        """
-        launch = self._launch(grid, block, args, shared_mem)
-        self._run(self._program(launch, "plain"), launch, timeout)
-
-    def profile(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int = 0,
-        blocks: Blocks = None,
-        timeout: float = 60,
-        gpu: str = "H200",
-    ) -> Profile:
-        """Run it and count memory traffic as Nsight Compute does.
-
-        `blocks`: look at only so many, spread over the grid, or at those of these numbers (x counts fastest),
-        and scale the counts. `gpu`: whose occupancy the profile tells, a name in data/gpus.csv. Raises
-        ValueError for a name that is not there.
-        """
-        size, on_gpu = as_dim3(grid, "grid"), find_gpu(gpu)
-        sample = choose_sample(blocks, size)
-        launch = self._launch(grid, block, args, shared_mem)
+    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> Profile:
+        on_gpu, sample = find_gpu(gpu), choose_sample(blocks, launch.grid)
+        bound = self._bind(launch)
         program = self._program(launch, "counted", sample)
-        totals = self._run(program, launch, timeout, sample=sample)
+        totals = self._run(program, bound, sample)
         circumstances = Circumstances(
             grid=launch.grid,
             block=launch.block,
-            shared_bytes=launch.shared_bytes,
-            resources=self._resources_for,
+            shared_bytes=bound.shared_bytes,
+            resources=self.resources_for,
             gpu=on_gpu,
-            scalars=[int(arg) if isinstance(arg, int | np.integer) else None for arg in args],
+            scalars=[int(arg) if isinstance(arg, int | np.integer) else None for arg in launch.args],
         )
         source, count = self.module.lines, partial(counts_of, self._parsed.code, program.compiled, totals)
         return Profile(self._parsed.code, count, source, sample, circumstances)
 
-    def check(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int = 0,
-        tools: Sequence[str] = TOOLS,
-        timeout: float = 60,
-        blocks: Blocks = None,
-    ) -> list[Finding]:
-        """Run it, looking for what compute-sanitizer's tools look for; gives the findings, [] if all is well.
-
-        memcheck: accesses outside the arrays or not aligned, failed assertions, arrays of another dtype than
-        the kernel reads. racecheck: accesses to shared or global memory that nothing orders. initcheck:
-        reads of shared, local or `simt.empty` memory that was never written. synccheck: threads missing at a
-        barrier, masks of warp-wide operations. An endless loop is a finding of the tool "timeout". Arguments
-        are changed as by a call. `blocks` as in `profile`. Raises LaunchError before anything runs, and
-        ValueError for an unknown tool or block.
-        """
-        unknown = [tool for tool in tools if tool not in TOOLS]
-        if isinstance(tools, str) or unknown:
-            raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
-        launch = self._launch(grid, block, args, shared_mem)
+    def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
+        bound = self._bind(launch)
         sample = choose_sample(blocks, launch.grid)
         program = self._program(launch, "checked", sample)
         source, lines = self.module.lines, program.compiled.first_uses
-        findings = wrong_types(self._declared, lines, launch.ranges, source)
+        findings = wrong_types(self._declared, lines, bound.ranges, source)
         try:
-            self._run(program, launch, timeout, sample, findings)
+            self._run(program, bound, sample, findings)
         except SimtError as error:
             if not isinstance(error.finding, Finding):
                 raise
@@ -218,30 +171,29 @@ class Kernel:
         return [finding for finding in findings if finding.tool in (*tools, "timeout")]
 
     @property
+    def simulated(self) -> Kernel:
+        """The kernel itself."""
+        return self
+
+    @property
     def attributes(self) -> dict[str, int]:
         """The figures of CuPy's `kernel.attributes` that are known without a GPU."""
-        names = ("num_regs", "shared_size_bytes", "local_size_bytes", "max_threads_per_block")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "num_regs": self.num_regs,
+            "shared_size_bytes": self.shared_size_bytes,
+            "local_size_bytes": self._resources.local_bytes,
+            "max_threads_per_block": min(self._parsed.max_threads, max_threads_for(self.num_regs)),
+        }
 
     @property
     def num_regs(self) -> int:
-        """The number of registers per thread."""
+        """Registers per thread."""
         return self._resources.registers
 
     @property
     def shared_size_bytes(self) -> int:
-        """The bytes of static shared memory per block."""
+        """Static shared memory per block, known without the assembler."""
         return self._storage.static_shared_bytes
-
-    @property
-    def local_size_bytes(self) -> int:
-        """The bytes of local memory per thread."""
-        return self._resources.local_bytes
-
-    @property
-    def max_threads_per_block(self) -> int:
-        """Threads a block may have, from its registers and launch bounds."""
-        return min(self._parsed.max_threads, max_threads_for(self.num_regs))
 
     @cached_property
     def _declared(self) -> list[str]:
@@ -253,21 +205,18 @@ class Kernel:
     def _resources(self) -> Resources:
         return self.module.resources[self._parsed.name]
 
-    def _resources_for(self, arch: str) -> Resources:
-        """Registers and memory for an architecture such as `sm_90`."""
+    def resources_for(self, arch: str) -> Resources:
+        """Return the registers and memory that it takes on an architecture such as `sm_90`."""
         module = self.module
         return resources(module.code, module.options, module.name_expressions, arch)[self._parsed.name]
 
-    def _launch(
-        self, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], shared_mem: int
-    ) -> Launch:
-        """Check and bind what a launch is given. Raises LaunchError."""
-        grid, block = as_dim3(grid, "grid"), as_dim3(block, "block")
-        check_launch(self.name, grid, block, self._parsed.max_threads)
-        shared = self._shared_bytes(shared_mem)
-        params, ranges = bind(self._parsed, self._storage, args)
+    def _bind(self, launch: Launch) -> _Bound:
+        """Check a launch and bind its arguments. Raises LaunchError."""
+        check_launch(self.name, launch.grid, launch.block, self._parsed.max_threads)
+        shared = self._shared_bytes(launch.shared_mem)
+        params, ranges = bind(self._parsed, self._storage, launch.args)
         ranges += [_range(name, memory) for name, memory in self.module._memory.items()]
-        return Launch(grid, block, params, ranges, shared)
+        return _Bound(launch, params, ranges, shared)
 
     def _program(self, launch: Launch, mode: Mode, sample: Sample | None = None) -> Program:
         blocks = math.prod(launch.grid) if sample is None else len(sample.numbers)
@@ -280,14 +229,13 @@ class Kernel:
     def _run(
         self,
         program: Program,
-        launch: Launch,
-        timeout: float,
+        bound: _Bound,
         sample: Sample | None = None,
         findings: list[Finding] | None = None,
     ) -> Totals:
-        source = self.module.lines
+        grid, timeout, source = bound.launch.grid, bound.launch.timeout, self.module.lines
         return program.run(
-            launch.grid, launch.params, launch.ranges, launch.shared_bytes, timeout, source, sample, findings
+            grid, bound.params, bound.ranges, bound.shared_bytes, timeout, source, sample, findings
         )
 
     def _shared_bytes(self, dynamic: int) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from labkit.core.kernel import Size, launch_of
 from labkit.core.limits import WARP
 from labkit.simt.counters.tracing import MOST
 from labkit.simt.launch.sample import choose_sample
@@ -26,9 +26,9 @@ class Step:
 
 def trace(
     kernel: Kernel,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    args: Sequence[Any],
+    grid: Size,
+    block: Size,
+    args: Sequence[object],
     *,
     number: int = 0,
     timeout: float = 60,
@@ -38,10 +38,11 @@ def trace(
     A warp goes on at the lowest basic block at which lanes of it wait, so that lanes that have parted meet
     again as soon as they can. Raises ValueError for more than 10,000 steps, and what a launch raises.
     """
-    launch = kernel._launch(grid, block, args, 0)
+    launch = launch_of(grid, block, args, 0, timeout)
+    bound = kernel._bind(launch)
     program = kernel._program(launch, "traced")
     sample = choose_sample([number], launch.grid)
-    (count, *_), *visits = kernel._run(program, launch, timeout, sample=sample).visits
+    (count, *_), *visits = kernel._run(program, bound, sample).visits
     if count > MOST:
         raise ValueError(f"block {number} of `{kernel.name}` takes {count} steps; choose at most {MOST}")
     code = kernel._parsed.code

@@ -8,7 +8,7 @@ import pytest
 
 from labkit import kernels, simt
 from labkit.core.errors import BarrierError, InvalidAccess, LaunchError, SimtError, Timeout
-from labkit.core.limits import as_dim3
+from labkit.core.kernel import launch_of
 from labkit.device import rehearsal
 from labkit.device.rehearsal import Rehearsals, choose_blocks, rehearse
 from labkit.kernels.problem import problem
@@ -31,10 +31,9 @@ def zeros(case):
     return (*(np.zeros(shape, case.dtype) for shape in case.shapes().values()), *case.scalars())
 
 
-def on_problem(kernel, case, tile=16, **settings):
-    """Rehearse a launch with a thread an element."""
-    grid, block = (as_dim3(size, "") for size in case.launch(tile))
-    rehearse(kernel, grid, block, zeros(case), **settings)
+def on_problem(kernel, case, tile=16, timeout=5):
+    """Rehearse a launch with one thread per element."""
+    rehearse(kernel, launch_of(*case.launch(tile), zeros(case), 0, timeout))
 
 
 def test_the_blocks_are_the_corners_the_middle_and_some_between():
@@ -100,8 +99,8 @@ def tried(case, kernel):
     def on_host(contents):
         return [np.zeros_like(a) if isinstance(a, np.ndarray) and not contents else a for a in args]
 
-    sizes = as_dim3(case.grid, "grid"), as_dim3(case.block, "block")
-    return Rehearsals(kernel).first(*sizes, args, case.shared_mem, 0.5, on_host)
+    launch = launch_of(case.grid, case.block, args, case.shared_mem, timeout=0.5)
+    return Rehearsals(kernel).first(launch, on_host)
 
 
 # All of them pass; every third is enough to see what changes.
@@ -143,7 +142,7 @@ class Launches:
             self.wanted.append(contents)
             return args
 
-        return self.rehearsals.first(grid, (32, 1, 1), args, shared_mem, 1, on_host)
+        return self.rehearsals.first(launch_of(grid, 32, args, shared_mem, timeout=1), on_host)
 
 
 def test_launches_that_are_alike_are_tried_once():
@@ -205,7 +204,7 @@ def loop(step):
 
     def launch(n, timeout):
         args = np.zeros(32, np.float32), np.zeros(1000, np.int32), np.int32(n)
-        rehearse(kernel, (1000, 1, 1), (1, 1, 1), args, timeout=timeout)
+        rehearse(kernel, launch_of(1000, 1, args, 0, timeout))
 
     return launch
 
@@ -228,5 +227,6 @@ def test_a_loop_that_one_block_never_leaves():
 
 def test_what_a_kernel_prints_is_not_printed_twice(capsys):
     kernel = body('printf("%d\\n", n); x[threadIdx.x] = n;')
-    rehearse(kernel, (1, 1, 1), (32, 1, 1), (np.zeros(32, np.float32), np.int32(7)))
+    args = np.zeros(32, np.float32), np.int32(7)
+    rehearse(kernel, launch_of(1, 32, args, 0, timeout=5))
     assert capsys.readouterr().out == ""

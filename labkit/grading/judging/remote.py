@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit import simt
 from labkit.c.arguments import Arguments, bind
 from labkit.c.function import CFunction, Watch
 from labkit.c.source import Function
 from labkit.compiler.nvrtc import Resources
 from labkit.core import errors
 from labkit.core.errors import CompileError, SimtError
-from labkit.core.limits import as_dim3
+from labkit.core.kernel import Blocks, Kernel, Launch
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.course.criteria.python import Raised
 from labkit.device.timing import Timing
@@ -36,7 +35,6 @@ from labkit.simt.counters.profile import Circumstances, Profile, Site
 from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Instruction
 from labkit.simt.sanitizer.findings import Finding
-from labkit.simt.sanitizer.sanitizer import TOOLS
 
 FLOPS, MOST_CALLS = 4e8, 32  # of the calls of a C function that are timed together
 LEAST_MS = 1e-3
@@ -163,75 +161,46 @@ class Session:
         return function
 
 
-class RemoteModule(simt.RawModule):
-    """The source of a kernel that is compiled in a sandbox."""
+class RemoteModule:
+    """The source of a kernel that is compiled in a sandbox, with the face of `simt.RawModule`."""
 
     def __init__(
         self, session: Session, code: str, options: Sequence[str], expressions: Sequence[str]
     ) -> None:
-        self.session, self.code = session, code
+        self.session, self.code, self.lines = session, code, code.splitlines()
         self.options, self.name_expressions = tuple(options), tuple(expressions)
 
     def with_options(self, options: Sequence[str]) -> "RemoteModule":
-        """See RawModule."""
+        """Return the same source with other options."""
         return RemoteModule(self.session, self.code, options, self.name_expressions)
 
     def get_function(self, name: str) -> "RemoteKernel":
-        """See RawModule. Here it compiles."""
+        """Compile the source in the sandbox, and return its kernel called `name`."""
         number = self.session.ask(
             "compile", code=self.code, options=self.options, expressions=self.name_expressions, name=name
         )
         return RemoteKernel(self, name, number)
 
 
-class RemoteKernel(simt.Kernel):
+class RemoteKernel(Kernel[Profile, Finding]):
     """A kernel in a sandbox, in the simulator there."""
 
     def __init__(self, module: RemoteModule, name: str, number: int) -> None:
         self.module, self.name, self._number = module, name, number
 
-    def __call__(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int = 0,
-        timeout: float = 60,
-    ) -> None:
-        """See Kernel."""
-        self._launched("launch", args, timeout, grid=grid, block=block, shared_mem=shared_mem)
+    def _launch(self, launch: Launch) -> None:
+        self._do("launch", launch)
 
-    def check(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int = 0,
-        tools: Sequence[str] = TOOLS,
-        timeout: float = 60,
-        blocks: Any = None,
-    ) -> list[Finding]:
-        """See Kernel."""
-        launch = {"grid": grid, "block": block, "shared_mem": shared_mem, "tools": list(tools)}
-        reply = self._launched("check", args, timeout, **launch, blocks=blocks)
+    def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
+        reply = self._do("check", launch, tools=list(tools), blocks=blocks)
         return [_finding(each) for each in reply["findings"]]
 
-    def profile(
-        self,
-        grid: int | Sequence[int],
-        block: int | Sequence[int],
-        args: Sequence[Any],
-        shared_mem: int = 0,
-        blocks: Any = None,
-        timeout: float = 60,
-        gpu: str = "H200",
-    ) -> Profile:
-        """See Kernel. The instructions behind the counts have no operands."""
-        launch = {"grid": grid, "block": block, "shared_mem": shared_mem, "gpu": gpu}
-        reply = self._launched("profile", args, timeout, **launch, blocks=blocks)
+    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> Profile:
+        # The instructions behind the counts have no operands.
+        reply = self._do("profile", launch, gpu=gpu, blocks=blocks)
         circumstances = Circumstances(
-            grid=as_dim3(grid, "grid"),
-            block=as_dim3(block, "block"),
+            grid=launch.grid,
+            block=launch.block,
             shared_bytes=int(reply["shared_bytes"]),
             resources=self._resources_for,
             gpu=find_gpu(gpu),
@@ -243,33 +212,12 @@ class RemoteKernel(simt.Kernel):
 
     @property
     def attributes(self) -> dict[str, int]:
-        """See Kernel."""
+        """The figures that the sandbox gives."""
         return {str(name): int(value) for name, value in self._ask("attributes").items()}
-
-    @property
-    def num_regs(self) -> int:
-        """See Kernel."""
-        return self.attributes["num_regs"]
-
-    @property
-    def shared_size_bytes(self) -> int:
-        """See Kernel."""
-        return self.attributes["shared_size_bytes"]
-
-    @property
-    def local_size_bytes(self) -> int:
-        """See Kernel."""
-        return self.attributes["local_size_bytes"]
-
-    @property
-    def max_threads_per_block(self) -> int:
-        """See Kernel."""
-        return self.attributes["max_threads_per_block"]
 
     def measured(self, problem: Matmul, *rungs: str) -> tuple[pd.DataFrame, str]:
         """See `yours.measured`."""
         module = self.module
-        assert isinstance(module, RemoteModule)
         made = {"code": module.code, "options": module.options, "expressions": module.name_expressions}
         try:
             return gpu.measured(module.session.isolation, problem, rungs, name=self.name, **made)
@@ -279,13 +227,15 @@ class RemoteKernel(simt.Kernel):
     def _resources_for(self, arch: str) -> Resources:
         return Resources(**self._ask("resources", arch=arch))
 
-    def _launched(self, do: str, args: Sequence[Any], timeout: float, **launch: Any) -> Any:
-        reply = self._ask(do, timeout, args=list(args), timeout=timeout, **launch)
-        _update(args, reply["arrays"])
+    def _do(self, do: str, launch: Launch, **wanted: Any) -> Any:
+        """Have the sandbox launch the kernel, and take over what it leaves in the arrays."""
+        sizes = {"grid": launch.grid, "block": launch.block, "shared_mem": launch.shared_mem}
+        limit = launch.timeout
+        reply = self._ask(do, limit, **sizes, args=list(launch.args), timeout=limit, **wanted)
+        _update(launch.args, reply["arrays"])
         return reply
 
     def _ask(self, do: str, seconds: float = 0, **values: Any) -> Any:
-        assert isinstance(self.module, RemoteModule)
         return self.module.session.ask(do, seconds, of=self._number, **values)
 
 

@@ -80,7 +80,7 @@ class _Bench:
         return self._made[of].attributes
 
     def do_resources(self, of: int, arch: str) -> dict[str, int]:
-        return vars(self._made[of]._resources_for(arch))
+        return vars(self._made[of].resources_for(arch))
 
     def do_launch(self, of: int, args: list[Any], **launch: Any) -> dict[str, Any]:
         self._made[of](args=args, **launch)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from labkit.core.kernel import Blocks
 from labkit.core.limits import Dim3
 
 
@@ -17,9 +17,6 @@ class Sample:
 
     numbers: np.ndarray
     total: int
-
-
-Blocks = int | Sequence[int] | None  # of a launch: so many, spread over the grid; these; all
 
 
 def choose_sample(blocks: Blocks, grid: Dim3) -> Sample | None:

@@ -22,7 +22,6 @@ from labkit.simt.sanitizer.shadow import SEVERAL, STAMP_STEP
 from labkit.simt.sanitizer.shadow_memory import ShadowMemory
 from labkit.simt.sanitizer.track import POISON
 
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 CALLBACK = ctypes.CFUNCTYPE(
     None,
     ctypes.c_void_p,
