@@ -1,4 +1,4 @@
-"""Does a Python function ask labkit for what it should work out itself?"""
+"""Find where a Python function asks labkit for what it should work out itself."""
 
 from collections.abc import Callable
 from types import FunctionType, ModuleType

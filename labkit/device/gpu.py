@@ -143,7 +143,7 @@ class Kernel(KernelProtocol[simt.Profile, simt.Finding]):
             return None
 
     def _try(self, launch: Launch) -> bool:
-        """Try a launch in the simulator unless one like it was tried. Was it?"""
+        """Try a launch in the simulator unless one like it was tried, and tell whether it ran."""
         if self._rehearsals is None:
             return False
 
@@ -202,7 +202,7 @@ class Kernel(KernelProtocol[simt.Profile, simt.Finding]):
 
 @dataclass(frozen=True)
 class _Ready:
-    """A launch that was checked; `numbers` holds None in the place of each array. Was it tried just now?"""
+    """A checked launch. `numbers` holds None for each array; `is_tried` tells if it was just rehearsed."""
 
     grid: Dim3
     block: Dim3

@@ -60,7 +60,7 @@ class Rehearsals:
         self.kernel, self._deciders, self._tried = kernel, find_deciders(kernel._parsed), set[Hashable]()
 
     def first(self, launch: Launch, on_host: Callable[[bool], Sequence[object]]) -> bool:
-        """Try a launch unless one like it was tried; was it the first?
+        """Try a launch unless one like it was tried, and tell whether it was the first.
 
         `on_host(contents)` gives the arguments with NumPy arrays in the place of those on the GPU, with their
         contents or with zeros. Raises the error of the first finding. Where the simulator cannot run the
@@ -164,5 +164,5 @@ def _zeros(size: int, address: int) -> np.ndarray:
 
 
 def _is_array(arg: object) -> TypeGuard[Any]:
-    """Is it an array of NumPy or CuPy?"""
+    """Tell whether it is an array of NumPy or CuPy."""
     return hasattr(arg, "shape") and not isinstance(arg, np.generic)
