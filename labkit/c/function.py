@@ -18,6 +18,7 @@ from labkit.c.report import without_assert
 from labkit.c.run import GUARD_BYTES, NO_MEMORY, Run, result, run_program, times
 from labkit.c.source import find_function, with_call
 from labkit.core.errors import CompileError, Crash, InvalidAccess
+from labkit.core.processor import cpu_name
 
 if TYPE_CHECKING:
     from labkit.device.timing import Timing
@@ -122,8 +123,7 @@ class CFunction:
         compilation, the start of the process, copies. What the function prints is not shown.
         Raises as a call does, but without the line: call the function once to see it.
         """
-        from labkit.cpu.machine import cpu_name  # here: pandas takes half a second to start
-        from labkit.device.timing import Timing
+        from labkit.device.timing import Timing  # here: it takes time to import
 
         if samples < 1:
             raise ValueError(f"samples={samples}. Choose at least 1.")

@@ -6,9 +6,9 @@ cpu.peak_gflops, cpu.copy_gbytes_per_s   what this machine could do at most
 cpu.rung(name), cpu.ladder   the rungs from three loops to BLAS speed, and their times; cpu.ladder_picture
 """
 
+from labkit.core.processor import caches, cores, cpu_name
 from labkit.cpu.kernel import Blas, CpuKernel
 from labkit.cpu.ladder_picture import ladder_picture
-from labkit.cpu.machine import caches, cores, cpu_name
 from labkit.cpu.measure import (
     BLAS,
     RUNGS,

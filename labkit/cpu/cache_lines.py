@@ -67,7 +67,7 @@ class Loops:
 
     @property
     def blocked(self) -> bool:
-        """Does BLOCK matter?"""
+        """Whether BLOCK matters."""
         return self.version.startswith("blocked")
 
     @property
@@ -251,7 +251,7 @@ class Reuse:
 
 
 def reuse(loops: Loops, cache: Cache) -> Reuse:
-    """Does the cache keep what the first round of the loops leaves to the second?"""
+    """Count what the cache keeps of the lines that the first round of the loops leaves to the second."""
     name, first, second = loops.rounds()
     first, second = first // LINE, second // LINE
     again = np.intersect1d(first, second)

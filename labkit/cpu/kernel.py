@@ -12,7 +12,7 @@ import numpy as np
 
 from labkit import kernels
 from labkit.core.errors import LaunchError
-from labkit.cpu.machine import cores
+from labkit.core.processor import cores
 from labkit.kernels.problem import C_TYPES, INT_MAX, Matmul, Problem
 
 # What the arrays of a family are called, and the symbolic shape of each.

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from labkit import kernels
+from labkit.core.processor import caches, cpu_name
 from labkit.cpu.kernel import Blas, CpuKernel
-from labkit.cpu.machine import caches, cpu_name
 from labkit.device.timing import Timing
 from labkit.kernels import verify
 from labkit.kernels.problem import Matmul, Problem, Transpose

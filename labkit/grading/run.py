@@ -27,10 +27,10 @@ from rich.progress import (
 from rich.table import Table
 
 from labkit import __version__
+from labkit.core.processor import cores
 from labkit.course import EXERCISES
 from labkit.course.notebooks import catalog
 from labkit.course.notebooks.release import SOLUTIONS
-from labkit.cpu.machine import cores
 from labkit.grading.intake import labs, submissions
 from labkit.grading.judging import engine, judge
 from labkit.grading.judging.pool import Pool

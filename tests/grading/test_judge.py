@@ -9,11 +9,11 @@ import pytest
 from test_course_00_02 import SOLVED, mutant
 from test_course_complete import rows
 
+from labkit.core.processor import cores
 from labkit.course import EXERCISES
 from labkit.course.criteria.undisturbed import Disturbed
 from labkit.course.feedback import MET
 from labkit.course.notebooks import release
-from labkit.cpu.machine import cores
 from labkit.device.select import find_gpu
 from labkit.grading.judging import judge
 from labkit.grading.model import GRADED, REGRADE, Answer, Submission
