@@ -32,6 +32,7 @@ EXTRAS = {
     "lab": "JupyterLab, the notebooks and `labkit run`",
     "cc": "the C exercises, where there is no C compiler",
     "grade": "grading a class",
+    "cluster": "grading on a Dask cluster: `labkit grade --scheduler`",
     "dev": "changing labkit: what `make test` runs",
 }
 
