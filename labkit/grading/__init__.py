@@ -1,12 +1,12 @@
 """Grade a class: submissions in, grades out, and whatever a submission does stays in its sandbox.
 
-run.py is what `labkit grade` does. What passes between the rooms is in model.py; text.py makes hostile text
-harmless.
+run.py is what `labkit grade` does; report.py writes all tables and pages. What passes between the rooms is
+in model.py; text.py makes hostile text harmless.
 
 intake/    submissions.py reads a folder of notebooks, as JSON alone. entries.py finds whose they are, and
            claims.py which cell answers what. merge.py puts answers into notebooks of our own. magic_line.py
            reads the first lines of cells, and labs.py knows the labs of a class and their points.
-sandbox/   process.py is where answers run, with its tiers and limits. seccomp.py lists refused system calls,
+sandbox/   process.py is where answers run, within limits.py. seccomp.py lists refused system calls,
            filtered.py refuses them in a container, and watch.py sees what a sandbox uses. container.py and
            keeper.py are for podman and docker, native.py for a student's C, gpu.py for times on a GPU.
            turns.py says who may run. Plain values and never objects cross the border (wire.py), and relay.py

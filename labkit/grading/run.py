@@ -35,10 +35,12 @@ from labkit.grading.intake import labs, submissions
 from labkit.grading.judging import engine, judge
 from labkit.grading.judging.pool import Pool
 from labkit.grading.model import REGRADE, Graded, Submission
+from labkit.grading.report import Summary, write_all
 from labkit.grading.results.manifest import Run
 from labkit.grading.results.scores import Scores, is_full
-from labkit.grading.results.store import Store, Summary, write_all, write_whole
+from labkit.grading.results.store import Store
 from labkit.grading.sandbox import process
+from labkit.grading.text import write_whole
 
 RUN = "run.json"
 

@@ -4,9 +4,10 @@ import pytest
 from lab import browser_page
 from made_up_class import SOLVED, exercises, made_up
 
+from labkit.grading.report import write_all
 from labkit.grading.results.manifest import Run
-from labkit.grading.results.store import Store, write_all
-from labkit.grading.sandbox.process import LIMITS
+from labkit.grading.results.store import Store
+from labkit.grading.sandbox.limits import LIMITS
 from labkit.grading.text import slug
 
 pytestmark = pytest.mark.browser

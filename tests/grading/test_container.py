@@ -21,7 +21,8 @@ from test_course_00_02 import SOLVED, mutant
 from labkit.grading.judging import judge
 from labkit.grading.model import GRADED, Answer, Submission
 from labkit.grading.sandbox import container
-from labkit.grading.sandbox.process import CONTAINER, LIMITS, Limits, NoSandbox, Sandbox, require
+from labkit.grading.sandbox.limits import LIMITS, Limits
+from labkit.grading.sandbox.process import CONTAINER, NoSandbox, Sandbox, require
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 

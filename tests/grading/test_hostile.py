@@ -17,7 +17,7 @@ from labkit.course import EXERCISES
 from labkit.grading.judging import judge
 from labkit.grading.model import GRADED, Answer, Submission
 from labkit.grading.sandbox import process
-from labkit.grading.sandbox.process import Limits
+from labkit.grading.sandbox.limits import Limits
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 

@@ -18,7 +18,7 @@ from labkit.device.select import find_gpu
 from labkit.grading.judging import judge
 from labkit.grading.model import GRADED, REGRADE, Answer, Submission
 from labkit.grading.sandbox import process as sandbox
-from labkit.grading.sandbox.process import Limits
+from labkit.grading.sandbox.limits import Limits
 from labkit.grading.sandbox.turns import Turns
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")

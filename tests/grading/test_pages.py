@@ -18,10 +18,11 @@ from labkit.grading.model import GRADED, Answer, Graded, Result, Submission
 from labkit.grading.pages import chart, overview, student
 from labkit.grading.pages.listing import listing, named_lines
 from labkit.grading.pages.tasks import tasks
+from labkit.grading.report import write_all
 from labkit.grading.results.manifest import Run
 from labkit.grading.results.scores import Scores
-from labkit.grading.results.store import Store, write_all
-from labkit.grading.sandbox.process import LIMITS
+from labkit.grading.results.store import Store
+from labkit.grading.sandbox.limits import LIMITS
 from labkit.grading.text import block, clean, one_line, slug
 
 MARKUP = (

@@ -15,10 +15,11 @@ from made_up_class import NAMES, SOLVED, exercises, made_up, result
 
 from labkit.grading.intake.labs import labs, total, worth
 from labkit.grading.model import REGRADE, Answer, Graded, Submission
+from labkit.grading.report import write_all
 from labkit.grading.results.manifest import Run, sha256
-from labkit.grading.results.store import Store, write_all
+from labkit.grading.results.store import Store
 from labkit.grading.results.tables import Tables, cell
-from labkit.grading.sandbox.process import LIMITS
+from labkit.grading.sandbox.limits import LIMITS
 from labkit.grading.text import slug
 
 LABS = ("02", "03")

@@ -18,7 +18,7 @@ from labkit.course.notebooks import catalog
 from labkit.grading.intake import merge
 from labkit.grading.judging.plugin import Grading, Judgement
 from labkit.grading.model import GRADED, REGRADE, Answer, Graded, Result, Submission
-from labkit.grading.sandbox.process import LIMITS, Limits
+from labkit.grading.sandbox.limits import LIMITS, Limits
 
 MISSING = "There is no answer to this exercise in what was handed in."
 NO_GPU = "What is left to judge takes a GPU, and this machine has none: grade again where there is one."

@@ -28,7 +28,8 @@ from labkit.course.criteria.undisturbed import taking_turns
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import Feedback
 from labkit.grading.judging.remote import Session, Stopped
-from labkit.grading.sandbox.process import LIMITS, Limits, Sandbox
+from labkit.grading.sandbox.limits import LIMITS, Limits
+from labkit.grading.sandbox.process import Sandbox
 from labkit.grading.sandbox.relay import Relay
 from labkit.grading.sandbox.turns import Turns
 from labkit.grading.sandbox.wire import BorderError, Channel

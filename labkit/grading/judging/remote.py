@@ -26,9 +26,9 @@ from labkit.core.occupancy import gpu as find_gpu
 from labkit.course.criteria.python import Raised
 from labkit.device.timing import Timing
 from labkit.grading.sandbox import gpu
+from labkit.grading.sandbox.limits import Limits
 from labkit.grading.sandbox.native import run_asked, seconds_of
 from labkit.grading.sandbox.probe import COUNTS
-from labkit.grading.sandbox.process import Limits
 from labkit.grading.sandbox.wire import BorderError, Callback, Channel
 from labkit.kernels.problem import Matmul
 from labkit.simt.counters.profile import Circumstances, Profile, Site

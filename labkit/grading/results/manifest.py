@@ -15,7 +15,7 @@ from labkit import doctor
 from labkit.c.compile import compiler_version, find_compiler
 from labkit.grading.model import Graded
 from labkit.grading.results.scores import Scores
-from labkit.grading.sandbox.process import Limits
+from labkit.grading.sandbox.limits import Limits
 from labkit.grading.text import write_whole
 
 PACKAGES = (

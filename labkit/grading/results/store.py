@@ -1,42 +1,16 @@
-"""Where results are kept, and all that is made of them when a class is graded.
-
-GRADES/results/<slug>.json    a submission's results, written as soon as it is graded
-GRADES/grades.csv             and the other tables: tables.py
-GRADES/manifest.json          what took part: manifest.py
-GRADES/feedback/<slug>.html   a page a student, and GRADES/overview.html: pages/
-"""
+"""Keep results: GRADES/results/<slug>.json is written as soon as a submission is graded."""
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import labkit
 from labkit.course.exercise import Exercise
-from labkit.grading import pages
-from labkit.grading.intake.labs import labs
 from labkit.grading.model import REGRADE, Graded, Submission
-from labkit.grading.results import manifest
-from labkit.grading.results.manifest import Run
-from labkit.grading.results.scores import Scores
-from labkit.grading.results.tables import Tables
 from labkit.grading.text import slug, write_whole
 
 FORM = 1  # of the stored files; what another form holds is graded again
-
-
-@dataclass(frozen=True)
-class Summary:
-    """How a run went: submissions, those graded in full, those to be graded again; the overview, the
-    numbers.
-    """
-
-    submissions: int
-    graded: int
-    to_regrade: int
-    overview: Path
-    scores: Scores = field(repr=False)
 
 
 class Store:
@@ -83,26 +57,6 @@ class Store:
 
     def _path(self, student: str) -> Path:
         return self.folder / f"{slug(student)}.json"
-
-
-def write_all(store: Store, run: Run, students: Collection[str]) -> Summary:
-    """Make tables, manifest and pages of what is stored of these students, of whom some may have no
-    results.
-    """
-    store.out.mkdir(parents=True, exist_ok=True)
-    scores = Scores(labs(store.exercises, run.solved))
-    without = set(students)
-    with Tables(store.out, scores.labs) as tables:
-        for graded in store.of(students):
-            without.discard(graded.submission.student)
-            scores.add(graded)
-            tables.add(graded)
-        for student in sorted(without):
-            scores.leave_out(student)
-            tables.leave_out(student)
-    overview = pages.write_all(store.out, scores, run, lambda: store.of(students))
-    manifest.write(store.out, scores, run, lambda: store.of(students), tables.paths)
-    return Summary(scores.students, scores.students - scores.waiting, scores.waiting, overview, scores)
 
 
 def _judged_by(seed: int, exercises: Iterable[Exercise]) -> str:

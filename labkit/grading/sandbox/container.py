@@ -20,12 +20,9 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING
 
 import labkit
-
-if TYPE_CHECKING:
-    from labkit.grading.sandbox.process import Limits
+from labkit.grading.sandbox.limits import Limits
 
 ENGINES = ("podman", "docker")
 IMAGE = f"labkit-sandbox:{labkit.__version__}"
@@ -59,7 +56,7 @@ class Container:
         self._told: int | None = None  # a pipe that says when the program ended
 
     def command(
-        self, program: Sequence[str], variables: Mapping[str, str], limits: "Limits", with_gpu: bool = False
+        self, program: Sequence[str], variables: Mapping[str, str], limits: Limits, with_gpu: bool = False
     ) -> list[str]:
         """The command that runs a program inside, which gets these environment variables."""
         keeper = [
@@ -162,7 +159,7 @@ def engine() -> str:
 
 
 @cache
-def missing(limits: "Limits") -> str:
+def missing(limits: Limits) -> str:
     """Why containers do not work here, and what mends it; nothing if they do."""
     if not sys.platform.startswith("linux"):
         return "A container shares sockets with the grader, which takes Linux: grade there."
@@ -173,7 +170,7 @@ def missing(limits: "Limits") -> str:
     return _tried(limits)
 
 
-def _tried(limits: "Limits") -> str:
+def _tried(limits: Limits) -> str:
     """What goes wrong in a container in which labkit looks at itself; nothing if all is well."""
     with TemporaryDirectory(prefix="labkit-") as folder, socket.socket(socket.AF_UNIX) as judge:
         shared = Path(folder, "shared")
@@ -209,7 +206,7 @@ def _build() -> str:
     return f"{place}{engine} build --file containers/Containerfile {ignored}--tag {IMAGE} ."
 
 
-def _options(limits: "Limits") -> list[str]:
+def _options(limits: Limits) -> list[str]:
     """Options of both engines: what a container may not do, and how much it may take."""
     hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
     processes = PROCESSES if hard == resource.RLIM_INFINITY else min(PROCESSES, hard)

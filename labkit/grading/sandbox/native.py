@@ -21,7 +21,8 @@ from labkit.c.arguments import Arguments
 from labkit.c.process import Ended, run_limited
 from labkit.c.run import Done, Job, read_output, sanitizer_environment, update, words_for
 from labkit.core.errors import Crash
-from labkit.grading.sandbox.process import Limits, Sandbox
+from labkit.grading.sandbox.limits import Limits
+from labkit.grading.sandbox.process import Sandbox
 from labkit.grading.sandbox.wire import Channel
 
 MOST_BESIDE = 2**16  # bytes of files beside the output

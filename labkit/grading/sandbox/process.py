@@ -18,13 +18,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import monotonic, perf_counter
 
 import labkit
 from labkit.grading.sandbox import container
+from labkit.grading.sandbox.limits import LIMITS, Limits
 from labkit.grading.sandbox.seccomp import MACHINES, seccomp_filter
 from labkit.grading.sandbox.watch import below, memory_bytes, stored_bytes
 from labkit.grading.sandbox.wire import BorderError
@@ -49,26 +49,6 @@ USERS = 2_000_000_000  # from here on: users for the sandboxes of a grader that 
 SPARE = 16  # processes and threads between the limit at which all is stopped and that of the kernel
 KILLS = 5
 WATCH_SECONDS, POLL_SECONDS = 0.05, 0.25
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the answers in one kernel may take.
-
-    Seconds of a cell and of judging one answer; bytes of memory of all processes together, of files, and of
-    all that the kernel shows; processes and threads at the same time, and open files of a process.
-    """
-
-    cell_seconds: float = 60
-    answer_seconds: float = 120
-    memory_bytes: int = 4 * 2**30
-    disk_bytes: int = 2**29
-    message_bytes: int = 2**22
-    processes: int = 512
-    open_files: int = 256
-
-
-LIMITS = Limits()
 
 
 class NoSandbox(RuntimeError):

@@ -1,0 +1,23 @@
+"""The limits of a sandbox are what the answers in it may take."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the answers in one kernel may take.
+
+    Seconds of a cell and of judging one answer; bytes of memory of all processes together, of files, and of
+    all that the kernel shows; processes and threads at the same time, and open files of a process.
+    """
+
+    cell_seconds: float = 60
+    answer_seconds: float = 120
+    memory_bytes: int = 4 * 2**30
+    disk_bytes: int = 2**29
+    message_bytes: int = 2**22
+    processes: int = 512
+    open_files: int = 256
+
+
+LIMITS = Limits()
