@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from labkit import cpu, kernels
-from labkit.kernels.problem import Matmul, Transpose
+from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.transpose.family import Transpose
 
 ROUNDS = 7
 WITHOUT_THREADS = [name for name in cpu.RUNGS if name not in ("cpu_threads", "cpu_strassen")]

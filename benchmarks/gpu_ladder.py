@@ -21,7 +21,9 @@ from rich.table import Table
 
 from labkit.device.select import NoGpu, find_gpu
 from labkit.device.timing import Timing, time_kernel
-from labkit.kernels.problem import Matmul, Problem, Transpose
+from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.problem import Problem
+from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
 
 ROUNDS = 5
@@ -30,7 +32,7 @@ SECONDS = 0.2  # of each measurement
 PRODUCTS = (2048, 4096, 8192)
 PLANES = (8192, 16384)
 DTYPES = ("int32", "float64")
-NO_RIVALS = (*running.COPIES, "cublas", running.ROUNDING)  # no transposes, no kernel of ours, not in float32
+NO_RIVALS = ("copy", "memcpy", "cublas", "tensor_cores")  # no transposes, no kernel of ours, not in float32
 
 console = Console(width=120)
 

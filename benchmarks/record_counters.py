@@ -17,10 +17,11 @@ from itertools import product
 from pathlib import Path
 
 import labkit
+from labkit import records
 from labkit.kernels.problem import problem
-from labkit.ladder import records, running
-from labkit.ladder.records import COLUMNS
+from labkit.ladder import running
 from labkit.ladder.running import Case, case
+from labkit.records import COLUMNS
 
 COUNTED = {
     "requests": "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum",

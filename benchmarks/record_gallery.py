@@ -32,7 +32,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from gallery import Case, cases  # noqa: E402
 
-from labkit.ladder import records  # noqa: E402
+from labkit import records  # noqa: E402
 
 FILE_NAME = "kernel.cu"
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")

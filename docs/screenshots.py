@@ -72,9 +72,9 @@ def feedback() -> None:
 
 def roofline() -> None:
     """roofline.png: an H200's, with every rung of the recorded run."""
-    from labkit import problem
+    from labkit import problem, records
     from labkit import roofline as draw
-    from labkit.ladder import records, running
+    from labkit.ladder import running
 
     runs = records.recorded("h200")
     counts = runs[(runs.m == 1024) & (runs.dtype == "float32")]

@@ -26,15 +26,15 @@ _EXPORTS = {
     "load_ipython_extension": "magic:load_ipython_extension",
     "plots": "figures.curves",
     "problem": "kernels.problem:problem",
-    "profile": "kernels.verify:profile",
-    "records": "ladder.records",
-    "roofline": "model.roofline:roofline",
+    "profile": "figures.source_costs:profile",
+    "records": "records",
+    "roofline": "figures.roofline:roofline",
     "show": "figures.source_costs:show",
     "simt": "simt",
     "time": "device.timing:time_kernel",
     "widgets": "widgets",
     "xp": "device.select:xp",
-    "yours": "ladder.own_product",
+    "yours": "figures.own_product",
 }
 
 # Modules that notebooks handed out with version 0.1 import by these names. A student's copy goes on working.

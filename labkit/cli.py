@@ -112,9 +112,9 @@ def bench(
     ] = None,
 ) -> None:
     """Verify and time every rung on this machine's GPU. What the folder has already is not measured again."""
+    from labkit import records
     from labkit.device.select import NoGpu
     from labkit.ladder import bench as benching  # here: wants CuPy and pandas
-    from labkit.ladder import records
 
     try:
         cases = benching.plan(quick, only or ())

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from labkit.ladder import records
+from labkit import records
 from labkit.simt import Finding
 
 NOTHING = "nothing"

@@ -6,21 +6,13 @@ cpu.peak_gflops, cpu.copy_gbytes_per_s   what this machine could do at most
 cpu.rung(name), cpu.ladder   the rungs from three loops to BLAS speed, and their times; cpu.ladder_picture
 """
 
+from importlib import import_module
+
 from labkit.core.processor import caches, cores, cpu_name
-from labkit.cpu.kernel import Blas, CpuKernel
-from labkit.cpu.ladder_picture import ladder_picture
-from labkit.cpu.measure import (
-    BLAS,
-    RUNGS,
-    block_sweep,
-    check,
-    copy_gbytes_per_s,
-    ladder,
-    measure,
-    peak_gflops,
-    rung,
-    time_rung,
-)
+from labkit.cpu.blas import Blas
+from labkit.cpu.measure import check, copy_gbytes_per_s, measure, peak_gflops
+from labkit.cpu.products import BLAS, RUNGS, block_sweep, ladder, rung, time_rung
+from labkit.kernels.in_c import CpuKernel
 
 __all__ = [
     "BLAS",
@@ -40,3 +32,10 @@ __all__ = [
     "rung",
     "time_rung",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`cpu.ladder_picture` draws, and drawing is above this room: it is imported when somebody asks."""
+    if name == "ladder_picture":
+        return import_module("labkit.figures.cpu_ladder").ladder_picture
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

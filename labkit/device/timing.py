@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from labkit.core.errors import SimtError
 from labkit.device.select import array_module, device, sm_clock_mhz, synchronize
-from labkit.kernels.problem import Problem
 
 SIMULATED = "simulator wall time, not a GPU's"
 KERNEL = "kernel"
@@ -53,6 +52,22 @@ Samples = tuple[float, ...]  # milliseconds
 Grid = int | Sequence[int]
 Arrays = tuple[np.ndarray, ...]
 Round = dict[tuple[str, str], float]  # milliseconds of rows of STEPS
+
+
+class Problem(Protocol):
+    """What a breakdown asks of a problem, see `kernels.problem.Problem`."""
+
+    def inputs(self) -> Arrays:
+        """The host arrays before a launch, the output among them."""
+
+    def args(self, xp: Any) -> tuple[Any, ...]:
+        """Arguments of a launch: fresh arrays of `xp`, then scalars."""
+
+    def scalars(self) -> tuple[np.generic, ...]:
+        """What the kernel takes after its arrays."""
+
+    def output(self, args: tuple[Any, ...]) -> Any:
+        """The output array among the arguments of a launch."""
 
 
 @dataclass(frozen=True, repr=False)

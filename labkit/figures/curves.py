@@ -22,42 +22,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from labkit.ladder.records import COLUMNS
-
-# In the order in which the course climbs them. Colours that colour-blind readers tell apart: Okabe and Ito's,
-# and Tol's where those run out; of kernels that never meet in one plot some share a colour.
-_LOOKS = {
-    "cpu_naive": ("#000000", "o"),
-    "cpu_loop_order": ("#999999", "P"),
-    "cpu_avx": ("#56B4E9", "s"),
-    "cpu_avx_blocked": ("#009E73", "D"),
-    "cpu_avx_blocked_bt": ("#CC79A7", "v"),
-    "cpu_register_tile": ("#E69F00", "^"),
-    "cpu_packed": ("#D55E00", "<"),
-    "cpu_threads": ("#0072B2", ">"),
-    "cpu_strassen": ("#882255", "*"),
-    "cpu_blas": ("#7F7F7F", "X"),
-    "naive_uncoalesced": ("#CC79A7", "v"),
-    "naive": ("#D55E00", "o"),
-    "naive_write_coalesced": ("#CC79A7", "v"),
-    "shared": ("#0072B2", "s"),
-    "padded": ("#009E73", "D"),
-    "swizzled": ("#332288", "<"),
-    "unrolled": ("#E69F00", "^"),
-    "tiled": ("#0072B2", "s"),
-    "tiled_unrolled": ("#56B4E9", "D"),
-    "register_column": ("#009E73", "<"),
-    "register_tile": ("#E69F00", "^"),
-    "vectorised": ("#882255", ">"),
-    "double_buffered": ("#332288", "P"),
-    "warp_tile": ("#117733", "h"),
-    "tuned": ("#000000", "*"),
-    "tensor_cores": ("#AA4499", "d"),
-    "cublas": ("#7F7F7F", "X"),
-    "copy": ("#56B4E9", "P"),
-    "memcpy": ("#7F7F7F", "X"),
-}
-_OTHER_LOOK = ("#7F7F7F", "X")
+from labkit.figures.looks import look_of, rank
+from labkit.records import COLUMNS
 
 Here = pd.DataFrame | Sequence[pd.DataFrame] | None
 _Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records, "open" or "dotted" for `here`; the data)
@@ -101,7 +67,7 @@ def speedup_by_size(
     for axes, members in panels:
         for mark, data in members:
             _draw_line(
-                axes, data, "size", mark, f"{baseline} / {kernel}{_whose(members, data)}", _look(kernel)
+                axes, data, "size", mark, f"{baseline} / {kernel}{_whose(members, data)}", look_of(kernel)
             )
         axes.axhline(1, color="0.6", linewidth=0.8)
         axes.set(ylim=(0, None), ylabel=f"{members[0][1].quantity.iloc[0]} of {baseline} / of {kernel}")
@@ -120,7 +86,7 @@ def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
         for mark, data in members:
             for kernel, line in data.groupby("kernel", sort=False):
                 label = f"{kernel}{_whose(members, data)}"
-                _draw_line(axes, line, "size", mark, label, _look(str(kernel)))
+                _draw_line(axes, line, "size", mark, label, look_of(str(kernel)))
         axes.set(ylim=(0, None), ylabel="effective bandwidth (GB/s)")
         _size_ticks(axes, members)
         _finish(axes, members, _all_rates)
@@ -132,7 +98,7 @@ def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
     sets = [(mark, _one_value_each(data, "quantity")) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
     for axes, members in panels:
-        kernels = sorted({name for _, data in members for name in data.kernel}, key=_rank)
+        kernels = sorted({name for _, data in members for name in data.kernel}, key=rank)
         highest, *lower = sorted(members, key=lambda member: -member[1].value.mean())
         order = [highest, *lower[-1:], *lower[:-1]]
         sides = {mark: side for (mark, _), side in zip(order, _BESIDE, strict=False)}
@@ -144,7 +110,7 @@ def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
             steps = data.assign(step=data.kernel.map(kernels.index))
             axes.plot(steps.step, steps.value, color="0.6", linestyle=_LINES[mark], zorder=1)
             for kernel, row in steps.groupby("kernel", sort=False):
-                _draw_line(axes, row, "step", mark, "", _look(str(kernel)))
+                _draw_line(axes, row, "step", mark, "", look_of(str(kernel)))
             _annotate_steps(axes, steps, sides[mark])
         axes.set_xticks(range(len(kernels)), kernels)
         axes.margins(x=0.18)  # room for the text at the last point
@@ -163,7 +129,7 @@ def _curves(frame: pd.DataFrame, here: Here, x: str, x_label: str, finding: _Fin
             by = "kernel" if x == "size" else _line_key(data)
             for key, line in data.groupby(by, sort=False):
                 name = str(key)
-                look = _look(name) if by == "kernel" else _size_look(sizes.index(name), len(sizes))
+                look = look_of(name) if by == "kernel" else _size_look(sizes.index(name), len(sizes))
                 _draw_line(axes, line, x, mark, name + _whose(members, data), look)
         if x == "size":
             _size_ticks(axes, members)
@@ -194,7 +160,7 @@ def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
         raise ValueError(
             f"{name} lacks columns: {', '.join(missing)}; plots take the columns of records.load()"
         )
-    data = data[data.value.notna()].sort_values("kernel", key=lambda names: names.map(_rank), kind="stable")
+    data = data[data.value.notna()].sort_values("kernel", key=lambda names: names.map(rank), kind="stable")
     if data.empty:
         raise ValueError(f"{name} holds no value to plot")
     rates = sorted({unit for unit in data.unit if unit.endswith("/s")})
@@ -389,18 +355,9 @@ def _whose(members: _Sets, data: pd.DataFrame) -> str:
     return f", {_short_source(data)}" if len(members) > 1 else ""
 
 
-def _look(kernel: str) -> tuple[str, str]:
-    return _LOOKS.get(kernel, _OTHER_LOOK)
-
-
 def _size_look(place: int, count: int) -> tuple[str, str]:
     """From dark to light with growing size; cividis reads the same to colour-blind eyes."""
     return to_hex(colormaps["cividis"](0.85 * place / max(count - 1, 1))), "osD^vP"[place % 6]
-
-
-def _rank(kernel: str) -> int:
-    """Place on the course's ladder; a student's own kernels come last."""
-    return list(_LOOKS).index(kernel) if kernel in _LOOKS else len(_LOOKS)
 
 
 # Findings: what a title says.
@@ -426,7 +383,7 @@ def _best_kernel(data: pd.DataFrame) -> str:
     """The best kernel at the largest size that has most of them, against the first step of the ladder."""
     kernels = data.groupby("size").kernel.nunique()
     largest = data[data["size"] == kernels[kernels == kernels.max()].index.max()]
-    largest = largest.sort_values("kernel", key=lambda names: names.map(_rank))
+    largest = largest.sort_values("kernel", key=lambda names: names.map(rank))
     return f"{largest.size_label.iloc[0]}: {_versus(largest, list(largest.kernel))}"
 
 

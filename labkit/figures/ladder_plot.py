@@ -11,23 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from labkit.figures.curves import Plot
+from labkit.figures.looks import look_of
 from labkit.ladder.steps import REFERENCE, climb, rates
 
 _BAR, _BEST, _REFERENCE = "#56B4E9", "#0072B2", "#7F7F7F"  # Okabe and Ito's
-# Colour and marker of each line; dark and light alternate along the ladder.
-_LOOKS = {
-    "naive_uncoalesced": ("#CC79A7", "v"),
-    "naive": ("#D55E00", "o"),
-    "tiled": ("#0072B2", "s"),
-    "tiled_unrolled": ("#56B4E9", "D"),
-    "register_column": ("#009E73", "<"),
-    "register_tile": ("#E69F00", "^"),
-    "vectorised": ("#882255", ">"),
-    "double_buffered": ("#332288", "P"),
-    "warp_tile": ("#117733", "h"),
-    "tuned": ("#000000", "*"),
-    REFERENCE: (_REFERENCE, "X"),
-}
 _PERCENT = f"% of {REFERENCE}"
 
 
@@ -73,7 +60,7 @@ def by_size(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
     for data, style in zip(sets, ("-", "--"), strict=False):
         table = _by_size(data)
         for rung in (rung for rung in climb() if rung in table.columns):
-            line, (colour, marker) = table[rung].dropna(), _LOOKS[rung]
+            line, (colour, marker) = table[rung].dropna(), look_of(rung)
             face = colour if style == "-" else "white"
             label = rung if style == "-" or rung not in set(times.kernel) else None
             axes.plot(line.index, line, style, color=colour, marker=marker, mfc=face, label=label)

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from labkit.core.limits import WARP
 from labkit.figures.worst_lines import VERBS, Cost, Work, costs_of, kernel_lines, sentences, work_of
+from labkit.kernels.problem import Problem
 from labkit.simt.counters.profile import Profile
 
 if TYPE_CHECKING:
@@ -121,6 +124,17 @@ class Heat:
             "idle lanes": {line: _idle_cell(work) for line, work in work_of(self.profile).items()},
         }
         return [(name, cells) for name, cells in columns.items() if cells]
+
+
+def profile(
+    kernel: Any, problem: Problem, tile: int = 16, rows: int | None = None, blocks: int | None = None
+) -> Heat:
+    """Simulator's profile of one launch on `problem`, a `Heat`, whichever device `kernel` is for.
+
+    `blocks` as in simt.
+    """
+    grid, block = problem.launch(tile, rows)
+    return show(kernel.profile(grid, block, problem.args(np), blocks=blocks))
 
 
 def show(profile: Profile | Heat) -> Heat:

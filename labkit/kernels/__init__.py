@@ -1,19 +1,10 @@
-"""The sources a student reads, one idea a file: `matmul/1_naive`, `matmul/cpu_7_packed`, …
+"""The sources a student reads, one idea per file: `matmul/1_naive`, `matmul/cpu_7_packed`, …
 
-Every kernel of a family has one entry, named like the family, and one signature. In CUDA C++, for a GPU:
-
-    matmul(const T* A, const T* B, T* C, int M, int N, int K, T alpha, T beta)    C = alpha A B + beta C
-    transpose(const T* in, T* out, int rows, int cols)                            out = transpose of in
-
-and in C, for the CPU, in the files that begin with `cpu_`:
-
-    matmul(const T *A, const T *B, T *C, int M, int N, int K)                     C = A B
-    transpose(const T *in, T *out, int rows, int cols)                            out = transpose of in
-
-A (M,K), B (K,N), C (M,N), in (rows,cols) and out (cols,rows) are row-major. Macros such as `DTYPE`, `TILE` or
-`THREAD_M` have defaults that fit together; what does not fit is said when a kernel is compiled. T is what
-`DTYPE` says, and no macro itself: `-DT=float` would rewrite the templates of the compiler's own headers. A
-kernel without `DTYPE` takes floats alone.
+A family is a folder here. It holds the kernels in CUDA C++ (`*.cu`, for a GPU) and in C (`cpu_*.c`, for the
+CPU), and a `family.py` that says which problem they solve. Every kernel of a family has one entry, named like
+the family, and one signature. Macros such as `DTYPE`, `TILE` or `THREAD_M` have defaults that fit together;
+what does not fit is said when a kernel is compiled. T is what `DTYPE` says, and no macro itself: `-DT=float`
+would rewrite the templates of the compiler's own headers. A kernel without `DTYPE` takes floats alone.
 """
 
 import re
@@ -24,6 +15,7 @@ from typing import Any
 from labkit.core.errors import LaunchError
 from labkit.core.limits import Dim3
 from labkit.kernels.launch_line import LaunchLineError, launch_of, macros_of
+from labkit.kernels.problem import Problem, families
 
 __all__ = [
     "BLOCK_SIDE",
@@ -41,22 +33,21 @@ __all__ = [
 ]
 
 _FOLDER = Path(__file__).parent
-FAMILIES = ("matmul", "transpose")
+FAMILIES = families()
 _INCLUDE = re.compile(r'^#include "(\w+\.[ch])"$', re.MULTILINE)
 _MACRO = re.compile(r"^#ifndef (?!_|PART_)([A-Z_]+)\b.*(?:\n#define \1 (.+?)(?: *//.*)?$)?", re.MULTILINE)
 BLOCK_SIDE = 32  # of the square blocks of a kernel that takes blocks of any side
 
 
 def names(family: str, on: str = "gpu") -> list[str]:
-    """Names of the kernels of `family` (`matmul` or `transpose`) for the `gpu` or the `cpu`, simplest
-    first.
-    """
+    """Names of the kernels of a family, for the `gpu` or the `cpu`, simplest first."""
     if family not in FAMILIES:
         raise ValueError(f"there is no family of kernels {family!r}. Choose one of {', '.join(FAMILIES)}.")
     files = {"gpu": "*.cu", "cpu": "cpu_*.c"}
     if on not in files:
         raise ValueError(f"there are no kernels for {on!r}. Choose one of {', '.join(files)}.")
-    return sorted(f"{family}/{path.stem}" for path in (_FOLDER / family).glob(files[on]))
+    found = (f"{family}/{path.stem}" for path in (_FOLDER / family).glob(files[on]))
+    return sorted(found, key=_place)
 
 
 def source(name: str) -> str:
@@ -65,6 +56,12 @@ def source(name: str) -> str:
     if name not in known:
         raise ValueError(f"there is no kernel {name!r}. Choose one of {', '.join(known)}.")
     return (_FOLDER / f"{name}.{'c' if on_cpu(name) else 'cu'}").read_text(encoding="utf-8")
+
+
+def _place(name: str) -> tuple[float, str]:
+    """Where a kernel stands among those of its family: by its number; those without one are last."""
+    number = re.match(r"\w+/(?:cpu_)?(\d+)_", name)
+    return (int(number[1]) if number else float("inf"), name)
 
 
 def on_cpu(name: str) -> bool:
@@ -103,7 +100,7 @@ def load(name: str, **parameters: str | int) -> Any:
         if parameter not in known:
             raise ValueError(f"{family} kernels have no parameter {parameter}; they have {', '.join(known)}.")
     if on_cpu(name):
-        from labkit.cpu.kernel import CpuKernel
+        from labkit.kernels.in_c import CpuKernel
 
         return CpuKernel(name, tuple(sorted(parameters.items())))
     if parameters.get("DTYPE", "float") != "float" and "DTYPE" not in defaults(name):
@@ -113,7 +110,7 @@ def load(name: str, **parameters: str | int) -> Any:
     return _load(name, tuple(sorted(parameters.items())), device().kind)
 
 
-def launch(name: str, problem: Any, **parameters: str | int) -> tuple[Dim3, Dim3]:
+def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, Dim3]:
     """Grid and block of CUDA kernel `name` on `problem`, as the line `// launch:` of its source has them.
 
     `parameters` are those of `load`. A kernel without a TILE of its own takes square blocks of any side: that

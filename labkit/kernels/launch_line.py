@@ -17,6 +17,7 @@ from typing import Any
 
 from labkit.core.errors import LaunchError
 from labkit.core.limits import Dim3, as_dim3, check_launch
+from labkit.kernels.problem import Problem
 
 FORM = "// launch: block (16, 16), grid (ceil(N/16), ceil(M/16));"
 _LINE = re.compile(r"^[ \t]*//+[ \t]*launch[ \t]*:", re.MULTILINE | re.IGNORECASE)
@@ -26,7 +27,6 @@ _DEFINE = re.compile(
     re.MULTILINE,
 )
 _OPTION = re.compile(r"(?:-D|--define-macro=) *(\w+)(?:=(.*))?")
-_SIZES = ("M", "N", "K", "rows", "cols")
 _ARITHMETIC = "whole numbers, sizes, macros, + - * / and ceil() are all that may stand there"
 
 
@@ -34,7 +34,7 @@ class LaunchLineError(LaunchError):
     """No line says how the kernel is launched, or what it says comes to nothing; the message says why."""
 
 
-def launch_of(source: str, problem: Any, **macros: int | str) -> tuple[Dim3, Dim3]:
+def launch_of(source: str, problem: Problem, **macros: int | str) -> tuple[Dim3, Dim3]:
     """Grid and block for `problem`, from the line `// launch:` of a kernel's source.
 
     `macros` are those that the kernel was compiled with; the others are read from the source. Raises
@@ -42,7 +42,7 @@ def launch_of(source: str, problem: Any, **macros: int | str) -> tuple[Dim3, Dim
     the launch.
     """
     line = _only_line(source)
-    names = _defined(source, macros) | {name: vars(problem)[name] for name in _SIZES if name in vars(problem)}
+    names = _defined(source, macros) | problem.sizes
     text = source.splitlines()[line - 1].strip()
     parts = _PARTS.fullmatch(text)
     if parts is None:

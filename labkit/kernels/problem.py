@@ -1,59 +1,138 @@
-"""The two problems of the course: the matrix product C = alpha A B + beta C, and the transpose.
+"""What a family of kernels solves: inputs, the right result, and all that the rest of labkit asks about it.
 
 A problem makes its inputs from a seed, knows the right result and how far rounding may take a kernel from
-it, how to launch a kernel, and how many operations and bytes it stands for.
+it, how to launch a kernel, and how many operations and bytes it stands for. Each family has one, in its
+`family.py`. Nothing outside a family's folder asks which family a problem belongs to.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from importlib import import_module
-from math import isqrt
+from math import isqrt, prod
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.core.compare import compare, differs, unwritten
+from labkit.core.compare import compare, differs
 from labkit.core.errors import LaunchError, OutOfMemory
 from labkit.core.limits import MAX_GRID, MAX_THREADS
 from labkit.core.memory import refuse_beyond_memory
 
 C_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
-INT_INPUT = 8  # int32 matrices of a product hold -8..8
 INT_MAX = 2**31 - 1
 BEYOND = 2**12  # how far kernels count past a row or column: k0 += TILE_K, and STAGES tiles ahead
 LARGE_BYTES = 2**24  # of a problem: from here on a result on the GPU is verified there
 
-Shape = tuple[int, int]
+Shape = tuple[int, ...]
 
 
 class Problem(ABC):
-    """What `Matmul` and `Transpose` share."""
+    """What a family's kernels solve. A family's `family.py` has one subclass, a frozen dataclass.
 
+    `arrays` names the arrays in the kernel's signature, in that order, with the sizes of each dimension;
+    `size_names` are the integers that follow them there. The class variables below `output_name` have
+    defaults that suit a family without references, copies or ceilings.
+    """
+
+    family: ClassVar[str]  # the folder's name, which is also the kernels' entry
+    arrays: ClassVar[Mapping[str, tuple[str | int, ...]]]
+    size_names: ClassVar[tuple[str, ...]]
     output_name: ClassVar[str]
+    covered: ClassVar[str]  # the array whose elements the grid of `launch` covers
+    unit: ClassVar[str] = "TFLOP/s"  # in which pictures rate the rungs; or "GB/s", of compulsory traffic
+
+    # Sizes that trip the usual mistakes: around a warp and a tile, long and thin, no two alike.
+    check_sizes: ClassVar[tuple[tuple[int, ...], ...]] = ()
+    cpu_check_sizes: ClassVar[tuple[tuple[int, ...], ...]] = ()
+    # Settings that checks take in turn, and what to say where the kernel is wrong for all but the first, or
+    # for the first alone.
+    variants: ClassVar[tuple[Mapping[str, float], ...]] = ({},)
+    variant_hints: ClassVar[tuple[str, str]] = ("", "")
+
+    # Of the ladder. The names are those of rungs: 2_tiled is "tiled".
+    reference_name: ClassVar[str] = ""  # what the rungs are held against, see `reference_call`
+    ceiling: ClassVar[str] = ""  # a kernel that computes nothing of use, and is no rung
+    copies: ClassVar[tuple[str, ...]] = ()  # rungs and references that leave the input as it is
+    rounding: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # rung -> PRECISION -> least compute capability
+    rounding_unit: ClassVar[float] = 0  # unit roundoff of the inputs of those
+    cpu_rungs: ClassVar[Mapping[str, str]] = {}  # what records call the kernels in C
     dtype: str
 
+    def __init_subclass__(cls) -> None:
+        """Take the family's name from its folder: labkit.kernels.FAMILY.family."""
+        cls.family = cls.__module__.split(".")[-2]
+
     def __post_init__(self) -> None:
+        _check_sizes(**self.sizes)
         if self.dtype not in C_TYPES:
             raise ValueError(f"dtype {self.dtype!r} is not supported. Choose one of {', '.join(C_TYPES)}.")
-        for name, (rows, cols) in self.shapes().items():
-            if rows * cols > INT_MAX - BEYOND:
+        for name, shape in self.shapes().items():
+            if prod(shape) > INT_MAX - BEYOND:
                 raise ValueError(
-                    f"{name} ({rows}, {cols}) has {rows * cols} elements; the kernels count with an int, "
+                    f"{name} {shape} has {prod(shape)} elements; the kernels count with an int, "
                     f"which ends at {INT_MAX}, up to {BEYOND} beyond the edge. Choose smaller sizes."
                 )
 
-    @abstractmethod
+    def __str__(self) -> str:
+        return " ".join([self.family, *(f"{name}={size}" for name, size in self.sizes.items()), self.dtype])
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes by name, in the order of the kernel's signature."""
+        return {name: getattr(self, name) for name in self.size_names}
+
+    @property
+    def reads_output(self) -> bool:
+        """True where the kernel reads the output that it then writes, so that a launch uses it up."""
+        return False
+
+    @classmethod
+    def trials(cls, dtype: str, sizes: Sequence[tuple[int, ...]] | None = None) -> list["Problem"]:
+        """The problems on which a check tries a kernel, with the family's variants in turn."""
+        return [
+            problem(cls.family, *size, dtype=dtype, seed=number, **cls.variants[number % len(cls.variants)])
+            for number, size in enumerate(sizes or cls.check_sizes)
+        ]
+
+    @classmethod
+    def benchmarked(cls, quick: bool = False) -> list["Problem"]:
+        """The problems that `labkit bench` times the whole ladder on; `quick`: without the large ones."""
+        return []
+
+    @classmethod
+    def benchmarked_rungs(cls, quick: bool = False) -> Iterator[tuple[str, "Problem", dict[str, int]]]:
+        """Rungs or references that `labkit bench` times besides, each on a problem and with macros."""
+        return iter(())
+
+    def tolerance_on_cpu(self, macros: Mapping[str, str | int]) -> np.ndarray:
+        """`tolerance` for a kernel in C with these macros."""
+        return self.tolerance()
+
+    def reference_call(self, args: tuple[Any, ...]) -> Callable[[], object]:
+        """A call of the reference on CuPy arrays, for a GPU. Raises ValueError where it has no such dtype."""
+        raise ValueError(f"{self.family} has no reference.")
+
+    def relative_error(self, rung: str, args: tuple[Any, ...]) -> float | None:
+        """Root mean square error of the output over that of the right one, of rungs where it is recorded."""
+        return None
+
     def shapes(self) -> dict[str, Shape]:
-        """Shape of each matrix, by its name in the kernel's signature and in that order."""
+        """Shape of each array, by its name in the kernel's signature and in that order."""
+        sizes = self.sizes
+        return {
+            name: tuple(sizes[side] if isinstance(side, str) else side for side in sides)
+            for name, sides in self.arrays.items()
+        }
 
     @abstractmethod
     def inputs(self) -> tuple[np.ndarray, ...]:
         """The host arrays before a launch, the output among them, made anew from the seed."""
 
-    @abstractmethod
     def scalars(self) -> tuple[np.generic, ...]:
-        """What the kernel takes after its arrays."""
+        """What the kernel takes after its arrays: the sizes as int32, and what a family adds."""
+        return tuple(map(np.int32, self.sizes.values()))
 
     @abstractmethod
     def _reference(self, *inputs: Any) -> Any:
@@ -64,23 +143,14 @@ class Problem(ABC):
         """`tolerance` from `inputs()` as arrays of NumPy or CuPy."""
 
     def reference(self) -> np.ndarray:
-        """The right output: of a product in float64, or exact in int32; of a transpose in its dtype."""
+        """The right output, in the output's dtype or in float64."""
         return self._reference(*self.inputs())
 
     def tolerance(self, unit_of_inputs: float = 0) -> np.ndarray:
         """How far each element of a right kernel's output may be from `reference()`; 0: it must be equal.
 
-        Of a product of floats: (gamma(K+2, u) + gamma(K+2, 2^-53)) (|alpha| |A| |B| + |beta| |C|), with
-        gamma(n, u) = n u / (1 - n u) and u = 2^-24 for float32, 2^-53 for float64. A product of any order of
-        summation, with or without fused multiply-add, is within gamma(K, u) |A| |B| of the exact one, element
-        by element (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., eq. 3.5); alpha, beta and
-        their sum round twice more. The second gamma is the error of `reference()`. The usual error grows with
-        sqrt(K) and stays far below; a missing or doubled term is far above.
-
-        `unit_of_inputs` is for a kernel that rounds A and B to shorter numbers before it multiplies, as for
-        tensor cores: their unit roundoff, 2^-11 for tf32 and half. It is told of each element of A and B, or
-        2^-24 for the smallest, as half has no more digits there. Then u is 2^-23, since tensor cores cut sums
-        off where others round (Fasi et al., Numerical behavior of NVIDIA tensor cores, 2021).
+        `unit_of_inputs` is for a kernel that rounds its inputs to shorter numbers before it computes, as for
+        tensor cores: their unit roundoff, 2^-11 for tf32 and half.
         """
         return self._tolerance(unit_of_inputs, *self.inputs())
 
@@ -152,7 +222,7 @@ class Problem(ABC):
 
     def _refuse_beyond_memory(self, xp: Any) -> None:
         shapes, itemsize = self.shapes(), np.dtype(self.dtype).itemsize
-        elements = [rows * cols for rows, cols in shapes.values()]
+        elements = [prod(shape) for shape in shapes.values()]
         *names, last = (f"{name} {shape}" for name, shape in shapes.items())
         what = f"{', '.join(names)} and {last} of {self.dtype}"
         on_device = sum(elements) * itemsize
@@ -163,14 +233,14 @@ class Problem(ABC):
             forget()
             refuse_beyond_memory(what, on_device, on_host, xp)
 
-    def launch(self, tile: int, rows: int | None = None) -> tuple[Shape, Shape]:
+    def launch(self, tile: int, rows: int | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Grid and block for tiles of `tile` x `tile` elements, each with `tile` x `rows` threads.
 
         Without `rows` every element has its thread. Raises LaunchError where no GPU takes such a launch, or
         where the threads do not share a tile evenly.
         """
         block = _block(tile, tile if rows is None else rows)
-        height, width = self._launched_shape()
+        height, width = self.shapes()[self.covered]
         grid = (-(-width // tile), -(-height // tile))
         most = MAX_GRID[1]
         if grid[1] > most:
@@ -180,168 +250,49 @@ class Problem(ABC):
             )
         return grid, block
 
-    @abstractmethod
-    def _launched_shape(self) -> Shape:
-        """Shape of the matrix that the grid covers."""
-
-
-@dataclass(frozen=True)
-class Matmul(Problem):
-    """C (M,N) = alpha A (M,K) B (K,N) + beta C.
-
-    Floats are uniform in [-1, 1]. int32 elements are -8..8, so that |alpha| 64 K + |beta| 8 bounds every sum:
-    what could overflow raises ValueError. alpha and beta are rounded to the dtype, as the kernel gets them.
-    """
-
-    M: int
-    N: int
-    K: int
-    dtype: str = "float32"
-    alpha: float = 1
-    beta: float = 0
-    seed: int = 0
-    output_name: ClassVar[str] = "C"
-
-    def __post_init__(self) -> None:
-        _check_sizes(M=self.M, N=self.N, K=self.K)
-        super().__post_init__()
-        _check_scalars(self.dtype, alpha=self.alpha, beta=self.beta)
-        if self.dtype == "int32":
-            bound = int(max(1, abs(self.alpha)) * INT_INPUT**2 * self.K + abs(self.beta) * INT_INPUT)
-            if bound > INT_MAX:
-                raise ValueError(
-                    f"K={self.K}, alpha={self.alpha}, beta={self.beta} give sums of up to {bound}; int32 "
-                    f"ends at {INT_MAX}. Choose a smaller K, alpha or beta, or a float dtype."
-                )
-
-    def __str__(self) -> str:
-        scalars = "" if (self.alpha, self.beta) == (1, 0) else f" alpha={self.alpha:g} beta={self.beta:g}"
-        return f"matmul M={self.M} N={self.N} K={self.K} {self.dtype}{scalars}"
-
-    def shapes(self) -> dict[str, Shape]:
-        """A (M,K), B (K,N), C (M,N)."""
-        return {"A": (self.M, self.K), "B": (self.K, self.N), "C": (self.M, self.N)}
-
-    def inputs(self) -> tuple[np.ndarray, ...]:
-        """A, B and C. With beta == 0 no kernel may read C, and it is filled with NaN or the smallest
-        int32.
-        """
-        rng = np.random.default_rng(self.seed)
-        a, b, c = (self._random(rng, shape) for shape in self.shapes().values())
-        return a, b, c if self.beta else unwritten(c.shape, self.dtype)
-
-    def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        if self.dtype == "int32":
-            return rng.integers(-INT_INPUT, INT_INPUT, shape, dtype=np.int32, endpoint=True)
-        return rng.uniform(-1, 1, shape).astype(self.dtype)
-
-    def scalars(self) -> tuple[np.generic, ...]:
-        """M, N and K as int32, alpha and beta in the dtype."""
-        scalar = np.dtype(self.dtype).type
-        return (*map(np.int32, (self.M, self.N, self.K)), scalar(self.alpha), scalar(self.beta))
-
-    def _reference(self, *inputs: Any) -> Any:
-        exact = _in_float64(*inputs, *map(float, self.scalars()[3:]))
-        # all partial sums of int32 are whole numbers that float64 holds
-        return exact.astype(np.int32) if self.dtype == "int32" else exact
-
-    def _tolerance(self, unit_of_inputs: float, *inputs: Any) -> Any:
-        if self.dtype == "int32":
-            return np.zeros_like(inputs[2], dtype=np.float64)
-        a, b, c = map(abs, inputs)
-        alpha, beta = (abs(float(scalar)) for scalar in self.scalars()[3:])
-        unit = float(np.finfo(self.dtype).eps) / (1 if unit_of_inputs else 2)
-        relative = _gamma(self.K + 2, unit) + _gamma(self.K + 2, 2.0**-53)
-        if not unit_of_inputs:
-            return relative * _in_float64(a, b, c, alpha, beta)
-        relative += (2 * unit_of_inputs + unit_of_inputs**2) * (1 + relative)
-        subnormal = (
-            alpha * 2.0**-24 * (a.sum(1, np.float64)[:, None] + b.sum(0, np.float64) + self.K * 2.0**-25)
-        )
-        return relative * _in_float64(a, b, c, alpha, beta) + subnormal
-
-    @property
-    def flops(self) -> int:
-        """2 M N K: a multiplication and an addition a term. As is usual, alpha and beta count nothing."""
-        return 2 * self.M * self.N * self.K
-
-    @property
-    def bytes(self) -> int:
-        """(M K + K N + M N) itemsize, and M N itemsize more where beta != 0 makes the kernel read C."""
-        elements = self.M * self.K + self.K * self.N + self.M * self.N * (2 if self.beta else 1)
-        return elements * np.dtype(self.dtype).itemsize
-
-    def _launched_shape(self) -> Shape:
-        return self.M, self.N
-
-
-@dataclass(frozen=True)
-class Transpose(Problem):
-    """out (cols,rows) = transpose of in (rows,cols).
-
-    Elements are spread over the dtype's values, so that two are hardly ever equal and a misplaced one shows:
-    floats uniform in [-1, 1], int32 over all values but the smallest, which fills `out` before the launch.
-    """
-
-    rows: int
-    cols: int
-    dtype: str = "float32"
-    seed: int = 0
-    output_name: ClassVar[str] = "out"
-
-    def __post_init__(self) -> None:
-        _check_sizes(rows=self.rows, cols=self.cols)
-        super().__post_init__()
-
-    def __str__(self) -> str:
-        return f"transpose rows={self.rows} cols={self.cols} {self.dtype}"
-
-    def shapes(self) -> dict[str, Shape]:
-        """`in` (rows,cols), `out` (cols,rows)."""
-        return {"in": (self.rows, self.cols), "out": (self.cols, self.rows)}
-
-    def inputs(self) -> tuple[np.ndarray, ...]:
-        """The matrix, and `out` filled with NaN or the smallest int32."""
-        rng, shape = np.random.default_rng(self.seed), (self.rows, self.cols)
-        if self.dtype == "int32":
-            matrix = rng.integers(-INT_MAX, INT_MAX, shape, dtype=np.int32, endpoint=True)
-        else:
-            matrix = rng.uniform(-1, 1, shape).astype(self.dtype)
-        return matrix, unwritten(self.shapes()["out"], self.dtype)
-
-    def scalars(self) -> tuple[np.generic, ...]:
-        """The numbers of rows and columns as int32."""
-        return np.int32(self.rows), np.int32(self.cols)
-
-    def _reference(self, *inputs: Any) -> Any:
-        return inputs[0].T.copy()
-
-    def _tolerance(self, unit_of_inputs: float, *inputs: Any) -> Any:
-        return np.zeros_like(inputs[1], dtype=np.float64)  # a transpose rounds nothing
-
-    @property
-    def flops(self) -> int:
-        """0: a transpose computes nothing."""
-        return 0
-
-    @property
-    def bytes(self) -> int:
-        """2 rows cols itemsize: each element is read once and written once."""
-        return 2 * self.rows * self.cols * np.dtype(self.dtype).itemsize
-
-    def _launched_shape(self) -> Shape:
-        return self.rows, self.cols
-
 
 def problem(kind: str, *sizes: int, **settings: Any) -> Problem:
-    """`problem("matmul", M, N, K, …)` or `problem("transpose", rows, cols, …)`.
+    """`problem("matmul", M, N, K, …)`: the problem of a family, which says what its sizes are.
 
-    Settings of both are dtype ("float32", "float64" or "int32") and seed; of matmul also alpha and beta.
+    Settings of all families are dtype ("float32", "float64" or "int32") and seed.
     """
-    kinds: dict[str, type[Problem]] = {"matmul": Matmul, "transpose": Transpose}
-    if kind not in kinds:
-        raise ValueError(f"there is no problem {kind!r}. Choose one of {', '.join(kinds)}.")
-    return kinds[kind](*sizes, **settings)
+    return problem_class(kind)(*sizes, **settings)
+
+
+@cache
+def families() -> tuple[str, ...]:
+    """The families of kernels: the folders beside this file that have a family.py."""
+    return tuple(sorted(path.parent.name for path in Path(__file__).parent.glob("*/family.py")))
+
+
+@cache
+def problem_class(family: str) -> type[Problem]:
+    """The problem of a family. Raises ValueError where there is no such family."""
+    if family not in families():
+        raise ValueError(f"there is no problem {family!r}. Choose one of {', '.join(families())}.")
+    module = import_module(f"{__package__}.{family}.family")
+    (found,) = (
+        each
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, Problem) and each.__module__ == module.__name__
+    )
+    return found
+
+
+def problem_of(row: Mapping[str, Any], dtype: str = "") -> Problem:
+    """The problem of a row of records, in another dtype where one is given."""
+    kind = problem_class(str(row["problem"]))
+    sizes = [int(row[name.lower()]) for name in kind.size_names]
+    return problem(kind.family, *sizes, dtype=dtype or str(row["dtype"]))
+
+
+def __getattr__(name: str) -> type[Problem]:
+    """The families' problems by their own names: `from labkit.problems import Matmul`."""
+    if not name.startswith("_"):
+        for family in families():
+            if problem_class(family).__name__ == name:
+                return problem_class(family)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def forget() -> None:
@@ -355,12 +306,6 @@ def _solved(problem: Problem, unit_of_inputs: float, module: str) -> tuple[Any, 
     xp = import_module(module)
     inputs = [xp.asarray(array) for array in problem.inputs()]
     return problem._reference(*inputs), problem._tolerance(unit_of_inputs, *inputs)
-
-
-def _in_float64(a: Any, b: Any, c: Any, alpha: float, beta: float) -> Any:
-    """C = alpha A B + beta C; with beta == 0 C is not read."""
-    product = alpha * (a.astype(np.float64) @ b.astype(np.float64))
-    return product + beta * c.astype(np.float64) if beta else product
 
 
 def _on_host(array: Any) -> np.ndarray:
@@ -389,16 +334,3 @@ def _check_sizes(**sizes: object) -> None:
     for name, value in sizes.items():
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name}={value!r} is not a size. Choose a whole number of at least 1.")
-
-
-def _check_scalars(dtype: str, **scalars: float) -> None:
-    largest = INT_MAX if dtype == "int32" else float(np.finfo(dtype).max)
-    for name, value in scalars.items():
-        if not abs(value) <= largest:
-            raise ValueError(f"{name}={value} does not fit {dtype}. Choose one of at most {largest:.6g}.")
-        if dtype == "int32" and value != int(value):
-            raise ValueError(f"{name}={value} is not a whole number. Choose one, or a float dtype.")
-
-
-def _gamma(n: int, unit: float) -> float:
-    return n * unit / (1 - n * unit)

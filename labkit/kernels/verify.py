@@ -9,16 +9,8 @@ import numpy as np
 from labkit.core.compare import Mismatch
 from labkit.core.errors import SimtError
 from labkit.device.select import array_module, synchronize
-from labkit.figures.source_costs import show
-from labkit.kernels import problem as problems
-from labkit.kernels.problem import Problem
+from labkit.kernels.problem import Problem, problem_class
 
-# One element; one less and one more than a warp; no two sizes alike; large, and a multiple of usual tiles.
-SIZES: dict[str, Sequence[tuple[int, ...]]] = {
-    "matmul": ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (256, 256, 256)),
-    "transpose": ((1, 1), (31, 31), (33, 33), (45, 67), (256, 256)),
-}
-SCALED = {"alpha": 3, "beta": -2}
 TIMEOUT = 10  # seconds a launch, in the simulator
 RIGHT, WRONG, NOT_RUN = "right", "WRONG", "not run"
 
@@ -58,17 +50,14 @@ class Verdict:
         run = [case for case in self.cases if case.state != NOT_RUN]
         wrong = [case.state == WRONG for case in run]
         ragged = [any(n % self.tile for n in np.ravel([*case.problem.shapes().values()])) for case in run]
-        scaled = [bool(getattr(case.problem, "beta", 0)) for case in run]
+        scaled = [case.problem.reads_output for case in run]
         if all(wrong):
             return []
         if wrong == ragged:
             return [f"It is right only where {self.tile} divides all sizes: look at the guards at the edges."]
-        if wrong == scaled:
-            return ["It is right only where alpha is 1 and beta is 0: look at alpha * sum + beta * C."]
-        if wrong == [not beta for beta in scaled]:
-            return [
-                "It is wrong only where beta is 0: C may hold NaN then, and 0 * NaN is NaN. Do not read it."
-            ]
+        for hint, pattern in zip(run[0].problem.variant_hints, (True, False), strict=True):
+            if hint and wrong == [each is pattern for each in scaled]:
+                return [hint]
         return []
 
 
@@ -80,22 +69,13 @@ def check(
     sizes: Sequence[tuple[int, ...]] | None = None,
     rows: int | None = None,
 ) -> Verdict:
-    """Run `kernel` on several sizes of `problem` ("matmul" or "transpose") and compare with right results.
+    """Run `kernel` on several sizes of `problem`, a family's name, and compare with right results.
 
-    The launch is that of `Problem.launch(tile, rows)`. The output is full of NaN (or the smallest int32)
-    before it; every other product has alpha=3 and beta=-2. A launch that raises SimtError ends the check; one
+    The launch is that of `Problem.launch(tile, rows)`. Before it the output is full of NaN, or the smallest
+    int32. The problems have the family's variants in turn. A launch that raises SimtError ends the check; one
     on a GPU is tried in the simulator before, with all of its checks (rehearsal.py).
     """
-    chosen = [
-        problems.problem(
-            problem,
-            *size,
-            dtype=dtype,
-            seed=number,
-            **(SCALED if problem == "matmul" and number % 2 else {}),
-        )
-        for number, size in enumerate(sizes or SIZES.get(problem, [()]))  # problem() refuses unknown ones
-    ]
+    chosen = problem_class(problem).trials(dtype, sizes)
     return judge(chosen, lambda each: _run(kernel, each, tile, rows), tile)
 
 
@@ -116,17 +96,6 @@ def judge(chosen: Iterable[Problem], run: Callable[[Problem], None], tile: int) 
             cases.append(Case(each, WRONG, str(error)))
             ended = isinstance(error, SimtError)
     return Verdict(tuple(cases), tile)
-
-
-def profile(
-    kernel: Any, problem: Problem, tile: int = 16, rows: int | None = None, blocks: int | None = None
-) -> Any:
-    """Simulator's profile of one launch on `problem`, a `Heat`, whichever device `kernel` is for.
-
-    `blocks` as in simt.
-    """
-    grid, block = problem.launch(tile, rows)
-    return show(kernel.profile(grid, block, problem.args(np), blocks=blocks))
 
 
 def _run(kernel: Any, problem: Problem, tile: int, rows: int | None) -> None:

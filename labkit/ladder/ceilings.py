@@ -23,9 +23,11 @@ from labkit import kernels
 from labkit.core import occupancy
 from labkit.device.select import Device, find_gpu
 from labkit.device.timing import Timing, time_kernel
-from labkit.kernels.problem import C_TYPES, Matmul, Transpose
+from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.problem import C_TYPES, Problem
+from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
-from labkit.ladder.records import COLUMNS, INTEGERS, frame_of
+from labkit.records import COLUMNS, INTEGERS, frame_of
 
 PEAK = "matmul/0_peak"
 PRODUCT = Matmul(4096, 4096, 4096)
@@ -129,13 +131,13 @@ def _multiply_add_row(dtype: str) -> dict[str, Any]:
     return _row("performance", unit, peak_gflops(dtype), "peak", **named)
 
 
-def _reached(rung: str, problem: Matmul | Transpose, quantity: str, unit: str) -> dict[str, Any]:
+def _reached(rung: str, problem: Problem, quantity: str, unit: str) -> dict[str, Any]:
     """The row of what a rung or reference of the ladder reaches on `problem`."""
     measured = _measured(find_gpu(), rung, problem)
-    rate = problem.gflops if isinstance(problem, Matmul) else problem.gbytes_per_s
-    sizes = {name.lower(): size for name, size in vars(problem).items() if name.lower() in COLUMNS}
-    sizes |= {"note": f"median of {measured['samples']:.0f}" + _at(measured["clock"])}
-    return _row(quantity, unit, rate(measured["time"] / 1e3), rung, **sizes, source=measured["source"])
+    rate = problem.gflops if unit == "GFLOP/s" else problem.gbytes_per_s
+    place = {name.lower(): size for name, size in problem.sizes.items()} | {"dtype": problem.dtype}
+    place |= {"note": f"median of {measured['samples']:.0f}" + _at(measured["clock"])}
+    return _row(quantity, unit, rate(measured["time"] / 1e3), rung, **place, source=measured["source"])
 
 
 def _row(quantity: str, unit: str, value: float | None, kernel: str = "", **others: Any) -> dict[str, Any]:
@@ -167,7 +169,7 @@ def _multiply_adds(gpu: Device, dtype: str) -> Timing:
 
 
 @lru_cache
-def _measured(gpu: Device, rung: str, problem: Matmul | Transpose) -> dict[str, Any]:
+def _measured(gpu: Device, rung: str, problem: Problem) -> dict[str, Any]:
     """Quantities of a verified measurement of the ladder, and its source."""
     rows = running.time_rung(rung, problem)
     return {**rows.set_index("quantity").value, "source": rows.source.iloc[0]}

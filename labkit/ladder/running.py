@@ -1,12 +1,12 @@
 """Run, verify and time the rungs of the GPU's ladder, and the references that they are held against.
 
-A rung is called by the name of its file without the number: `tuned` is matmul/9_tuned. The references are
-`cublas`, the product of NVIDIA's library in full float32 (no TF32), and `memcpy`, a copy by CUDA. Each result
-is verified before it is timed, so that no table holds the time of a wrong one. Times come as rows in the
-columns of `records.load`. In the simulator the rungs run too, at small sizes, and `source` says so.
+A rung is called by the name of its file without the number: `tuned` is 9_tuned. A family's reference is a
+call of a library, such as `cublas` (in full float32, no TF32) or `memcpy`. Each result is verified before it
+is timed, so that no table holds the time of a wrong one. Times come as rows in the columns of `records.load`.
+In the simulator the rungs run too, at small sizes, and `source` says so.
 
-The rung `tensor_cores` rounds float32 inputs to 11 bits. Its rows have what it rounds to in the column dtype,
-so that it does not stand among products of float32.
+Some rungs round float32 inputs to fewer bits (`Problem.rounding`). Their rows have what they round to in the
+column dtype, so that they do not stand among results of float32.
 """
 
 import re
@@ -18,23 +18,15 @@ from typing import Any
 
 import pandas as pd
 
-from labkit import kernels
+from labkit import kernels, records
 from labkit.core.compare import Mismatch, unwritten
 from labkit.core.errors import SimtError
 from labkit.core.limits import Dim3
 from labkit.device.select import NoGpu, device, synchronize
 from labkit.device.timing import Timing, time_kernel
-from labkit.kernels.problem import Matmul, Problem, forget
-from labkit.ladder import records
-from labkit.ladder.records import COLUMNS, frame_of
+from labkit.kernels.problem import Problem, forget, problem_class
+from labkit.records import COLUMNS, frame_of
 
-REFERENCES = {"matmul": "cublas", "transpose": "memcpy"}
-CEILING = "peak"  # the kernel that computes nothing of use
-COPIES = ("copy", "memcpy")  # they leave the matrix as it is
-ROUNDING = "tensor_cores"
-ROUNDED = 2**-11  # unit roundoff of tf32 and half
-PRECISIONS = {"tf32": 8, "half": 7}  # what it rounds to, and the major compute capability that has it
-EXAMINED = ("tuned", ROUNDING, "cublas")  # float32 products whose error is recorded too
 SECONDS = 0.3  # to measure a case for; a longer launch is timed once, in the run that is verified
 END = "samples"  # the quantity of a case's last row
 
@@ -54,8 +46,8 @@ class Case:
 
     @property
     def family(self) -> str:
-        """The kernel's family: matmul or transpose."""
-        return "matmul" if isinstance(self.problem, Matmul) else "transpose"
+        """The family of the kernel and of the problem."""
+        return self.problem.family
 
     @property
     def kernel(self) -> str:
@@ -67,7 +59,7 @@ class Case:
 
         Macros other than DTYPE and TILE are in `note`: "TILE_M=128 TILE_N=128".
         """
-        sizes = {size.lower(): vars(self.problem).get(size) for size in ("M", "N", "K", "rows", "cols")}
+        sizes = {name.lower(): size for name, size in self.problem.sizes.items()}
         place: Row = dict.fromkeys(COLUMNS) | sizes | {"report": "", "machine": device().name}
         place |= {"problem": self.family, "kernel": self.rung, "dtype": self.problem.dtype, "note": ""}
         if self.rung not in rungs(self.family):
@@ -90,25 +82,24 @@ class Case:
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
         """Verify and time it on the arrays `args` of its problem.
 
-        A row each: `time` (the median), `time_p20` and `time_p80` in ms, `clock` in MHz, of rungs in EXAMINED
-        the `error` of A B alone (alpha 1, beta 0), number of `samples`. Raises Mismatch where the result is
+        A row each: `time` (the median), `time_p20` and `time_p80` in ms, `clock` in MHz, `error` where the
+        problem has a `relative_error` of the rung, number of `samples`. Raises Mismatch where the result is
         wrong.
         """
         launch, timing = verified(self, args)
-        is_plain = isinstance(self.problem, Matmul) and (self.problem.alpha, self.problem.beta) == (1, 0)
-        examined = is_plain and self.rung in EXAMINED and self.problem.dtype == "float32"
-        error = relative_error(args) if examined else None
+        error = self.problem.relative_error(self.rung, args)
         if timing.seconds <= SECONDS or device().kind != "gpu":  # the simulator's first call compiles
             timing = time_kernel(launch, seconds=SECONDS)
         return timing_rows(self.place(), timing, error)
 
 
+Section = Callable[[bool], Iterator[Case]]  # of `labkit bench`: its cases; True: without the large ones
+
+
 def rungs(family: str) -> dict[str, str]:
-    """What tables call the rungs of `family` (`matmul` or `transpose`), simplest first -> the
-    kernel's name.
-    """
+    """What tables call the rungs of a family, simplest first -> the kernel's name."""
     names = {re.sub(r".*/(\d+_)?", "", name): name for name in kernels.names(family)}
-    return {rung: name for rung, name in names.items() if rung != CEILING}
+    return {rung: name for rung, name in names.items() if rung != problem_class(family).ceiling}
 
 
 def case(rung: str, problem: Problem, **parameters: int | str) -> Case:
@@ -117,11 +108,10 @@ def case(rung: str, problem: Problem, **parameters: int | str) -> Case:
     Raises ValueError for a rung that the problem's family does not have, and for a macro that the rung does
     not have: its name would stand in a table beside a time that it has no part in.
     """
-    family = Case(rung, problem).family
-    known = rungs(family)
-    if rung not in (*known, REFERENCES[family]):
+    known, reference = rungs(problem.family), problem.reference_name
+    if rung not in (*known, reference):
         raise ValueError(
-            f"{family} has no rung {rung!r}. Choose one of {', '.join([*known, REFERENCES[family]])}."
+            f"{problem.family} has no rung {rung!r}. Choose one of {', '.join([*known, reference])}."
         )
     macros = _macros(known[rung]) if rung in known else {}
     if unknown := [name for name in parameters if name not in macros]:
@@ -138,15 +128,18 @@ def _macros(kernel: str) -> dict[str, int | str]:
 
 
 def cases(problem: Problem) -> list[Case]:
-    """The reference and every rung, with the kernels' defaults; of tensor cores what this device has."""
-    family = Case("", problem).family
-    plain = [rung for rung in (REFERENCES[family], *rungs(family)) if rung != ROUNDING]
-    major = int(device().compute_capability.partition(".")[0])
-    precisions = [each for each, needed in PRECISIONS.items() if family == "matmul" and major >= needed]
-    return [
-        *(case(rung, problem) for rung in plain),
-        *(case(ROUNDING, problem, PRECISION=precision) for precision in precisions),
+    """The reference and every rung, with the kernels' defaults; of those that round what this device has."""
+    plain = [
+        rung for rung in (problem.reference_name, *rungs(problem.family)) if rung not in problem.rounding
     ]
+    major = int(device().compute_capability.partition(".")[0])
+    rounding = [
+        case(rung, problem, PRECISION=precision)
+        for rung, precisions in problem.rounding.items()
+        for precision, needed in precisions.items()
+        if major >= needed
+    ]
+    return [*(case(rung, problem) for rung in plain), *rounding]
 
 
 def recorded(problem: Problem, machine: str | Path = "h200") -> pd.DataFrame:
@@ -214,7 +207,7 @@ def verified(case: Case, args: tuple[Any, ...]) -> tuple[Callable[[], object], T
     launch, output = launcher(case, args), case.problem.output(args)
     poison(output)
     timing = time_kernel(launch, seconds=0)
-    if isinstance(case.problem, Matmul) and case.problem.beta:  # C is an input too, and used up
+    if case.problem.reads_output:  # the launch used it up
         output[...] = xp.asarray(case.problem.output(case.problem.inputs()))
         launch()
     verify(case, args)
@@ -223,10 +216,10 @@ def verified(case: Case, args: tuple[Any, ...]) -> tuple[Callable[[], object], T
 
 def launcher(case: Case, args: tuple[Any, ...]) -> Callable[[], object]:
     """A launch of `case` on the arrays `args` of its problem, compiled and not yet run."""
-    if case.rung in REFERENCES.values():
+    if case.rung == case.problem.reference_name:
         if device().kind != "gpu":
             raise NoGpu(f"{case.rung} is NVIDIA's own and runs on a GPU: there is none here. Choose a rung.")
-        return {"cublas": _cublas, "memcpy": _memcpy}[case.rung](case.problem, args)
+        return case.problem.reference_call(args)
     kernel, grid, block = case.compiled()
     return lambda: kernel(grid, block, args)
 
@@ -240,18 +233,16 @@ def poison(output: Any) -> None:
 def verify(case: Case, args: tuple[Any, ...]) -> None:
     """Raise Mismatch unless the output among `args` is right; of a copy: equal to the input."""
     synchronize()
-    if case.rung in COPIES:
+    if case.rung in case.problem.copies:
         _verify_copy(args[0].ravel(), args[1].ravel())
     else:
-        unit = ROUNDED if case.rung == ROUNDING else 0
+        unit = case.problem.rounding_unit if case.rung in case.problem.rounding else 0
         case.problem.verify(case.problem.output(args), unit_of_inputs=unit)
 
 
-def relative_error(args: tuple[Any, ...]) -> float:
-    """Of C = A B among a product's `args`: root mean square error, over that of A B itself, in float64."""
-    a, b, c, *_ = args
-    exact = a.astype("float64") @ b.astype("float64")
-    return float(((c - exact) ** 2).mean() / (exact**2).mean()) ** 0.5
+def row_dicts(table: pd.DataFrame) -> list[Row]:
+    """The rows of a table, each by column name."""
+    return [{str(column): cell for column, cell in row.items()} for row in table.to_dict("records")]
 
 
 def timing_rows(place: Row, timing: Timing, error: float | None = None) -> list[Row]:
@@ -268,29 +259,6 @@ def timing_rows(place: Row, timing: Timing, error: float | None = None) -> list[
         place | {"quantity": quantity, "unit": unit, "value": value, "source": timing.source}
         for quantity, (value, unit) in values.items()
     ]
-
-
-def _cublas(problem: Problem, args: tuple[Any, ...]) -> Callable[[], object]:
-    """A call of cublasSgemm or cublasDgemm on arrays that are there already.
-
-    Unlike cupy.matmul it does not look at CUPY_TF32: the handle's math mode alone decides, and the default
-    one multiplies float32 in full.
-    """
-    import cupy
-    from cupy.cublas import gemm
-
-    if problem.dtype == "int32":
-        raise ValueError("cuBLAS has no product of int32. Choose float32 or float64.")
-    cublas = cupy.cuda.cublas
-    cublas.setMathMode(cupy.cuda.get_cublas_handle(), cublas.CUBLAS_DEFAULT_MATH)
-    a, b, c, *_, alpha, beta = args
-    return lambda: gemm("N", "N", a, b, out=c, alpha=float(alpha), beta=float(beta))
-
-
-def _memcpy(_: Problem, args: tuple[Any, ...]) -> Callable[[], object]:
-    """A call of cudaMemcpyAsync from the device to the device."""
-    source, target = args[0], args[1]
-    return lambda: target.data.copy_from_device_async(source.data, source.nbytes)
 
 
 def _verify_copy(before: Any, after: Any) -> None:

@@ -12,16 +12,15 @@ from math import prod
 import numpy as np
 import pandas as pd
 
-from labkit import kernels
+from labkit import kernels, records
 from labkit.core import occupancy
 from labkit.core.limits import WARP
-from labkit.kernels.problem import Matmul
-from labkit.ladder import records
-from labkit.ladder import running as ladder
+from labkit.kernels.matmul.family import Matmul
+from labkit.ladder import running
 
 SIZE = 1024  # M, N and K of the products whose counters are recorded
 LARGE = 8192  # of a product that keeps every multiprocessor busy
-REFERENCE = ladder.REFERENCES["matmul"]
+REFERENCE = Matmul.reference_name
 FIRST = "naive_uncoalesced"
 
 _NO_CODE = re.compile(r"\s*(#(?!pragma)|static_assert|constexpr|using|template)")
@@ -36,7 +35,7 @@ _COUNTERS = {  # Nsight Compute's names -> the column, and whether it is divided
 
 def climb() -> list[str]:
     """Rungs of the matrix product in the order in which the course climbs them, then the reference."""
-    rungs = [rung for rung in ladder.rungs("matmul") if rung not in (FIRST, ladder.ROUNDING)]
+    rungs = [rung for rung in running.rungs("matmul") if rung != FIRST and rung not in Matmul.rounding]
     return [FIRST, *rungs, REFERENCE]
 
 
@@ -62,13 +61,13 @@ def recorded(sizes: Iterable[int], rungs: Collection[str], machine: str = "h200"
     """Recorded times of rungs and the reference with M = N = K of each size, as `ladder.recorded` has
     them.
     """
-    times = pd.concat([ladder.recorded(Matmul(n, n, n), machine) for n in sizes], ignore_index=True)
+    times = pd.concat([running.recorded(Matmul(n, n, n), machine) for n in sizes], ignore_index=True)
     return times[times.kernel.isin(rungs)].reset_index(drop=True)
 
 
 def here(sizes: Iterable[int], rungs: Collection[str]) -> pd.DataFrame:
     """The same on this machine's GPU, as `ladder.here` measures them; empty where there is none."""
-    return pd.concat([ladder.here(Matmul(n, n, n), *rungs) for n in sizes], ignore_index=True)
+    return pd.concat([running.here(Matmul(n, n, n), *rungs) for n in sizes], ignore_index=True)
 
 
 def rates(times: pd.DataFrame) -> pd.DataFrame:
@@ -112,7 +111,7 @@ def counters(machine: str = "h200") -> pd.DataFrame:
     return pd.DataFrame(found).astype({"registers": int}).loc[rows].rename_axis("rung")
 
 
-def counted(*cases: ladder.Case) -> pd.DataFrame:
+def counted(*cases: running.Case) -> pd.DataFrame:
     """What the simulator counts in launches of `ladder.case`: a row each, for each multiply-add.
 
     Columns: `global loads` and `shared loads` (requests), and `barriers` that warps came to.
@@ -126,11 +125,11 @@ def tiles(machine: str = "h200") -> pd.DataFrame:
     Columns: TILE_M and TILE_N; `per SM`, blocks that a multiprocessor holds by their registers and threads
     (shared memory is never the limit here); TFLOP/s at N = 8192, which has blocks in plenty.
     """
-    times = ladder.recorded(Matmul(LARGE, LARGE, LARGE), machine)
+    times = running.recorded(Matmul(LARGE, LARGE, LARGE), machine)
     gpu, speed, registers = occupancy.gpu(times.machine.iloc[0]), rates(times), counters(machine).registers
     rows = {}
     for rung in (each for each in climb() if each in speed.index and each != REFERENCE):
-        case = ladder.case(rung, Matmul(LARGE, LARGE, LARGE))
+        case = running.case(rung, Matmul(LARGE, LARGE, LARGE))
         macros = dict(case.macros)
         _, block = kernels.launch(case.kernel, case.problem, **macros)
         rows[rung] = {
@@ -142,7 +141,7 @@ def tiles(machine: str = "h200") -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def _counts(case: ladder.Case) -> dict[str, float]:
+def _counts(case: running.Case) -> dict[str, float]:
     kernel, grid, block = case.compiled()
     profile = kernel.profile(grid, block, case.problem.args(np))
     multiply_adds = case.problem.flops / 2 / WARP
@@ -159,6 +158,6 @@ def _counts(case: ladder.Case) -> dict[str, float]:
 def _code(rung: str) -> list[str]:
     """Lines of a rung's source without comments, macros and checks."""
     lines = [
-        line.split("//")[0].rstrip() for line in kernels.source(ladder.rungs("matmul")[rung]).splitlines()
+        line.split("//")[0].rstrip() for line in kernels.source(running.rungs("matmul")[rung]).splitlines()
     ]
     return [line for line in lines if line and not _NO_CODE.match(line)]

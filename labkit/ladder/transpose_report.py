@@ -4,17 +4,20 @@ What `labkit.ladder` times is another thing: one launch after an L2 flush, witho
 2048 x 2048 stays in the L2 cache of a large GPU from launch to launch, and the copies are in the time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 import pandas as pd
 
-from labkit import cpu, kernels
+from labkit import cpu, kernels, records
+from labkit.c.compile import find_compiler
 from labkit.device.select import device, find_gpu
 from labkit.device.timing import wall_ms
-from labkit.kernels.problem import Transpose
-from labkit.ladder import records
-from labkit.ladder import running as ladder
+from labkit.kernels.transpose.family import Transpose
+from labkit.ladder import running
+from labkit.ladder.running import END, Case, Row, Section, case, row_dicts
 
 STEPS = ("naive", "shared", "padded", "unrolled")  # the report's, after the CPU
 SIZE = Transpose(2048, 2048, dtype="int32")
@@ -35,10 +38,10 @@ def transpose_report(
     source = f"measured here: {find_gpu().name}"
     loops = cpu.measure(kernels.load("transpose/cpu_1_loops", DTYPE=problem.ctype), problem)
     on_cpu = before = loops.median * iterations
-    first = ladder.Case("cpu_naive", problem)
+    first = running.Case("cpu_naive", problem)
     rows = _rows(first, iterations, {"machine": cpu.cpu_name(), "source": loops.source}, time=on_cpu)
     for rung in rungs:
-        case = ladder.case(rung, problem)
+        case = running.case(rung, problem)
         whole, launches = _round_trip(case, iterations)
         ratios = {"step_speedup": before / whole, "speedup_over_cpu": on_cpu / whole}
         rows += _rows(case, iterations, {"source": source}, time=whole, launch_time=launches, **ratios)
@@ -56,13 +59,13 @@ def here() -> pd.DataFrame:
     return table[table.quantity == "time"]
 
 
-def _round_trip(case: ladder.Case, iterations: int) -> tuple[float, float]:
+def _round_trip(case: running.Case, iterations: int) -> tuple[float, float]:
     """Milliseconds from a matrix on the host to its transpose there, and of the launches alone."""
     import cupy
 
     host, result = case.problem.inputs()
     args = case.problem.args(cupy)
-    launch = ladder.launcher(case, args)
+    launch = running.launcher(case, args)
     with cupy.cuda.Stream(non_blocking=True) as stream:
         launch()  # loads the kernel, which cannot be recorded
         stream.synchronize()
@@ -77,7 +80,7 @@ def _round_trip(case: ladder.Case, iterations: int) -> tuple[float, float]:
             launches.launch()
             args[1].get(out=result)
 
-        ladder.poison(args[1])
+        running.poison(args[1])
         trip()
         case.problem.verify(result)
         times = [(wall_ms(trip), wall_ms(launches.launch)) for _ in range(TRIPS)]
@@ -85,7 +88,7 @@ def _round_trip(case: ladder.Case, iterations: int) -> tuple[float, float]:
     return median(whole), median(alone)
 
 
-def _rows(case: ladder.Case, iterations: int, place: ladder.Row, **figures: float) -> list[ladder.Row]:
+def _rows(case: running.Case, iterations: int, place: running.Row, **figures: float) -> list[running.Row]:
     figures["bandwidth"] = case.problem.gbytes_per_s(figures["time"] / 1e3 / iterations)
     units = {"time": "ms", "launch_time": "ms", "bandwidth": "GB/s"}
     shared = case.place() | place | {"note": f"for {iterations} iterations"}
@@ -93,3 +96,29 @@ def _rows(case: ladder.Case, iterations: int, place: ladder.Row, **figures: floa
         shared | {"quantity": quantity, "unit": units.get(quantity, "1"), "value": value}
         for quantity, value in figures.items()
     ]
+
+
+@dataclass(frozen=True)
+class AsReported(Case):
+    """The steps of report int-transpose in its way, see `transpose_report`."""
+
+    def place(self) -> Row:
+        """The case's place, noted with the number of launches in a time."""
+        return super().place() | {"note": f"for {ITERATIONS} iterations"}
+
+    def rows(self, args: tuple[Any, ...]) -> list[Row]:
+        """A row a step and quantity, the CPU's first; `args` are not used.
+
+        Its `time`, of all iterations and copies, is REPORT_TIME here, where `time` is that of one launch.
+        """
+        table = transpose_report(problem=SIZE).replace({"quantity": {"time": records.REPORT_TIME}})
+        return [*row_dicts(table), self.place() | {"quantity": END, "unit": "1", "value": TRIPS}]
+
+
+def _as_reported(quick: bool) -> Iterator[Case]:
+    """The report's steps as it took them, where a C compiler is at hand."""
+    if find_compiler():
+        yield AsReported("naive", SIZE, case("naive", SIZE).macros)
+
+
+SECTIONS: dict[str, Section] = {"transpose": _as_reported}

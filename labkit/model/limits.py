@@ -16,12 +16,11 @@ from math import ceil, prod
 
 import pandas as pd
 
-from labkit import kernels
+from labkit import kernels, records
 from labkit.core import occupancy
 from labkit.core.limits import WARP
-from labkit.kernels.problem import Matmul
-from labkit.ladder import records
-from labkit.ladder import running as ladder
+from labkit.kernels.matmul.family import Matmul
+from labkit.ladder import running
 from labkit.model.roofline import SECTORS, count_sectors, intensities
 
 MACHINE = "h200"
@@ -37,7 +36,7 @@ def bounds(problem: Matmul, *rungs: str) -> pd.DataFrame:
     missing where no count was recorded. Raises ValueError where there is no time of the problem or a rung.
     """
     rows = times_of(problem)
-    rows = rows[rows.kernel != ladder.REFERENCES["matmul"]]
+    rows = rows[rows.kernel != Matmul.reference_name]
     times = dict(zip(rows.kernel, rows.value, strict=True))
     missing = [rung for rung in rungs if rung not in times]
     if missing or not times:
@@ -69,7 +68,7 @@ def _fill(rung: str, problem: Matmul) -> float:
 
 def block_count(rung: str, problem: Matmul) -> int:
     """Blocks that a rung with its defaults launches on `problem`."""
-    case = ladder.case(rung, problem)
+    case = running.case(rung, problem)
     return prod(kernels.launch(case.kernel, problem, **dict(case.macros))[0])
 
 
@@ -102,7 +101,7 @@ def gpu() -> occupancy.Gpu:
 @lru_cache
 def times_of(problem: Matmul) -> pd.DataFrame:
     """`ladder.recorded`, read once."""
-    return ladder.recorded(problem, MACHINE)
+    return running.recorded(problem, MACHINE)
 
 
 @lru_cache
@@ -114,11 +113,11 @@ def counters(dtype: str) -> pd.DataFrame:
     """
     if dtype != "float64":
         runs = _runs()
-        rungs = runs.kernel.isin(list(ladder.rungs("matmul"))) & (runs.dtype == "float32")
+        rungs = runs.kernel.isin(list(running.rungs("matmul"))) & (runs.dtype == "float32")
         return runs[rungs & runs.quantity.isin(SECTORS) & (runs.n == COUNTED)]
     problem = Matmul(COUNTED, COUNTED, COUNTED, dtype=dtype)
     timed = times_of(problem).kernel.drop_duplicates()
-    return count_sectors([rung for rung in timed if rung in ladder.rungs("matmul")], problem)
+    return count_sectors([rung for rung in timed if rung in running.rungs("matmul")], problem)
 
 
 def ceilings() -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """The explorer of cache lines: how the order of the loops and BLOCK change what a small cache must fetch."""
 
 from labkit.cpu.cache_lines import LARGEST, VECTOR, VERSIONS, Cache, Loops, count_misses, reuse
-from labkit.cpu.cache_picture import cache_picture
+from labkit.figures.cache_lines import cache_picture
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection, slider
 
 _SIZES = (16, 24, 32, 33, 40, 48, LARGEST)

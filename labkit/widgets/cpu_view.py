@@ -3,8 +3,8 @@
 from functools import lru_cache
 from typing import Any
 
-from labkit import cpu
-from labkit.ladder import records
+from labkit import cpu, records
+from labkit.figures.cpu_ladder import ladder_picture
 from labkit.widgets.explorer import Explorer, View, menu, selection
 
 REPORT = "cpu-gpu-matmul"
@@ -37,7 +37,7 @@ def cpu_ladder_view(rung: str, n: int, block: int) -> View:
     lines = [_here(chosen, n, peak, blas["value"]), *_report(rung, n, block, chosen["value"])]
     if rung in _BLOCKED:
         lines.append(_block(block))
-    return View((cpu.ladder_picture(frame, peak, rung),), "\n".join(lines))
+    return View((ladder_picture(frame, peak, rung),), "\n".join(lines))
 
 
 @lru_cache(maxsize=512)

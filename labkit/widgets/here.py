@@ -16,8 +16,8 @@ import pandas as pd
 from labkit import kernels
 from labkit.device.select import device
 from labkit.device.timing import Timing, time_kernel
-from labkit.kernels.problem import Matmul
-from labkit.ladder.records import frame_of
+from labkit.kernels.matmul.family import Matmul
+from labkit.records import frame_of
 
 KERNELS = {"naive": "matmul/1_naive", "tiled": "matmul/2_tiled"}
 LOADS, SECTORS = "global loads", "sectors per multiply-add"

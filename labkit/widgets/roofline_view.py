@@ -6,11 +6,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from labkit.kernels.problem import Matmul
+from labkit.figures.roofline import roofline as draw
+from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
 from labkit.model import limits as bounds
 from labkit.model.roofline import intensities
-from labkit.model.roofline import roofline as draw
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
 
 SIZES = (256, 512, 1024, 2048, 4096, 8192)

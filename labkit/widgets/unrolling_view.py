@@ -15,7 +15,8 @@ from labkit import kernels, simt
 from labkit.core import occupancy
 from labkit.core.occupancy import Occupancy
 from labkit.figures.curves import Plot
-from labkit.kernels.problem import C_TYPES, Transpose
+from labkit.kernels.problem import C_TYPES
+from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
 from labkit.model import instructions
 from labkit.model.instructions import CONTROL, INDEX, MOVES

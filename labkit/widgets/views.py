@@ -9,12 +9,12 @@ from math import prod
 import pandas as pd
 from matplotlib.figure import Figure
 
+from labkit import records
 from labkit.core.limits import WARP
 from labkit.device.select import device
 from labkit.figures import curves
 from labkit.figures.pictures import product
-from labkit.kernels.problem import Matmul
-from labkit.ladder import records
+from labkit.kernels.matmul.family import Matmul
 from labkit.widgets import here
 from labkit.widgets.explorer import View
 from labkit.widgets.here import Size

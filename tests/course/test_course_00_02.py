@@ -17,7 +17,7 @@ from labkit.course.exercise import Criterion, Exercise, Unmet, by_id
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
 from labkit.course.notebooks import release
 from labkit.device.select import find_gpu
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 
 SOLUTIONS = Path(__file__).parents[2] / "notebooks" / "solutions"
 

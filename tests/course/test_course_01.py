@@ -22,7 +22,7 @@ from labkit.course.criteria import c_functions
 from labkit.course.criteria.c_functions import faster_in_c
 from labkit.course.exercise import Unmet
 from labkit.course.exercises import lab_01
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 
 STARTERS = {
     "01.1": ["✓ right for any shape", "the three loops", "the goal is 3 times.\nOne element of C at a time"],

@@ -6,7 +6,7 @@ from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, check
 from labkit.course import magic
 from labkit.course.criteria.kernels import Hints, no_finding, right_on
 from labkit.course.exercise import Unmet
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 
 FIRST = "        __syncthreads();\n        for"
 SECOND = "        __syncthreads();\n    }"

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, checks_of_starters
 
-from labkit import simt
+from labkit import records, simt
 from labkit.course.criteria.kernels import clean_in, loads_in, right_in
 from labkit.course.criteria.launches import Given
 from labkit.course.criteria.model_gpu import ModelGpu
 from labkit.course.exercise import Unmet
 from labkit.course.who_finds import who_finds
-from labkit.ladder import records
 from labkit.simt import Finding
 
 STARTERS = {

@@ -16,7 +16,7 @@ from labkit.course.criteria.products import faster, in_registers, warps
 from labkit.course.exercise import Unmet
 from labkit.course.feedback import MET
 from labkit.device.select import NoGpu
-from labkit.ladder import own_product
+from labkit.figures import own_product
 
 UNCHANGED = "Nothing has changed: is the output written?"
 STARTERS = {

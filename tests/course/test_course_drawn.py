@@ -11,7 +11,8 @@ from test_course_cheats import idle
 
 from labkit.course import EXERCISES
 from labkit.course.criteria.drawn import FACTORS, drawn, fresh, further, numbers, one_of, problems, sizes
-from labkit.kernels.problem import Matmul, Transpose
+from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.transpose.family import Transpose
 
 SEEDS = (1, 2, 3)
 TABLES = [path.stem for path in sorted(Path(__file__).parent.glob("test_course*.py"))]

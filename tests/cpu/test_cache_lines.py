@@ -21,7 +21,7 @@ from labkit.cpu.cache_lines import (
     missed,
     reuse,
 )
-from labkit.cpu.cache_picture import cache_picture
+from labkit.figures.cache_lines import cache_picture
 from labkit.widgets import cache_view, explorer
 
 SIZES = [(16, 8), (16, 16), (17, 8), (24, 16), (33, 24), (33, 40)]  # N, BLOCK

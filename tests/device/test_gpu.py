@@ -14,7 +14,8 @@ from labkit.core.errors import CompileError, InvalidAccess, LaunchError, OutOfMe
 from labkit.device import rehearsal
 from labkit.device.rehearsal import twins
 from labkit.device.select import synchronize
-from labkit.kernels.problem import Matmul, _solved, problem
+from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.problem import _solved, problem
 
 pytestmark = pytest.mark.gpu
 

@@ -7,8 +7,12 @@ import matplotlib
 import pandas as pd
 import pytest
 
+from labkit import records
 from labkit.figures import curves
-from labkit.ladder import records
+from labkit.figures.looks import look_of, rank
+from labkit.kernels.problem import families, problem_class
+from labkit.ladder import running
+from labkit.records.tables import write
 
 
 @pytest.fixture
@@ -344,7 +348,7 @@ def test_kernels_are_compared_at_the_largest_size_that_has_them():
 def test_a_recorded_run_is_drawn_over_a_reports_curves(tmp_path):
     """What notebooks draw: the report's blocks, and those of another GPU beside them."""
     rows = records.load("int-matmul", "time", kernel=["naive", "tiled"], m=4096).drop(columns="source")
-    rows.assign(report="", value=rows.value / 40).to_csv(tmp_path / "bench.csv", index=False)
+    write(tmp_path / "bench.csv", rows.assign(report="", value=rows.value / 40))
     origin = {"gpu": "NVIDIA H200", "driver": "1", "versions": "v", "date": "2026-01-31", "command": "c"}
     (tmp_path / "bench.json").write_text(json.dumps(origin))
     report = records.load("int-matmul", "time", kernel=["naive", "tiled"], m=4096)
@@ -359,12 +363,8 @@ def test_a_recorded_run_is_drawn_over_a_reports_curves(tmp_path):
 
 
 def test_the_ladder_has_its_order_and_looks():
-    from labkit.ladder import running
-
-    for family in ("matmul", "transpose"):
-        names = [*running.rungs(family), running.REFERENCES[family]]
-        missing = [name for name in names if name not in curves._LOOKS]
-        assert not missing, "give each a colour and a marker in _LOOKS of labkit/plots.py"
-        assert len({curves._LOOKS[name][0] for name in names}) == len(names)  # they meet in one plot
-    climbed = sorted(running.rungs("matmul"), key=curves._rank)
+    for family in families():
+        names = [*running.rungs(family), problem_class(family).reference_name]
+        assert len({look_of(name)[0] for name in names}) == len(names)  # they meet in one plot
+    climbed = sorted(running.rungs("matmul"), key=rank)
     assert climbed[0] == "naive_uncoalesced" and climbed[-2:] == ["tuned", "tensor_cores"]

@@ -40,7 +40,7 @@ class TestBench:
         assert "CuPy" in result.output or "LABKIT_DEVICE is simt" in result.output
 
     def test_a_folder_that_cannot_be_written_is_named(self, monkeypatch, tmp_path):
-        from labkit.ladder import records
+        from labkit import records
 
         monkeypatch.setenv("LABKIT_DEVICE", "simt")
         monkeypatch.setattr(records, "provenance", lambda command: {"command": command})
@@ -51,7 +51,8 @@ class TestBench:
 
     def test_the_folder_is_told_whole(self, monkeypatch, tmp_path):
         """`recorded('h200')` would be ours."""
-        from labkit.ladder import bench, records
+        from labkit import records
+        from labkit.ladder import bench
 
         monkeypatch.setenv("LABKIT_DEVICE", "simt")
         monkeypatch.setattr(records, "provenance", lambda command: {})

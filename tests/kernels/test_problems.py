@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from labkit.core import memory
 from labkit.core.compare import Mismatch
 from labkit.core.errors import LaunchError, OutOfMemory
-from labkit.kernels.problem import Matmul, Transpose, _solved, problem
+from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.problem import _solved, problem
+from labkit.kernels.transpose.family import Transpose
 
 DTYPES = ["float32", "float64", "int32"]
 sizes = st.integers(1, 24)

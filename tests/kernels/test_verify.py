@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from labkit import kernels, simt
+from labkit.figures.source_costs import profile
 from labkit.kernels import verify
 from labkit.kernels.problem import problem
-from labkit.kernels.verify import check, profile
+from labkit.kernels.verify import check
 
 TILED = kernels.source("matmul/2_tiled")
 

@@ -13,7 +13,7 @@ from labkit.device.select import Device, NoGpu
 from labkit.device.timing import Timing
 from labkit.kernels.problem import problem
 from labkit.ladder import ceilings
-from labkit.ladder.records import COLUMNS
+from labkit.records import COLUMNS
 
 H200 = Device("gpu", "NVIDIA H200", multiprocessors=132)
 H100_NVL = Device("gpu", "NVIDIA H100 NVL", multiprocessors=132, index=1)  # not in data/gpus.csv

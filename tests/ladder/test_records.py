@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labkit.ladder import records
+from labkit import records
+from labkit.records import tables
 
 KEYS = [column for column in records.COLUMNS if column not in ("unit", "value", "note")]
 
@@ -256,12 +257,12 @@ def test_load_lists_valid_names(filters, message):
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "_DATA", tmp_path)
+    monkeypatch.setattr("labkit.records.shipped._DATA", tmp_path)
     return tmp_path
 
 
 def write_run(folder, **changes):
-    row = dict.fromkeys(records.COLUMNS, "") | {"kernel": "tiled", "m": "512", "quantity": "time"}
+    row = dict.fromkeys(tables.FILE_COLUMNS, "") | {"kernel": "tiled", "size": "m=512", "quantity": "time"}
     folder.mkdir(exist_ok=True)
     pd.DataFrame([row | {"unit": "ms", "value": "0.25"} | changes]).to_csv(folder / "matmul.csv", index=False)
 
@@ -330,7 +331,7 @@ def mine(tmp_path):
 
     def folder(*rows):
         frame = pd.DataFrame([dict.fromkeys(records.COLUMNS, "") | row for row in rows])
-        frame.to_csv(tmp_path / "bench.csv", index=False)
+        tables.write(tmp_path / "bench.csv", frame)
         (tmp_path / "bench.json").write_text(json.dumps(PROVENANCE))
         return tmp_path
 

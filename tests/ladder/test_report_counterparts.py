@@ -6,8 +6,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from labkit import records
 from labkit.figures import curves
-from labkit.ladder import records
 
 REPOSITORY = Path(__file__).parents[2]
 TABLE = (REPOSITORY / "docs" / "reports.md").read_text(encoding="utf-8")

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from labkit import kernels
+from labkit import kernels, records
 from labkit.core.compare import Mismatch
 from labkit.device.select import NoGpu
 from labkit.device.timing import SIMULATED
 from labkit.figures import curves
-from labkit.kernels.problem import Matmul, Transpose, problem
-from labkit.ladder import records, running
+from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.problem import families, problem, problem_class
+from labkit.kernels.transpose.family import Transpose
+from labkit.ladder import running
 
 PRODUCT, PLANE = Matmul(33, 20, 17), Transpose(33, 20)
 
@@ -92,7 +94,7 @@ def test_a_product_that_reads_c_is_verified_and_timed(simulator):
 
 @pytest.mark.parametrize(("alpha", "beta", "has_error"), [(1, 0, True), (3, 0, False), (1, 2, False)])
 def test_the_error_is_that_of_a_b_alone(simulator, monkeypatch, alpha, beta, has_error):
-    monkeypatch.setattr(running, "EXAMINED", ("naive",))
+    monkeypatch.setattr("labkit.kernels.matmul.family.EXAMINED", ("naive",))
     rows = running.time_rung("naive", Matmul(33, 20, 17, alpha=alpha, beta=beta))
     found = rows.value[rows.quantity == "error"]
     assert len(found) == has_error and found.lt(1e-6).all()
@@ -174,10 +176,10 @@ def test_no_gpu_has_no_times_of_one(simulator):
 
 @pytest.mark.gpu
 class TestGpu:
-    @pytest.mark.parametrize("family", ["matmul", "transpose"])
+    @pytest.mark.parametrize("family", families())
     def test_every_rung_and_reference_is_right_and_timed(self, gpu, family):
-        shape = problem(family, *{"matmul": (300, 203, 101), "transpose": (300, 203)}[family])
-        names = [*running.rungs(family), running.REFERENCES[family]]
+        shape = problem(family, *(300, 203, 101)[: len(problem_class(family).size_names)])
+        names = [*running.rungs(family), problem_class(family).reference_name]
         found = dict(running.measure([running.case(name, shape) for name in names]))
         assert not [wrong for wrong in found.values() if isinstance(wrong, Exception)]
         assert len(found) == len(names)

@@ -3,9 +3,10 @@
 import pandas as pd
 import pytest
 
+from labkit import records
 from labkit.figures import ladder_plot
-from labkit.kernels.problem import Matmul
-from labkit.ladder import records, running, steps
+from labkit.kernels.matmul.family import Matmul
+from labkit.ladder import running, steps
 
 LARGE = running.recorded(Matmul(4096, 4096, 4096))
 CLIMB = [

@@ -2,9 +2,9 @@
 
 import pytest
 
+from labkit import records
 from labkit.device.select import NoGpu
 from labkit.figures import curves
-from labkit.ladder import records
 from labkit.ladder.transpose_report import here, transpose_report
 
 

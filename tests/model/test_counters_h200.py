@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labkit import kernels, simt
+from labkit import kernels, records, simt
 from labkit.kernels.problem import problem
-from labkit.ladder import records
 
 KEYS = ["kernel", "dtype", "m", "n", "k", "rows", "cols", "tile", "note"]
 COUNTERS = records.recorded("h200")

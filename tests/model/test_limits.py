@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
 from labkit.model import limits
 

@@ -7,9 +7,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from labkit.kernels.problem import Matmul
-from labkit.ladder.records import frame_of
-from labkit.model.roofline import COUNTED, SECTORS, count_sectors, intensities, roofline
+from labkit.figures.roofline import roofline
+from labkit.kernels.matmul.family import Matmul
+from labkit.model.roofline import COUNTED, SECTORS, count_sectors, intensities
+from labkit.records import frame_of
 
 CUBE = Matmul(4096, 4096, 4096)
 HERE = "measured here: NVIDIA H200"

@@ -5,7 +5,7 @@ import pytest
 
 from labkit import kernels, widgets
 from labkit.figures.pictures.register_tile import RegisterTile, register_tile_picture
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 from labkit.widgets.register_tile_view import register_tile_view
 
 CASES = [

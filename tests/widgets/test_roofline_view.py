@@ -2,11 +2,11 @@
 
 import pytest
 
-from labkit import widgets
-from labkit.kernels.problem import Matmul
-from labkit.ladder import records, running
-from labkit.ladder.records import frame_of
+from labkit import records, widgets
+from labkit.kernels.matmul.family import Matmul
+from labkit.ladder import running
 from labkit.model import limits
+from labkit.records import frame_of
 from labkit.widgets import roofline_view as view
 
 

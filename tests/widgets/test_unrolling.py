@@ -5,9 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from labkit import kernels, simt
-from labkit.kernels.problem import Transpose
-from labkit.ladder import records
+from labkit import kernels, records, simt
+from labkit.kernels.transpose.family import Transpose
 from labkit.model import instructions
 from labkit.model.instructions import ARITHMETIC, CONTROL, MOVES
 from labkit.widgets import unrolling, unrolling_view

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from labkit import widgets
+from labkit import records, widgets
 from labkit.core.errors import LaunchError
-from labkit.ladder import records
 from labkit.widgets import explorer, here, views
 
 CUBES = {n: (n, n, n) for n in (32, 256, 512, 1024, 2048, 4096, 8192)}

@@ -16,7 +16,7 @@ from labkit.course.criteria.kernels import NO_HINTS, Hints, case
 from labkit.course.criteria.undisturbed import alone, refuse_if_busy
 from labkit.course.exercise import Criterion, Unmet
 from labkit.kernels import verify as checks
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 
 Size = tuple[int, int, int]  # M, N, K
 

@@ -15,7 +15,8 @@ from zlib import crc32
 
 import numpy as np
 
-from labkit.kernels.problem import Matmul, Problem
+from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.problem import Problem
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Problem)

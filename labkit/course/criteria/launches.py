@@ -9,8 +9,8 @@ import numpy as np
 from labkit import simt
 from labkit.core.compare import compare, unwritten
 from labkit.course.criteria.drawn import numbers, sizes
+from labkit.figures import own_product
 from labkit.kernels.problem import Problem
-from labkit.ladder import own_product
 
 
 class Launch(Protocol):

@@ -14,9 +14,9 @@ from labkit.course.criteria.kernels import listed, profiled
 from labkit.course.criteria.launches import as_said
 from labkit.course.criteria.python import called, number_of
 from labkit.course.exercise import Criterion, Unmet
+from labkit.figures import own_product
 from labkit.kernels import verify
-from labkit.kernels.problem import Matmul
-from labkit.ladder import own_product
+from labkit.kernels.matmul.family import Matmul
 from labkit.model.blocks_per_sm import LEAST_REGISTERS, RESOURCES, Block, cures
 from labkit.model.roofline import SECTORS
 

@@ -19,10 +19,10 @@ from labkit.course.criteria.kernels import both_sides, case, listed
 from labkit.course.criteria.undisturbed import alone
 from labkit.course.exercise import Criterion, Unmet
 from labkit.device.select import find_gpu
+from labkit.figures import own_product
+from labkit.figures.own_product import FLOATS, Figures
 from labkit.kernels import verify
-from labkit.kernels.problem import Matmul
-from labkit.ladder import own_product
-from labkit.ladder.own_product import FLOATS, Figures
+from labkit.kernels.matmul.family import Matmul
 
 FITS = 32  # divides the sizes that tiles fit
 MAPPING = "Row i of A begins at index i * K, row k of B at k * N, row i of C at i * N."

@@ -19,7 +19,7 @@ from labkit.course.criteria.c_functions import (
 from labkit.course.criteria.kernels import Hints
 from labkit.course.criteria.undisturbed import refuse_if_busy
 from labkit.course.exercise import Criterion, Exercise, Unmet
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 
 SIMD = Hints(
     "A vector of sums holds C[i, j] to C[i, j + 7]: each step of k adds A[i, k] times B[k, j] to "

@@ -4,7 +4,7 @@ from labkit import simt
 from labkit.course.criteria.kernels import Hints, at_most, no_finding, profiled, right_on
 from labkit.course.criteria.launches import tiled
 from labkit.course.exercise import Criterion, Exercise, Unmet
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 
 MAPPING = (
     "x counts columns of C and y counts rows. Row i of A begins at index i * K, row k of B at k * N, "

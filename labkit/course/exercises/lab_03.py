@@ -5,7 +5,7 @@ from labkit.core.errors import CompileError
 from labkit.course.criteria.kernels import Hints, listed, no_finding, profiled, recompiled, right_on
 from labkit.course.criteria.launches import tiled
 from labkit.course.exercise import Criterion, Exercise, Unmet
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 
 CUBE = Matmul(64, 64, 64)
 LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"

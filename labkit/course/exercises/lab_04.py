@@ -10,7 +10,7 @@ from labkit.course.criteria.drawn import fresh
 from labkit.course.criteria.kernels import Hints, clean_in, listed, no_finding, profiled, right_in, right_on
 from labkit.course.criteria.launches import Given, Launch, each, tiled
 from labkit.course.exercise import Criterion, Exercise, Unmet
-from labkit.kernels.problem import Transpose
+from labkit.kernels.transpose.family import Transpose
 from labkit.simt.counters.sectors import SECTOR_BYTES
 
 SIDE = 32  # of the square blocks of a transpose

@@ -19,7 +19,7 @@ from labkit.course.criteria.kernels import (
 )
 from labkit.course.criteria.launches import Given, each, tiled
 from labkit.course.exercise import Criterion, Exercise, Unmet
-from labkit.kernels.problem import Transpose
+from labkit.kernels.transpose.family import Transpose
 
 PLURALS = {"sector": "sectors", "conflict": "conflicts", "lane": "lanes", "pass": "passes"}
 TILE = 32

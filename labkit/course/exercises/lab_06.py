@@ -6,7 +6,8 @@ from labkit import simt
 from labkit.course.criteria.kernels import Hints, listed, no_finding, profiled, recompiled, right_on
 from labkit.course.criteria.launches import tiled
 from labkit.course.exercise import Criterion, Exercise, Unmet
-from labkit.kernels.problem import Matmul, Transpose
+from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.transpose.family import Transpose
 
 TILE, ROWS = 32, 8  # of the transposes: a block has TILE x ROWS threads
 WIDE = Transpose(64, 96)

@@ -14,7 +14,7 @@ from labkit.course.criteria.occupancy import loads_at_most, loads_listed, occupi
 from labkit.course.criteria.products import right_as_launched
 from labkit.course.criteria.python import called, number_of
 from labkit.course.exercise import Criterion, Exercise, Unmet
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 from labkit.model.roofline import SECTOR, SECTORS
 
 # 07.1: functions that return rates.

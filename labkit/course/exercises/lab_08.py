@@ -13,7 +13,7 @@ from labkit.course.criteria.launches import Launches, as_said
 from labkit.course.criteria.products import OWNER
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 
 EVEN = Matmul(128, 128, 32)  # what loads are counted for
 MULTIPLY_ADDS = EVEN.M * EVEN.N * EVEN.K // WARP  # of warps

@@ -19,7 +19,7 @@ from labkit.course.criteria.kernels import (
 )
 from labkit.course.criteria.launches import Given, each, tiled
 from labkit.course.exercise import Criterion, Exercise, Unmet
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 
 THREADS = 256  # of a block, for vectors
 SIDE = 16  # of a square block

@@ -16,7 +16,7 @@ from labkit.course.criteria.products import (
     warps,
 )
 from labkit.course.exercise import Exercise
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 
 EXACT = (Matmul(64, 64, 64), Matmul(128, 64, 32))
 SIZES = (

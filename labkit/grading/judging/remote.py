@@ -30,7 +30,7 @@ from labkit.grading.sandbox.limits import Limits
 from labkit.grading.sandbox.native import run_asked, seconds_of
 from labkit.grading.sandbox.probe import COUNTS
 from labkit.grading.sandbox.wire import BorderError, Callback, Channel
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 from labkit.simt.counters.profile import Circumstances, Profile, Site
 from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Instruction

@@ -8,8 +8,8 @@ import pandas as pd
 from labkit.course.criteria.undisturbed import Disturbed
 from labkit.grading.sandbox.process import Sandbox
 from labkit.grading.sandbox.wire import Channel
-from labkit.kernels.problem import Matmul
-from labkit.ladder.records import frame_of
+from labkit.kernels.matmul.family import Matmul
+from labkit.records import frame_of
 
 BUSY_PERCENT = 10  # of the time that a GPU works, from which on it is somebody else's
 START_SECONDS, SECONDS = 120, 300

@@ -20,7 +20,7 @@ from labkit.core.errors import SimtError
 from labkit.core.labkit_calls import borrowed_name
 from labkit.grading.sandbox.native import run_outside
 from labkit.grading.sandbox.wire import Callback, Channel
-from labkit.kernels.problem import Matmul
+from labkit.kernels.matmul.family import Matmul
 from labkit.simt.counters.profile import Profile, Site
 
 SOCKET = "LABKIT_JUDGE"  # environment: where the judge listens
@@ -111,7 +111,7 @@ class _Bench:
     ) -> dict[str, Any]:
         """Times of the kernel and of rungs on this machine's GPU, and what is wrong with it."""
         from labkit.device.select import RawModule
-        from labkit.ladder import own_product
+        from labkit.figures import own_product
 
         module = RawModule(code=code, options=options, name_expressions=expressions)
         times, wrong = own_product.measured(module.get_function(name), Matmul(**problem), *rungs)

@@ -6,8 +6,8 @@ import pytest
 
 from labkit import kernels, simt
 from labkit.device.select import device
-from labkit.kernels.problem import Matmul
-from labkit.ladder import own_product
+from labkit.figures import own_product
+from labkit.kernels.matmul.family import Matmul
 
 NAIVE = """
 // launch: block (32, SIDE), grid (ceil(N/32), ceil(M/SIDE));

@@ -16,14 +16,15 @@ from labkit import simt
 from labkit.core.limits import Dim3
 from labkit.device.select import device
 from labkit.figures.curves import Plot
+from labkit.figures.roofline import roofline as draw_roofline
 from labkit.figures.source_costs import Heat, show
 from labkit.kernels import launch_of, macros_of
-from labkit.kernels.problem import Matmul, Problem
-from labkit.ladder import running as ladder
-from labkit.ladder.records import frame_of
+from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.problem import Problem
+from labkit.ladder import running
 from labkit.model import limits
 from labkit.model.roofline import COUNTED, SECTORS, intensities
-from labkit.model.roofline import roofline as draw_roofline
+from labkit.records import frame_of
 
 NAME = "yours"
 # Tiles of 32, 48, 64, 96 and 128 fit it, and a product of few blocks is soon counted.
@@ -196,10 +197,10 @@ def measured(kernel: Any, problem: Matmul, *rungs: str) -> tuple[pd.DataFrame, s
     """
     if hasattr(kernel, "measured"):
         return kernel.measured(problem, *rungs)
-    cases = [_Own(NAME, problem, answer=kernel), *(ladder.case(rung, problem) for rung in rungs)]
-    rows: list[ladder.Row] = []
+    cases = [_Own(NAME, problem, answer=kernel), *(running.case(rung, problem) for rung in rungs)]
+    rows: list[running.Row] = []
     wrong = ""
-    for case, found in ladder.measure(cases):
+    for case, found in running.measure(cases):
         if not isinstance(found, Exception):
             rows += [row for row in found if row["quantity"] == "time"]
         elif case.rung == NAME:
@@ -238,7 +239,7 @@ def bars(times: pd.DataFrame, problem: Matmul = LARGE) -> Plot:
 
 
 @dataclass(frozen=True)
-class _Own(ladder.Case):
+class _Own(running.Case):
     """The student's kernel in the place of a rung."""
 
     answer: Any = None

@@ -1,30 +1,20 @@
-"""The numbers under data/: the tables of five course reports, and recorded runs with their provenance.
+"""The numbers under data/: the tables of five course reports, and runs recorded on a GPU.
 
-One row a value, in the columns of COLUMNS. What a report leaves open is "" (text) or missing (numbers).
+One value per row, in the columns of COLUMNS. What a report leaves open is "" (text) or missing (numbers).
 data/SOURCES.md says what each report measured, what each column means and how misprints are marked.
 """
 
 import json
-import platform
-from collections.abc import Iterable
-from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from labkit.core.paths import shipped
+from labkit.records.provenance import provenance_of
+from labkit.records.tables import COLUMNS, listed, read, select
 
-COLUMNS = (
-    *("report", "machine", "problem", "kernel", "dtype"),
-    *("m", "n", "k", "rows", "cols", "block_x", "block_y", "tile"),
-    *("quantity", "unit", "value", "note"),
-)
-INTEGERS = ("m", "n", "k", "rows", "cols", "block_x", "block_y", "tile")
 _SIDES = ("m", "k", "n", "rows", "cols")
-_PROVENANCE = ("gpu", "driver", "versions", "date", "command")
-
 _REPORTS = {
     "int-matmul": "int32 matrix product, naive and tiled, N 256 to 4096, blocks of 1×1 to 32×32 (nvprof)",
     "cublas-gap": "float32 matrix product against cuBLAS and stated peaks, N = 680",
@@ -69,7 +59,7 @@ def load(report: str | None = None, quantity: object = None, **filters: object) 
     frame["source"] = [
         _report_label(*row) for row in zip(frame.report, frame.machine, frame.kernel, strict=True)
     ]
-    return _select(frame, {"report": report, "quantity": quantity, **filters})
+    return select(frame, {"report": report, "quantity": quantity, **filters})
 
 
 def recorded(machine: str | Path, quantity: object = None, **filters: object) -> pd.DataFrame:
@@ -83,11 +73,11 @@ def recorded(machine: str | Path, quantity: object = None, **filters: object) ->
     tables = sorted((ours if ours.is_dir() else Path(machine)).glob("*.csv"))
     if not tables:
         machines = sorted({path.parent.name for path in _DATA.glob("*/*.csv")} - {"reports"})
-        raise ValueError(f"no runs recorded on {str(machine)!r}; machines with records: {_listed(machines)}")
+        raise ValueError(f"no runs recorded on {str(machine)!r}; machines with records: {listed(machines)}")
     is_ours = tables[0].parent.parent == _DATA
     reader = _kept if is_ours else read  # a run of one's own may go on while it is looked at
     runs = [reader(table).assign(source=_run_label(table)) for table in tables]
-    return _select(pd.concat(runs, ignore_index=True), {"quantity": quantity, **filters})
+    return select(pd.concat(runs, ignore_index=True), {"quantity": quantity, **filters})
 
 
 def sanitizer(machine: str = "h200") -> pd.DataFrame:
@@ -120,7 +110,7 @@ def counterparts(report: str, machine: str | Path = "h200", **filters: object) -
     copies = printed[[*same, *each_block, "quantity"]]
     found = pd.concat([times.merge(runs[~once]), copies.merge(runs[once].drop(columns=each_block))])
     found = found[[*COLUMNS, "source"]]
-    return _select(_with_rates(found) if report == "cublas-gap" else found, filters)
+    return select(_with_rates(found) if report == "cublas-gap" else found, filters)
 
 
 def beside(report: str, folder: str | Path | None = None) -> pd.DataFrame:
@@ -141,67 +131,6 @@ def beside(report: str, folder: str | Path | None = None) -> pd.DataFrame:
     rows = pd.MultiIndex.from_frame(figures.reset_index()[down]).unique()
     table = pd.DataFrame(figures.unstack(across)).swaplevel(axis="columns")
     return table.reindex(rows).reindex(columns=columns)
-
-
-def frame_of(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Rows by column name as a table like that of `load`: its columns, of its types."""
-    frame = pd.DataFrame(rows, columns=[*COLUMNS, "source"])
-    return frame.astype(dict.fromkeys(INTEGERS, "Int64") | {"value": "float64"})
-
-
-def provenance(command: str, **versions: object) -> dict[str, str]:
-    """What lies as JSON beside a table that `command` records here: gpu, driver, versions, date and command.
-
-    `versions` are those of what takes part besides CUDA, cuBLAS, CuPy and Python. Raises NoGpu without a GPU.
-    """
-    from labkit import doctor  # here: reading records needs no GPU
-    from labkit.device.select import find_gpu
-
-    gpu = find_gpu()
-    import cupy
-
-    cublas = cupy.cuda.cublas.getVersion(cupy.cuda.get_cublas_handle())
-    parts = {"CUDA runtime": cupy.cuda.runtime.runtimeGetVersion(), "cuBLAS": cublas}
-    parts |= {"CuPy": cupy.__version__} | versions | {"Python": platform.python_version()}
-    shown = doctor.find_gpu()
-    return {
-        "gpu": gpu.name,
-        "driver": shown.driver if shown else "not known",
-        "versions": ", ".join(f"{part} {version}" for part, version in parts.items()),
-        "date": date.today().isoformat(),
-        "command": command,
-    }
-
-
-def provenance_of(table: Path) -> dict[str, str]:
-    """What lies beside a recorded table, see `provenance`. Raises ValueError where a part is missing."""
-    path = table.with_suffix(".json")
-    if not path.is_file():
-        raise ValueError(
-            f"{table.name} has no provenance: {path} is missing (keys: {', '.join(_PROVENANCE)})"
-        )
-    run = json.loads(path.read_text(encoding="utf-8"))
-    missing = [key for key in _PROVENANCE if key not in run]
-    if missing:
-        raise ValueError(f"{path} does not say: {', '.join(missing)}")
-    return run
-
-
-def read(path: Path) -> pd.DataFrame:
-    """One CSV file in COLUMNS. Raises ValueError where it has others, or text where a number belongs."""
-    try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path} is missing; reinstall labkit, or restore data/ from git") from None
-    if tuple(frame.columns) != COLUMNS:
-        missing, extra = set(COLUMNS) - set(frame.columns), set(frame.columns) - set(COLUMNS)
-        raise ValueError(
-            f"{path}: columns must be {', '.join(COLUMNS)}, in this order"
-            f" (missing: {_listed(sorted(missing))}; not known: {_listed(sorted(extra))})"
-        )
-    for column in (*INTEGERS, "value"):
-        frame[column] = _numbers(frame[column], path)
-    return frame
 
 
 @cache
@@ -230,35 +159,6 @@ def _with_rates(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([runs, runs.assign(quantity="performance", unit="GFLOP/s", value=rates)])
 
 
-def _numbers(texts: pd.Series, path: Path) -> pd.Series:
-    """Text to numbers; an empty cell becomes a missing value."""
-    numbers = pd.to_numeric(texts, errors="coerce")
-    bad = texts[numbers.isna() & (texts != "")]
-    if len(bad):
-        # Line 1 is the header, and rows count from 0.
-        raise ValueError(f"{path}, line {bad.index[0] + 2}: {texts.name} {bad.iloc[0]!r} is not a number")
-    return numbers.astype("float64" if texts.name == "value" else "Int64")
-
-
-def _select(frame: pd.DataFrame, wanted: dict[str, object]) -> pd.DataFrame:
-    """The rows with the wanted values; None: any."""
-    chosen = ""
-    for column, value in wanted.items():
-        if value is None:
-            continue
-        if column not in frame.columns:
-            raise ValueError(f"no column {column!r}; columns: {', '.join(frame.columns)}")
-        cells = frame[column].astype(object).where(frame[column].notna(), "")
-        values = value if isinstance(value, list | tuple) else [value]
-        unknown = [one for one in values if one not in set(cells)]
-        if unknown:
-            valid = _listed(sorted(set(cells), key=lambda cell: (isinstance(cell, str), cell)))
-            raise ValueError(f"no record has {column}={unknown[0]!r}{chosen}; {column} is one of: {valid}")
-        frame = frame[cells.isin(list(values))]
-        chosen += f"{',' if chosen else ' where'} {column}={value!r}"
-    return frame.reset_index(drop=True)
-
-
 def _report_label(report: str, machine: str, kernel: str) -> str:
     return f"report {report}, {machine or ('CPU' if kernel.startswith('cpu') else 'GPU') + ' not stated'}"
 
@@ -266,7 +166,3 @@ def _report_label(report: str, machine: str, kernel: str) -> str:
 def _run_label(table: Path) -> str:
     run = provenance_of(table)
     return f"recorded: {run['gpu']}, {run['date']}"
-
-
-def _listed(values: list) -> str:
-    return ", ".join("(empty)" if value == "" else str(value) for value in values) or "none"

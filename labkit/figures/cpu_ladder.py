@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from labkit.cpu.measure import BLAS
+from labkit.cpu.products import BLAS
 from labkit.figures.curves import Plot
 
 _WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # covers the dashed line

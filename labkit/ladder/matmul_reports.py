@@ -1,0 +1,107 @@
+"""The matrix products of the course reports, as `labkit bench` measures them on this machine's GPU."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pandas as pd
+
+from labkit.device.timing import breakdown
+from labkit.kernels.matmul.family import Matmul
+from labkit.ladder.running import END, Case, Row, Section, case
+
+TILES = (1, 2, 4, 8, 16, 32)
+ENOUGH = 2**33  # multiply-adds, for each element of a tile, that are enough to time: half a second on an H200
+SHAPES = ((32, 32, 32), (256, 256, 256), (4096, 4096, 2048))  # M, N, K of report tiled-matmul-ko
+STEPS = {  # of timing.STEPS: what tables call them
+    "context creation": "context_time",
+    "allocation": "malloc_time",
+    "pinning": "pin_time",
+    "host to device": "htod_time",
+    "kernel": "kernel_time",
+    "device to host": "dtoh_time",
+    "end to end": "total_time",
+}
+
+
+@dataclass(frozen=True)
+class Band(Case):
+    """A product of which only the top rows of C are computed, `m` of them in all: small tiles take minutes.
+
+    A row of C costs as much as any other, so the time is that of the band, scaled; `note` says so.
+    """
+
+    m: int = 0
+
+    def place(self) -> Row:
+        """The case's place, with the rows of the whole product."""
+        return super().place() | {
+            "m": self.m,
+            "note": f"{self.problem.sizes['M']} of {self.m} rows of C, scaled",
+        }
+
+    def rows(self, args: tuple[Any, ...]) -> list[Row]:
+        """Rows of the whole product: the times of a band of it, scaled."""
+        times = self.m / self.problem.sizes["M"]
+        return [
+            row | {"value": row["value"] * times} if row["unit"] == "ms" else row
+            for row in super().rows(args)
+        ]
+
+
+@dataclass(frozen=True)
+class Breakdown(Case):
+    """All that happens from host arrays to a host result, see `timing.breakdown`."""
+
+    def place(self) -> Row:
+        """The case's place, noted as a breakdown."""
+        return super().place() | {"note": "breakdown"}
+
+    def rows(self, args: tuple[Any, ...]) -> list[Row]:
+        """A row a step and statistic: `htod_time` is the average of repeated calls, `htod_time_first`, …
+
+        `note` says which kind of host memory a step depends on.
+        """
+        table = breakdown(self.problem, *self.compiled())
+        rows = [row for _, step in table.iterrows() for row in self._step_rows(step)]
+        return [*rows, self.place() | {"quantity": END, "unit": "1", "value": table.calls.max()}]
+
+    def _step_rows(self, step: pd.Series) -> list[Row]:
+        place, name = self.place() | {"note": step.host_memory, "unit": "ms"}, STEPS[step.step]
+        values = {"": step.avg_ms, "_first": step.first_ms, "_min": step.min_ms, "_max": step.max_ms}
+        return [
+            place | {"quantity": name + which, "value": value, "source": step.source}
+            for which, value in values.items()
+            if pd.notna(value)
+        ]
+
+
+def _tiles(quick: bool) -> Iterator[Case]:
+    """Naive and tiled with square blocks of side 1 to 32, as in reports int-matmul and cpu-gpu-matmul."""
+    sizes = (1024,) if quick else (256, 512, 1024, 2048, 4096, 8192)
+    for dtype, n, rung, tile in product(("float32", "int32"), sizes, ("naive", "tiled"), TILES):
+        rows = min(n, n * ENOUGH * tile**2 // n**3)
+        band = case(rung, Matmul(rows, n, n, dtype=dtype), TILE=tile)
+        yield band if rows == n else Band(rung, band.problem, band.macros, m=n)
+
+
+def _shapes(quick: bool) -> Iterator[Case]:
+    """The small, medium and large product of report tiled-matmul-ko."""
+    for size in SHAPES[:2] if quick else SHAPES:
+        yield case("naive", Matmul(*size), TILE=16)
+        for tile in (4, 8, 16, 32):
+            yield case("tiled", Matmul(*size), TILE=tile)
+
+
+def _breakdown(quick: bool) -> Iterator[Case]:
+    """From host to host: products of report cpu-gpu-matmul."""
+    for n in (1024,) if quick else (512, 1024, 2048, 4096):
+        yield _broken_down(case("naive", Matmul(n, n, n)))
+
+
+def _broken_down(case: Case) -> Breakdown:
+    return Breakdown(case.rung, case.problem, case.macros)
+
+
+SECTIONS: dict[str, Section] = {"tiles": _tiles, "shapes": _shapes, "breakdown": _breakdown}

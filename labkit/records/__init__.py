@@ -1,0 +1,35 @@
+"""Figures that were printed in a report or recorded on a GPU, as tables with their source.
+
+`tables` has the columns and the files, `shipped` finds what is under data/ and puts it side by side, and
+`provenance` says on what a run was recorded. The names here are those that a notebook uses.
+"""
+
+from labkit.records.provenance import provenance, provenance_of
+from labkit.records.shipped import (
+    PINNED,
+    REPORT_TIME,
+    beside,
+    counterparts,
+    load,
+    recorded,
+    reports,
+    sanitizer,
+)
+from labkit.records.tables import COLUMNS, INTEGERS, frame_of, read
+
+__all__ = [
+    "COLUMNS",
+    "INTEGERS",
+    "PINNED",
+    "REPORT_TIME",
+    "beside",
+    "counterparts",
+    "frame_of",
+    "load",
+    "provenance",
+    "provenance_of",
+    "read",
+    "recorded",
+    "reports",
+    "sanitizer",
+]
