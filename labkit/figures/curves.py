@@ -14,7 +14,6 @@ from io import BytesIO
 from math import prod
 from textwrap import fill
 
-import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
@@ -23,7 +22,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from labkit.figures.looks import look_of, rank
+from labkit.kernels.problem import families, problem_class, problem_of
+from labkit.ladder.running import row_dicts
 from labkit.records import COLUMNS
+from labkit.records.tables import sides_of
 
 Here = pd.DataFrame | Sequence[pd.DataFrame] | None
 _Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records, "open" or "dotted" for `here`; the data)
@@ -77,9 +79,7 @@ def speedup_by_size(
 
 
 def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
-    """Effective bandwidth of transposes, formed from their times: every element read once and written
-    once.
-    """
+    """Effective bandwidth of kernels that memory limits, from their times: each element moved once."""
     sets = [(mark, _bandwidths(data)) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
     for axes, members in panels:
@@ -168,7 +168,7 @@ def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
         raise ValueError(
             f"{name} holds rates ({', '.join(rates)}); plots take costs, such as quantity='time'"
         )
-    rows = data[["m", "k", "n", "rows", "cols"]].astype("Float64").to_numpy("float64", na_value=float("nan"))
+    rows = data[sides_of(data)].astype("Float64").to_numpy("float64", na_value=float("nan"))
     sides = [[int(side) for side in row if side == side] for row in rows]  # NaN: a side of the other problem
     if not all(sides):
         raise ValueError(f"{name} holds rows without a matrix size; leave them out")
@@ -225,16 +225,17 @@ def _ratios(data: pd.DataFrame, baseline: str, kernel: str) -> pd.DataFrame:
 def _bandwidths(data: pd.DataFrame) -> pd.DataFrame:
     """10^9 bytes of compulsory traffic a second, from times in ms."""
     several = data.note.str.contains("iterations")
-    is_launch = (data.problem == "transpose") & (data.quantity == "time") & ~several
+    limited = [family for family in families() if problem_class(family).unit == "GB/s"]
+    is_launch = data.problem.isin(limited) & (data.quantity == "time") & ~several
     if not is_launch.all():
         row = data[~is_launch].iloc[0]
         raise ValueError(
-            f"a bandwidth is formed from the time of one transpose, not from {row.quantity} of {row.problem} "
+            f"a bandwidth is formed from the time of one {' or '.join(limited)}, not from {row.quantity} of "
+            f"{row.problem} "
             f"{row.kernel}{' for several launches' if several.any() else ''}; choose with records.recorded()"
         )
     data = _one_value_each(data, "size")
-    itemsize = data["dtype"].map(lambda dtype: np.dtype(dtype).itemsize)
-    moved = 2.0 * itemsize * data.rows.astype("float64") * data.cols.astype("float64")
+    moved = pd.Series([problem_of(row).bytes for row in row_dicts(data)], index=data.index, dtype="float64")
     return data.assign(quantity="bandwidth", unit="GB/s", value=moved / data.value / 1e6)
 
 

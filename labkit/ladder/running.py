@@ -124,7 +124,8 @@ def _macros(kernel: str) -> dict[str, int | str]:
     a TILE.
     """
     macros = {name: value for name, value in kernels.defaults(kernel).items() if name != "DTYPE"}
-    return macros if {"TILE", "TILE_M"} & macros.keys() else macros | {"TILE": kernels.BLOCK_SIDE}
+    takes_any_block = "TILE" not in macros and re.search(r"// launch:.*\bTILE\b", kernels.source(kernel))
+    return macros | {"TILE": kernels.BLOCK_SIDE} if takes_any_block else macros
 
 
 def cases(problem: Problem) -> list[Case]:

@@ -12,9 +12,8 @@ import pandas as pd
 
 from labkit.core.paths import shipped
 from labkit.records.provenance import provenance_of
-from labkit.records.tables import COLUMNS, listed, read, select
+from labkit.records.tables import COLUMNS, listed, read, select, sides_of
 
-_SIDES = ("m", "k", "n", "rows", "cols")
 _REPORTS = {
     "int-matmul": "int32 matrix product, naive and tiled, N 256 to 4096, blocks of 1×1 to 32×32 (nvprof)",
     "cublas-gap": "float32 matrix product against cuBLAS and stated peaks, N = 680",
@@ -147,7 +146,7 @@ def _tables(report: str) -> pd.DataFrame:
 def _placed(data: pd.DataFrame) -> pd.DataFrame:
     """The rows with `block`, such as 32×32, and `size`, such as 256 or 4096×2048×4096 (m×k×n)."""
     blocks = ["×".join(map(str, row.dropna())) for _, row in data[["block_x", "block_y"]].iterrows()]
-    sides = [[str(side) for side in row.dropna()] for _, row in data[list(_SIDES)].iterrows()]
+    sides = [[str(side) for side in row.dropna()] for _, row in data[sides_of(data)].iterrows()]
     sizes = [row[0] if len(set(row)) == 1 else "×".join(row) for row in sides]
     return data.assign(block=blocks, size=sizes)
 

@@ -32,6 +32,12 @@ def sizes_of(frame: pd.DataFrame) -> list[str]:
     return [str(name) for name in frame.columns if name in _SIZES or name not in (*COLUMNS, "source")]
 
 
+def sides_of(frame: pd.DataFrame) -> list[str]:
+    """Names of these columns in the order in which a size is said: of a product M×K×N."""
+    first = [name for name in ("m", "k", "n") if name in frame.columns]
+    return first + [name for name in sizes_of(frame) if name not in first]
+
+
 def text_of(frame: pd.DataFrame, digits: str | None = None) -> str:
     """Write a frame's rows as the lines of a file; `digits` such as "%.6g" rounds the figures."""
     sizes = sizes_of(frame)

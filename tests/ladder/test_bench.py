@@ -1,6 +1,5 @@
 """`labkit bench`: what it plans to measure, and the table that it writes, goes on with and mends."""
 
-import csv
 import json
 import time
 from itertools import groupby
@@ -121,7 +120,7 @@ class TestTable:
         text = table.read_text()
         table.write_text(text[: max(0, len(text) - lost)])
         assert bench.run(cases, tmp_path, ORIGIN) == []
-        rows = list(csv.DictReader(table.read_text().splitlines()))
+        rows = running.row_dicts(records.read(table))
         assert len(rows) == 15
         assert {bench._place(row) for row in rows} == {bench._place(each.place()) for each in cases}
         first = text.split("\n")[:6]
