@@ -1,0 +1,105 @@
+"""The sum of an array: out (1) += sum of x (n).
+
+Its kernels have one signature, in CUDA C++ and in C:
+
+    reduction(const T* x, T* out, int n)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from labkit.core.errors import LaunchError
+from labkit.core.limits import MAX_GRID, MAX_THREADS
+from labkit.kernels.problem import INT_MAX, Problem
+
+LARGEST = 4  # int32 elements are -4..4, floats a quarter of that
+
+
+@dataclass(frozen=True)
+class Reduction(Problem):
+    """out (1) += sum of x (n). A launch adds to `out`, which is 0 before it.
+
+    Floats are multiples of 1/4 in [-1, 1], int32 are -4..4. Sums of such numbers are exact while they stay
+    below 2^22 in float32, as those of random numbers do up to n = 2^30, so every order of additions gives the
+    same result and one element too many or too few shows. Raises ValueError where n elements of int32 could
+    overflow.
+    """
+
+    n: int
+    dtype: str = "float32"
+    seed: int = 0
+
+    arrays: ClassVar = {"x": ("n",), "out": (1,)}
+    size_names = ("n",)
+    output_name, covered, unit = "out", "x", "GB/s"
+    check_sizes = ((1,), (31,), (33,), (1000,), (5003,), (70001,))
+    cpu_check_sizes = ((1,), (7,), (31,), (33,), (1000,), (70001,))
+    reference_name = "cub"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dtype == "int32" and self.n * LARGEST > INT_MAX:
+            raise ValueError(
+                f"n={self.n} elements give sums of up to {self.n * LARGEST}; int32 ends at {INT_MAX}. "
+                "Choose a smaller n, or a float dtype."
+            )
+
+    @property
+    def reads_output(self) -> bool:
+        """Each launch adds to `out`."""
+        return True
+
+    @classmethod
+    def benchmarked(cls, quick: bool = False) -> list[Problem]:
+        """2^20 to 2^28 elements; the largest of each dtype."""
+        floats = (cls(2**power) for power in ((20, 24) if quick else (20, 22, 24, 26, 28)))
+        return [*floats] if quick else [*floats, cls(2**28, "int32"), cls(2**27, "float64")]
+
+    def launch(self, tile: int, rows: int | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Grid and block with one thread per element, `tile` threads per block.
+
+        Raises LaunchError where no GPU takes such a launch, or where `rows` are asked for: x has none.
+        """
+        if rows is not None or not 1 <= tile <= MAX_THREADS:
+            raise LaunchError(
+                f"a block of {tile} threads with rows={rows} does not fit an array of one dimension. "
+                f"Choose TILE from 1 to {MAX_THREADS}, and no ROWS."
+            )
+        blocks = -(-self.n // tile)
+        if blocks > MAX_GRID[0]:
+            raise LaunchError(f"{blocks} blocks are too many; a grid holds at most {MAX_GRID[0]}.")
+        return (blocks,), (tile,)
+
+    def inputs(self) -> tuple[np.ndarray, ...]:
+        """The array, and `out` with 0."""
+        rng = np.random.default_rng(self.seed)
+        x = rng.integers(-LARGEST, LARGEST, self.n, dtype=np.int8, endpoint=True).astype(self.dtype)
+        return x if self.dtype == "int32" else x / x.dtype.type(LARGEST), np.zeros(1, self.dtype)
+
+    def _reference(self, *inputs: Any) -> Any:
+        x, out = inputs
+        exact = x.sum(dtype="int64" if self.dtype == "int32" else "float64")
+        return (out + exact).astype(self.dtype)
+
+    def _tolerance(self, unit_of_inputs: float, *inputs: Any) -> Any:
+        return np.zeros_like(inputs[1], dtype=np.float64)  # every order of additions is exact
+
+    @property
+    def flops(self) -> int:
+        """n: one addition per element."""
+        return self.n
+
+    @property
+    def bytes(self) -> int:
+        """N itemsize: each element is read once."""
+        return self.n * np.dtype(self.dtype).itemsize
+
+    def reference_call(self, args: tuple[Any, ...]) -> Callable[[], object]:
+        """A call of CuPy's sum, which is NVIDIA's library CUB, into `out`."""
+        import cupy
+
+        x, out = args[:2]
+        return lambda: cupy.sum(x, dtype=x.dtype, out=out[0])
