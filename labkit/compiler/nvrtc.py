@@ -2,7 +2,7 @@
 
 `compile_ptx` gives PTX with line information, for the simulator; `resources` gives what the assembler says of
 registers, shared memory and spills for one architecture. Both are cached on disk. Where there is no NVRTC, as
-on macOS, the course's own kernels come from labkit.precompiled.
+on macOS, the course's own kernels come from labkit.compiler.precompiled.
 """
 
 from __future__ import annotations

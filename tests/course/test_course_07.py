@@ -185,10 +185,10 @@ WRONG = [
     (
         "07.3",
         "labkit's own function, imported inside",
-        "asks labkit, by the name labkit.residency",
+        "asks labkit, by the name labkit.model.blocks_per_sm",
         (
             "return min(blocks) * of_block",
-            "from labkit.residency import Block\n"
+            "from labkit.model.blocks_per_sm import Block\n"
             "    held = Block(gpu, threads, registers, shared)\n    return held.blocks * held.warps",
         ),
     ),

@@ -140,7 +140,7 @@ class TestBorrowed:
 
     def test_a_name_of_labkit_is_found(self):
         def warps(gpu, threads, registers, shared):
-            return labkit.residency.Block(gpu, threads, registers, shared).warps
+            return labkit.model.blocks_per_sm.Block(gpu, threads, registers, shared).warps
 
         assert borrowed_name(warps) == "labkit"
         assert borrowed_name(rate) == ""

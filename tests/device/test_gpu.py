@@ -215,7 +215,7 @@ def test_a_planted_mistake_does_not_reach_the_gpu(gpu, planted):
 
 def test_a_launch_is_tried_once(gpu, monkeypatch):
     tried = []
-    monkeypatch.setattr(rehearsal, "rehearse", lambda *launch: tried.append(launch[1:3]))
+    monkeypatch.setattr(rehearsal, "rehearse", lambda _, launch: tried.append((launch.grid, launch.block)))
     kernel = labkit.RawModule(code=kernels.source("matmul/1_naive")).get_function("matmul")
     for case in (
         problem("matmul", 64, 64, 64),
@@ -311,8 +311,8 @@ FAULTS = {
 FAULT = """
 import os
 import labkit
-from labkit.device import synchronize
-from labkit.errors import SimtError
+from labkit.device.select import synchronize
+from labkit.core.errors import SimtError
 xp = labkit.xp
 xp.ones((4, 4), "float32") @ xp.ones((4, 4), "float32")  # loads cuBLAS
 code = 'extern "C" __global__ void f(float* x, const long long* at) {{ {body} }}'

@@ -309,7 +309,7 @@ print(time.perf_counter())
     def test_a_grader_that_is_killed_leaves_none(self):
         code = (
             "import subprocess, sys, time\n"
-            "from labkit.grading.sandbox import CONTAINER, Sandbox\n"
+            "from labkit.grading.sandbox.process import CONTAINER, Sandbox\n"
             "sandbox = Sandbox(CONTAINER)\n"
             "command = sandbox.command([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
             "subprocess.Popen(command, env=sandbox.environment(), start_new_session=True)\n"

@@ -80,16 +80,16 @@ class Sly(float):
     def __array__(self, *_, **__): return self
 def answer(*args): return Sly()""",
     "probe changed": """
-from labkit.grading import probe
+from labkit.grading.sandbox import probe
 probe._Bench.do_call = lambda self, args: {"returned": True, "arrays": [None] * len(args)}""",
     "a kernel in its place": """
-from labkit.grading import probe
+from labkit.grading.sandbox import probe
 probe._Bench.do_describe = lambda self: {
     "magic": "cuda", "name": "k", "code": "", "options": [], "expressions": []}""",
     "the errors are its own": """
-import labkit.core.errors
-for name in dir(labkit.errors):
-    if isinstance(getattr(labkit.errors, name), type): setattr(labkit.errors, name, KeyboardInterrupt)
+from labkit.core import errors
+for name in dir(errors):
+    if isinstance(getattr(errors, name), type): setattr(errors, name, KeyboardInterrupt)
 def answer(*args): raise KeyboardInterrupt""",
 }
 PRETENDED = {
