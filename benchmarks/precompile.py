@@ -1,13 +1,15 @@
 """Write data/precompiled.zip: the course's own kernels as NVIDIA's compiler leaves them, for macOS.
 
-    python benchmarks/precompile.py
+    python benchmarks/precompile.py             # everything, before a release: some 15 minutes
+    python benchmarks/precompile.py --rungs     # the rungs alone, added to what is there: seconds
 
 Every notebook runs, solved and as a student gets it; every explorer's controls go through all their places;
-the rungs are launched with their defaults. What the compiler made meanwhile goes into the archive. It takes
-some 15 minutes. tests/test_precompiled.py says when it has to be done again.
+the rungs are launched with their defaults. What the compiler made meanwhile goes into the archive.
+tests/compiler/test_precompiled.py says, in make test-all, when it has to be done again.
 """
 
 import os
+import sys
 import tempfile
 from importlib.metadata import version
 from itertools import chain
@@ -19,38 +21,43 @@ import numpy as np
 from rich.console import Console
 from sliders import EXPLORERS
 
-from labkit import kernels, problem
+from labkit import kernels
 from labkit.compiler import precompiled
 from labkit.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, supported_architectures
 from labkit.core.cache import digest
 from labkit.course.notebooks import catalog, release, run
+from labkit.kernels.problem import problem_class
 from labkit.widgets import Explorer
 
 CHECKSUM = 32  # bytes before an entry of the cache
 
 
-def main() -> None:
+def main(everything: bool) -> None:
     """Fill an empty cache, and pack it."""
-    with tempfile.TemporaryDirectory() as folder:
-        cache = Path(folder, "cache")
-        os.environ["LABKIT_CACHE"] = str(cache)
-        for make in EXPLORERS:
-            print(make.__name__, flush=True)
-            visit(make())
-        for rung in chain.from_iterable(map(kernels.names, kernels.FAMILIES)):
-            launch(rung)
-        for notebooks in (catalog.shipped() / release.SOLUTIONS, catalog.shipped()):
-            run.tell(run.run(catalog.notebooks(notebooks), Path(folder, "pages"), Console()), Console())
-        entries = {
-            f"{kind}/{path.name}": path.read_bytes()[CHECKSUM:]
-            for kind in precompiled.KINDS
-            for path in (cache / kind).iterdir()
-        }
     about = {
         "packages": {name: version(name) for name in (COMPILER_WHEEL, *HEADER_WHEELS)},
         "architectures": supported_architectures(),
         "sources": digest(catalog.cuda_sources()),
     }
+    if not everything and precompiled.manifest()["packages"] != about["packages"]:
+        raise SystemExit("The archive was made by another compiler. Make it anew: without --rungs.")
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Path(folder, "cache")
+        os.environ["LABKIT_CACHE"] = str(cache)
+        for rung in chain.from_iterable(map(kernels.names, kernels.FAMILIES)):
+            launch(rung)
+        if everything:
+            for make in EXPLORERS:
+                print(make.__name__, flush=True)
+                visit(make())
+            for notebooks in (catalog.shipped() / release.SOLUTIONS, catalog.shipped()):
+                run.tell(run.run(catalog.notebooks(notebooks), Path(folder, "pages"), Console()), Console())
+        entries = {} if everything else precompiled.entries()
+        entries |= {
+            f"{kind}/{path.name}": path.read_bytes()[CHECKSUM:]
+            for kind in precompiled.KINDS
+            for path in (cache / kind).iterdir()
+        }
     precompiled.write(entries, about)
     size = precompiled.ARCHIVE.stat().st_size / 1e6
     print(f"{precompiled.ARCHIVE.name}: {len(entries)} entries, {size:.1f} MB")
@@ -72,12 +79,11 @@ def visit(shown: Explorer) -> None:
 
 def launch(rung: str) -> None:
     """Count and check one small launch of a rung with its defaults."""
-    family = rung.partition("/")[0]
-    small = problem(family, *{"matmul": (64, 64, 64), "transpose": (64, 64)}[family])
+    small = problem_class(rung.partition("/")[0]).trials("float32")[1]
     kernel, shape = kernels.load(rung), kernels.launch(rung, small)
     kernel.check(*shape, small.args(np))
     print(rung, kernel.profile(*shape, small.args(np)).occupancy)
 
 
 if __name__ == "__main__":
-    main()
+    main(everything="--rungs" not in sys.argv[1:])

@@ -34,6 +34,11 @@ def manifest() -> dict[str, Any]:
     return json.loads(_opened().read(MANIFEST))
 
 
+def entries() -> dict[str, bytes]:
+    """All that the archive holds, but its manifest."""
+    return {name: _opened().read(name) for name in _opened().namelist() if name != MANIFEST}
+
+
 def write(entries: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
     """Make the archive anew: `kind/digest` -> content. Same entries, same bytes."""
     # Deflated: many a Python on macOS is built without LZMA.
