@@ -26,7 +26,7 @@ BAR = 8  # characters, in a terminal
 
 @dataclass(frozen=True)
 class Cell:
-    """What one line costs in one respect: a text, its share of the worst possible, is it more than needed?"""
+    """What one line costs in one respect: a text, its share of the worst possible, and whether it wastes."""
 
     text: str
     share: float

@@ -42,7 +42,7 @@ class Cost:
 
     @property
     def is_scattered(self) -> bool:
-        """Does it move more sectors than the data fill, by the factor WASTEFUL?"""
+        """True where it moves more sectors than the data fill, by the factor WASTEFUL."""
         return self.sectors_per_request >= WASTEFUL * self.sectors_needed
 
     @property

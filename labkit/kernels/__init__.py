@@ -1,4 +1,4 @@
-"""The sources a student reads, one idea per file: `matmul/1_naive`, `matmul/cpu_7_packed`, …
+"""The sources a student reads, one idea per file, such as `matmul/1_naive`.
 
 A family is a folder here. It holds the kernels in CUDA C++ (`*.cu`, for a GPU) and in C (`cpu_*.c`, for the
 CPU), and a `family.py` that says which problem they solve. Every kernel of a family has one entry, named like

@@ -59,7 +59,7 @@ class Breakdown(Case):
         return super().place() | {"note": "breakdown"}
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
-        """A row a step and statistic: `htod_time` is the average of repeated calls, `htod_time_first`, …
+        """Make one row per step and statistic: `htod_time` is the average of repeated calls.
 
         `note` says which kind of host memory a step depends on.
         """

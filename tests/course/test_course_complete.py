@@ -16,7 +16,7 @@ MODULES = [
 
 
 def rows(name: str) -> list[tuple]:
-    """All rows of the lists WRONG or OTHERS: the exercise, what it is, …"""
+    """All rows of the lists WRONG or OTHERS: first the exercise, then what it is."""
     return [row for module in MODULES for row in getattr(module, name, [])]
 
 

@@ -201,7 +201,7 @@ def run(code, **limits):
 
 
 def exists(name):
-    """Does the engine know a container of this name?"""
+    """Tell whether the engine knows a container of this name."""
     words = [container.engine(), "container", "inspect", name]
     return subprocess.run(words, capture_output=True).returncode == 0
 

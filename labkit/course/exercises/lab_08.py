@@ -161,7 +161,7 @@ def _drawn(rng: np.random.Generator, base: Expected) -> Expected:
 
 
 def _kind(M: int, N: int, tile_m: int, tile_n: int, per_sm: int, rate: float, sms: int) -> tuple[bool, ...]:
-    """What sticks out, and does one round do?"""
+    """Tell whether M, and whether N, sticks out of the tiles, and whether one wave of blocks is enough."""
     return M % tile_m > 0, N % tile_n > 0, ceil(M / tile_m) * ceil(N / tile_n) <= per_sm * sms
 
 

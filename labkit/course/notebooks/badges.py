@@ -34,38 +34,38 @@ _NAME = re.compile(r"(?=.{1,39}/)[A-Za-z0-9]+(-[A-Za-z0-9]+)*/(?!\.{1,2}$|.*\.gi
 
 
 class WrongAddress(ValueError):
-    "The address cannot be written, or not read; the message says why and what to do."
+    """The address cannot be written, or not read; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Repository:
-    "A repository on GitHub, by its name OWNER/REPO, and the tag of this version."
+    """A repository on GitHub, by its name OWNER/REPO, and the tag of this version."""
 
     name: str
     tag: str
 
     @property
     def requirement(self) -> str:
-        "What pip is told to install."
+        """What pip is told to install."""
         return f"labkit @ git+{GITHUB}{self.name}@{self.tag}"
 
     @property
     def is_published(self) -> bool:
-        "Has it an address, not the placeholder?"
+        """True where the repository has an address, not the placeholder."""
         return self.name != PLACEHOLDER
 
     def colab(self, notebook: str) -> str:
-        "Where Colab opens one of the students' notebooks."
+        """Where Colab opens one of the students' notebooks."""
         return f"{COLAB}/github/{self.name}/blob/{self.tag}/notebooks/{notebook}"
 
     @property
     def binder(self) -> str:
-        "Where Binder builds the course, and opens JupyterLab on its first notebook."
+        """Where Binder builds the course, and opens JupyterLab on its first notebook."""
         return f"{BINDER}/v2/gh/{self.name}/{self.tag}?urlpath=lab/tree/notebooks/{START}"
 
     @property
     def install_cell(self) -> str:
-        "The source of the first cell of each notebook."
+        """The source of the first cell of each notebook."""
         return (
             "# Installs the course's package where it is missing, as on Colab.\n"
             "from importlib.util import find_spec\n\n"
@@ -75,7 +75,7 @@ class Repository:
 
 
 def clone() -> Path:
-    "The folder of the clone that labkit runs from. Raises WrongAddress for an installed labkit."
+    """The folder of the clone that labkit runs from. Raises WrongAddress for an installed labkit."""
     root = catalog.shipped().parent
     if root == catalog.PACKAGE or not (root / "pyproject.toml").is_file():
         raise WrongAddress(
@@ -86,7 +86,7 @@ def clone() -> Path:
 
 
 def repository(root: Path) -> Repository:
-    "What pyproject.toml says. Raises WrongAddress where it says nothing."
+    """What pyproject.toml says. Raises WrongAddress where it says nothing."""
     text = (root / "pyproject.toml").read_text(encoding="utf-8")
     version = tomllib.loads(text)["project"]["version"]
     return Repository(_url(text)["name"], f"v{version}")
@@ -125,14 +125,14 @@ def pages(root: Path, of: Repository) -> list[Page]:
 
 
 def _url(text: str) -> re.Match[str]:
-    "The address in pyproject.toml."
+    """The address in pyproject.toml."""
     if found := _URL.search(text):
         return found
     raise WrongAddress(f'pyproject.toml has no line Repository = "{GITHUB}OWNER/REPO" in [project.urls].')
 
 
 def _with_badges(readme: Path, of: Repository, notebooks: list[Path]) -> str:
-    "README.md with what belongs between its two marks."
+    """README.md with what belongs between its two marks."""
     text, badges = readme.read_text(encoding="utf-8"), _badges(of, notebooks)
     if not _PLACE.search(text):
         raise WrongAddress(f"{readme.name} has no place for badges. Write two lines there: {BEGIN} and {END}")
@@ -176,7 +176,7 @@ def _with_install_cell(path: Path, of: Repository) -> str:
 
 
 def _count_on(cells: list[dict[str, Any]]) -> None:
-    "Raise the number of each cell that has run by one, and of its results."
+    """Raise the number of each cell that has run by one, and of its results."""
     for counted in [*cells, *(output for cell in cells for output in cell.get("outputs", []))]:
         if counted.get("execution_count"):
             counted["execution_count"] += 1

@@ -12,8 +12,8 @@ from typing import Any
 
 from rich.table import Table
 
-from labkit.core import paths
 from labkit import kernels
+from labkit.core import paths
 from labkit.course import EXERCISES
 from labkit.course.exercise import Exercise
 
@@ -22,12 +22,12 @@ _TITLE = re.compile(r"^# (?:\d+ · )?(.+)$", re.MULTILINE)
 
 
 class NoNotebook(ValueError):
-    "There is no such notebook, or it cannot be read; the message says why."
+    """There is no such notebook, or it cannot be read; the message says why."""
 
 
 @dataclass(frozen=True)
 class Lesson:
-    "A notebook: its file, its `number` as in 03, its title, and in a line what it teaches."
+    """A notebook: its file, its `number` as in 03, its title, and in a line what it teaches."""
 
     path: Path
     number: str
@@ -36,23 +36,23 @@ class Lesson:
 
     @property
     def exercises(self) -> list[Exercise]:
-        "Its exercises, in order."
+        """Its exercises, in order."""
         ids = sorted(EXERCISES, key=lambda id: [int(part) for part in id.split(".")])
         return [EXERCISES[id] for id in ids if id.startswith(f"{self.number}.")]
 
     @property
     def points(self) -> int:
-        "What its exercises are worth together."
+        """What its exercises are worth together."""
         return sum(exercise.points for exercise in self.exercises)
 
 
 def shipped() -> Path:
-    "The course's notebooks as they came: in a clone beside the package, in an installed one within it."
+    """The course's notebooks as they came: in a clone beside the package, in an installed one within it."""
     return paths.shipped("notebooks", PACKAGE)
 
 
 def notebooks(folder: Path) -> list[Path]:
-    "The notebooks in a folder, in the order of the course. Raises NoNotebook where there is none."
+    """The notebooks in a folder, in the order of the course. Raises NoNotebook where there is none."""
     found = sorted(folder.glob("*.ipynb"))
     if not found:
         raise NoNotebook(f"There is no notebook in {folder}.")
@@ -60,7 +60,7 @@ def notebooks(folder: Path) -> list[Path]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    "A notebook's JSON. Raises NoNotebook where the file is none."
+    """A notebook's JSON. Raises NoNotebook where the file is none."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -73,7 +73,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def cuda_sources() -> list[str]:
-    "The course's CUDA C++: its kernels, and the `%%cuda` cells of its notebooks, solved and to be solved."
+    """Gather the course's CUDA C++: its kernels, and the `%%cuda` cells of all its notebooks."""
     rungs = [kernels.source(name) for family in kernels.FAMILIES for name in kernels.names(family)]
     pages = [*notebooks(shipped() / "solutions"), *notebooks(shipped())]
     cells = [_source(cell) for page in pages for cell in read(page)["cells"]]
@@ -81,7 +81,7 @@ def cuda_sources() -> list[str]:
 
 
 def lesson(path: Path) -> Lesson:
-    "What a notebook says of itself. Raises NoNotebook where it is none."
+    """What a notebook says of itself. Raises NoNotebook where it is none."""
     notebook = read(path)
     headings = (
         _TITLE.search(_source(cell)) for cell in notebook["cells"] if cell.get("cell_type") == "markdown"
@@ -100,7 +100,7 @@ def find(names: Iterable[str], folder: Path) -> list[Path]:
 
 
 def table(lessons: Iterable[Lesson]) -> Table:
-    "All notebooks and exercises with their points, for the terminal."
+    """All notebooks and exercises with their points, for the terminal."""
     lessons = list(lessons)
     shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     shown.add_column(no_wrap=True)
@@ -135,7 +135,7 @@ def _find(name: str, folder: Path) -> Path:
 
 
 def _source(cell: dict[str, Any]) -> str:
-    "A cell's text; the file has a list of lines, or one string."
+    """A cell's text; the file has a list of lines, or one string."""
     return "".join(cell.get("source", ""))
 
 

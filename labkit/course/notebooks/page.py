@@ -42,7 +42,7 @@ main { max-width: 1080px; margin: 0 auto; }
 
 
 def page(notebook: NotebookNode, widgets: Widgets, path: Path) -> str:
-    "The HTML of a notebook that has run; `path` is its file, beside which images of its text are looked for."
+    """Make the HTML of a notebook that has run; images of its text lie beside its file `path`."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.source = solution(cell.source)
@@ -60,7 +60,7 @@ def page(notebook: NotebookNode, widgets: Widgets, path: Path) -> str:
 class _Exporter(HTMLExporter):
     @pass_context
     def markdown2html(self, context: Context, source: str) -> str:
-        "As HTMLExporter's, with formulas in MathML and links to the pages of other notebooks."
+        """As HTMLExporter's, with formulas in MathML and links to the pages of other notebooks."""
         return markdown(
             source,
             embed_images=self.embed_images,
@@ -70,13 +70,13 @@ class _Exporter(HTMLExporter):
 
 
 def markdown(source: str, **settings: Any) -> str:
-    "The HTML of a notebook's Markdown. HTML in it stays as it is. `settings` are those of IPythonRenderer."
+    """Make HTML of Markdown; HTML in it stays as it is. `settings` are those of IPythonRenderer."""
     renderer = _Renderer(escape=False, exclude_anchor_links=True, **settings)
     return str(MarkdownWithMath(renderer=renderer).render(source))
 
 
 def _mathml(tex: str, display: str) -> str:
-    "The formula as browsers draw it without a script; nothing where that fails: TeX can be read, too."
+    """The formula as browsers draw it without a script; nothing where that fails: TeX can be read, too."""
     try:
         found = str(convert(tex, display=display))
     except Exception:  # its errors have no class in common
@@ -105,7 +105,7 @@ class _Renderer(IPythonRenderer):
 
 
 def _without_widget(output: NotebookNode, widgets: Widgets) -> bool:
-    "Put what a widget shows in its place; False where it shows nothing, as a progress bar that is done with."
+    """Put what a widget shows in its place; False where it shows nothing, such as a finished progress bar."""
     view = output.get("data", {}).pop(WIDGET, None)
     if view is None or view["model_id"] not in widgets:
         return True
@@ -118,7 +118,7 @@ def _without_widget(output: NotebookNode, widgets: Widgets) -> bool:
 
 
 def _shown(model_id: str, widgets: Widgets) -> tuple[str, list[tuple[str, str]]]:
-    "HTML of a widget and those in it, and the label and value of each control."
+    """HTML of a widget and those in it, and the label and value of each control."""
     model = widgets[model_id]
     layout = widgets.get(_id(model.get("layout")), {})
     if layout.get("visibility") == "hidden" or layout.get("display") == "none":
@@ -136,5 +136,5 @@ def _shown(model_id: str, widgets: Widgets) -> tuple[str, list[tuple[str, str]]]
 
 
 def _id(reference: str | None) -> str:
-    "A model's id, from how another one refers to it."
+    """A model's id, from how another one refers to it."""
     return (reference or "").removeprefix("IPY_MODEL_")

@@ -49,25 +49,25 @@ MISSING, STALE = "missing", "stale"
 
 
 class NotReleased(ValueError):
-    "Students' notebooks cannot be made; the message names what is wrong, and where."
+    """Students' notebooks cannot be made; the message names what is wrong, and where."""
 
 
 @dataclass(frozen=True)
 class Page:
-    "One students' notebook: its file, and the text that the solved notebook gives it."
+    """One students' notebook: its file, and the text that the solved notebook gives it."""
 
     path: Path
     text: str
 
     @property
     def state(self) -> str:
-        "MISSING, STALE if the file holds another text, or nothing."
+        """MISSING, STALE if the file holds another text, or nothing."""
         if not self.path.exists():
             return MISSING
         return "" if self.path.is_file() and self.path.read_bytes() == self.text.encode() else STALE
 
     def write(self) -> None:
-        "Make the file hold this text. A link in its place is replaced, never written through."
+        """Make the file hold this text. A link in its place is replaced, never written through."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_name(f"{self.path.name}.part")
         try:
@@ -91,18 +91,18 @@ def pages(solved: Path, out: Path) -> list[Page]:
 
 
 def orphans(pages: Iterable[Page], out: Path) -> list[Path]:
-    "Notebooks in the folder for which there is no solved one."
+    """Notebooks in the folder for which there is no solved one."""
     return sorted(set(out.glob("*.ipynb")) - {page.path for page in pages})
 
 
 def for_students(solved: NotebookNode) -> NotebookNode:
-    "The students' version of a solved notebook. Raises ValueError where a solution's marks do not pair."
+    """The students' version of a solved notebook. Raises ValueError where a solution's marks do not pair."""
     cells = [_cell(cell) for cell in solved.cells if _role(cell) != HIDDEN]
     return NotebookNode({**solved, "cells": cells, "metadata": _kept(solved.metadata, _OF_NOTEBOOKS)})
 
 
 def without_solution(source: str) -> str:
-    "The source of a cell with each solution replaced by `your code here` and the STUB lines."
+    """The source of a cell with each solution replaced by `your code here` and the STUB lines."""
     released = _REGION.sub(_stub, source)
     if left := _ANY_MARK.search(released):
         raise ValueError(f"a cell has {left[0]!r} outside a BEGIN SOLUTION … END SOLUTION region:\n{source}")
@@ -110,12 +110,12 @@ def without_solution(source: str) -> str:
 
 
 def solution(source: str) -> str:
-    "The source of a cell as a reader wants it: solved, without the marks and the STUB lines."
+    """The source of a cell as a reader wants it: solved, without the marks and the STUB lines."""
     return _MARKS.sub("", source).rstrip("\n")
 
 
 def _text(path: Path) -> str:
-    "What the students' notebook of a solved one holds."
+    """What the students' notebook of a solved one holds."""
     try:
         _known_by_their_ids(catalog.read(path))
         notebook = nbformat.read(path, as_version=4)
@@ -128,7 +128,7 @@ def _text(path: Path) -> str:
 
 
 def _known_by_their_ids(notebook: dict[str, Any]) -> None:
-    "Raise ValueError unless cells have ids that differ: nbformat would draw some, others each time."
+    """Raise ValueError unless cells have ids that differ: nbformat would draw some, others each time."""
     version = (notebook.get("nbformat"), notebook.get("nbformat_minor"))
     ids = [cell.get("id") for cell in notebook["cells"]]
     if version != (4, 5) or None in ids or len(set(ids)) < len(ids):
@@ -138,7 +138,7 @@ def _known_by_their_ids(notebook: dict[str, Any]) -> None:
 
 
 def _cell(cell: NotebookNode) -> NotebookNode:
-    "The cell as students get it."
+    """The cell as students get it."""
     released = NotebookNode({**cell, "metadata": _kept(cell.metadata, _OF_CELLS)})
     if cell.cell_type == "code":
         return NotebookNode(
@@ -154,7 +154,7 @@ def _role(cell: NotebookNode) -> str | None:
 
 
 def _kept(metadata: NotebookNode, names: Iterable[str]) -> NotebookNode:
-    "Metadata without what students should not or need not get."
+    """Metadata without what students should not or need not get."""
     kept = NotebookNode({name: value for name, value in metadata.items() if name in names})
     if "labkit" in kept:
         kept.labkit = {name: value for name, value in kept.labkit.items() if name in _OF_LABKIT}

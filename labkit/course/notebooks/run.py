@@ -34,7 +34,7 @@ Report = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    "How a notebook went: how many of its code cells have run, and a line for each thing that went wrong."
+    """How a notebook went: how many of its code cells have run, and a line for each thing that went wrong."""
 
     notebook: Path
     result: str
@@ -45,7 +45,7 @@ class Outcome:
 
 
 def pages(notebooks: Iterable[Path], out: Path) -> list[tuple[Path, Path]]:
-    "Each notebook with its page in the folder `out`. Raises NoNotebook where two would have the same page."
+    """Pair each notebook with its page in the folder `out`. Raises NoNotebook where two share a page."""
     found: dict[Path, Path] = {}
     for notebook in notebooks:
         target = out / f"{notebook.stem}.html"
@@ -104,7 +104,7 @@ def run_one(path: Path, target: Path, report: Report) -> Outcome:
 
 
 def tell(outcomes: Iterable[Outcome], console: Console) -> None:
-    "Print how all went: a table, and below it what went wrong."
+    """Print how all went: a table, and below it what went wrong."""
     outcomes = list(outcomes)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("notebook", no_wrap=True)
@@ -124,12 +124,12 @@ def tell(outcomes: Iterable[Outcome], console: Console) -> None:
 
 class _ThisPython(KernelSpecManager):
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        "The kernel of the Python that runs here."
+        """The kernel of the Python that runs here."""
         return KernelSpec(**get_kernel_dict())
 
 
 def _bar(progress: Progress, name: str) -> Report:
-    "A new bar, and what moves it."
+    """A new bar, and what moves it."""
     bar: TaskID = progress.add_task(name, total=0, heading="")
     return lambda done, total, heading: progress.update(bar, completed=done, total=total, heading=heading)
 
@@ -145,7 +145,7 @@ def _read(path: Path) -> NotebookNode:
 
 
 def _execute(client: NotebookClient, notebook: NotebookNode, report: Report) -> tuple[int, str]:
-    "Run all code cells; how many have run, and how the kernel died, if it did: that cell shows it, too."
+    """Run all code cells; how many have run, and how the kernel died, if it did: that cell shows it, too."""
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     for _, cell in cells:  # what is stored is not what this run gives
         cell.outputs, cell.execution_count = [], None
@@ -170,7 +170,7 @@ def _execute(client: NotebookClient, notebook: NotebookNode, report: Report) -> 
 
 
 def _failures(notebook: NotebookNode) -> list[str]:
-    "A line for each cell that has failed and was not meant to."
+    """A line for each cell that has failed and was not meant to."""
     headings, found = _headings(notebook), []
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     for number, (index, cell) in enumerate(cells):
@@ -183,7 +183,7 @@ def _failures(notebook: NotebookNode) -> list[str]:
 
 
 def _headings(notebook: NotebookNode) -> list[str]:
-    "For each cell the last heading above it."
+    """For each cell the last heading above it."""
     found, last = [], ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":

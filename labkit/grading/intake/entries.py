@@ -84,7 +84,7 @@ def own_name(path: Path) -> str:
 
 
 def is_notebook(name: str) -> bool:
-    """Does the name end as those of notebooks do?"""
+    """Tell whether a name ends as those of notebooks do."""
     return name.lower().endswith(NOTEBOOK)
 
 

@@ -155,7 +155,7 @@ def _imports(part: ast.stmt) -> bool:
 
 
 def _defines(part: ast.stmt) -> bool:
-    """Is this a function, a class or a constant?"""
+    """Tell whether this defines a function, a class or a constant."""
     if isinstance(part, ast.Assign):
         try:
             ast.literal_eval(part.value)

@@ -322,7 +322,7 @@ _CONTENT: dict[str, dict[str, type]] = {
 
 
 def is_message(message: Any) -> bool:
-    """Is this a message as Jupyter has them, as far as nbval looks at it?"""
+    """Tell whether this is a message as Jupyter has them, as far as nbval looks at it."""
     if not isinstance(message, dict) or not isinstance(message.get("parent_header"), dict):
         return False
     kind, content = message.get("msg_type"), message.get("content")
