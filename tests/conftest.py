@@ -2,9 +2,11 @@
 
 import os
 import signal
+import sys
 from collections import Counter
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 from labkit.doctor import find_gpu
 
@@ -54,6 +56,18 @@ def _thin_out(items):
         if places[table] % max(-(-tables[table] // CASES), sampled.args[0] if sampled else 1):
             item.add_marker(pytest.mark.thorough)
         places[table] += 1
+
+
+@pytest.fixture
+def ipython(monkeypatch):
+    """A fresh IPython with `%load_ext labkit`; the module `__main__`, which it replaces, comes back."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "labkit")
+    yield shell
+    shell.reset()
+    InteractiveShell.clear_instance()
 
 
 @pytest.fixture

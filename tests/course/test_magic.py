@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
 from labkit import magic
@@ -24,16 +23,11 @@ TWO = (
 
 
 @pytest.fixture
-def shell(monkeypatch):
+def shell(ipython, monkeypatch):
     """A fresh IPython with `%load_ext labkit`, on the simulator."""
     monkeypatch.setenv("LABKIT_DEVICE", "simt")
     monkeypatch.setattr(magic, "answers", {})
-    InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()
-    shell.run_line_magic("load_ext", "labkit")
-    yield shell
-    shell.reset()
-    InteractiveShell.clear_instance()
+    return ipython
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 from labkit.core.errors import InvalidAccess
 from labkit.device import faults
@@ -16,22 +15,17 @@ class CUDARuntimeError(RuntimeError):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
+def run(ipython, monkeypatch, capsys):
     """Run a cell after a fault, and give what a notebook shows."""
     monkeypatch.setattr(faults, "lost", lambda: InvalidAccess(OURS))
-    InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()
-    shell.run_line_magic("load_ext", "labkit")
-    shell.run_cell(CUPYS)
+    ipython.run_cell(CUPYS)
 
     def run_cell(source):
-        result = shell.run_cell(source)
+        result = ipython.run_cell(source)
         assert not result.success
         return capsys.readouterr().out
 
-    yield run_cell
-    shell.reset()
-    InteractiveShell.clear_instance()
+    return run_cell
 
 
 def test_nothing_is_lost_without_a_gpu(monkeypatch):

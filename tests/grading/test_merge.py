@@ -254,11 +254,9 @@ class TestMagicLine:
 
 class TestInAKernel:
     @pytest.fixture
-    def shell(self):
-        magic.answers.clear()
-        shell = InteractiveShell()
-        yield shell
-        magic.answers.clear()
+    def shell(self, ipython, monkeypatch):
+        monkeypatch.setattr(magic, "answers", {})
+        return ipython
 
     def test_answers_run_and_are_kept(self, shell):
         answers = {id: solved_answers()[id] for id in ("02.1", "02.2", "09.3")}
