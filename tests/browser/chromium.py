@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -23,8 +24,12 @@ ARGUMENTS = [
 ]
 
 
+@cache
 def find() -> str | None:
-    """Path of the system's Chromium or Chrome, else of Playwright's, else None."""
+    """Path of the system's Chromium or Chrome, else of Playwright's; None if Playwright itself cannot run."""
+    driver = subprocess.run([sys.executable, "-m", "playwright", "--version"], capture_output=True)
+    if driver.returncode:
+        return None
     for name in NAMES:
         if path := shutil.which(name):
             return path
@@ -36,11 +41,11 @@ def find() -> str | None:
 
 
 def install() -> None:
-    """Debian's package as root, Playwright's download otherwise."""
+    """Debian's packages as root, Playwright's download otherwise. Playwright's Node.js needs libatomic."""
+    apt = ["apt-get", "install", "-qq", "--yes", "--no-install-recommends", "chromium", "libatomic1"]
     if shutil.which("apt-get") and os.geteuid() == 0:
         subprocess.run(["apt-get", "update", "-qq"])  # a stale or unreachable extra source need not be fatal
-        done = subprocess.run(["apt-get", "install", "-qq", "--yes", "--no-install-recommends", "chromium"])
-        if done.returncode == 0:
+        if subprocess.run(apt).returncode == 0:
             return
     subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"])
 
@@ -49,4 +54,5 @@ if __name__ == "__main__":
     if find() is None:
         print("No Chromium found for the browser test; installing one.")
         install()
+        find.cache_clear()
     print(f"Chromium: {find() or 'none; the browser test cannot run'}")
