@@ -14,22 +14,14 @@ from labkit.core.errors import SimtError
 from labkit.core.limits import MAX_THREADS
 from labkit.simt.opcodes import COMPUTES, OPCODES, SPACES, Opcode
 
-TYPE_BYTES = {"pred": 1, "b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2}
-TYPE_BYTES |= {
-    "f16x2": 4,
-    "b32": 4,
-    "u32": 4,
-    "s32": 4,
-    "f32": 4,
-    "bf16x2": 4,
-    "s16x2": 4,
-    "u16x2": 4,
-    "b64": 8,
-    "u64": 8,
-    "s64": 8,
-    "f64": 8,
-    "b128": 16,
+_BY_BYTES = {
+    1: "pred b8 u8 s8",
+    2: "b16 u16 s16 f16 bf16",
+    4: "f16x2 b32 u32 s32 f32 bf16x2 s16x2 u16x2",
+    8: "b64 u64 s64 f64",
+    16: "b128",
 }
+TYPE_BYTES = {name: bytes_ for bytes_, names in _BY_BYTES.items() for name in names.split()}
 
 
 @dataclass(frozen=True)

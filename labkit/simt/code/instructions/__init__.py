@@ -6,46 +6,13 @@ instruction, add an entry to the file it belongs to, and a test. Memory, barrier
 loadstore.py, atomics.py, crosslane.py, control.py. Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.
 """
 
-from labkit.simt.code.instructions import (
-    arithmetic,
-    bits,
-    carries,
-    comparisons,
-    conversions,
-    dots,
-    functions,
-    half,
-    rounding,
-    video,
-)
-from labkit.simt.code.instructions.table import (
-    Kind,
-    Operation,
-    constant,
-    emit,
-    find,
-    intrinsic,
-    same_shape,
-    type_suffix,
-)
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = [
-    "Kind",
-    "Operation",
-    "arithmetic",
-    "bits",
-    "carries",
-    "comparisons",
-    "constant",
-    "conversions",
-    "dots",
-    "emit",
-    "find",
-    "functions",
-    "half",
-    "intrinsic",
-    "rounding",
-    "same_shape",
-    "type_suffix",
-    "video",
-]
+from labkit.simt.code.instructions.table import Kind, Operation, emit, find
+from labkit.simt.code.instructions.values import constant, intrinsic, same_shape, type_suffix
+
+__all__ = ["Kind", "Operation", "constant", "emit", "find", "intrinsic", "same_shape", "type_suffix"]
+
+for _file in iter_modules(__path__):
+    import_module(f"{__name__}.{_file.name}")  # each enters its instructions in the table

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from labkit.simt.code.instructions.table import (
-    OPERATIONS,
-    Emit,
-    Operation,
-    Value,
-    constant,
-    intrinsic,
-    operation,
-    same_shape,
-    type_of,
-    type_width,
-)
+from labkit.simt.code.instructions.table import Emit, operation, type_of
+from labkit.simt.code.instructions.values import Value, constant, intrinsic, same_shape, type_width
 from labkit.simt.ptx import Instruction
 
 
@@ -28,12 +18,12 @@ def _plain(float_method: str | None, integer_method: str) -> Emit:
     return emit
 
 
-OPERATIONS["add"] = Operation("tt:t", _plain("fadd", "add"))
-OPERATIONS["sub"] = Operation("tt:t", _plain("fsub", "sub"))
-OPERATIONS["mul"] = OPERATIONS["mul.lo"] = Operation("tt:t", _plain("fmul", "mul"))
-OPERATIONS["and"] = Operation("tt:t", _plain(None, "and_"))
-OPERATIONS["or"] = Operation("tt:t", _plain(None, "or_"))
-OPERATIONS["xor"] = Operation("tt:t", _plain(None, "xor"))
+operation("add", "tt:t")(_plain("fadd", "add"))
+operation("sub", "tt:t")(_plain("fsub", "sub"))
+operation("mul mul.lo", "tt:t")(_plain("fmul", "mul"))
+operation("and", "tt:t")(_plain(None, "and_"))
+operation("or", "tt:t")(_plain(None, "or_"))
+operation("xor", "tt:t")(_plain(None, "xor"))
 
 
 @operation("mov", "t:t")
@@ -191,4 +181,4 @@ def _pairs(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
 
 for _name in ("add", "min", "max"):
     for _type in ("s16x2", "u16x2"):
-        OPERATIONS[f"{_name}.{_type}"] = Operation("tt:t", _pairs)
+        operation(f"{_name}.{_type}", "tt:t")(_pairs)

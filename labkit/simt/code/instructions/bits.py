@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from labkit.simt.code.instructions.table import Value, constant, intrinsic, operation, same_shape, type_of
+from labkit.simt.code.instructions.table import operation, type_of
+from labkit.simt.code.instructions.values import Value, constant, intrinsic, same_shape
 from labkit.simt.ptx import Immediate, Instruction
 
 

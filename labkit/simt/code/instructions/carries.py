@@ -9,7 +9,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from labkit.simt.code.instructions.arithmetic import multiply_high
-from labkit.simt.code.instructions.table import OPERATIONS, Operation, Value, constant, same_shape, type_of
+from labkit.simt.code.instructions.table import operation, type_of
+from labkit.simt.code.instructions.values import Value, constant, same_shape
 from labkit.simt.ptx import Instruction
 
 
@@ -35,6 +36,5 @@ def _carrying(b: ir.IRBuilder, i: Instruction, *operands: Value) -> Value | tupl
 
 
 for _name, _signature in {"add": "tt:t", "sub": "tt:t", "mad": "ttt:t"}.items():
-    OPERATIONS[f"{_name}.cc"] = Operation(_signature, _carrying)
-    _with_carry = Operation(_signature.replace(":", "p:"), _carrying)
-    OPERATIONS[f"{_name}c"] = OPERATIONS[f"{_name}c.cc"] = _with_carry
+    operation(f"{_name}.cc", _signature)(_carrying)
+    operation(f"{_name}c {_name}c.cc", _signature.replace(":", "p:"))(_carrying)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from labkit.simt.code.instructions.table import Value, constant, intrinsic, kind_of, operation, same_shape
+from labkit.simt.code.instructions.table import kind_of, operation
+from labkit.simt.code.instructions.values import Value, constant, intrinsic, same_shape
 from labkit.simt.ptx import Instruction
 
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}

@@ -9,15 +9,8 @@ from llvmlite import ir
 
 from labkit.simt.code.instructions import half
 from labkit.simt.code.instructions.rounding import DIRECTED, integer_to_float, integer_to_odd, rounded
-from labkit.simt.code.instructions.table import (
-    Kind,
-    Value,
-    constant,
-    intrinsic,
-    kind_of,
-    operation,
-    same_shape,
-)
+from labkit.simt.code.instructions.table import Kind, kind_of, operation
+from labkit.simt.code.instructions.values import Value, constant, intrinsic, same_shape
 from labkit.simt.ptx import Instruction
 
 _TO_INTEGER = {"rzi": "trunc", "rni": "roundeven", "rmi": "floor", "rpi": "ceil"}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from labkit.simt.code.instructions.table import Value, constant, operation
+from labkit.simt.code.instructions.table import operation
+from labkit.simt.code.instructions.values import Value, constant
 from labkit.simt.ptx import Instruction
 
 

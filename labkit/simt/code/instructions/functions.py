@@ -6,15 +6,8 @@ import math
 
 from llvmlite import ir
 
-from labkit.simt.code.instructions.table import (
-    OPERATIONS,
-    Emit,
-    Operation,
-    Value,
-    constant,
-    intrinsic,
-    operation,
-)
+from labkit.simt.code.instructions.table import Emit, operation
+from labkit.simt.code.instructions.values import Value, constant, intrinsic
 from labkit.simt.ptx import Instruction
 
 
@@ -38,7 +31,7 @@ def _math(name: str) -> Emit:
 
 
 for _ptx, _llvm in {"ex2": "exp2", "lg2": "log2", "sin": "sin", "cos": "cos", "tanh": "tanh"}.items():
-    OPERATIONS[_ptx] = Operation("t:t", _math(_llvm))
+    operation(_ptx, "t:t")(_math(_llvm))
 
 
 @operation("sin.2pi cos.2pi", "t:t")

@@ -13,15 +13,8 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from labkit.simt.code.instructions.comparisons import compared
-from labkit.simt.code.instructions.table import (
-    OPERATIONS,
-    Emit,
-    Operation,
-    Value,
-    constant,
-    intrinsic,
-    same_shape,
-)
+from labkit.simt.code.instructions.table import OPERATIONS, Emit, operation
+from labkit.simt.code.instructions.values import Value, constant, intrinsic, same_shape
 from labkit.simt.ptx import Instruction
 
 SCALARS = ("f16", "bf16")
@@ -248,15 +241,15 @@ def _set(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
 
 
 for _type in (*SCALARS, *PAIRS):
-    OPERATIONS[f"add.{_type}"] = Operation("tt:t", _arithmetic(_add))
-    OPERATIONS[f"sub.{_type}"] = Operation("tt:t", _arithmetic(_subtract))
-    OPERATIONS[f"mul.{_type}"] = Operation("tt:t", _arithmetic(_multiply))
-    OPERATIONS[f"fma.{_type}"] = Operation("ttt:t", _arithmetic(_multiply_add))
+    operation(f"add.{_type}", "tt:t")(_arithmetic(_add))
+    operation(f"sub.{_type}", "tt:t")(_arithmetic(_subtract))
+    operation(f"mul.{_type}", "tt:t")(_arithmetic(_multiply))
+    operation(f"fma.{_type}", "ttt:t")(_arithmetic(_multiply_add))
     for _name in ("min", "max"):
-        OPERATIONS[f"{_name}.{_type}"] = Operation("tt:t", _arithmetic(_extreme))
+        operation(f"{_name}.{_type}", "tt:t")(_arithmetic(_extreme))
     for _name in ("neg", "abs"):
-        OPERATIONS[f"{_name}.{_type}"] = Operation("t:t", _sign)
+        operation(f"{_name}.{_type}", "t:t")(_sign)
     for _name, _llvm in (("ex2", "exp2"), ("tanh", "tanh")):
-        OPERATIONS[f"{_name}.{_type}"] = Operation("t:t", _arithmetic(_function(_llvm)))
-    OPERATIONS[f"setp.{_type}"] = Operation("tt:p", _set_predicate)
-    OPERATIONS[f"set.{_type}"] = Operation("ff:d", _set)
+        operation(f"{_name}.{_type}", "t:t")(_arithmetic(_function(_llvm)))
+    operation(f"setp.{_type}", "tt:p")(_set_predicate)
+    operation(f"set.{_type}", "ff:d")(_set)

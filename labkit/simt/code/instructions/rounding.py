@@ -8,15 +8,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from labkit.simt.code.instructions.table import (
-    OPERATIONS,
-    Emit,
-    Operation,
-    Value,
-    constant,
-    same_shape,
-    type_suffix,
-)
+from labkit.simt.code.instructions.table import Emit, operation
+from labkit.simt.code.instructions.values import Value, constant, same_shape, type_suffix
 from labkit.simt.ptx import Instruction
 
 DIRECTED = {"rz": 0, "rp": 2, "rm": 3}  # as LLVM's set.rounding numbers them
@@ -80,7 +73,7 @@ for _mode in DIRECTED:
         ("rcp", "fdiv", "t:t"),
         ("sqrt", "sqrt", "t:t"),
     ):
-        OPERATIONS[f"{_ptx}.{_mode}"] = Operation(_signature, _directed(_llvm))
+        operation(f"{_ptx}.{_mode}", _signature)(_directed(_llvm))
 
 
 def integer_to_float(b: ir.IRBuilder, x: Value, signed: bool, to: ir.Type, mode: str | None) -> Value:

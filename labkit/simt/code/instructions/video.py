@@ -14,7 +14,8 @@ from llvmlite import ir
 
 from labkit.simt.code.instructions.comparisons import compared
 from labkit.simt.code.instructions.dots import part
-from labkit.simt.code.instructions.table import OPERATIONS, Operation, Value, constant, intrinsic, same_shape
+from labkit.simt.code.instructions.table import operation
+from labkit.simt.code.instructions.values import Value, constant, intrinsic, same_shape
 from labkit.simt.ptx import Instruction
 
 I64 = ir.IntType(64)
@@ -117,10 +118,10 @@ def _scalar(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value = None
 
 
 for _name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vset", "vavrg"):
-    OPERATIONS[f"{_name}4"] = Operation("uuu:u", partial(_simd, 8))
-    OPERATIONS[f"{_name}2"] = Operation("uuu:u", partial(_simd, 16))
+    operation(f"{_name}4", "uuu:u")(partial(_simd, 8))
+    operation(f"{_name}2", "uuu:u")(partial(_simd, 16))
 for _name in ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vset", "vshl", "vshr"):
-    OPERATIONS[_name] = Operation("uu:u", _scalar)
+    operation(_name, "uu:u")(_scalar)
     for _second in ("add", "min", "max"):
-        OPERATIONS[f"{_name}.{_second}"] = Operation("uuu:u", _scalar)
-OPERATIONS["vmad"] = Operation("uuu:u", _scalar)
+        operation(f"{_name}.{_second}", "uuu:u")(_scalar)
+operation("vmad", "uuu:u")(_scalar)
