@@ -20,8 +20,8 @@ from labkit.cpu.cache_lines import (
     contents,
     count_misses,
 )
-from labkit.figures.curves import Plot
 from labkit.figures.pictures.product import GAP, MARGIN, headline, panel
+from labkit.figures.style import Plot
 
 _FRAME = "#D55E00"
 _SIDE, _SCALE, _TITLE = 2.45, 1.15, 0.95  # inches of a matrix, of the colour scale beside, of the title above

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from labkit.cpu.products import BLAS
-from labkit.figures.curves import Plot
+from labkit.figures.style import Plot, sign
 
 _WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # covers the dashed line
 _BAR, _CHOSEN, _BLAS = "#9DB9D3", "#0072B2", "#7F7F7F"
@@ -27,14 +27,8 @@ def ladder_picture(frame: pd.DataFrame, peak: float, chosen: str = "") -> Plot:
     axes.barh(range(len(rates)), rates, color=colours)
     axes.axvline(peak, color="black", linestyle="--", linewidth=1)
     for place, rate in enumerate(rates):
-        axes.text(
-            rate * 1.06,
-            place,
-            f"{rate:.3g} ({100 * rate / peak:.2g} %)",
-            va="center",
-            fontsize=9,
-            bbox=_WHITE,
-        )
+        text = f"{rate:.3g} ({100 * rate / peak:.2g} %)"
+        axes.text(rate * 1.06, place, text, va="center", fontsize=9, bbox=_WHITE)
     axes.set_yticks(range(len(rates)), list(frame.kernel))
     axes.set(xscale="log", xlim=(min(rates) / 2, peak * 5), ylim=(-0.7, len(rates) - 0.3))
     axes.set_xlabel("GFLOP/s (in brackets: of the rate of multiply-adds, the dashed line)")
@@ -44,5 +38,5 @@ def ladder_picture(frame: pd.DataFrame, peak: float, chosen: str = "") -> Plot:
     n = int(frame.n.iloc[0])
     finding = f"N = {n}: {best[1]} is {times}{100 * best[0] / peak:.0f} % of the peak"
     axes.set_title(finding, loc="left", fontsize=10)
-    figure.supxlabel("; ".join(dict.fromkeys(frame.source)), x=0.01, ha="left", fontsize=8, color="0.35")
+    sign(figure, frame)
     return figure

@@ -10,7 +10,6 @@ Raises ValueError for records that lack a column, hold no value, hold rates, or 
 """
 
 from collections.abc import Callable, Sequence
-from io import BytesIO
 from math import prod
 from textwrap import fill
 
@@ -22,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from labkit.figures.looks import look_of, rank
+from labkit.figures.style import Plot, sign
 from labkit.kernels.problem import families, problem_class, problem_of
 from labkit.ladder.running import row_dicts
 from labkit.records import COLUMNS
@@ -34,15 +34,6 @@ _LINES = {"filled": "-", "open": "--", "dotted": ":"}
 # how it is aligned.
 _BESIDE = ((7, 4, "left", "bottom"), (-7, -4, "right", "top"), (-7, 4, "right", "bottom"))
 _Finding = Callable[[pd.DataFrame], str]
-
-
-class Plot(Figure):
-    """A Figure that Jupyter shows by itself. pyplot does not know it, so nothing is left open."""
-
-    def _repr_png_(self) -> bytes:
-        png = BytesIO()
-        self.savefig(png, format="png")
-        return png.getvalue()
 
 
 def time_by_block(frame: pd.DataFrame, here: Here = None) -> Figure:
@@ -252,10 +243,7 @@ def _panels(sets: _Sets) -> tuple[Plot, list[tuple[Axes, _Sets]]]:
     for axes, (quantity, unit) in zip(figure.subplots(1, len(keys), squeeze=False)[0], keys, strict=True):
         parts = [(mark, data[(data.quantity == quantity) & (data.unit == unit)]) for mark, data in sets]
         panels.append((axes, [(mark, part) for mark, part in parts if len(part)]))
-    sources = ["; ".join(dict.fromkeys(data.source)) for _, data in sets]
-    if len(sets) > 1:
-        sources = [f"{mark}: {source}" for (mark, _), source in zip(sets, sources, strict=True)]
-    figure.supxlabel("\n".join(sources), x=0.01, ha="left", fontsize=8, color="0.35")
+    sign(figure, *(data for _, data in sets), looks=[mark for mark, _ in sets])
     return figure, panels
 
 

@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from labkit.figures.curves import Plot
 from labkit.figures.looks import look_of
+from labkit.figures.style import Plot, sign
 from labkit.ladder.steps import REFERENCE, climb, rates
 
 _BAR, _BEST, _REFERENCE = "#56B4E9", "#0072B2", "#7F7F7F"  # Okabe and Ito's
@@ -45,7 +45,7 @@ def bars(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
     axes.set_title(_titled(sets, [_steps(table) for table in tables]), loc="left", fontsize=10)
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
-    _sign(figure, sets, ("plain", "hatched"))
+    sign(figure, *sets, looks=("plain", "hatched"))
     return figure
 
 
@@ -67,7 +67,7 @@ def by_size(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
     _log_axes(axes, sorted({int(n) for data in sets for n in data.n}))
     axes.set_title(_titled(sets, [_fastest(_by_size(data)) for data in sets]), loc="left", fontsize=10)
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
-    _sign(figure, sets, ("solid", "dashed"))
+    sign(figure, *sets, looks=("solid", "dashed"))
     return figure
 
 
@@ -139,11 +139,3 @@ def _titled(sets: list[pd.DataFrame], findings: list[str]) -> str:
 
 def _machine(data: pd.DataFrame) -> str:
     return str(data.source.iloc[0]).removeprefix("recorded: ").partition(",")[0]
-
-
-def _sign(figure: Plot, sets: list[pd.DataFrame], looks: tuple[str, str]) -> None:
-    """Where the figures come from."""
-    sources = ["; ".join(dict.fromkeys(data.source)) for data in sets]
-    if len(sets) > 1:
-        sources = [f"{look}: {source}" for look, source in zip(looks, sources, strict=True)]
-    figure.supxlabel("\n".join(sources), x=0.01, ha="left", fontsize=8, color="0.35")

@@ -15,9 +15,9 @@ import pandas as pd
 from labkit import simt
 from labkit.core.limits import Dim3
 from labkit.device.select import device
-from labkit.figures.curves import Plot
 from labkit.figures.roofline import roofline as draw_roofline
 from labkit.figures.source_costs import Heat, show
+from labkit.figures.style import Plot, sign
 from labkit.kernels import launch_of, macros_of
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import Problem
@@ -234,7 +234,7 @@ def bars(times: pd.DataFrame, problem: Matmul = LARGE) -> Plot:
     ratios = "".join(f", {rates[told] / rates[name]:.3g}× {name}" for name in against)
     finding = f"N = {shown.n.iloc[0]}: {told} reaches {rates[told]:.3g} TFLOP/s{ratios}"
     axes.set_title(finding, loc="left", fontsize=10)
-    figure.supxlabel("; ".join(dict.fromkeys(shown.source)), x=0.01, ha="left", fontsize=8, color="0.35")
+    sign(figure, shown)
     return figure
 
 

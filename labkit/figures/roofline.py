@@ -17,7 +17,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from labkit.figures.curves import Plot
+from labkit.figures.style import Plot, sign
 from labkit.kernels.problem import Problem, problem_of
 from labkit.ladder.running import row_dicts
 from labkit.model.roofline import count_sectors, intensities
@@ -65,15 +65,8 @@ def roofline(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame, c
         axis.set_minor_locator(NullLocator())
     axes.set_title(_finding(rungs, shown, problem, peak), loc="left", fontsize=10, y=1)
     axes.grid(alpha=0.25)
-    sources = "; ".join(dict.fromkeys([*rungs.source, *counters.source, *roofs.source]))
-    figure.supxlabel(
-        f"Solid: measured, dashed: theoretical. {sources}",
-        x=0.01,
-        y=0.01,
-        ha="left",
-        fontsize=8,
-        color="0.35",
-    )
+    sources = pd.concat([each[["source"]] for each in (rungs, counters, roofs)])
+    sign(figure, sources, start="Solid: measured, dashed: theoretical. ")
     return figure
 
 

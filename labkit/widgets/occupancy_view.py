@@ -9,7 +9,7 @@ from matplotlib.ticker import MultipleLocator
 from labkit.core.limits import MAX_THREADS, WARP
 from labkit.core.occupancy import Gpu, gpus
 from labkit.core.occupancy import gpu as find_gpu
-from labkit.figures.curves import Plot
+from labkit.figures.style import Plot
 from labkit.model.blocks_per_sm import RESOURCES, Block, cures
 from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from labkit import kernels, simt
 from labkit.core import occupancy
 from labkit.core.occupancy import Occupancy
-from labkit.figures.curves import Plot
+from labkit.figures.style import Plot
 from labkit.kernels.problem import C_TYPES
 from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running

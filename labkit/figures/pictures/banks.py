@@ -14,8 +14,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 
 from labkit.core.limits import WARP
-from labkit.figures.curves import Plot
 from labkit.figures.pictures.product import headline
+from labkit.figures.style import Plot
 from labkit.simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts
 
 ROW, COLUMN, STRIDE = "row of the tile", "column of the tile", "every stride-th"

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from labkit.core.limits import WARP, as_dim3, check_launch
-from labkit.figures.curves import Plot
+from labkit.figures.style import Plot
 
 LARGEST = 64  # a picture of more rows or columns shows no single element any more
 

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from labkit.core.limits import MAX_THREADS, WARP
-from labkit.figures.curves import Plot
 from labkit.figures.pictures.product import headline, panel
+from labkit.figures.style import Plot
 
 FLOAT = 4  # bytes
 MAX_SHARED = 48 * 1024  # bytes of shared memory that a block has without further ado

@@ -17,8 +17,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
 from labkit.core.limits import WARP
-from labkit.figures.curves import Plot
 from labkit.figures.pictures.product import GAP, LARGEST, MARGIN, headline, panel
+from labkit.figures.style import Plot
 from labkit.simt.counters.sectors import SECTOR_BYTES, touched_sectors
 
 COLUMNS, ROWS = "columns", "rows"

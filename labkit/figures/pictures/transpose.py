@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch, Rectangle
 
-from labkit.figures.curves import Plot
 from labkit.figures.pictures.product import headline
+from labkit.figures.style import Plot
 
 _READ, _WRITTEN, _OTHERS = "#56B4E9", "#E69F00", "#F2F2F2"
 _LEFT, _BELOW, _ABOVE = 0.65, 0.95, 0.9  # labels; legend and labels; titles: inches

@@ -14,8 +14,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from labkit.core.limits import WARP
-from labkit.figures.curves import Plot
 from labkit.figures.pictures.product import MARGIN, headline
+from labkit.figures.style import Plot
 from labkit.simt.trace import Step, trace
 
 # Okabe and Ito's, and three of Tol's: a line of the source each.
