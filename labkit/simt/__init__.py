@@ -1,19 +1,19 @@
-"""A GPU in software: runs unmodified CUDA C++, checks every access, counts as Nsight Compute does.
+"""A GPU in software: it runs unmodified CUDA C++, checks every access, counts as Nsight Compute does.
 
-NVRTC compiles the source to PTX (labkit.compiler). From there a kernel goes through these rooms:
+NVRTC compiles the source to PTX (labkit.compiler). From there a kernel goes through these packages:
 
-    opcodes    what is known of each family of PTX instructions, in one table
-    ptx        PTX text -> instructions with their source lines
-    analysis   basic blocks, where lanes part and meet, how a value differs between lanes
-    lowering   calls, recursion and matrices become plain instructions
-    code       LLVM code in which a warp is a 32-lane vector; instructions/ has an entry for each
-    launch     arguments become bytes and valid memory; which blocks run
-    counters   what a counted run adds to the code, and the profile it gives
-    sanitizer  what a checked run adds to the code, and the findings it gives
-    run        blocks run on the cores of the host, with a time limit
+    opcodes    what the simulator knows of each family of PTX instructions, in one table
+    ptx        parses PTX text into instructions with their source lines
+    analysis   finds basic blocks, where lanes part and meet, and how a value differs between lanes
+    lowering   turns calls, recursion and matrix operations into plain instructions
+    code       makes LLVM code in which a warp is a 32-lane vector; instructions/ has one entry each
+    launch     turns arguments into bytes and valid memory, and chooses which blocks run
+    counters   says what a counted run adds to the code, and makes the profile
+    sanitizer  says what a checked run adds to the code, and makes the findings
+    run        runs the blocks on the cores of the host, with a time limit
 
-`module` has the face of CuPy's RawModule, `trace` shows a block step by step, and `stored` keeps on disk what
-was worked out once.
+`module` has the interface of CuPy's RawModule, `trace` shows a block step by step, and `stored` keeps parsed
+modules and compiled kernels on disk.
 """
 
 from labkit.core.errors import BarrierError, CompileError, InvalidAccess, LaunchError, SimtError, Timeout

@@ -1,4 +1,4 @@
-"""Modules and kernels, with the face of CuPy's RawModule and RawKernel."""
+"""Modules and kernels with the interface of CuPy's RawModule and RawKernel."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from labkit.simt.stored import stored
 class RawModule:
     """CUDA C++ compiled for the simulator.
 
-    `code` is the source; `options` go to NVRTC; `name_expressions` name template instances such as
-    `gemm<16>`. Raises CompileError with the compiler's messages, TypeError for what is no
-    source or no list.
+    `code` is the source, `options` go to NVRTC, and `name_expressions` name template instances such as
+    `gemm<16>`. Raises CompileError with the compiler's messages, and TypeError for an argument of the wrong
+    type.
     """
 
     def __init__(
@@ -51,33 +51,34 @@ class RawModule:
         self._memory = initial_memory(self._parsed)
 
     def get_function(self, name: str) -> Kernel:
-        """The kernel called `name`: an `extern "C"` name or one of the name expressions."""
+        """Return the kernel called `name`: an `extern "C"` name or one of the name expressions."""
         return Kernel(self, find_kernel(self._parsed, self._lowered, name), name)
 
     def get_global(self, name: str) -> np.ndarray:
-        """The bytes of a `__device__` or `__constant__` variable, as the buffer of an array.
+        """Return the bytes of a `__device__` or `__constant__` variable, as a buffer for an array.
 
-        As in CuPy: `np.ndarray((4,), np.float32, module.get_global("weights"))`; later launches see changes.
+        As in CuPy, write `np.ndarray((4,), np.float32, module.get_global("weights"))`. Later launches see
+        changes.
         """
         return self._memory[find_variable(list(self._memory), self._lowered, name)]
 
     def with_options(self, options: Sequence[str]) -> RawModule:
-        """The same source compiled with other options. Raises CompileError as the constructor does."""
+        """Compile the same source with other options. Raises CompileError."""
         return RawModule(code=self.code, options=options, name_expressions=self.name_expressions)
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines of the source."""
+        """Return the lines of the source."""
         return self.code.splitlines()
 
     @cached_property
     def resources(self) -> dict[str, Resources]:
-        """Registers and memory of each kernel as NVIDIA's assembler gives them for an H100/H200 (sm_90)."""
+        """Return each kernel's registers and memory, as ptxas gives them for sm_90 (H100, H200)."""
         return resources(self.code, self.options, self.name_expressions)
 
 
 def _parsed(text: str) -> ptx.Module:
-    """The module with kernels that call nothing."""
+    """Parse a module and inline every call in its kernels."""
     module = parse(text)
     for function in [*module.functions.values(), *module.kernels.values()]:
         lower(function)
@@ -89,12 +90,12 @@ def _parsed(text: str) -> ptx.Module:
     return module
 
 
-# A launch of so few threads ends sooner than its code is optimised, so brief code will do: see jit.py.
+# A launch of so few threads ends before optimising would pay off, so it gets brief code: see jit.py.
 FEW_THREADS = 1 << 14
 
 
 def find_kernel(module: ptx.Module, lowered_names: dict[str, str], name: str) -> ptx.Kernel:
-    """The kernel called `name`, or its name expression. Raises SimtError, which lists what there is."""
+    """Return the kernel called `name`, or its name expression. Raises SimtError, which lists the kernels."""
     kernel = module.kernels.get(lowered_names.get(name, name))
     if kernel is None:
         known = ", ".join(f"`{known}`" for known in [*lowered_names, *module.kernels]) or "none"
@@ -107,9 +108,9 @@ def find_kernel(module: ptx.Module, lowered_names: dict[str, str], name: str) ->
 
 @dataclass(frozen=True)
 class _Bound:
-    """A launch that any GPU would take, its arguments as bytes and valid memory.
+    """A launch that any GPU would accept, with its arguments as bytes and valid memory.
 
-    `shared_bytes` is a block's shared memory, static and dynamic.
+    `shared_bytes` is the shared memory of one block, static and dynamic.
     """
 
     launch: Launch
@@ -121,11 +122,11 @@ class _Bound:
 class Kernel(KernelProtocol[Profile, Finding]):
     """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""
 
-    rehearse = False  # of a kernel on a GPU: are launches tried here first?
+    rehearse = False  # for a kernel on a GPU: are launches tried here first?
 
     def __init__(self, module: RawModule, parsed: ptx.Kernel, name: str) -> None:
         self.module, self.name, self._parsed = module, name, parsed
-        # as in CuPy: set it to use more than 48 KB per block
+        # As in CuPy: set it to use more than 48 KB per block.
         self.max_dynamic_shared_size_bytes: int | None = None
         self._storage = storage(parsed, module._parsed)
         self._programs: dict[tuple[Dim3, Mode, bool, bool], Program] = {}
@@ -172,12 +173,12 @@ class Kernel(KernelProtocol[Profile, Finding]):
 
     @property
     def simulated(self) -> Kernel:
-        """The kernel itself."""
+        """Return the kernel itself."""
         return self
 
     @property
     def attributes(self) -> dict[str, int]:
-        """The figures of CuPy's `kernel.attributes` that are known without a GPU."""
+        """Return those of CuPy's `kernel.attributes` that are known without a GPU."""
         return {
             "num_regs": self.num_regs,
             "shared_size_bytes": self.shared_size_bytes,
@@ -187,17 +188,17 @@ class Kernel(KernelProtocol[Profile, Finding]):
 
     @property
     def num_regs(self) -> int:
-        """Registers per thread."""
+        """Return the registers per thread."""
         return self._resources.registers
 
     @property
     def shared_size_bytes(self) -> int:
-        """Static shared memory per block, known without the assembler."""
+        """Return the static shared memory per block, which is known without the assembler."""
         return self._storage.static_shared_bytes
 
     @cached_property
     def _declared(self) -> list[str]:
-        """The C++ types of the kernel's parameters."""
+        """Return the C++ types of the kernel's parameters."""
         module = self.module
         return parameter_types(module.code, module.options, module.name_expressions, self.name)
 
@@ -206,7 +207,7 @@ class Kernel(KernelProtocol[Profile, Finding]):
         return self.module.resources[self._parsed.name]
 
     def resources_for(self, arch: str) -> Resources:
-        """Return the registers and memory that it takes on an architecture such as `sm_90`."""
+        """Return the registers and memory that the kernel needs on an architecture such as `sm_90`."""
         module = self.module
         return resources(module.code, module.options, module.name_expressions, arch)[self._parsed.name]
 
@@ -239,7 +240,7 @@ class Kernel(KernelProtocol[Profile, Finding]):
         )
 
     def _shared_bytes(self, dynamic: int) -> int:
-        """Static and dynamic shared memory of a block, if a block may have so much."""
+        """Return a block's static and dynamic shared memory. Raises LaunchError if it is too much."""
         if not isinstance(dynamic, int | np.integer):
             raise LaunchError(f"shared_mem={dynamic!r} must be a whole number of bytes")
         total = self._storage.static_shared_bytes

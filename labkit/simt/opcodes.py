@@ -1,7 +1,7 @@
 """The one table of PTX opcodes: what is known of each family, by the first part of its name.
 
-An opcode that the table does not list computes its result lane by lane from its operands, as an entry of
-`code/instructions` says. One that has no entry there either is an error that names it.
+An opcode that is not in the table computes each lane's result from that lane's operands, as its entry in
+`code/instructions` says. An opcode that has no entry there either is an error that names it.
 Reference: NVIDIA, Parallel Thread Execution ISA, chapter 9.7.
 """
 
@@ -17,18 +17,18 @@ SPACES = ("global", "shared", "local", "const")
 class Opcode:
     """What is known of a family of instructions.
 
-    has_result:  the first operand is a register that it writes.
+    has_result:  its first operand is a register that it writes.
     reads, writes, is_atomic:  what it does to the memory at the address among its operands.
     end:  how it ends a basic block; "" if it does not.
-    waits:  it waits for the threads of the block (its `.warp` forms: for those of the warp).
-    decides:  its operands choose where the kernel goes, or who waits.
+    waits:  it waits for the threads of the block (its `.warp` forms wait for those of the warp).
+    decides:  its operands choose which code runs next, or which threads wait.
     names_lanes:  the last operand of its `.sync` forms is the mask of the lanes that take part.
     lanes:  how its result differs between lanes. "each": as its operands do; "uniform": not at all;
         "varying": in any way; "members": not at all among lanes that have the same mask.
-    is_fence:  it orders the accesses before it and those behind it.
-    is_copy:  its result is its operand, perhaps as an address of another space.
+    is_fence:  it orders the accesses before it and those after it.
+    is_copy:  its result is its operand, perhaps as an address in another space.
     keeps_array:  its result points into the array that its operand points into.
-    is_free:  there is nothing to do where a warp runs in step and memory is always up to date.
+    is_free:  it does nothing here, because a warp runs in step and memory is always up to date.
     """
 
     has_result: bool = True
@@ -61,7 +61,7 @@ OPCODES = {
     "red": Opcode(has_result=False, reads=True, writes=True, is_atomic=True),
     "membar": _FENCE,
     "fence": _FENCE,
-    # where the kernel goes
+    # control flow
     "bra": Opcode(has_result=False, end="branch", decides=True),
     "brx": Opcode(has_result=False, end="branch", decides=True),
     "ret": Opcode(has_result=False, end="leave"),
@@ -69,7 +69,7 @@ OPCODES = {
     "trap": Opcode(has_result=False, end="trap", decides=True),
     "bar": _BARRIER,
     "barrier": _BARRIER,
-    # warps as a whole
+    # warp-wide operations
     "shfl": Opcode(names_lanes=True, lanes="varying"),
     "vote": Opcode(names_lanes=True, lanes="members"),
     "match": Opcode(names_lanes=True, lanes="varying"),
@@ -77,7 +77,7 @@ OPCODES = {
     "elect": Opcode(lanes="varying"),
     "activemask": Opcode(lanes="uniform"),
     "mma": Opcode(lanes="varying"),
-    "printf": Opcode(has_result=False),  # a call of vprintf, see lowering/inline.py
+    "printf": Opcode(has_result=False),  # calls vprintf, see lowering/inline.py
     # pointers
     "mov": Opcode(is_copy=True, keeps_array=True),
     "cvta": Opcode(is_copy=True, keeps_array=True),

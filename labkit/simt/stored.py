@@ -1,4 +1,4 @@
-"""What the simulator has worked out once, kept on disk: parsed modules, compiled kernels."""
+"""Keep what the simulator has worked out on disk: parsed modules and compiled kernels."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 
 def stored(kind: str, key: Sequence[str], make: Callable[[], T]) -> T:
-    """`make()`, from the disk where this version of the simulator made the same before."""
+    """Return `make()`, or the copy on disk if this version of the simulator made it before."""
     return pickle.loads(cached_bytes(kind, [*key, _version()], lambda: pickle.dumps(make())))
 
 
 @lru_cache(maxsize=1)
 def _version() -> str:
-    """Digest of when the simulator's own sources were changed: others make other code."""
+    """Return a digest of when the simulator's own sources were changed: other sources make other code."""
     sources = sorted(Path(__file__).parent.rglob("*.py"))
     times = ((source.name, (stat := source.stat()).st_mtime_ns, stat.st_size) for source in sources)
     return hashlib.sha256(repr(list(times)).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What the warps of a block run, one basic block after the other, and with which lanes."""
+"""Trace which instructions the warps of a block run, in order, and with which lanes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labkit.simt.ptx import Instruction
 
 @dataclass(frozen=True)
 class Step:
-    """Instructions of PTX that a warp runs together, and `lanes`: which of the 32 take part."""
+    """PTX instructions that a warp runs together; `lanes` says which of the 32 take part."""
 
     warp: int
     lanes: np.ndarray
@@ -33,10 +33,10 @@ def trace(
     number: int = 0,
     timeout: float = 60,
 ) -> list[Step]:
-    """Run block `number` of a launch; its steps in the order in which the simulator runs them.
+    """Run block `number` of a launch, and return its steps in the order in which the simulator runs them.
 
-    A warp goes on at the lowest basic block at which lanes of it wait, so that lanes that have parted meet
-    again as soon as they can. Raises ValueError for more than 10,000 steps, and what a launch raises.
+    A warp continues at the lowest basic block at which any of its lanes wait, so that lanes that have parted
+    meet again as soon as they can. Raises ValueError for more than 10,000 steps, and what a launch raises.
     """
     launch = launch_of(grid, block, args, 0, timeout)
     bound = kernel._bind(launch)

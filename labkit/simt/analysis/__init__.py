@@ -1,1 +1,1 @@
-"""What is known of a kernel before code is made: blocks, shapes of values, where lanes part."""
+"""Finds out about a kernel before code is made: its blocks, its values' shapes, where lanes part."""

@@ -15,9 +15,9 @@ from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand
 class Access:
     """A load, store or atomic operation of `items`, each `size` bytes, at `offsets` from `base`.
 
-    `range` is the number of the array it most likely points into, None if unknown. Accesses of one group
-    share a base that does not change between them: the first checks `group_range`, bytes relative to the
-    bases, for all.
+    `range` is the number of the array it most likely points into, or None if unknown. The accesses of one
+    group share a base that does not change between them, so the first of them checks `group_range`, in bytes
+    relative to the bases, for all.
     """
 
     base: Register | Symbol | Immediate
@@ -29,24 +29,24 @@ class Access:
     is_atomic: bool
     shape: Shape
     range: int | None
-    is_alike: bool  # does the shape tell how lanes lie in their own local memory?
+    is_alike: bool  # does the shape say how lanes lie in their own local memory?
     is_first: bool = True
     group_range: tuple[int, int] = (0, 0)
 
     @property
     def alignment(self) -> int:
-        """A vector access is aligned to all its bytes."""
+        """Return the bytes to which its address is aligned: all that it moves per lane."""
         return self.size * len(self.offsets)
 
     @property
     def extent(self) -> tuple[int, int]:
-        """First byte and end of all lanes, relative to the bases; in local memory lane 0's."""
+        """Return where its bytes start and end, relative to the bases; in local memory, those of lane 0."""
         lanes = self.shape.lane_offsets()[: 1 if self.space == "local" else None]
         return min(lanes) + self.offsets[0], max(lanes) + self.offsets[-1] + self.size
 
     @property
     def has_fast_form(self) -> bool:
-        """Say whether whole warps can take it without a look at each lane."""
+        """Say whether a whole warp can make it without checking each lane."""
         known = not self.is_atomic and (self.space in ("shared", "local") or self.range is not None)
         if self.space == "local" and not self.is_alike:
             return False

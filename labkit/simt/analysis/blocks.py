@@ -1,4 +1,4 @@
-"""Basic blocks of a kernel: where code parts and meets, their order, which registers they need."""
+"""Basic blocks of a kernel: where code parts and meets, their order, and the registers they need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labkit.simt.ptx import Address, Instruction, Kernel, Register, Symbol, Vect
 
 @dataclass
 class Block:
-    """Straight-line code; it ends at a branch, a barrier, a return, or before a label."""
+    """Straight-line code that ends at a branch, a barrier, a return, or before a label."""
 
     code: list[Instruction]
     successors: list[int] = field(default_factory=list)
@@ -20,17 +20,17 @@ class Block:
 
     @property
     def last(self) -> Instruction | None:
-        """The last instruction; None in an empty block."""
+        """Return the last instruction, or None in an empty block."""
         return self.code[-1] if self.code else None
 
     @property
     def end(self) -> str:
-        """How its last instruction ends it: "branch", "leave" or "trap"; "" for a barrier or a label."""
+        """Return how its code ends: "branch", "leave" or "trap"; "" for a barrier or a label."""
         return self.last.family.end if self.last else ""
 
 
 def results(instruction: Instruction) -> list[Register]:
-    """Registers an instruction writes."""
+    """Return the registers that an instruction writes."""
     if not instruction.operands or not (instruction.family.has_result or instruction.votes):
         return []
     first = instruction.operands[0]
@@ -39,7 +39,7 @@ def results(instruction: Instruction) -> list[Register]:
 
 
 def sources(instruction: Instruction) -> list[Register]:
-    """Registers an instruction reads, its guard's among them."""
+    """Return the registers that an instruction reads, including its guard."""
     read = [instruction.guard.register] if instruction.guard else []
     for operand in instruction.operands[bool(results(instruction)) :]:
         if isinstance(operand, Vector):
@@ -52,7 +52,7 @@ def sources(instruction: Instruction) -> list[Register]:
 
 
 def split(kernel: Kernel) -> list[Block]:
-    """Blocks in text order; a block's first successor is the branch target, the second the next block."""
+    """Split a kernel into blocks in text order. A branch's target is its block's first successor."""
     code = kernel.code
     starts = {0, *kernel.labels.values()}
     for i, instruction in enumerate(code):
@@ -74,16 +74,15 @@ def split(kernel: Kernel) -> list[Block]:
 
 
 def ordered(blocks: list[Block]) -> list[Block]:
-    """Reverse post-order, a loop's body before what follows the loop; unreachable blocks are dropped."""
+    """Sort blocks in reverse post-order, each loop before what follows it, and drop unreachable ones."""
     loops = _loops(blocks)
     to_barrier = _that_reach_a_barrier(blocks)
     order: list[int] = []
     seen: set[int] = set()
 
     def exits_first(index: int) -> list[int]:
-        # What is visited first is placed last: ways out of loops, then ways to a barrier (lanes that return
-        # early are
-        # gone when the others arrive there).
+        # What is visited first comes last: exits of loops, then ways to a barrier. Lanes that return early
+        # are gone when the others arrive at the barrier.
         around = [body for body in loops if index in body]
         return sorted(
             blocks[index].successors,
@@ -117,7 +116,7 @@ def _that_reach_a_barrier(blocks: list[Block]) -> set[int]:
 
 
 def _loops(blocks: list[Block]) -> list[set[int]]:
-    """Bodies of the natural loops (Aho et al., Compilers, 2nd ed., 9.6)."""
+    """Return the bodies of the natural loops (Aho et al., Compilers, 2nd ed., 9.6)."""
     predecessors: dict[int, set[int]] = {i: set() for i in range(len(blocks))}
     for i, block in enumerate(blocks):
         for successor in block.successors:
@@ -152,7 +151,7 @@ def _back_edges(blocks: list[Block]) -> list[tuple[int, int]]:
 
 
 def find_live_registers(blocks: list[Block]) -> None:
-    """Backward data flow: registers read before they are written, on some path from the block's start."""
+    """Find, backwards, the registers that some path from a block's start reads before it writes them."""
     changed = True
     while changed:
         changed = False
@@ -162,7 +161,7 @@ def find_live_registers(blocks: list[Block]) -> None:
                 if not instruction.guard:
                     live -= {register.name for register in results(instruction)}
                 live |= {register.name for register in sources(instruction)}
-                if instruction.guard:  # where the guard is false the old value goes on
+                if instruction.guard:  # where the guard is false the old value stays
                     live |= {register.name for register in results(instruction)}
             if live != block.live_in:
                 block.live_in = frozenset(live)

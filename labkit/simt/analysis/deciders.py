@@ -1,7 +1,7 @@
-"""What decides where a kernel goes: which of its arguments, and whether what its arrays hold.
+"""Find what decides where a kernel goes: which arguments, and whether the contents of its arrays do.
 
-A value decides if an address, a branch or a barrier depends on it. The others (the elements of a matrix
-product, its alpha) change results alone: where threads read, write and wait is the same for all of them.
+A value decides if an address, a branch or a barrier depends on it. Other values (the elements of a matrix
+product, its alpha) change only the results: where threads read, write and wait does not depend on them.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from labkit.simt.analysis.blocks import results, sources
 from labkit.simt.ptx import Address, Instruction, Kernel, Operand, Register, Symbol, Vector
 
-CONTENTS = "the contents of memory"  # beside the names of parameters
+CONTENTS = "the contents of memory"  # besides the names of parameters
 
 
 @dataclass(frozen=True)
 class Deciders:
-    """The positions of the arguments that decide, and in `contents` whether the values in arrays do."""
+    """The positions of the arguments that decide; `contents` says whether the values in arrays do."""
 
     arguments: frozenset[int]
     contents: bool
 
 
 def find_deciders(kernel: Kernel) -> Deciders:
-    """Follow each value from where it comes from to where it decides, through registers and memory.
+    """Follow each value through registers and memory, from its origin to where it decides.
 
-    Memory is one place: what is read may be any array's contents, or whatever the kernel stored.
+    All memory counts as one: a load may read any array's contents, or whatever the kernel stored.
     """
     origins: dict[str, set[str]] = {}
     stored = {CONTENTS}
@@ -54,14 +54,14 @@ def find_deciders(kernel: Kernel) -> Deciders:
 def _origins(
     instruction: Instruction, origins: dict[str, set[str]], stored: set[str], parameters: set[str]
 ) -> set[str]:
-    """Where the values that an instruction works on come from."""
+    """Return where the values that an instruction reads come from."""
     names = {base.name for base in _bases(instruction) if isinstance(base, Symbol)} & parameters
     memory = stored if _addresses(instruction) and "param" not in instruction.parts else set()
     return names.union(memory, *(origins.get(register.name, ()) for register in sources(instruction)))
 
 
 def _deciding(instruction: Instruction) -> list[Register]:
-    """The registers of an instruction that decide where the kernel goes."""
+    """Return those registers of an instruction that decide where the kernel goes."""
     found = [instruction.guard.register] if instruction.guard else []
     found += [address.base for address in _addresses(instruction) if isinstance(address.base, Register)]
     if instruction.family.decides:
@@ -76,7 +76,7 @@ def _addresses(instruction: Instruction) -> list[Address]:
 
 
 def _bases(instruction: Instruction) -> list[Operand]:
-    """The operands, those in vectors and the bases of addresses among them."""
+    """Return the operands, with vectors unpacked and the base in place of each address."""
     items: list[Operand] = []
     for operand in instruction.operands:
         items += operand.items if isinstance(operand, Vector) else (operand,)

@@ -1,9 +1,9 @@
-"""What is known of a kernel before code is made: where lanes part and meet, and the shape of every register.
+"""Find where the lanes of a kernel part and meet, and the shape of every register.
 
-Scheduling rule of a warp: lanes that part at a branch wait at the start of their block, and of all waiting
-blocks the lowest in order runs next with all lanes that wait there. The order keeps loops together and puts a
-block behind all that lead to it, so lanes that parted meet again at the first point they can. From this rule
-follows statically which blocks may have lanes waiting while another runs (`may_wait`), and with it where a
+Scheduling rule of a warp: lanes that part at a branch wait at the start of their block. Of all blocks with
+waiting lanes, the lowest in order runs next, with all lanes that wait there. The order keeps loops together
+and puts a block behind all that lead to it, so lanes that parted meet again as early as they can. The rule
+determines statically which blocks may have lanes waiting while another runs (`may_wait`), and thus where a
 register must be blended: only if lanes that wait elsewhere will read its old value.
 """
 
@@ -18,7 +18,7 @@ from labkit.simt.ptx import Instruction, Kernel, Register
 
 
 class Flow:
-    """Blocks of one kernel in scheduling order, and the shapes of its registers for one block shape.
+    """The blocks of one kernel in scheduling order, and its registers' shapes for one block shape.
 
     Attributes: `blocks`, `shapes` (register name -> Shape), `divergent` (indices of blocks whose branch can
     part a warp).
@@ -52,16 +52,16 @@ class Flow:
         return any(register in self.blocks[waiting].live_in for waiting in self.blocks[index].may_wait)
 
     def next_blocks(self, index: int, targets: Iterable[int], may_leave: bool = False) -> list[int]:
-        """Blocks that may run after block `index` when lanes went to all of `targets`, lowest first.
+        """Return the blocks that may run after block `index`, lowest first, when lanes went to all `targets`.
 
-        `may_leave`: the targets got those lanes alone that did not leave the kernel, perhaps none.
+        `may_leave`: some lanes, or all, left the kernel instead of going to the targets.
         """
         waiting = sorted({*self.blocks[index].may_wait, *targets})
         furthest = len(self.blocks) if may_leave else max(targets, default=len(self.blocks))
         return [block for block in waiting if block <= furthest]
 
     def shape(self, register: Register) -> Shape:
-        """What is known of a register; of one that is never written, that it is the same in all lanes."""
+        """Return the shape of a register. One that is never written is the same in all lanes."""
         return self.shapes.get(register.name, UNIFORM)
 
     def _written(self, block: Block) -> set[str]:
@@ -106,7 +106,7 @@ class Flow:
         return shape
 
     def _find_waiting(self, divergent: set[int]) -> None:
-        """Data flow over the scheduling rule: where lanes may wait, and whether some may have left."""
+        """Find, following the scheduling rule, where lanes may wait and whether some may have left."""
         for block in self.blocks:
             block.may_wait, block.may_have_exited = frozenset(), False
         work = list(range(len(self.blocks)))
@@ -125,7 +125,7 @@ class Flow:
                         work.append(following)
 
     def _outcomes(self, index: int, divergent: set[int]) -> list[tuple[list[int], bool]]:
-        """Ways block `index` can end: (targets that get lanes, whether lanes leave the kernel)."""
+        """Return the ways block `index` can end: (targets that get lanes, whether lanes leave the kernel)."""
         block = self.blocks[index]
         if block.end == "leave":
             if not block.successors:

@@ -1,8 +1,8 @@
-"""Registers that hold a thread's index, which does not wrap round: they may be widened without a look.
+"""Find registers that hold a thread's index: it does not wrap round, so widening it is exact.
 
-An unsigned 32-bit sum may wrap, and then base + lane offset is not the same before and after widening. Where
-a register is `threadIdx`, or `blockIdx * blockDim + threadIdx` of one direction, the size of the grid bounds
-it.
+An unsigned 32-bit sum may wrap round, and then base + lane offset differs before and after widening. A
+register that is `threadIdx`, or `blockIdx * blockDim + threadIdx` of one direction, is bounded by the size of
+the grid.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from labkit.core.limits import MAX_THREADS
 from labkit.simt.analysis.blocks import results
 from labkit.simt.ptx import Immediate, Instruction, Kernel, Operand, Register, Symbol
 
-MOST_BLOCKS = (1 << 22) - 1  # in a direction: with 1024 threads each, and a warp more, indices fit 32 bits
+MOST_BLOCKS = (1 << 22) - 1  # per direction: with 1024 threads each, and one more warp, indices fit 32 bits
 Meaning = tuple[str, str]  # "tid", "ntid", "ctaid", "first" (of the block) or "index", and the direction
 
 
 def thread_indices(kernel: Kernel) -> frozenset[str]:
-    """Names of the registers that hold a thread's index, in a grid of up to MOST_BLOCKS in each direction."""
+    """Name the registers that hold a thread's index, in a grid of up to MOST_BLOCKS in each direction."""
     times_written = Counter(register.name for i in kernel.code for register in results(i))
     meanings: dict[str, Meaning] = {}
     changed = True
@@ -35,7 +35,7 @@ def thread_indices(kernel: Kernel) -> frozenset[str]:
 
 
 def _meaning(instruction: Instruction, meanings: dict[str, Meaning]) -> Meaning | None:
-    """What the result of an instruction is, if it is one of those that make up an index."""
+    """Return what an instruction's result means, if it is part of an index."""
     opcode, operands = instruction.opcode, instruction.operands[1:]
     known = [_of(operand, meanings) for operand in operands]
     if opcode in ("mov.u32", "mov.b32"):
@@ -59,7 +59,7 @@ def _of(operand: Operand, meanings: dict[str, Meaning]) -> Meaning | None:
 
 
 def _first(operands: tuple[Operand, ...], known: list[Meaning | None]) -> Meaning | None:
-    """First index of a block: blockIdx * blockDim, or blockIdx times a number of threads written out."""
+    """Recognise a block's first index: blockIdx times blockDim, or times a literal number of threads."""
     for (x, y), other in (((known[0], known[1]), operands[1]), ((known[1], known[0]), operands[0])):
         if x is not None and x[0] == "ctaid":
             written_out = isinstance(other, Immediate) and 0 <= other.value <= MAX_THREADS

@@ -1,9 +1,9 @@
 """How a value differs between the 32 lanes of a warp.
 
-A `Shape` says: lane i holds `base[i // group] + offsets[i]`, with offsets known when code is made. Uniform
-values (loop counters, base pointers) have group 32 and no offsets: one scalar serves the warp.
-`threadIdx.x` of a 16-wide block is one base with offsets 0..15, 0..15; `threadIdx.y * K` there is two
-bases, one for each half of the warp. Group 1 is any value.
+A `Shape` says that lane i holds `base[i // group] + offsets[i]`, with offsets known when code is made.
+Uniform values (loop counters, base pointers) have group 32 and no offsets: one scalar serves the warp.
+`threadIdx.x` of a 16-wide block is one base with offsets 0..15, 0..15; `threadIdx.y * K` has two bases there,
+one per half of the warp. Group 1 can hold any value.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Offsets = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Shape:
-    """Lane i holds base[i // group] + offsets[i]; `offsets` is None where all are zero."""
+    """Says that lane i holds base[i // group] + offsets[i]; `offsets` is None where all are zero."""
 
     group: int
     offsets: Offsets | None = None
 
     @property
     def bases(self) -> int:
-        """How many groups of lanes there are, each with a base of its own."""
+        """Return the number of groups of lanes, each of which has its own base."""
         return WARP // self.group
 
     def lane_offsets(self) -> Offsets:
-        """What each lane adds to the base of its group, in bytes."""
+        """Return what each lane adds to the base of its group, in bytes."""
         return self.offsets or (0,) * WARP
 
 
@@ -40,13 +40,13 @@ LANE_INDEX = Shape(WARP, tuple(range(WARP)))
 
 
 def with_offsets(group: int, offsets: Offsets) -> Shape:
-    """The shape in its simplest form: no offsets where they are zero."""
+    """Return the shape in its simplest form, without offsets that are all zero."""
     return Shape(group, offsets if any(offsets) else None)
 
 
 @cache
 def absorbed(shape: Shape) -> Shape:
-    """The coarsest shape without offsets that can hold the same values."""
+    """Return the coarsest shape without offsets that can hold the same values."""
     if shape.offsets is None:
         return shape
     group = shape.group
@@ -56,23 +56,23 @@ def absorbed(shape: Shape) -> Shape:
 
 
 def added(a: Shape, b: Shape, sign: int = 1) -> Shape:
-    """Shape of a + sign·b."""
+    """Return the shape of a + sign·b."""
     offsets = tuple(x + sign * y for x, y in zip(a.lane_offsets(), b.lane_offsets(), strict=True))
     return with_offsets(min(a.group, b.group), offsets)
 
 
 def scaled(shape: Shape, factor: int) -> Shape:
-    """Shape of factor·value."""
+    """Return the shape of factor·value."""
     return with_offsets(shape.group, tuple(factor * offset for offset in shape.lane_offsets()))
 
 
 def elementwise(*shapes: Shape) -> Shape:
-    """Give the shape of any function of the values, which is computed once per group."""
+    """Return the shape of any function of the values, which is computed once per group."""
     return Shape(min((absorbed(shape).group for shape in shapes), default=WARP))
 
 
 def joined(a: Shape | None, b: Shape) -> Shape:
-    """The shape of a register that holds one or the other (None: not yet written)."""
+    """Return the shape of a register that holds either (None: not yet written)."""
     if a is None or a == b:
         return b
     if a.offsets == b.offsets:
@@ -81,10 +81,11 @@ def joined(a: Shape | None, b: Shape) -> Shape:
 
 
 def thread_index(axis: str, block: Dim3) -> tuple[Shape, Callable[[int], int]]:
-    """Shape of `threadIdx.x`, `.y` or `.z` in warps of `block`, and the base of each warp as a function.
+    """Return the shape of `threadIdx.x`, `.y` or `.z`, and each warp's base as a function of its number.
 
-    Lanes number the threads with x fastest (CUDA C++ Programming Guide, "Thread Hierarchy"). Blocks whose
-    rows do not line up with warps have no constant offsets: VARYING, whose base function is not used.
+    The x index of threads varies fastest along the lanes (CUDA C++ Programming Guide, "Thread Hierarchy").
+    Blocks whose rows do not line up with warps have no constant offsets: the shape is VARYING, and its base
+    function is not used.
     """
     x, y, _ = block
     divisor, modulus = {"x": (1, x), "y": (x, y), "z": (x * y, 1 << 30)}[axis]

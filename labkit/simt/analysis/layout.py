@@ -1,4 +1,4 @@
-"""Where things lie: parameters, shared and local variables, a warp's frame, ranges of valid memory."""
+"""Where parameters, shared and local variables, a warp's frame and the valid memory lie."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from labkit.simt.analysis.pointees import find_pointees
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Module, Variable
 
 DYNAMIC_ALIGN = 16
-FRAME_HEAD = 64  # bytes of abi.Frame at the beginning of a frame
+FRAME_HEAD = 64  # bytes of abi.Frame at the start of a frame
 
 
 def rounded_up(size: int, align: int) -> int:
-    """`size` up to a multiple of `align`."""
+    """Round `size` up to a multiple of `align`."""
     return -(-size // align) * align
 
 
 def placed(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], int]:
-    """Offsets of variables one behind the other, and the end."""
+    """Return the offsets of variables that lie one after another, and their end."""
     offsets = {}
     for variable in variables:
         start = rounded_up(start, variable.align)
@@ -30,10 +30,9 @@ def placed(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], i
 
 @dataclass(frozen=True)
 class Storage:
-    """What is known before the block shape: offsets in bytes, by name.
+    """Offsets in bytes, by name, that do not depend on the block shape.
 
-    `ranges` numbers the valid ranges of global memory: first one for each parameter, then one for each
-    module variable.
+    `ranges` numbers the valid ranges of global memory: first one per parameter, then one per module variable.
     """
 
     params: dict[str, int]
@@ -46,7 +45,7 @@ class Storage:
 
 
 def storage(kernel: Kernel, module: Module) -> Storage:
-    """Lay out one kernel's variables; `extern __shared__ a[]` begins behind the static arrays."""
+    """Lay out a kernel's variables; `extern __shared__ a[]` begins after the static arrays."""
     params, param_bytes = placed(kernel.params)
     in_module = [variable for space, variable in module.variables.values() if space == "shared"]
     static = [variable for variable in [*kernel.shared, *in_module] if variable.size]
@@ -64,7 +63,7 @@ def storage(kernel: Kernel, module: Module) -> Storage:
 class Layout:
     """The storage of a kernel and the frame of its warps, for one block shape.
 
-    `maps_local`: behind the local memory of a warp there is a byte for each of its bytes.
+    `maps_local`: the frame has one more byte per byte of the warp's local memory, behind that memory.
     """
 
     storage: Storage

@@ -1,6 +1,6 @@
 """Find the array that a register points into.
 
-`find_pointees` is a guess, which says in which range to look first; `written_ranges` leaves nothing out.
+`find_pointees` guesses, to say which range to check first; `written_ranges` leaves nothing out.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from labkit.simt.ptx import Address, Kernel, Operand, Register, Symbol, Vector
 
 
 def find_pointees(kernel: Kernel, ranges: dict[str, int]) -> dict[str, int]:
-    """Register name -> number of the range it most likely points into.
+    """Map each register's name to the number of the range it most likely points into.
 
-    Follows pointers from the parameters and variables they come from through 64-bit sums. Where a pointer
-    and a number both come from parameters (`p + n`), the operand that was converted to a global address is
-    the pointer.
+    Follows pointers from the parameters and variables they come from through 64-bit sums. Where a pointer and
+    a number both come from parameters (`p + n`), the operand that was converted to a global address is the
+    pointer.
     """
     found: dict[str, int] = {}
     pointers: set[str] = set()
@@ -47,9 +47,9 @@ def find_pointees(kernel: Kernel, ranges: dict[str, int]) -> dict[str, int]:
 
 
 def written_ranges(kernel: Kernel, ranges: dict[str, int]) -> set[int] | None:
-    """Numbers of the ranges that the kernel may write to; None if that can be any.
+    """Return the numbers of the ranges that the kernel may write to, or None if that can be any.
 
-    A pointer may point wherever one of the values it is made of did.
+    A pointer may point wherever one of the values it is computed from did.
     """
     reach: dict[str, set[int] | None] = {}
 

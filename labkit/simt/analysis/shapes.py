@@ -1,4 +1,4 @@
-"""The shape of an instruction's result from the shapes of its operands.
+"""Derive the shape of an instruction's result from the shapes of its operands.
 
 Sums, and products with constants, keep constant lane offsets; all else is computed once per group of lanes.
 """
@@ -27,14 +27,14 @@ _INTEGERS = {f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)}
 
 @dataclass(frozen=True)
 class Result:
-    """Shape of a result, and for each operand whether the instruction works on its bases alone."""
+    """The shape of a result, and for each operand whether the instruction works on its bases alone."""
 
     shape: Shape
     on_bases: tuple[bool, ...]
 
 
 class ShapeRules:
-    """Rules for warps of one block shape; `local_bytes` of local memory per thread.
+    """Rules for the warps of one block shape; each thread has `local_bytes` of local memory.
 
     `indices` are registers whose unsigned values do not wrap round, see indices.py.
     """
@@ -54,7 +54,7 @@ class ShapeRules:
         self.local_names = local_names
 
     def result(self, instruction: Instruction, shapes: Mapping[str, Shape]) -> Result:
-        """What is known of an instruction's result, from what is known of its operands."""
+        """Return the shape of an instruction's result."""
         operands = instruction.operands[1:]
         lanes = instruction.family.lanes
         if lanes == "members" and "sync" in instruction.parts:
@@ -68,7 +68,8 @@ class ShapeRules:
         if rule is None or unpacks or "sat" in instruction.parts or instruction.type not in _INTEGERS:
             return _once_a_group(known)
         if isinstance(operands[0], Register) and operands[0].name in self.indices:
-            # They widen as exactly as signed numbers do. PTX writes large unsigned factors as negative ones.
+            # Indices widen as exactly as signed numbers do. PTX writes large unsigned factors as negative
+            # ones.
             if "u32" in instruction.parts:
                 operands = tuple(_unsigned(operand) for operand in operands)
             parts = tuple("s32" if part == "u32" else part for part in instruction.parts)
@@ -76,7 +77,7 @@ class ShapeRules:
         return rule(instruction, operands, known)
 
     def operand(self, operand: Operand, shapes: Mapping[str, Shape]) -> Shape:
-        """What is known of an operand."""
+        """Return the shape of an operand."""
         match operand:
             case Register(name):
                 return shapes.get(name, UNIFORM)
@@ -155,8 +156,8 @@ def _convert(instruction: Instruction, _operands: tuple[Operand, ...], shapes: O
 def _widens_exactly(type_: str, shape: Shape) -> bool:
     """Say whether base + offset is the same before and after widening.
 
-    For signed operands yes, since their sum does not overflow (that is undefined in C++); unsigned ones may
-    wrap round.
+    Signed sums do not overflow (that is undefined in C++), so they widen exactly; unsigned ones may wrap
+    round.
     """
     return shape.offsets is None or (type_ == "s32" and max(map(abs, shape.offsets)) < 1 << 24)
 

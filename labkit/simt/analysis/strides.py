@@ -1,4 +1,4 @@
-"""How far apart in memory neighbouring lanes are, as far as that is known when code is made."""
+"""How far apart in memory neighbouring lanes are, where that is known when code is made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labkit.simt.ptx import Kernel
 
 
 def strides(kernel: Kernel, flow: Flow, layout: Layout) -> list[int | None]:
-    """Commonest distance in bytes between neighbouring lanes, one entry per instruction of the kernel.
+    """Return each instruction's commonest distance in bytes between neighbouring lanes.
 
     None: no distance is common. 0: the same address, or known only when the kernel runs, or no access.
     """
@@ -24,7 +24,7 @@ def strides(kernel: Kernel, flow: Flow, layout: Layout) -> list[int | None]:
 
 
 def stride(shape: Shape) -> int | None:
-    """Find the commonest step between the lanes of each base: different bases lie anywhere."""
+    """Return the commonest step between lanes that share a base, since different bases lie anywhere."""
     offsets = shape.lane_offsets()
     steps = [offsets[i + 1] - offsets[i] for i in range(WARP - 1) if (i + 1) % shape.group]
     commonest = max(steps, key=steps.count, default=0)

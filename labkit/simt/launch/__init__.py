@@ -1,1 +1,1 @@
-"""What a launch is given: its arguments, and which of its blocks run."""
+"""A launch's arguments, and which of its blocks run."""

@@ -1,4 +1,4 @@
-"""Python arguments -> the bytes of a kernel's parameters and the memory it may touch."""
+"""Turn Python arguments into the bytes of a kernel's parameters and the memory it may touch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GPU_ALIGNMENT = 256  # device memory is allocated in multiples of this
 
 @dataclass(frozen=True)
 class Range:
-    """Valid memory of one array; `shift` is its start's distance from a 256-byte boundary on a GPU."""
+    """The valid memory of one array; `shift` is how far past a 256-byte boundary it starts on a GPU."""
 
     start: int
     size: int
@@ -28,19 +28,19 @@ class Range:
 
     @property
     def name(self) -> str:
-        """Name the memory as a student knows it."""
+        """Return the name by which a student knows the memory."""
         if isinstance(self.owner, np.ndarray):
             return _shown(self.owner, self.position)
         return f"variable {self.owner} ({self.size} bytes)" if self.owner else ""
 
     @property
     def dtype(self) -> np.dtype | None:
-        """The type of its elements; None for memory that is no array."""
+        """Return the type of the elements, or None for memory that is not an array."""
         return self.owner.dtype if isinstance(self.owner, np.ndarray) else None
 
     @property
     def itemsize(self) -> int:
-        """The bytes of an element; 1 for memory that is no array."""
+        """Return the bytes per element, or 1 for memory that is not an array."""
         return self.owner.itemsize if isinstance(self.owner, np.ndarray) else 1
 
 
@@ -48,9 +48,9 @@ NOTHING = Range(0, 0, 0)
 
 
 def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, list[Range]]:
-    """Lay out the arguments as the kernel's parameters, with a range for each (empty for scalars).
+    """Lay out the arguments as the kernel's parameters, with one range each (empty for scalars).
 
-    Arrays are NumPy's and are passed by address, without a copy; scalars by value. Raises LaunchError.
+    NumPy arrays are passed by address, without a copy, and scalars by value. Raises LaunchError.
     """
     if len(args) != len(kernel.params):
         raise LaunchError(
@@ -134,7 +134,7 @@ def _scalar(param: Variable, value: Any, position: int) -> bytes:
 
 
 def _python_number(kind: Kind, value: bool | int | float, position: int) -> np.generic:
-    """A Python number as the parameter's type, if it fits."""
+    """Convert a Python number to the parameter's type, if it fits."""
     if kind.is_float:
         return np.dtype(_numpy_name(kind)).type(value)
     if isinstance(value, float):
@@ -154,7 +154,7 @@ def _python_number(kind: Kind, value: bool | int | float, position: int) -> np.g
 
 
 def _structure(param: Variable, value: Any, position: int) -> bytes:
-    """A struct passed by value: any NumPy scalar or bytes of its size."""
+    """Return the bytes of a struct passed by value: a NumPy scalar, or bytes, of its size."""
     data = value.tobytes() if isinstance(value, np.generic) else value
     if not isinstance(data, bytes) or len(data) != param.size:
         raise LaunchError(

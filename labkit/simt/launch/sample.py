@@ -1,4 +1,4 @@
-"""Which blocks of a grid run."""
+"""Choose which blocks of a grid run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from labkit.core.limits import Dim3
 
 @dataclass(frozen=True)
 class Sample:
-    """Which blocks a launch runs, of how many."""
+    """The numbers of the blocks that a launch runs, and how many blocks its grid has."""
 
     numbers: np.ndarray
     total: int
 
 
 def choose_sample(blocks: Blocks, grid: Dim3) -> Sample | None:
-    """The blocks of a grid that are wanted, None for all. Raises ValueError for a number it does not have."""
+    """Return the requested blocks, or None for all. Raises ValueError for a block that the grid lacks."""
     total = math.prod(grid)
     if isinstance(blocks, np.integer):
         blocks = int(blocks)

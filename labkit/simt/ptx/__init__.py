@@ -1,7 +1,6 @@
 """PTX as data: modules, kernels and instructions, each with its line in the student's source.
 
-Reference: NVIDIA, Parallel Thread Execution ISA, chapters 4 (syntax) and 5 (state
-spaces).
+Reference: NVIDIA, Parallel Thread Execution ISA, chapters 4 (syntax) and 5 (state spaces).
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ TYPE_BYTES = {name: bytes_ for bytes_, names in _BY_BYTES.items() for name in na
 
 @dataclass(frozen=True)
 class Register:
-    """A register by its name, such as `%r1`."""
+    """A register, known by its name, such as `%r1`."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Immediate:
-    """A constant, as the bits of an integer (`is_float` False) or of a float of `bits` width."""
+    """A constant: the bits of an integer (`is_float` is False) or of a float that is `bits` wide."""
 
     value: int
     is_float: bool = False
@@ -49,7 +48,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Address:
-    """`[base + offset]`."""
+    """The operand `[base + offset]`."""
 
     base: Register | Symbol | Immediate
     offset: int = 0
@@ -57,7 +56,7 @@ class Address:
 
 @dataclass(frozen=True)
 class Vector:
-    """`{a, b, c, d}` of a vector load or store, a pair of results `p|q`, or a call's list in parentheses."""
+    """The operand `{a, b}` of a vector access, the pair of results `p|q`, or the list `(a, b)` of a call."""
 
     items: tuple[Operand, ...]
 
@@ -67,7 +66,7 @@ Operand = Register | Immediate | Symbol | Address | Vector
 
 @dataclass(frozen=True)
 class Guard:
-    """`@%p` or `@!%p`."""
+    """The guard `@%p` or `@!%p` of an instruction."""
 
     register: Register
     negated: bool
@@ -75,7 +74,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: `parts` is the opcode split at its dots, `line` that of the source (0: none)."""
+    """One instruction: `parts` is the opcode split at its dots, `line` the line in the source (0: none)."""
 
     parts: tuple[str, ...]
     operands: tuple[Operand, ...]
@@ -84,22 +83,22 @@ class Instruction:
 
     @property
     def opcode(self) -> str:
-        """The whole name, such as `ld.global.f32`."""
+        """Return the whole opcode, such as `ld.global.f32`."""
         return ".".join(self.parts)
 
     @property
     def family(self) -> Opcode:
-        """What is known of all instructions whose names begin like this one's."""
+        """Return what the table of opcodes says of its family."""
         return OPCODES.get(self.parts[0], COMPUTES)
 
     @property
     def space(self) -> str:
-        """The state space that it names; "generic" if it names none."""
+        """Return the state space that it names, or "generic" if it names none."""
         return next((part for part in self.parts if part in SPACES), "generic")
 
     @property
     def is_access(self) -> bool:
-        """Say whether it reads or writes memory that threads can address. Parameters are no such memory."""
+        """Say whether it reads or writes memory that threads can address, which parameters are not."""
         return (self.family.reads or self.family.writes) and "param" not in self.parts
 
     @property
@@ -114,26 +113,27 @@ class Instruction:
 
     @property
     def ends_block(self) -> bool:
-        """Say whether it is the last one of a basic block."""
+        """Say whether it is the last instruction of a basic block."""
         return bool(self.family.end) or self.is_barrier
 
     @property
     def type(self) -> str:
-        """The last part that names a type: `s32` of `add.s32`, the source's of a conversion."""
+        """Return the last part that names a type: `s32` for `add.s32`, the source's type for a conversion."""
         return next((part for part in reversed(self.parts) if part in TYPE_BYTES), "")
 
     @property
     def moved_bytes(self) -> int:
-        """Bytes that a load, store or atomic operation moves for each lane."""
+        """Return the bytes that a load, store or atomic operation moves per lane."""
         items = max(len(operand.items) if isinstance(operand, Vector) else 1 for operand in self.operands)
         return items * TYPE_BYTES[self.type]
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A parameter or a variable in a state space; `size` in bytes, `values` its initial bytes if any.
+    """A parameter, or a variable in a state space.
 
-    `addresses` are pointers in the initial value: (offset, name of a variable or function, bytes beyond it).
+    `size` is in bytes, and `values` are its initial bytes, if any. `addresses` are the pointers in its
+    initial value: (offset, name of a variable or function, bytes beyond it).
     """
 
     name: str
@@ -146,7 +146,7 @@ class Variable:
 
 @dataclass
 class Kernel:
-    """An entry or a device function: its variables, register types by name, and code with its labels."""
+    """An entry or a device function: its variables, the types of its registers, its code and its labels."""
 
     name: str
     params: list[Variable]
@@ -156,11 +156,11 @@ class Kernel:
     local: list[Variable] = field(default_factory=list)
     code: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
-    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)  # targets of `brx.idx`, by label
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)  # targets of each `brx.idx`, by label
     max_threads: int = MAX_THREADS
 
     def register_type(self, name: str) -> str:
-        """Declared type of a register; families such as `%f<9>` are declared by their prefix."""
+        """Return the declared type of a register. Families such as `%f<9>` are declared by their prefix."""
         return self.registers.get(name) or self.registers[name.rstrip("0123456789")]
 
 
@@ -174,7 +174,7 @@ class Module:
 
 
 def mapped(instruction: Instruction, change: Callable[[Operand], Operand]) -> Instruction:
-    """The instruction with its registers and symbols changed, also in addresses, in vectors and as guard."""
+    """Return the instruction with its registers and symbols changed, including those in its guard."""
 
     def one(operand: Operand) -> Operand:
         match operand:
@@ -191,13 +191,13 @@ def mapped(instruction: Instruction, change: Callable[[Operand], Operand]) -> In
 
 
 def float_value(immediate: Immediate) -> float:
-    """The number whose IEEE bits the immediate holds."""
+    """Return the number whose IEEE bits the immediate holds."""
     code = "<f" if immediate.bits == 32 else "<d"
     return float(struct.unpack(code, immediate.value.to_bytes(immediate.bits // 8, "little"))[0])
 
 
 def unknown(instruction: Instruction) -> SimtError:
-    """The error for an instruction the simulator does not know."""
+    """Return the error for an instruction that the simulator does not know."""
     where = f"line {instruction.line}: " if instruction.line else ""
     if instruction.parts[0] == "call":
         callee = next((o.name for o in instruction.operands if isinstance(o, Symbol)), "?")

@@ -1,4 +1,4 @@
-"""The text of one PTX instruction -> an instruction: opcode, guard and operands.
+"""Read one PTX instruction: its opcode, its guard and its operands.
 
 Reference: PTX ISA, chapters 4.3 (statements), 4.5 (constants) and 6 (operands).
 """
@@ -21,7 +21,7 @@ _GUARD = re.compile(r"@(!?)(%?[\w$]+)\s+(.*)$", re.S)
 
 
 def read_instruction(text: str, line: int) -> Instruction:
-    """An instruction with its guard, from a line of PTX."""
+    """Read an instruction with its guard from a line of PTX."""
     guard = None
     if guarded := _GUARD.match(text):
         guard = Guard(Register(guarded[2]), bool(guarded[1]))
@@ -33,7 +33,7 @@ def read_instruction(text: str, line: int) -> Instruction:
 
 
 def _with_carry(instruction: Instruction) -> Instruction:
-    """The instruction with the carry flag, which PTX does not name, as a register."""
+    """Add the carry flag, which PTX does not name, as a register operand."""
     first, *others = instruction.operands or (None,)
     if instruction.parts[0] in ("addc", "subc", "madc"):
         others.append(CARRY)
@@ -76,7 +76,7 @@ def _plain_operand(text: str) -> Register | Symbol | Immediate:
 
 
 def immediate(text: str) -> Immediate | None:
-    """The number that a text stands for; None if it is none."""
+    """Return the number that the text stands for, or None if it is not a number."""
     if text == "WARP_SZ":  # PTX's name for warpSize
         return Immediate(WARP)
     if match := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", text):

@@ -1,4 +1,4 @@
-"""PTX text -> modules, kernels and instructions. Covers what NVRTC writes."""
+"""Parse PTX text into modules, kernels and instructions. Covers what NVRTC writes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from labkit.simt.ptx.operands import CARRY, immediate, read_instruction
 
 
 def parse(text: str) -> Module:
-    """Parse the PTX text of one module. Raises SimtError on what it does not know."""
+    """Parse the PTX text of one module. Raises SimtError for PTX that it does not know."""
     return _Parser(text).module
 
 
@@ -48,7 +48,7 @@ _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 
 @dataclass
 class _Scope:
-    """A scope in a body: its number, where its code starts, and its own names for registers and labels."""
+    """A scope in a body: its number, where its code starts, and its own registers and labels."""
 
     number: int
     start: int
@@ -56,7 +56,7 @@ class _Scope:
     labels: dict[str, str] = field(default_factory=dict)
 
     def rename_labels(self, kernel: Kernel) -> None:
-        """Branches of the scope go to its labels."""
+        """Make the branches of the scope go to the scope's own labels."""
         for i, instruction in enumerate(kernel.code[self.start :], self.start):
             if instruction.family.end == "branch":
                 operands = tuple(
@@ -98,11 +98,11 @@ class _Parser:
                 del self.module.variables[name]
 
     def _function(self, text: str, header: re.Match[str]) -> int:
-        """Parse the function whose header starts here; give the position behind it."""
+        """Parse the function whose header starts here, and return the position behind it."""
         body = text.find("{", header.end())
         semicolon = text.find(";", header.end())
         if header[1] == "func" and (body < 0 or 0 <= semicolon < body):
-            return semicolon + 1  # a declaration alone
+            return semicolon + 1  # only a declaration
         end = _matching_brace(text, body)
         match = _SIGNATURE.match(text[header.end() : body])
         if match is None:
@@ -122,7 +122,7 @@ class _Parser:
         for kind, part in _statements(text):
             if kind == "loc":
                 file, number = (int(n) for n in part.split())
-                # Line 0 and lines of headers keep the student's last line: that is where the code came from.
+                # Line 0 and lines of headers keep the student's last line, which is where the code came from.
                 line = number if file == self.source_file and number else line
             elif kind == "label":
                 label = (
@@ -159,7 +159,7 @@ class _Parser:
 
 
 def return_directly(kernel: Kernel) -> None:
-    """Branches to a lone `ret` become returns: lanes that leave early are then gone, and wait nowhere."""
+    """Turn branches to a lone `ret` into returns, so that lanes that leave early wait nowhere."""
     for i, instruction in enumerate(kernel.code):
         if instruction.parts[0] == "bra" and isinstance(target := instruction.operands[0], Symbol):
             place = kernel.labels[target.name]
@@ -172,13 +172,13 @@ def return_directly(kernel: Kernel) -> None:
 
 
 def _number_of_the_source(text: str) -> int:
-    """The `.file` number of the student's source; headers have other numbers."""
+    """Return the `.file` number of the student's source; headers have other numbers."""
     files = {int(number): path for number, path in _FILE.findall(text)}
     return next((n for n, path in sorted(files.items()) if path.endswith("kernel.cu")), 1)
 
 
 def _statements(text: str) -> Iterator[tuple[str, str]]:
-    """Split a body into ("loc" | "label" | "open" | "close" | "statement", text); scopes open and close."""
+    """Split a body into pairs (kind, text); kinds are "loc", "label", "open", "close" and "statement"."""
     position = 0
     while position < len(text):
         if loc := _LOC.match(text, position):
@@ -199,7 +199,7 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _variables(text: str) -> list[Variable]:
-    """The variables of a list in a signature."""
+    """Parse the variables listed in a signature."""
     return [variable for part in text.split(",") if (variable := _variable(part.strip()))]
 
 
@@ -214,7 +214,7 @@ def _symbols(operands: tuple[Operand, ...]) -> Iterator[str]:
 
 
 def _register_names(text: str) -> list[str]:
-    """Names in a declaration, families such as `%r<3>` written out."""
+    """Return the names in a declaration; a family such as `%r<3>` gives each of its names."""
     names = []
     for name in (part.strip() for part in text.split(",")):
         family = re.fullmatch(r"(.*)<(\d+)>", name)
@@ -223,7 +223,7 @@ def _register_names(text: str) -> list[str]:
 
 
 def _in_scopes(instruction: Instruction, scopes: list[dict[str, Register]]) -> Instruction:
-    """The instruction with registers of inner scopes under their own names (in `asm` they need no %)."""
+    """Give registers of inner scopes their own names (in `asm` they need no %)."""
     hidden = {name: register for scope in scopes for name, register in scope.items()}
     if not hidden:
         return instruction
@@ -258,7 +258,7 @@ def _variable(text: str) -> Variable | None:
 
 
 def _initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str, int], ...]]:
-    """Bytes of an initial value, and the addresses in it: `generic(x)+8` or the name of a function."""
+    """Return the bytes of an initial value and the addresses in it: `generic(x)+8`, or a function's name."""
     size = TYPE_BYTES[type_]
     values, addresses = b"", []
     for item in (part.strip() for part in text.strip("{} \n\t").split(",") if part.strip(" {}\n\t")):

@@ -1,4 +1,4 @@
-"""The module's `__device__` and `__constant__` variables: their memory, and how a name finds one."""
+"""The memory of a module's `__device__` and `__constant__` variables, and how to find one by name."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from labkit.core.errors import SimtError
 from labkit.simt import ptx
 
 ALIGNMENT = 256
-FUNCTION_ADDRESS = 16  # of the first function; no memory of this process is there
+FUNCTION_ADDRESS = 16  # of the first function; this process has no memory there
 
 
 def initial_memory(module: ptx.Module) -> dict[str, np.ndarray]:
-    """Memory of each variable with its initial value, addresses of others among them."""
+    """Allocate each variable with its initial value, which may hold addresses of other variables."""
     found = {name: v for name, (space, v) in module.variables.items() if space in ("global", "const")}
     memory = {name: _initialised(variable) for name, variable in found.items()}
     addresses = {name: array.ctypes.data for name, array in memory.items()} | function_addresses(module)
@@ -26,12 +26,12 @@ def initial_memory(module: ptx.Module) -> dict[str, np.ndarray]:
 
 
 def function_addresses(module: ptx.Module) -> dict[str, int]:
-    """The number that stands for a function's address."""
+    """Return, for each function, the number that stands for its address."""
     return {name: FUNCTION_ADDRESS * number for number, name in enumerate(module.functions, 1)}
 
 
 def find_variable(names: Sequence[str], lowered: dict[str, str], name: str) -> str:
-    """The variable that C++ calls `name` (or `&name`, as a name expression). Raises SimtError with a list."""
+    """Return the variable that C++ calls `name` (or `&name`). Raises SimtError, which lists the variables."""
     plain = name.removeprefix("&").removeprefix("::")
     for candidate in (name, lowered.get(name), lowered.get(f"&{plain}"), lowered.get(plain), plain):
         if candidate is not None and candidate in names:
@@ -47,7 +47,7 @@ def find_variable(names: Sequence[str], lowered: dict[str, str], name: str) -> s
 
 
 def demangled(name: str) -> str:
-    """`a::b` of `_ZN1a1bE` or `_ZL1b`; other names as they are."""
+    """Return `a::b` for `_ZN1a1bE` or `_ZL1b`, and other names unchanged."""
     nested = re.fullmatch(r"_ZN(?:K|L)?(.*)E", name) or re.fullmatch(r"_ZL?(\d.*)", name)
     if nested is None:
         return name
@@ -60,7 +60,7 @@ def demangled(name: str) -> str:
 
 
 def _initialised(variable: ptx.Variable) -> np.ndarray:
-    """Zeroed bytes with the initial value, aligned as on a GPU."""
+    """Return the variable's bytes: its initial value, then zeros, aligned as on a GPU."""
     memory = np.zeros(max(1, variable.size) + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     memory = memory[start : start + max(1, variable.size)]

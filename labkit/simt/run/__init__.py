@@ -1,1 +1,1 @@
-"""A launch: arguments, limits, blocks on the cores of the host, what kernels print."""
+"""Runs a launch: its blocks on the cores of the host, its time limit, and what its kernel prints."""

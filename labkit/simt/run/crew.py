@@ -1,4 +1,4 @@
-"""Threads of the host that run a launch, its time limit, and Ctrl-C."""
+"""The threads of the host that run a launch, its time limit, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from queue import Empty, SimpleQueue
 
 from labkit.simt.code.abi import Launch
 
-POLL_SECONDS = 0.05  # between looks at the clock and for Ctrl-C
+POLL_SECONDS = 0.05  # between checks of the clock and for Ctrl-C
 PATIENCE_SECONDS = 2.0
 Job = Callable[[], None]
 
 
 def run_all(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
-    """Run each job on a thread of its own; stop them at the time limit or at Ctrl-C. True if in time."""
+    """Run each job on its own thread; stop them at the time limit or at Ctrl-C. Return True if in time."""
     finished: SimpleQueue[None] = SimpleQueue()
     for number, job in enumerate(jobs):
         _crewman(number).put((job, finished))
@@ -43,13 +43,13 @@ def can_run_here() -> bool:
 
 
 def run_here(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
-    """Run jobs that should be short on the calling thread, which spares waking another. True if in time.
+    """Run jobs that should be short on the calling thread. Return True if in time.
 
-    While they run, Python handles no signal. So a watchman looks at the clock, and at the socket in which
-    Python notes signals as they come.
+    This saves waking another thread. While they run, Python handles no signal, so a watchman checks the
+    clock, and the socket in which Python notes signals as they come.
     """
     noted, note = _signals()
-    _read(noted)  # what came last time is over
+    _read(noted)  # forget signals of the last launch
     _watchman.watch(launch, time.monotonic() + timeout)
     earlier = signal.set_wakeup_fd(note.fileno(), warn_on_full_buffer=False)
     try:
@@ -60,7 +60,7 @@ def run_here(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
         was_late = _watchman.leave()
         came = _read(noted)
         if came and earlier >= 0:
-            with suppress(OSError):  # whoever watches signals besides may be gone
+            with suppress(OSError):  # whoever else watches signals may be gone
                 os.write(earlier, came)
     if signal.SIGINT in came:
         raise KeyboardInterrupt
@@ -68,7 +68,7 @@ def run_here(jobs: Sequence[Job], launch: Launch, timeout: float) -> bool:
 
 
 def _read(noted: socket.socket, flags: int = 0) -> bytes:
-    """Read the numbers of signals that came, one byte each."""
+    """Read the numbers of the signals that came, one byte each."""
     with suppress(BlockingIOError):
         return noted.recv(64, flags)
     return b""
@@ -77,8 +77,8 @@ def _read(noted: socket.socket, flags: int = 0) -> bytes:
 class _Watchman:
     """A thread that stops a launch when its time is over, or at Ctrl-C.
 
-    It looks now and then and need not be woken, which would take longer than a short launch. When there was
-    nothing to watch for a while it goes home.
+    It checks at intervals and need not be woken, which would take longer than a short launch. It ends when
+    there has been nothing to watch for a while.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class _Watchman:
                 self.is_there = False
                 if self.watched is None:
                     return
-                self.is_there = True  # a launch began meanwhile and counts on this thread
+                self.is_there = True  # a launch began meanwhile and relies on this thread
 
     def _look_at(self, launch: Launch, end: float, now: float) -> None:
         if now > end:
@@ -118,7 +118,7 @@ class _Watchman:
 
 
 def _signals() -> tuple[socket.socket, socket.socket]:
-    """Where Python notes signals during a launch: the ends to read and to write."""
+    """Return the two ends of the socket in which Python notes signals: one to read, one to write."""
     if not _sockets:
         _sockets.extend(socket.socketpair())
         for end in _sockets:
@@ -130,7 +130,7 @@ Jobs = SimpleQueue[tuple[Job, SimpleQueue[None]]]
 
 
 def _crewman(number: int) -> Jobs:
-    """Where a thread takes its jobs from; it stays between launches: waking it takes microseconds."""
+    """Return the queue from which a thread takes its jobs. The thread stays: waking it takes microseconds."""
     while len(_crew) <= number:
         jobs: Jobs = SimpleQueue()
         threading.Thread(target=_work, args=(jobs,), name="labkit-simt", daemon=True).start()
@@ -148,7 +148,7 @@ def _work(jobs: Jobs) -> None:
 
 
 def _start_anew() -> None:
-    """A child process has no threads but its own, and its signals are not its parent's."""
+    """Forget the parent's threads and signals in a child process, which has neither."""
     global _watchman
     _crew.clear()
     _sockets.clear()

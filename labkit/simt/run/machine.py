@@ -1,4 +1,4 @@
-"""Run a compiled kernel: blocks on all cores of the host, a time limit, mistakes turned into errors."""
+"""Run a compiled kernel on all cores of the host, with a time limit, and turn mistakes into errors."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from labkit.simt.sanitizer.sanitizer import Sanitizer
 from labkit.simt.stored import stored
 
 SECONDS_A_THREAD = 4e-4  # of work; waking a thread costs about 50 microseconds, and its cache is cold
-SHORT_SECONDS = 2 * SECONDS_A_THREAD  # less than this is not divided
+SHORT_SECONDS = 2 * SECONDS_A_THREAD  # less than this runs on one thread
 
 
 def host_threads() -> int:
-    """Cores this process may use."""
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -62,9 +62,9 @@ _OBSERVERS: dict[Mode, type[Observer]] = {
 def compile_kernel(
     kernel: Kernel, storage: Storage, block: Dim3, mode: Mode, is_huge: bool, is_brief: bool
 ) -> Compiled:
-    """Compile for blocks of one shape.
+    """Compile a kernel for blocks of one shape.
 
-    `is_huge`: for grids in which thread indices may wrap round; `is_brief`: for few threads, see jit.py.
+    `is_huge` is for grids in which thread indices may wrap round, `is_brief` for few threads (see jit.py).
     Raises SimtError for an instruction that the simulator does not know.
     """
     indices = frozenset[str]() if is_huge else thread_indices(kernel)
@@ -91,7 +91,7 @@ def compile_kernel(
 
 
 class Program:
-    """A kernel compiled for one block shape; `mode` says what its code does besides."""
+    """A kernel compiled for one block shape; `mode` says what its code does besides computing."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Program:
         sample: Sample | None = None,
         findings: list[Finding] | None = None,
     ) -> Totals:
-        """Run all blocks (or a sample). Gives what a counted run has added up.
+        """Run all blocks, or a sample of them, and return the totals of a counted run.
 
         Raises the error of the first mistake, or Timeout; what was written until then stays written. A
         checked run adds to `findings`, and runs one block after the other.
@@ -173,16 +173,16 @@ class Program:
         )
 
     def _worthwhile_threads(self, blocks: int) -> int:
-        """Count the threads of the host that have enough to do, as far as the last launch tells."""
+        """Return how many threads of the host have enough to do, judging by the last launch."""
         needed = self._block_seconds * blocks / SECONDS_A_THREAD
         return max(1, min(host_threads(), blocks, int(min(needed, blocks))))
 
     def _is_short(self, blocks: int) -> bool:
-        """Say whether the last launch tells that this one is done before another thread would be awake."""
+        """Say whether this launch, judging by the last one, ends before another thread would be awake."""
         return self._block_seconds * blocks < SHORT_SECONDS and can_run_here()
 
     def _take_worker(self, shared_bytes: int) -> _Worker:
-        """A worker of an earlier launch, if it fits, or a new one; its counters are zero."""
+        """Return an earlier launch's worker, if it fits, or a new one, with its counters at zero."""
         worker = self._idle.pop() if self._idle else None
         if worker is None or worker.shared.size != shared_bytes:
             sites = len(self.kernel.code) * (self.mode == "counted")
@@ -194,7 +194,7 @@ class Program:
 
 
 class _Worker:
-    """Memory of one thread of the host: the frames of a block's warps, its shared memory, counters."""
+    """One host thread's memory: the frames of a block's warps, its shared memory, and the counters."""
 
     def __init__(self, compiled: Compiled, sites: int, visits: int, shared_bytes: int) -> None:
         self.frames = _aligned(compiled.warps * compiled.frame_bytes)
@@ -211,7 +211,7 @@ class _Worker:
 
 
 def _aligned(size: int, alignment: int = 256) -> np.ndarray:
-    """Bytes that start at a multiple of `alignment`, as shared memory does on a GPU."""
+    """Return bytes that start at a multiple of `alignment`, as shared memory does on a GPU."""
     memory = np.zeros(size + alignment, np.uint8)
     start = -memory.ctypes.data % alignment
     return memory[start : start + size]

@@ -1,6 +1,6 @@
-"""`printf` in a kernel: format what the lanes hand over.
+"""Format what the lanes of a kernel pass to `printf`.
 
-Reference: CUDA C++ Programming Guide, "Formatted Output"; arguments lie as in a C struct, floats as doubles.
+Reference: CUDA C++ Programming Guide, "Formatted Output". Arguments lie as in a C struct, floats as doubles.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CALLBACK = ctypes.CFUNCTYPE(
 
 
 class Printer:
-    """Collects the lines of a launch; `callback` is what generated code calls, once per warp and `printf`.
+    """Collects the text that a launch prints; generated code calls `callback` once per warp and `printf`.
 
     `ranges` are the (start, end) addresses that a string may lie in.
     """
@@ -30,7 +30,7 @@ class Printer:
 
     @property
     def text(self) -> str:
-        """All that was printed so far."""
+        """Return all that was printed so far."""
         return "".join(self._parts)
 
     def _warp(self, mask: int, formats: Sequence[int], arguments: Sequence[int]) -> None:
@@ -39,7 +39,7 @@ class Printer:
                 self._parts.append(formatted(self._string(formats[lane]), arguments[lane], self._string))
 
     def _string(self, address: int) -> str:
-        """The string at an address; a bad pointer must not end the process."""
+        """Read the string at an address; a bad pointer must not end the process."""
         end = next((end for start, end in self._ranges if start <= address < end), None)
         if end is None:
             return f"(bad pointer {address:#x})"
@@ -47,7 +47,7 @@ class Printer:
 
 
 def formatted(template: str, address: int, string: Callable[[int], str]) -> str:
-    """The template with its arguments, which lie at `address`; `string` reads a string."""
+    """Fill in the template with its arguments, which lie at `address`; `string` reads a string."""
     position = 0
 
     def take(code: str) -> int | float:
