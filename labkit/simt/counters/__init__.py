@@ -1,1 +1,1 @@
-"""A counted run, and the profile that it gives."""
+"""Counts what a launch does, and makes a profile of it."""

@@ -1,4 +1,4 @@
-"""Bank conflicts of an access to shared memory: as a number, where the lanes' offsets are known, and as code.
+"""Count the bank conflicts of an access to shared memory: ahead, where offsets are known, or in code.
 
 Rules: CUDA C++ Programming Guide, "Shared Memory"; Nsight Compute documentation, "Memory Tables".
 """
@@ -20,7 +20,7 @@ BANKS, BANK_BYTES = 32, 4
 def bank_conflicts(addresses: Sequence[int], size: int) -> int:
     """Count the extra passes over the banks that a warp's access takes, with `size` bytes per lane.
 
-    In each pass a bank gives one 4-byte word. Accesses of 8 bytes go by half-warps and of 16 by
+    In each pass a bank delivers one 4-byte word. Accesses of 8 bytes go by half-warps and of 16 by
     quarter-warps.
     """
     words_each = max(1, size // BANK_BYTES)
@@ -38,7 +38,7 @@ def bank_conflicts(addresses: Sequence[int], size: int) -> int:
 
 
 def count_bank_conflicts(b: ir.IRBuilder, places: Value, mask: Value, size: Value) -> Value:
-    """Emit a call that counts as `bank_conflicts` does, where only the code can know."""
+    """Emit a call that counts as `bank_conflicts` does, for addresses known only when the kernel runs."""
     function = b.module.globals.get("bank_conflicts") or _bank_conflict_function(b.module)
     return b.call(function, [places, mask, size])
 

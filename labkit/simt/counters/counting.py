@@ -1,8 +1,9 @@
-"""A counted run: sectors, bank conflicts, visits of basic blocks, branches that part a warp.
+"""A counted run counts sectors, bank conflicts, visits of basic blocks, and branches that part a warp.
 
 Most costs follow from constant lane offsets. Bank conflicts and different addresses of one base are then
-known when code is made, and follow from the visits; sectors depend on the base's place within its sector
-alone: a table of 32 entries. Careful code of a whole warp takes back what the visits already say.
+known when code is made, and are multiplied by the visits. Sectors depend only on where in its sector the base
+lies, so a table of 32 entries holds them. Careful code that runs for a whole warp subtracts what the visits
+already count.
 Rules: Nsight Compute documentation, "Memory Tables"; CUDA C++ Programming Guide, "Shared Memory".
 """
 
@@ -60,7 +61,7 @@ class Counting(Observer):
     whole_warps = True
 
     def attach(self, w: Warp) -> None:
-        """Take the warp whose code is written, and find its counters."""
+        """Take the warp whose code is being written, and find its counters."""
         super().attach(w)
         self.counters = load_field(w.b, Frame, w.frame, "counters")
         self.visits = load_field(w.b, Frame, w.frame, "visits")
@@ -87,12 +88,12 @@ class Counting(Observer):
             add(b, Visits, row, "lanes", b.zext(intrinsic(b, "ctpop", I32, mask), I64))
 
     def fast(self, instruction: Instruction, access: Access) -> None:
-        """Count an access of a whole warp in its fast form."""
+        """Count an access that a whole warp makes in its fast form."""
         b, site = self.w.b, self.w.site(instruction)
         counter = b.gep(self.counters, [site], source_etype=abi.TYPES[Counter])
         if access.space == "shared":
             self._shared(access, counter, site.constant)
-        elif access.space in ("global", "generic"):  # with a range: it is global
+        elif access.space in ("global", "generic"):  # an access with a range is global
             self._global(access, counter, site.constant)
 
     def careful(self, look: Look) -> None:
@@ -160,9 +161,10 @@ class Counting(Observer):
             b.call(scattered_function(b.module), [lanes, ir.Constant(I32, -1), counter])
 
     def _groups(self, access: Access, bases: Value, counter: Value) -> None:
-        """Add sectors and addresses of a few groups of lanes, each without a gap from its first to its last.
+        """Add the sectors and addresses of a few groups of lanes, each of which has no gaps.
 
-        Exact where the groups go up in memory (of two, whichever way); else lanes are looked at.
+        This is exact where the groups go up in memory (two groups may also go down); otherwise each lane is
+        examined.
         """
         b, shape, size = self.w.b, access.shape, access.alignment
         low, high = [], []
@@ -191,7 +193,7 @@ class Counting(Observer):
                 b.call(scattered_function(b.module), [lanes, ir.Constant(I32, -1), counter])
 
     def _delta(self, number: int) -> Value:
-        """What to add to a host address so that sectors begin where they would on a GPU (0 to 31)."""
+        """Return what to add to a host address so that sectors begin where they would on a GPU (0 to 31)."""
         if number not in self.deltas:
             shift, start = self.w.range(number, "shift"), self.w.range(number, "start")
             with self.w.b.goto_entry_block():
@@ -210,7 +212,7 @@ def _is_gapless(access: Access) -> bool:
 
 
 def _union(b: ir.IRBuilder, low: Sequence[Value], high: Sequence[Value]) -> Value:
-    """Length of the union of intervals whose lower ends go up."""
+    """Emit the length of the union of intervals whose lower ends go up."""
     total, end = b.sub(high[0], low[0]), high[0]
     for first, last in zip(low[1:], high[1:], strict=True):
         begin = intrinsic(b, "smax", I64, first, end)
@@ -220,7 +222,7 @@ def _union(b: ir.IRBuilder, low: Sequence[Value], high: Sequence[Value]) -> Valu
 
 
 def _count_function(module: ir.Module, space: str) -> ir.Function:
-    """Void count(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes): any access."""
+    """Define void count(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes)."""
     name, usual_type = f"count_{space}", module.globals["usual"].value_type
     if name in module.globals:
         return module.globals[name]

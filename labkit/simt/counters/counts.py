@@ -1,4 +1,4 @@
-"""What a counted run adds up for each instruction, as a profile takes it."""
+"""Turn the totals of a counted run into the counts of each instruction that a profile needs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from labkit.simt.ptx import Instruction
 
 @dataclass(frozen=True)
 class Totals:
-    """What a counted run adds up: one row per instruction (abi.Counter), one per basic block (abi.Visits).
+    """The totals of a counted run: one row per instruction (abi.Counter) and per basic block (abi.Visits).
 
-    In a traced run, `visits` has one row per visit of a basic block (abi.Visit), after their number.
+    In a traced run, `visits` starts with the number of visits; one row per visit follows (abi.Visit).
     """
 
     counters: np.ndarray
     visits: np.ndarray
-    strides: list[np.ndarray]  # that each thread of the host saw last
+    strides: list[np.ndarray]  # the last that each thread of the host saw
 
 
 NO_TOTALS = Totals(np.empty(0), np.empty(0), [])
@@ -31,15 +31,15 @@ NO_TOTALS = Totals(np.empty(0), np.empty(0), [])
 
 @dataclass(frozen=True)
 class Counts:
-    """What a run counted of the blocks that it ran: int64 arrays, one entry per instruction.
+    """The counts of a run over the blocks that it ran: int64 arrays, one entry per instruction.
 
-    Every instruction: `executed` by warps; `active` lanes, added up over those.
+    Every instruction: `executed`, how often warps ran it; `active`, its active lanes, summed over those.
     Branches: `divergent`, executions in which lanes went both ways.
-    Memory instructions: `requests`, executions with an active lane; `threads`, active lanes added up;
-    `sectors` of global memory; `passes` over the banks of shared memory, and `conflicts`, those beyond the
-    least that the access takes; `strides`, the commonest distance in bytes between neighbouring lanes, None
-    where none is common, 0 also where it is not known; `used_bytes` of global memory, the different ones of
-    each request.
+    Memory instructions: `requests`, executions with an active lane; `threads`, active lanes, summed;
+    `sectors` of global memory; `passes` over the banks of shared memory, and `conflicts`, the passes beyond
+    the fewest that the access can take; `strides`, the commonest distance in bytes between neighbouring
+    lanes, None where none is common, 0 also where it is not known; `used_bytes` of global memory, the
+    distinct bytes of each request.
     """
 
     executed: np.ndarray
@@ -55,7 +55,7 @@ class Counts:
 
 
 def counts_of(code: Sequence[Instruction], compiled: Compiled, totals: Totals) -> Counts:
-    """Work out the counts of a run from what it added up."""
+    """Compute the counts of a run from its totals."""
     counters = dict(zip((entry[0] for entry in Counter._fields_), totals.counters.T, strict=True))
     executed, active, whole = np.zeros((3, len(code)), np.int64)
     for sites, (full, fewer, lanes) in zip(compiled.blocks, totals.visits, strict=True):
@@ -67,7 +67,7 @@ def counts_of(code: Sequence[Instruction], compiled: Compiled, totals: Totals) -
         for column, name in enumerate(("distinct", "conflicts"))
     )
     moved = np.array([i.moved_bytes if i.type else 0 for i in code])
-    # One pass per 4 bytes of a lane, and the conflicts. Accesses of more by few lanes may take fewer.
+    # One pass per 4 bytes of a lane, and the conflicts. Larger accesses by few lanes may take fewer.
     least = np.array([max(1, n // 4) if "shared" in i.parts else 0 for n, i in zip(moved, code, strict=True)])
     return Counts(
         executed=executed,
@@ -84,7 +84,7 @@ def counts_of(code: Sequence[Instruction], compiled: Compiled, totals: Totals) -
 
 
 def _stride(known: int | None, seen: np.ndarray) -> int | None:
-    """What is known beforehand, or else what was seen at run time, if it was always the same."""
+    """Return the stride known beforehand, or the one seen at run time if it was always the same."""
     found = {int(stride) for stride in seen if stride}
     if known or not found:
         return known

@@ -1,7 +1,7 @@
-"""What a counted run adds up: Nsight Compute's metrics for a launch, and one row per source line.
+"""The profile of a counted run: Nsight Compute's metrics for a launch, and one row per source line.
 
 Sectors, requests and bank conflicts follow from addresses alone and are those of a GPU. Instructions and
-branches are counted at PTX level: the assembler merges, moves and removes them, so a GPU has other numbers.
+branches are counted at PTX level. The assembler merges, moves and removes them, so a GPU's numbers differ.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ OCCUPANCY = (
     *(f"launch__occupancy_limit_{what}" for what in ("blocks", "registers", "shared_mem", "warps")),
     "sm__maximum_warps_per_active_cycle_pct",
 )
-LEAST_REGISTERS = 16  # that a launch gives each thread, whatever the assembler says (seen on an H200)
+LEAST_REGISTERS = 16  # that a launch gives each thread, whatever the assembler reports (seen on an H200)
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """A launch's shape, its shared memory per block, and the GPU that its occupancy is asked for.
+    """A launch's shape, its shared memory per block, and the GPU for which to compute its occupancy.
 
-    `resources` gives the kernel's for an architecture such as `sm_90`. `scalars` are the values of its
-    integer arguments, None for the others.
+    `resources` returns the kernel's resources on an architecture such as `sm_90`. `scalars` are the values of
+    its integer arguments, None for the others.
     """
 
     grid: Dim3
@@ -55,11 +55,11 @@ class Circumstances:
 
 
 class Profile:
-    """Counts of one launch: `metrics` by Nsight Compute's names, `lines` with one row per source line.
+    """The counts of one launch: `metrics` by Nsight Compute's names, `lines` with one row per source line.
 
-    `ptx` and `ptx_lines` have the figures at PTX level, `occupancy` is that of the launch on a GPU. `sample`
-    is None if all blocks were counted; else the counts are those of a sample, scaled to the grid. `count`
-    adds up what was counted, when it is first asked for.
+    `ptx` and `ptx_lines` have the figures at PTX level; `occupancy` is the launch's on its GPU. `sample` is
+    None if all blocks were counted; otherwise the counts of a sample are scaled to the grid. `count` works
+    out the counts when they are first needed.
     """
 
     def __init__(
@@ -75,30 +75,30 @@ class Profile:
 
     @cached_property
     def sites(self) -> list[Site]:
-        """What each PTX instruction cost."""
+        """Return what each PTX instruction cost."""
         scale = self.sample.total / len(self.sample.numbers) if self.sample else 1.0
         counts = self._count()
         return [_site(i, counts, number, scale) for number, i in enumerate(self._code)]
 
     @property
     def label(self) -> str:
-        """Where the figures come from, for plots and tables."""
+        """Say where the figures come from, for plots and tables."""
         if self.sample is None:
             return "counted by the simulator"
         return f"counted by the simulator in {len(self.sample.numbers)} of {self.sample.total} blocks, scaled"
 
     @cached_property
     def metrics(self) -> Mapping[str, float]:
-        """Figures that a GPU has too, by Nsight Compute's names.
+        """Return the figures that a GPU has too, by Nsight Compute's names.
 
-        Those of occupancy are worked out when first asked for, as that compiles the kernel for the GPU. Bytes
-        a sector count different bytes, as a GPU does.
+        Those of occupancy are computed when first needed, since that compiles the kernel for the GPU. Bytes
+        per sector count each byte once, as a GPU does.
         """
         return _Metrics(self._counted(), self)
 
     @cached_property
     def occupancy(self) -> Occupancy:
-        """How many blocks an SM of the launch's GPU holds; `registers_label` says with which registers."""
+        """Return the occupancy of the launch on its GPU; `registers_label` says with which registers."""
         return occupancy(
             self.launch.gpu,
             prod(self.launch.block),
@@ -108,7 +108,7 @@ class Profile:
 
     @property
     def registers_label(self) -> str:
-        """Where `launch__registers_per_thread` comes from."""
+        """Say where `launch__registers_per_thread` comes from."""
         if self._arch == self.launch.gpu.arch:
             return f"registers as NVIDIA's assembler gives them for {self._arch}"
         return (
@@ -118,11 +118,11 @@ class Profile:
 
     @cached_property
     def ptx(self) -> dict[str, float]:
-        """Figures at PTX level of the whole launch; a GPU runs fewer instructions, after its assembler.
+        """Return the whole launch's figures at PTX level; after its assembler, a GPU runs fewer instructions.
 
         instructions, thread_instructions   executed by warps, and by their active lanes
         threads_per_instruction             of 32
-        branches, divergent_branches        conditional ones that warps executed; those that parted lanes
+        branches, divergent_branches        conditional branches that warps executed; those that parted lanes
         branch_efficiency_pct               share of branches that did not
         shared_passes_ld, shared_passes_st  over the banks of shared memory (Nsight's wavefronts)
         """
@@ -141,14 +141,14 @@ class Profile:
 
     @cached_property
     def lines(self) -> pd.DataFrame:
-        """Memory accesses: one row per source line, space and operation.
+        """Return a table of memory accesses, with one row per source line, space and operation.
 
-        line                  number in the source, from 1; 0: code of no line
+        line                  number in the source, from 1; 0: code that belongs to no line
         space, op             global, shared, local, const, generic; ld, st, atom, red
         requests              accesses of a warp with an active lane
-        threads               active lanes, added up over the requests
+        threads               active lanes, summed over the requests
         sectors               of 32 bytes, of global memory
-        passes, conflicts     over the banks of shared memory, and those among them that bank conflicts add
+        passes, conflicts     over the banks of shared memory, and those that bank conflicts add
         useful_bytes          that lanes asked for; a byte that all 32 ask for counts 32 times
         sectors_per_request, conflicts_per_request
         source                the line itself
@@ -165,11 +165,11 @@ class Profile:
 
     @cached_property
     def ptx_lines(self) -> pd.DataFrame:
-        """What was executed, at PTX level: one row per source line.
+        """Return a table of what was executed, at PTX level, with one row per source line.
 
-        line                     number in the source, from 1; 0: code of no line
+        line                     number in the source, from 1; 0: code that belongs to no line
         instructions             executed by warps
-        active                   lanes, added up over the instructions
+        active                   lanes, summed over the instructions
         branches, divergent      conditional branches executed, and those in which lanes went both ways
         threads_per_instruction  active / instructions, of 32
         source                   the line itself
@@ -180,7 +180,7 @@ class Profile:
         return table
 
     def _table(self, sites: Sequence[Site], keys: list[str], counts: list[str]) -> pd.DataFrame:
-        """Counts of `sites`, added up by `keys`, and the source of each row."""
+        """Sum the counts of `sites` by `keys`, and add each row's source."""
         import pandas as pd
 
         rows = [{name: getattr(site, name) for name in (*keys, *counts)} for site in sites]
@@ -188,12 +188,12 @@ class Profile:
         return table.assign(source=[self.source_line(number).strip() for number in table["line"]])
 
     def source_line(self, number: int) -> str:
-        """A line of the source, "" for line 0."""
+        """Return a line of the source, or "" for line 0."""
         return self.source[number - 1] if 0 < number <= len(self.source) else ""
 
     @cached_property
     def _arch(self) -> str:
-        """The GPU's architecture, or the next that the compiler has."""
+        """Return the GPU's architecture, or the next one that the compiler has."""
         wanted, supported = int(self.launch.gpu.arch.removeprefix("sm_")), supported_architectures()
         return f"sm_{next((arch for arch in supported if arch >= wanted), supported[-1])}"
 
@@ -244,12 +244,12 @@ class Site:
 
     @property
     def line(self) -> int:
-        """Source line, 0 for none."""
+        """Return the source line, 0 for none."""
         return self.instruction.line
 
 
 class _Metrics(Mapping[str, float]):
-    """Counted metrics, and those of occupancy when asked for."""
+    """The counted metrics, and those of occupancy, which are computed when first needed."""
 
     def __init__(self, counted: dict[str, float], profile: Profile) -> None:
         self._counted, self._profile = counted, profile
@@ -274,7 +274,7 @@ def _site(instruction: Instruction, counts: Counts, number: int, scale: float) -
         return round(int(array[number]) * scale)
 
     space, op = _kind(instruction)
-    if space == "generic":  # its addresses tell
+    if space == "generic":  # its addresses say which
         space = "global" if counts.sectors[number] else "shared"
     executed, threads = scaled(counts.executed), int(counts.threads[number]) if space else 0
     moved = instruction.moved_bytes if space else 0
@@ -298,7 +298,7 @@ def _site(instruction: Instruction, counts: Counts, number: int, scale: float) -
 
 
 def _kind(instruction: Instruction) -> tuple[str, str]:
-    """Memory space and operation; ("", "branch" or "other") for what is no memory access."""
+    """Return memory space and operation; ("", "branch" or "other") if the instruction is not an access."""
     name = instruction.parts[0]
     if instruction.is_access:
         return instruction.space, "ld" if name == "ldu" else name

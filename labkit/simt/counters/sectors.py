@@ -1,7 +1,8 @@
-"""Sectors (32 bytes each) and different addresses of an access to global memory.
+"""Count the sectors (32 bytes each) and different addresses of an access to global memory.
 
-As numbers, where the addresses are known. As code, elsewhere: where the lanes' offsets are known, the count
-depends on the base's place within its sector alone, a table; else a function looks at all lanes.
+Where the addresses are known, the counts are numbers. Where only the lanes' offsets are known, they depend
+only on where in its sector the base lies, and code looks them up in a table. Elsewhere a function examines
+all lanes.
 Rule: Nsight Compute documentation, "Memory Tables".
 """
 
@@ -19,7 +20,7 @@ from labkit.simt.code.vectors import all_true, broadcast, element, lanes_of, shu
 
 SECTOR_BYTES = 32
 LANES_32 = ir.VectorType(I32, WARP)
-IRREGULAR = -(1 << 63)  # stride of lanes that lie anywhere
+IRREGULAR = -(1 << 63)  # the stride of lanes that lie anywhere
 ONE, FIVE = ir.Constant(I64, 1), ir.Constant(I64, SECTOR_BYTES.bit_length() - 1)
 
 
@@ -29,18 +30,18 @@ def touched_sectors(addresses: Sequence[int], size: int) -> list[int]:
 
 
 def add(b: ir.IRBuilder, structure: Record, row: Value, name: str, amount: Value) -> None:
-    """Add to a field of a record."""
+    """Emit code that adds to a field of a record."""
     place = field(b, structure, row, name)
     b.store(b.add(b.load(place, typ=I64), amount), place)
 
 
 def delta(b: ir.IRBuilder, shift: Value, start: Value) -> Value:
-    """Where in its sector an address shifted from `start` lies, in bytes."""
+    """Emit how far into its sector an address shifted from `start` lies, in bytes."""
     return b.and_(b.sub(shift, start), ir.Constant(I64, SECTOR_BYTES - 1))
 
 
 def sector_table(module: ir.Module, offsets: Sequence[int], size: int) -> ir.GlobalVariable:
-    """Distinct sectors of lanes at `offsets`, for each place of the base within a sector."""
+    """Define a table of the sectors that lanes at `offsets` touch, by the base's position in its sector."""
     counts = [len(touched_sectors([place + o for o in offsets], size)) for place in range(SECTOR_BYTES)]
     name = "sectors." + ".".join(map(str, counts))
     if name not in module.globals:
@@ -51,10 +52,10 @@ def sector_table(module: ir.Module, offsets: Sequence[int], size: int) -> ir.Glo
 
 
 def scattered_function(module: ir.Module) -> ir.Function:
-    """The function that adds distinct sectors and addresses of lanes that may lie anywhere.
+    """Define the function that adds distinct sectors and addresses of lanes that may lie anywhere.
 
-    void scattered(<32 x i64> addresses, i32 mask, ptr counter). Also notes the lanes' stride. Where the
-    addresses of all lanes go up or down, each neighbour that differs is one more.
+    void scattered(<32 x i64> addresses, i32 mask, ptr counter). It also notes the lanes' stride. Where the
+    addresses of all lanes go up or down, each neighbour that differs adds one.
     """
     name = "scattered"
     if name in module.globals:
@@ -83,7 +84,7 @@ def scattered_function(module: ir.Module) -> ir.Function:
             add(b, Counter, counter, what, b.add(ONE, b.zext(changes, I64)))
         b.ret_void()
     some = b.extract_element(addresses, intrinsic(b, "cttz", I32, mask, ir.Constant(I1, 1)))
-    filled = b.select(lanes_of(b, mask), addresses, broadcast(b, some, WARP))  # idle lanes go where one goes
+    filled = b.select(lanes_of(b, mask), addresses, broadcast(b, some, WARP))  # idle lanes copy an active one
     distance = b.sub(filled, broadcast(b, some, WARP))
     near = b.trunc(distance, LANES_32)
     with b.if_else(all_true(b, b.icmp_signed("==", b.sext(near, LANES_64), distance))) as (close, far):
@@ -103,8 +104,8 @@ def scattered_function(module: ir.Module) -> ir.Function:
 def _distinct_function(module: ir.Module) -> ir.Function:
     """Define i64 distinct(<32 x i32>), which counts the different values.
 
-    A lane is counted if no lane before it in its half of the warp has its value, and in the second half if
-    no lane of the first half has it.
+    A lane counts if no lane before it in its half of the warp has its value and, in the second half, no lane
+    of the first half has it either.
     """
     name = "distinct_values"
     if name in module.globals:
@@ -132,7 +133,7 @@ def _distinct_function(module: ir.Module) -> ir.Function:
 
 
 def sector_places(b: ir.IRBuilder, launch: Value, addresses: Value) -> Value:
-    """The addresses, moved so that sectors begin where they would on a GPU."""
+    """Move the addresses so that sectors begin where they would on a GPU."""
     slot = b.alloca(LANES_64)
     b.store(addresses, slot)
     with each_range(b, launch) as range_:

@@ -1,4 +1,4 @@
-"""Note each visit of a basic block: which block, which warp, and which of its lanes run it."""
+"""A traced run notes each visit of a basic block: which block, which warp, and which of its lanes run it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labkit.simt.code.observe import Observer
 from labkit.simt.code.warp import Warp
 from labkit.simt.counters.sectors import ONE
 
-MOST = 10_000  # visits of a launch that are kept; they are all counted
+MOST = 10_000  # visits of a launch that are kept; all are counted
 
 
 class Tracing(Observer):
@@ -21,7 +21,7 @@ class Tracing(Observer):
     whole_warps = True
 
     def attach(self, w: Warp) -> None:
-        """Take the warp whose code is written, and find where its visits are kept."""
+        """Take the warp whose code is being written, and find where its visits are kept."""
         super().attach(w)
         self.visits = load_field(w.b, Frame, w.frame, "visits")
 

@@ -1,1 +1,1 @@
-"""A checked run, and the findings that it gives."""
+"""Checks what a launch does, and words what it finds."""

@@ -1,8 +1,8 @@
-"""A checked run: looks for races, memory that was never written, and threads missing at a barrier.
+"""A checked run looks for races, reads of unwritten memory, and threads missing at a barrier.
 
-Invalid accesses are skipped and found; the launch goes on. An access whose lanes lie at constant offsets
-takes a quick look at the shadow of its granules; whatever is suspicious, scattered or guarded goes through
-`track`, lane by lane.
+Invalid accesses are reported and skipped, and the launch goes on. An access whose lanes lie at constant
+offsets gets a quick look at the shadow of its granules. Whatever is suspicious, scattered or guarded goes
+through `track`, lane by lane.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from labkit.simt.sanitizer.track import track_function
 
 
 def granule_bytes(kernel: Kernel, space: str) -> int:
-    """Bytes one word of shadow stands for: the smallest that the kernel reads or writes there, 4 at most."""
+    """Return the bytes per word of shadow: the smallest that the kernel reads or writes there, at most 4."""
     sizes = [TYPE_BYTES[i.type] for i in kernel.code if i.is_access and i.space in (space, "generic")]
     return min([4, *sizes])
 
 
 class Checking(Observer):
-    """Keeps the shadow, and hands findings to the host."""
+    """Keeps the shadow memory, and reports findings to the host."""
 
     whole_warps = True
     stops = False
 
     def attach(self, w: Warp) -> None:
-        """Take the warp whose code is written, and read the fields that checks need."""
+        """Take the warp whose code is being written, and read the fields that checks need."""
         super().attach(w)
         b = w.b
         self.granule = {space: granule_bytes(w.kernel, space) for space in ("global", "shared")}
@@ -53,7 +53,7 @@ class Checking(Observer):
         strong_table(w.function.module, w.kernel)
 
     def fast(self, instruction: Instruction, access: Access) -> None:
-        """Look at an access of a whole warp in its fast form."""
+        """Check an access that a whole warp makes in its fast form."""
         w, b = self.w, self.w.b
         if access.space == "const":
             return
@@ -96,7 +96,7 @@ class Checking(Observer):
         w.continue_in(skip)
 
     def _granule(self, access: Access) -> int:
-        """Find the granule of the memory that a fast access goes to; a generic address is in an array."""
+        """Return the granule of the memory that a fast access goes to; a generic address is in an array."""
         return self.granule["shared" if access.space == "shared" else "global"]
 
     def _quick(
@@ -129,14 +129,14 @@ class Checking(Observer):
         return b.call(function, [*arguments, *granules])
 
     def _track(self, instruction: Instruction, access: Access) -> None:
-        """Look at an access of all lanes one by one."""
+        """Check an access of all lanes one by one."""
         w = self.w
         values = stored(w, access, Kind(instruction.type)) if access.is_store else []
         addresses, everyone = lane_addresses(w, access), ir.Constant(I32, -1)
         self.careful(Look(w.b, w.launch, w.frame, access, addresses, everyone, w.site(instruction), values))
 
     def careful(self, look: Look) -> None:
-        """Look at an access lane by lane."""
+        """Check an access lane by lane."""
         b, access, values = look.b, look.access, look.values
         if access.space == "const":
             return
@@ -153,7 +153,7 @@ class Checking(Observer):
             b.call(function, [*who, size, bits, does_read, does_write])
 
     def barrier(self, instruction: Instruction) -> None:
-        """Find threads that have ended before a barrier that others reach."""
+        """Find threads that ended before a barrier that others reach."""
         w, b = self.w, self.w.b
         if not w.flow.blocks[w.index].may_have_exited:
             return
@@ -163,7 +163,7 @@ class Checking(Observer):
             found(b, w.launch, w.frame, abi.EXITED, w.site(instruction), lane)
 
     def step(self, instruction: Instruction) -> None:
-        """Note a fence; look at the mask of a warp-wide operation."""
+        """Note a fence, and check the mask of a warp-wide operation."""
         w, b = self.w, self.w.b
         if instruction.family.is_fence:
             b.store(ir.Constant(I32, 1), field(b, Launch, w.launch, "fenced"))
@@ -175,7 +175,7 @@ class Checking(Observer):
             b.store(b.add(b.load(phase, typ=I32), ir.Constant(I32, 1)), phase)
 
     def _members(self, instruction: Instruction) -> None:
-        """Each lane is named in its own mask, and nobody named is elsewhere."""
+        """Check that each lane is named in its own mask, and that no named lane is elsewhere."""
         w, b = self.w, self.w.b
         active = w.active(instruction)
         members = w.value(instruction.operands[-1], Kind("b32"), WARP)
@@ -194,7 +194,7 @@ class Checking(Observer):
 
 
 def _bits(b: ir.IRBuilder, value: Value) -> Value:
-    """Values of any type as 64-bit integers."""
+    """Convert values of any type to 64-bit integers."""
     kind = element_type(value)
     width = {ir.HalfType: 16, ir.FloatType: 32, ir.DoubleType: 64}.get(type(kind)) or kind.width
     value = b.bitcast(value, ir.VectorType(ir.IntType(width), WARP))
@@ -202,7 +202,7 @@ def _bits(b: ir.IRBuilder, value: Value) -> Value:
 
 
 def _note_atomic(b: ir.IRBuilder, launch: Value) -> None:
-    """An atomic operation takes over what others released; behind a fence it releases in its turn."""
+    """Let an atomic operation acquire what others released; after a fence it also releases."""
     b.store(ir.Constant(I32, 1), field(b, Launch, launch, "acquired"))
     with b.if_then(b.icmp_unsigned("!=", load_field(b, Launch, launch, "fenced"), ZERO)):
         b.store(load_field(b, Launch, launch, "stamp"), field(b, Launch, launch, "released"))

@@ -1,7 +1,8 @@
 """Find the type of element that a kernel takes each array for.
 
-The commonest slip from NumPy is a float64 array for `float*`. PTX has no types of pointers, so the compiler
-is asked for the kernel's declaration (compile_cuda.parameter_types); where each array is used, PTX tells.
+The commonest slip from NumPy is a float64 array for `float*`. Pointers have no types in PTX, so the types
+come from the kernel's C++ declaration (compiler.nvrtc.parameter_types), and PTX shows where each array is
+used.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _VECTORS = {
 
 
 def mismatch(dtype: np.dtype, declared: str) -> str | None:
-    """Why an array of `dtype` does not fit a parameter declared so; None if it does, or if nobody can tell.
+    """Say why an array of `dtype` does not fit a parameter; None if it does, or if nobody can know.
 
     Bytes, structures and `void*` may be anything.
     """
@@ -44,7 +45,7 @@ def mismatch(dtype: np.dtype, declared: str) -> str | None:
         return None
     kind, size = element
     itemsize = dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    if (kind, size) == (have, itemsize) or size == itemsize == 2:  # bits of halves may come as integers
+    if (kind, size) == (have, itemsize) or size == itemsize == 2:  # bits of halves may be integers
         return None
     wanted = f"np.{'float' if kind == 'float' else 'int'}{8 * size}"
     if size < itemsize:
@@ -57,7 +58,7 @@ def mismatch(dtype: np.dtype, declared: str) -> str | None:
 
 
 def _element(declared: str) -> tuple[str, int] | None:
-    """Kind and bytes of the numbers behind a pointer such as `const float4 *`; None for anything else."""
+    """Return kind and bytes of the numbers behind a pointer such as `const float4 *`, or None otherwise."""
     name = re.sub(r"\b(const|volatile|__restrict__|__restrict)\b", "", declared)
     if name.count("*") != 1 or "(" in name:
         return None
@@ -70,7 +71,7 @@ def _element(declared: str) -> tuple[str, int] | None:
 
 
 def first_uses(layout: Layout) -> dict[int, int]:
-    """Source line of the first load or store of each range of memory, by the range's number."""
+    """Return the source line of the first load or store of each range of memory, by the range's number."""
     lines: dict[int, int] = {}
     for instruction in layout.flow.kernel.code:
         number = _range_of(instruction, layout)
@@ -80,7 +81,7 @@ def first_uses(layout: Layout) -> dict[int, int]:
 
 
 def _range_of(instruction: Instruction, layout: Layout) -> int | None:
-    """Number of the range that an access most likely goes to."""
+    """Return the number of the range that an access most likely goes to."""
     if not instruction.is_access:
         return None
     address = next(o for o in instruction.operands if isinstance(o, Address))

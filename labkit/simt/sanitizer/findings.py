@@ -1,4 +1,4 @@
-"""What is wrong with a kernel, in words: the finding behind an error of a launch."""
+"""Put into words what is wrong with a kernel: the findings behind a launch's errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labkit.simt.ptx import Kernel
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake: the tool of compute-sanitizer that looks for it, its line (0: unknown), who made it."""
+    """One mistake: the compute-sanitizer tool that looks for it, its line (0: unknown), and who made it."""
 
     tool: str
     kind: str
@@ -25,7 +25,7 @@ class Finding:
     thread: Dim3
     message: str
     source: str = ""
-    other_line: int = 0  # of a race: line of the other access
+    other_line: int = 0  # for a race: the line of the other access
 
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line else ""
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Access:
-    """What is done where, and by whom; `shared` is where the block's shared memory begins."""
+    """An access and the thread that makes it; `shared` is where the block's shared memory begins."""
 
     site: int
     address: int
@@ -68,7 +68,7 @@ class Diagnosis:
         self.shared_bytes, self.shared_names = shared_bytes, shared_names
 
     def error(self, launch: Launch, barriers: Sequence[int]) -> SimtError:
-        """The error recorded in `launch`; `barriers` are the sites of barriers by number."""
+        """Return the error recorded in `launch`; `barriers` are the sites of barriers by number."""
         if launch.error == abi.BAD_ACCESS:
             finding = self.access(self._recorded(launch, launch.error_at))
             return InvalidAccess(str(finding), finding)
@@ -95,7 +95,7 @@ class Diagnosis:
         return BarrierError(str(finding), finding)
 
     def timeout(self, launch: Launch, seconds: float) -> Timeout:
-        """The error for a launch that was stopped after `seconds`, with the line where it was."""
+        """Return the error for a launch that was stopped after `seconds`, with the line where it was."""
         line = self._line(launch.stopped_at) if launch.stopped_at >= 0 else 0
         message = (
             f"the kernel ran for more than {seconds:g} s and was stopped in the loop here. "
@@ -108,7 +108,7 @@ class Diagnosis:
         return Timeout(f"{where}{message}{shown}", finding)
 
     def access(self, access: Access) -> Finding:
-        """An access outside all arrays, or not aligned."""
+        """Describe an access outside all arrays, or one that is not aligned."""
         instruction = self.kernel.code[access.site]
         size, space = instruction.moved_bytes, self._space(access)
         what = f"invalid {space} {self._verb(access.site)} of {size} bytes"
@@ -123,7 +123,7 @@ class Diagnosis:
         return self._finding("memcheck", kind, access, f"{what}: {where}")
 
     def unwritten(self, access: Access) -> Finding:
-        """A read of memory that nobody has written."""
+        """Describe a read of memory that nobody has written."""
         space = self._space(access)
         message = f"reads {self._place(access)}, which nobody has written yet"
         if space == "shared":
@@ -133,7 +133,7 @@ class Diagnosis:
         return self._finding("initcheck", f"uninitialised {space} read", access, message)
 
     def race(self, access: Access, kind: str, what: str, other_site: int, other: str) -> Finding:
-        """Two accesses that nothing orders."""
+        """Describe two accesses that nothing orders."""
         line = self._line(other_site)
         there = f"line {line}" if line != self._line(access.site) else "the same line"
         did = {"wrote": f"writes in {there}", "read": f"reads in {there}"}
@@ -147,7 +147,7 @@ class Diagnosis:
         return self._finding("racecheck", kind, access, message, other_line=line)
 
     def exited(self, access: Access) -> Finding:
-        """Some threads wait at a barrier, others have ended."""
+        """Describe a barrier at which some threads wait while others have ended."""
         message = (
             "__syncthreads() that some threads of the block never reach: they have returned or left a loop "
             "earlier. Every thread of a block must reach each barrier; let idle threads skip the work alone"
@@ -155,7 +155,7 @@ class Diagnosis:
         return self._barrier(access, message)
 
     def sync_mask(self, access: Access) -> Finding:
-        """The mask of a warp-wide operation and the threads that run it do not fit."""
+        """Describe a warp-wide operation whose mask does not fit the threads that run it."""
         message = (
             "the mask of this warp-wide operation does not fit the threads that run it: one of them is not "
             "named, or one that is named is in another branch. Name exactly the threads that arrive together"
@@ -163,7 +163,7 @@ class Diagnosis:
         return self._finding("synccheck", "invalid mask", access, message)
 
     def thread(self, index: int) -> Dim3:
-        """Index (x, y, z) of a thread from its number in the block."""
+        """Return the index (x, y, z) of a thread from its number in the block."""
         x, y, _ = self.block
         return index % x, index // x % y, index // (x * y)
 
@@ -176,7 +176,7 @@ class Diagnosis:
         return Finding(tool, kind, line, access.block, thread, message, self._text(line), other_line)
 
     def _recorded(self, launch: Launch, site: int) -> Access:
-        """The access of the first lane in the record of an error."""
+        """Return the access of the first lane in the record of an error."""
         mask = launch.error_mask & 0xFFFFFFFF
         lane = (mask & -mask).bit_length() - 1 if mask else 0
         block = (launch.error_x, launch.error_y, launch.error_z)
@@ -185,13 +185,13 @@ class Diagnosis:
         )
 
     def _space(self, access: Access) -> str:
-        """Where an access goes; a generic address tells by its value."""
+        """Return the space of an access; for a generic address, its value decides."""
         if (space := self.kernel.code[access.site].space) != "generic":
             return space
         return "shared" if 0 <= access.address - access.shared < self.shared_bytes else "global"
 
     def _place(self, access: Access) -> str:
-        """The memory of an access, in words."""
+        """Name the memory of an access."""
         space = self._space(access)
         if space == "shared":
             start, name = self._shared_variable(access)
@@ -205,14 +205,14 @@ class Diagnosis:
         return f"{space} memory"
 
     def variable(self, access: Access) -> str:
-        """Name of the shared array or of the argument that an access goes to; "" if it has none."""
+        """Return the name of the shared array or argument that an access goes to; "" if it has none."""
         if self._space(access) == "shared":
             return self._shared_variable(access)[1]
         inside = (r.name for r in self.ranges if r.start <= access.address < r.start + r.size)
         return next(inside, "")
 
     def _shared_variable(self, access: Access) -> tuple[int, str]:
-        """Offset and name of the shared array at or before an address."""
+        """Return the offset and name of the last shared array that begins at or before an address."""
         offset = access.address - access.shared
         before = [(start, name) for name, start in self.shared_names.items() if start <= offset]
         start, name = max(before, default=(0, "memory"))
@@ -230,7 +230,7 @@ class Diagnosis:
 
 
 def _plain(mangled: str) -> str:
-    """The last name in a mangled one: `tile` of `_ZZ6matmulE4tile` (Itanium C++ ABI, 5.1.2)."""
+    """Return the last name in a mangled one: `tile` for `_ZZ6matmulE4tile` (Itanium C++ ABI, 5.1.2)."""
     for match in reversed(list(re.finditer(r"E(\d+)", mangled))):
         name = mangled[match.end() :][: int(match[1])]
         if len(name) == int(match[1]):
@@ -239,7 +239,7 @@ def _plain(mangled: str) -> str:
 
 
 def _near(address: int, size: int, ranges: Sequence[Range]) -> str:
-    """Where an address lies as seen from the nearest array."""
+    """Describe where an address lies relative to the nearest array."""
     if address < 4096:
         return f"address {address:#x} is a null pointer" + (f" plus {address} bytes" if address else "")
     arrays = [r for r in ranges if r.name]

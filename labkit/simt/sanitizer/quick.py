@@ -1,6 +1,6 @@
-"""The quick look of a checked run at an access of all lanes, where the lanes' offsets are known.
+"""A checked run's quick look at an access of all lanes, where the lanes' offsets are known.
 
-It takes the shadow of neighbouring granules as vectors; what is suspicious is left to touch.py.
+It reads the shadow of neighbouring granules as vectors, and leaves what is suspicious to touch.py.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from labkit.simt.sanitizer.shadow import (
 
 @dataclass(frozen=True)
 class Run:
-    """Granules of one access, and the lane that touches each (SEVERAL: more than one)."""
+    """Granules of one access, and the lane that touches each (SEVERAL: more than one lane does)."""
 
-    group: int  # index of the base
-    granules: tuple[int, ...]  # from the base's first
+    group: int  # number of its base
+    granules: tuple[int, ...]  # relative to the base's first granule
     lanes: tuple[int, ...]
 
     @property
@@ -48,10 +48,10 @@ class Run:
 def plan(
     lane_offsets: Sequence[int], group: int, size: int, granule: int, is_store: bool
 ) -> tuple[Run, ...] | None:
-    """Split an access of `size` bytes at each lane's offset into neighbouring granules, if those are few.
+    """Split an access of `size` bytes at each lane's offset into runs of neighbouring granules.
 
-    Else there is one run per base. None where each lane has a base, and for stores where lanes may meet:
-    whether they differ depends on their values.
+    If those would be too many, there is one run per base. The plan is None where each lane has its own base,
+    and for stores where lanes may meet: whether they race depends on the values that they store.
     """
     if group == 1 or (is_store and group < WARP):
         return None
@@ -75,10 +75,10 @@ def plan(
 
 
 def quick_function(module: ir.Module, runs: tuple[Run, ...], is_store: bool, is_global: bool) -> ir.Function:
-    """Define the quick look: it notes an access of all lanes; a suspicious one it leaves to `touch`.
+    """Define the quick look: it notes an access of all lanes, and leaves a suspicious one to `touch`.
 
-    i1 quick(ptr planes, i64 plane bytes, i32 stamp, launch stamp, block stamp, phase, site,
-    i64 granule of each base...)
+    i1 quick(ptr planes, i64 plane bytes, i32 stamp, launch stamp, block stamp, phase, site, i64 granule of
+    each base...)
     """
     name = f"quick_{is_global:d}{is_store:d}_" + "_".join(
         ".".join(map(str, (run.group, *run.granules, "by", *run.lanes))) for run in runs
@@ -119,7 +119,7 @@ class _Quick:
         b.ret(ir.Constant(I1, 1))
 
     def _note(self, run: Run) -> None:
-        """Write stamps, places and sites of one run."""
+        """Write the stamps, places and sites of one run."""
         b, lanes = self.b, [ir.Constant(I32, lane) for lane in run.lanes]
         lane = lanes[0] if len(lanes) == 1 else ir.Constant(vector_type(I32, len(lanes)), lanes)
         place = b.or_(spread(b, self.phase, lane), lane)
@@ -136,11 +136,11 @@ class _Quick:
             self._store(run, READ_SITE, spread(b, self.site, lane))
 
     def _is_past(self, x: Value) -> Value:
-        """Test for a stamp of an earlier interval of the block, or of nobody in this launch."""
+        """Test for a stamp of an earlier interval of the block, or of an earlier launch."""
         b = self.b
         low, high = (spread(b, y, x) for y in (self.block_stamp, self.now))
         if self.is_store and not self.is_global:
-            return b.icmp_unsigned("<", x, high)  # what earlier blocks did in shared memory is gone
+            return b.icmp_unsigned("<", x, high)  # shared memory of earlier blocks is gone
         in_block = b.icmp_unsigned("<", b.sub(x, low), b.sub(high, low))
         if not self.is_global:
             return in_block
@@ -152,7 +152,7 @@ class _Quick:
         return b.icmp_unsigned(">=", b.sub(x, low), b.sub(high, low))
 
     def _load(self, run: Run, plane: int) -> Value:
-        """One word of each granule of a run."""
+        """Load one word per granule of a run."""
         type_ = vector_type(I32, len(run.lanes))
         if run.is_contiguous:
             return self.b.load(self._first(run, plane), typ=type_, align=4)
@@ -169,12 +169,12 @@ class _Quick:
         intrinsic(self.b, "masked.scatter", ir.VoidType(), *arguments, overloads=(value.type, pointers.type))
 
     def _first(self, run: Run, plane: int) -> Value:
-        """Address of the word of a run's first granule."""
+        """Return the address of the word of a run's first granule."""
         index = self.b.add(self.granules[run.group], ir.Constant(I64, run.granules[0]))
         return word(self.b, self.planes, self.plane_bytes, plane, index)
 
     def _each(self, run: Run, plane: int) -> Value:
-        """Addresses of the words of all granules of a run."""
+        """Return the addresses of the words of all granules of a run."""
         b, count = self.b, len(run.granules)
         start = b.ptrtoint(word(b, self.planes, self.plane_bytes, plane, self.granules[run.group]), I64)
         offsets = [ir.Constant(I64, 4 * granule) for granule in run.granules]

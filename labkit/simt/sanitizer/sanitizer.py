@@ -1,4 +1,4 @@
-"""The host's side of a checked run: makes the shadow memory, and puts what generated code finds into words.
+"""The host's side of a checked run: it makes the shadow memory, and words what generated code finds.
 
 Rules of the four tools: checking.py and shadow.py. Wrong types of arrays: element_types.py.
 """
@@ -35,13 +35,13 @@ _RACES = {
     abi.WRITE_AFTER_WRITE: ("write after write", "writes another value than {other}, which {wrote}"),
 }
 _shadows = ShadowMemory()
-_empty: list[tuple[weakref.ref[np.ndarray], int, int]] = []  # arrays of `empty`: first address and end
+_empty: list[tuple[weakref.ref[np.ndarray], int, int]] = []  # arrays from `empty`, with first address and end
 
 
 def empty(shape: Any, dtype: Any = np.float32) -> np.ndarray:
-    """An array that `kernel.check` takes as never written, as cudaMalloc gives it.
+    """Return an array that `kernel.check` treats as never written, like memory from cudaMalloc.
 
-    It holds NaNs (odd numbers for integers) until something is written to it, on the host or by a kernel.
+    It holds NaNs (odd numbers for integers) until the host or a kernel writes to it.
     """
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
@@ -53,7 +53,7 @@ def empty(shape: Any, dtype: Any = np.float32) -> np.ndarray:
 
 
 def is_empty(array: np.ndarray) -> bool:
-    """True if the array comes from `empty`, and nothing has been written to it."""
+    """Say whether the array comes from `empty` and nothing has been written to it."""
     start = array.ctypes.data
     known = any(owner() is not None and begin <= start < end for owner, begin, end in _empty)
     return known and array.tobytes() == empty(array.shape, array.dtype).tobytes()
@@ -62,7 +62,7 @@ def is_empty(array: np.ndarray) -> bool:
 def wrong_types(
     declared: Sequence[str], lines: Mapping[int, int], ranges: Sequence[Range], source: Sequence[str]
 ) -> list[Finding]:
-    """A finding for each array whose dtype is not what the kernel reads; `lines`: where, by its number."""
+    """Report each array whose dtype is not what the kernel reads; `lines` says where, by its number."""
     findings = []
     for number, (type_, range_) in enumerate(zip(declared, ranges, strict=False)):
         reason = mismatch(range_.dtype, type_) if range_.dtype is not None else None
@@ -133,7 +133,7 @@ class Sanitizer:
         self._found_at.setdefault(key, finding)
 
     def finish(self) -> list[Finding]:
-        """The launch is over. What was found, each mistake in a line once.
+        """End the launch and return what was found, with each mistake of a line only once.
 
         Warps run one after the other, so a race may look like a read of memory that was never written.
         """
@@ -151,7 +151,7 @@ class Sanitizer:
         ]
 
     def _other(self, place: int, stamp: int) -> str:
-        """The thread of the other access, in words."""
+        """Describe the thread of the other access."""
         warp, lane = stamp % STAMP_STEP, place % STAMP_STEP
         if stamp < self._launch.block_stamp:
             return "a thread of another block"
@@ -165,7 +165,7 @@ def _plane_bytes(size: int, granule: int) -> int:
 
 
 def _overlapping(ranges: Sequence[Range]) -> list[tuple[int, int, set[int]]]:
-    """Memory that several ranges share, as one: (first address, end, numbers of the ranges)."""
+    """Merge ranges that overlap into (first address, end, numbers of the ranges)."""
     merged: list[tuple[int, int, set[int]]] = []
     for number in sorted((n for n, r in enumerate(ranges) if r.size), key=lambda n: ranges[n].start):
         start, end = ranges[number].start, ranges[number].start + ranges[number].size
@@ -178,7 +178,7 @@ def _overlapping(ranges: Sequence[Range]) -> list[tuple[int, int, set[int]]]:
 
 
 def _has_poison(first: int, end: int) -> bool:
-    """Say whether there is still a word that nobody has written."""
+    """Say whether any word is still unwritten."""
     first &= -4
     count = -(-(end - first) // 4)  # `empty` made whole words
     words = np.ctypeslib.as_array((ctypes.c_uint32 * count).from_address(first))

@@ -1,6 +1,6 @@
 """Memory for shadows, kept between launches so that it need not be cleared.
 
-Each launch numbers its stamps on from the last: what an earlier launch left is older than its first stamp.
+Each launch continues the numbering of stamps, so what an earlier launch left is older than its first stamp.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ LAST_STAMP = 1 << 31
 
 
 class ShadowMemory:
-    """Gives shadows to one launch at a time."""
+    """Lends shadows to one launch at a time."""
 
     def __init__(self) -> None:
         self._first_stamp = STAMP_STEP
-        self._free: dict[int, list[np.ndarray]] = {}  # by bytes of a plane: planes stay where they are
+        self._free: dict[int, list[np.ndarray]] = {}  # by bytes per plane: planes stay where they are
         self._lent: list[tuple[int, np.ndarray]] = []
 
     def begin(self) -> int:
-        """First stamp of a new launch; what the last one was lent may be lent again."""
+        """Return the first stamp of a new launch, and take back what the last launch was lent."""
         for plane_bytes, shadow in self._lent:
             self._free.setdefault(plane_bytes, []).append(shadow)
         self._lent.clear()
@@ -33,13 +33,14 @@ class ShadowMemory:
         return self._first_stamp
 
     def end(self, last_stamp: int) -> None:
-        """The launch is over; later ones have later stamps."""
+        """End the launch; later ones have later stamps."""
         self._first_stamp = last_stamp + STAMP_STEP
 
     def lend(self, plane_bytes: int) -> int:
-        """Address of a shadow with planes of this size; only pages that are touched take memory.
+        """Return the address of a shadow with planes of this size. Only pages that are touched use memory.
 
-        0 where the system refuses so much, several times the array: then no race on it is found.
+        Returns 0 where the system refuses so much, which is several times the array; races on that array are
+        then not found.
         """
         free = self._free.get(plane_bytes)
         try:

@@ -1,4 +1,4 @@
-"""Find the instructions that are atomic, or ordered by the memory model: two such do not race."""
+"""Find the instructions that are atomic or ordered by the memory model: two of these do not race."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ORDERED = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 
 
 def strong_table(module: ir.Module, kernel: Kernel) -> None:
-    """Add a table: which instructions are atomic, or ordered by the memory model (volatile, relaxed, ...).
+    """Add a table of the instructions that are atomic or ordered (volatile, relaxed, ...).
 
-    A load from an address that the kernel also changes atomically counts as atomic: what it reads is a first
+    A load from an address that the kernel also changes atomically counts as atomic. What it reads is a first
     guess, which the atomic operation then confirms (the compare-and-swap loop of the CUDA C++ Programming
     Guide, "Atomic Functions").
     """
@@ -32,7 +32,7 @@ def strong_table(module: ir.Module, kernel: Kernel) -> None:
 
 
 def _origins(kernel: Kernel) -> dict[str, Operand]:
-    """For each register that is a copy of another (the same address in another space), that one."""
+    """Map each register that copies another (the same address in another space) to its original."""
     copies: dict[str, Operand] = {}
     written: set[str] = set()
     for instruction in kernel.code:
@@ -46,7 +46,7 @@ def _origins(kernel: Kernel) -> dict[str, Operand]:
 
 
 def _place(instruction: Instruction, origins: dict[str, Operand]) -> tuple[Operand, int]:
-    """Base and offset of an access."""
+    """Return the base and offset of an access."""
     address = next(o for o in instruction.operands if isinstance(o, Address))
     base: Operand = address.base
     while isinstance(base, Register) and base.name in origins:

@@ -1,4 +1,4 @@
-"""A checked run's close look at one lane's access: it may race, or read what was never written."""
+"""A checked run's close look at one lane's access, which may race or read what was never written."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from labkit.simt.sanitizer.shadow import ATOMIC, PLANES, READ_STAMP, SEVERAL, ST
 def touch_function(module: ir.Module) -> ir.Function:
     """Define `touch`, which looks at one lane's access.
 
-    void touch(launch, frame, ptr planes, i64 plane bytes, first granule, granules, address, bytes,
-    ptr values, ptr addresses, i32 mask, lane, site, i1 reads, writes, is_global)
+    void touch(launch, frame, ptr planes, i64 plane bytes, first granule, granules, address, bytes, ptr
+    values, ptr addresses, i32 mask, lane, site, i1 reads, writes, is_global)
 
-    One lane's access: finds out whether it races, or reads shared memory that was never written, and notes
-    it. `values` are what the 32 lanes store, `addresses` where, if they are in `mask`; the lanes come in
-    order, before anything is stored.
+    It finds out whether the access races, or reads shared memory that was never written, and notes it.
+    `values` are what the 32 lanes store, and `addresses` where, if they are in `mask`. It is called for the
+    lanes in order, before anything is stored.
     """
     name = "touch"
     if name in module.globals:
@@ -64,12 +64,12 @@ class _Touch:
                 old, old_place, old_site = (b.load(word, typ=I32) for word in words[READ_STAMP:])
                 new, place = read(b, old, old_place, self.stamp, self.place)
                 others = b.and_(self._is_other_block(old), b.not_(self._is_excused(old, old_site)))
-                new = b.select(others, self.launch_stamp, new)  # not forgotten for a reader of this block
+                new = b.select(others, self.launch_stamp, new)  # a read by this block must not hide another's
                 self._note(words[READ_STAMP:], new, place, b.select(others, old_site, self.site))
         b.ret_void()
 
     def _last_write(self, stamp: Value, place: Value, site: Value) -> None:
-        """Compare with the last write: RAW, WAW, or never written at all."""
+        """Compare with the last write: a race (RAW or WAW), or memory that was never written."""
         b = self.b
         in_shared_read = b.and_(self.reads, b.not_(self.is_global))
         with b.if_then(b.and_(in_shared_read, b.icmp_unsigned("<", stamp, self.block_stamp))):
@@ -85,7 +85,7 @@ class _Touch:
             self._found(abi.WRITE_AFTER_READ, site, place, stamp)
 
     def _races(self, stamp: Value, place: Value, site: Value) -> Value:
-        """Test whether nothing orders this access behind the other."""
+        """Test whether nothing orders this access after the other."""
         b = self.b
         other_block = self._is_other_block(stamp)
         same_interval = b.icmp_unsigned("<", b.xor(stamp, self.stamp), ir.Constant(I32, STAMP_STEP))
@@ -96,14 +96,14 @@ class _Touch:
         return b.and_(parted, b.not_(self._is_excused(stamp, site)))
 
     def _is_other_block(self, stamp: Value) -> Value:
-        """Test for global memory, last touched by a block that is over."""
+        """Test whether a block that has ended last touched this global memory."""
         b = self.b
         since_launch = b.sub(stamp, self.launch_stamp)
         before_block = b.icmp_unsigned("<", since_launch, b.sub(self.block_stamp, self.launch_stamp))
         return b.and_(self.is_global, before_block)
 
     def _is_excused(self, stamp: Value, site: Value) -> Value:
-        """Test whether both are atomic, or a fence and atomic operations handed the memory on."""
+        """Test whether both are atomic, or a fence and atomic operations handed the memory over."""
         b = self.b
         strong = b.module.globals["is_strong"]
 
@@ -143,7 +143,7 @@ class _Touch:
         return b.icmp_unsigned("==", mine, other)
 
     def _came_before(self, other_lane: Value) -> Value:
-        """Test whether the other lane stores to this address now, not in an earlier turn of a loop."""
+        """Test whether the other lane stores to this address now, not in an earlier iteration of a loop."""
         b = self.b
         bit = b.and_(b.lshr(self.mask, other_lane), ir.Constant(I32, 1))
         is_active = b.icmp_unsigned("!=", bit, ir.Constant(I32, 0))
@@ -155,11 +155,11 @@ class _Touch:
         return self.b.load(self.b.gep(self.values, [lane], source_etype=I64), typ=I64)
 
     def _note(self, words: Sequence[Value], *values: Value) -> None:
-        """Write stamp, place and site."""
+        """Store a stamp, a place and a site."""
         for place, value in zip(words, values, strict=True):
             self.b.store(value, place)
 
     def _found(self, kind: int, *other: Value) -> None:
-        """`other`: site, place and stamp of the other access."""
+        """Report a finding; `other` is the site, place and stamp of the other access."""
         who = (other[0], other[1], other[2]) if other else None
         found(self.b, self.launch, self.frame, kind, self.site, self.lane, self.address, who)

@@ -1,4 +1,4 @@
-"""The look of a checked run at any access, lane by lane: finds the shadow of the memory it goes to."""
+"""Check any access lane by lane, after finding the shadow of the memory it goes to."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ POISON = 0x7FFADBAD  # each 4 bytes of an array from simt.empty; a NaN
 
 
 def track_function(module: ir.Module, layout: Layout, granule: dict[str, int]) -> ir.Function:
-    """The function that finds each lane's shadow, wherever its address lies.
+    """Define the function that finds each lane's shadow, wherever its address lies.
 
-    void track(launch, frame, <32 x i64> addresses, i32 mask, site, i64 bytes, <32 x i64> values,
-    i1 reads, writes)
+    void track(launch, frame, <32 x i64> addresses, i32 mask, site, i64 bytes, <32 x i64> values, i1 reads,
+    writes)
     """
     name = "track"
     if name in module.globals:
@@ -122,7 +122,7 @@ class _Track:
         b.call(self.touch, [*where, *what, *who])
 
     def _look_for_poison(self) -> None:
-        """Test whether the access reads a word of 4 bytes that nobody has written since simt.empty."""
+        """Find a read of a 4-byte word that nobody has written since simt.empty."""
         b = self.b
         first = b.and_(self.address, ir.Constant(I64, -4))
         beyond = b.add(b.sub(b.add(self.address, self.size), first), ir.Constant(I64, 3))
