@@ -1,1 +1,1 @@
-"""LLVM code of a kernel: one warp is a 32-lane vector."""
+"""Makes LLVM code of a kernel, in which one warp is a 32-lane vector."""

@@ -1,4 +1,4 @@
-"""The records that Python and generated code share, as ctypes and as LLVM types, field by field alike."""
+"""The records that Python and generated code share, as ctypes and as LLVM types with equal fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LLVM: dict[type, ir.Type] = {
 
 
 class Launch(ctypes.Structure):
-    """What all threads of the host share during a launch; `stop` ends it early."""
+    """What all host threads share during a launch; `stop` ends it early."""
 
     _fields_ = [
         ("params", ctypes.c_void_p),  # the kernel's parameters, laid out as PTX declares them
@@ -40,7 +40,7 @@ class Launch(ctypes.Structure):
         ("grid_y", ctypes.c_int32),
         ("grid_z", ctypes.c_int32),
         ("stop", ctypes.c_int32),
-        ("stopped_at", ctypes.c_int32),  # instruction that saw `stop`
+        ("stopped_at", ctypes.c_int32),  # the instruction that saw `stop`
         ("stopped_x", ctypes.c_int32),  # in this block
         ("stopped_y", ctypes.c_int32),
         ("stopped_z", ctypes.c_int32),
@@ -53,14 +53,14 @@ class Launch(ctypes.Structure):
         ("error_z", ctypes.c_int32),
         ("error_address", ctypes.c_uint64),
         ("error_shared", ctypes.c_void_p),  # where the block's shared memory begins
-        ("error_other", ctypes.c_int32),  # the other barrier of two
+        ("error_other", ctypes.c_int32),  # the other barrier, where two differ
         # for a checked run, see checking.py:
-        ("stamp", ctypes.c_int32),  # of the interval between two barriers; STAMP_STEP more for each
-        ("launch_stamp", ctypes.c_int32),  # older than any of this launch; of earlier blocks, together
+        ("stamp", ctypes.c_int32),  # of the interval between two barriers; each next one is STAMP_STEP more
+        ("launch_stamp", ctypes.c_int32),  # older than any of this launch; stands for all earlier blocks
         ("block_stamp", ctypes.c_int32),  # of the block's first interval
-        ("released", ctypes.c_int32),  # stamp of the last atomic operation behind a fence
+        ("released", ctypes.c_int32),  # stamp of the last atomic operation after a fence
         ("fenced", ctypes.c_int32),  # has a fence run since then?
-        ("acquired", ctypes.c_int32),  # has the block made an atomic operation?
+        ("acquired", ctypes.c_int32),  # has the block run an atomic operation?
         ("sites", ctypes.c_int64),  # instructions of the kernel
         ("found", ctypes.c_void_p),  # called for a finding, see findings.py
         ("muted", ctypes.c_void_p),  # one byte per kind and instruction: how often it was found
@@ -69,27 +69,27 @@ class Launch(ctypes.Structure):
 
 
 class Range(ctypes.Structure):
-    """Valid memory, and in a checked run its shadow."""
+    """A range of valid memory, and in a checked run its shadow."""
 
     _fields_ = [
         ("start", ctypes.c_int64),
         ("end", ctypes.c_int64),
-        ("shift", ctypes.c_int64),  # distance of the start from a 256-byte boundary on a GPU
-        ("shadow", ctypes.c_void_p),  # null where nobody writes
-        ("plane_bytes", ctypes.c_int64),  # of each plane of the shadow
+        ("shift", ctypes.c_int64),  # how far past a 256-byte boundary it starts on a GPU
+        ("shadow", ctypes.c_void_p),  # null if the kernel never writes to it
+        ("plane_bytes", ctypes.c_int64),  # of the shadow
         ("poisoned", ctypes.c_int64),  # holds memory that was never written
     ]
 
 
 BAD_ACCESS, PARTED_AT_BARRIER, DIFFERENT_BARRIERS, TRAPPED = 1, 2, 3, 4
-# Kinds of findings of a checked run, and how many of one kind an instruction is asked for.
+# Kinds of findings of a checked run, and how many of one kind an instruction may report.
 OUT_OF_BOUNDS, UNWRITTEN, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, EXITED, SYNC_MASK = range(7)
 KINDS, REPEATS = 7, 4
-STAMP_STEP = 64  # between the stamps of two intervals; a stamp names the warp besides
+STAMP_STEP = 64  # between the stamps of two intervals; a stamp also names the warp
 
 
 class Frame(ctypes.Structure):
-    """Head of a warp's frame; saved registers and local memory follow."""
+    """The head of a warp's frame; saved registers and local memory follow."""
 
     _fields_ = [
         ("resume", ctypes.c_int32),  # barrier the warp waits at, 0 before the first, -1 when it has ended
@@ -100,11 +100,11 @@ class Frame(ctypes.Structure):
         ("z", ctypes.c_int32),
         ("shared", ctypes.c_void_p),
         ("counters", ctypes.c_void_p),  # one Counter per instruction
-        ("visits", ctypes.c_void_p),  # one Visits per basic block; in a traced run one Visit each time
+        ("visits", ctypes.c_void_p),  # one Visits per basic block; in a traced run, one Visit per visit
         ("votes", ctypes.c_int32),  # lanes whose predicate held at the last __syncthreads_count/and/or
         ("voted", ctypes.c_int32),  # of the whole block: threads whose predicate held,
         ("voters", ctypes.c_int32),  # of how many
-        ("phase", ctypes.c_int32),  # in a checked run: __syncwarp calls since the last barrier
+        ("phase", ctypes.c_int32),  # in a checked run, __syncwarp calls since the last barrier
     ]
 
 
@@ -112,9 +112,10 @@ ENDED, STOPPED = -1, -2
 
 
 class Counter(ctypes.Structure):
-    """What a counted run adds up for one instruction.
+    """The counters of one instruction in a counted run.
 
-    `distinct`: different lane addresses of each request. `stride`: the last distance seen between lanes.
+    `distinct`: different lane addresses, summed over the requests. `stride`: the last distance seen between
+    lanes.
     """
 
     _fields_ = [
@@ -124,19 +125,19 @@ class Counter(ctypes.Structure):
 
 
 class Usual(ctypes.Structure):
-    """What a visit of a basic block by all 32 lanes adds to an instruction's counters, if it is known."""
+    """What a basic block's visit by all 32 lanes adds to an instruction's counters, if known."""
 
     _fields_ = [(name, ctypes.c_int64) for name in ("distinct", "conflicts")]
 
 
 class Visits(ctypes.Structure):
-    """How often a basic block ran: with all 32 lanes, with fewer, and how many lanes those had in all."""
+    """How often a basic block ran with all 32 lanes and with fewer, and how many lanes those had in all."""
 
     _fields_ = [(name, ctypes.c_int64) for name in ("full", "partial", "lanes")]
 
 
 class Visit(ctypes.Structure):
-    """In a traced run: a basic block, the lanes that ran it as a bit mask, and their warp."""
+    """One step of a traced run: a basic block, the lanes that ran it as a bit mask, and their warp."""
 
     _fields_ = [(name, ctypes.c_int64) for name in ("block", "lanes", "warp")]
 
@@ -157,17 +158,17 @@ TYPES: dict[Record, ir.LiteralStructType] = {
 
 
 def field(b: ir.IRBuilder, structure: Record, pointer: Value, name: str) -> Value:
-    """Address of a field."""
+    """Emit the address of a field."""
     index = list(_fields(structure)).index(name)
     return b.gep(pointer, [ZERO, ir.Constant(I32, index)], inbounds=True, source_etype=TYPES[structure])
 
 
 def load_field(b: ir.IRBuilder, structure: Record, pointer: Value, name: str) -> Value:
-    """Value of a field."""
+    """Emit a load of a field."""
     kind = _fields(structure)[name]
     return b.load(field(b, structure, pointer, name), typ=_LLVM[kind])
 
 
 def load_stop(b: ir.IRBuilder, launch: Value) -> Value:
-    """The launch's `stop`, read anew each time: other threads of the host write it."""
+    """Emit a load of `stop` that always reads memory: other threads of the host write to it."""
     return b.load_atomic(field(b, Launch, launch, "stop"), "monotonic", 4, typ=I32)

@@ -1,4 +1,4 @@
-"""Emit where an access goes: its bases, one address per lane, the bounds it must keep."""
+"""Emit where an access goes: its bases, one address per lane, and the bounds it must keep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from labkit.simt.ptx import Immediate, Instruction, Register
 
 
 def where(w: Warp, access: Access) -> Where:
-    """The address of an access, without its constant offset."""
+    """Return the address of an access, without its constant offset."""
     base = access.base
     if isinstance(base, Register):
         declared = w.declared(base)
@@ -35,15 +35,16 @@ def where(w: Warp, access: Access) -> Where:
 
 
 def lane_addresses(w: Warp, access: Access) -> Value:
-    """A 64-bit host address for each lane."""
+    """Return a 64-bit host address for each lane."""
     place = where(w, access)
     base = w.b.add(place.base, constant(place.base, access.offsets[0]))
     return replace(place, base=base).lane_addresses(w.b)
 
 
 def bounds(w: Warp, access: Access) -> tuple[Value, Value]:
-    """First address and end of the memory that the access most likely goes to: for local memory lane 0's, or
-    each lane's where each has its own base.
+    """Return the first address and the end of the memory that the access most likely goes to.
+
+    For local memory, these are lane 0's, or each lane's where each has its own base.
     """
     if access.space == "shared":
         return ir.Constant(I64, 0), load_field(w.b, Launch, w.launch, "shared_bytes")

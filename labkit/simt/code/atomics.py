@@ -1,4 +1,4 @@
-"""Emit atomic operations on memory: lane after lane, each as one atomic instruction of the host.
+"""Emit atomic operations on memory: lane by lane, each as one atomic instruction of the host.
 
 Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.13 (atom, red).
 """
@@ -59,7 +59,7 @@ def emit(w: Warp, observer: Observer, instruction: Instruction, access: Access, 
 
 
 def _one(w: Warp, instruction: Instruction, kind: Kind, pointer: Value, operands: list[Value]) -> Value:
-    """The operation of one lane; gives the old value."""
+    """Emit the operation of one lane, and return the old value."""
     if "cas" in instruction.parts:
         return w.b.extract_value(w.b.cmpxchg(pointer, *operands, "monotonic"), 0)
     name = next((part for part in instruction.parts if part in (*_LLVM, "min", "max")), None)
@@ -79,7 +79,7 @@ def _one(w: Warp, instruction: Instruction, kind: Kind, pointer: Value, operands
 def _half(
     w: Warp, instruction: Instruction, opcode: str, kind: Kind, pointer: Value, operand: Value
 ) -> Value:
-    """Half precision has no atomic instruction on the host: compute, and try until nobody came between."""
+    """Compute the new half and retry until no other thread came between: hosts have no such atomic."""
     plain = replace(instruction, parts=tuple(opcode.split(".")))
     operation = find(plain)
     if operation is None:

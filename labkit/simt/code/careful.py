@@ -1,4 +1,4 @@
-"""LLVM functions that look at every lane of an access, and the loops they are made of."""
+"""LLVM functions that examine every lane of an access, and the loops they are made of."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def report(
 
 
 def check_function(module: ir.Module, space: str, layout: Layout, stops: bool) -> ir.Function:
-    """Define i32 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes), the valid lanes.
+    """Define i32 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes).
 
-    A lane is valid if its bytes lie in one range of its space and its address is a multiple of `bytes`. The
-    first invalid lane is reported: it ends the launch if that `stops`, else it becomes a finding.
+    It returns the valid lanes. A lane is valid if its bytes lie in one range of its space and its address is
+    a multiple of `bytes`. The first invalid lane is reported: it ends the launch if `stops`, otherwise it
+    becomes a finding.
     """
     name = f"check_{space}"
     if name in module.globals:
@@ -68,7 +69,7 @@ def check_function(module: ir.Module, space: str, layout: Layout, stops: bool) -
 
 
 def cold_function(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
-    """A new internal function for code that is seldom run and should be short."""
+    """Declare an internal function for code that seldom runs and should be short."""
     function = ir.Function(module, ir.FunctionType(result, arguments), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
@@ -77,13 +78,13 @@ def cold_function(module: ir.Module, name: str, result: ir.Type, arguments: Sequ
 
 
 def shared_bounds(b: ir.IRBuilder, launch: Value, frame: Value) -> tuple[Value, Value]:
-    """Address of the block's shared memory, and its end."""
+    """Return the address of the block's shared memory, and its end."""
     start = b.ptrtoint(load_field(b, Frame, frame, "shared"), I64)
     return start, b.add(start, load_field(b, Launch, launch, "shared_bytes"))
 
 
 def local_bounds(b: ir.IRBuilder, frame: Value, layout: Layout) -> tuple[Value, Value]:
-    """Address of each lane's local memory, and its end."""
+    """Return the addresses of each lane's local memory, and their ends."""
     start = b.add(b.ptrtoint(frame, I64), ir.Constant(I64, layout.local_start))
     lanes = ir.Constant(LANES_64, [ir.Constant(I64, i * layout.local_bytes) for i in range(WARP)])
     starts = b.add(broadcast(b, start, WARP), lanes)
@@ -100,7 +101,7 @@ def found(
     address: Value = None,
     other: tuple[Value, Value, Value] | None = None,
 ) -> None:
-    """Hand a finding to the host, unless it has had enough of the kind from this instruction.
+    """Report a finding to the host, unless this instruction has reported enough of its kind.
 
     `other`: site of the other access of a race, its place (lane) and its stamp (warp).
     """
@@ -155,7 +156,7 @@ class _Lanes:
 
 
 def entry_slot(b: ir.IRBuilder, type_: ir.Type) -> Value:
-    """A stack slot made once a call, also where the code around it loops."""
+    """Allocate a stack slot once per call, even where the code around it loops."""
     with b.goto_entry_block():
         return b.alloca(type_)
 

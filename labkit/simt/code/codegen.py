@@ -1,10 +1,10 @@
-"""A kernel for one block shape -> an LLVM function that runs one warp from a barrier to the next.
+"""Turn a kernel into an LLVM function, for one block shape, that runs a warp up to the next barrier.
 
     i32 warp(ptr launch, ptr frame, i32 resume)   the barrier it waits at (1, 2, ...), ENDED or STOPPED
 
-Each basic block is made twice. The fast code leaves for the careful code at an access whose range check
-fails, and the careful code goes on to the block's end. What counted and checked runs add, an Observer emits;
-their fast code is for whole warps only.
+Each basic block is made twice. The fast code jumps to the careful code at an access whose range check fails,
+and the careful code continues to the block's end. An Observer emits what counted and checked runs add; their
+fast code is for whole warps only.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Code:
         body = [instruction for instruction in block.code if not instruction.ends_block]
         leaves: dict[int, ir.Block] = {}
         if not block.may_wait and not block.may_have_exited:
-            w.b.store(w.full_mask, w.mask)  # all lanes are together: LLVM can drop the masks
+            w.b.store(w.full_mask, w.mask)  # all lanes are together, so LLVM can drop the masks
         if self.observer.whole_warps:
             leaves[0] = self._part_whole_warps(block)
         self._fast_code(body, accesses, end, leaves)
@@ -58,7 +58,7 @@ class _Code:
         self.control.end(block)
 
     def _part_whole_warps(self, block: Block) -> ir.Block:
-        """Go on here with all 32 lanes; gives the place where careful code begins for fewer."""
+        """Continue here with all 32 lanes; return the block where careful code begins for fewer."""
         w = self.w
         whole, partial, careful = (w.new_block(name) for name in ("whole", "partial", "careful"))
         w.b.cbranch(w.b.icmp_unsigned("==", w.active(), ir.Constant(I32, -1)), whole, partial)
@@ -73,7 +73,7 @@ class _Code:
     def _fast_code(
         self, body: list[Instruction], accesses: Accesses, end: ir.Block, leaves: dict[int, ir.Block]
     ) -> None:
-        """The block as long as all goes well. `leaves`: where it leaves for the careful code, by position."""
+        """Emit the block as long as no check fails. `leaves`: careful code to go to, by position."""
         w = self.w
         for position, instruction in enumerate(body):
             access = accesses.at.get(position)
@@ -98,7 +98,7 @@ class _Code:
     def _careful_code(
         self, body: list[Instruction], accesses: Accesses, entries: dict[int, ir.Block], end: ir.Block
     ) -> None:
-        """The block from its first entry on, with a check of every lane of every access."""
+        """Emit the block from its first entry on, with a check of every lane of every access."""
         w, first = self.w, min(entries)
         w.continue_in(entries[first])
         for position, instruction in enumerate(body[first:], first):
@@ -115,7 +115,7 @@ class _Code:
         w.b.branch(end)
 
     def _instruction(self, instruction: Instruction) -> None:
-        """An instruction that is no access and does not end a block."""
+        """Emit an instruction that is not an access and does not end a block."""
         name = instruction.parts[0]
         self.observer.step(instruction)
         if name == "ld":
@@ -147,11 +147,11 @@ class _Code:
         first = instruction.operands[0]
         items = first.items if isinstance(first, Vector) else (first,)
         for item, part in zip(items, self._parts(instruction, value), strict=True):
-            if isinstance(item, Register):  # `_` takes what nobody wants
+            if isinstance(item, Register):  # `_` takes a result that nobody uses
                 w.write(item, part, result.shape, guard)
 
     def _parts(self, instruction: Instruction, value: Value) -> list[Value]:
-        """What each result gets: the value; its opposite too (`setp p|q`); its parts (`mov {low, high}`)."""
+        """Return a value per result: the value, its opposite (`setp p|q`), its parts (`mov {low, high}`)."""
         b, first = self.w.b, instruction.operands[0]
         if isinstance(value, tuple):  # with the carry
             return list(value)
@@ -164,7 +164,7 @@ class _Code:
         return [b.trunc(b.lshr(value, constant(value, i * bits)), type_) for i in range(len(first.items))]
 
     def _shared_address(self, instruction: Instruction, value: Value) -> Value:
-        """Generic addresses are the host's; those of shared memory are offsets into the block's."""
+        """Convert between generic addresses, which are the host's, and offsets into shared memory."""
         b = self.w.b
         start = broadcast(b, b.ptrtoint(self.w.shared, I64), count_of(value))
         return b.sub(value, start) if "to" in instruction.parts else b.add(value, start)

@@ -1,4 +1,4 @@
-"""What is kept of a kernel that was compiled for one block shape."""
+"""The result of compiling a kernel for one block shape."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Compiled:
-    """What is kept of a kernel compiled for one block shape.
+    """A kernel compiled for one block shape.
 
     `barriers` are the sites (indices of instructions) at which warps wait, `blocks` the sites of each basic
-    block. Of a checked program: `first_uses`, the lines in which arrays are first used, and `written`, those
-    that may be written to (None: any). Of a counted one: `usual`, one row per instruction (abi.Usual), and
-    the `strides` between lanes.
+    block. A checked program also has `first_uses`, the lines in which arrays are first used, and `written`,
+    the arrays that may be written to (None: any). A counted one has `usual`, one row per instruction
+    (abi.Usual), and the `strides` between lanes.
     """
 
     code: bytes

@@ -1,6 +1,6 @@
 """Emit the end of a basic block: which lanes go where, what runs next, and barriers.
 
-The scheduling rule is in flow.py. A branch that parts no warp, where nobody waits, is a plain branch.
+The scheduling rule is in flow.py. A branch becomes a plain branch where it parts no warp and nobody waits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from labkit.simt.ptx import Instruction
 
 
 class Control:
-    """`starts` are the LLVM blocks at which the basic blocks begin; `stopped` ends a launch."""
+    """Emits control flow. `starts` are the LLVM blocks of the basic blocks; `stopped` ends a launch."""
 
     def __init__(self, warp: Warp, observer: Observer) -> None:
         self.w, self.observer = warp, observer
@@ -27,7 +27,7 @@ class Control:
         ir.IRBuilder(self.stopped).ret(ir.Constant(I32, abi.STOPPED))
 
     def enter(self) -> None:
-        """Go to the first block, or to the one behind the barrier that the warp waited at."""
+        """Go to the first block, or to the one after the barrier that the warp waited at."""
         w = self.w
         switch = w.b.switch(w.resume, self.starts[0])
         for number, index in enumerate(w.layout.barriers, 1):
@@ -57,7 +57,7 @@ class Control:
             self._go(block.successors)
 
     def _conditional(self, block: Block, last: Instruction) -> None:
-        """A guarded branch or return: the first target is the branch's, none for a return."""
+        """Emit a guarded branch or return; a return has no target."""
         w, predicate = self.w, self.w.guard(last)
         target = block.successors[:1] if block.end == "branch" else []
         other = block.successors[-1:]
@@ -82,7 +82,7 @@ class Control:
             b.store(b.or_(b.load(slot, typ=I32), mask), slot)
 
     def _go(self, targets: list[int]) -> None:
-        """All active lanes go to one block, or leave the kernel."""
+        """Send all active lanes to one block, or out of the kernel."""
         w = self.w
         if not targets:
             self._next([], may_be_last=True)
@@ -116,7 +116,7 @@ class Control:
         w.b.ret(ir.Constant(I32, abi.ENDED))
 
     def _jump(self, target: int) -> None:
-        """Branch; a jump back looks whether the launch has been stopped."""
+        """Branch; a jump back first checks whether the launch has been stopped."""
         w = self.w
         if target > w.index:
             w.b.branch(self.starts[target])
@@ -133,7 +133,7 @@ class Control:
         w.b.branch(self.stopped)
 
     def _barrier(self, block: Block, barrier: Instruction) -> None:
-        """Save what the next block needs and wait; lanes of this warp that are elsewhere are a mistake."""
+        """Save what the next block needs and wait; it is a mistake if lanes of this warp are elsewhere."""
         w, b, following = self.w, self.w.b, block.successors[0]
         if block.may_wait:
             elsewhere = w.elsewhere()
@@ -153,7 +153,7 @@ class Control:
         b.ret(ir.Constant(I32, w.layout.barriers.index(w.index) + 1))
 
     def _take_vote(self, barrier: Instruction) -> None:
-        """The result of __syncthreads_count, _and or _or, once the driver has added up the votes."""
+        """Emit the result of __syncthreads_count, _and or _or, after the driver has summed the votes."""
         w, b = self.w, self.w.b
         register = results(barrier)
         if not barrier.votes or not register or register[0].name not in w.registers:

@@ -1,8 +1,8 @@
-"""Emit instructions that treat a warp as a whole: shuffles, votes, matches, reductions, `printf`.
+"""Emit instructions that work on a warp as a whole: shuffles, votes, matches, reductions, `printf`.
 
-A member mask may differ between lanes that run together, as in tiles of 16 threads: then each lane gets the
-answer for its own. Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.9 (shfl) and 9.7.14 (vote, match,
-redux, elect, activemask).
+A member mask may differ between lanes that run together, as in tiles of 16 threads. Each lane then gets the
+answer for its own mask. Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.9 (shfl) and 9.7.14 (vote,
+match, redux, elect, activemask).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ LANES = ir.VectorType(I32, WARP)
 
 
 def find(instruction: Instruction) -> Emit | None:
-    """The emitting function of an instruction, or None."""
+    """Return the function that emits an instruction, or None."""
     return EMITTERS.get(instruction.parts[0])
 
 
 def _shuffle(w: Warp, instruction: Instruction) -> None:
-    """Each lane reads a register of another; beyond the edge of its segment it reads its own."""
+    """Emit `shfl`: each lane reads another's register, or its own beyond the edge of its segment."""
     b, written = w.b, results(instruction)
     value, by, control = (w.value(operand, Kind("b32"), WARP) for operand in instruction.operands[1:4])
     lane = ir.Constant(LANES, [ir.Constant(I32, i) for i in range(WARP)])
@@ -57,7 +57,7 @@ def _shuffle(w: Warp, instruction: Instruction) -> None:
 
 
 def _picked(w: Warp, value: Value, source: Value) -> Value:
-    """value[source[lane]] for each lane, by way of the stack."""
+    """Emit value[source[lane]] for each lane, through the stack."""
     b, slot = w.b, entry_slot(w.b, LANES)
     b.store(value, slot)
     addresses = b.add(
@@ -71,7 +71,7 @@ def _picked(w: Warp, value: Value, source: Value) -> Value:
 
 
 def _members(w: Warp, instruction: Instruction) -> tuple[Value, bool]:
-    """The active lanes named in the member mask: one mask if all lanes give the same, else one per lane."""
+    """Return the active lanes in the member mask: one mask if all lanes give the same, else one per lane."""
     active, mask = w.active(instruction), instruction.operands[-1]
     if "sync" not in instruction.parts:
         return active, True
@@ -98,7 +98,7 @@ def _vote(w: Warp, instruction: Instruction) -> None:
 
 
 def _match(w: Warp, instruction: Instruction) -> None:
-    """`match.any`: which lanes have my value; `match.all`: the members if they all have the same, else 0."""
+    """Emit `match.any` (the lanes that have my value) or `match.all` (the members if all agree, else 0)."""
     b, written = w.b, results(instruction)
     value = w.value(instruction.operands[1], Kind(instruction.type), WARP)
     members, same = _members(w, instruction)
@@ -123,7 +123,7 @@ _NEUTRAL = {"add": 0, "or": 0, "xor": 0, "and": -1}
 
 
 def _reduce(w: Warp, instruction: Instruction) -> None:
-    """`redux`: the members' sum, minimum, maximum, or their bits joined."""
+    """Emit `redux`: the members' sum, minimum or maximum, or their bits combined."""
     b = w.b
     name = next(part for part in instruction.parts if part in (*_NEUTRAL, "min", "max"))
     signed = instruction.type[0] == "s"
@@ -149,7 +149,7 @@ def _reduce(w: Warp, instruction: Instruction) -> None:
 
 
 def _elect(w: Warp, instruction: Instruction) -> None:
-    """`elect.sync d|p, members`: the lowest member; p holds for that lane alone."""
+    """Emit `elect.sync d|p, members`: d is the lowest member, and p holds for that lane only."""
     b, guard = w.b, w.guard(instruction)
     members, same = _members(w, instruction)
     members = broadcast(b, members, WARP) if same else members
@@ -167,7 +167,7 @@ def _active_mask(w: Warp, instruction: Instruction) -> None:
 
 
 def _print(w: Warp, instruction: Instruction) -> None:
-    """Hand the addresses of each lane's format and arguments to the host."""
+    """Pass the addresses of each lane's format and arguments to the host."""
     b, addresses = w.b, ir.VectorType(I64, WARP)
     slots = [entry_slot(b, addresses) for _ in instruction.operands]
     for slot, operand in zip(slots, instruction.operands, strict=True):

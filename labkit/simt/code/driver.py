@@ -1,4 +1,4 @@
-"""The LLVM function of a thread of the host: take a block, run its warps from barrier to barrier.
+"""The LLVM function of a host thread: it takes a block and runs its warps from barrier to barrier.
 
 void run(ptr launch, ptr frames, ptr shared)
 """
@@ -66,7 +66,7 @@ def add_driver(module: ir.Module, warp: ir.Function, layout: Layout, is_checked:
 
 
 class _each_warp:  # noqa: N801 - reads as a statement: with _each_warp(...)
-    """Emit a loop over the frames of a block's warps; the body ends with a branch to `following`."""
+    """Emits a loop over the frames of a block's warps; the body ends with a branch to `following`."""
 
     def __init__(self, b: ir.IRBuilder, frames: Value, layout: Layout) -> None:
         self.b, self.frames, self.layout = b, frames, layout
@@ -119,7 +119,7 @@ def _start_block(
 
 
 def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) -> None:
-    """A block begins: a new interval, nobody has synchronised, no local memory is written."""
+    """Begin a block: a new interval, nobody has synchronised, and no local memory is written."""
     stamp = _next_stamp(b, launch)
     b.store(stamp, field(b, Launch, launch, "block_stamp"))
     b.store(ir.Constant(I32, 0), field(b, Launch, launch, "acquired"))
@@ -140,7 +140,7 @@ def _next_stamp(b: ir.IRBuilder, launch: Value) -> Value:
 
 
 def _end_interval(b: ir.IRBuilder, launch: Value, frames: Value, barrier: Value, layout: Layout) -> None:
-    """All warps are at a barrier or have ended; both at once is a mistake."""
+    """End an interval: all warps are at a barrier or have ended, and a mixture is a mistake."""
     _next_stamp(b, launch)
     if not layout.barriers:
         return
@@ -161,7 +161,7 @@ def _end_interval(b: ir.IRBuilder, launch: Value, frames: Value, barrier: Value,
 
 
 def _count_votes(b: ir.IRBuilder, frames: Value, layout: Layout) -> None:
-    """Add up the votes of all warps that wait, and give each the sum."""
+    """Sum the votes of all warps that wait, and give each the sum."""
     voted, voters = entry_slot(b, I32), entry_slot(b, I32)
     for slot in (voted, voters):
         b.store(ZERO, slot)

@@ -1,4 +1,4 @@
-"""From LLVM code to machine code of this host, and to functions that Python can call."""
+"""Turn LLVM code into machine code of this host, and into functions that Python can call."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import llvmlite
 from llvmlite import binding as llvm
 from llvmlite import ir
 
-# LLVM's level of optimisation, and passes before it. NVRTC has optimised the kernel already. Those of FAST
-# turn stack slots into values, and drop what the masks of whole warps make superfluous; LLVM's own pipeline
-# takes four times as long for code of the same speed. BRIEF takes half the time for code of half the speed.
+# LLVM's level of optimisation, and the passes before it. NVRTC has optimised the kernel already. The passes
+# of FAST turn stack slots into values, and drop what the masks of whole warps make superfluous. LLVM's own
+# pipeline takes four times as long for code of the same speed; BRIEF takes half the time for code of half the
+# speed.
 FAST = (
     2,
     (
@@ -32,7 +33,7 @@ _library_numbers = itertools.count()
 
 @lru_cache
 def _host(level: int) -> Any:
-    """The host as LLVM's target machine."""
+    """Return the host as LLVM's target machine."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
@@ -49,7 +50,7 @@ def _linker() -> Any:
 
 
 def machine_code(module: ir.Module, is_brief: bool) -> bytes:
-    """Optimised machine code of a module; `is_brief`: soon made rather than fast."""
+    """Return a module's optimised machine code; `is_brief`: made quickly rather than running fast."""
     level, pass_names = BRIEF if is_brief else FAST
     machine = _host(level)
     parsed = llvm.parse_assembly(str(module))
@@ -64,12 +65,12 @@ def machine_code(module: ir.Module, is_brief: bool) -> bytes:
 
 @lru_cache(maxsize=1)
 def host_key() -> list[str]:
-    """What machine code depends on besides the kernel: this processor and LLVM."""
+    """Name what machine code depends on besides the kernel: this processor and LLVM."""
     return [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvmlite.__version__]
 
 
 class Library:
-    """Linked machine code; keep it as long as its functions are used."""
+    """Linked machine code. Keep it as long as its functions are used."""
 
     def __init__(self, code: bytes) -> None:
         name = f"kernel{next(_library_numbers)}"

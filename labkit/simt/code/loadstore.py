@@ -21,7 +21,7 @@ from labkit.simt.ptx import Address, Instruction, Register, Vector
 
 
 def load_parameter(w: Warp, instruction: Instruction) -> None:
-    """`ld.param`: the same for all lanes."""
+    """Emit `ld.param`, which reads the same value for all lanes."""
     kind, address, first = Kind(instruction.type), instruction.operands[1], instruction.operands[0]
     assert isinstance(address, Address)
     offset = w.layout.params[address.base.name] + address.offset  # type: ignore[union-attr]
@@ -40,7 +40,7 @@ def all_in_range(w: Warp, access: Access) -> Value:
 
 
 def fast(w: Warp, observer: Observer, instruction: Instruction, access: Access) -> None:
-    """The access when its range has been checked."""
+    """Emit an access whose range has been checked."""
     observer.fast(instruction, access)
     place, mask, kind = where(w, access), w.active(instruction), Kind(instruction.type)
     if access.is_store:
@@ -58,9 +58,9 @@ def checked_addresses(
     values: list[Value],
     stopped: ir.Block,
 ) -> tuple[Value, Value]:
-    """A host address for each lane, and the active lanes whose addresses are valid.
+    """Return a host address for each lane, and the active lanes whose addresses are valid.
 
-    Leaves for `stopped` if one is not and that ends the launch.
+    The code branches to `stopped` if an address is invalid and that ends the launch.
     """
     b, addresses, mask, site = w.b, lane_addresses(w, access), w.active(instruction), w.site(instruction)
     check = careful.check_function(w.function.module, access.space, w.layout, observer.stops)
@@ -96,9 +96,10 @@ def carefully(
 
 
 def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, group: int) -> ir.Function:
-    """T load(launch, frame, <32 x i64> addresses, i32 mask, i32 site): a checked load of one item per lane.
+    """Define T load(launch, frame, <32 x i64> addresses, i32 mask, i32 site): a checked load of one item.
 
-    It gives one value per group of lanes. Careful code is seldom run and should be short: so a function.
+    It returns one value per group of lanes. It is a function because careful code seldom runs and should be
+    short.
     """
     module, name = w.function.module, f"load_{access.space}_{kind.name}_{group}"
     if name in module.globals:
@@ -126,7 +127,7 @@ def _leave_unless(w: Warp, good: Value, stopped: ir.Block) -> None:
 
 
 def stored(w: Warp, access: Access, kind: Kind) -> list[Value]:
-    """Read what a store or an atomic operation hands over: for each item one value per lane."""
+    """Read what a store or an atomic operation passes on: one value per lane for each item."""
     return [w.value(item, kind, WARP) for item in access.items]
 
 

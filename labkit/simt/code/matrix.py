@@ -1,9 +1,10 @@
 """Emit the product of matrices that a warp holds in fragments: `mma.sync`, and `wmma.mma` as lowered.
 
-Products of half precision, bfloat16 and tf32 are exact in float32 and are added one by one in float32, from
-C on, each sum rounded to nearest. Tensor cores add several products at once and drop bits below the largest,
-so that results differ from theirs by a few units in the last place of the largest partial sum; float64 and
-integers are exact. Results in half precision are rounded once, at the end. Reference: PTX ISA, 9.7.14.
+Products of half precision, bfloat16 and tf32 are exact in float32. They are added one by one in float32,
+starting from C, and each sum is rounded to nearest. Tensor cores add several products at once and drop bits
+below the largest, so their results differ by a few units in the last place of the largest partial sum;
+float64 and integers are exact. Results in half precision are rounded once, at the end. Reference: PTX ISA,
+9.7.14.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from labkit.simt.ptx import Instruction, Operand, Register, Vector, unknown
 
 
 def emit(w: Warp, instruction: Instruction) -> None:
-    """`mma d, a, b, c`."""
+    """Emit `mma d, a, b, c`."""
     found = matrices(instruction.parts)
     if found is None or found.type("a") not in _WIDENED:
         raise unknown(instruction)
@@ -50,7 +51,7 @@ def _items(operand: Operand) -> tuple[Operand, ...]:
 
 
 def _memory(b: ir.IRBuilder, type_: ir.Type, count: int) -> Value:
-    """Room on the stack, as a pointer without a type."""
+    """Allocate memory on the stack, as a pointer without a type."""
     slot = entry_slot(b, ir.ArrayType(type_, count))
     return b.inttoptr(b.ptrtoint(slot, I64), POINTER)
 
@@ -61,7 +62,7 @@ def _element(b: ir.IRBuilder, pointer: Value, type_: ir.Type, index: Value | int
 
 
 def _function(module: ir.Module, found: Matrices, saturates: bool) -> ir.Function:
-    """`void product(ptr d, ptr a, ptr b, ptr c)` on fragments: arrays with 32 lanes per register."""
+    """Define `void product(ptr d, ptr a, ptr b, ptr c)` on fragments: arrays with 32 lanes per register."""
     name = f"product_{found.m}_{found.n}_{found.k}_{'_'.join(found.types)}{'_sat' * saturates}"
     if name in module.globals:
         return module.globals[name]
@@ -75,13 +76,13 @@ def _function(module: ir.Module, found: Matrices, saturates: bool) -> ir.Functio
 
 
 class _Product:
-    """Unpacks fragments into rows on the stack, multiplies, packs the result."""
+    """Unpacks fragments into rows on the stack, multiplies, and packs the result."""
 
     def __init__(self, b: ir.IRBuilder, found: Matrices, saturates: bool) -> None:
         self.b, self.found, self.saturates = b, found, saturates
         self.is_double = found.type("d") == "f64"
         is_integer = found.type("d") == "s32"
-        # integers add up in 64 bits, so that `.satfinite` sees what does not fit
+        # Integers are summed in 64 bits, so that `.satfinite` sees what does not fit.
         self.sum = ir.DoubleType() if self.is_double else I64 if is_integer else ir.FloatType()
         self.is_integer = is_integer
         self.lanes = ir.VectorType(I64 if self.is_double else I32, WARP)
@@ -107,11 +108,11 @@ class _Product:
         return self.b.load(_element(self.b, fragment, self.lanes, number), typ=self.lanes)
 
     def _wide(self, role: str, register: Value) -> Value:
-        """All numbers of a register, in the type of the sums: lane after lane."""
+        """Convert all numbers of a register to the type of the sums, lane after lane."""
         return _WIDENED[self.found.type(role)](self.b, register)
 
     def _sums(self, role: str, fragment: Value, number: int) -> Value:
-        """An 8 x 8 block of C: one register of pairs, or two registers, the even and the odd columns."""
+        """Convert an 8 x 8 block of C: one register of pairs, or the registers of even and odd columns."""
         type_ = self.found.type(role)
         if type_ == "f16":
             return self._wide(role, self._register(fragment, number))
@@ -138,7 +139,7 @@ class _Product:
         return self.b.load(_element(self.b, rows, self.sum, first), typ=type_, align=align)
 
     def _multiply(self, left: Value, right: Value, total: Value) -> None:
-        """Row after row of the result: row of A times all rows of B."""
+        """Multiply each row of A by all rows of B, which gives one row of the result."""
         b, found = self.b, self.found
         entry, head, after = b.block, b.append_basic_block("row"), b.append_basic_block("after")
         b.branch(head)
@@ -197,7 +198,7 @@ def _from_half(format_: str) -> Any:
 
 
 def _from_tf32(b: ir.IRBuilder, register: Value) -> Value:
-    """The hardware looks at the upper 19 bits alone."""
+    """Keep the upper 19 bits, which are all that the hardware uses."""
     kept = b.and_(register, constant(register, -1 << 13))
     return b.bitcast(kept, ir.VectorType(ir.FloatType(), WARP))
 

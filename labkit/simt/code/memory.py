@@ -1,9 +1,9 @@
-"""Emit loads and stores of a warp: checked, and with as few host instructions as the lanes' offsets allow.
+"""Emit a warp's loads and stores: checked, and with as few host instructions as lane offsets allow.
 
 An access has a fast form, used when one range check shows that all 32 lanes are inside one array. Lanes at
-constant offsets then become a few plain vector loads; others one gather. The careful form is a call of a
-function that looks at each active lane, reports the first mistake, and counts sectors and bank conflicts in
-a counted run.
+constant offsets then become a few plain vector loads, and others one gather. The careful form calls a
+function that examines each active lane, reports the first mistake, and counts sectors and bank conflicts in a
+counted run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from labkit.simt.code.vectors import (
     shuffled,
 )
 
-MAX_RUNS = 8  # more separate pieces than this are slower than a gather (8 to 11 ns for 32 lanes)
+MAX_RUNS = 8  # more separate runs than this are slower than a gather (8 to 11 ns for 32 lanes)
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ class Where:
 
     base: Value  # 64-bit integers
     shape: Shape
-    origin: Value | None = None  # host pointer that shared offsets are relative to
+    origin: Value | None = None  # the host pointer to which shared offsets are relative
 
     def pointer(self, b: ir.IRBuilder, address: Value) -> Value:
-        """The address as a pointer into this memory."""
+        """Return the address as a pointer into this memory."""
         if self.origin is not None:
             return b.gep(self.origin, [address], source_etype=ir.IntType(8))
         return b.inttoptr(address, POINTER)
 
     def lane_addresses(self, b: ir.IRBuilder) -> Value:
-        """A 64-bit host address for each lane."""
+        """Return a 64-bit host address for each lane."""
         addresses = expanded(b, reshaped(b, self.base, self.shape, absorbed(self.shape)), WARP)
         if self.origin is None:
             return addresses
@@ -60,13 +60,13 @@ class Where:
 class Run:
     """Neighbouring elements that one vector load fetches, each with the (item, lane) pairs it serves."""
 
-    group: int  # index of the base
-    offset: int  # bytes from it
+    group: int  # number of its base
+    offset: int  # in bytes from that base
     elements: tuple[tuple[tuple[int, int], ...], ...]
 
 
 def plan(shape: Shape, size: int, offsets: Sequence[int], lanes: Sequence[int]) -> list[Run] | None:
-    """Split an access of `lanes`, `size` bytes at each of `offsets`, into runs; None for too many."""
+    """Split an access of `lanes`, `size` bytes at each of `offsets`, into runs; None if too many."""
     runs: list[Run] = []
     for group in range(shape.bases):
         served: dict[int, list[tuple[int, int]]] = {}
@@ -88,9 +88,9 @@ def plan(shape: Shape, size: int, offsets: Sequence[int], lanes: Sequence[int]) 
 def in_range(
     b: ir.IRBuilder, where: Where, first: int, end: int, low: Value, high: Value, alignment: int, mask: Value
 ) -> Value:
-    """Emit a test whether all lanes' bytes [address + first, address + end) are in [low, high) and aligned.
+    """Test whether all lanes' bytes [address + first, address + end) are in [low, high) and aligned.
 
-    `first` and `end` are relative to the bases. Where each lane has its own address only active lanes count.
+    `first` and `end` are relative to the bases. Where each lane has its own address, only active lanes count.
     """
     count = count_of(where.base)
     above = b.icmp_signed(">=", b.add(where.base, constant(where.base, first)), expanded(b, low, count))
@@ -122,7 +122,7 @@ def store(
 ) -> None:
     """Store each of `values` (one value per lane) at its offset from each active lane's address."""
     lanes = range(WARP)
-    if absorbed(where.shape).group == WARP:  # all lanes write one place: the last one wins
+    if absorbed(where.shape).group == WARP:  # all lanes write to one address: the last one wins
         lane = last_lane(b, mask)
         address = element(b, reshaped(b, where.base, where.shape, absorbed(where.shape)), 0)
         for value, offset in zip(values, offsets, strict=True):
@@ -191,7 +191,7 @@ def _load_run(b: ir.IRBuilder, where: Where, run: Run, kind: ir.Type, size: int)
 def _collect(
     b: ir.IRBuilder, runs: Sequence[Run], vectors: Sequence[Value], item: int, lanes: Sequence[int]
 ) -> Value:
-    """Put together what the runs fetched of one item: one element for each of `lanes`."""
+    """Collect what the runs loaded of one item: one element for each of `lanes`."""
     place = {
         lane: (index, position)
         for index, run in enumerate(runs)
@@ -234,7 +234,7 @@ def _store_run(
 
 
 def _concatenated(b: ir.IRBuilder, values: Sequence[Value]) -> Value:
-    """One vector of all values, item after item (2 or 4 of them)."""
+    """Join all values (2 or 4) into one vector, item after item."""
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2], strict=True)
         values = [shuffled(b, x, y, range(count_of(x) + count_of(y))) for x, y in pairs]

@@ -1,4 +1,4 @@
-"""What a run adds to the plain code of a kernel: nothing here; counting.py and checking.py add to it."""
+"""Hooks for what a run adds to a kernel's plain code: none here, more in counting.py and checking.py."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from labkit.simt.ptx import Instruction
 
 @dataclass(frozen=True)
 class Look:
-    """An access of the lanes in `mask`, where `b` builds: in the warp's function, or in one that it calls.
+    """An access of the lanes in `mask`; `b` builds in the warp's function, or in one that it calls.
 
-    `values`: what it stores, with one value per lane each.
+    `values` is what it stores: for each item, one value per lane.
     """
 
     b: ir.IRBuilder
@@ -31,36 +31,36 @@ class Look:
 
 
 class Observer:
-    """Called while the code of a warp is made; each method may add instructions at the current place."""
+    """Called while the code of a warp is made; each method may add instructions at the current position."""
 
     whole_warps = False  # is fast code only for all 32 lanes together?
     stops = True  # does an invalid access end the launch?
 
     def attach(self, w: Warp) -> None:
-        """The function has been begun; `w.b` builds in its entry block."""
+        """Begin: the function exists, and `w.b` builds in its entry block."""
         self.w = w
 
     def finish(self) -> None:
-        """All code has been made."""
+        """End: all code has been made."""
 
     def takes(self, instruction: Instruction, access: Access) -> bool:
-        """Can this access be observed in its fast form? With a guard lanes may be missing."""
+        """Say whether this access can be observed in its fast form. With a guard, lanes may be missing."""
         return instruction.guard is None or not self.whole_warps
 
     def enter(self, block: Block, whole: bool) -> None:
-        """A basic block begins, with all 32 lanes if `whole`."""
+        """Observe that a basic block begins, with all 32 lanes if `whole`."""
 
     def fast(self, instruction: Instruction, access: Access) -> None:
-        """An access of all 32 lanes, in range, comes next."""
+        """Observe that an access of all 32 lanes, in range, comes next."""
 
     def careful(self, look: Look) -> None:
-        """An access of some lanes comes next."""
+        """Observe that an access of some lanes comes next."""
 
     def part(self, instruction: Instruction, taken: Value, other: Value) -> None:
-        """A branch sends these lanes two ways."""
+        """Observe that a branch sends these lanes two ways."""
 
     def barrier(self, instruction: Instruction) -> None:
-        """All lanes of the warp that have not ended arrive at a barrier."""
+        """Observe that all lanes of the warp that have not ended arrive at a barrier."""
 
     def step(self, instruction: Instruction) -> None:
-        """An instruction comes next that is no access and no branch: perhaps a fence or a shuffle."""
+        """Observe that another instruction comes next, perhaps a fence or a shuffle."""

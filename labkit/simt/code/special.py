@@ -20,7 +20,7 @@ _REAL_TIME, _MONOTONIC = 0, 6 if platform.system() == "Darwin" else 1
 
 
 class Place(Protocol):
-    """What special registers are read from: the function of a warp, where code is being added to it."""
+    """What special registers are read from: the function of a warp to which code is being added."""
 
     b: ir.IRBuilder
     function: ir.Function
@@ -30,11 +30,11 @@ class Place(Protocol):
     frame: Value
 
     def range(self, number: int, name: str) -> Value:
-        """A field of the record of valid memory `number`."""
+        """Return a field of the record of valid memory `number`."""
 
 
 def special(warp: Place, name: str) -> Value:
-    """Bases of `name`, in the shape that ShapeRules gives it."""
+    """Return the bases of `name`, in the shape that ShapeRules gives it."""
     b, layout = warp.b, warp.layout
     base, _, axis = name.lstrip("%").partition(".")
     match base:
@@ -52,7 +52,7 @@ def special(warp: Place, name: str) -> Value:
             return warp.number
         case "nwarpid":
             return ir.Constant(I32, layout.warps)
-        case "smid":  # as if the blocks went round all multiprocessors
+        case "smid":  # as if the blocks took the multiprocessors in turn
             return b.urem(load_field(b, Frame, warp.frame, "x"), ir.Constant(I32, MULTIPROCESSORS))
         case "nsmid":
             return ir.Constant(I32, MULTIPROCESSORS)
@@ -85,7 +85,7 @@ def special(warp: Place, name: str) -> Value:
 
 
 def clock(b: ir.IRBuilder) -> Value:
-    """A counter that only grows: the host's cycles, or its nanoseconds. It says nothing of a GPU's speed."""
+    """Emit a counter that only grows: the host's cycles or nanoseconds. A GPU's speed is not in it."""
     if platform.machine().lower() in ("x86_64", "amd64"):
         return b.call(_declared(b, "llvm.readcyclecounter", ir.FunctionType(I64, [])), [])
     return nanoseconds(b, _MONOTONIC)
@@ -96,7 +96,7 @@ def _declared(b: ir.IRBuilder, name: str, type_: ir.FunctionType) -> ir.Function
 
 
 def nanoseconds(b: ir.IRBuilder, which: int) -> Value:
-    """The host's time, from the C library."""
+    """Emit the host's time, from the C library."""
     if os.name == "nt":
         return clock(b)
     read = _declared(b, "clock_gettime", ir.FunctionType(I32, [I32, POINTER]))
@@ -111,7 +111,7 @@ def nanoseconds(b: ir.IRBuilder, which: int) -> Value:
 
 
 def local_start(warp: Place) -> Value:
-    """Address of the warp's local memory, lane 0 first."""
+    """Return the address of the warp's local memory, which begins with lane 0's."""
     return warp.b.add(warp.b.ptrtoint(warp.frame, I64), ir.Constant(I64, warp.layout.local_start))
 
 
@@ -139,7 +139,7 @@ def _thread_index(warp: Place, axis: str) -> Value:
 
 
 def _lane_masks(name: str) -> Value:
-    """Give `%lanemask_lt` and its kin: one bit mask per lane."""
+    """Return `%lanemask_lt` or a similar register: one bit mask per lane."""
     masks = {
         "eq": lambda lane: 1 << lane,
         "lt": lambda lane: (1 << lane) - 1,

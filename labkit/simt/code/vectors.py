@@ -1,4 +1,4 @@
-"""Emit LLVM code that moves values between shapes: a scalar, one value per group of lanes, one per lane."""
+"""Emit code that moves values between shapes: a scalar, one value per group of lanes, one per lane."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from labkit.simt.code.instructions import constant, intrinsic
 
 
 def vector_type(element: ir.Type, count: int) -> ir.Type:
-    """A scalar for one element: that is how uniform values are held."""
+    """Return the type of `count` elements: a scalar for one, which is how uniform values are held."""
     return element if count == 1 else ir.VectorType(element, count)
 
 
 def count_of(value: Value) -> int:
-    """Elements of a vector; 1 for a scalar."""
+    """Count the elements of a vector; a scalar has 1."""
     return value.type.count if isinstance(value.type, ir.VectorType) else 1
 
 
 def element_type(value: Value) -> ir.Type:
-    """Type of a scalar, or of a vector's elements."""
+    """Return the type of a scalar, or of a vector's elements."""
     return value.type.element if isinstance(value.type, ir.VectorType) else value.type
 
 
 def shuffled(b: ir.IRBuilder, x: Value, y: Value | None, indices: Sequence[int]) -> Value:
-    """Elements of x (and behind them y) by position."""
+    """Pick elements of x, followed by those of y, by position."""
     second = ir.Constant(x.type, ir.Undefined) if y is None else y
     return b.shuffle_vector(x, second, _positions(tuple(indices)))
 
 
 @lru_cache(maxsize=4096)
 def _positions(indices: tuple[int, ...]) -> ir.Constant:
-    """Kept, and with it its text: the same few recur, and to write 32 numbers takes a while."""
+    """Cache the constant and its text: the same few recur, and writing 32 numbers takes a while."""
     return ir.Constant(ir.VectorType(I32, len(indices)), [ir.Constant(I32, i) for i in indices])
 
 
 def broadcast(b: ir.IRBuilder, scalar: Value, count: int) -> Value:
-    """A vector of `count` times the scalar."""
+    """Return a vector of `count` copies of the scalar."""
     if count == 1:
         return scalar
     vector = ir.Constant(ir.VectorType(scalar.type, 1), ir.Undefined)
@@ -49,7 +49,7 @@ def broadcast(b: ir.IRBuilder, scalar: Value, count: int) -> Value:
 
 
 def expanded(b: ir.IRBuilder, value: Value, count: int) -> Value:
-    """Repeat each element so that there are `count`: from one value per group to one per smaller group."""
+    """Repeat each element so that there are `count`: one value per smaller group."""
     have = count_of(value)
     if have == count:
         return value
@@ -59,13 +59,13 @@ def expanded(b: ir.IRBuilder, value: Value, count: int) -> Value:
 
 
 def element(b: ir.IRBuilder, value: Value, index: int) -> Value:
-    """An element of a vector; a scalar is all of them."""
+    """Return an element of a vector; a scalar is its only element."""
     is_vector = isinstance(value.type, ir.VectorType)
     return b.extract_element(value, ir.Constant(I32, index)) if is_vector else value
 
 
 def assembled(b: ir.IRBuilder, scalars: Sequence[Value]) -> Value:
-    """A vector of the scalars (one scalar stays as it is)."""
+    """Make a vector of the scalars; a single scalar stays a scalar."""
     if len(scalars) == 1:
         return scalars[0]
     vector = ir.Constant(ir.VectorType(scalars[0].type, len(scalars)), ir.Undefined)
@@ -75,7 +75,7 @@ def assembled(b: ir.IRBuilder, scalars: Sequence[Value]) -> Value:
 
 
 def reshaped(b: ir.IRBuilder, value: Value, have: Shape, want: Shape) -> Value:
-    """The value held in shape `have`, in the finer shape `want`."""
+    """Convert a value held in shape `have` to the finer shape `want`."""
     value = expanded(b, value, max(want.bases, have.bases))
     if have.offsets == want.offsets:
         return value
@@ -89,12 +89,12 @@ def reshaped(b: ir.IRBuilder, value: Value, have: Shape, want: Shape) -> Value:
 
 
 def lanes_of(b: ir.IRBuilder, mask: Value) -> Value:
-    """A bit mask as a predicate for each lane."""
+    """Convert a bit mask to a predicate for each lane."""
     return b.bitcast(mask, ir.VectorType(I1, WARP))
 
 
 def mask_of(b: ir.IRBuilder, predicate: Value) -> Value:
-    """A predicate (for the warp, its groups or its lanes) as a bit mask."""
+    """Convert a predicate (for the warp, its groups or its lanes) to a bit mask."""
     if count_of(predicate) == 1:
         return b.sext(predicate, I32)
     return b.bitcast(expanded(b, predicate, WARP), I32)
@@ -110,7 +110,7 @@ def all_true(b: ir.IRBuilder, predicate: Value) -> Value:
 
 
 def group_value(b: ir.IRBuilder, values: Value, group: int) -> Value:
-    """Make one value per group from one per lane; idle lanes hold zero, the others of a group agree."""
+    """Make one value per group from one per lane; idle lanes hold zero, and a group's others agree."""
     if group == 1:
         return values
     kind = element_type(values)
@@ -128,6 +128,6 @@ def group_value(b: ir.IRBuilder, values: Value, group: int) -> Value:
 
 
 def last_lane(b: ir.IRBuilder, mask: Value) -> Value:
-    """Index of the highest lane of a mask that is not empty."""
+    """Return the index of the highest lane of a mask that is not empty."""
     zeros = intrinsic(b, "ctlz", I32, mask, ir.Constant(I1, 1))
     return b.sub(ir.Constant(I32, WARP - 1), zeros)

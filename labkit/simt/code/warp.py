@@ -1,7 +1,7 @@
-"""The LLVM function of a warp while it is being made: its registers, and operands read and written as values.
+"""The LLVM function of a warp while it is being made: it reads and writes registers and operands.
 
-Registers live in stack slots, which LLVM turns into values; across a barrier those still needed wait in the
-warp's frame.
+Registers live in stack slots, which LLVM turns into values. Those still needed after a barrier are kept in
+the warp's frame.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from labkit.simt.ptx import Immediate, Instruction, Operand, Register, Symbol, V
 
 
 class Warp:
-    """`b` builds at the current place, in basic block `index` of `flow`.
+    """The function of a warp; `b` builds at the current position, in basic block `index` of `flow`.
 
     `mask` and `waiting` are slots: the lanes that run now, and those that wait at the start of each block.
     """
@@ -56,21 +56,22 @@ class Warp:
         self.mask = b.alloca(I32)
         self.waiting = [b.alloca(I32) for _ in flow.blocks]
         self.registers = {name: b.alloca(self._slot_type(name, shape)) for name, shape in flow.shapes.items()}
-        # Lanes that never write a register still take part in vector operations: no slot is left undefined.
+        # Lanes that never write a register still take part in vector operations, so no slot is left
+        # undefined.
         for slot in [*self.waiting, *self.registers.values()]:
             b.store(ir.Constant(slot.allocated_type, None), slot)
         b.store(self.full_mask, self.mask)
 
     def new_block(self, name: str) -> ir.Block:
-        """A block at the end of the warp's function."""
+        """Append a block to the warp's function."""
         return self.function.append_basic_block(name)
 
     def continue_in(self, block: ir.Block) -> None:
-        """Write what follows into this block."""
+        """Continue building in this block."""
         self.b = ir.IRBuilder(block)
 
     def range(self, number: int, name: str) -> Value:
-        """A field of the record of valid memory `number`, read once when the function begins."""
+        """Return a field of the record of valid memory `number`, read once when the function begins."""
         if (number, name) not in self.known:
             with self.b.goto_entry_block():
                 record = self.b.gep(self.ranges, [ir.Constant(I64, number)], source_etype=TYPES[Range])
@@ -78,42 +79,42 @@ class Warp:
         return self.known[number, name]
 
     def site(self, instruction: Instruction | None) -> Value:
-        """The number by which generated code names an instruction: its index in the kernel's code."""
+        """Return the number of an instruction in generated code: its index in the kernel's code."""
         return ir.Constant(I32, self.sites[id(instruction)])
 
     def active(self, instruction: Instruction | None = None) -> Value:
-        """Bit mask of the lanes that run now, and whose guard holds."""
+        """Return the bit mask of the lanes that run now, and whose guard holds."""
         mask = self.b.load(self.mask, typ=I32)
         guard = self.guard(instruction) if instruction else None
         return mask if guard is None else self.b.and_(mask, mask_of(self.b, guard))
 
     def elsewhere(self) -> Value:
-        """Bit mask of the lanes that wait at other blocks."""
+        """Return the bit mask of the lanes that wait at other blocks."""
         lanes: Value = ir.Constant(I32, 0)
         for block in sorted(self.flow.blocks[self.index].may_wait):
             lanes = self.b.or_(lanes, self.b.load(self.waiting[block], typ=I32))
         return lanes
 
     def ballot(self, operand: Operand, instruction: Instruction) -> Value:
-        """Bit mask of the active lanes whose predicate holds."""
+        """Return the bit mask of the active lanes whose predicate holds."""
         return self.b.and_(mask_of(self.b, self.value(operand, Kind("pred"), WARP)), self.active(instruction))
 
     def guard(self, instruction: Instruction) -> Value | None:
-        """The guard's predicate in the guard's own shape, or None."""
+        """Return the guard's predicate in the guard's own shape, or None."""
         if instruction.guard is None:
             return None
         predicate = self.read(instruction.guard.register, Kind("pred"))
         return self.b.not_(predicate) if instruction.guard.negated else predicate
 
     def read(self, register: Register, kind: Kind) -> Value:
-        """Bases of a register, as `kind`; a wider register gives its low bits."""
+        """Return the bases of a register, as `kind`; a wider register gives its low bits."""
         if register.name not in self.registers:
             return ir.Constant(kind.llvm, None)
         slot = self.registers[register.name]
         return self.cast(self.b.load(slot, typ=slot.allocated_type), kind)
 
     def value(self, operand: Operand, kind: Kind, count: int, on_bases: bool = False) -> Value:
-        """An operand as `count` elements of `kind`: with lane offsets added, or its bases alone."""
+        """Return an operand as `count` elements of `kind`: with lane offsets added, or only its bases."""
         match operand:
             case Register():
                 shape, value = self.flow.shape(operand), self.read(operand, kind)
@@ -130,7 +131,7 @@ class Warp:
         return expanded(self.b, value, count)
 
     def special(self, name: str, kind: Kind) -> Value:
-        """Bases of a special register or of a variable's address."""
+        """Return the bases of a special register or of a variable's address."""
         return self.cast(special(self, name), kind)
 
     def write(self, register: Register, value: Value, shape: Shape, guard: Value | None = None) -> None:
@@ -147,11 +148,11 @@ class Warp:
         b.store(value, slot)
 
     def declared(self, register: Register) -> Kind:
-        """The type a register is declared with."""
+        """Return the type with which a register is declared."""
         return Kind(self.kernel.register_type(register.name))
 
     def cast(self, value: Value, kind: Kind) -> Value:
-        """The same bits as another type: narrower takes the low bits, wider extends by its sign."""
+        """Convert bits to another type: narrowing takes the low bits, widening extends the sign."""
         b, have, count = self.b, element_type(value), count_of(value)
         bits = {ir.FloatType: 32, ir.DoubleType: 64}.get(type(have)) or have.width
         if not isinstance(have, ir.IntType) and have != kind.llvm:
@@ -164,7 +165,7 @@ class Warp:
         return value if element_type(value) == kind.llvm else b.bitcast(value, vector_type(kind.llvm, count))
 
     def saved(self, b: ir.IRBuilder, index: int) -> Iterator[tuple[Value, Value]]:
-        """Slots of the registers that block `index` needs, with their places in the frame."""
+        """Yield the slots of the registers that block `index` needs, with their addresses in the frame."""
         for name in sorted(self.flow.blocks[index].live_in & self.registers.keys()):
             offset = ir.Constant(I64, self.layout.saved[name])
             yield self.registers[name], b.gep(self.frame, [offset], source_etype=I8)
@@ -173,7 +174,7 @@ class Warp:
         return vector_type(self.declared(Register(name)).llvm, shape.bases)
 
     def _initial_mask(self) -> Value:
-        """All lanes, or those of a last warp that the block does not fill."""
+        """Return all lanes, or those of a last warp that the block does not fill."""
         threads, b = self.layout.threads, self.b
         full = ir.Constant(I32, -1)
         if threads % WARP == 0:
@@ -182,7 +183,7 @@ class Warp:
         return b.select(last, ir.Constant(I32, (1 << threads % WARP) - 1), full)
 
     def _packed(self, items: tuple[Operand, ...], kind: Kind, count: int) -> Value:
-        """`{low, high}`: the operands side by side in one wider value."""
+        """Pack `{low, high}`, operands side by side, into one wider value."""
         b, part = self.b, Kind(f"b{kind.bits // len(items)}")
         wide = vector_type(ir.IntType(kind.bits), count)
         result = ir.Constant(wide, None)
