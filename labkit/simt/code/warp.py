@@ -152,7 +152,7 @@ class Warp:
         return Kind(self.kernel.register_type(register.name))
 
     def cast(self, value: Value, kind: Kind) -> Value:
-        """Convert bits to another type: narrowing takes the low bits, widening extends the sign."""
+        """Convert bits to another type: narrowing keeps the low bits, widening extends by signedness."""
         b, have, count = self.b, element_type(value), count_of(value)
         bits = {ir.FloatType: 32, ir.DoubleType: 64}.get(type(have)) or have.width
         if not isinstance(have, ir.IntType) and have != kind.llvm:

@@ -1,1 +1,1 @@
-"""Kernels made plain before they are analysed: no calls, no recursion, no matrices in registers."""
+"""Simplifies kernels before they are analysed: no calls, no recursion, no matrices in registers."""

@@ -1,4 +1,4 @@
-"""Which functions may a call of a kernel mean? By name it is one; a call by pointer may mean several."""
+"""Find the functions that a call may reach: one for a call by name, perhaps several by pointer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def names_a_function(instruction: Instruction, module: Module) -> bool:
 
 
 def pointed_to(module: Module) -> set[str]:
-    """Functions whose address is taken: by code, or by the initial value of a variable (a virtual table)."""
+    """Return the functions whose address is taken, by code or a variable's initial value (virtual tables)."""
     found = {name for _, variable in module.variables.values() for _, name, _ in variable.addresses}
     for function in [*module.kernels.values(), *module.functions.values()]:
         for instruction in function.code:
@@ -23,12 +23,12 @@ def pointed_to(module: Module) -> set[str]:
 
 
 def target_of(call: Instruction) -> Operand:
-    """What a call calls: a name, or a register with an address."""
+    """Return what a call calls: a name, or a register with an address."""
     return next(o for o in call.operands if not isinstance(o, Vector))
 
 
 def call_graph(functions: Mapping[str, Kernel], pointed_to: Collection[str]) -> dict[str, set[str]]:
-    """For each function, those that it may call."""
+    """Map each function to those that it may call."""
     return {name: _callees(function, functions, pointed_to) for name, function in functions.items()}
 
 
@@ -45,7 +45,7 @@ def _callees(function: Kernel, functions: Mapping[str, Kernel], pointed_to: Coll
 
 
 def candidates(call: Instruction, functions: Mapping[str, Kernel], pointed_to: Collection[str]) -> list[str]:
-    """Functions that a call by pointer may mean: those with as many parameters and results."""
+    """Return the functions that a call by pointer may mean: those with as many parameters and results."""
     lists = [len(o.items) for o in call.operands if isinstance(o, Vector)]
     return [
         name

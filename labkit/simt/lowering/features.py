@@ -1,4 +1,4 @@
-"""What the simulator does not have: each is refused by name, with the line that asks for it."""
+"""Refuse, by name and line, each feature that the simulator does not have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from labkit.simt.ptx import Address, Instruction, Kernel, Symbol
 
 _SOME = "barriers for some threads of a block (bar.sync with a number of threads): use __syncthreads()"
 _CLUSTERS = "thread block clusters (cg::this_cluster): work block by block"
-# A pattern for the opcode or a name among the operands, and what a student knows it as.
+# A pattern for the opcode or a name among the operands, and the name by which students know it.
 _OPCODES = {
     r"tex|tld4|txq|isetp\.tex": "textures (tex1D, tex2D, tex1Dfetch): read from a plain array",
     r"suld|sust|sured|suq": "surfaces (surf2Dread, surf2Dwrite): read and write a plain array",

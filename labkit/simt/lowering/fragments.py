@@ -1,9 +1,9 @@
 """How the 32 lanes hold the matrices of `wmma` and `mma`: one layout for all shapes and types.
 
-Lane 4 g + t holds, in each register, neighbours of row g of an 8-row block (of B: of column g). A register of
-A or B is so a block of 8 rows and 4 * (numbers per register) columns, row after row. Reference: PTX ISA,
-9.7.14.5, "Matrix Fragments for mma.m16n8k16"; `wmma` fragments are said to be opaque there, and have this
-layout on an H200.
+In each register, lane 4 g + t holds neighbours of row g of an 8-row block (for B, of column g). So a register
+of A or B is a block of 8 rows and 4 * (numbers per register) columns, row after row. Reference: PTX ISA,
+9.7.14.5, "Matrix Fragments for mma.m16n8k16". It calls `wmma` fragments opaque; on an H200 they have this
+layout.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# Bits of one number; those of one register are 32, or 64 for f64.
+# Bits per number; a register has 32, or 64 for f64.
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "s8": 8, "u8": 8, "f64": 64}
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """D = A (m x k) B (k x n) + C (m x n), and the types of D, A, B and C."""
+    """The product D = A (m x k) B (k x n) + C (m x n), and the types of D, A, B and C."""
 
     m: int
     n: int
@@ -25,25 +25,25 @@ class Matrices:
     types: tuple[str, str, str, str]
 
     def per_register(self, role: str) -> int:
-        """How many elements of a matrix a register holds."""
+        """Return how many elements of a matrix a register holds."""
         bits = BITS[self.type(role)]
         return 1 if bits == 64 else 32 // bits
 
     def type(self, role: str) -> str:
-        """Type of the elements of d, a, b or c."""
+        """Return the type of the elements of d, a, b or c."""
         return self.types["dabc".index(role)]
 
     @property
     def is_swapped(self) -> bool:
-        """Tensor cores compute m8n32k16 as the transposed product, with B in the place of A."""
+        """Say whether A and B change roles: tensor cores compute m8n32k16 as the transposed product."""
         return self.m == 8 and self.n == 32
 
     def is_turned(self, role: str) -> bool:
-        """Say whether groups of lanes hold columns, not rows."""
+        """Say whether groups of lanes hold columns rather than rows."""
         return role == "b" or (role in "cd" and self.is_swapped)
 
     def blocks(self, role: str) -> list[tuple[int, int]]:
-        """First row and column of the block that each register (of C and D: each 8 x 8 block) holds."""
+        """Return the first row and column of each register's block (C and D: of each 8 x 8 block)."""
         step = 4 * self.per_register(role)
         if role == "b" and self.is_swapped:
             return [
@@ -65,12 +65,12 @@ class Matrices:
 
 
 def matrices(parts: tuple[str, ...]) -> Matrices | None:
-    """What a `wmma` or `mma` instruction works on; None for shapes and types that are not known here."""
+    """Return the matrices of a `wmma` or `mma` instruction; None for unknown shapes and types."""
     shape = next((match for part in parts if (match := re.fullmatch(r"m(\d+)n(\d+)k(\d+)", part))), None)
     types = [part for part in parts if part in BITS]
     if shape is None:
         return None
-    if len(types) == 1:  # a load or store names the type of its own matrix alone
+    if len(types) == 1:  # a load or store names only the type of its own matrix
         types = types * 4
     elif len(types) == 2 and parts[0] == "wmma":  # wmma.mma of half precision names D and C
         types = [types[0], "f16", "f16", types[1]]

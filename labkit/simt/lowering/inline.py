@@ -1,4 +1,4 @@
-"""Puts the bodies of device functions in the place of their calls, so that a kernel is one piece of code.
+"""Replace calls of device functions by their bodies, so that a kernel is one piece of code.
 
 Parameters and results become registers: `st.param`, `ld.param` and `call` become moves. Functions that call
 themselves are copied once, as subroutines (recursion.py). A call by pointer compares the pointer with the
@@ -47,7 +47,7 @@ def inline_calls(kernel: Kernel, module: Module) -> None:
 
 
 class _Copy:
-    """Copies bodies into `kernel`; the names of each copy get a prefix of their own."""
+    """Copies bodies into `kernel`; the names in each copy get their own prefix."""
 
     def __init__(self, kernel: Kernel, module: Module) -> None:
         self.kernel, self.functions, self.copies = kernel, module.functions, 0
@@ -80,7 +80,7 @@ class _Copy:
             self._place([end.name])
 
     def subroutine_bodies(self) -> None:
-        """Copy each function that calls itself once, behind the kernel's own code."""
+        """Copy each function that calls itself once, after the kernel's own code."""
         while self.to_copy:
             subroutine = self.to_copy.pop()
             function = self.functions[subroutine.name]
@@ -119,7 +119,7 @@ class _Copy:
         elif target.name == "vprintf":
             self.kernel.code.append(self._print(call, prefix))
         else:
-            self.kernel.code.append(call)  # refused by name, if anything reaches it
+            self.kernel.code.append(call)  # refused by name, if a call reaches it
 
     def _call_by_pointer(
         self, call: Instruction, target: Operand, prefix: str, within: Subroutine | None
@@ -191,14 +191,14 @@ class _Copy:
         self.kernel.code.append(pop)
 
     def _moves(self, callee: Kernel, name: str, formal: Variable, to: str, from_: str, line: int) -> None:
-        """Move what the callee loads of a parameter, or stores of its result."""
+        """Move what the callee loads from a parameter, or stores in its result."""
         for offset, type_ in sorted(_places(callee, name, formal.name)):
             registers = [Register(f"%{side}+{offset}:{type_}") for side in (to, from_)]
             self.kernel.registers |= dict.fromkeys((r.name for r in registers), type_)
             self._emit(f"mov.{type_}", tuple(registers), line)
 
     def _print(self, call: Instruction, prefix: str) -> Instruction:
-        """`printf` becomes an instruction with the addresses of its format and of its arguments."""
+        """Turn a call of `printf` into an instruction with the addresses of its format and arguments."""
         given = call.operands[-1]
         assert isinstance(given, Vector)
         names = [f"%{prefix}{item.name}+0:b64" for item in given.items]  # type: ignore[union-attr]
@@ -212,7 +212,7 @@ class _Copy:
         calls: dict[str, str],
         within: Subroutine | None,
     ) -> None:
-        """Copy an instruction with its names prefixed, and a parameter of a call turned into registers."""
+        """Copy an instruction with its names prefixed, and a call's parameters turned into registers."""
         local = {variable.name for variable in function.local}
         address = next((o for o in instruction.operands if isinstance(o, Address)), None)
         base = address.base if address else None
@@ -227,9 +227,7 @@ class _Copy:
             return
         assert address is not None and isinstance(base, Symbol)
         passed = calls.get(base.name, prefix + base.name)
-        type_ = (
-            f"b{8 * TYPE_BYTES[instruction.type]}"  # a place may hold values of several sizes, call by call
-        )
+        type_ = f"b{8 * TYPE_BYTES[instruction.type]}"  # its size may differ from call to call
         others = tuple(o for o in instruction.operands if o is not address)
         renamed = _renamed(replace(instruction, operands=others), prefix, local)
         (value,) = renamed.operands
@@ -246,13 +244,13 @@ class _Copy:
             self.kernel.code.append(replace(renamed, parts=("mov", type_), operands=operands))
 
     def _number(self, operand: Operand) -> Operand:
-        """A function's address as a number."""
+        """Turn a function's address into a number."""
         if isinstance(operand, Symbol) and operand.name in self.addresses:
             return Immediate(self.addresses[operand.name])
         return operand
 
     def _in_frame(self, instruction: Instruction, within: Subroutine) -> Instruction:
-        """Local variables of a subroutine lie in the frame of the present call."""
+        """Address a subroutine's local variables in the frame of the current call."""
 
         def placed(operand: Operand) -> Operand:
             if isinstance(operand, Symbol) and operand.name in within.offsets:
@@ -269,7 +267,7 @@ class _Copy:
 
 
 def _places(function: Kernel, name: str, variable: str) -> set[tuple[int, str]]:
-    """Offsets and types at which a function loads (`ld`) or stores (`st`) a parameter or result."""
+    """Return the offsets and types at which a function loads (`ld`) or stores (`st`) a parameter."""
     found = set()
     for instruction in function.code:
         address = next((o for o in instruction.operands if isinstance(o, Address)), None)
@@ -283,7 +281,7 @@ def _places(function: Kernel, name: str, variable: str) -> set[tuple[int, str]]:
 
 
 def _renamed(instruction: Instruction, prefix: str, local: set[str]) -> Instruction:
-    """The instruction with registers, labels and local variables called `prefix` + name."""
+    """Prefix the names of an instruction's registers, labels and local variables."""
     is_branch = instruction.parts[:1] == ("bra",)
 
     def rename(operand: Operand) -> Operand:

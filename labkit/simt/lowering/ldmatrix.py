@@ -1,4 +1,4 @@
-"""`ldmatrix`, `stmatrix` and `movmatrix` as shuffles, loads and stores.
+"""Turn `ldmatrix`, `stmatrix` and `movmatrix` into shuffles, loads and stores.
 
 Reference: PTX ISA, 9.7.14.5.
 """
@@ -13,12 +13,12 @@ LANE = Symbol("%laneid")
 
 
 def shuffled(w: Writer, value: Operand, lane: Operand) -> Register:
-    """`value` (32 bits) of another lane."""
+    """Read the 32-bit `value` of another lane."""
     return w.new("shfl.sync.idx.b32", "b32", value, lane, Immediate(31), Immediate(0xFFFFFFFF))
 
 
 def transposed(w: Writer, value: Operand) -> Register:
-    """An 8 x 8 matrix of 16-bit numbers, two per lane, with rows and columns exchanged."""
+    """Transpose an 8 x 8 matrix of 16-bit numbers, of which each lane holds two."""
     lane = w.new("mov.u32", "u32", LANE)
     row, column = w.new("shr.u32", "u32", lane, Immediate(2)), w.new("and.b32", "u32", lane, Immediate(3))
     half = w.new("shr.u32", "u32", row, Immediate(1))
@@ -32,13 +32,13 @@ def transposed(w: Writer, value: Operand) -> Register:
 
 
 def move_matrix(w: Writer, instruction: Instruction) -> None:
-    """`movmatrix.sync.aligned.m8n8.trans.b16 d, a`."""
+    """Lower `movmatrix.sync.aligned.m8n8.trans.b16 d, a`."""
     target, source = instruction.operands
     w.emit("mov.b32", target, transposed(w, source))
 
 
 def _matrix_address(w: Writer, address: Address) -> Register:
-    """The 32-bit shared address that this lane gives."""
+    """Return the 32-bit shared address that this lane gives."""
     base: Operand = address.base
     if isinstance(base, Register) and TYPE_BYTES[w.kernel.register_type(base.name)] == 8:
         base = w.new("cvt.u32.u64", "u32", base)
@@ -46,7 +46,7 @@ def _matrix_address(w: Writer, address: Address) -> Register:
 
 
 def _matrix_pieces(w: Writer, address: Address, count: int, trans: bool) -> list[list[Address]]:
-    """For each 8 x 8 matrix of 16-bit numbers, where this lane's two neighbours (or one pair) lie."""
+    """Return where this lane's two numbers (or one pair) of each 8 x 8 matrix lie."""
     if "shared" not in w.instruction.parts:
         raise SimtError(
             f"line {w.instruction.line}: the simulator knows {w.instruction.parts[0]} with .shared only"
@@ -67,7 +67,7 @@ def _matrix_pieces(w: Writer, address: Address, count: int, trans: bool) -> list
 
 
 def load_matrix(w: Writer, instruction: Instruction) -> None:
-    """`ldmatrix`: lane 8 j + i gives the address of row i of matrix j; lane n gets two of row n / 4."""
+    """Lower `ldmatrix`: lane 8 j + i gives the address of row i of matrix j; lane n gets two of row n / 4."""
     result, address = instruction.operands
     assert isinstance(address, Address)
     results = result.items if isinstance(result, Vector) else (result,)
@@ -81,7 +81,7 @@ def load_matrix(w: Writer, instruction: Instruction) -> None:
 
 
 def store_matrix(w: Writer, instruction: Instruction) -> None:
-    """`stmatrix`: the same the other way."""
+    """Lower `stmatrix`, which is `ldmatrix` in the other direction."""
     address, source = instruction.operands
     assert isinstance(address, Address)
     sources = source.items if isinstance(source, Vector) else (source,)

@@ -1,8 +1,8 @@
-"""Puts plain instructions in the place of those that only join or move them: before code is made.
+"""Replace instructions that only combine others by plain ones, before code is made.
 
-`cp.async` becomes a load and a store (a warp runs in step, so a copy is complete at once); `brx.idx` becomes
-compares and branches; an atomic on a vector one on each element. So the checks, counters and shapes of loads
-and stores hold for all of them. Reference: PTX ISA, 9.7.9.25 (cp.async), 9.7.13 (brx.idx).
+`cp.async` becomes a load and a store (a warp runs in step, so a copy is complete at once), `brx.idx` becomes
+compares and branches, and an atomic on a vector becomes one on each element. So the checks, counters and
+shapes of loads and stores hold for all of them. Reference: PTX ISA, 9.7.9.25 (cp.async), 9.7.13 (brx.idx).
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def lower(kernel: Kernel) -> None:
 
 
 def _copy(w: Writer, instruction: Instruction) -> None:
-    """`cp.async.cg.shared.global [to], [from], 16{, bytes}`: what is beyond `bytes` becomes zero."""
+    """Lower `cp.async.cg.shared.global [to], [from], 16{, bytes}`; bytes after `bytes` become zero."""
     if instruction.parts[2] not in ("ca", "cg"):
         if instruction.parts[2] not in ("commit_group", "wait_group", "wait_all"):
-            w.code.append(instruction)  # another feature, which is refused if a kernel uses it
+            w.code.append(instruction)  # another feature, refused if a kernel uses it
         return
     to, from_, size, *rest = instruction.operands
     if "L2::cache_hint" in instruction.parts:
@@ -84,7 +84,7 @@ def _zero(w: Writer, words: list[Register]) -> None:
 
 
 def _load_part(w: Writer, from_: Address, words: list[Register], size: int) -> None:
-    """The first `size` bytes; the rest is zero."""
+    """Load the first `size` bytes; the rest is zero."""
     if size == 4 * len(words):
         w.emit(_vector_opcode("ld.global", words), _vector(words), from_)
         return
@@ -110,7 +110,7 @@ def _load_unless(w: Writer, from_: Address, words: list[Register], ignore: Regis
 
 
 def _load_counted(w: Writer, from_: Address, words: list[Register], count: Operand) -> None:
-    """A number of bytes known at run time: all at once, or one by one."""
+    """Load a number of bytes known only at run time: all at once, or one by one."""
     done, size = w.label("copied"), 4 * len(words)
     _zero(w, words)
     whole = w.new("setp.ge.u32", "pred", count, Immediate(size))
@@ -123,7 +123,7 @@ def _load_counted(w: Writer, from_: Address, words: list[Register], count: Opera
 
 
 def _also(w: Writer, predicate: Register) -> Guard:
-    """A guard that holds where the predicate and the instruction's own guard do."""
+    """Return a guard that holds where the predicate and the instruction's own guard do."""
     if guard := w.instruction.guard:
         own = guard.register
         both = w.register("pred")
@@ -136,7 +136,7 @@ def _also(w: Writer, predicate: Register) -> Guard:
 
 
 def _branch_by_index(w: Writer, instruction: Instruction) -> None:
-    """`brx.idx r, table` goes to the table's r-th label."""
+    """Lower `brx.idx r, table`, which goes to the table's r-th label."""
     index, table = instruction.operands
     assert isinstance(table, Symbol)
     *targets, last = w.kernel.tables[table.name]
@@ -147,7 +147,7 @@ def _branch_by_index(w: Writer, instruction: Instruction) -> None:
 
 
 def _atomic(w: Writer, instruction: Instruction) -> None:
-    """`atom.global.add.v2.f32 {a, b}, [p], {x, y}`: each element is an atomic operation of its own."""
+    """Lower `atom.global.add.v2.f32 {a, b}, [p], {x, y}` to one atomic operation per element."""
     vector = next((part for part in instruction.parts if part in ("v2", "v4", "v8")), None)
     if vector is None:
         w.code.append(instruction)
@@ -165,7 +165,7 @@ def _element(operand: Operand, i: int, size: int) -> Operand:
 
 
 def copy_parameters(kernel: Kernel) -> None:
-    """Structures of which code takes the address, to index them at run time, are copied to local memory."""
+    """Copy structures whose address code takes, to index them at run time, to local memory."""
     sizes = {variable.name: variable for variable in kernel.params}
     taken = [
         sizes[o.name]
@@ -193,7 +193,7 @@ def copy_parameters(kernel: Kernel) -> None:
 
 
 def _with_copies(instruction: Instruction, names: set[str]) -> Instruction:
-    """The instruction with the addresses of copies, and loads through them from local memory."""
+    """Use the copies: their addresses, and loads from local memory through them."""
     operands = tuple(
         Symbol(f"{o.name}~copy") if isinstance(o, Symbol) and o.name in names else o
         for o in instruction.operands

@@ -1,8 +1,8 @@
-"""Device functions that call themselves: subroutines with a stack in local memory.
+"""Device functions that call themselves become subroutines with a stack in local memory.
 
-A call saves the registers it will need again, with the number of the place to come back to, and branches to
-the function's one body; the return loads that number and branches to its place. Each thread has STACK_BYTES
-of stack, as many as CUDA gives it by default.
+A call saves the registers it will need again, with the number of the point to return to, and branches to the
+function's one body. The return loads that number and branches to its point. Each thread has STACK_BYTES of
+stack, as many as CUDA gives it by default.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ALIGN = 16
 
 
 def on_cycles(callees: dict[str, set[str]]) -> dict[str, int]:
-    """Functions that can reach themselves -> a number, the same for those that reach each other."""
+    """Map functions that can reach themselves to a number, the same for those that reach each other."""
     reached = {name: _reached(name, callees) for name in callees}
     cycles: dict[str, int] = {}
     for name in callees:
@@ -55,7 +55,7 @@ def _reached(start: str, callees: dict[str, set[str]]) -> set[str]:
 
 @dataclass(eq=False)
 class Subroutine:
-    """One function of a cycle; `prefixes` are those of all copies that its body is made of."""
+    """One function of a cycle; `prefixes` are those of all copies that make up its body."""
 
     name: str
     prefix: str
@@ -70,22 +70,22 @@ class Subroutine:
         self.entry, self.frame = f"{self.prefix}entry", Register(f"%{self.prefix}frame")
 
     def add_locals(self, prefix: str, variables: Iterable[Variable]) -> None:
-        """Give local variables a place in the frame."""
+        """Place local variables in the frame."""
         for variable in variables:
             start = _rounded_up(self.frame_bytes, variable.align)
             self.offsets[prefix + variable.name] = start
             self.frame_bytes = _rounded_up(start + variable.size, _ALIGN)
 
     def enter(self) -> Instruction:
-        """What stands before a call: its frame begins at the top."""
+        """Return what comes before a call: its frame begins at the top."""
         return Instruction(("mov", "u64"), (self.frame, _TOP), None, 0)
 
     def leave(self) -> Instruction:
-        """What stands at the end: back to the caller."""
+        """Return what comes at the end: a return to the caller."""
         return Instruction(("leave", self.name), (), None, 0)
 
     def called_from(self, line: int, caller: Subroutine | None) -> tuple[Instruction, Instruction, str]:
-        """Mark a call: what stands before it and behind it until `finish`, and the label to come back to.
+        """Mark a call: return what stands around it until `finish`, and the label to return to.
 
         `caller` is the subroutine whose registers this call may overwrite, None if it cannot.
         """
@@ -96,7 +96,7 @@ class Subroutine:
 
 @dataclass(eq=False)
 class _Call:
-    """A place that calls a subroutine, and what it must keep: registers with their offsets in its frame."""
+    """A call of a subroutine, and the registers that it must keep, with their offsets in its frame."""
 
     number: int
     line: int
@@ -121,7 +121,7 @@ class _Call:
 
 
 def finish(kernel: Kernel, subroutines: list[Subroutine]) -> None:
-    """Replace the marks by code, when all bodies are there."""
+    """Replace the marks by code, after all bodies have been copied."""
     if not subroutines:
         return
     cycles: dict[int, set[str]] = {}
@@ -133,7 +133,7 @@ def finish(kernel: Kernel, subroutines: list[Subroutine]) -> None:
 
 
 def _find_saved(kernel: Kernel, subroutines: list[Subroutine], cycles: dict[int, set[str]]) -> None:
-    """What is alive behind each call and belongs to the subroutines that it may enter again."""
+    """Find what is live after each call and belongs to the subroutines that it may enter again."""
     calls = {call.pop: call for subroutine in subroutines for call in subroutine.calls}
     leaves = {s.name: [call.back for call in s.calls] for s in subroutines}
     code, labels = kernel.code, kernel.labels
@@ -157,7 +157,7 @@ def _find_saved(kernel: Kernel, subroutines: list[Subroutine], cycles: dict[int,
 
 
 def _with_returns(kernel: Kernel, leaves: dict[str, list[str]]) -> tuple[list[Instruction], dict[str, int]]:
-    """The code with each return as branches to all places it may go to."""
+    """Return the code with each return replaced by branches to all points it may return to."""
     code: list[Instruction] = []
     places: list[int] = []
     guard = Guard(_FLAG, False)
@@ -175,7 +175,7 @@ def _with_returns(kernel: Kernel, leaves: dict[str, list[str]]) -> tuple[list[In
 
 
 class _Expansion:
-    """Writes the code for the marks: push, pop and leave."""
+    """Writes code in place of the marks: push, pop and leave."""
 
     def __init__(self, kernel: Kernel, subroutines: list[Subroutine]) -> None:
         self.kernel, self.subroutines, self.code, self.line = kernel, subroutines, list[Instruction](), 0

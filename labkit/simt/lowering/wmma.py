@@ -1,4 +1,4 @@
-"""`wmma.load` and `wmma.store` as plain loads and stores of what each lane holds; `wmma.mma` as one product.
+"""Turn `wmma.load` and `wmma.store` into loads and stores per lane, and `wmma.mma` into one product.
 
 Reference: PTX ISA, 9.7.14.4. Layout of fragments: fragments.py.
 """
@@ -38,7 +38,7 @@ def lower_wmma(w: Writer, instruction: Instruction) -> None:
 
 
 class _Fragment:
-    """One load or store of a fragment: where each lane's numbers lie."""
+    """One load or store of a fragment, which works out where each lane's numbers lie."""
 
     def __init__(self, w: Writer, instruction: Instruction, found: Matrices) -> None:
         self.w, self.role, self.is_load = w, instruction.parts[2], instruction.parts[1] == "load"
@@ -58,7 +58,7 @@ class _Fragment:
         self.columns: dict[int, Register] = {}
 
     def _known(self, stride: Operand) -> Operand:
-        """The stride as a number, if its register is only ever set to one."""
+        """Return the stride as a number, if its register is only ever set to one number."""
         if isinstance(stride, Register):
             setting = [i for i in self.w.kernel.code if i.operands[:1] == (stride,) and i.parts[0] != "st"]
             if len(setting) == 1 and setting[0].parts[0] == "mov" and not setting[0].guard:
@@ -67,19 +67,19 @@ class _Fragment:
         return stride
 
     def _base(self, address: Address) -> str:
-        """Type of the address: 32 or 64 bits."""
+        """Return the type of the address: 32 or 64 bits."""
         if isinstance(address.base, Register):
             return f"u{8 * TYPE_BYTES[self.w.kernel.register_type(address.base.name)]}"
         return "u64"
 
     def _scaled(self, number: Operand, factor: Operand) -> Register:
-        """The product of two numbers, both unsigned 32-bit, in the width of addresses."""
+        """Return the product of two unsigned 32-bit numbers, in the width of addresses."""
         if self.wide == "u64":
             return self.w.new("mul.wide.u32", "u64", number, factor)
         return self.w.new("mul.lo.u32", "u32", number, factor)
 
     def _lane_address(self, address: Address) -> Register:
-        """Address of this lane's first number of the block at row 0, column 0."""
+        """Return the address of this lane's first number in the block at row 0, column 0."""
         w, size = self.w, Immediate(self.bytes)
         lane = w.new("mov.u32", "u32", LANE)
         group, index = (
@@ -106,7 +106,7 @@ class _Fragment:
 
     @property
     def _along_rows(self) -> bool:
-        """Say whether the neighbours in one lane lie side by side in memory."""
+        """Say whether neighbours in one lane lie side by side in memory."""
         return self.rows_first != self.found.is_turned(self.role)
 
     @property
@@ -115,7 +115,7 @@ class _Fragment:
         return not self._along_rows and self.bytes == 2
 
     def _place(self, row: int, column: int) -> Address:
-        """Where the lane's number lies, for a row and column relative to its own."""
+        """Return where the lane's number lies, for a row and column relative to its own."""
         major, minor = (row, column) if self.rows_first else (column, row)
         if isinstance(self.stride, Immediate):
             return Address(self.lane, (major * self.stride.value + minor) * self.bytes)
@@ -127,7 +127,7 @@ class _Fragment:
         return Address(self.columns[major], minor * self.bytes)
 
     def move(self) -> None:
-        """Load or store all registers; a fragment with more of them than blocks holds the blocks twice."""
+        """Load or store all registers; a fragment with more registers than blocks holds each block twice."""
         blocks = self.found.blocks(self.role)
         each = 2 if self.role in "cd" and self.type != "f16" else 1
         for first in range(0, len(self.registers), each):
@@ -138,7 +138,7 @@ class _Fragment:
                 self.w.emit("mov.b32", self.registers[first], self.registers[first - len(blocks)])
 
     def _block(self, registers: list[Operand], row: int, column: int) -> None:
-        """One block: a register of several numbers, or two registers with one each."""
+        """Load or store one block: a register of several numbers, or two registers with one each."""
         count = max(len(registers), self.per)
         places = [
             self._place(row + i, column) if self.found.is_turned(self.role) else self._place(row, column + i)

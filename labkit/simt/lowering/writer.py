@@ -1,4 +1,4 @@
-"""Writes instructions in the place of one that is lowered."""
+"""Write the instructions that replace one that is lowered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from labkit.simt.ptx import Guard, Instruction, Kernel, Operand, Register, Symbo
 
 
 class Writer:
-    """Writes instructions in the place of one; all keep its line, and its guard unless told otherwise."""
+    """Writes instructions in place of one; they keep its line, and its guard unless another is given."""
 
     def __init__(self, kernel: Kernel, instruction: Instruction, number: int) -> None:
         self.kernel, self.instruction, self.number = kernel, instruction, number
@@ -15,14 +15,14 @@ class Writer:
         self.registers = 0
 
     def register(self, type_: str) -> Register:
-        """A new register."""
+        """Declare a new register."""
         self.registers += 1
         register = Register(f"%l{self.number}~{self.registers}")
         self.kernel.registers[register.name] = type_
         return register
 
     def emit(self, opcode: str, *operands: Operand, guard: Guard | None = None) -> None:
-        """Add an instruction; it has the guard of the one that it stands for, if none is given."""
+        """Add an instruction; unless given another, it has the guard of the one that it replaces."""
         guard = guard or self.instruction.guard
         self.code.append(Instruction(tuple(opcode.split(".")), operands, guard, self.instruction.line))
 
@@ -33,9 +33,9 @@ class Writer:
         return result
 
     def label(self, name: str) -> Symbol:
-        """A label for `place` and for branches."""
+        """Return a label for `place` and for branches."""
         return Symbol(f"l{self.number}~{name}")
 
     def place(self, label: Symbol) -> None:
-        """Let a label stand before what is added next."""
+        """Put a label before what is added next."""
         self.labels[label.name] = len(self.code)

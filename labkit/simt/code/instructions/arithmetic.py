@@ -1,4 +1,4 @@
-"""Moves, sums, products, quotients, minima: the same entries for integers and floats."""
+"""Moves, sums, products, quotients, minima and maxima: the same entries for integers and floats."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _absolute(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
 
 @operation("sad", "ttt:t")
 def _sum_of_difference(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value) -> Value:
-    """|x - y| + z."""
+    """Compute |x - y| + z."""
     below = b.icmp_signed("<", x, y) if type_of(i).is_signed else b.icmp_unsigned("<", x, y)
     return b.add(b.select(below, b.sub(y, x), b.sub(x, y)), z)
 
@@ -75,7 +75,7 @@ def _extreme(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
 
 
 def _extreme_float(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
-    """A NaN operand gives the other one, with `.NaN` a NaN; -0 is below +0."""
+    """Return the smaller or larger; a NaN gives the other operand (`.NaN`: a NaN), and -0 is below +0."""
     value = intrinsic(b, f"{i.parts[0]}num", x.type, x, y)
     join = b.or_ if i.parts[0] == "min" else b.and_
     both = b.bitcast(join(_bits(b, x), _bits(b, y)), x.type)
@@ -98,7 +98,7 @@ def _multiply_add(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value)
 
 @operation("mul24", "tt:t")
 def _multiply_24(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
-    """Product of the lower 24 bits: its lower 32 bits (`.lo`), or its bits 16 to 47 (`.hi`)."""
+    """Multiply the lower 24 bits, and return the product's lower 32 bits (`.lo`) or bits 16 to 47 (`.hi`)."""
     wide, eight = same_shape(x, ir.IntType(64)), constant(x, 8)
     x, y = (b.shl(v, eight) for v in (x, y))
     signed = type_of(i).is_signed
@@ -135,7 +135,7 @@ def _multiply_add_wide(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: V
 
 @operation("mul.hi", "tt:t")
 def multiply_high(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
-    """The upper half of a product."""
+    """Return the upper half of a product."""
     wide = _multiply_wide(b, i, x, y)
     return b.trunc(b.lshr(wide, constant(wide, type_of(i).bits)), x.type)
 
@@ -168,7 +168,7 @@ def _divide(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
 
 
 def _pairs(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
-    """`add`, `min` or `max` on the two 16-bit integers of a register; `.relu`: at least 0."""
+    """Compute `add`, `min` or `max` on the two 16-bit integers of a register; `.relu`: at least 0."""
     count = x.type.count if isinstance(x.type, ir.VectorType) else 1
     type_ = ir.VectorType(ir.IntType(16), 2 * count)
     x, y, register = b.bitcast(x, type_), b.bitcast(y, type_), x.type

@@ -1,4 +1,4 @@
-"""Shifts, logic and everything else that works on bits."""
+"""Shifts, logic and all other operations on bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _shift(b: ir.IRBuilder, i: Instruction, x: Value, amount: Value) -> Value:
     arithmetic = i.parts[0] == "shr" and type_of(i).is_signed
     limit = constant(amount, bits - 1)
     in_range = b.icmp_unsigned("<=", amount, limit)
-    amount = b.select(in_range, amount, limit)  # amounts beyond the width act as the width
+    amount = b.select(in_range, amount, limit)  # amounts above the width act as the width
     amount = _resized(b, amount, x)
     if arithmetic:
         return b.ashr(x, amount)
@@ -25,7 +25,7 @@ def _shift(b: ir.IRBuilder, i: Instruction, x: Value, amount: Value) -> Value:
 
 
 def _resized(b: ir.IRBuilder, x: Value, like: Value) -> Value:
-    """The unsigned integer `x` at the width of `like`."""
+    """Convert the unsigned integer `x` to the width of `like`."""
     width, wanted = _scalar(x).width, _scalar(like).width
     to = same_shape(x, ir.IntType(wanted))
     return x if width == wanted else b.zext(x, to) if width < wanted else b.trunc(x, to)
@@ -60,13 +60,13 @@ def _count_bits(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
 
 
 def constant_u32(like: Value) -> Value:
-    """Zero as unsigned 32-bit integers, of the shape of `like`."""
+    """Return zero as unsigned 32-bit integers, in the shape of `like`."""
     return ir.Constant(same_shape(like, ir.IntType(32)), None)
 
 
 @operation("bfind", "t:u")
 def _find_highest(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
-    """Place of the highest bit that differs from the sign, or how far to shift it to the top; -1 if none."""
+    """Return the position of the highest bit unlike the sign, or its shift to the top; -1 if none."""
     if type_of(i).is_signed:
         x = b.xor(x, b.ashr(x, constant(x, type_of(i).bits - 1)))
     above = intrinsic(b, "ctlz", x.type, x, ir.Constant(ir.IntType(1), 0))
@@ -82,7 +82,7 @@ def _reverse_bits(b: ir.IRBuilder, _i: Instruction, x: Value) -> Value:
 
 @operation("bfe", "tuu:t")
 def _extract_bits(b: ir.IRBuilder, i: Instruction, x: Value, start: Value, length: Value) -> Value:
-    """Bits [start, start + length) of x, sign-extended for signed types; both counts are taken modulo 256."""
+    """Return bits [start, start + length) of x, with their sign if signed; both counts are modulo 256."""
     bits = type_of(i).bits
     start, length = (_resized(b, b.and_(n, constant(n, 255)), x) for n in (start, length))
     signed = type_of(i).is_signed
@@ -115,7 +115,7 @@ def _insert_bits(
     return b.or_(b.and_(shifted, mask), b.and_(into, b.not_(mask)))
 
 
-# The modes of `prmt`: the bytes that each value of the selector picks, as in the general form.
+# The modes of `prmt`: the bytes that each value of the selector picks, in the form of the general mode.
 _PERMUTATIONS = {
     "f4e": (0x3210, 0x4321, 0x5432, 0x6543),
     "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
@@ -128,7 +128,7 @@ _PERMUTATIONS = {
 
 @operation("prmt", "ttu:t")
 def _permute_bytes(b: ir.IRBuilder, i: Instruction, low: Value, high: Value, selector: Value) -> Value:
-    """Four bytes of eight, each picked by a nibble of the selector; its top bit asks for the byte's sign."""
+    """Pick four bytes of eight, each by a nibble of the selector, whose top bit asks for the byte's sign."""
     if table := next((table for mode, table in _PERMUTATIONS.items() if mode in i.parts), None):
         number, selector = b.and_(selector, constant(selector, 3)), constant(selector, table[0])
         for choice, nibbles in enumerate(table[1:], 1):
@@ -151,7 +151,7 @@ def _permute_bytes(b: ir.IRBuilder, i: Instruction, low: Value, high: Value, sel
 
 @operation("lop3", "tttu:t")
 def _logic_of_three(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value, _table: Value) -> Value:
-    """Any bitwise function of three operands, from its truth table (an immediate)."""
+    """Compute any bitwise function of three operands, from its truth table (an immediate)."""
     table, result = i.operands[4], constant(x, 0)
     assert isinstance(table, Immediate)
     for row in range(8):
@@ -164,7 +164,7 @@ def _logic_of_three(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Valu
 
 
 def _ones_from(b: ir.IRBuilder, place: Value) -> Value:
-    """All bits from `place` (below 64) upwards."""
+    """Return all bits from `place` (below 64) upwards."""
     inside = b.icmp_unsigned("<", place, constant(place, 32))
     shifted = b.shl(constant(place, -1), b.and_(place, constant(place, 31)))
     return b.select(inside, shifted, constant(place, 0))
@@ -172,7 +172,7 @@ def _ones_from(b: ir.IRBuilder, place: Value) -> Value:
 
 @operation("bmsk", "uu:u")
 def _bit_mask(b: ir.IRBuilder, i: Instruction, start: Value, length: Value) -> Value:
-    """`length` ones from bit `start`; what is beyond 31 ends there (`.clamp`) or wraps round (`.wrap`)."""
+    """Return `length` ones from bit `start`; bits above 31 are dropped (`.clamp`) or wrap round (`.wrap`)."""
     if "wrap" in i.parts:
         start, length = (b.and_(n, constant(n, 31)) for n in (start, length))
     limit = constant(start, 32)
@@ -182,7 +182,7 @@ def _bit_mask(b: ir.IRBuilder, i: Instruction, start: Value, length: Value) -> V
 
 @operation("szext", "tu:t")
 def _extend(b: ir.IRBuilder, i: Instruction, x: Value, length: Value) -> Value:
-    """The lower `length` bits, with their sign for signed types."""
+    """Return the lower `length` bits, with their sign for signed types."""
     if "wrap" in i.parts:
         length = b.and_(length, constant(length, 31))
     limit, none = constant(length, 32), b.icmp_unsigned("==", length, constant(length, 0))
@@ -194,7 +194,7 @@ def _extend(b: ir.IRBuilder, i: Instruction, x: Value, length: Value) -> Value:
 
 @operation("fns", "uuu:u")
 def _find_nth_set(b: ir.IRBuilder, _i: Instruction, mask: Value, base: Value, offset: Value) -> Value:
-    """Place of the offset-th one of the mask, counted from `base` upwards (negative: down); -1 if none."""
+    """Return where the offset-th one of the mask is, from `base` up (negative: down); -1 if none."""
     zero, one, none = constant(mask, 0), constant(mask, 1), constant(mask, -1)
     negative = b.icmp_signed("<", offset, zero)
     step = b.select(negative, none, one)

@@ -1,7 +1,7 @@
-"""Sums and products that hand a carry on: `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
+"""Sums and products that pass on a carry: `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc`, `madc`.
 
-The parser gives the carry a register of its own: a second result of `.cc` forms, a last operand of `addc` and
-its kin.
+The parser gives the carry its own register: a second result of `.cc` forms, and a last operand of `addc`,
+`subc` and `madc`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from labkit.simt.ptx import Instruction
 
 
 def _carrying(b: ir.IRBuilder, i: Instruction, *operands: Value) -> Value | tuple[Value, Value]:
-    """The sum and, for `.cc` forms, its carry (of a difference: its borrow)."""
+    """Return the sum and, for `.cc` forms, its carry (for a difference, its borrow)."""
     bits, takes_carry = type_of(i).bits, i.parts[0] in ("addc", "subc", "madc")
     values, carry = (operands[:-1], operands[-1]) if takes_carry else (operands, None)
     wide = same_shape(values[0], ir.IntType(2 * bits))

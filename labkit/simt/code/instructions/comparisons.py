@@ -13,13 +13,13 @@ _UNSIGNED_COMPARISONS = {"lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 
 
 def compare(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
-    """The comparison named by the instruction's second part, for the type it names last."""
+    """Emit the comparison named by the instruction's second part, for the type it names last."""
     kind = kind_of("f", i)
     return compared(b, i.parts[1], kind.is_float, kind.is_signed, x, y)
 
 
 def compared(b: ir.IRBuilder, name: str, is_float: bool, is_signed: bool, x: Value, y: Value) -> Value:
-    """PTX's comparison `name` (eq, ltu, nan, hs, ...)."""
+    """Emit PTX's comparison `name` (eq, ltu, nan, hs, ...)."""
     if is_float:
         if name in ("num", "nan"):
             return b.fcmp_ordered("ord", x, y) if name == "num" else b.fcmp_unordered("uno", x, y)
@@ -56,7 +56,7 @@ def _select(b: ir.IRBuilder, _i: Instruction, x: Value, y: Value, p: Value) -> V
 
 @operation("testp", "t:p")
 def _test_property(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
-    """`testp.finite`, `infinite`, `number`, `notanumber`, `normal` or `subnormal`."""
+    """Emit `testp.finite`, `infinite`, `number`, `notanumber`, `normal` or `subnormal`."""
     least = 2.0**-126 if kind_of("t", i).bits == 32 else 2.0**-1022
     size = intrinsic(b, "fabs", x.type, x)
     infinity, normal = constant(x, float("inf")), b.fcmp_ordered(">=", size, constant(x, least))
@@ -67,7 +67,7 @@ def _test_property(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
         "number": lambda: b.fcmp_ordered("ord", x, x),
         "notanumber": lambda: b.fcmp_unordered("uno", x, x),
         "normal": lambda: b.and_(finite, normal),
-        # the manual's "subnormal": zero is none
+        # zero is not "subnormal" in the manual's sense
         "subnormal": lambda: b.and_(b.not_(normal), b.fcmp_ordered(">", size, constant(x, 0.0))),
     }[i.parts[1]]()
 

@@ -41,7 +41,7 @@ def _direction(i: Instruction) -> str | None:
 
 
 def _to_integer(b: ir.IRBuilder, i: Instruction, x: Value, from_bits: int) -> Value:
-    """A float as an integer; out of range saturates."""
+    """Convert a float to an integer; values out of range saturate."""
     to = kind_of("d", i)
     mode = next(part for part in i.parts if part in _TO_INTEGER)
     number = intrinsic(b, _TO_INTEGER[mode], x.type, x)
@@ -49,7 +49,7 @@ def _to_integer(b: ir.IRBuilder, i: Instruction, x: Value, from_bits: int) -> Va
     value = intrinsic(b, name, target, number, overloads=(target, x.type))
     if max(to.bits, from_bits) < 64:
         return value  # a NaN gives 0
-    # With 64 bits on either side an H200 gives the top bit alone for a NaN, though the manual says 0.
+    # For a NaN, with 64 bits on either side, an H200 sets only the top bit, though the manual says 0.
     top = constant(value, 1 << max(to.bits, 32) - 1)
     return b.select(b.fcmp_unordered("uno", x, x), top, value)
 
@@ -67,7 +67,7 @@ def _convert_float(b: ir.IRBuilder, i: Instruction, x: Value, target: ir.Type) -
 
 @operation("cvt.f16 cvt.bf16", "f:d")
 def _convert_half(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
-    """Convert to or from f16 or bf16, or both, by way of a float32 that holds it or rounds as it would."""
+    """Convert to or from f16 or bf16, or both, through a float32 that holds it or rounds as it would."""
     to, from_ = kind_of("d", i), kind_of("f", i)
     if from_.name in half.SCALARS:
         single = half.widened(b, from_.name, x)
@@ -79,7 +79,7 @@ def _convert_half(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
             single = intrinsic(b, _TO_INTEGER[mode], single.type, single)
         return _narrowed(b, i, to.name, single)
     bits = _narrowed(b, i, to.name, _single(b, x, from_))
-    if from_.name == "f64":  # an H200 gives another NaN here than elsewhere
+    if from_.name == "f64":  # from f64 an H200 gives a different NaN
         quiet = constant(bits, 0x7E00 if to.name == "f16" else 0x7FC0)
         bits = b.select(b.fcmp_unordered("uno", x, x), quiet, bits)
     return bits
@@ -87,7 +87,7 @@ def _convert_half(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
 
 @operation("cvt.f16x2 cvt.bf16x2", "ff:d")
 def _convert_pair(b: ir.IRBuilder, i: Instruction, upper: Value, lower: Value) -> Value:
-    """`cvt.rn.f16x2.f32 d, a, b` puts a into the upper half, b into the lower."""
+    """Emit `cvt.rn.f16x2.f32 d, a, b`, which puts a into the upper half and b into the lower."""
     format_ = kind_of("d", i).name.removesuffix("x2")
     wide = same_shape(upper, ir.IntType(32))
     high, low = (b.zext(_narrowed(b, i, format_, x), wide) for x in (upper, lower))
@@ -96,7 +96,7 @@ def _convert_pair(b: ir.IRBuilder, i: Instruction, upper: Value, lower: Value) -
 
 @operation("cvt.tf32", "f:u")
 def _convert_tf32(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
-    """Float32 with 10 bits behind the point; `.rna` rounds ties away from zero."""
+    """Convert to float32 with a 10-bit fraction; `.rna` rounds ties away from zero."""
     bits = b.bitcast(x, same_shape(x, ir.IntType(32)))
     last = b.and_(b.lshr(bits, constant(bits, 13)), constant(bits, 1))
     added = {
@@ -109,7 +109,7 @@ def _convert_tf32(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
 
 
 def _single(b: ir.IRBuilder, x: Value, from_: Kind) -> Value:
-    """Any number as a float32 that rounds on to 16 bits as the number itself would."""
+    """Convert any number to a float32 that rounds to 16 bits as the number itself would."""
     if from_.name == "f32":
         return x
     if from_.is_float:
@@ -121,7 +121,7 @@ def _single(b: ir.IRBuilder, x: Value, from_: Kind) -> Value:
 
 
 def _narrowed(b: ir.IRBuilder, i: Instruction, format_: str, x: Value) -> Value:
-    """Narrow to 16 bits; `.sat` clamps to [0, 1], `.relu` to at least 0, `.satfinite` to what is finite."""
+    """Narrow to 16 bits; `.sat` clamps to [0, 1], `.relu` to at least 0, `.satfinite` to finite values."""
     if "relu" in i.parts:
         x = b.select(b.fcmp_ordered("<=", x, constant(x, 0.0)), constant(x, 0.0), x)
     if "sat" in i.parts:
@@ -148,7 +148,7 @@ def _saturated(b: ir.IRBuilder, x: Value, from_: Kind, to: Kind) -> Value:
 
 @operation("cvt.pack", "ff:u")
 def _pack(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, below: Value = None) -> Value:
-    """`cvt.pack.sat.s8.s32.b32 d, a, b, c`: a, b clamped to narrow integers, above them c's lower half."""
+    """Emit `cvt.pack.sat.s8.s32.b32 d, a, b, c`: a and b clamped to narrow integers, c's lower half above."""
     to = kind_of("t", i)
     high, low = (b.and_(_saturated(b, v, Kind("s32"), to), constant(v, (1 << to.bits) - 1)) for v in (x, y))
     packed = b.or_(b.shl(high, constant(high, to.bits)), low)

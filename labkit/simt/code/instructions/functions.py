@@ -36,14 +36,14 @@ for _ptx, _llvm in {"ex2": "exp2", "lg2": "log2", "sin": "sin", "cos": "cos", "t
 
 @operation("sin.2pi cos.2pi", "t:t")
 def _of_turns(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
-    """Sine or cosine of x turns, so of 2 pi x; whole turns are taken off exactly."""
+    """Return the sine or cosine of x turns, that is of 2 pi x; whole turns are subtracted exactly."""
     part = b.fsub(x, intrinsic(b, "roundeven", x.type, x))
     return intrinsic(b, i.parts[0], x.type, b.fmul(part, constant(x, 2 * math.pi)))
 
 
 @operation("div.approx", "tt:t")
 def _divide_roughly(b: ir.IRBuilder, _i: Instruction, x: Value, y: Value) -> Value:
-    """Divide by way of the reciprocal, which is 0 for |y| above 2^126 (PTX ISA, div.approx.f32)."""
+    """Divide through the reciprocal, which is 0 for |y| above 2^126 (PTX ISA, div.approx.f32)."""
     large = b.fcmp_ordered(">", intrinsic(b, "fabs", y.type, y), constant(y, 2.0**126))
     zero = intrinsic(b, "copysign", y.type, constant(y, 0.0), y)
     return b.select(large, b.fmul(x, zero), b.fdiv(x, y))

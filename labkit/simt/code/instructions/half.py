@@ -1,9 +1,8 @@
 """Half precision: f16, bf16 and their pairs f16x2, bf16x2, bit for bit.
 
 Registers hold the bits, as 16-bit integers (pairs: 32-bit). Sums and products are computed in float32, whose
-24 bits make the second rounding harmless (24 >= 2 * 11 + 2); a fused multiply-add rounds to odd in between,
-so that it too rounds once. A result that is no number is 0x7fff, as on the hardware. Reference: PTX ISA,
-9.7.4.
+24 bits make the second rounding harmless (24 >= 2 * 11 + 2). A fused multiply-add rounds to odd in between,
+so that it also rounds only once. A NaN result is 0x7fff, as on the hardware. Reference: PTX ISA, 9.7.4.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ONE = {"f16": 0x3C00, "bf16": 0x3F80}
 
 
 def widened(b: ir.IRBuilder, format_: str, x: Value) -> Value:
-    """The bits of f16 or bf16 numbers as float32, exactly."""
+    """Convert the bits of f16 or bf16 numbers to float32, exactly."""
     if format_ == "f16":
         return b.fpext(b.bitcast(x, same_shape(x, ir.HalfType())), same_shape(x, SINGLE))
     wide = b.zext(x, same_shape(x, I32))
@@ -33,7 +32,7 @@ def widened(b: ir.IRBuilder, format_: str, x: Value) -> Value:
 
 
 def narrowed(b: ir.IRBuilder, format_: str, x: Value, mode: str = "rn") -> Value:
-    """Float32 rounded to the bits of f16 or bf16."""
+    """Round float32 to the bits of f16 or bf16."""
     bits = _to_f16(b, x, mode) if format_ == "f16" else _to_bf16(b, x, mode)
     return b.select(b.fcmp_unordered("uno", x, x), constant(bits, NAN), bits)
 
@@ -43,7 +42,7 @@ def _to_f16(b: ir.IRBuilder, x: Value, mode: str) -> Value:
     bits = b.bitcast(nearest, same_shape(x, I16))
     if mode == "rn":
         return bits
-    # To nearest is off by less than a step: take the neighbour if it lies on the wrong side.
+    # Rounding to nearest is off by less than a step: take the neighbour if it lies on the wrong side.
     back, one = b.fpext(nearest, x.type), constant(bits, 1)
     negative = b.icmp_signed("<", bits, constant(bits, 0))
     away, towards = b.add(bits, one), b.sub(bits, one)
@@ -56,7 +55,7 @@ def _to_f16(b: ir.IRBuilder, x: Value, mode: str) -> Value:
 
 
 def _to_bf16(b: ir.IRBuilder, x: Value, mode: str) -> Value:
-    """The upper half of a float32; the lower half decides whether one is added."""
+    """Return the upper half of a float32; the lower half decides whether one is added."""
     bits = b.bitcast(x, same_shape(x, I32))
     negative = b.icmp_signed("<", bits, constant(bits, 0))
     odd = b.and_(b.lshr(bits, constant(bits, 16)), constant(bits, 1))
@@ -71,7 +70,7 @@ def _to_bf16(b: ir.IRBuilder, x: Value, mode: str) -> Value:
 
 
 def odd(b: ir.IRBuilder, x: Value, error: Value) -> Value:
-    """The float next to x on the side of `error` (what rounding to x lost) whose last bit is 1; x if 0."""
+    """Return x, or if rounding to x lost `error`, the float next to x on that side whose last bit is 1."""
     bits = b.bitcast(x, same_shape(x, ir.IntType(32 if _element(x) == SINGLE else 64)))
     one, zero = constant(bits, 1), constant(error, 0.0)
     positive = b.fcmp_ordered(">", x, zero)
@@ -85,7 +84,7 @@ def odd(b: ir.IRBuilder, x: Value, error: Value) -> Value:
 
 
 def odd_single(b: ir.IRBuilder, x: Value) -> Value:
-    """Float64 as a float32 that rounds on to a narrower type as x itself would."""
+    """Convert float64 to a float32 that rounds to a narrower type as x itself would."""
     single = b.fptrunc(x, same_shape(x, SINGLE))
     back = b.fpext(single, x.type)
     bits = b.bitcast(single, same_shape(x, I32))
@@ -96,7 +95,7 @@ def odd_single(b: ir.IRBuilder, x: Value) -> Value:
 
 
 def _sum_to_odd(b: ir.IRBuilder, x: Value, y: Value) -> Value:
-    """The sum rounded to odd (its error is Knuth's two-sum)."""
+    """Return the sum rounded to odd (its error comes from Knuth's two-sum)."""
     total = b.fadd(x, y)
     part = b.fsub(total, x)
     return odd(b, total, b.fadd(b.fsub(x, b.fsub(total, part)), b.fsub(y, part)))
@@ -123,7 +122,7 @@ def _multiply(b: ir.IRBuilder, _i: Instruction, _f: str, x: Value, y: Value) -> 
 
 
 def _multiply_add(b: ir.IRBuilder, _i: Instruction, format_: str, x: Value, y: Value, z: Value) -> Value:
-    """Products of f16 are exact in float32; those of bf16, whose exponents reach further, in float64."""
+    """Compute x * y + z; products of f16 are exact in float32, those of bf16 only in float64."""
     if format_ == "f16":
         return _sum_to_odd(b, b.fmul(x, y), z)
     x, y, z = (b.fpext(value, same_shape(value, DOUBLE)) for value in (x, y, z))
@@ -135,7 +134,7 @@ def _extreme(b: ir.IRBuilder, i: Instruction, _f: str, x: Value, y: Value) -> Va
 
 
 def _as_single(i: Instruction) -> Instruction:
-    """The same instruction on float32."""
+    """Return the same instruction on float32."""
     parts = tuple("f32" if part in (*SCALARS, *PAIRS) else part for part in i.parts)
     return Instruction(parts, i.operands, i.guard, i.line)
 
@@ -145,7 +144,7 @@ def _function(name: str) -> Callable[..., Value]:
 
 
 def _arithmetic(compute: Callable[..., Value]) -> Emit:
-    """An entry that widens its operands, computes in float32 and rounds the result."""
+    """Make an entry that widens its operands, computes in float32 and rounds the result."""
 
     def emit(b: ir.IRBuilder, i: Instruction, *operands: Value) -> Value:
         type_ = next(part for part in i.parts if part in (*SCALARS, *PAIRS))
@@ -166,7 +165,7 @@ def _arithmetic(compute: Callable[..., Value]) -> Emit:
 
 
 def _flushed(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
-    """`.ftz`: subnormal halves count as zero."""
+    """Treat subnormal halves as zero for `.ftz`."""
     if "ftz" not in i.parts:
         return x
     least = 2.0**-126 if i.parts[-1].startswith("bf16") else 2.0**-14
@@ -175,7 +174,7 @@ def _flushed(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
 
 
 def _halves(b: ir.IRBuilder, type_: str, x: Value) -> Value:
-    """A register's 16-bit numbers: of a pair both, side by side."""
+    """Return a register's 16-bit numbers; both of a pair, side by side."""
     if type_ not in PAIRS:
         return x
     count = x.type.count if isinstance(x.type, ir.VectorType) else 1
@@ -187,7 +186,7 @@ def _whole(b: ir.IRBuilder, type_: str, halves: Value, register: ir.Type) -> Val
 
 
 def _sign(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
-    """`neg` and `abs` change one bit, but for what is no number."""
+    """Emit `neg` or `abs`, which change one bit, except for NaNs."""
     type_ = i.parts[-1]
     halves = _halves(b, type_, x)
     size = b.and_(halves, constant(halves, 0x7FFF))
@@ -198,7 +197,7 @@ def _sign(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
 
 
 def _holds(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
-    """A comparison, a predicate for each 16-bit number."""
+    """Compare, and return one predicate per 16-bit number."""
     type_ = i.type
     wide = [widened(b, type_.removesuffix("x2"), _halves(b, type_, operand)) for operand in (x, y)]
     return compared(b, i.parts[1], True, True, *(_flushed(b, i, operand) for operand in wide))
@@ -211,7 +210,7 @@ def _joined(b: ir.IRBuilder, i: Instruction, holds: Value, other: Value) -> Valu
 
 
 def _set_predicate(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, other: Value = None) -> Value:
-    """`setp.lt.f16 p, x, y`; for pairs `setp.lt.f16x2 p|q, x, y` the lower numbers set p, the upper q."""
+    """Emit `setp.lt.f16 p, x, y`, or `setp.lt.f16x2 p|q, x, y`: p for the lower numbers, q for the upper."""
     holds = _holds(b, i, x, y)
     if i.type not in PAIRS:
         return _joined(b, i, holds, other)
@@ -227,7 +226,7 @@ def _set_predicate(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, other: V
 
 
 def _set(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
-    """`set.lt.f16.f16` gives 1.0 or 0, `set.lt.u32.f16x2` all ones or zeros in each half."""
+    """Emit `set.lt.f16.f16` (1.0 or 0), or `set.lt.u32.f16x2` (all ones or zeros in each half)."""
     holds, (to, from_) = _holds(b, i, x, y), i.parts[-2:]
     if from_ in PAIRS:
         yes = ONE.get(to.removesuffix("x2"), 0xFFFF)

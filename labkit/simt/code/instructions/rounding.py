@@ -1,7 +1,7 @@
 """Arithmetic and conversions rounded down, up or towards zero (`.rm`, `.rp`, `.rz`), float32 and float64.
 
-The host's own rounding mode is set for the length of one operation, in a function of its own, so that the
-result is exact in every case: subnormals, overflow, the sign of zero. Reference: PTX ISA, 9.7.3 and 6.4.1.
+A separate function sets the host's own rounding mode for one operation, so the result is exact in every case:
+subnormals, overflow, the sign of zero. Reference: PTX ISA, 9.7.3 and 6.4.1.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from labkit.simt.code.instructions.table import Emit, operation
 from labkit.simt.code.instructions.values import Value, constant, same_shape, type_suffix
 from labkit.simt.ptx import Instruction
 
-DIRECTED = {"rz": 0, "rp": 2, "rm": 3}  # as LLVM's set.rounding numbers them
+DIRECTED = {"rz": 0, "rp": 2, "rm": 3}  # the numbers that LLVM's set.rounding takes
 _NEAREST = 1
 
 
 def rounded(b: ir.IRBuilder, mode: str, name: str, result: ir.Type, *operands: Value) -> Value:
-    """LLVM's operation `name` (fadd, fma, fptrunc, ...) on the operands, rounded in direction `mode`."""
+    """Emit LLVM's operation `name` (fadd, fma, fptrunc, ...), rounded in direction `mode`."""
     suffixes = [type_suffix(type_) for type_ in (result, operands[0].type)][: 1 + (name == "fptrunc")]
     full = ".".join([name, mode, *suffixes])
     if full not in b.module.globals:
@@ -77,7 +77,7 @@ for _mode in DIRECTED:
 
 
 def integer_to_float(b: ir.IRBuilder, x: Value, signed: bool, to: ir.Type, mode: str | None) -> Value:
-    """An integer of 64 bits at most as float32 or float64, rounded once; `mode` None is to nearest."""
+    """Convert an integer of at most 64 bits to a float, rounded once; `mode` None is to nearest."""
     target = same_shape(x, to)
     if mode is None:
         return b.sitofp(x, target) if signed else b.uitofp(x, target)
@@ -97,9 +97,9 @@ def integer_to_float(b: ir.IRBuilder, x: Value, signed: bool, to: ir.Type, mode:
 
 
 def integer_to_odd(b: ir.IRBuilder, x: Value, signed: bool) -> Value:
-    """A 64-bit integer as a float64 that rounds on to any narrower type as the integer itself would.
+    """Convert a 64-bit integer to a float64 that rounds to any narrower type as the integer itself would.
 
-    Bits that do not fit are gathered in the last one that does ("round to odd").
+    Bits that do not fit are combined into the last one that does ("round to odd").
     """
     double = same_shape(x, ir.DoubleType())
     lost = b.and_(x, constant(x, 0x7FF))

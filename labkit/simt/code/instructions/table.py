@@ -1,4 +1,4 @@
-"""The table of instructions, and what its entries are made with.
+"""The table of instructions, and the types of their entries.
 
 The signature of an entry names the operand types, then the result: t the instruction's type, w twice as wide,
 u an unsigned 32-bit integer, p a predicate, f and d the source and the destination of a conversion.
@@ -25,7 +25,7 @@ class Kind:
 
     @property
     def bits(self) -> int:
-        """Bits of a value; a predicate has one."""
+        """Return the bits per value; a predicate has one."""
         return 1 if self.name == "pred" else 8 * TYPE_BYTES[self.name]
 
     @property
@@ -40,11 +40,11 @@ class Kind:
 
     @property
     def llvm(self) -> ir.Type:
-        """Its type in LLVM."""
+        """Return its type in LLVM."""
         return {"f32": ir.FloatType(), "f64": ir.DoubleType()}.get(self.name) or ir.IntType(self.bits)
 
     def widened(self) -> Kind:
-        """The type twice as wide."""
+        """Return the type that is twice as wide."""
         return Kind(f"{self.name[0]}{2 * self.bits}")
 
 
@@ -56,24 +56,24 @@ class Operation:
     emit: Emit
 
     def operand_kinds(self, instruction: Instruction) -> list[Kind]:
-        """Types of the operands, in order."""
+        """Return the types of the operands, in order."""
         return [kind_of(letter, instruction) for letter in self.signature.split(":")[0]]
 
     def result_kind(self, instruction: Instruction) -> Kind:
-        """Type of the result."""
+        """Return the type of the result."""
         return kind_of(self.signature[-1], instruction)
 
 
 OPERATIONS: dict[str, Operation] = {}
 
 
-# Types and directions that an instruction knows only if it has entries for them, such as "add.f16".
+# An instruction supports these types and directions only if it has entries for them, such as "add.f16".
 _HALVES = ("f16x2", "f16", "bf16x2", "bf16")
 _DIRECTED = ("rz", "rm", "rp")
 
 
 def find(instruction: Instruction) -> Operation | None:
-    """The entry of an instruction, or None."""
+    """Return the entry of an instruction, or None."""
     first, *rest = instruction.parts
     for special in (_HALVES, _DIRECTED):
         if part := next((part for part in special if part in rest), None):
@@ -85,7 +85,7 @@ def find(instruction: Instruction) -> Operation | None:
 def emit(
     b: ir.IRBuilder, instruction: Instruction, operation: Operation, arguments: Sequence[Value]
 ) -> Value:
-    """Emit an entry, with what all share: `.ftz` takes subnormal floats as zero, `.sat` clamps to [0, 1]."""
+    """Emit an entry and what all entries share: `.ftz` flushes subnormals, `.sat` clamps to [0, 1]."""
     flush = "ftz" in instruction.parts
     value = operation.emit(b, instruction, *(_flushed(b, x) if flush else x for x in arguments))
     value = _flushed(b, value) if flush and not isinstance(value, tuple) else value
@@ -96,7 +96,7 @@ def emit(
 
 
 def _flushed(b: ir.IRBuilder, x: Value) -> Value:
-    """x, or a zero of its sign where it is a subnormal float32."""
+    """Return x, or a zero of its sign where it is a subnormal float32."""
     element = x.type.element if isinstance(x.type, ir.VectorType) else x.type
     if not isinstance(element, ir.FloatType):
         return x
@@ -105,7 +105,7 @@ def _flushed(b: ir.IRBuilder, x: Value) -> Value:
 
 
 def kind_of(letter: str, instruction: Instruction) -> Kind:
-    """The type that a letter of a signature stands for."""
+    """Return the type that a letter of a signature stands for."""
     types = [part for part in instruction.parts if part in TYPE_BYTES]
     match letter:
         case "t" | "d":
@@ -120,7 +120,7 @@ def kind_of(letter: str, instruction: Instruction) -> Kind:
 
 
 def operation(names: str, signature: str) -> Callable[[Emit], Emit]:
-    """Enter a function in the table under one or more opcodes."""
+    """Add a function to the table under one or more opcodes."""
 
     def enter(emit: Emit) -> Emit:
         for name in names.split():
@@ -131,5 +131,5 @@ def operation(names: str, signature: str) -> Callable[[Emit], Emit]:
 
 
 def type_of(instruction: Instruction) -> Kind:
-    """The instruction's first type: its result's, except where it widens."""
+    """Return the instruction's first type, which is its result's, except where it widens."""
     return kind_of("t", instruction)

@@ -1,4 +1,4 @@
-"""What instructions are made of in LLVM: constants, types and intrinsics, for scalars and vectors alike."""
+"""LLVM constants, types and intrinsics that work for scalars and vectors."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from labkit.simt.code.abi import Value
 
 
 def constant(like: Value, value: float) -> Value:
-    """`value` in the type of `like`, in every element if it is a vector."""
+    """Return `value` in the type of `like`; in every element, if that is a vector."""
     if isinstance(like.type, ir.VectorType):
         return ir.Constant(like.type, [ir.Constant(like.type.element, value)] * like.type.count)
     return ir.Constant(like.type, value)
 
 
 def same_shape(like: Value, element: ir.Type) -> ir.Type:
-    """`element`, or a vector of it as long as `like`."""
+    """Return `element`, or a vector of it as long as `like`."""
     return ir.VectorType(element, like.type.count) if isinstance(like.type, ir.VectorType) else element
 
 
 def type_width(x: Value) -> int:
-    """Bits of a value, or of one element of a vector."""
+    """Return the bits of a value, or of one element of a vector."""
     element = x.type.element if isinstance(x.type, ir.VectorType) else x.type
     return {ir.HalfType: 16, ir.FloatType: 32, ir.DoubleType: 64}.get(type(element)) or element.width
 
@@ -36,7 +36,7 @@ def intrinsic(
 
 
 def type_suffix(type_: ir.Type) -> str:
-    """`v32f32` for a vector of 32 floats, as in the names of LLVM's intrinsics."""
+    """Return `v32f32` for a vector of 32 floats, as in the names of LLVM's intrinsics."""
     if isinstance(type_, ir.VectorType):
         return f"v{type_.count}{type_suffix(type_.element)}"
     if isinstance(type_, ir.PointerType):

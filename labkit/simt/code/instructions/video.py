@@ -1,4 +1,4 @@
-"""Video instructions: `vadd4`, `vabsdiff2` and their kin work on the bytes or half words of a register.
+"""Video instructions: `vadd4`, `vabsdiff2` and others that work on a register's bytes or half-words.
 
 Reference: PTX ISA, 9.7.17 (video) and 9.7.18 (SIMD video). The scalar ones (`vadd.s32.u32.s32`) take whole
 registers or one part of them.
@@ -22,7 +22,7 @@ I64 = ir.IntType(64)
 
 
 def _average(b: ir.IRBuilder, x: Value, y: Value) -> Value:
-    """(x + y) / 2, halves away from zero."""
+    """Return (x + y) / 2, with halves rounded away from zero."""
     total = b.add(x, y)
     one = constant(total, 1)
     up = b.select(b.icmp_signed("<", total, constant(total, 0)), constant(total, 0), one)
@@ -44,7 +44,7 @@ def _shift(b: ir.IRBuilder, left: bool, wrap: bool, x: Value, amount: Value) -> 
 
 
 def _combined(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
-    """The operation on integers wide enough for any result."""
+    """Compute the operation on integers wide enough for any result."""
     name = re.sub(r"\d$", "", i.parts[0])
     if name == "vset":
         holds = compared(b, i.parts[-1] if i.parts[-1] in _COMPARISONS else i.parts[-2], False, True, x, y)
@@ -72,13 +72,13 @@ def _clamped(b: ir.IRBuilder, x: Value, type_: str, bits: int) -> Value:
 
 
 def _types(i: Instruction) -> list[str]:
-    """Types of the result and the two operands; a comparison's result is unsigned."""
+    """Return the types of the result and the two operands; a comparison's result is unsigned."""
     types = [part for part in i.parts if part in ("u32", "s32")]
     return types if len(types) == 3 else ["u32", *types]
 
 
 def _simd(width: int, b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value) -> Value:
-    """A result a part, in the place of c's; or with `.add` their sum, and c's."""
+    """Put one result per part in place of c's parts, or with `.add` sum them, and c."""
     result, *operands = _types(i)
     wide = same_shape(x, I64)
     total, packed = z, constant(x, 0)
@@ -96,7 +96,7 @@ def _simd(width: int, b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Va
 
 
 def _scalar(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value = None) -> Value:
-    """`vadd.s32.s32.u32[.sat][.add|.min|.max] d, a, b[, c]`; products `vmad` add c themselves."""
+    """Emit `vadd.s32.s32.u32[.sat][.add|.min|.max] d, a, b[, c]`; products `vmad` add c themselves."""
     result, *operands = _types(i)
     wide = same_shape(x, I64)
     x, y = (
