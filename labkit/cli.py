@@ -3,6 +3,8 @@
 import os
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -42,11 +44,8 @@ def lab(context: typer.Context) -> None:
         from jupyterlab.labapp import LabApp
     except ImportError:
         raise _not_installed("JupyterLab") from None
-    try:
+    with _reported(OSError):
         arguments = [str(notebooks()), *context.args]
-    except OSError as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(1) from None
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # containers: Jupyter refuses to start without
         arguments.append("--allow-root")
     LabApp.launch_instance(argv=arguments)
@@ -57,11 +56,8 @@ def course() -> None:
     """List the notebooks: what each teaches, its exercises and their points."""
     from labkit.course.notebooks import catalog  # here: imports the simulator
 
-    try:
+    with _reported(catalog.NoNotebook):
         lessons = [catalog.lesson(path) for path in catalog.notebooks(catalog.shipped())]
-    except catalog.NoNotebook as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(1) from None
     Console().print(catalog.table(lessons))
 
 
@@ -86,13 +82,11 @@ def run(
     console, outcomes, stopped = Console(), [], False
     out = out or Path("labkit-html-solved" if solved else "labkit-html")
     try:
-        folder = catalog.shipped() / "solutions" if solved else notebooks()
-        chosen = catalog.find(names, folder) if names else catalog.notebooks(folder)
-        for outcome in running.run(chosen, out, console):
-            outcomes.append(outcome)
-    except (catalog.NoNotebook, OSError) as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(1) from None
+        with _reported(catalog.NoNotebook, OSError):
+            folder = catalog.shipped() / "solutions" if solved else notebooks()
+            chosen = catalog.find(names, folder) if names else catalog.notebooks(folder)
+            for outcome in running.run(chosen, out, console):
+                outcomes.append(outcome)
     except KeyboardInterrupt:
         stopped = True
     running.tell(outcomes, console)
@@ -117,12 +111,10 @@ def bench(
     from labkit.ladder import bench as benching  # here: wants CuPy and pandas
 
     try:
-        cases = benching.plan(quick, only or ())
-        origin = records.provenance(f"labkit {shlex.join(sys.argv[1:])}")
-        failures = benching.run(cases, out, origin)
-    except (NoGpu, OSError, ValueError, SimtError) as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(1) from None
+        with _reported(NoGpu, OSError, ValueError, SimtError):
+            cases = benching.plan(quick, only or ())
+            origin = records.provenance(f"labkit {shlex.join(sys.argv[1:])}")
+            failures = benching.run(cases, out, origin)
     except KeyboardInterrupt:
         print(f"\nStopped. What is measured is in {out}; the same command goes on from there.")
         raise typer.Exit(130) from None
@@ -155,7 +147,7 @@ def release(
         print("An installed labkit keeps its notebooks as they are. Name a folder: labkit release my-course")
         raise typer.Exit(1)
     out = out or shipped
-    try:
+    with _reported(catalog.NoNotebook, releasing.NotReleased, OSError):
         pages = releasing.pages(solved, out)
         stale = [page for page in pages if page.state]
         for page in stale:
@@ -164,9 +156,6 @@ def release(
                 page.write()
             print(f"{found if check else 'written'}: {page.path.name}")
         orphans = releasing.orphans(pages, out)
-    except (catalog.NoNotebook, releasing.NotReleased, OSError) as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(1) from None
     for path in orphans:
         print(f"{path.name} has no solved notebook in {solved}: remove it, or add that")
     if not stale and not orphans:
@@ -194,7 +183,7 @@ def badges(
         raise _not_installed("What reads and writes notebooks (nbformat)") from None
     from labkit.course.notebooks import catalog
 
-    try:
+    with _reported(writing.WrongAddress, catalog.NoNotebook, releasing.NotReleased, OSError):
         root = writing.clone()
         of = writing.named(root, name, tag)
         stale = [page for page in writing.pages(root, of) if page.state]
@@ -205,9 +194,6 @@ def badges(
         for page in (students := [page for page in released if page.state]):
             if not check:
                 page.write()
-    except (writing.WrongAddress, catalog.NoNotebook, releasing.NotReleased, OSError) as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(1) from None
     for page in [*stale, *students]:
         print(f"{'stale' if check else 'written'}: {page.path.relative_to(root)}")
     if not stale and not students:
@@ -265,6 +251,16 @@ def grade(
     print(f"The grades are {out / 'grades.csv'}; begin with {ended.summary.overview}.")
     is_stopped_here = isinstance(ended.stopped, KeyboardInterrupt)
     raise typer.Exit(130 if is_stopped_here else int(bool(ended.stopped or ended.summary.to_regrade)))
+
+
+@contextmanager
+def _reported(*expected: type[Exception]) -> Iterator[None]:
+    """Show an expected error by its message alone, and end the command with exit code 1."""
+    try:
+        yield
+    except expected as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(1) from None
 
 
 def _not_installed(what: str, extra: str = "lab") -> typer.Exit:
