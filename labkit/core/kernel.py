@@ -39,11 +39,21 @@ def launch_of(grid: Size, block: Size, args: Sequence[object], shared_mem: int, 
     return Launch(as_dim3(grid, "grid"), as_dim3(block, "block"), args, shared_mem, timeout)
 
 
+class Module(Protocol):
+    """The source of kernels and how it was compiled."""
+
+    code: str
+    options: tuple[str, ...]
+    name_expressions: tuple[str, ...]
+
+
 class Kernel(Protocol[ProfileT, FindingT]):
     """A compiled kernel. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""
 
     name: str
+    module: Module
     xp: ModuleType = np  # the library whose arrays it takes
+    rehearse: bool = False  # on a GPU: are launches tried in the simulator first?
 
     def __call__(
         self, grid: Size, block: Size, args: Sequence[object], shared_mem: int = 0, timeout: float = 60

@@ -18,7 +18,6 @@ from labkit import simt
 from labkit.compiler.nvrtc import FILE_NAME, compile_error, compile_ptx, with_defaults
 from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import Blocks, Launch, Size, launch_of
-from labkit.core.kernel import Kernel as KernelProtocol
 from labkit.core.limits import Dim3, check_launch
 from labkit.device import faults
 from labkit.device.rehearsal import Rehearsals, twins, warn_untried
@@ -72,9 +71,10 @@ class RawModule:
         return self._module.get_global(find_variable(variables, self._lowered, name))
 
 
-class Kernel(KernelProtocol[simt.Profile, simt.Finding]):
+class Kernel(simt.AnyKernel):
     """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0)`."""
 
+    module: RawModule
     xp = cupy
     rehearse = True  # False: launches go to the GPU untried
 

@@ -9,13 +9,16 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from labkit.compiler.nvrtc import load_nvrtc_of_cupy
 from labkit.core.limits import MAX_BLOCK, MAX_GRID, MAX_STATIC_SHARED_BYTES, MAX_THREADS
 from labkit.device import faults
+
+if TYPE_CHECKING:
+    from labkit.simt import AnyKernel
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ def _nvml_handle(bus_id: str) -> Any:
     return pynvml.nvmlDeviceGetHandleByPciBusId(bus_id)
 
 
-def array_module(kernel: Any) -> Any:
+def array_module(kernel: "AnyKernel") -> Any:
     """CuPy for a kernel on the GPU, NumPy for one in the simulator: whose arrays it takes."""
     return getattr(kernel, "xp", np)
 

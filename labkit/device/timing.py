@@ -10,13 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from labkit.core.errors import SimtError
 from labkit.device.select import array_module, device, sm_clock_mhz, synchronize
+
+if TYPE_CHECKING:
+    from labkit.simt import AnyKernel
 
 SIMULATED = "simulator wall time, not a GPU's"
 KERNEL = "kernel"
@@ -160,7 +163,9 @@ def wall_ms(step: Callable[[], object]) -> float:
     return (perf_counter() - start) * 1e3
 
 
-def breakdown(problem: Problem, kernel: Any, grid: Grid, block: Grid, repeats: int = 10) -> pd.DataFrame:
+def breakdown(
+    problem: Problem, kernel: "AnyKernel", grid: Grid, block: Grid, repeats: int = 10
+) -> pd.DataFrame:
     """Milliseconds of each step from host arrays to a host result, by the host's clock, synchronised.
 
     A row a step of STEPS. Allocation, pinning and copies are of all the problem's arrays together; "end to
@@ -244,7 +249,7 @@ def _wall_times(launch: Callable[[], object], seconds: float) -> Samples:
     return (first,) if first > 1e3 * seconds else tuple(wall_ms(launch) for _ in range(3))
 
 
-def _pinned_round(problem: Problem, kernel: Any, grid: Grid, block: Grid, host: Arrays) -> Round:
+def _pinned_round(problem: Problem, kernel: "AnyKernel", grid: Grid, block: Grid, host: Arrays) -> Round:
     """A round trip from copies of `host` in pinned memory: the rows that depend on it."""
     pinned: list[np.ndarray] = []
     times = {("pinning", "pinned"): wall_ms(lambda: pinned.extend(map(_page_locked, host)))}
@@ -255,7 +260,7 @@ def _pinned_round(problem: Problem, kernel: Any, grid: Grid, block: Grid, host: 
 
 
 def _gpu_round(
-    problem: Problem, kernel: Any, grid: Grid, block: Grid, host: Arrays, memory: str = "pageable"
+    problem: Problem, kernel: "AnyKernel", grid: Grid, block: Grid, host: Arrays, memory: str = "pageable"
 ) -> Round:
     """A round trip from the arrays `host`; the result goes to the place of the output among them."""
     import cupy
@@ -291,6 +296,6 @@ def _start_cuda() -> float:
     return float(done.stdout)
 
 
-def _simulator_round(problem: Problem, kernel: Any, grid: Grid, block: Grid) -> Round:
+def _simulator_round(problem: Problem, kernel: "AnyKernel", grid: Grid, block: Grid) -> Round:
     args = problem.args(np)
     return {(KERNEL, ""): wall_ms(lambda: kernel(grid, block, args))}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from labkit.core.limits import WARP
 from labkit.figures.worst_lines import VERBS, Cost, Work, costs_of, kernel_lines, sentences, work_of
 from labkit.kernels.problem import Problem
 from labkit.simt.counters.profile import Profile
+from labkit.simt.module import AnyKernel
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,7 +128,7 @@ class Heat:
 
 
 def profile(
-    kernel: Any, problem: Problem, tile: int = 16, rows: int | None = None, blocks: int | None = None
+    kernel: AnyKernel, problem: Problem, tile: int = 16, rows: int | None = None, blocks: int | None = None
 ) -> Heat:
     """Simulator's profile of one launch on `problem`, a `Heat`, whichever device `kernel` is for.
 

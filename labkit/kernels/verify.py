@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from labkit.core.compare import Mismatch
 from labkit.core.errors import SimtError
 from labkit.device.select import array_module, synchronize
 from labkit.kernels.problem import Problem, problem_class
+
+if TYPE_CHECKING:
+    from labkit.simt import AnyKernel
 
 TIMEOUT = 10  # seconds a launch, in the simulator
 RIGHT, WRONG, NOT_RUN = "right", "WRONG", "not run"
@@ -62,7 +65,7 @@ class Verdict:
 
 
 def check(
-    kernel: Any,
+    kernel: "AnyKernel",
     problem: str = "matmul",
     tile: int = 16,
     dtype: str = "float32",
@@ -98,7 +101,7 @@ def judge(chosen: Iterable[Problem], run: Callable[[Problem], None], tile: int) 
     return Verdict(tuple(cases), tile)
 
 
-def _run(kernel: Any, problem: Problem, tile: int, rows: int | None) -> None:
+def _run(kernel: "AnyKernel", problem: Problem, tile: int, rows: int | None) -> None:
     """One launch. Raises SimtError where it fails, Mismatch where its result is wrong."""
     args = problem.args(array_module(kernel))
     kernel(*problem.launch(tile, rows), args, timeout=TIMEOUT)

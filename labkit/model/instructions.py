@@ -6,10 +6,10 @@ assembler that does so also merges, moves and drops instructions: a GPU runs few
 
 import re
 from collections import Counter
-from typing import Any
 
 from labkit.compiler.nvrtc import compile_ptx
 from labkit.simt import ptx
+from labkit.simt.module import AnyKernel, Kernel
 
 MOVES, ARITHMETIC, INDEX, CONTROL = "loads, stores", "multiply-adds", "index arithmetic", "guards, jumps"
 KINDS = (MOVES, ARITHMETIC, INDEX, CONTROL)
@@ -19,7 +19,7 @@ _LABEL = re.compile(r"(\$\w+):")
 _INSTRUCTION = re.compile(r"\s*((?:@!?%\w+\s+)?[a-z]\w*(?:\.\w+)*(?:\s.*)?;)")
 
 
-def listing(kernel: Any, *phrases: str) -> str:
+def listing(kernel: AnyKernel, *phrases: str) -> str:
     """PTX of the source lines that hold one of `phrases`, in the compiler's order, with the targets of jumps.
 
     Raises ValueError where no line, or none with code of its own, holds one.
@@ -57,15 +57,18 @@ def kind(instruction: ptx.Instruction) -> str:
     return INDEX
 
 
-def per_thread(kernel: Any, trips: int = 1) -> dict[str, int]:
+def per_thread(kernel: AnyKernel, trips: int = 1) -> dict[str, int]:
     """Instructions of each kind that a thread runs where no guard keeps it out, each loop `trips` times.
 
     A loop is what a jump back encloses; kernels with loops in loops are not meant.
     """
-    parsed = kernel.simulated._parsed
+    simulated = kernel.simulated
+    assert isinstance(simulated, Kernel)  # a sandbox keeps its instructions to itself
+    parsed = simulated._parsed
     times = [1] * len(parsed.code)
     for at, instruction in enumerate(parsed.code):
-        if instruction.parts[0] == "bra" and (start := parsed.labels[instruction.operands[0].name]) <= at:
+        target = instruction.operands[0] if instruction.parts[0] == "bra" else None
+        if isinstance(target, ptx.Symbol) and (start := parsed.labels[target.name]) <= at:
             times[start : at + 1] = [trips] * (at + 1 - start)
     found: Counter[str] = Counter(dict.fromkeys(KINDS, 0))
     for instruction, count in zip(parsed.code, times, strict=True):

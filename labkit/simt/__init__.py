@@ -18,11 +18,12 @@ modules and compiled kernels on disk.
 
 from labkit.core.errors import BarrierError, CompileError, InvalidAccess, LaunchError, SimtError, Timeout
 from labkit.simt.counters.profile import Profile
-from labkit.simt.module import Kernel, RawModule
+from labkit.simt.module import AnyKernel, Kernel, RawModule
 from labkit.simt.sanitizer.findings import Finding
 from labkit.simt.sanitizer.sanitizer import empty
 
 __all__ = [
+    "AnyKernel",
     "BarrierError",
     "CompileError",
     "Finding",

@@ -119,10 +119,13 @@ class _Bound:
     shared_bytes: int
 
 
-class Kernel(KernelProtocol[Profile, Finding]):
+AnyKernel = KernelProtocol[Profile, Finding]  # wherever it runs
+
+
+class Kernel(AnyKernel):
     """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""
 
-    rehearse = False  # for a kernel on a GPU: are launches tried here first?
+    module: RawModule
 
     def __init__(self, module: RawModule, parsed: ptx.Kernel, name: str) -> None:
         self.module, self.name, self._parsed = module, name, parsed

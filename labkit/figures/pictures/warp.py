@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from labkit.core.limits import WARP
 from labkit.figures.pictures.product import MARGIN, headline
 from labkit.figures.style import Plot
+from labkit.simt.module import Kernel
 from labkit.simt.trace import Step, trace
 
 # Okabe and Ito's, and three of Tol's: a line of the source each.
@@ -56,7 +57,7 @@ def rows_of(steps: Sequence[Step], warp: int) -> Rows:
 
 
 def warp_time(
-    kernel: Any,
+    kernel: Kernel,
     grid: int | Sequence[int],
     block: int | Sequence[int],
     args: Sequence[Any],

@@ -21,7 +21,7 @@ from labkit.c.source import Function
 from labkit.compiler.nvrtc import Resources
 from labkit.core import errors
 from labkit.core.errors import CompileError, SimtError
-from labkit.core.kernel import Blocks, Kernel, Launch
+from labkit.core.kernel import Blocks, Launch
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.course.criteria.python import Raised
 from labkit.device.timing import Timing
@@ -33,6 +33,7 @@ from labkit.grading.sandbox.wire import BorderError, Callback, Channel
 from labkit.kernels.matmul.family import Matmul
 from labkit.simt.counters.profile import Circumstances, Profile, Site
 from labkit.simt.launch.sample import Sample
+from labkit.simt.module import AnyKernel
 from labkit.simt.ptx import Instruction
 from labkit.simt.sanitizer.findings import Finding
 
@@ -182,8 +183,10 @@ class RemoteModule:
         return RemoteKernel(self, name, number)
 
 
-class RemoteKernel(Kernel[Profile, Finding]):
+class RemoteKernel(AnyKernel):
     """A kernel in a sandbox, in the simulator there."""
+
+    module: RemoteModule
 
     def __init__(self, module: RemoteModule, name: str, number: int) -> None:
         self.module, self.name, self._number = module, name, number
