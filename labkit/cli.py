@@ -102,7 +102,7 @@ def bench(
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(help="matmul, tiles, shapes, transpose, breakdown or ceilings; again for several."),
+        typer.Option(help="Such as matmul or ceilings; again for several. Another word lists them."),
     ] = None,
 ) -> None:
     """Verify and time every rung on this machine's GPU. What the folder has already is not measured again."""
