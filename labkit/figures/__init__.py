@@ -1,1 +1,1 @@
-"""Curves and pictures."""
+"""Draws curves and pictures."""

@@ -1,6 +1,6 @@
-"""A picture of how often each cache line of A, B and C is fetched, and what is in the cache at a moment.
+"""A picture of how often each cache line of A, B and C is fetched, and what the cache holds at a moment.
 
-Errors: ValueError for a moment that is no part of the product.
+Errors: ValueError for a moment outside the product.
 """
 
 import numpy as np
@@ -24,15 +24,15 @@ from labkit.figures.pictures.product import GAP, MARGIN, headline, panel
 from labkit.figures.style import Plot
 
 _FRAME = "#D55E00"
-_SIDE, _SCALE, _TITLE = 2.45, 1.15, 0.95  # inches of a matrix, of the colour scale beside, of the title above
+_SIDE, _SCALE, _TITLE = 2.45, 1.15, 0.95  # inches: a matrix, the colour scale beside it, the title above
 _FAR = MARGIN + _SIDE + GAP  # where the second row and column of matrices begin
 
 
 def cache_picture(loops: Loops, cache: Cache, moment: int = 40) -> Plot:
-    """How often each line of A, B and C is fetched, in one colour scale for all versions of one N.
+    """Draw how often each line of A, B and C is fetched, in one colour scale for all versions of one N.
 
-    Framed are the lines in the cache after `moment` percent of the accesses, 1 to 100; dots are the elements
-    in use then. Beside them the misses of every version with this N, BLOCK and cache.
+    Frames mark the lines in the cache after `moment` percent of the accesses, 1 to 100; dots mark the
+    elements in use then. Beside them are the misses of every version with this N, BLOCK and cache.
     """
     if not 1 <= moment <= 100:
         raise ValueError(f"moment {moment} is no part of the product. Choose 1 to 100 percent.")
@@ -63,13 +63,13 @@ def cache_picture(loops: Loops, cache: Cache, moment: int = 40) -> Plot:
 
 
 def _draw_lines(axes: Axes, N: int, fetched: Numbers, present: npt.NDArray[np.bool_]) -> PolyCollection:
-    """Each cache line as a box in its colour, in parts where it goes on in the next row."""
+    """Draw each cache line as a box in its colour, in parts where it continues in the next row."""
     element = np.arange(N * N)
     first = element[(element % N == 0) | (element % LINE == 0)]
     x, y, width = first % N - 0.5, first // N - 0.5, np.diff(first, append=N * N)
     boxes = np.stack([[x, y], [x + width, y], [x + width, y + 1], [x, y + 1]]).transpose(2, 0, 1)
     lines = first // LINE
-    # An element is used N times, so that a line is fetched 16 N times at most.
+    # An element is used N times, so a line is fetched at most 16 N times.
     fetches = PolyCollection(
         list(boxes), array=fetched[lines], cmap="cividis", norm=LogNorm(1, LINE * N), edgecolors="white"
     )
@@ -90,7 +90,7 @@ def _name(axes: Axes, loops: Loops, number: int, fetched: Numbers) -> None:
 
 
 def _times(fetched: Numbers) -> str:
-    """How often lines are fetched: once; 3 times; 1 to 48 times."""
+    """Say how often lines are fetched: once; 3 times; 1 to 48 times."""
     low, high = int(fetched.min()), int(fetched.max())
     if low < high:
         return f"{low:,} to {high:,} times"
@@ -98,13 +98,13 @@ def _times(fetched: Numbers) -> str:
 
 
 def _axes(figure: Plot, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Axes placed in inches."""
+    """Add axes at a position in inches."""
     w, h = figure.get_size_inches()
     return figure.add_axes((left / w, bottom / h, width / w, height / h))
 
 
 def _draw_scale(figure: Plot, fetches: PolyCollection, most: int) -> None:
-    """The colours' scale, right of C."""
+    """Draw the colour scale, right of C."""
     axes = _axes(figure, _FAR + _SIDE + 0.2, MARGIN, 0.15, _SIDE)
     bar = figure.colorbar(fetches, cax=axes, label="times fetched")
     powers = [4**power for power in range(6) if 4**power <= most]
@@ -113,7 +113,7 @@ def _draw_scale(figure: Plot, fetches: PolyCollection, most: int) -> None:
 
 
 def _compare(figure: Plot, counted: Count) -> None:
-    """Misses of all versions, above A."""
+    """Draw the misses of all versions, above A."""
     loops, cache = counted.loops, counted.cache
     axes = _axes(figure, 1.5, _FAR + 0.5, MARGIN + _SIDE - 1.5, _SIDE - 0.9)
     for row, version in enumerate(VERSIONS):

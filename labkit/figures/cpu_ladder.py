@@ -1,4 +1,4 @@
-"""The rungs as bars: how many operations a second, and how many of those that this machine could do."""
+"""The rungs as bars: how many operations per second, and what share of this machine's peak that is."""
 
 import pandas as pd
 
@@ -10,7 +10,7 @@ _BAR, _CHOSEN, _BLAS = "#9DB9D3", "#0072B2", "#7F7F7F"
 
 
 def ladder_picture(frame: pd.DataFrame, peak: float, chosen: str = "") -> Plot:
-    """Bars of 10^9 operations a second, on a logarithmic axis, for rungs timed at one size and source.
+    """Draw bars of 10^9 operations per second, on a logarithmic axis, for rungs timed at one size and source.
 
     `frame` has the columns of `records.load`; `peak` is the rate of multiply-adds without memory, as in
     `peak_gflops`; the bar of `chosen` stands out. Raises ValueError for several sizes.

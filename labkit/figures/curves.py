@@ -1,11 +1,11 @@
-"""The reports' curves, redrawn from records, with what this machine has beside them.
+"""The reports' curves, redrawn from records, with this machine's measurements beside them.
 
 Every function takes records (the columns of `records.load`) and returns a matplotlib Figure. Titles are
-computed from the data; suspected misprints are marked, and left out of titles. `here` is a second set in
-the same columns, drawn open and dashed, or a list of two, the last of which is dotted; an empty one is left
-out, so that `ladder.here` can stand there on any machine. The `source` column is a set's label: "measured
-here: NVIDIA H200", "counted by the simulator". Each quantity and unit has a panel of its own, so times and
-simulator counts never share an axis. Values are costs: lower is better; `bandwidth_by_size` forms rates.
+computed from the data; suspected misprints are marked, and left out of titles. `here` is a second set in the
+same columns, drawn open and dashed, or a list of two, the last of which is dotted. An empty set is left out,
+so `ladder.here` can be passed on any machine. The `source` column labels a set: "measured here: NVIDIA H200",
+"counted by the simulator". Each quantity and unit has its own panel, so times and simulator counts never
+share an axis. Values are costs: lower is better; `bandwidth_by_size` computes rates.
 Raises ValueError for records that lack a column, hold no value, hold rates, or give one point several values.
 """
 
@@ -30,31 +30,31 @@ from labkit.records.tables import sides_of
 Here = pd.DataFrame | Sequence[pd.DataFrame] | None
 _Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records, "open" or "dotted" for `here`; the data)
 _LINES = {"filled": "-", "open": "--", "dotted": ":"}
-# Where the text at a point stands, for the highest line, the lowest and one between: so many points away, and
-# how it is aligned.
+# Where the text at a point stands, for the highest line, the lowest and one between: its offset in points,
+# and its alignment.
 _BESIDE = ((7, 4, "left", "bottom"), (-7, -4, "right", "top"), (-7, 4, "right", "bottom"))
 _Finding = Callable[[pd.DataFrame], str]
 
 
 def time_by_block(frame: pd.DataFrame, here: Here = None) -> Figure:
-    """Cost against the side of a square thread block: a line a kernel or, of one kernel, a line a size."""
+    """Draw cost against a square block's side: one line per kernel or, for one kernel, per size."""
     return _curves(frame, here, "block_x", "block side (threads)", lambda data: _best_side(data, "block_x"))
 
 
 def time_by_tile(frame: pd.DataFrame, here: Here = None) -> Figure:
-    """Cost against the side of a tile in cache or shared memory; lines as in `time_by_block`."""
+    """Draw cost against the side of a tile in cache or shared memory; lines as in `time_by_block`."""
     return _curves(frame, here, "tile", "tile side (elements)", lambda data: _best_side(data, "tile"))
 
 
 def time_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
-    """Cost against matrix size, a line a kernel: naive and tiled, or the CPU versions."""
+    """Draw cost against matrix size, one line per kernel: naive and tiled, or the CPU versions."""
     return _curves(frame, here, "size", "matrix size", _best_kernel)
 
 
 def speedup_by_size(
     frame: pd.DataFrame, here: Here = None, *, baseline: str = "naive", kernel: str = "tiled"
 ) -> Figure:
-    """How many times more `baseline` costs than `kernel`, against matrix size."""
+    """Draw how many times as much `baseline` costs as `kernel`, against matrix size."""
     sets = [(mark, _ratios(data, baseline, kernel)) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
     for axes, members in panels:
@@ -70,7 +70,7 @@ def speedup_by_size(
 
 
 def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
-    """Effective bandwidth of kernels that memory limits, from their times: each element moved once."""
+    """Draw the effective bandwidth of memory-bound kernels, from their times: each element moves once."""
     sets = [(mark, _bandwidths(data)) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
     for axes, members in panels:
@@ -85,7 +85,7 @@ def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
 
 
 def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
-    """Cost of each step of the transpose, and how many times better it is than the step before."""
+    """Draw the cost of each step of the transpose, and how many times better it is than the last step."""
     sets = [(mark, _one_value_each(data, "quantity")) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
     for axes, members in panels:
@@ -106,7 +106,7 @@ def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
         axes.set_xticks(range(len(kernels)), kernels)
         axes.margins(x=0.18)  # room for the text at the last point
         _value_axis(axes, members)
-        axes.margins(y=0.2)  # where the axis is logarithmic: for the text below the last
+        axes.margins(y=0.2)  # on a logarithmic axis: room for the text below the last point
         _finish(axes, members, _best_kernel)
     return figure
 
@@ -131,7 +131,7 @@ def _curves(frame: pd.DataFrame, here: Here, x: str, x_label: str, finding: _Fin
     return figure
 
 
-# Records, checked and made ready.
+# Records, checked and prepared.
 
 
 def _prepared(frame: pd.DataFrame, here: Here) -> _Sets:
@@ -143,8 +143,9 @@ def _prepared(frame: pd.DataFrame, here: Here) -> _Sets:
 
 
 def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Rows with a value; adds `size` (side of a cube or square of equal volume), `size_label` and
-    `suspect`.
+    """Select rows with a value; add `size`, `size_label` and `suspect`.
+
+    The size is the side of a cube or square of equal volume.
     """
     missing = [column for column in (*COLUMNS, "source") if column not in data.columns]
     if missing:
@@ -160,7 +161,7 @@ def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
             f"{name} holds rates ({', '.join(rates)}); plots take costs, such as quantity='time'"
         )
     rows = data[sides_of(data)].astype("Float64").to_numpy("float64", na_value=float("nan"))
-    sides = [[int(side) for side in row if side == side] for row in rows]  # NaN: a side of the other problem
+    sides = [[int(side) for side in row if side == side] for row in rows]  # NaN: a side of another problem
     if not all(sides):
         raise ValueError(f"{name} holds rows without a matrix size; leave them out")
     return data.assign(
@@ -171,7 +172,7 @@ def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def _one_value_each(data: pd.DataFrame, *axes: str) -> pd.DataFrame:
-    """The data in the order of its axes; refused when a kernel and size have several values at one place."""
+    """Sort the data by its axes; refuse several values of one kernel and size at one point."""
     data = data.dropna(subset=list(axes)).sort_values(list(axes), kind="stable")
     if data.empty:
         raise ValueError(f"no record has a {axes[0]}; choose others with records.load()")
@@ -188,7 +189,7 @@ def _one_value_each(data: pd.DataFrame, *axes: str) -> pd.DataFrame:
 
 
 def _line_key(data: pd.DataFrame) -> str:
-    """What a line stands for: a kernel, or a size of the one kernel."""
+    """Return the column that tells lines apart: the kernel, or the size if there is only one kernel."""
     kernels, sizes = data.kernel.unique(), data.size_label.unique()
     if len(kernels) > 1 and len(sizes) > 1:
         raise ValueError(
@@ -198,7 +199,7 @@ def _line_key(data: pd.DataFrame) -> str:
 
 
 def _ratios(data: pd.DataFrame, baseline: str, kernel: str) -> pd.DataFrame:
-    """One row a size and quantity: value of `baseline` over value of `kernel`."""
+    """Divide the value of `baseline` by that of `kernel`, with one row per size and quantity."""
     missing = [name for name in (baseline, kernel) if name not in set(data.kernel)]
     if missing:
         raise ValueError(f"no record of {', '.join(missing)}; kernels: {', '.join(data.kernel.unique())}")
@@ -214,7 +215,7 @@ def _ratios(data: pd.DataFrame, baseline: str, kernel: str) -> pd.DataFrame:
 
 
 def _bandwidths(data: pd.DataFrame) -> pd.DataFrame:
-    """10^9 bytes of compulsory traffic a second, from times in ms."""
+    """Convert times in ms to 10^9 bytes of compulsory traffic per second."""
     several = data.note.str.contains("iterations")
     limited = [family for family in families() if problem_class(family).unit == "GB/s"]
     is_launch = data.problem.isin(limited) & (data.quantity == "time") & ~several
@@ -234,8 +235,9 @@ def _bandwidths(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _panels(sets: _Sets) -> tuple[Plot, list[tuple[Axes, _Sets]]]:
-    """A figure with a panel for each quantity and unit, signed with its sources, and what each panel
-    shows.
+    """Make a figure with one panel per quantity and unit, signed with its sources.
+
+    Returns the figure, and each panel with what it shows.
     """
     keys = list(dict.fromkeys(key for _, data in sets for key in zip(data.quantity, data.unit, strict=True)))
     figure = Plot(figsize=(7 if len(keys) == 1 else 4.8 * len(keys), 4), layout="constrained")
@@ -253,15 +255,13 @@ def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, lo
     places = line[x].astype(float)
     style = _LINES[mark]
     (drawn,) = axes.plot(places, line.value, style, color=color, marker=marker, mfc=face, label=label or None)
-    drawn.set_clip_on(False)  # a marker at 0 is drawn whole
+    drawn.set_clip_on(False)  # draw a marker at 0 whole
     for place, value in zip(places[line.suspect], line.value[line.suspect], strict=True):
         axes.annotate("misprint?", (place, value), (0, -16), textcoords="offset points", ha="center")
 
 
 def _annotate_steps(axes: Axes, steps: pd.DataFrame, side: tuple[float, float, str, str]) -> None:
-    """At each point its value, and how many times lower it is than the point before; each set has its
-    `side`.
-    """
+    """Write at each point its value, and how many times lower it is than the last; `side` places the text."""
     x, y, ha, va = side
     steps = steps.sort_values("step")
     values = [float(value) for value in steps.value]
@@ -271,7 +271,7 @@ def _annotate_steps(axes: Axes, steps: pd.DataFrame, side: tuple[float, float, s
 
 
 def _side_ticks(axes: Axes, members: _Sets, x: str, label: str) -> None:
-    """A tick at each side: 1, 2, 4, …, 32."""
+    """Put a tick at each side: 1, 2, 4, …, 32."""
     sides = sorted({int(side) for _, data in members for side in data[x]})
     axes.set_xscale("log", base=2)
     axes.set_xticks(sides, [str(side) for side in sides])
@@ -290,7 +290,7 @@ def _size_ticks(axes: Axes, members: _Sets) -> None:
 
 
 def _value_axis(axes: Axes, members: _Sets) -> None:
-    """Named with its unit; logarithmic where values differ more than tenfold, else from 0."""
+    """Name the axis with its unit; it is logarithmic if values differ more than tenfold, else from 0."""
     quantity, unit = members[0][1][["quantity", "unit"]].iloc[0]
     axes.set_ylabel(quantity if unit == "1" else f"{quantity} ({unit})")
     axes.margins(y=0.12)
@@ -306,7 +306,7 @@ def _value_axis(axes: Axes, members: _Sets) -> None:
 
 
 def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
-    """Title, grid and legend."""
+    """Add title, grid and legend."""
     findings = []
     for _, data in members:
         trusted = data[~data.suspect]
@@ -315,12 +315,12 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
         findings = [
             f"{_short_source(data)}: {text}" for (_, data), text in zip(members, findings, strict=True)
         ]
-    width = 78 if len(axes.figure.axes) == 1 else 50  # characters that fit over a panel
+    width = 78 if len(axes.figure.axes) == 1 else 50  # characters that fit above a panel
     axes.set_title("\n".join(_wrapped(text, width) for text in findings), fontsize=10, loc="left")
     axes.grid(alpha=0.3)
     lines = len(axes.get_legend_handles_labels()[0])
     figure = axes.get_figure(root=True)
-    if lines > 3 and figure is not None and len(figure.axes) == 1:  # among so many lines there is no room
+    if lines > 3 and figure is not None and len(figure.axes) == 1:  # so many lines leave no room inside
         figure.set_figwidth(9.5)
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     elif lines:
@@ -328,34 +328,30 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """The text in lines of so many characters, none of which ends within `N = 256`."""
+    """Wrap the text into lines of `width` characters, none of which ends within `N = 256`."""
     return fill(text.replace("N = ", "N_=_"), width).replace("N_=_", "N = ")
 
 
 def _short_source(data: pd.DataFrame) -> str:
-    """The source up to its first comma or colon: report int-matmul, measured here; of a recorded run,
-    the GPU.
-    """
+    """Return the source up to its first comma or colon, such as "measured here"; if recorded, the GPU."""
     return data.source.iloc[0].removeprefix("recorded: ").partition(",")[0].partition(":")[0]
 
 
 def _whose(members: _Sets, data: pd.DataFrame) -> str:
-    """Tells lines apart where a panel shows two sets."""
+    """Name the source of a line, where a panel shows two sets."""
     return f", {_short_source(data)}" if len(members) > 1 else ""
 
 
 def _size_look(place: int, count: int) -> tuple[str, str]:
-    """From dark to light with growing size; cividis reads the same to colour-blind eyes."""
+    """Return a colour, from dark to light with size (cividis, for colour-blind eyes), and a marker."""
     return to_hex(colormaps["cividis"](0.85 * place / max(count - 1, 1))), "osD^vP"[place % 6]
 
 
-# Findings: what a title says.
+# Findings: what a title states.
 
 
 def _best_side(data: pd.DataFrame, x: str) -> str:
-    """For one size, how much better each kernel's best side is than its smallest; for several, which
-    is best.
-    """
+    """Say how much better than its smallest side each kernel's best is; for several sizes, which is best."""
     if _line_key(data) == "size_label":
         best = data.sort_values("value", kind="stable").drop_duplicates("size_label").sort_values("size")
         sides = [f"{side}×{side} at {', '.join(at.size_label)}" for side, at in best.groupby(x)]
@@ -369,7 +365,7 @@ def _best_side(data: pd.DataFrame, x: str) -> str:
 
 
 def _best_kernel(data: pd.DataFrame) -> str:
-    """The best kernel at the largest size that has most of them, against the first step of the ladder."""
+    """Compare, at the largest size that has most kernels, the best with the first step of the ladder."""
     kernels = data.groupby("size").kernel.nunique()
     largest = data[data["size"] == kernels[kernels == kernels.max()].index.max()]
     largest = largest.sort_values("kernel", key=lambda names: names.map(rank))
@@ -377,7 +373,7 @@ def _best_kernel(data: pd.DataFrame) -> str:
 
 
 def _all_rates(data: pd.DataFrame) -> str:
-    """The rates at the largest size that has most kernels, highest first."""
+    """List the rates at the largest size that has most kernels, highest first."""
     kernels = data.groupby("size").kernel.nunique()
     largest = data[data["size"] == kernels[kernels == kernels.max()].index.max()]
     ranked = largest.sort_values("value", ascending=False)
@@ -396,7 +392,7 @@ def _ratio_range(data: pd.DataFrame, baseline: str) -> str:
 
 
 def _versus(rows: pd.DataFrame, names: list[str]) -> str:
-    """The best row against the first, or against the worst where the first is the best."""
+    """Compare the best row with the first, or with the worst where the first is the best."""
     values = list(rows.value)
     best = values.index(min(values))
     other = values.index(max(values)) if best == 0 else 0

@@ -1,7 +1,7 @@
 """The ladder in pictures: the rate of each rung at one size, and of some rungs over the sizes.
 
-Both take times in the columns of `records.load`, with one time of a rung, size and source. `here` is a second
-set, such as `ladder.here` gives, drawn hatched or dashed; an empty one is left out.
+Both take times in the columns of `records.load`, with one time per rung, size and source. `here` is a second
+set, such as `ladder.here` returns, drawn hatched or dashed; an empty one is left out.
 """
 
 from textwrap import fill
@@ -19,9 +19,9 @@ _PERCENT = f"% of {REFERENCE}"
 
 
 def bars(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
-    """A bar a rung: its rate, and what part that is of the reference's in the same set.
+    """Draw one bar per rung: its rate, and what share that is of the reference's in the same set.
 
-    Raises ValueError where a set has several times of a rung.
+    Raises ValueError where a set has several times for one rung.
     """
     sets = _sets(times, here)
     tables = [rates(each) for each in sets]
@@ -50,9 +50,9 @@ def bars(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
 
 
 def by_size(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
-    """Rates over the size of square products, a line a rung; both axes logarithmic.
+    """Draw rates over the size of square products, one line per rung; both axes are logarithmic.
 
-    Raises ValueError where a set has several times of a rung at one size.
+    Raises ValueError where a set has several times for one rung and size.
     """
     sets = _sets(times, here)
     figure = Plot(figsize=(9, 4.6), layout="constrained")
@@ -76,7 +76,7 @@ def _sets(times: pd.DataFrame, here: pd.DataFrame | None) -> list[pd.DataFrame]:
 
 
 def _by_size(data: pd.DataFrame) -> pd.DataFrame:
-    """TFLOP/s: a row a size, a column a rung."""
+    """Return TFLOP/s with one row per size and one column per rung."""
     columns = {n: rates(at)["TFLOP/s"] for n, at in data.groupby("n")}
     return pd.DataFrame(columns).T.sort_index()
 
@@ -101,7 +101,7 @@ def _log_axes(axes: Axes, sizes: list[int]) -> None:
 
 
 def _steps(table: pd.DataFrame) -> str:
-    """The best rung against the reference and the first one, and which step gains least."""
+    """Compare the best rung with the reference and the first one; name the step that gains least."""
     ours = _ours(table)
     best = str(ours["TFLOP/s"].idxmax())
     found = f"{best} has {ours['TFLOP/s'].max() / ours['TFLOP/s'].iloc[0]:.3g}× the rate of {ours.index[0]}"
@@ -114,7 +114,7 @@ def _steps(table: pd.DataFrame) -> str:
 
 
 def _fastest(table: pd.DataFrame) -> str:
-    """Which of our rungs is the fastest at each size."""
+    """Say which of our rungs is the fastest at each size."""
     best = table.drop(columns=REFERENCE, errors="ignore").idxmax(axis="columns")
     runs: list[tuple[str, list[int]]] = []
     for n, rung in zip(table.index.astype(int), best.astype(str), strict=True):
@@ -128,7 +128,7 @@ def _fastest(table: pd.DataFrame) -> str:
 
 
 def _titled(sets: list[pd.DataFrame], findings: list[str]) -> str:
-    """A finding a set, with its machine where there are two."""
+    """Join one finding per set, each with its machine where there are two."""
     starts = [_machine(data) for data in sets] if len(sets) > 1 else [""]
     sizes = sets[0].n.unique()
     if len(sizes) == 1:

@@ -3,8 +3,8 @@
 from labkit.kernels.problem import families
 from labkit.ladder import rungs
 
-# In the order in which the course climbs them. Colours that colour-blind readers tell apart: Okabe and Ito's,
-# and Tol's where those run out; of kernels that never meet in one plot some share a colour.
+# In the order in which the course climbs them. Colours that colour-blind readers can distinguish: Okabe and
+# Ito's, then Tol's. Kernels that never meet in one plot may share a colour.
 LOOKS = {
     "cpu_naive": ("#000000", "o"),
     "cpu_loop_order": ("#999999", "P"),
@@ -38,13 +38,13 @@ LOOKS = {
 }
 
 
-# Of the rungs of a ladder that LOOKS does not list, from the bottom up.
+# For the rungs of a ladder that LOOKS does not list, from the bottom up.
 _NEXT = ("#56B4E9", "#D55E00", "#0072B2", "#009E73", "#E69F00", "#882255", "#332288", "#CC79A7", "#000000")
-_OTHER = ("#7F7F7F", "X")  # a kernel that is no rung, such as a student's own
+_OTHER = ("#7F7F7F", "X")  # for a kernel that is not a rung, such as a student's own
 
 
 def look_of(kernel: str) -> tuple[str, str]:
-    """The colour and marker of a kernel: those listed, or by its place on the ladder of its family."""
+    """Return the colour and marker of a kernel: those listed, or those for its position on its ladder."""
     if kernel in LOOKS:
         return LOOKS[kernel]
     for ladder in map(list, map(rungs, families())):
@@ -55,7 +55,7 @@ def look_of(kernel: str) -> tuple[str, str]:
 
 
 def rank(kernel: str) -> int:
-    """Place on the course's ladder; kernels that LOOKS does not list come last."""
+    """Return the position on the course's ladder; kernels that LOOKS does not list come last."""
     if kernel in LOOKS:
         return list(LOOKS).index(kernel)
     places = [place for family in families() for place, rung in enumerate(rungs(family)) if rung == kernel]

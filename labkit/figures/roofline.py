@@ -1,11 +1,11 @@
 """The roofline: how fast each rung is, and how far below what memory, caches and arithmetic allow.
 
-A kernel that does I operations for each byte can do no more than I x bandwidth, nor more than the peak
-(Williams, Waterman, Patterson 2009, "Roofline"). Bytes differ by level, and so does I: here they are those
-that the kernel asks of the L1 caches, 32 for each sector of its global loads and stores, as in the
-hierarchical roofline (Yang, Kurth, Williams 2020, "Hierarchical Roofline Analysis for GPUs"). Larger tiles
-ask for less, and the rung moves to the right. What the caches answer never reaches the device memory: so a
-rung may stand above the memory's roof, but never above that of the L1 caches.
+A kernel that does I operations per byte can do no more than I x bandwidth, nor more than the peak (Williams,
+Waterman, Patterson 2009, "Roofline"). Bytes differ by level, and so does I. Here they are those that the
+kernel asks of the L1 caches, 32 per sector of its global loads and stores, as in the hierarchical roofline
+(Yang, Kurth, Williams 2020, "Hierarchical Roofline Analysis for GPUs"). Larger tiles ask for less, and the
+rung moves to the right. What the caches answer never reaches the device memory, so a rung may stand above the
+memory's roof, but never above that of the L1 caches.
 """
 
 from dataclasses import dataclass
@@ -25,24 +25,25 @@ from labkit.records.tables import sizes_of
 
 __all__ = ["Roof", "count_sectors", "intensities", "roofline"]
 
-_RUNG, _BEST = "#0072B2", "#D55E00"  # Okabe and Ito's, which colour-blind readers tell apart
-# Of the figure: left, bottom, width, height. By hand, as matplotlib's layout engines draw everything twice.
+_RUNG, _BEST = "#0072B2", "#D55E00"  # Okabe and Ito's, which colour-blind readers can distinguish
+# Of the figure: left, bottom, width, height. Set by hand, as matplotlib's layout engines draw everything
+# twice.
 _AXES = (0.064, 0.125, 0.713, 0.78)
 NAME = 0.047  # of the height of the axes: room for a name
 _SMALL: dict[str, Any] = {"fontsize": 8, "color": "0.3"}
 
 
 def roofline(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame, chosen: str = "") -> Plot:
-    """Rungs timed at one size and dtype under the roofs of their GPU, both axes logarithmic.
+    """Draw rungs timed at one size and dtype under the roofs of their GPU; both axes are logarithmic.
 
-    The kernel `chosen` stands out, or else the fastest of ours.
+    The kernel `chosen` stands out, or otherwise the fastest of ours.
 
-    All three have the columns of `records.load`, and other rows than these are left out: `times` the times;
-    `counters` the sectors of each rung at any one size, from Nsight Compute or `count_sectors`; `roofs` the
-    rates of `ceilings.table()`. What was not counted, such as cublas, is a line at the edge. Not for tensor
-    cores, whose peak is another. Raises ValueError for times of several sizes or dtypes, for several counts
-    of a kernel or none of any, for roofs without a peak of that dtype or a memory, and for a kernel `chosen`
-    that was not both timed and counted.
+    All three tables have the columns of `records.load`, and rows other than these are left out: `times` holds
+    the times; `counters` the sectors of each rung at any one size, from Nsight Compute or `count_sectors`;
+    `roofs` the rates of `ceilings.table()`. A kernel that was not counted, such as cublas, is a line at the
+    edge. The plot is not for tensor cores, whose peak differs. Raises ValueError for times of several sizes
+    or dtypes, for several counts of a kernel or none of any, for roofs without a peak of that dtype or a
+    memory, and for a kernel `chosen` that was not both timed and counted.
     """
     problem, rungs = _rungs(times, counters)
     shown = _shown(rungs, chosen)
@@ -58,7 +59,7 @@ def roofline(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame, c
     axes.set_xlabel("FLOP for each byte asked of the L1 caches (global loads and stores: sectors × 32 B)")
     axes.set_ylabel(peak.unit)
     low, high = axes.get_ylim()
-    if high < 100 * low:  # the powers of ten alone would be one tick or two
+    if high < 100 * low:  # the powers of ten alone would give only one or two ticks
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -72,7 +73,7 @@ def roofline(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame, c
 
 @dataclass(frozen=True)
 class Roof:
-    """Most operations, or bytes, that the GPU does a second, in 10^12; None: no figure."""
+    """The GPU's highest rate, in 10^12 operations or bytes per second; None: there is no figure."""
 
     name: str
     unit: str
@@ -81,13 +82,13 @@ class Roof:
 
     @property
     def lines(self) -> list[tuple[str, float]]:
-        """The figures that there are, each with the style of its line."""
+        """Return the figures that exist, each with the style of its line."""
         both = (("--", self.theoretical), ("-", self.measured))
         return [(style, rate) for style, rate in both if rate is not None]
 
     @property
     def highest(self) -> float:
-        """Theory where there is one, which is above what was measured."""
+        """Return the theoretical rate if there is one, which is above what was measured."""
         return max(rate for _, rate in self.lines)
 
     def __str__(self) -> str:
@@ -97,7 +98,7 @@ class Roof:
 
 
 def _rungs(times: pd.DataFrame, counters: pd.DataFrame) -> tuple[Problem, pd.DataFrame]:
-    """The problem, and a row a kernel: kernel, rate (TFLOP/s), intensity (missing: not known) and source."""
+    """Return the problem, and per kernel its rate (TFLOP/s), intensity (missing: not known) and source."""
     timed = times[times.quantity == "time"]
     timed = timed[[bool(problem_of(row, "float32").flops) for row in row_dicts(timed)]]
     problems = timed[["problem", *sizes_of(timed), "dtype"]].drop_duplicates()
@@ -120,7 +121,7 @@ def _rungs(times: pd.DataFrame, counters: pd.DataFrame) -> tuple[Problem, pd.Dat
 
 
 def _roofs(roofs: pd.DataFrame, dtype: str) -> tuple[Roof, list[Roof]]:
-    """The peak of the dtype, and the bandwidths, from rows of `ceilings.table`."""
+    """Read the peak of the dtype, and the bandwidths, from rows of `ceilings.table`."""
 
     def figure(quantity: str, **wanted: str) -> float | None:
         rows = roofs[roofs.quantity == quantity]
@@ -145,12 +146,12 @@ def _roofs(roofs: pd.DataFrame, dtype: str) -> tuple[Roof, list[Roof]]:
 
 
 def _ridge(peak: Roof, memory: list[Roof]) -> float:
-    """FLOP a byte at which the highest bandwidth is enough for the peak."""
+    """Return the FLOP per byte at which the highest bandwidth is enough for the peak."""
     return peak.highest / max(roof.highest for roof in memory)
 
 
 def _draw_roofs(axes: Axes, peak: Roof, memory: list[Roof]) -> None:
-    """Each with its name above the higher line."""
+    """Draw each roof, with its name above the higher line."""
     (left, right), low = axes.get_xlim(), axes.get_ylim()[0]
     ridge = _ridge(peak, memory)
     look: dict[str, Any] = {"color": "0.25", "linewidth": 1.2}
@@ -167,7 +168,7 @@ def _draw_roofs(axes: Axes, peak: Roof, memory: list[Roof]) -> None:
 
 
 def _draw_limit(axes: Axes, problem: Problem, rungs: pd.DataFrame, peak: Roof) -> None:
-    """How far to the right a kernel could get that asks for each element once; named where no point is."""
+    """Mark the intensity of a kernel that asks for each element once; the name goes where no point is."""
     most = problem.flops / problem.bytes
     axes.axvline(most, color="0.5", linestyle=":")
     text = f"each element once: {most:.0f} FLOP/B"
@@ -177,9 +178,7 @@ def _draw_limit(axes: Axes, problem: Problem, rungs: pd.DataFrame, peak: Roof) -
 
 
 def _draw_rungs(axes: Axes, rungs: pd.DataFrame, chosen: str) -> None:
-    """A point a rung, or a line at the edge, with its name in a column at the right, where names have
-    room.
-    """
+    """Draw one point per rung, or a line at the edge, and its name in a column at the right."""
     low, high = map(log10, axes.get_ylim())
     heights = _apart([(log10(rate) - low) / (high - low) for rate in rungs.rate])
     left, right = axes.get_xlim()
@@ -199,9 +198,7 @@ def _draw_rungs(axes: Axes, rungs: pd.DataFrame, chosen: str) -> None:
 
 
 def _apart(rising: list[float]) -> list[float]:
-    """The heights, moved down so that neighbours have room for a name; below the points there is most
-    room.
-    """
+    """Move the heights down so that neighbours have room for a name; there is most room below the points."""
     heights: list[float] = []
     for height in reversed(rising):
         heights.append(min(height, heights[-1] - NAME) if heights else height)
@@ -209,7 +206,7 @@ def _apart(rising: list[float]) -> list[float]:
 
 
 def _shown(rungs: pd.DataFrame, chosen: str) -> pd.Series:
-    """The rung that stands out: the one `chosen`, or the fastest of ours. They come with rising rates."""
+    """Return the rung that stands out: `chosen`, or the fastest of ours. The rungs have rising rates."""
     ours = rungs[rungs.intensity.notna()]
     if not chosen:
         return ours.iloc[-1]
@@ -230,12 +227,12 @@ def _finding(rungs: pd.DataFrame, shown: pd.Series, problem: Problem, peak: Roof
 
 
 def _in_a_row(name: str) -> int:
-    """M, K, N: the sides of A and then of B; other sizes as they come."""
+    """Sort M, K, N: the sides of A, then of B; other sizes keep their order."""
     return "MKN".find(name)
 
 
 def _size(problem: Problem) -> str:
-    """The sizes as titles say them: one where all are alike, else the sides of the inputs in a row."""
+    """Write the sizes for a title: one if all are equal, else the sides of the inputs in a row."""
     if len(set(problem.sizes.values())) == 1:
         name = "N" if "N" in problem.sizes else problem.size_names[0]
         return f"{name} = {problem.sizes[name]}"

@@ -1,4 +1,4 @@
-"""A profile as a notebook shows it: the source with what each line costs, the worst lines in a sentence."""
+"""A profile as a notebook shows it: the source with each line's costs, and the worst lines in sentences."""
 
 from __future__ import annotations
 
@@ -36,44 +36,44 @@ class Cell:
 
 
 class Heat:
-    """A `Profile` with a face: its figures, a table of the source in notebooks and in terminals."""
+    """A `Profile` that notebooks and terminals show as a table of the source."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Nsight Compute's metrics, see `Profile.metrics`."""
+        """Return Nsight Compute's metrics, see `Profile.metrics`."""
         return self.profile.metrics
 
     @property
     def lines(self) -> pd.DataFrame:
-        """Memory accesses by source line, see `Profile.lines`."""
+        """Return the memory accesses by source line, see `Profile.lines`."""
         return self.profile.lines
 
     @property
     def ptx(self) -> dict[str, float]:
-        """Instructions and branches, see `Profile.ptx`."""
+        """Return instructions and branches, see `Profile.ptx`."""
         return self.profile.ptx
 
     @property
     def ptx_lines(self) -> pd.DataFrame:
-        """Instructions and branches by source line, see `Profile.ptx_lines`."""
+        """Return instructions and branches by source line, see `Profile.ptx_lines`."""
         return self.profile.ptx_lines
 
     @property
     def occupancy(self) -> Occupancy:
-        """Of the launch on a GPU, see `Profile.occupancy`."""
+        """Return the occupancy of the launch on a GPU, see `Profile.occupancy`."""
         return self.profile.occupancy
 
     @property
     def label(self) -> str:
-        """Where the figures come from."""
+        """Say where the figures come from."""
         return self.profile.label
 
     @cached_property
     def sentences(self) -> list[str]:
-        """The worst line in each respect, in words."""
+        """Describe the worst line in each respect, in words."""
         return sentences(self.profile)
 
     def __repr__(self) -> str:
@@ -109,10 +109,10 @@ class Heat:
             f"<p>{escape(self.label)}</p></div>"
         )
 
-    # What the table shows.
+    # The contents of the table.
 
     def _columns(self) -> list[tuple[str, dict[int, Cell]]]:
-        """Names and cells by line; only what the kernel does at all."""
+        """Return columns by name, each with its cells by line, for what the kernel does at all."""
         sectors: dict[int, list[Cost]] = {}
         conflicts: dict[int, list[Cost]] = {}
         for cost in costs_of(self.profile):
@@ -130,16 +130,16 @@ class Heat:
 def profile(
     kernel: AnyKernel, problem: Problem, tile: int = 16, rows: int | None = None, blocks: int | None = None
 ) -> Heat:
-    """Simulator's profile of one launch on `problem`, a `Heat`, whichever device `kernel` is for.
+    """Profile one launch on `problem` in the simulator, whichever device `kernel` is for.
 
-    `blocks` as in simt.
+    `blocks` is as in simt.
     """
     grid, block = problem.launch(tile, rows)
     return show(kernel.profile(grid, block, problem.args(np), blocks=blocks))
 
 
 def show(profile: Profile | Heat) -> Heat:
-    """The source with what each line costs: sectors and bank conflicts per request, idle lanes.
+    """Show the source with what each line costs: sectors and bank conflicts per request, idle lanes.
 
     A notebook shows it as a table. Its figures are those of the profile.
     """
@@ -172,7 +172,7 @@ def _idle_cell(work: Work) -> Cell:
 
 
 def _with_bar(cell: Cell | None) -> str:
-    """For a terminal."""
+    """Draw a cell for a terminal."""
     if cell is None:
         return ""
     full = round(cell.share * BAR)
@@ -190,7 +190,7 @@ def _td(cell: Cell | None) -> str:
     )
 
 
-# Okabe and Ito's vermillion and blue, thin enough for black and for white text on either theme.
+# Okabe and Ito's vermillion and blue, transparent enough for black or white text in either theme.
 _STYLE = """
 .labkit-heat ul {margin: 0 0 .6em; padding-left: 1.2em}
 .labkit-heat p {margin: .3em 0 0; opacity: .7; font-size: 85%}

@@ -1,4 +1,4 @@
-"""What all figures share: Jupyter shows them, and a line below says where their numbers come from."""
+"""What all figures share: Jupyter shows them, and a line at the bottom says where their numbers come from."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 
 class Plot(Figure):
-    """A Figure that Jupyter shows by itself. pyplot does not know it, so nothing is left open."""
+    """A Figure that Jupyter shows by itself. pyplot does not know it, so nothing stays open."""
 
     def _repr_png_(self) -> bytes:
         png = BytesIO()
@@ -19,7 +19,7 @@ class Plot(Figure):
 def sign(figure: Figure, *sets: pd.DataFrame, looks: Sequence[str] = (), start: str = "") -> None:
     """Write the sources of the records `sets` at the bottom of a figure.
 
-    Of several sets each has a line of its own, which begins with how the figure draws it, such as "dashed".
+    With several sets, each has its own line, which begins with how the figure draws it, such as "dashed".
     """
     lines = ["; ".join(dict.fromkeys(data.source)) for data in sets]
     if len(sets) > 1:

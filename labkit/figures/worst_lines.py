@@ -1,4 +1,4 @@
-"""The worst lines of a profile, a sentence each: scattered accesses, bank conflicts, parted warps."""
+"""Describe a profile's worst lines, one sentence each: scattered accesses, bank conflicts, parted warps."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from labkit.simt.counters.profile import Profile, Site
 from labkit.simt.ptx import TYPE_BYTES
 
 BANKS, BANK_BYTES, SECTOR_BYTES = 32, 4, 32
-WASTEFUL = 1.5  # times the sectors that the bytes of a request fill
-WORTH_A_WORD = 0.03  # share of all lanes of all instructions that wait
-VERBS = {"ld": "read", "st": "write"}  # others update
+WASTEFUL = 1.5  # times the sectors that a request's bytes fill
+WORTH_A_WORD = 0.03  # share of waiting lanes among all lanes of all instructions
+VERBS = {"ld": "read", "st": "write"}  # other operations: update
 _TYPES = {"f32": "floats", "f64": "doubles", "s32": "ints", "u32": "ints"}
 _SHARES = {1 / 4: "a quarter", 1 / 3: "a third", 1 / 2: "half", 2 / 3: "two thirds", 3 / 4: "three quarters"}
 _NOTHING = "No line stands out: no request has many more sectors than it needs, and no bank conflicts."
@@ -22,7 +22,7 @@ _NOTHING = "No line stands out: no request has many more sectors than it needs, 
 
 @dataclass(frozen=True)
 class Cost:
-    """Accesses of one line with one operation, added up; `site` is the dearest of them."""
+    """The summed accesses of one line with one operation; `site` is the most expensive of them."""
 
     site: Site
     requests: int
@@ -32,27 +32,27 @@ class Cost:
 
     @property
     def sectors_needed(self) -> float:
-        """The fewest sectors a request can have: its bytes side by side, or one."""
+        """Return the fewest sectors per request: those of its bytes side by side, at least one."""
         return max(1.0, self.useful_bytes / SECTOR_BYTES / self.requests)
 
     @property
     def sectors_per_request(self) -> float:
-        """Sectors that a request moves, on average."""
+        """Return the sectors that a request moves, on average."""
         return self.sectors / self.requests
 
     @property
     def is_scattered(self) -> bool:
-        """True where it moves more sectors than the data fill, by the factor WASTEFUL."""
+        """Say whether it moves at least WASTEFUL times the sectors that the data fill."""
         return self.sectors_per_request >= WASTEFUL * self.sectors_needed
 
     @property
     def excess(self) -> float:
-        """Sectors beyond those needed."""
+        """Return the sectors beyond those needed."""
         return self.sectors - self.sectors_needed * self.requests
 
     @property
     def ways(self) -> float:
-        """Of the bank conflict: how many times the passes that the access takes without."""
+        """Return how many times as many passes the access takes as it would without bank conflicts."""
         least = max(1, self.site.instruction.moved_bytes // BANK_BYTES)
         return self.conflicts / self.requests / least + 1
 
@@ -68,19 +68,19 @@ class Work:
 
     @property
     def lanes(self) -> float:
-        """Active lanes of an instruction, on average."""
+        """Return the active lanes per instruction, on average."""
         return self.active / self.instructions
 
 
 def sentences(profile: Profile) -> list[str]:
-    """The worst line in each respect; one sentence that says so where none is bad."""
+    """Describe the worst line in each respect, or say in one sentence that none is bad."""
     costs = costs_of(profile)
     found = [_scattered(profile, costs), _conflicting(costs), _parted(work_of(profile))]
     return [sentence for sentence in found if sentence] or [_NOTHING]
 
 
 def costs_of(profile: Profile) -> list[Cost]:
-    """Memory accesses by line, space and operation."""
+    """Sum the memory accesses by line, space and operation."""
     groups: dict[tuple[int, str, str], list[Site]] = {}
     for site in profile.sites:
         if site.space and site.requests:
@@ -96,7 +96,7 @@ def costs_of(profile: Profile) -> list[Cost]:
 
 
 def work_of(profile: Profile) -> dict[int, Work]:
-    """What was executed, by line."""
+    """Sum what was executed, by line."""
     lines: dict[int, list[Site]] = {}
     for site in profile.sites:
         if site.instructions:
@@ -109,7 +109,7 @@ def work_of(profile: Profile) -> dict[int, Work]:
 
 
 def kernel_lines(profile: Profile) -> range:
-    """The kernel's lines: from its `__global__` to the brace that ends it."""
+    """Return the kernel's lines: from its `__global__` to the brace that ends it."""
     source, counted = profile.source, [site.line for site in profile.sites if site.line]
     if not counted:
         return range(1, len(source) + 1)
@@ -135,7 +135,7 @@ def _scattered(profile: Profile, costs: list[Cost]) -> str:
 
 
 def _apart(profile: Profile, site: Site) -> str:
-    """How far apart the elements of neighbouring threads are, "" where that is not the trouble."""
+    """Say how far apart the elements of neighbouring threads are; "" if that is not the problem."""
     verb, size, stride = VERBS.get(site.op, "update"), site.instruction.moved_bytes, site.stride
     if stride is None:
         return f"what neighbouring threads {verb} is not evenly spaced"
@@ -153,7 +153,7 @@ def _apart(profile: Profile, site: Site) -> str:
 
 
 def _scalars(profile: Profile) -> Iterator[tuple[str, int]]:
-    """Integer arguments of the launch, by the names in the kernel's signature."""
+    """Yield the integer arguments of the launch, by the names in the kernel's signature."""
     text = "\n".join(profile.source[line - 1] for line in kernel_lines(profile))
     signature = re.search(
         r"__global__[^(;{]*?\w+\s*\(([^)]*)\)", re.sub(r"__launch_bounds__\s*\([^)]*\)", "", text)
@@ -196,6 +196,6 @@ def _parted(lines: dict[int, Work]) -> str:
 
 
 def _share(share: float) -> str:
-    """A fraction in words where there is one for it."""
+    """Write a fraction in words where there are words for it."""
     near = min(_SHARES, key=lambda known: abs(known - share))
     return _SHARES[near] if abs(near - share) < 0.02 else f"{share:.0%}"

@@ -1,1 +1,1 @@
-"""What bounds a kernel, and by how much."""
+"""Says what bounds a kernel, and by how much."""

@@ -1,7 +1,7 @@
 """A block on an SM: what it takes of each resource, how many such blocks fit, and what would let more in.
 
-The rules are those of `labkit.core.occupancy`, with all the shared memory that an SM can set apart from
-its L1.
+The rules are those of `labkit.core.occupancy`, with all the shared memory that an SM can separate from its
+L1.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,12 +11,12 @@ from labkit.core.limits import MAX_THREADS, WARP
 from labkit.core.occupancy import Gpu, occupancy
 
 RESOURCES = {"registers": "registers", "shared_mem": "shared memory", "warps": "warps", "blocks": "blocks"}
-LEAST_REGISTERS = 16  # of a thread
+LEAST_REGISTERS = 16  # per thread
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block of `threads` on an SM of a GPU: its registers a thread, and bytes of shared memory."""
+    """A block of `threads` on an SM of a GPU: its registers per thread, and bytes of shared memory."""
 
     on: Gpu
     threads: int
@@ -25,22 +25,22 @@ class Block:
 
     @property
     def warps(self) -> int:
-        """Warps of a block; the last may be part empty."""
+        """Return the warps per block; the last may be partly empty."""
         return -(-self.threads // WARP)
 
     @property
     def registers_of_warp(self) -> int:
-        """Registers that each of its warps takes, in whole units."""
+        """Return the registers that each of its warps takes, in whole units."""
         return _whole(self.registers * WARP, self.on.register_unit)
 
     @property
     def shared_taken(self) -> int:
-        """Bytes of shared memory that it takes, with the driver's part, in whole units."""
+        """Return the bytes of shared memory that it takes, with the driver's part, in whole units."""
         return _whole(self.shared + self.on.reserved_shared_bytes, self.on.shared_unit)
 
     @property
     def limits(self) -> dict[str, int]:
-        """Blocks that fit an SM by each resource, with as much shared memory as an SM can set apart."""
+        """Return the blocks that fit an SM by each resource, with as much shared memory as an SM can have."""
         limits = occupancy(self.on, self.threads, self.registers, self.shared).limits
         if self.shared_taken and self.shared <= self.on.shared_bytes_per_block:
             limits["shared_mem"] = self.on.shared_bytes_per_sm // self.shared_taken
@@ -48,23 +48,23 @@ class Block:
 
     @property
     def blocks(self) -> int:
-        """Blocks that an SM holds at once."""
+        """Return the blocks that an SM holds at once."""
         return min(self.limits.values())
 
     @property
     def percent(self) -> float:
-        """Theoretical occupancy."""
+        """Return the theoretical occupancy in percent."""
         return 100 * self.blocks * self.warps / self.on.warps_per_sm
 
     @property
     def limited_by(self) -> list[str]:
-        """Resources that give the fewest blocks, of those that it takes."""
+        """Return the resources that allow the fewest blocks, among those that it uses."""
         fewest = [name for name, blocks in self.limits.items() if blocks == self.blocks]
         return [name for name in fewest if name != "shared_mem" or self.shared_taken]
 
 
 def cures(block: Block) -> dict[str, Block]:
-    """By resource that limits: the block after the least change of that one alone that gives more warps."""
+    """Map each limiting resource to the block after the least change of it alone that gives more warps."""
     found = {}
     for name in block.limited_by:
         better = next((each for each in _CHANGES[name](block) if each.percent > block.percent), None)

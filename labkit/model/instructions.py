@@ -1,7 +1,7 @@
 """What a kernel's PTX consists of: the instructions of a source line, and what a thread runs.
 
-PTX is what NVIDIA's compiler makes of a kernel, an instruction a line, before registers are dealt out. The
-assembler that does so also merges, moves and drops instructions: a GPU runs fewer.
+NVIDIA's compiler turns a kernel into PTX, one instruction per line, before registers are assigned. The
+assembler that assigns them also merges, moves and drops instructions, so a GPU runs fewer.
 """
 
 import re
@@ -20,9 +20,9 @@ _INSTRUCTION = re.compile(r"\s*((?:@!?%\w+\s+)?[a-z]\w*(?:\.\w+)*(?:\s.*)?;)")
 
 
 def listing(kernel: AnyKernel, *phrases: str) -> str:
-    """PTX of the source lines that hold one of `phrases`, in the compiler's order, with the targets of jumps.
+    """Return the PTX of the source lines that contain one of `phrases`, with the targets of jumps.
 
-    Raises ValueError where no line, or none with code of its own, holds one.
+    The order is the compiler's. Raises ValueError if no line, or none with code of its own, contains one.
     """
     module = kernel.module
     wanted = {
@@ -46,7 +46,7 @@ def listing(kernel: AnyKernel, *phrases: str) -> str:
 
 
 def kind(instruction: ptx.Instruction) -> str:
-    """One of KINDS. Comparisons, barriers and the end count with the jumps, parameters with the indices."""
+    """Return one of KINDS. Comparisons, barriers and the end count as jumps, parameters as indices."""
     name = instruction.parts[0]
     if name in ("ld", "st") and "param" not in instruction.parts:
         return MOVES
@@ -58,9 +58,9 @@ def kind(instruction: ptx.Instruction) -> str:
 
 
 def per_thread(kernel: AnyKernel, trips: int = 1) -> dict[str, int]:
-    """Instructions of each kind that a thread runs where no guard keeps it out, each loop `trips` times.
+    """Count the instructions of each kind that a thread runs where no guard holds it back.
 
-    A loop is what a jump back encloses; kernels with loops in loops are not meant.
+    Each loop runs `trips` times. A loop is what a backward jump encloses; nested loops are not supported.
     """
     simulated = kernel.simulated
     assert isinstance(simulated, Kernel)  # a sandbox keeps its instructions to itself

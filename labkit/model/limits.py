@@ -1,11 +1,12 @@
 """What keeps a rung below the peak of the recorded H200: bytes, instructions and blocks, each as a rate.
 
-- Bytes: a kernel with I operations for each byte asked of the L1 caches does no more than I times their
+- Bytes: a kernel with I operations per byte asked of the L1 caches does no more than I times their
   bandwidth (`roofline`).
-- Instructions: an SM begins one instruction a clock in each of its four quarters, and a quarter has lanes
-  for one warp (`ceilings.fma_share`). So the share of multiply-adds among the instructions is the most of the
-  peak that is left. Nsight Compute counts the instructions; a product's multiply-adds are M N K / 32.
-- Blocks: one SM works at a block. Of b equal blocks on s SMs one SM gets ceil(b / s), and the others wait for
+- Instructions: an SM issues one instruction per clock in each of its four sub-partitions, and a sub-partition
+  has CUDA cores for one warp (`ceilings.fma_share`). So the share of multiply-adds among the instructions
+  bounds the share of the peak. Nsight Compute counts the instructions; a product has M N K / 32
+  multiply-adds.
+- Blocks: a block runs on one SM. Of b equal blocks on s SMs, one SM gets ceil(b / s), and the others wait for
   it: b / (s ceil(b / s)) of the peak.
 
 The recorded counts are those of one size. Shares and intensities hardly depend on it.
@@ -30,10 +31,11 @@ ROOFS = ("peak_performance", "performance", "peak_bandwidth", "bandwidth", "peak
 
 
 def bounds(problem: Matmul, *rungs: str) -> pd.DataFrame:
-    """What the GPU allows rungs on `problem`, and what was measured: 10^12 operations a second.
+    """Return what the GPU allows rungs on `problem`, and what was measured, in 10^12 operations per second.
 
     Rows: `rungs`, or all that were timed. Columns: `peak`, `L1 bytes`, `instructions`, `blocks`, `measured`;
-    missing where no count was recorded. Raises ValueError where there is no time of the problem or a rung.
+    values are missing where no count was recorded. Raises ValueError where there is no time of the problem or
+    a rung.
     """
     rows = times_of(problem)
     rows = rows[rows.kernel != Matmul.reference_name]
@@ -58,7 +60,7 @@ def bounds(problem: Matmul, *rungs: str) -> pd.DataFrame:
 
 
 def fill_share(blocks: int, multiprocessors: int) -> float:
-    """Share of the peak that is left where equal blocks go round the SMs: 1 if all get as many."""
+    """Return the share of the peak left when equal blocks are spread over the SMs: 1 if all get as many."""
     return blocks / (multiprocessors * ceil(blocks / multiprocessors))
 
 
@@ -67,49 +69,49 @@ def _fill(rung: str, problem: Matmul) -> float:
 
 
 def block_count(rung: str, problem: Matmul) -> int:
-    """Blocks that a rung with its defaults launches on `problem`."""
+    """Return the blocks that a rung with its defaults launches on `problem`."""
     case = running.case(rung, problem)
     return prod(kernels.launch(case.kernel, problem, **dict(case.macros))[0])
 
 
 def peak_rate(dtype: str) -> float:
-    """Most operations of the GPU, 10^12 a second: in theory or, where that has no figure, measured."""
+    """Return the GPU's peak in 10^12 operations per second: theoretical, or measured if there is no other."""
     roofs = ceilings()
     of_dtype = roofs[roofs.quantity.isin(["peak_performance", "performance"]) & (roofs.dtype == dtype)]
     return float(of_dtype.value.max()) / 1e3
 
 
 def counted(rung: str) -> pd.Series:
-    """Nsight Compute's counters of a rung in float32, by their names."""
+    """Return Nsight Compute's counters of a rung in float32, by their names."""
     runs = _runs()
     rows = runs[(runs.kernel == rung) & (runs.n == COUNTED) & (runs.dtype == "float32")]
     return rows.set_index("quantity").value
 
 
 def multiply_add_shares(dtype: str = "float32") -> pd.Series:
-    """By rung: multiply-adds among the instructions that warps executed, as Nsight Compute counted them."""
+    """Return, by rung, the share of multiply-adds in the instructions that Nsight Compute counted."""
     runs = _runs()
     executed = runs[(runs.quantity == INSTRUCTIONS) & (runs.n == COUNTED) & (runs.dtype == dtype)]
     return COUNTED**3 / WARP / executed.set_index("kernel").value
 
 
 def gpu() -> occupancy.Gpu:
-    """The recorded GPU, a row of data/gpus.csv."""
+    """Return the recorded GPU, a row of data/gpus.csv."""
     return occupancy.gpu(str(ceilings().machine.iloc[0]))
 
 
 @lru_cache
 def times_of(problem: Matmul) -> pd.DataFrame:
-    """`ladder.recorded`, read once."""
+    """Read `ladder.recorded` once."""
     return running.recorded(problem, MACHINE)
 
 
 @lru_cache
 def counters(dtype: str) -> pd.DataFrame:
-    """Sectors of each rung's global loads and stores, in the columns of `records.load`.
+    """Return the sectors of each rung's global loads and stores, in the columns of `records.load`.
 
-    Of float32 those that Nsight Compute counted on the machine, and they are those of int32, whose addresses
-    are the same. Of float64 what the simulator counts.
+    For float32, Nsight Compute counted them on the machine; they hold for int32, whose addresses are the
+    same. For float64, the simulator counts them.
     """
     if dtype != "float64":
         runs = _runs()
@@ -121,7 +123,7 @@ def counters(dtype: str) -> pd.DataFrame:
 
 
 def ceilings() -> pd.DataFrame:
-    """The ceilings that `roofline` draws, as `ceilings.table` gives those of this machine's GPU."""
+    """Return the ceilings that `roofline` draws, as `ceilings.table` gives those of this machine's GPU."""
     runs = _runs()
     return runs[runs.quantity.isin(ROOFS) & runs.kernel.isin(["", "peak", "memcpy"])]
 

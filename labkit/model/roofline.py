@@ -1,4 +1,4 @@
-"""FLOP for each byte that a kernel asks of the L1 caches: 32 bytes for each sector of its loads and stores.
+"""FLOP per byte that a kernel asks of the L1 caches: 32 bytes per sector of its loads and stores.
 
 `labkit.figures.roofline` draws it.
 """
@@ -19,10 +19,10 @@ SECTORS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("
 
 
 def count_sectors(rungs: Iterable[str], problem: Problem, blocks: int = 4) -> pd.DataFrame:
-    """Sectors that rungs of `labkit.ladder` ask for on `problem`, counted by the simulator.
+    """Count the sectors that rungs of `labkit.ladder` ask for on `problem`, in the simulator.
 
-    In a sample of `blocks` blocks, on arrays of zeros: the addresses do not depend on the values. Columns
-    are those of `records.load`, the quantities Nsight Compute's.
+    It runs a sample of `blocks` blocks on arrays of zeros, since the addresses do not depend on the values.
+    Columns are those of `records.load`, and the quantities Nsight Compute's.
     """
     return records.frame_of(
         row for rung in rungs for row in _sector_rows(running.case(rung, problem), blocks)
@@ -40,10 +40,10 @@ def _sector_rows(case: running.Case, blocks: int) -> list[dict[str, Any]]:
 
 
 def intensities(counters: pd.DataFrame) -> dict[str, float]:
-    """FLOP for each byte asked of the L1 caches, by kernel, from counts of SECTORS in records.
+    """Return the FLOP per byte asked of the L1 caches, by kernel, from counts of SECTORS in records.
 
-    It hardly depends on the size, as both grow alike. Kernels that compute nothing are left
-    out. Raises ValueError for several counts of a kernel.
+    It hardly depends on the size, as both grow alike. Kernels that compute nothing are left out. Raises
+    ValueError for several counts of a kernel.
     """
     counted = counters[counters.quantity.isin(SECTORS)]
     again = counted[counted.duplicated(["problem", "kernel", "quantity"])]

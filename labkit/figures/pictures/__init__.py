@@ -1,11 +1,11 @@
 """Pictures of what a kernel does: who computes what, what a warp asks for, where it lies, when lanes wait.
 
-Drawn by matplotlib from the kernels' own rules. The explorers of `labkit.widgets` show them too.
+They are drawn by matplotlib from the kernels' own rules. The explorers of `labkit.widgets` show them too.
 
 pictures.naive_reads(…)       the row of A and the column of B that an element of C needs
 pictures.tile_walk(…)         the tiles that a block brings to shared memory in one round
 pictures.transposed_warp(…)   what a warp of the naive transpose reads, and where that goes
-pictures.through_a_tile(…)    the way of a transpose's tile through shared memory
+pictures.through_a_tile(…)    how a tile of the transpose goes through shared memory
 """
 
 from labkit.figures.pictures.product import naive_reads, tile_walk

@@ -1,7 +1,7 @@
 """A picture of shared memory in its banks, with the words that a warp asks for in one request.
 
-Word w of shared memory is in bank w % 32. In a block of TILE x TILE threads thread t has x = t % TILE and
-y = t / TILE. Bank conflicts are those of `labkit.simt.counters.banks`, as the simulator counts them.
+Word w of shared memory is in bank w % 32. In a block of TILE x TILE threads, thread t has x = t % TILE and y
+= t / TILE. Bank conflicts are counted as in the simulator (`labkit.simt.counters.banks`).
 Errors: ValueError for sizes that cannot be drawn.
 """
 
@@ -19,21 +19,21 @@ from labkit.figures.style import Plot
 from labkit.simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts
 
 ROW, COLUMN, STRIDE = "row of the tile", "column of the tile", "every stride-th"
-SIZES = {4: "float", 8: "double", 16: "float4"}  # bytes of an element and its type
-FEWEST_ROWS, MOST_ROWS = 4, 40  # of words; of more than the most, a picture shows those that are touched
+SIZES = {4: "float", 8: "double", 16: "float4"}  # bytes per element, and its type
+FEWEST_ROWS, MOST_ROWS = 4, 40  # of words; if there are more, a picture shows only those that are touched
 
 _FIRST, _LATER, _OTHERS, _ODD, _UNUSED = "#009E73", "#D55E00", "#DDDDDD", "#F2F2F2", "#FFFFFF"
 _CELL = 0.26, 0.135  # width and height of a word, in inches
-_LEFT, _BELOW, _BARS, _ABOVE = 0.8, 0.85, 0.7, 0.6  # labels; legend and labels; bars; headline: inches
+_LEFT, _BELOW, _BARS, _ABOVE = 0.8, 0.85, 0.7, 0.6  # inches: labels; legend and labels; bars; headline
 
 
 @dataclass(frozen=True)
 class Request:
     """What the lanes of one warp ask shared memory for: elements of `size` bytes.
 
-    By `access` that is a ROW of a tile, tile[y][x], a COLUMN, tile[x][y], or every `stride`-th element. The
-    tile is declared tile[TILE][TILE + padding]; where it is `swizzled`, element (row, col) is kept in column
-    col ^ row.
+    `access` is a ROW of a tile, tile[y][x], a COLUMN, tile[x][y], or every `stride`-th element. The tile is
+    declared tile[TILE][TILE + padding]; where it is `swizzled`, element (row, col) is stored in column col ^
+    row.
     """
 
     access: str = COLUMN
@@ -46,7 +46,7 @@ class Request:
 
     @cached_property
     def addresses(self) -> list[int]:
-        """In bytes, by lane."""
+        """Return the address that each lane asks for, in bytes."""
         lanes = range(self.warp * WARP, (self.warp + 1) * WARP)
         if self.access == STRIDE:
             return [self.stride * (thread % WARP) * self.size for thread in lanes]
@@ -60,46 +60,46 @@ class Request:
 
     @property
     def row_elements(self) -> int:
-        """Elements from one row of the tile to the next."""
+        """Return how many elements lie from one row of the tile to the next."""
         return self.tile + self.padding
 
     @property
     def elements(self) -> int:
-        """Elements of the array in shared memory."""
+        """Return the number of elements in the array in shared memory."""
         if self.access == STRIDE:
             return self.stride * (WARP - 1) + 1
         return self.tile * self.row_elements
 
     @property
     def words_each(self) -> int:
-        """Words of an element."""
+        """Return the words per element."""
         return self.size // BANK_BYTES
 
     @cached_property
     def parts(self) -> list[set[int]]:
-        """The words asked for, in the parts in which the warp goes: whole, in halves or in quarters."""
+        """Return the words that each part asks for: the whole warp, its halves or its quarters."""
         lanes = WARP // self.words_each
         words = [[a // BANK_BYTES + i for i in range(self.words_each)] for a in self.addresses]
         return [set().union(*words[first : first + lanes]) for first in range(0, WARP, lanes)]
 
     @cached_property
     def in_banks(self) -> np.ndarray:
-        """Different words that each part asks each bank for: (parts, 32)."""
+        """Count the different words that each part asks each bank for: (parts, 32)."""
         return np.array([np.bincount([w % BANKS for w in part], minlength=BANKS) for part in self.parts])
 
     @property
     def conflicts(self) -> int:
-        """Passes over the banks beyond one a part."""
+        """Return the passes over the banks beyond one per part."""
         return bank_conflicts(self.addresses, self.size)
 
     @property
     def wavefronts(self) -> int:
-        """Passes over the banks."""
+        """Return the passes over the banks."""
         return len(self.parts) + self.conflicts
 
 
 def banks(request: Request) -> Plot:
-    """The words of shared memory, a column a bank; those that the lanes of `request` ask for are numbered."""
+    """Draw shared memory with one column per bank; the words that `request` asks for are numbered."""
     touched = sorted({word // BANKS for part in request.parts for word in part})
     last = (request.elements * request.words_each - 1) // BANKS
     rows = list(range(max(last + 1, FEWEST_ROWS))) if last < MOST_ROWS else touched
@@ -138,7 +138,7 @@ def banks(request: Request) -> Plot:
 
 
 def title(request: Request) -> str:
-    """What is asked for, in a few words."""
+    """Say in a few words what is asked for."""
     if request.access == STRIDE:
         return f"{SIZES[request.size]} number {request.stride} * lane"
     index = "[y][x]" if request.access == ROW else "[x][y]"
@@ -155,7 +155,7 @@ def _inches(figure: Plot, left: float, bottom: float, width: float, height: floa
 
 
 def _waiting(request: Request) -> dict[int, int]:
-    """Each word that is asked for, and how many words of its bank come before it in its part."""
+    """Map each requested word to how many words of its bank come before it in its part."""
     turns: dict[int, int] = {}
     for part in request.parts:
         before = [0] * BANKS
@@ -166,7 +166,7 @@ def _waiting(request: Request) -> dict[int, int]:
 
 
 def _background(request: Request, word: int) -> tuple[float, float, float]:
-    """Shades tell the rows of a tile apart; what is unused or outside is white."""
+    """Shade the rows of a tile alternately; what is unused or outside is white."""
     row, col = divmod(word // request.words_each, request.row_elements)
     if request.access == STRIDE:
         return to_rgb(_ODD if word < request.elements * request.words_each else _UNUSED)
@@ -176,7 +176,7 @@ def _background(request: Request, word: int) -> tuple[float, float, float]:
 
 
 def _number_lanes(axes: Axes, request: Request, rows: list[int]) -> None:
-    """At each element that is asked for its lane; where several lanes ask, how many."""
+    """Write the lane at each element that it asks for; where several lanes ask, write how many."""
     lanes: dict[int, list[int]] = {}
     for lane, address in enumerate(request.addresses):
         lanes.setdefault(address // BANK_BYTES, []).append(lane)
@@ -192,7 +192,7 @@ def _number_lanes(axes: Axes, request: Request, rows: list[int]) -> None:
 
 
 def _draw_bars(axes: Axes, request: Request) -> None:
-    """Words that each bank is asked for: those of a first pass, and those that wait."""
+    """Draw the words that each bank is asked for: those of a first pass, and those that wait."""
     asked = request.in_banks.sum(axis=0)
     first = (request.in_banks > 0).sum(axis=0)
     width = 0.8 * _CELL[0] * 72  # points
@@ -219,5 +219,5 @@ def _legend(figure: Plot, request: Request) -> None:
 
 
 def counted(number: int, what: str) -> str:
-    """1 wavefront, 2 wavefronts."""
+    """Write a number with its noun: 1 wavefront, 2 wavefronts."""
     return f"{number} {what}{'s' if number != 1 else ''}"

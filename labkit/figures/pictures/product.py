@@ -1,9 +1,9 @@
 """Pictures of the machine: which thread computes what, and which elements a block brings to shared memory.
 
-Computed from the index rules of kernels/matmul: row = blockIdx.y * blockDim.y + threadIdx.y, col likewise.
-A block's threads count along x first, and each 32 of them are a warp. Matrices are A (M,K), B (K,N), C (M,N),
-in elements; blocks and threads are (x, y). The colours are Okabe and Ito's.
-Errors: ValueError for a position outside, LaunchError for a block that no GPU takes.
+They follow the index rules of kernels/matmul: row = blockIdx.y * blockDim.y + threadIdx.y, and likewise col.
+A block's threads are numbered along x first, and each 32 of them are a warp. Matrices are A (M,K), B (K,N), C
+(M,N), in elements; blocks and threads are (x, y). The colours are Okabe and Ito's.
+Errors: ValueError for a position outside, LaunchError for a block that no GPU accepts.
 """
 
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ from matplotlib.ticker import MaxNLocator
 from labkit.core.limits import WARP, as_dim3, check_launch
 from labkit.figures.style import Plot
 
-LARGEST = 64  # a picture of more rows or columns shows no single element any more
+LARGEST = 64  # a picture of more rows or columns no longer shows single elements
 
 _WARP_COLORS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999")
 _COLORS = {"A": "#E69F00", "B": "#56B4E9", "C": "#009E73"}
 _UNTOUCHED, _OUTSIDE = "#F2F2F2", "#FFFFFF"
-_EARLIER = 0.35  # strength of colour of what was read before
+_EARLIER = 0.35  # colour strength of what was read earlier
 
-# Panels are placed by hand, in inches: matplotlib's layout engines take longer than all the drawing.
-MARGIN, GAP = 0.65, 0.75  # of a figure, and between its panels: room for labels
+# Panels have fixed positions, in inches: matplotlib's layout engines take longer than all the drawing.
+MARGIN, GAP = 0.65, 0.75  # around a figure, and between its panels: room for labels
 _TITLE = 0.75
 
 
 @dataclass(frozen=True)
 class Worker:
-    """The thread that computes an element of C, and where it sits in its block."""
+    """The thread that computes an element of C, and its position in its block."""
 
     block: tuple[int, int]
     thread: tuple[int, int]
@@ -40,19 +40,19 @@ class Worker:
 
 
 def worker(row: int, col: int, block: tuple[int, int]) -> Worker:
-    """Who computes C[row, col] when blocks have `block` = (x, y) threads."""
+    """Find the thread that computes C[row, col] when blocks have `block` = (x, y) threads."""
     x, y = col % block[0], row % block[1]
     warp, lane = divmod(y * block[0] + x, WARP)
     return Worker((col // block[0], row // block[1]), (x, y), warp, lane)
 
 
 def grid_of(M: int, N: int, block: tuple[int, int]) -> tuple[int, int]:
-    """Blocks in x and y that cover C (M,N)."""
+    """Return how many blocks in x and y cover C (M,N)."""
     return -(-N // block[0]), -(-M // block[1])
 
 
 def thread_map(M: int, N: int, block: tuple[int, int], row: int = 0, col: int = 0) -> Plot:
-    """C (M,N) in blocks, coloured by warp; C[row, col] is framed, threads without an element are hatched."""
+    """Draw C (M,N) in blocks, coloured by warp; C[row, col] is framed, threads without an element hatched."""
     _check_sizes(M=M, N=N)
     check_launch("matmul", (1, 1, 1), as_dim3(block, "block"))
     _check_inside(f"C ({M}, {N})", row=(row, M), col=(col, N))
@@ -77,9 +77,7 @@ def thread_map(M: int, N: int, block: tuple[int, int], row: int = 0, col: int = 
 
 
 def naive_reads(M: int, N: int, K: int, row: int = 0, col: int = 0) -> Plot:
-    """What the naive kernel reads for C[row, col], and which other elements of C read the same row of
-    A again.
-    """
+    """Draw what the naive kernel reads for C[row, col], and who needs that row of A again."""
     _check_sizes(M=M, N=N, K=K)
     _check_inside(f"C ({M}, {N})", row=(row, M), col=(col, N))
     strength = {"A": np.zeros((M, K)), "B": np.zeros((K, N)), "C": np.zeros((M, N))}
@@ -101,8 +99,8 @@ def naive_reads(M: int, N: int, K: int, row: int = 0, col: int = 0) -> Plot:
 class Round:
     """One round of the tiled kernel's loop in one block.
 
-    `number` of `rounds`, from 1; where its tiles of A and B and the block's tile of C begin, as (row, col);
-    and how many of their elements exist.
+    It is `number` of `rounds`, from 1. `starts` says where its tiles of A and B and the block's tile of C
+    begin, as (row, col), and `inside` how many of their elements exist.
     """
 
     tile: int
@@ -113,7 +111,7 @@ class Round:
 
 
 def tile_round(M: int, N: int, K: int, tile: int, k0: int, block: tuple[int, int] = (0, 0)) -> Round:
-    """The round with the kernel's loop variable at `k0`, in block (x, y); raises as `tile_walk`."""
+    """Return the round in which the loop variable is `k0`, in block (x, y); raises as `tile_walk` does."""
     _check_sizes(M=M, N=N, K=K, TILE=tile)
     check_launch("matmul", (1, 1, 1), (tile, tile, 1))
     grid = grid_of(M, N, (tile, tile))
@@ -132,9 +130,9 @@ def tile_round(M: int, N: int, K: int, tile: int, k0: int, block: tuple[int, int
 
 
 def tile_walk(M: int, N: int, K: int, tile: int, k0: int, block: tuple[int, int] = (0, 0)) -> Plot:
-    """The tiles that block (x, y) brings to shared memory in the round of `k0`, for its tile of C.
+    """Draw the tiles that block (x, y) brings to shared memory in round `k0`, for its tile of C.
 
-    Beside the matrices stand the two tiles as they lie in shared memory; what lies past an edge is 0 there.
+    Beside the matrices are the two tiles as they lie in shared memory; what lies past an edge is 0 there.
     """
     now, shapes = tile_round(M, N, K, tile, k0, block), _shapes(M, N, K)
     figure = Plot(figsize=(10, 5.5))
@@ -150,7 +148,7 @@ def tile_walk(M: int, N: int, K: int, tile: int, k0: int, block: tuple[int, int]
 
 
 def padding(now: Round) -> str:
-    """How much of the round's two tiles lies past the edge."""
+    """Say how much of the round's two tiles lies past the edge."""
     elements = now.tile**2
     padded = [
         f"{elements - now.inside[name]} of the {elements} elements of {name}_tile"
@@ -175,7 +173,7 @@ def _check_inside(where: str, **positions: tuple[int, int]) -> None:
             raise ValueError(f"{name} {position} is outside {where}. Choose 0 to {count - 1}.")
 
 
-# Where things stand.
+# Layout.
 
 
 def _shapes(M: int, N: int, K: int) -> dict[str, tuple[int, int]]:
@@ -183,13 +181,13 @@ def _shapes(M: int, N: int, K: int) -> dict[str, tuple[int, int]]:
 
 
 def panel(figure: Plot, left: float, bottom: float, width: int, height: int, scale: float) -> Axes:
-    """Axes for width x height elements of `scale` inches, their corner at (left, bottom) inches."""
+    """Add axes for width x height elements of `scale` inches, with their corner at (left, bottom) inches."""
     w, h = figure.get_size_inches()
     return figure.add_axes((left / w, bottom / h, width * scale / w, height * scale / h))
 
 
 def _product_panels(figure: Plot, M: int, N: int, K: int, tile: int = 1) -> dict[str, Axes]:
-    """A left of C and B above it, to one scale: a row of A and a column of B meet at their element of C."""
+    """Add A left of C and B above it, to one scale, so that a row and a column meet at their element of C."""
     (rows, inner), (_, cols) = _covered((M, K), tile), _covered((M, N), tile)
     across, up = 6.7 - MARGIN - GAP, 5.5 - _TITLE - MARGIN - GAP
     scale = min(across / (inner + cols), up / (inner + rows))
@@ -202,7 +200,7 @@ def _product_panels(figure: Plot, M: int, N: int, K: int, tile: int = 1) -> dict
 
 
 def _covered(shape: tuple[int, int], tile: int) -> tuple[int, int]:
-    """Rows and columns in whole tiles."""
+    """Round rows and columns up to whole tiles."""
     return -(-shape[0] // tile) * tile, -(-shape[1] // tile) * tile
 
 
@@ -210,19 +208,19 @@ def _covered(shape: tuple[int, int], tile: int) -> tuple[int, int]:
 
 
 def headline(figure: Plot, *lines: str) -> None:
-    """The finding, above the panels."""
+    """Write the finding above the panels."""
     figure.suptitle("\n".join(lines), fontsize=10, x=0.01, y=0.99, ha="left", va="top")
 
 
 def _lines(axes: Axes, width: int, height: int, pitch: tuple[int, int], color: str, linewidth: float) -> None:
-    """Lines between columns and rows, one each pitch = (x, y) elements."""
+    """Draw lines between columns and rows, one every pitch = (x, y) elements."""
     x, y = np.arange(pitch[0], width, pitch[0]) - 0.5, np.arange(pitch[1], height, pitch[1]) - 0.5
     axes.vlines(x, -0.5, height - 0.5, color=color, linewidth=linewidth)
     axes.hlines(y, -0.5, width - 0.5, color=color, linewidth=linewidth)
 
 
 def _frame(axes: Axes, start: tuple[int, int], height: int, width: int, linewidth: float) -> None:
-    """A black frame around height x width elements from (row, col)."""
+    """Draw a black frame around height x width elements from (row, col)."""
     corner = (start[1] - 0.5, start[0] - 0.5)
     axes.add_patch(
         Rectangle(corner, width, height, fill=False, edgecolor="black", linewidth=linewidth, clip_on=False)
@@ -241,14 +239,14 @@ def _hatch_outside(axes: Axes, shape: tuple[int, int], covered: tuple[int, int])
 
 
 def _warp_colors(width: int, height: int, block: tuple[int, int]) -> np.ndarray:
-    """RGB of each thread's element, (height, width, 3)."""
+    """Return the RGB colour of each thread's element, (height, width, 3)."""
     y, x = np.indices((height, width))
     warps = (y % block[1] * block[0] + x % block[0]) // WARP
     return np.array([to_rgb(color) for color in _WARP_COLORS])[warps % len(_WARP_COLORS)]
 
 
 def _name_warps(axes: Axes, M: int, N: int, block: tuple[int, int], at: tuple[int, int]) -> None:
-    """A legend of the warps of block `at` that have an element of C: each colour's first."""
+    """Add a legend of the warps of block `at` that have an element of C: the first of each colour."""
     rows, cols = min(block[1], M - at[1] * block[1]), min(block[0], N - at[0] * block[0])
     y, x = np.indices((rows, cols))
     warps = np.unique((y * block[0] + x) // WARP)
@@ -275,7 +273,7 @@ def _idle(M: int, N: int, width: int, height: int) -> str:
 
 
 def _walked(name: str, shape: tuple[int, int], now: Round) -> np.ndarray:
-    """Strength of colour of each element, in whole tiles: 1 in this round, less in earlier ones."""
+    """Return each element's colour strength, in whole tiles: 1 in this round, less in earlier ones."""
     strength = np.zeros(_covered(shape, now.tile))
     row, col = now.starts[name]
     rows, cols = slice(row, row + now.tile), slice(col, col + now.tile)
@@ -293,20 +291,20 @@ def _draw_matrix(axes: Axes, name: str, strength: np.ndarray, shape: tuple[int, 
     _hatch_outside(axes, shape, (strength.shape[0], strength.shape[1]))
     _lines(axes, strength.shape[1], strength.shape[0], (1, 1), "white", 0.8)
     down, across = {"A": ("i", "k"), "B": ("k", "j"), "C": ("i", "j")}[name]
-    axes.set_title(f"{name} {shape}", fontsize=10, y=1)  # a given y spares a search for room
+    axes.set_title(f"{name} {shape}", fontsize=10, y=1)  # a given y avoids a search for room
     axes.set(xlabel=f"{across} (elements)", ylabel=f"{down} (elements)")
     _whole_ticks(axes)
 
 
 def _draw_tile(axes: Axes, name: str, shape: tuple[int, int], now: Round) -> None:
-    """A tile as it lies in shared memory: each element's row and column in its matrix, or 0 past the edge."""
+    """Draw a tile as it lies in shared memory: each element's row and column, or 0 past the edge."""
     tile = now.tile
     row, col = np.indices((tile, tile)) + np.array(now.starts[name])[:, None, None]
     inside = (row < shape[0]) & (col < shape[1])
     axes.imshow(np.where(inside[..., None], to_rgb(_COLORS[name]), to_rgb(_OUTSIDE)))
     _lines(axes, tile, tile, (1, 1), "0.8", 0.5)
     _frame(axes, (0, 0), tile, tile, 2)
-    if tile <= 5:  # smaller cells hold no text
+    if tile <= 5:  # smaller cells have no room for text
         for y, x in np.ndindex(tile, tile):
             content = f"{row[y, x]},{col[y, x]}" if inside[y, x] else "0"
             axes.text(x, y, content, ha="center", va="center", fontsize=8)

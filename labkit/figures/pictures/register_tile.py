@@ -1,8 +1,8 @@
-"""A block's tile of C and the elements of it that one thread, and its warp, keep in registers.
+"""A block's tile of C, and the elements of it that one thread and its warp keep in registers.
 
-Computed from the index rules of kernels/matmul/5_register_tile: thread t of a block has y = t / COLS and
-x = t % COLS, and computes rows y, y + ROWS, … and columns x, x + COLS, … of the tile, with
-ROWS = TILE_M / THREAD_M and COLS = TILE_N / THREAD_N. The colours are Okabe and Ito's.
+The picture follows the index rules of kernels/matmul/5_register_tile: thread t of a block has y = t / COLS
+and x = t % COLS, and computes rows y, y + ROWS, … and columns x, x + COLS, … of the tile, with ROWS = TILE_M
+/ THREAD_M and COLS = TILE_N / THREAD_N. The colours are Okabe and Ito's.
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from labkit.figures.pictures.product import headline, panel
 from labkit.figures.style import Plot
 
 FLOAT = 4  # bytes
-MAX_SHARED = 48 * 1024  # bytes of shared memory that a block has without further ado
-MAX_REGISTERS = 255  # of a thread
-MULTIPROCESSORS = 132  # of an H200
+MAX_SHARED = 48 * 1024  # bytes of shared memory that a block has by default
+MAX_REGISTERS = 255  # per thread
+MULTIPROCESSORS = 132  # in an H200
 
 _NONE, _WARP, _THREAD = "#F2F2F2", "#F0C987", "#D55E00"
 _BUSY, _IDLE = "#56B4E9", "#FFFFFF"
 _SMS_ACROSS = 12
-# In inches: the larger side of the tile of C, its left and top, and how thick its neighbours are drawn,
-# whatever TILE_K is.
+# In inches: the larger side of the tile of C, its left and top, and the thickness of its neighbours, whatever
+# TILE_K is.
 _SIDE, _LEFT, _TOP, _STRIP = 3.5, 2.0, 4.15, 0.6
 _SEEN = 3.5  # points
 MAX_STRIP = 32  # elements: the largest TILE_K
@@ -35,7 +35,7 @@ MAX_STRIP = 32  # elements: the largest TILE_K
 class RegisterTile:
     """The tiles of a block and of a thread, in elements: C's tile is tile_m x tile_n, a thread's m x n.
 
-    Raises ValueError where no GPU takes such a block, or a thread's sums do not fit its registers.
+    Raises ValueError where no GPU accepts such a block, or a thread's sums do not fit its registers.
     """
 
     tile_m: int
@@ -68,53 +68,51 @@ class RegisterTile:
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
+        """Return the threads per block."""
         return self.tile_m * self.tile_n // (self.m * self.n)
 
     @property
     def loads(self) -> float:
-        """Elements read from shared memory for each multiply-add."""
+        """Return the elements read from shared memory per multiply-add."""
         return (self.m + self.n) / (self.m * self.n)
 
     @property
     def sectors(self) -> float:
-        """Sectors of global loads for each multiply-add of a warp, where every byte of them is used."""
+        """Return the sectors of global loads per multiply-add of a warp, if every byte of them is used."""
         return WARP * FLOAT / 32 * (1 / self.tile_m + 1 / self.tile_n)
 
     @property
     def registers(self) -> int:
-        """Registers for a thread's sums and the elements that one k needs; addresses and counters
-        come on top.
-        """
+        """Return the registers for a thread's sums and one k's elements, without addresses and counters."""
         return self.m * self.n + self.m + self.n
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block: a tile of A and one of B."""
+        """Return the shared memory of a block: a tile of A and one of B."""
         return FLOAT * self.tile_k * (self.tile_m + self.tile_n)
 
     def elements(self, thread: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns of the block's tile that a thread computes, (m,) and (n,)."""
+        """Return the rows and columns of the block's tile that a thread computes, (m,) and (n,)."""
         rows, cols = self.tile_m // self.m, self.tile_n // self.n
         y, x = divmod(thread, cols)
         return y + rows * np.arange(self.m), x + cols * np.arange(self.n)
 
     def grid(self, M: int, N: int) -> tuple[int, int]:
-        """Blocks in x and y for C (M,N)."""
+        """Return how many blocks in x and y cover C (M,N)."""
         return -(-N // self.tile_n), -(-M // self.tile_m)
 
     def rounds(self, M: int, N: int) -> tuple[int, int]:
-        """How often the multiprocessors take a block each, for C (M,N), and how many do so the last time."""
+        """Return how many waves of one block per SM C (M,N) takes, and how many blocks the last one has."""
         blocks = prod(self.grid(M, N))
         rounds = -(-blocks // MULTIPROCESSORS)
         return rounds, blocks - (rounds - 1) * MULTIPROCESSORS
 
 
 def register_tile_picture(tile: RegisterTile, thread: int, N: int) -> Plot:
-    """The block's tile of C with the elements of `thread` and its warp, the tiles of A and B beside it.
+    """Draw the block's tile of C with the elements of `thread` and its warp, and the tiles of A and B.
 
-    And the multiprocessors of an H200, with those that have a block in the last round of a product with
-    M = N. Raises ValueError for a thread that the block does not have.
+    It also shows the multiprocessors of an H200, with those that have a block in the last wave of a product
+    with M = N. Raises ValueError for a thread that the block does not have.
     """
     if not 0 <= thread < tile.threads:
         raise ValueError(f"there is no thread {thread}. Choose one from 0 to {tile.threads - 1}.")
@@ -160,15 +158,15 @@ def register_tile_picture(tile: RegisterTile, thread: int, N: int) -> Plot:
 def _of_figure(
     figure: Plot, left: float, bottom: float, width: float, height: float
 ) -> tuple[float, float, float, float]:
-    """Inches as parts of the figure."""
+    """Convert inches to fractions of the figure."""
     w, h = figure.get_size_inches()
     return left / w, bottom / h, width / w, height / h
 
 
 def _draw(axes: Axes, of_warp: np.ndarray, of_thread: tuple[np.ndarray, np.ndarray], points: float) -> None:
-    """A tile with the warp's elements coloured, and those of the thread, (rows, columns), on top.
+    """Draw a tile with the warp's elements coloured, and those of the thread, (rows, columns), on top.
 
-    `points` is the size of an element; a smaller one than can be seen is drawn larger.
+    `points` is the size of an element; one too small to see is drawn larger.
     """
     axes.imshow(
         np.where(of_warp[..., None], to_rgb(_WARP), to_rgb(_NONE)), aspect="auto", interpolation="nearest"

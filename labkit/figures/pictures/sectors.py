@@ -1,8 +1,8 @@
 """Pictures of a warp's request: which sectors of memory its 32 lanes touch, and what of them they use.
 
-Computed from the address rule of the kernels, index = row * row_length + col * stride + offset, and the rule
-that the simulator counts sectors by. Each y among the warp's threads has a colour: Okabe and Ito's, the dark
-ones lightened so that text can stand on them.
+They follow the address rule of the kernels, index = row * row_length + col * stride + offset, and the rule by
+which the simulator counts sectors. Each y among the warp's threads has a colour: Okabe and Ito's, the dark
+ones lightened so that text on them is legible.
 Errors: ValueError for a request that cannot be drawn.
 """
 
@@ -30,10 +30,10 @@ _USED, _UNUSED, _UNTOUCHED = "#56B4E9", "#D9D9D9", "#F7F7F7"
 
 @dataclass(frozen=True)
 class Request:
-    """What the 32 threads of a warp ask for: each an element of `size` bytes, by its row and column.
+    """What the 32 threads of a warp ask for: one element of `size` bytes each, by its row and column.
 
-    threadIdx.x counts the `x_counts`, columns or rows, and threadIdx.y the others; a block has `threads_x`
-    threads in x. The element's index is row * row_length + col * stride + offset.
+    threadIdx.x counts the `x_counts`, columns or rows, and threadIdx.y counts the others; a block has
+    `threads_x` threads in x. The element's index is row * row_length + col * stride + offset.
     """
 
     x_counts: str = COLUMNS
@@ -57,40 +57,38 @@ class Request:
 
     @cached_property
     def threads(self) -> list[tuple[int, int]]:
-        """(threadIdx.x, threadIdx.y) of each lane."""
+        """Return (threadIdx.x, threadIdx.y) of each lane."""
         return [(lane % self.threads_x, lane // self.threads_x) for lane in range(WARP)]
 
     @cached_property
     def elements(self) -> list[int]:
-        """Index of the element that each lane asks for."""
+        """Return the index of the element that each lane asks for."""
         places = [(y, x) if self.x_counts == COLUMNS else (x, y) for x, y in self.threads]
         return [row * self.row_length + col * self.stride + self.offset for row, col in places]
 
     @cached_property
     def sectors(self) -> list[int]:
-        """Numbers of the sectors that the request touches."""
+        """Return the numbers of the sectors that the request touches."""
         return touched_sectors([element * self.size for element in self.elements], self.size)
 
     @property
     def moved(self) -> int:
-        """Bytes of these sectors."""
+        """Return the bytes in these sectors."""
         return len(self.sectors) * SECTOR_BYTES
 
     @property
     def used(self) -> int:
-        """Bytes that some lane asks for, each once."""
+        """Return the bytes that lanes ask for, each counted once."""
         return len(set(self.elements)) * self.size
 
     @property
     def ideal(self) -> int:
-        """Sectors that these bytes would fill if they lay side by side."""
+        """Return how many sectors these bytes would fill if they lay side by side."""
         return -(-self.used // SECTOR_BYTES)
 
 
 def request_picture(request: Request) -> Plot:
-    """The lanes of a warp on the left, the sectors that they touch on the right, each lane tied to
-    its sector.
-    """
+    """Draw a warp's lanes on the left, and on the right the sectors they touch, joined by lines."""
     figure = Plot(figsize=(8.2, 5.8))
     axes = figure.add_axes((0.01, 0.01, 0.98, 0.9))
     axes.set(xlim=(0, 20), ylim=(WARP - 0.4, -1.4))
@@ -107,7 +105,7 @@ def request_picture(request: Request) -> Plot:
 
 
 def describe(request: Request) -> str:
-    """The request's settings in one line."""
+    """Return the request's settings in one line."""
     return (
         f"{request.size}-byte elements, x counts {request.x_counts}, stride {request.stride}, "
         f"offset {request.offset}, {_counted(request.threads_x, 'thread')} in x, rows of {request.row_length}"
@@ -115,10 +113,10 @@ def describe(request: Request) -> str:
 
 
 def transposed_warp(rows: int = 32, cols: int = 48, warp: int = 3, x_counts: str = COLUMNS) -> Plot:
-    """What a warp of a transpose reads of `in` (rows, cols), and writes of `out` (cols, rows).
+    """Draw what a warp of a transpose reads of `in` (rows, cols), and writes of `out` (cols, rows).
 
-    Its 32 threads lie along x; x counts the columns of `in` in the kernel naive, its rows in
-    naive_write_coalesced.
+    Its 32 threads lie along x. In the kernel naive, x counts the columns of `in`; in naive_write_coalesced,
+    its rows.
     """
     for name, size in (("rows", rows), ("cols", cols)):
         if not WARP <= size <= LARGEST:
@@ -149,9 +147,9 @@ def transposed_warp(rows: int = 32, cols: int = 48, warp: int = 3, x_counts: str
     return figure
 
 
-# Drawing. A lane and a sector are a row each; x has no unit.
+# Drawing. Each lane and each sector is a row; x has no unit.
 
-_LANE, _BOX = (0.0, 3.4), (8.2, 15.6)  # from left to right: where the lanes and the sectors stand
+_LANE, _BOX = (0.0, 3.4), (8.2, 15.6)  # from left to right: the lanes and the sectors
 
 
 def _draw_lanes(axes: Axes, request: Request) -> None:
@@ -203,7 +201,7 @@ def _label(number: int) -> str:
 
 
 def _draw_matrix(axes: Axes, request: Request, shape: tuple[int, int]) -> None:
-    """A matrix of 4-byte elements with the request's elements, and the sectors that they lie in."""
+    """Draw a matrix of 4-byte elements with the request's elements, and the sectors that they lie in."""
     colors = np.full((shape[0] * shape[1], 3), to_rgb(_UNTOUCHED))
     in_sector = SECTOR_BYTES // request.size
     for number in request.sectors:

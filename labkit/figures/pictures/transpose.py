@@ -9,15 +9,15 @@ from labkit.figures.pictures.product import headline
 from labkit.figures.style import Plot
 
 _READ, _WRITTEN, _OTHERS = "#56B4E9", "#E69F00", "#F2F2F2"
-_LEFT, _BELOW, _ABOVE = 0.65, 0.95, 0.9  # labels; legend and labels; titles: inches
+_LEFT, _BELOW, _ABOVE = 0.65, 0.95, 0.9  # inches: labels; legend and labels; titles
 
 
 def through_a_tile(rows: int, cols: int, tile: int, block: tuple[int, int], y: int) -> Plot:
-    """What the threads with threadIdx.y = `y` of block (x, y) read and write; numbers are threadIdx.x.
+    """Draw what the threads with threadIdx.y = `y` of block (x, y) read and write; numbers are threadIdx.x.
 
-    They read a row of in (rows, cols), store it as row y of the tile, read column y of the tile, which all
-    threads have filled, and write it as a row of out (cols, rows). Raises ValueError where that is not all
-    inside.
+    They read a row of in (rows, cols) and store it as row y of the tile. After all threads have filled the
+    tile, they read its column y and write it as a row of out (cols, rows). Raises ValueError where any of
+    that lies outside.
     """
     corners = {
         "in": (block[1] * tile, block[0] * tile),
@@ -78,7 +78,7 @@ def _inches(figure: Plot, left: float, bottom: float, width: float, height: floa
 
 
 def _cell(axes: Axes, place: tuple[int, int], x: int, color: str, rim: float = 0) -> None:
-    """An element with its thread; a `rim` lets what was drawn there before show."""
+    """Draw an element with its thread; a `rim` leaves visible what was drawn there before."""
     row, col = place
     side, corner = 1 - 2 * rim, (col - 0.5 + rim, row - 0.5 + rim)
     axes.add_patch(Rectangle(corner, side, side, color=color, linewidth=0))

@@ -1,7 +1,7 @@
-"""A picture of a warp's time: its 32 lanes side by side, its instructions below each other, idle lanes pale.
+"""A picture of a warp's time: its 32 lanes side by side, its instructions in rows, idle lanes pale.
 
-From a run of the compiled kernel in the simulator (simt/trace.py), so at PTX level: a GPU's assembler may
-merge or reorder instructions, and run a short branch as instructions that some lanes ignore.
+It shows a run of the compiled kernel in the simulator (simt/trace.py), at PTX level. A GPU's assembler may
+merge or reorder instructions, and turn a short branch into instructions that some lanes ignore.
 """
 
 from collections.abc import Sequence
@@ -19,37 +19,37 @@ from labkit.figures.style import Plot
 from labkit.simt.module import Kernel
 from labkit.simt.trace import Step, trace
 
-# Okabe and Ito's, and three of Tol's: a line of the source each.
+# Okabe and Ito's, and three of Tol's: one per line of the source.
 _COLORS = (
     *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"),
     *("#F0E442", "#999999", "#882255", "#44AA99", "#332288"),
 )
-_IDLE = 0.13  # strength of colour of a lane that waits
-_WIDTH, _HEIGHT, _TITLE = 4.6, 3.9, 0.75  # inches of the picture of lanes; above it
+_IDLE = 0.13  # colour strength of a lane that waits
+_WIDTH, _HEIGHT, _TITLE = 4.6, 3.9, 0.75  # inches: the picture of lanes, and the title above it
 _LISTING = MARGIN + _WIDTH + 0.35  # where the source begins
-_ROOM = 4.6  # for the source
-_LINE = 0.21  # inches of a line of the source
+_ROOM = 4.6  # width of the source
+_LINE = 0.21  # inches per line of the source
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What a warp ran: source line of each instruction, and which lanes took part, (instructions, 32)."""
+    """What a warp ran: the source line of each instruction, and its active lanes, (instructions, 32)."""
 
     lines: np.ndarray
     active: np.ndarray
 
     @property
     def mean(self) -> float:
-        """Active lanes of an instruction, on average."""
+        """Return the active lanes per instruction, on average."""
         return float(self.active.sum() / len(self.active))
 
     def lanes_at(self, line: int) -> float:
-        """Active lanes of the instructions of a source line, on average."""
+        """Return the active lanes per instruction of a source line, on average."""
         return float(self.active[self.lines == line].sum(1).mean())
 
 
 def rows_of(steps: Sequence[Step], warp: int) -> Rows:
-    """One row an instruction of a warp. Raises ValueError for a warp that has run nothing."""
+    """Collect one row per instruction of a warp. Raises ValueError for a warp that has run nothing."""
     own = [(i.line, step.lanes) for step in steps if step.warp == warp for i in step.instructions]
     if not own:
         raise ValueError(f"the block has no warp {warp}. Choose 0 to {max(s.warp for s in steps)}.")
@@ -65,15 +65,15 @@ def warp_time(
     number: int = 0,
     warp: int = 0,
 ) -> Plot:
-    """One warp of block `number` of a launch in the simulator, with NumPy arguments.
+    """Draw one warp of block `number` of a launch in the simulator, with NumPy arguments.
 
-    Raises ValueError for a warp that the block has not, and what a launch raises.
+    Raises ValueError for a warp that the block does not have, and what a launch raises.
     """
     return drawn(rows_of(trace(kernel, grid, block, args, number=number), warp), warp, kernel.module.lines)
 
 
 def drawn(rows: Rows, warp: int, source: Sequence[str], *lines_above: str) -> Plot:
-    """Lanes across, time downwards, a colour a source line; beside it the source with those colours."""
+    """Draw lanes across and time downwards, in one colour per source line, beside the source."""
     executed = sorted({int(line) for line in rows.lines if line})
     colors = {line: to_rgb(_COLORS[i % len(_COLORS)]) for i, line in enumerate(executed)}
     colors[0] = to_rgb("0.6")
@@ -96,13 +96,13 @@ def drawn(rows: Rows, warp: int, source: Sequence[str], *lines_above: str) -> Pl
 
 
 def _changes(rows: Rows) -> np.ndarray:
-    """Where the next instruction is of another source line or of other lanes."""
+    """Find where the next instruction has another source line or other lanes."""
     other = (rows.lines[1:] != rows.lines[:-1]) | (rows.active[1:] != rows.active[:-1]).any(1)
     return np.flatnonzero(other) + 0.5
 
 
 def _list(figure: Plot, rows: Rows, source: Sequence[str], colors: dict[int, Any]) -> None:
-    """The source; before each line that was run its colour, behind it how many lanes ran it."""
+    """Draw the source; each line that ran has its colour before it, and its number of lanes after it."""
     width, height = figure.get_size_inches()
     first = next((i for i, line in enumerate(source) if line.strip()), 0)
     for row, number in enumerate(range(first + 1, len(source) + 1)):
