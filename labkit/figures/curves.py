@@ -85,7 +85,7 @@ def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
 
 
 def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
-    """Draw the cost of each step of the transpose, and how many times better it is than the last step."""
+    """Draw each step of the transpose: its cost, and how many times better it is than the step before."""
     sets = [(mark, _one_value_each(data, "quantity")) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
     for axes, members in panels:
@@ -261,7 +261,7 @@ def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, lo
 
 
 def _annotate_steps(axes: Axes, steps: pd.DataFrame, side: tuple[float, float, str, str]) -> None:
-    """Write at each point its value, and how many times lower it is than the last; `side` places the text."""
+    """Write at each point its value, and how many times lower it is than the one before, beside the point."""
     x, y, ha, va = side
     steps = steps.sort_values("step")
     values = [float(value) for value in steps.value]

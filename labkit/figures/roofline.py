@@ -227,7 +227,7 @@ def _finding(rungs: pd.DataFrame, shown: pd.Series, problem: Problem, peak: Roof
 
 
 def _in_a_row(name: str) -> int:
-    """Sort M, K, N: the sides of A, then of B; other sizes keep their order."""
+    """Return a sort key: M, K, N, the sides of A, then of B; other sizes keep their order."""
     return "MKN".find(name)
 
 

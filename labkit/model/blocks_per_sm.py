@@ -1,4 +1,4 @@
-"""A block on an SM: what it takes of each resource, how many such blocks fit, and what would let more in.
+"""A block on an SM: how much it takes of each resource, how many such blocks fit, and what would let more in.
 
 The rules are those of `labkit.core.occupancy`, with all the shared memory that an SM can separate from its
 L1.
@@ -64,7 +64,7 @@ class Block:
 
 
 def cures(block: Block) -> dict[str, Block]:
-    """Map each limiting resource to the block after the least change of it alone that gives more warps."""
+    """Map each limiting resource to the block after the smallest change to it that gives more warps."""
     found = {}
     for name in block.limited_by:
         better = next((each for each in _CHANGES[name](block) if each.percent > block.percent), None)

@@ -102,7 +102,7 @@ class RegisterTile:
         return -(-N // self.tile_n), -(-M // self.tile_m)
 
     def rounds(self, M: int, N: int) -> tuple[int, int]:
-        """Return how many waves of one block per SM C (M,N) takes, and how many blocks the last one has."""
+        """Return the waves that C (M,N) takes at one block per SM, and the number of blocks in the last."""
         blocks = prod(self.grid(M, N))
         rounds = -(-blocks // MULTIPROCESSORS)
         return rounds, blocks - (rounds - 1) * MULTIPROCESSORS

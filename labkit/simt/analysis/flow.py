@@ -2,7 +2,7 @@
 
 Scheduling rule of a warp: lanes that part at a branch wait at the start of their block. Of all blocks with
 waiting lanes, the lowest in order runs next, with all lanes that wait there. The order keeps loops together
-and puts a block behind all that lead to it, so lanes that parted meet again as early as they can. The rule
+and puts a block after all that lead to it, so lanes that parted meet again as early as they can. The rule
 determines statically which blocks may have lanes waiting while another runs (`may_wait`), and thus where a
 register must be blended: only if lanes that wait elsewhere will read its old value.
 """

@@ -63,7 +63,7 @@ def storage(kernel: Kernel, module: Module) -> Storage:
 class Layout:
     """The storage of a kernel and the frame of its warps, for one block shape.
 
-    `maps_local`: the frame has one more byte per byte of the warp's local memory, behind that memory.
+    `maps_local`: the frame has one more byte per byte of the warp's local memory, after that memory.
     """
 
     storage: Storage

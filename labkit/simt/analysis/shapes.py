@@ -27,7 +27,7 @@ _INTEGERS = {f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)}
 
 @dataclass(frozen=True)
 class Result:
-    """The shape of a result, and for each operand whether the instruction works on its bases alone."""
+    """The shape of a result, and for each operand whether the instruction works only on its bases."""
 
     shape: Shape
     on_bases: tuple[bool, ...]

@@ -80,7 +80,7 @@ class _Copy:
             self._place([end.name])
 
     def subroutine_bodies(self) -> None:
-        """Copy each function that calls itself once, after the kernel's own code."""
+        """Copy the functions that call themselves, once each, after the kernel's own code."""
         while self.to_copy:
             subroutine = self.to_copy.pop()
             function = self.functions[subroutine.name]

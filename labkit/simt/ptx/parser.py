@@ -98,7 +98,7 @@ class _Parser:
                 del self.module.variables[name]
 
     def _function(self, text: str, header: re.Match[str]) -> int:
-        """Parse the function whose header starts here, and return the position behind it."""
+        """Parse the function whose header starts here, and return the position after it."""
         body = text.find("{", header.end())
         semicolon = text.find(";", header.end())
         if header[1] == "func" and (body < 0 or 0 <= semicolon < body):

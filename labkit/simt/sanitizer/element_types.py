@@ -1,4 +1,4 @@
-"""Find the type of element that a kernel takes each array for.
+"""Find the element type that a kernel expects in each array.
 
 The commonest slip from NumPy is a float64 array for `float*`. Pointers have no types in PTX, so the types
 come from the kernel's C++ declaration (compiler.nvrtc.parameter_types), and PTX shows where each array is

@@ -70,7 +70,7 @@ def _to_bf16(b: ir.IRBuilder, x: Value, mode: str) -> Value:
 
 
 def odd(b: ir.IRBuilder, x: Value, error: Value) -> Value:
-    """Return x, or if rounding to x lost `error`, the float next to x on that side whose last bit is 1."""
+    """Return x, or if rounding lost `error`, the float beside the exact value whose last bit is 1."""
     bits = b.bitcast(x, same_shape(x, ir.IntType(32 if _element(x) == SINGLE else 64)))
     one, zero = constant(bits, 1), constant(error, 0.0)
     positive = b.fcmp_ordered(">", x, zero)
