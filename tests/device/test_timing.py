@@ -163,12 +163,15 @@ def test_gpu_times_without_the_hosts_latency(gpu):
     ],
 )
 def test_two_measurements_on_a_gpu_agree(gpu, name, case):
-    """Within 2 %, the second after a pause in which the GPU's clock goes down."""
+    """Within 2 % and the 0.5 us to which CUDA resolves events. The pause between lets the clock drop.
+
+    Reference: CUDA Runtime API, cudaEventElapsedTime.
+    """
     kernel, (grid, block), args = kernels.load(name), kernels.launch(name, case), case.args(gpu)
     first = time_kernel(lambda: kernel(grid, block, args))
     sleep(3)
     second = time_kernel(lambda: kernel(grid, block, args))
-    assert abs(first.median - second.median) <= 0.02 * first.median, (first, second)
+    assert abs(first.median - second.median) <= 0.02 * first.median + 0.5e-3, (first, second)
 
 
 @pytest.mark.gpu
