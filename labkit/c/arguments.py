@@ -9,6 +9,7 @@ import numpy as np
 
 from labkit.c.source import CALL_FILE, Function
 from labkit.core.errors import CompileError, LaunchError, SimtError
+from labkit.core.limits import check_array, shown
 
 _INTEGER_PARAMETER = re.compile(r"((const|signed|unsigned|char|short|int|long|size_t|u?int\d+_t) )+\w+")
 INT = np.iinfo(np.int32)
@@ -56,11 +57,6 @@ def bind(args: Sequence[Any], function: Function) -> Arguments:
     return Arguments(values, tuple(_size(values, position) for position in range(len(values))))
 
 
-def shown(value: np.ndarray, position: int) -> str:
-    """What a student calls it."""
-    return f"argument {position} ({value.dtype}{f', shape {value.shape}' if value.ndim else ''})"
-
-
 def misfit(error: CompileError, function: Function, values: Sequence[np.ndarray]) -> SimtError | None:
     """What the compiler or linker says about the call, in words; None if it is about something else."""
     undefined = re.search(r"undefined (?:reference to|symbol:?) [`'\"]?_?([A-Za-z]\w*)", error.log)
@@ -102,16 +98,7 @@ def _value(arg: Any, function: Function, position: int) -> np.ndarray:
 
 
 def _array(array: np.ndarray, position: int) -> np.ndarray:
-    if not array.flags.c_contiguous:
-        raise LaunchError(
-            f"{shown(array, position)} is not contiguous, row after row. Pass np.ascontiguousarray(...), "
-            "and copy the result back if it is an output"
-        )
-    if not array.flags.writeable:
-        raise LaunchError(
-            f"{shown(array, position)} is read-only, and a C function may write wherever it has a pointer. "
-            "Pass a copy"
-        )
+    check_array(array, position, "a C function")
     return array.reshape(array.shape or 1)  # an array without axes stands for a number
 
 

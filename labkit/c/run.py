@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.c.arguments import Arguments, shown
+from labkit.c.arguments import Arguments
 from labkit.c.process import MAX_PRINTED_BYTES, Ended, run_limited
 from labkit.c.report import (
     Memory,
@@ -28,6 +28,7 @@ from labkit.c.report import (
     split_report,
 )
 from labkit.core.errors import Crash, LaunchError, SimtError, Timeout
+from labkit.core.limits import shown
 
 GUARD_BYTES = 64  # before and behind each argument; a multiple of their alignment
 MEMORY_BYTES = 2**31  # that a function may use besides its arguments

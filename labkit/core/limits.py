@@ -68,3 +68,22 @@ def _shown(size: Dim3) -> str:
     if size[2] != 1:
         return str(size)
     return str(size[:2]) if size[1] != 1 else f"({size[0]},)"
+
+
+def shown(value: np.ndarray, position: int) -> str:
+    """Name an argument as a student knows it: by its position, type and shape."""
+    return f"argument {position} ({value.dtype}{f', shape {value.shape}' if value.ndim else ''})"
+
+
+def check_array(array: np.ndarray, position: int, reader: str) -> None:
+    """Refuse an array that `reader`, such as "a kernel", cannot take by its address: raise LaunchError."""
+    if not array.flags.c_contiguous:
+        raise LaunchError(
+            f"{shown(array, position)} is not contiguous, row after row. Pass np.ascontiguousarray(...), "
+            "and copy the result back if it is an output"
+        )
+    if not array.flags.writeable:
+        raise LaunchError(
+            f"{shown(array, position)} is read-only, and {reader} may write wherever it has a pointer. "
+            "Pass a copy"
+        )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit.core.errors import LaunchError
+from labkit.core.limits import check_array
 from labkit.simt.analysis.layout import Storage
 from labkit.simt.code.instructions import Kind
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Variable
@@ -75,16 +76,7 @@ def _array(param: Variable, array: np.ndarray, position: int) -> tuple[bytes, Ra
         raise LaunchError(
             f"{_shown(array, position)}: the kernel takes a number of {param.size} bytes here, not an array"
         )
-    if not array.flags.c_contiguous:
-        raise LaunchError(
-            f"{_shown(array, position)} is not contiguous, row after row. Pass np.ascontiguousarray(...), "
-            "and copy the result back if it is an output"
-        )
-    if not array.flags.writeable:
-        raise LaunchError(
-            f"{_shown(array, position)} is read-only, and a kernel may write wherever it has a pointer. "
-            "Pass a copy"
-        )
+    check_array(array, position, "a kernel")
     if array.dtype.hasobject or not array.dtype.isnative:
         raise LaunchError(
             f"{_shown(array, position)}: a kernel can only work on plain numbers in this machine's byte order"
