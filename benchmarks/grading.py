@@ -41,6 +41,7 @@ from labkit.grading.model import Answer, Submission
 from labkit.grading.sandbox import process
 
 ROOT = Path(__file__).parent.parent
+TESTS = str(ROOT / "tests" / "course")
 SEED = 7
 MARK = {"cuda": "//", "c": "//", "answer": "#"}
 NBVAL = ("--nbval-lax", "--nbval-current-env", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
@@ -48,17 +49,15 @@ NBVAL = ("--nbval-lax", "--nbval-current-env", "-q", "-p", "no:cacheprovider", "
 
 def answers(lab: str, drawn: random.Random, student: str) -> dict[str, Answer]:
     """What a made-up student answers."""
-    for folder in (ROOT / "tests", ROOT / "tests" / "course", ROOT / "tests" / "grading"):
-        if str(folder) not in sys.path:
-            sys.path.append(str(folder))
-    tests = import_module("test_course_00_02" if lab in ("00", "02") else f"test_course_{lab}")
-    course, found = import_module("test_course"), {}
+    if TESTS not in sys.path:
+        sys.path.append(TESTS)
+    tables, found = import_module("course_tables"), {}
     for id, exercise in sorted(judge.asked([lab]).items()):
-        mistakes = [row[3:] for row in tests.WRONG if row[0] == id and isinstance(row[-1], tuple)]
+        mistakes = [row[3:] for row in tables.rows("WRONG") if row[0] == id and isinstance(row[-1], tuple)]
         kind = drawn.choices(["solved", "wrong", "released"], [3, 1.5 * bool(mistakes), 0.5])[0]
-        source = course.SOLVED[id]
+        source = tables.SOLVED[id]
         if kind == "wrong":
-            source = course.mutant(id, *drawn.choice(mistakes))
+            source = tables.mutant(id, *drawn.choice(mistakes))
         source = without_solution(source) if kind == "released" else solution(source)
         found[id] = Answer(id, f"{source}\n{MARK[exercise.magic]} {student}")
     return found

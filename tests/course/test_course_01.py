@@ -4,8 +4,7 @@ Criteria of speed are judged here as a student's machine judges them: by running
 """
 
 import pytest
-from llvmlite import binding
-from test_course_00_02 import (
+from course_tables import (
     SOLVED,
     checks_of_mistakes,
     checks_of_other_answers,
@@ -13,6 +12,7 @@ from test_course_00_02 import (
     judged,
     mutant,
 )
+from llvmlite import binding
 
 import labkit
 from labkit import cpu, kernels, simt

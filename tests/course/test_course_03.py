@@ -1,7 +1,7 @@
 """Checks of notebook 03: what students start from and typical mistakes fail, with words that help."""
 
 import pytest
-from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, checks_of_starters, mutant
+from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters, mutant
 
 from labkit.course import magic
 from labkit.course.criteria.kernels import Hints, no_finding, right_on

@@ -1,6 +1,6 @@
 """Checks of notebook 04: what students start from and typical mistakes fail; other right answers pass."""
 
-from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, checks_of_starters
+from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters
 
 STARTERS = {
     "04.1": [

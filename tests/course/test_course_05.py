@@ -1,6 +1,6 @@
 """Checks of notebook 05: what students start from and typical mistakes fail, with words that help."""
 
-from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, checks_of_starters
+from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters
 
 BARRIER = "    __syncthreads();\n    int out_col"
 GUARD_IN = "if (row < rows && col < cols)"

@@ -1,6 +1,6 @@
 """Checks of notebook 06: what students start from and typical mistakes fail, with words that help."""
 
-from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, checks_of_starters
+from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters
 
 STARTERS = {
     "06.1": ["grid (1, 1), block (32, 8)", "initcheck finds", "moves rows y, y + 8, y + 16 and y + 24"],

@@ -1,7 +1,7 @@
 """Checks of notebook 07: what students start from and typical mistakes fail, and other right answers pass."""
 
 import pytest
-from test_course_00_02 import (
+from course_tables import (
     checks_of_mistakes,
     checks_of_other_answers,
     checks_of_starters,

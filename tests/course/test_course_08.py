@@ -1,11 +1,11 @@
 """Checks of notebook 08: starters and typical mistakes fail in words that help, other right answers pass."""
 
-from test_course_00_02 import (
+from course_tables import (
     SOLVED,
     checks_of_mistakes,
     checks_of_other_answers,
     checks_of_starters,
-    release,
+    released,
 )
 
 STARTERS = {
@@ -48,7 +48,7 @@ WIDE_COLUMN_2 = """for (int k = 0; k < 8; k += 4)
                 sum[i] += a.x * B_tile[k][x] + a.y * B_tile[k + 1][x];
                 sum[i] += a.z * B_tile[k + 2][x] + a.w * B_tile[k + 3][x];
             }"""
-STARTER_2 = release.without_solution(SOLVED["08.2"])
+STARTER_2 = released("08.2")
 assert COLUMN_2 in STARTER_2
 ROUNDS = "    rounds = -(-blocks // places)\n"
 

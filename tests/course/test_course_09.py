@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_course_00_02 import checks_of_mistakes, checks_of_other_answers, checks_of_starters
+from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters
 
 from labkit import records, simt
 from labkit.course.criteria.kernels import clean_in, loads_in, right_in

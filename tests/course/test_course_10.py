@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from test_course_00_02 import (
+from course_tables import (
     SOLVED,
     checks_of_mistakes,
     checks_of_other_answers,

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from test_course_00_02 import SOLVED, judged, mutant, release
+from course_tables import judged, mutant, released
 from test_course_09 import LAST
 
 END = "        __syncthreads();\n    }\n"
@@ -48,7 +48,7 @@ IDLE = [
 @pytest.mark.parametrize("case", IDLE, ids=lambda case: f"{case[0]} {case[1]}")
 def test_an_answer_that_does_nothing_where_it_is_counted_is_wrong(case):
     exercise, _, words, condition, *replacements = case
-    start = release.without_solution(SOLVED[exercise])
+    start = released(exercise)
     cell = mutant(exercise, *replacements) if replacements else start
     honest, feedback = judged(exercise, cell), judged(exercise, idle(cell, condition))
     assert not honest.ok and not feedback.ok

@@ -1,23 +1,11 @@
 """The course as a whole: enough exercises, with points, mistakes that a check names, and other answers."""
 
 from collections import Counter
-from importlib import import_module
-from pathlib import Path
 
 import pytest
+from course_tables import rows
 
 from labkit.course import EXERCISES
-
-MODULES = [
-    import_module(path.stem)
-    for path in sorted(Path(__file__).parent.glob("test_course*.py"))
-    if path.stem != Path(__file__).stem
-]
-
-
-def rows(name: str) -> list[tuple]:
-    """All rows of the lists WRONG or OTHERS: first the exercise, then what it is."""
-    return [row for module in MODULES for row in getattr(module, name, [])]
 
 
 @pytest.mark.every_case
@@ -25,7 +13,7 @@ def rows(name: str) -> list[tuple]:
 def test_each_check_is_tried_with_three_mistakes_and_another_right_answer(exercise):
     mistakes = {row[3:] for row in rows("WRONG") if row[0] == exercise}  # two rows may look at one mistake
     others = {row[2:] for row in rows("OTHERS") if row[0] == exercise}
-    assert len(mistakes) >= 3, f"add rows of {exercise} to WRONG in a tests/test_course*.py: three mistakes"
+    assert len(mistakes) >= 3, f"add rows of {exercise} to WRONG in tests/course: three mistakes"
     assert len(others) >= 1, f"add a row of {exercise} to OTHERS: another right answer"
 
 

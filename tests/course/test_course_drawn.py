@@ -1,12 +1,8 @@
 """Fresh inputs: right answers pass with any seed, and those that know the stated inputs by heart do not."""
 
-import re
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 import pytest
-from test_course_00_02 import SOLVED, answer_of, judged, mutant
+from course_tables import SOLVED, answer_of, judged, mutant, rows
 from test_course_cheats import idle
 
 from labkit.course import EXERCISES
@@ -15,12 +11,8 @@ from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.transpose.family import Transpose
 
 SEEDS = (1, 2, 3)
-TABLES = [path.stem for path in sorted(Path(__file__).parent.glob("test_course*.py"))]
-MISTAKES = [
-    row for name in TABLES if re.fullmatch(r"test_course(_\d\d)?", name) for row in import_module(name).WRONG
-]
-# Of each exercise the first mistake.
-FIRST_WRONG = list({row[0]: row for row in reversed(MISTAKES)}.values())
+# The first mistake of each exercise.
+FIRST_WRONG = list({row[0]: row for row in reversed(rows("WRONG"))}.values())
 
 
 @pytest.mark.sampled(9)

@@ -1,7 +1,7 @@
 """Points: an equal part for each criterion that an answer meets, nothing for what it was given."""
 
 import pytest
-from test_course_00_02 import SOLVED, answer_of, release
+from course_tables import SOLVED, answer_of, released
 
 from labkit.course import EXERCISES
 from labkit.course.exercise import Criterion, Exercise
@@ -12,7 +12,7 @@ from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback,
 @pytest.mark.parametrize("seed", [None, 4])
 @pytest.mark.parametrize("exercise", sorted(SOLVED))
 def test_what_is_handed_out_meets_what_is_given_and_is_worth_nothing(exercise, seed):
-    stub, chosen = answer_of(exercise, release.without_solution(SOLVED[exercise])), EXERCISES[exercise]
+    stub, chosen = answer_of(exercise, released(exercise)), EXERCISES[exercise]
     feedback = chosen.judge(stub, seed)
     states = [line.state for line in feedback.lines]
     assert states[: chosen.given + 1] == [*chosen.given * [MET], FAILED]

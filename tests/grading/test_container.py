@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from test_course_00_02 import SOLVED, mutant
+from course_tables import SOLVED, mutant
 
 from labkit.grading.judging import judge
 from labkit.grading.model import GRADED, Answer, Submission

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from test_course_00_02 import SOLVED, mutant
+from course_tables import SOLVED, mutant
 
 from labkit.c.compile import find_compiler
 from labkit.course import EXERCISES

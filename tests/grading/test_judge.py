@@ -6,8 +6,7 @@ import threading
 import time
 
 import pytest
-from test_course_00_02 import SOLVED, mutant
-from test_course_complete import rows
+from course_tables import SOLVED, mutant, rows
 
 from labkit.core.processor import cores
 from labkit.course import EXERCISES

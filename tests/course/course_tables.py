@@ -1,0 +1,129 @@
+"""What the tests of the checks share: the cells of the solved notebooks, and what is made of them.
+
+Each lab has a test_course_NN.py with three tables. STARTERS holds words of what an unsolved cell is told,
+WRONG mistakes, and OTHERS further right answers.
+"""
+
+import re
+from collections import Counter
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import labkit
+from labkit.course import magic
+from labkit.course.notebooks import release
+
+SOLUTIONS = Path(__file__).parents[2] / "notebooks" / "solutions"
+
+
+def cells(role):
+    """Exercise id -> the cell of its solved notebook with this role: answer or check."""
+    found = {}
+    for path in sorted(SOLUTIONS.glob("*.ipynb")):
+        for cell in nbformat.read(path, as_version=4).cells:
+            about = cell.metadata.get("labkit", {})
+            if about.get("role") == role:
+                found[about["exercise"]] = cell
+    return found
+
+
+SOLVED = {exercise: cell.source for exercise, cell in cells("answer").items()}
+
+
+def answer_of(exercise, source):
+    """What `%%cuda` or `%%c` makes of the cell, or `%%answer`."""
+    magic_line, _, cell = source.partition("\n")
+    if magic_line.startswith("%%answer "):
+        return function_of(cell)
+    options = [f"-D{macro}" for macro in re.findall(r"-D *(\S+)", magic_line)]
+    if magic_line.startswith("%%c "):
+        return magic.compile_c_cell(cell, options, wanted=exercise)
+    return magic.compile_cell(cell, options, [], wanted="matmul")
+
+
+def judged(exercise, source):
+    """Check the answer of the cell."""
+    return labkit.check(exercise, answer_of(exercise, source))
+
+
+def function_of(cell):
+    """The last function of a cell of `%%answer`, run as there, in a namespace like a notebook's."""
+    shell = InteractiveShell()
+    shell.register_magics(magic.LabMagics)
+    shell.user_ns |= {"labkit": labkit, "np": np}
+    shell.run_cell_magic("answer", "99.1", cell)
+    return magic.answers.pop("99.1")
+
+
+def mutant(exercise, *replacements):
+    """The solved cell with parts replaced; each must be there."""
+    source = SOLVED[exercise]
+    for old, new in replacements:
+        assert old in source, old
+        source = source.replace(old, new)
+    return source
+
+
+def released(exercise):
+    """What a student starts from."""
+    return release.without_solution(SOLVED[exercise])
+
+
+def checks_of_starters(starters):
+    """A test: what a student starts from is not solved, and the answer has the words of `starters`."""
+
+    @pytest.mark.parametrize("exercise", sorted(starters))
+    def test(exercise):
+        feedback = judged(exercise, released(exercise))
+        assert not feedback.ok, feedback
+        for words in starters[exercise]:
+            assert words in repr(feedback), feedback
+
+    return test
+
+
+def cases(rows, most):
+    """Rows (exercise, name, …) as cases; of each exercise all but the first `most` are thorough."""
+    seen, found = Counter(), []
+    for exercise, name, *given in rows:
+        marks = [pytest.mark.thorough] if seen[exercise] >= most else []
+        seen[exercise] += 1
+        found.append(pytest.param(exercise, given, id=f"{exercise} {name}", marks=marks))
+    return found
+
+
+def checks_of_mistakes(wrong):
+    """A test of rows (exercise, what is wrong, words of the answer, replacements in the solution …)."""
+
+    @pytest.mark.parametrize(("exercise", "words_and_replacements"), cases(wrong, most=3))
+    def test(exercise, words_and_replacements):
+        words, *replacements = words_and_replacements
+        feedback = judged(exercise, mutant(exercise, *replacements))
+        assert not feedback.ok, feedback
+        assert words in feedback.failure, feedback
+
+    return test
+
+
+def checks_of_other_answers(others):
+    """A test of rows (exercise, how it differs, replacements in the solution …): right answers, too."""
+
+    @pytest.mark.parametrize(("exercise", "replacements"), cases(others, most=1))
+    def test(exercise, replacements):
+        feedback = judged(exercise, mutant(exercise, *replacements))
+        assert feedback.ok, feedback
+
+    return test
+
+
+@cache
+def rows(name):
+    """All rows of the tables WRONG or OTHERS of all labs: first the exercise, then what it is."""
+    labs = sorted(Path(__file__).parent.glob("test_course_[0-9][0-9].py"))
+    return [row for lab in labs for row in getattr(import_module(lab.stem), name)]
