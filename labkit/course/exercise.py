@@ -1,9 +1,9 @@
-"""Exercises: what a kernel or C function has to do, as a list of criteria, and the judgement of one.
+"""An exercise lists criteria for a kernel or function, and judges an answer by them.
 
 A kernel is checked in the simulator, also where there is a GPU: there a stray write goes unnoticed or ends
-the session, and its counters want another tool. So a check's answer is the same on every machine. A C
-function (c_criteria.py) runs here, in a process of its own, and a Python function (py_criteria.py) where
-the notebook runs.
+the session, and its counters need another tool. So a check's answer is the same on every machine. A C
+function (criteria/c_functions.py) runs in a process of its own, and a Python function (criteria/python.py)
+where the notebook runs.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from typing import Any
 from labkit.c.function import CFunction
 from labkit.core.compare import Mismatch
 from labkit.core.errors import SimtError
-from labkit.course.criteria.drawn import drawn
+from labkit.course.drawn import drawn
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
 from labkit.device.select import NoGpu
 

@@ -11,7 +11,7 @@ from labkit import cpu, kernels
 from labkit.c.function import CFunction
 from labkit.core.compare import Mismatch
 from labkit.core.errors import InvalidAccess, SimtError
-from labkit.course.criteria import drawn
+from labkit.course import drawn
 from labkit.course.criteria.kernels import NO_HINTS, Hints, case
 from labkit.course.criteria.undisturbed import alone, refuse_if_busy
 from labkit.course.exercise import Criterion, Unmet

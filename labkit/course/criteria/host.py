@@ -9,9 +9,9 @@ import numpy as np
 
 from labkit import simt
 from labkit.core.errors import InvalidAccess
-from labkit.course.criteria.drawn import fresh, further, generator
 from labkit.course.criteria.model_gpu import ModelGpu
 from labkit.course.criteria.python import called, kind_of, number_of
+from labkit.course.drawn import fresh, further, generator
 from labkit.course.exercise import Criterion, Unmet
 
 # A verdict on a launch: right, wrong or refused.

@@ -13,7 +13,7 @@ import pandas as pd
 from labkit import simt
 from labkit.core.compare import Mismatch
 from labkit.core.errors import InvalidAccess, SimtError
-from labkit.course.criteria import drawn
+from labkit.course import drawn
 from labkit.course.criteria.launches import Given, Launch, Launches, tiled
 from labkit.course.exercise import Criterion, Unmet
 from labkit.kernels import verify

@@ -8,7 +8,7 @@ import numpy as np
 
 from labkit import simt
 from labkit.core.compare import compare, unwritten
-from labkit.course.criteria.drawn import numbers, sizes
+from labkit.course.drawn import numbers, sizes
 from labkit.figures import own_product
 from labkit.kernels.problem import Problem
 

@@ -9,10 +9,10 @@ from labkit import simt
 from labkit.core.labkit_calls import borrowed_name
 from labkit.core.limits import MAX_THREADS
 from labkit.core.occupancy import gpu, gpus
-from labkit.course.criteria.drawn import TRIES, further
 from labkit.course.criteria.kernels import listed, profiled
 from labkit.course.criteria.launches import as_said
 from labkit.course.criteria.python import called, number_of
+from labkit.course.drawn import TRIES, further
 from labkit.course.exercise import Criterion, Unmet
 from labkit.figures import own_product
 from labkit.kernels import verify

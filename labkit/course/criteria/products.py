@@ -14,7 +14,7 @@ from labkit import simt
 from labkit.core.compare import Mismatch, unwritten
 from labkit.core.errors import LaunchError
 from labkit.core.limits import Dim3
-from labkit.course.criteria import drawn
+from labkit.course import drawn
 from labkit.course.criteria.kernels import both_sides, case, listed
 from labkit.course.criteria.undisturbed import alone
 from labkit.course.exercise import Criterion, Unmet

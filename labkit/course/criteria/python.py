@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course.criteria.drawn import further
+from labkit.course.drawn import further
 from labkit.course.exercise import Criterion, Unmet
 
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from labkit import simt
 from labkit.core.compare import compare, unwritten
-from labkit.course.criteria.drawn import FACTORS, fresh, one_of, sizes
 from labkit.course.criteria.kernels import case
+from labkit.course.drawn import FACTORS, fresh, one_of, sizes
 from labkit.course.exercise import Criterion, Exercise
 
 THREADS = 256  # of a block, for vectors

@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 
 from labkit import simt
-from labkit.course.criteria.drawn import fresh
 from labkit.course.criteria.kernels import Hints, clean_in, listed, no_finding, profiled, right_in, right_on
 from labkit.course.criteria.launches import Given, Launch, each, tiled
+from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.kernels.transpose.family import Transpose
 from labkit.simt.counters.sectors import SECTOR_BYTES

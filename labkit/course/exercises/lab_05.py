@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from labkit import simt
-from labkit.course.criteria.drawn import fresh
 from labkit.course.criteria.kernels import (
     SOUND,
     Hints,
@@ -18,6 +17,7 @@ from labkit.course.criteria.kernels import (
     right_on,
 )
 from labkit.course.criteria.launches import Given, each, tiled
+from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.kernels.transpose.family import Transpose
 

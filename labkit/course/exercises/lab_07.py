@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from labkit import simt
-from labkit.course.criteria.drawn import further, like
 from labkit.course.criteria.kernels import Hints, no_finding, profiled, right_on
 from labkit.course.criteria.launches import tiled
 from labkit.course.criteria.occupancy import loads_at_most, loads_listed, occupied, resident
 from labkit.course.criteria.products import right_as_launched
 from labkit.course.criteria.python import called, number_of
+from labkit.course.drawn import further, like
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.roofline import SECTOR, SECTORS

@@ -7,7 +7,7 @@ import pandas as pd
 
 from labkit import simt
 from labkit.core.limits import WARP
-from labkit.course.criteria import drawn
+from labkit.course import drawn
 from labkit.course.criteria.kernels import SOUND, Hints, listed, no_finding_in, profiled, right_in
 from labkit.course.criteria.launches import Launches, as_said
 from labkit.course.criteria.products import OWNER

@@ -6,7 +6,6 @@ import numpy as np
 
 from labkit import simt
 from labkit.course.criteria import host as host
-from labkit.course.criteria.drawn import fresh
 from labkit.course.criteria.kernels import (
     Hints,
     clean_in,
@@ -18,6 +17,7 @@ from labkit.course.criteria.kernels import (
     right_on,
 )
 from labkit.course.criteria.launches import Given, each, tiled
+from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.kernels.matmul.family import Matmul
 
