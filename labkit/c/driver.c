@@ -24,7 +24,7 @@
 #include <time.h>
 #endif
 
-enum { ALIGNMENT = 64, MIN_SAMPLES = 3, NO_MEMORY = 77, GUARD_BYTE = 0xA5 };
+enum { ALIGNMENT = 64, MIN_SAMPLES = 3, NO_MEMORY = 77, GUARD_BYTE = 0xA5, STACK_BYTES = 8 << 20 };
 
 struct after {
     int64_t damaged_argument, damaged_byte; // the first guard that was written to: its argument or -1; the byte's offset
@@ -57,8 +57,13 @@ static void set_limits(int64_t memory)
 {
     (void)memory; // only Linux has that limit
 #ifndef _WIN32
-    struct rlimit none = {0, 0};
+    struct rlimit none = {0, 0}, stack;
     setrlimit(RLIMIT_CORE, &none);
+    getrlimit(RLIMIT_STACK, &stack); // may have none: NVRTC takes it away from the process that it runs in
+    if (stack.rlim_cur > STACK_BYTES) {
+        stack.rlim_cur = STACK_BYTES;
+        setrlimit(RLIMIT_STACK, &stack);
+    }
 #ifdef __linux__
     struct rlimit limit = {(rlim_t)memory, (rlim_t)memory};
     if (memory)

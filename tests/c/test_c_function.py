@@ -317,6 +317,19 @@ class TestCrash:
     def test_crash(self, body, message):
         assert message in raised(Crash, f"int f(int n) {{ {body} {MARK} }}", 4)
 
+    @pytest.mark.skipif(sys.platform == "win32", reason="no such limit")
+    def test_a_process_without_a_limit_of_the_stack(self):
+        """Such as this one, when NVRTC has met code that does not compile."""
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_STACK)
+        resource.setrlimit(resource.RLIMIT_STACK, (before[1], before[1]))
+        try:
+            for body in ("volatile char x[64 << 20]; x[n] = 1; return x[n];", "return n ? f(n) + 1 : 0;"):
+                assert "the stack is full" in raised(Crash, f"int f(int n) {{ {body} {MARK} }}", 4)
+        finally:
+            resource.setrlimit(resource.RLIMIT_STACK, before)
+
     def test_what_was_printed_before_is_shown(self, capsys):
         raised(Crash, 'void f(void) { printf("n is 4"); assert(0); /* here */ }')
         assert capsys.readouterr().out == "n is 4"
