@@ -19,21 +19,6 @@ from labkit import widgets
 from labkit.widgets import Explorer, explorer
 
 GOAL = 700  # milliseconds, median
-EXPLORERS = (
-    widgets.block_sweep,
-    widgets.tiling,
-    widgets.thread_map,
-    widgets.tile_walk,
-    widgets.cache,
-    widgets.sectors,
-    widgets.cpu_ladder,
-    widgets.occupancy,
-    widgets.roofline,
-    widgets.divergence,
-    widgets.register_tile,
-    widgets.banks,
-    widgets.unrolling,
-)
 
 
 def moves(shown: Explorer) -> Iterator[float]:
@@ -69,5 +54,5 @@ def row(make: Callable[[], Explorer]) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    table = pd.DataFrame(map(row, EXPLORERS)).set_index("explorer")
+    table = pd.DataFrame(row(getattr(widgets, name)) for name in widgets.EXPLORERS).set_index("explorer")
     print("milliseconds\n", table.round(1).to_string(), sep="")

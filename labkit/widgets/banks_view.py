@@ -3,10 +3,11 @@
 from functools import lru_cache
 
 from labkit.core.limits import WARP
+from labkit.core.text import counted
 from labkit.figures.pictures import banks as bank_pictures
-from labkit.figures.pictures.banks import COLUMN, ROW, SIZES, STRIDE, Request, counted
+from labkit.figures.pictures.banks import COLUMN, ROW, SIZES, STRIDE, Request
 from labkit.simt.counters.banks import BANKS
-from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
+from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 
 TILES = (8, 16, 32)
 PADDINGS = range(9)  # elements
@@ -15,31 +16,33 @@ _PARTS = {1: "whole warp", 2: "half-warp", 4: "quarter-warp"}
 
 
 def banks() -> Explorer:
-    """Menus of the access and of swizzling; sliders for TILE, padding, bytes of an element, warp or
-    stride.
+    """Show which banks of shared memory a warp's lanes ask for, and how many passes that takes.
+
+    Menus choose the access and swizzling; sliders set TILE, the padding, the bytes of an element, and the
+    warp or the stride.
     """
 
     def offer(access: str, tile: int, **chosen: int) -> dict[str, Choices]:
         if access == STRIDE:
             unused = {"tile": tile} | {name: chosen[name] for name in ("padding", "swizzled", "warp")}
             return {name: [("not used", value)] for name, value in unused.items()} | {
-                "stride": _numbers(STRIDES)
+                "stride": plain(STRIDES)
             }
         return {
-            "tile": _numbers(TILES),
-            "padding": _numbers(PADDINGS),
+            "tile": plain(TILES),
+            "padding": plain(PADDINGS),
             "swizzled": [("no", False), ("yes", True)],
-            "warp": _numbers(range(tile * tile // WARP)),
+            "warp": plain(range(tile * tile // WARP)),
             "stride": [("not used", chosen["stride"])],
         }
 
     controls = {
         "access": menu("access", [(f"a {COLUMN}", COLUMN), (f"a {ROW}", ROW), (f"{STRIDE} element", STRIDE)]),
         "swizzled": menu("swizzled", [("no", False), ("yes", True)]),
-        "tile": selection("TILE", _numbers(TILES), 32),
-        "padding": selection("padding", _numbers(PADDINGS), 0),
-        "size": selection("size (bytes)", _numbers(SIZES), 4),
-        "warp": selection("warp", _numbers(range(32)), 0),
+        "tile": selection("TILE", plain(TILES), 32),
+        "padding": selection("padding", plain(PADDINGS), 0),
+        "size": selection("size (bytes)", plain(SIZES), 4),
+        "warp": selection("warp", plain(range(32)), 0),
         "stride": selection("stride", [("not used", 2)], 2),
     }
     return Explorer(banks_view, controls, offer)
@@ -48,9 +51,7 @@ def banks() -> Explorer:
 def banks_view(
     access: str, swizzled: bool, tile: int, padding: int, size: int, warp: int, stride: int
 ) -> View:
-    """The words that a warp asks for in their banks; the passes that it takes, the worst bank, wasted
-    bytes.
-    """
+    """Draw the words that a warp asks for in their banks; count the passes and the wasted bytes."""
     request = Request(access, tile, padding, swizzled, size, warp, stride)
     lines = [_passes(request), _worst_bank(request)]
     lines += [_stride(request)] if access == STRIDE else [_bytes(request), _free_paddings(request)]
@@ -108,7 +109,7 @@ def _free_paddings(request: Request) -> str:
 
 @lru_cache(maxsize=32)
 def _free(tile: int, size: int, swizzled: bool) -> tuple[int, ...]:
-    """The paddings with which no warp has a conflict, be it in a row or in a column."""
+    """Return the paddings with which no warp has a conflict, in a row or in a column."""
 
     def conflicts(padding: int) -> int:
         return sum(
@@ -126,7 +127,3 @@ def _stride(request: Request) -> str:
         return "All lanes ask for the same word: its bank hands it to all of them at once (broadcast)."
     further = f"{counted(words % BANKS, 'bank')} further on" if words % BANKS else "the same bank"
     return f"From lane to lane it is {counted(words, 'word')}: {further}."
-
-
-def _numbers(numbers: range | tuple[int, ...] | dict[int, str]) -> Choices:
-    return [(str(number), number) for number in numbers]

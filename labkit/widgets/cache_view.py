@@ -2,7 +2,7 @@
 
 from labkit.cpu.cache_lines import LARGEST, VECTOR, VERSIONS, Cache, Loops, count_misses, reuse
 from labkit.figures.cache_lines import cache_picture
-from labkit.widgets.explorer import Choices, Explorer, View, menu, selection, slider
+from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection, slider
 
 _SIZES = (16, 24, 32, 33, 40, 48, LARGEST)
 _CACHES = (8, 16, 32, 64, 128, 256)  # lines
@@ -10,16 +10,19 @@ _FEW_WAYS = (1, 2, 4)
 
 
 def cache() -> Explorer:
-    """A menu of the loops; sliders for N, BLOCK, the cache's lines and ways, and the moment that is shown."""
+    """Show how often each cache line of A, B and C is fetched, for each order of the loops.
+
+    A menu chooses the loops; sliders set N, BLOCK, the cache's lines and ways, and the moment that is shown.
+    """
 
     def offer(N: int, lines: int, **_: object) -> dict[str, Choices]:
         return {"block": _blocks(N), "ways": _ways(lines)}
 
     controls = {
-        "version": menu("loops", [(version, version) for version in VERSIONS]),
-        "N": selection("N", _numbers(_SIZES), 48),
+        "version": menu("loops", plain(VERSIONS)),
+        "N": selection("N", plain(_SIZES), 48),
         "block": selection("BLOCK", _blocks(48), 16),
-        "lines": selection("cache lines", _numbers(_CACHES), 32),
+        "lines": selection("cache lines", plain(_CACHES), 32),
         "ways": selection("ways", _ways(32), 32),
         "moment": slider("moment %", 1, 100, 40),
     }
@@ -27,7 +30,8 @@ def cache() -> Explorer:
 
 
 def cache_view(version: str, N: int, block: int, lines: int, ways: int, moment: int) -> View:
-    """The lines of A, B and C by how often they are fetched; what the cache keeps, and what would mend it.
+    """Draw the lines of A, B and C by how often they are fetched; tell what the cache keeps and what would
+    help.
 
     `block` matters for the blocked versions only; `moment` is the part of the accesses, in percent, after
     which the picture shows the cache.
@@ -66,7 +70,7 @@ def _reuse(loops: Loops, cache: Cache) -> str:
 
 
 def _conflicts(loops: Loops, cache: Cache) -> list[str]:
-    """What the sets change."""
+    """Say how many misses come from the sets, where the cache has several."""
     if cache.sets == 1:
         return []
     misses = count_misses(loops, cache).misses
@@ -107,13 +111,13 @@ def _mend(loops: Loops, cache: Cache) -> str:
 
 
 def _lost(loops: Loops, cache: Cache) -> str:
-    """Says so where the cache loses part of a block between two rows."""
+    """Say so where the cache loses part of a block between two rows."""
     two = reuse(loops, cache)
     return "The block does not stay in the cache. " if two.kept < two.again else ""
 
 
 def _best_block(loops: Loops, cache: Cache) -> tuple[int, int]:
-    """BLOCK with the fewest misses of the version `blocked`, and these."""
+    """Return the BLOCK with which the version `blocked` has the fewest misses, and their number."""
     misses = {
         block: count_misses(Loops("blocked", loops.N, block), cache).misses for _, block in _blocks(loops.N)
     }
@@ -125,13 +129,9 @@ def _best_block(loops: Loops, cache: Cache) -> tuple[int, int]:
 
 
 def _blocks(N: int) -> Choices:
-    """Multiples of 8, the last so large that there is one block."""
-    return _numbers(range(VECTOR, N + VECTOR, VECTOR))
+    """Offer multiples of 8; with the last one a single block covers the matrix."""
+    return plain(range(VECTOR, N + VECTOR, VECTOR))
 
 
 def _ways(lines: int) -> Choices:
-    return [*_numbers(_FEW_WAYS), ("all", lines)]
-
-
-def _numbers(numbers: range | tuple[int, ...]) -> Choices:
-    return [(str(number), number) for number in numbers]
+    return [*plain(_FEW_WAYS), ("all", lines)]

@@ -9,7 +9,7 @@ from labkit import simt
 from labkit.core.limits import WARP
 from labkit.figures.pictures.warp import Rows, drawn, rows_of
 from labkit.simt.trace import trace
-from labkit.widgets.explorer import Explorer, View, menu, slider
+from labkit.widgets.explorer import Explorer, View, menu, plain, slider
 
 THREADS = 64  # of the block: two warps
 
@@ -46,9 +46,12 @@ PATTERNS = {
 
 
 def divergence() -> Explorer:
-    """A menu of patterns; sliders for the number n in their condition, and for the warp that is shown."""
+    """Show which lanes of a warp work and which wait, where they take different branches.
+
+    A menu chooses the pattern; sliders set the number n in its condition, and the warp that is shown.
+    """
     controls = {
-        "pattern": menu("pattern", [(name, name) for name in PATTERNS]),
+        "pattern": menu("pattern", plain(PATTERNS)),
         "n": slider("n", 1, THREADS, 3),
         "warp": slider("warp", 0, THREADS // WARP - 1, 0),
     }
@@ -56,9 +59,7 @@ def divergence() -> Explorer:
 
 
 def divergence_view(pattern: str, n: int, warp: int) -> View:
-    """Lanes of a warp against time, and what divergence costs it, from a run and a profile in the
-    simulator.
-    """
+    """Draw the lanes of a warp against time, and say what divergence costs, from a run in the simulator."""
     kernel, args = _kernel(pattern), (np.ones(THREADS, np.float32), np.int32(n))
     rows = rows_of(trace(kernel, 1, THREADS, args), warp)
     counted = kernel.profile(1, THREADS, args).ptx
@@ -75,7 +76,7 @@ def _kernel(pattern: str) -> Any:
 
 
 def _time(rows: Rows, warp: int) -> str:
-    """What part of the warp's time is used."""
+    """Say what part of the warp's time is used."""
     return (
         f"Warp {warp}: {len(rows.lines)} instructions, on average {rows.mean:.3g} of {WARP} lanes active. "
         f"Of each 100 places for a lane's work {100 * rows.mean / WARP:.0f} are used."
@@ -83,7 +84,7 @@ def _time(rows: Rows, warp: int) -> str:
 
 
 def _ways(rows: Rows) -> str:
-    """Which lines only some lanes run."""
+    """Say which lines only some lanes run."""
     lanes = {int(line): rows.lanes_at(int(line)) for line in np.unique(rows.lines)}
     parted = [f"{count:.3g} in line {line}" for line, count in lanes.items() if count < WARP]
     if not parted:
@@ -95,7 +96,7 @@ def _ways(rows: Rows) -> str:
 
 
 def _block(counted: dict[str, float]) -> str:
-    """The same for the whole block, in Nsight Compute's words."""
+    """Say the same about the whole block, in Nsight Compute's words."""
     branches, divergent = int(counted["branches"]), int(counted["divergent_branches"])
     return (
         f"Block of {THREADS} threads: {counted['threads_per_instruction']:.3g} threads an instruction "

@@ -5,7 +5,7 @@ have an alternative text; the text stands in a live region, which screen readers
 """
 
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -23,7 +23,7 @@ Choices = Sequence[tuple[str, Any]]  # (label, value)
 
 @dataclass(frozen=True)
 class View:
-    """Figures, and a text of one paragraph a line."""
+    """What an explorer shows: figures, and a text with one paragraph per line."""
 
     figures: tuple[Figure, ...]
     text: str
@@ -39,7 +39,7 @@ class Drawn:
 
 @lru_cache(maxsize=128)
 def drawn(view: Callable[..., View], _device: str, **values: Any) -> Drawn:
-    """`view(**values)` in HTML. Remembered by the values and the device, and no figure is left open."""
+    """Return `view(**values)` in HTML, remembered by the values and the device; no figure is left open."""
     try:
         shown = view(**values)
     except (ValueError, SimtError, NoGpu) as error:  # what another choice mends, and says so
@@ -65,7 +65,7 @@ def _image(figure: Figure) -> str:
 
 
 class Explorer(ipywidgets.VBox):
-    """Controls, and the text and the pictures of `view(**values)`: the value of each control, by its name.
+    """Controls with the text and the pictures that `view(**values)` returns for their values.
 
     `offer(**values)`, where given, says what some of the controls offer with these values.
     """
@@ -87,12 +87,12 @@ class Explorer(ipywidgets.VBox):
         self._changed()
 
     def __repr__(self) -> str:
-        """What stands in a notebook's text where no widget can be shown."""
+        """Say what to do where no widget can be shown: a notebook's text has this."""
         return f"controls: {', '.join(self.controls)}. Run the notebook to see and move them."
 
     @property
     def values(self) -> dict[str, Any]:
-        """Value of each control, by its name."""
+        """Return the value of each control, by its name."""
         return {name: control.value for name, control in self.controls.items()}
 
     def _changed(self, _change: object = None) -> None:
@@ -107,20 +107,25 @@ class Explorer(ipywidgets.VBox):
         self.text.value = f'<div role="status" aria-live="polite" style="line-height: 1.6">{now.text}</div>'
 
 
+def plain(values: Iterable[Any]) -> Choices:
+    """Offer each value under its own name."""
+    return [(str(value), value) for value in values]
+
+
 def selection(label: str, choices: Choices, value: Any) -> Any:
-    """A slider over `choices`."""
+    """Make a slider over `choices`."""
     return ipywidgets.SelectionSlider(
         options=choices, value=value, description=label, continuous_update=False, **_look()
     )
 
 
 def slider(label: str, first: int, last: int, value: int) -> Any:
-    """A slider over whole numbers."""
+    """Make a slider over whole numbers."""
     return ipywidgets.IntSlider(value, first, last, description=label, continuous_update=False, **_look())
 
 
 def menu(label: str, choices: Choices) -> Any:
-    """A menu of `choices`."""
+    """Make a menu of `choices`."""
     return ipywidgets.Dropdown(options=choices, description=label, **_look())
 
 
@@ -129,7 +134,7 @@ def _look() -> dict[str, Any]:
 
 
 def _set_choices(control: Any, choices: Choices) -> None:
-    """Offer other choices; the value stays, or becomes the one at its old place."""
+    """Offer other choices; keep the value, or else take the one at its old place."""
     if tuple(control.options) == tuple(choices):
         return
     value, place, values = control.value, control.index, [each for _, each in choices]

@@ -32,7 +32,7 @@ _SLOW = 2e9  # m n k / side^2: a launch above it (0.1 s on an H200) is timed onl
 
 @dataclass(frozen=True)
 class Count:
-    """Sectors of global loads, for each multiply-add and each request; `label` says how they were counted."""
+    """Sectors of global loads per multiply-add and per request; `label` says how they were counted."""
 
     per_multiply_add: float
     per_request: float
@@ -41,10 +41,11 @@ class Count:
 
 @lru_cache(maxsize=1024)
 def count(kernel: str, size: Size, side: int) -> Count:
-    """Counts of a launch of `kernel` ("naive" or "tiled") with blocks of side × side.
+    """Count the loads of a launch of `kernel` ("naive" or "tiled") with blocks of side × side.
 
-    In float32: the reports' int32 has the same addresses. These do not depend on the values, so the matrices
-    are zeros, which the system gives for nothing. Raises LaunchError for a block that no GPU takes.
+    It counts in float32, as the reports' int32 has the same addresses. These do not depend on the values, so
+    the matrices are zeros, which the system gives for nothing. Raises LaunchError for a block that no GPU
+    takes.
     """
     problem, sample = Matmul(*size), max(2, _BUDGET // (side * side * size[2]))
     grid, block = problem.launch(side)
@@ -57,7 +58,7 @@ def count(kernel: str, size: Size, side: int) -> Count:
 
 @lru_cache(maxsize=1024)
 def measure(kernel: str, size: Size, side: int, dtype: str) -> Timing:
-    """Time of the same launch on this machine's GPU, measured briefly; of a slow one, a single sample."""
+    """Time the same launch on this machine's GPU, briefly; a slow one has a single sample."""
     problem = Matmul(*size, dtype=dtype)
     grid, block = problem.launch(side)
     loaded, args = _load(kernel, side, problem), _on_gpu(problem)
@@ -67,7 +68,7 @@ def measure(kernel: str, size: Size, side: int, dtype: str) -> Timing:
 def rows(
     names: Iterable[str], sizes: Iterable[Size], sides: Iterable[int], chosen: Shape, dtype: str
 ) -> pd.DataFrame:
-    """Counts of each kernel, size and side; on a GPU also times, of slow launches only that of `chosen`."""
+    """Count each kernel, size and side; on a GPU also time them, a slow launch only if it is `chosen`."""
     found = [row for each in product(names, sizes, sides) for row in _rows(*each, each[1:] == chosen, dtype)]
     return frame_of(found)
 

@@ -1,6 +1,5 @@
 """The explorer of occupancy: how many warps an SM holds, which resource says so, and what to change."""
 
-from collections.abc import Iterable
 from functools import lru_cache
 
 from matplotlib.axes import Axes
@@ -9,9 +8,10 @@ from matplotlib.ticker import MultipleLocator
 from labkit.core.limits import MAX_THREADS, WARP
 from labkit.core.occupancy import Gpu, gpus
 from labkit.core.occupancy import gpu as find_gpu
+from labkit.core.text import counted
 from labkit.figures.style import Plot
 from labkit.model.blocks_per_sm import RESOURCES, Block, cures
-from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
+from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 
 THREADS = range(WARP, MAX_THREADS + 1, WARP)
 REGISTERS = (*range(16, 256, 8), 255)
@@ -21,25 +21,28 @@ _LINE, _CHOSEN, _BAR = "#0072B2", "#D55E00", "#9DB9D3"
 
 
 def occupancy() -> Explorer:
-    """A menu of GPUs; sliders for a block's threads, the registers of each, and shared memory."""
+    """Show how many warps an SM holds, which resource limits them, and what would let more in.
+
+    A menu chooses the GPU; sliders set a block's threads, the registers of each, and shared memory.
+    """
 
     def offer(gpu: str, **_: object) -> dict[str, Choices]:
         return {
-            "shared_kb": _numbers(kb for kb in SHARED_KB if 1024 * kb <= find_gpu(gpu).shared_bytes_per_block)
+            "shared_kb": plain(kb for kb in SHARED_KB if 1024 * kb <= find_gpu(gpu).shared_bytes_per_block)
         }
 
     controls = {
         "gpu": menu("GPU", [(each.name, each.name) for each in reversed(gpus())]),
-        "threads": selection("block size", _numbers(THREADS), 256),
-        "registers": selection("registers", _numbers(REGISTERS), 80),
-        "shared_kb": selection("shared KB", _numbers(SHARED_KB), 8),
+        "threads": selection("block size", plain(THREADS), 256),
+        "registers": selection("registers", plain(REGISTERS), 80),
+        "shared_kb": selection("shared KB", plain(SHARED_KB), 8),
     }
     controls["gpu"].value = "H200"
     return Explorer(occupancy_view, controls, offer)
 
 
 def occupancy_view(gpu: str, threads: int, registers: int, shared_kb: int) -> View:
-    """Occupancy against the block size, and the blocks that each resource has room for."""
+    """Draw occupancy against the block size, and the blocks that each resource has room for."""
     block = Block(find_gpu(gpu), threads, registers, 1024 * shared_kb)
     figure = Plot(figsize=(9.5, 4))
     _draw_curve(figure.add_axes((0.07, 0.15, 0.47, 0.68)), block)
@@ -89,13 +92,13 @@ def _finding(block: Block) -> str:
     if not block.blocks:
         return f"0 % occupancy on {block.on.name}: not one block fits an SM, and the launch fails."
     return (
-        f"{block.percent:.3g} % occupancy on {block.on.name}: {_counted(block.blocks, 'block')} of "
-        f"{_counted(block.warps, 'warp')}, {block.blocks * block.warps} of {block.on.warps_per_sm} warps."
+        f"{block.percent:.3g} % occupancy on {block.on.name}: {counted(block.blocks, 'block')} of "
+        f"{counted(block.warps, 'warp')}, {block.blocks * block.warps} of {block.on.warps_per_sm} warps."
     )
 
 
 def _taken(block: Block) -> str:
-    """What a block takes, and of how much."""
+    """Say what a block takes, and of how much."""
     on = block.on
     text = (
         f"A block of {block.threads} threads takes {block.warps} of an SM's {on.warps_per_sm} places for "
@@ -112,12 +115,12 @@ def _taken(block: Block) -> str:
 
 
 def _changes(block: Block) -> list[str]:
-    """What lets more warps in."""
+    """Say what would let more warps in."""
     if block.blocks * block.warps == block.on.warps_per_sm:
         return ["All places for warps are taken: no resource keeps more warps out."]
     lines = [
         f"Limited by {RESOURCES[name]}. With {_difference(name, better)}, "
-        f"{_counted(better.blocks, 'block')} would fit: {better.percent:.3g} %."
+        f"{counted(better.blocks, 'block')} would fit: {better.percent:.3g} %."
         for name, better in cures(block).items()
     ]
     return lines or [f"Limited by {_limits(block)}: to change one of them alone gives no more warps."]
@@ -137,11 +140,3 @@ def _difference(name: str, better: Block) -> str:
 
 def _limits(block: Block) -> str:
     return " and ".join(RESOURCES[name] for name in block.limited_by)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _numbers(numbers: Iterable[int]) -> Choices:
-    return [(str(number), number) for number in numbers]

@@ -5,26 +5,29 @@ from math import prod
 import numpy as np
 
 from labkit.figures.pictures.register_tile import MULTIPROCESSORS, RegisterTile, register_tile_picture
-from labkit.widgets.explorer import Choices, Explorer, View, selection
+from labkit.widgets.explorer import Choices, Explorer, View, plain, selection
 
 REGISTERS = 65536  # of a multiprocessor, of an H200 and most others
 _SIZES = (256, 512, 1024, 2048, 4096, 8192)
 
 
 def register_tile() -> Explorer:
-    """Sliders for the tile of a block and of a thread, the thread that is shown, and N."""
+    """Show what a tile in registers reads, holds and leaves idle, by its sides and the matrix size.
+
+    Sliders set the tile of a block and of a thread, the thread that is shown, and N.
+    """
 
     def offer(tile_m: int, tile_n: int, thread_m: int, thread_n: int, **_: object) -> dict[str, Choices]:
-        return {"thread": _numbers(*range(min(1024, max(1, tile_m * tile_n // (thread_m * thread_n)))))}
+        return {"thread": plain(range(min(1024, max(1, tile_m * tile_n // (thread_m * thread_n)))))}
 
     controls = {
-        "tile_m": selection("TILE_M", _numbers(32, 64, 128, 256), 64),
-        "tile_n": selection("TILE_N", _numbers(32, 64, 128, 256), 64),
-        "tile_k": selection("TILE_K", _numbers(4, 8, 16, 32), 8),
-        "thread_m": selection("THREAD_M", _numbers(1, 2, 4, 8, 16), 4),
-        "thread_n": selection("THREAD_N", _numbers(1, 2, 4, 8, 16), 4),
-        "thread": selection("threadIdx.x", _numbers(*range(256)), 37),
-        "N": selection("M = N", _numbers(*_SIZES), 1024),
+        "tile_m": selection("TILE_M", plain((32, 64, 128, 256)), 64),
+        "tile_n": selection("TILE_N", plain((32, 64, 128, 256)), 64),
+        "tile_k": selection("TILE_K", plain((4, 8, 16, 32)), 8),
+        "thread_m": selection("THREAD_M", plain((1, 2, 4, 8, 16)), 4),
+        "thread_n": selection("THREAD_N", plain((1, 2, 4, 8, 16)), 4),
+        "thread": selection("threadIdx.x", plain(range(256)), 37),
+        "N": selection("M = N", plain(_SIZES), 1024),
     }
     return Explorer(register_tile_view, controls, offer)
 
@@ -32,7 +35,7 @@ def register_tile() -> Explorer:
 def register_tile_view(
     tile_m: int, tile_n: int, tile_k: int, thread_m: int, thread_n: int, thread: int, N: int
 ) -> View:
-    """A block's tile of C with a thread's elements: its loads and registers, and idle multiprocessors."""
+    """Draw a block's tile of C with a thread's elements; tell its loads, its registers and idle SMs."""
     tile = RegisterTile(tile_m, tile_n, tile_k, thread_m, thread_n)
     figure = register_tile_picture(tile, thread, N)
     return View(
@@ -50,7 +53,7 @@ def _thread(tile: RegisterTile, thread: int) -> str:
 
 
 def _listed(what: str, numbers: np.ndarray) -> str:
-    """The first two numbers and the last."""
+    """Write the first two numbers and the last one."""
     shown = [str(number) for number in numbers]
     if len(shown) > 3:
         shown[2:-1] = ["…"]
@@ -94,7 +97,3 @@ def _blocks(tile: RegisterTile, N: int) -> str:
         f"multiprocessors of an H200. If each takes one at a time, that is {taken}, and {busy} have "
         f"work{last}: {share:.0f} % of the machine is in use."
     )
-
-
-def _numbers(*numbers: int) -> Choices:
-    return [(str(number), number) for number in numbers]

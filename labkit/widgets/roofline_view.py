@@ -11,7 +11,7 @@ from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
 from labkit.model import limits as bounds
 from labkit.model.roofline import intensities
-from labkit.widgets.explorer import Choices, Explorer, View, menu, selection
+from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
 DTYPES = ("float32", "float64", "int32")
@@ -36,21 +36,24 @@ _CURES = {
 
 
 def roofline() -> Explorer:
-    """A menu of the dtype; sliders for the matrix size and the rung."""
+    """Show one rung under the roofs of a recorded H200, and what limits it.
+
+    A menu chooses the dtype; sliders set the matrix size and the rung.
+    """
 
     def offer(dtype: str, **_: object) -> dict[str, Choices]:
         return {"rung": _rungs(dtype)}
 
     controls = {
-        "dtype": menu("dtype", [(dtype, dtype) for dtype in DTYPES]),
-        "n": selection("matrix size", [(str(n), n) for n in SIZES], 4096),
+        "dtype": menu("dtype", plain(DTYPES)),
+        "n": selection("matrix size", plain(SIZES), 4096),
         "rung": selection("rung", _rungs("float32"), "tiled"),
     }
     return Explorer(roofline_view, controls, offer)
 
 
 def roofline_view(dtype: str, n: int, rung: str) -> View:
-    """All rungs timed at size n on the recorded H200; `rung` stands out, with the lowest limit above it."""
+    """Draw all rungs timed at size n on the recorded H200; `rung` stands out, with its lowest limit."""
     problem = Matmul(n, n, n, dtype=dtype)
     counters, times = bounds.counters(dtype), bounds.times_of(problem)
     limits = {str(name): float(each) for name, each in bounds.bounds(problem, rung).iloc[0].items()}
@@ -74,7 +77,7 @@ def roofline_view(dtype: str, n: int, rung: str) -> View:
 
 
 def _mark(figure: Figure, intensity: float, rate: float, limits: dict[str, float]) -> None:
-    """A line from the rung up to its lowest limit, with its name."""
+    """Draw a line from the rung up to its lowest limit, with the limit's name."""
     axes, lowest = figure.axes[0], _lowest_of(limits)
     limit = limits[lowest]
     axes.plot([intensity, intensity], [rate, limit], color=_MARK, linewidth=1, linestyle=":")
@@ -95,7 +98,7 @@ def _lowest_of(limits: dict[str, float]) -> str:
 
 
 def _lowest(limits: dict[str, float], rate: float, milliseconds: float) -> str:
-    """Which limit is the lowest, and what lifts it."""
+    """Say which limit is the lowest, and what lifts it."""
     lowest = _lowest_of(limits)
     name = {"peak": "the peak", "L1 bytes": "the bandwidth of the L1 caches"}.get(lowest, f"its {lowest}")
     found = f"The lowest limit is {name}: at most {limits[lowest]:.3g}, of which it reaches "
@@ -111,12 +114,12 @@ def _lowest(limits: dict[str, float], rate: float, milliseconds: float) -> str:
 
 
 def _least() -> float:
-    """Milliseconds of the smallest recorded launch, a naive product of 32 x 32 matrices."""
+    """Return the milliseconds of the smallest recorded launch, a naive product of 32 x 32 matrices."""
     return float(bounds.times_of(Matmul(32, 32, 32)).value.min())
 
 
 def _bytes(limits: dict[str, float], intensity: float) -> str:
-    """The roof above the rung."""
+    """Say which roof lies above the rung."""
     does = f"It does {intensity:.3g} operations for each byte that it asks of the L1 caches"
     if limits["L1 bytes"] > limits["peak"]:
         return f"{does}: so many that the peak is its roof, and not their bandwidth."
@@ -137,7 +140,7 @@ def _blocks(problem: Matmul, rung: str, limits: dict[str, float]) -> str:
 
 
 def _busy(rung: str) -> list[str]:
-    """What Nsight Compute saw while the rung ran."""
+    """Say what Nsight Compute saw while the rung ran."""
     seen = bounds.counted(rung)
     busiest = max(_BUSY, key=lambda name: float(seen[name]))
     told = (
@@ -150,7 +153,7 @@ def _busy(rung: str) -> list[str]:
 
 
 def _tensor_cores(times: pd.DataFrame, problem: Matmul, peak: float) -> list[str]:
-    """Why cuBLAS may be above the peak of the multiply-add lanes."""
+    """Say why cuBLAS may be above the peak of the CUDA cores."""
     fastest = max((problem.gflops(ms / 1e3) / 1e3 for ms in times[times.kernel == "cublas"].value), default=0)
     if fastest <= peak:
         return []
@@ -161,7 +164,7 @@ def _tensor_cores(times: pd.DataFrame, problem: Matmul, peak: float) -> list[str
 
 
 def _here(rung: str, problem: Matmul, recorded: float, unit: str) -> list[str]:
-    """The same launch on this machine's GPU."""
+    """Compare with the same launch on this machine's GPU."""
     rows = running.here(problem, rung)
     if rows.empty:
         return []
@@ -174,7 +177,7 @@ def _percent(share: float) -> str:
 
 
 def _rungs(dtype: str) -> Choices:
-    """Rungs that were timed with the dtype."""
+    """Offer the rungs that were timed with the dtype."""
     n = SIZES[-1]
     timed = set(bounds.times_of(Matmul(n, n, n, dtype=dtype)).kernel)
     return [(rung, rung) for rung in running.rungs("matmul") if rung in timed]

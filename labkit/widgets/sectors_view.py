@@ -3,21 +3,26 @@
 from dataclasses import replace
 
 from labkit.core.limits import WARP
+from labkit.core.text import counted
 from labkit.figures.pictures.sectors import COLUMNS, ROWS, SIZES, Request, request_picture
 from labkit.simt.counters.sectors import SECTOR_BYTES
-from labkit.widgets.explorer import Explorer, View, menu, selection, slider
+from labkit.widgets.explorer import Explorer, View, menu, plain, selection, slider
 
 _THREADS_X = (4, 8, 16, 32)
 
 
 def sectors() -> Explorer:
-    """A menu of what threadIdx.x counts; sliders for the elements' size and places, and the block's width."""
+    """Show which sectors of memory a warp's request moves, and how much of them it uses.
+
+    A menu chooses what threadIdx.x counts; sliders set the size and the places of the elements, and the
+    block's width.
+    """
     controls = {
-        "x_counts": menu("x counts", [(what, what) for what in (COLUMNS, ROWS)]),
-        "size": selection("size (bytes)", [(str(size), size) for size in SIZES], 4),
+        "x_counts": menu("x counts", plain((COLUMNS, ROWS))),
+        "size": selection("size (bytes)", plain(SIZES), 4),
         "stride": slider("stride", 0, 16, 1),
         "offset": slider("offset", 0, 16, 0),
-        "threads_x": selection("threads in x", [(str(count), count) for count in _THREADS_X], 16),
+        "threads_x": selection("threads in x", plain(_THREADS_X), 16),
         # so long that no row reaches into the next: 32 threads with stride 16
         "row_length": slider("row length", 512, 544, 512),
     }
@@ -25,16 +30,16 @@ def sectors() -> Explorer:
 
 
 def sectors_view(x_counts: str, size: int, stride: int, offset: int, threads_x: int, row_length: int) -> View:
-    """The sectors that a warp's request touches, what of them it uses, and which change would save most.
+    """Draw the sectors that a warp's request touches; tell what it uses of them, and which change saves most.
 
     The settings are those of `Request`.
     """
     request = Request(x_counts, size, stride, offset, threads_x, row_length)
     count = len(request.sectors)
     lines = (
-        f"The request touches {_counted(count)}, {count} × {SECTOR_BYTES} = {request.moved} bytes, and uses "
-        f"{request.used} of them, {100 * request.used / request.moved:.3g} %. "
-        f"Side by side these would fill {_counted(request.ideal)}.",
+        f"The request touches {counted(count, 'sector')}, {count} × {SECTOR_BYTES} = {request.moved} bytes, "
+        f"and uses {request.used} of them, {100 * request.used / request.moved:.3g} %. "
+        f"Side by side these would fill {counted(request.ideal, 'sector')}.",
         _rule(request),
         _mend(request),
     )
@@ -42,7 +47,7 @@ def sectors_view(x_counts: str, size: int, stride: int, offset: int, threads_x: 
 
 
 def _rule(request: Request) -> str:
-    """Which element a thread asks for."""
+    """Say which element a thread asks for."""
     row, col = ("y", "x") if request.x_counts == COLUMNS else ("x", "y")
     return (
         f"Thread (x, y) asks for row {row} and column {col}, the element with index "
@@ -52,7 +57,7 @@ def _rule(request: Request) -> str:
 
 
 def _mend(request: Request) -> str:
-    """The one change that leaves the fewest sectors."""
+    """Name the one change that leaves the fewest sectors."""
     if len(request.sectors) == request.ideal:
         return "No request for so many bytes touches fewer sectors."
     in_sector = SECTOR_BYTES // request.size
@@ -67,8 +72,4 @@ def _mend(request: Request) -> str:
     name, best = min(others.items(), key=lambda other: len(other[1].sectors))
     if len(best.sectors) >= len(request.sectors):
         return "No single change of these settings saves a sector."
-    return f"With {name} it would touch {_counted(len(best.sectors))}."
-
-
-def _counted(sectors: int) -> str:
-    return f"{sectors} sector" if sectors == 1 else f"{sectors} sectors"
+    return f"With {name} it would touch {counted(len(best.sectors), 'sector')}."

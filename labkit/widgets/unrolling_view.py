@@ -1,6 +1,6 @@
-"""The explorer of unrolling: what several elements a thread save, and how many bytes they keep on their way.
+"""The explorer of unrolling: what several elements per thread save, and how many bytes they keep in flight.
 
-The kernel is transpose/4_unrolled with 32 / ROWS elements a thread, compiled for each choice. Instructions
+The kernel is transpose/4_unrolled with 32 / ROWS elements per thread, compiled for each choice. Instructions
 are counted in its PTX, registers are the assembler's for an H200, and the rates beside them are recorded.
 """
 
@@ -14,13 +14,14 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from labkit import kernels, simt
 from labkit.core import occupancy
 from labkit.core.occupancy import Occupancy
+from labkit.core.text import counted
 from labkit.figures.style import Plot
 from labkit.kernels.problem import C_TYPES
 from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
 from labkit.model import instructions
 from labkit.model.instructions import CONTROL, INDEX, MOVES
-from labkit.widgets.explorer import Explorer, View, menu, selection
+from labkit.widgets.explorer import Explorer, View, menu, plain, selection
 
 TILE = 32
 ELEMENTS = (1, 2, 4, 8, 16)
@@ -38,19 +39,23 @@ _MARKS = {"copy": "P", "padded": "D", "unrolled": "^"}
 
 
 def unrolling() -> Explorer:
-    """A menu of the loop; sliders for elements a thread, their size, and how long a load is on its way."""
+    """Show what several elements per thread save, and how many bytes they keep in flight.
+
+    A menu chooses the loop; sliders set the elements per thread, their size, and how long a load is in
+    flight.
+    """
     controls = {
-        "loop": menu("loop", [(loop, loop) for loop in (UNROLLED, KEPT)]),
-        "elements": selection("elements", [(str(count), count) for count in ELEMENTS], 1),
-        "size": selection("bytes each", [(str(size), size) for size in DTYPES], 4),
-        "wait": selection("wait (ns)", [(str(wait), wait) for wait in WAITS], 1100),
+        "loop": menu("loop", plain((UNROLLED, KEPT))),
+        "elements": selection("elements", plain(ELEMENTS), 1),
+        "size": selection("bytes each", plain(DTYPES), 4),
+        "wait": selection("wait (ns)", plain(WAITS), 1100),
     }
     return Explorer(unrolling_view, controls)
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A kernel with `elements` a thread, and its PTX instructions of each kind for a thread."""
+    """A kernel with `elements` per thread, and its PTX instructions of each kind per thread."""
 
     elements: int
     kernel: simt.Kernel
@@ -58,26 +63,26 @@ class Variant:
 
     @property
     def an_element(self) -> float:
-        """PTX instructions an element."""
+        """Return the PTX instructions per element."""
         return sum(self.counts.values()) / self.elements
 
     @cached_property
     def held(self) -> Occupancy:
-        """What an SM of an H200 holds of it."""
+        """Return what an SM of an H200 holds of it."""
         threads = TILE * TILE // self.elements
         return occupancy.occupancy(_GPU, threads, self.kernel.num_regs, self.kernel.shared_size_bytes)
 
     @property
     def threads(self) -> int:
-        """Threads that an SM holds."""
+        """Return the threads that an SM holds."""
         return self.held.blocks * self.held.threads_per_block
 
 
 def unrolling_view(loop: str, elements: int, size: int, wait: int) -> View:
-    """The rows that a thread moves, its instructions, and Little's law beside what an H200 has reached.
+    """Draw the rows that a thread moves, its instructions, and Little's law beside what an H200 has reached.
 
-    `loop` is unrolled or kept, `size` that of an element in bytes, `wait` the nanoseconds that a load is on
-    its way.
+    `loop` is unrolled or kept, `size` is that of an element in bytes, and `wait` the nanoseconds that a load
+    is in flight.
     """
     chosen = variant(loop, elements, size)
     loads = elements if loop == UNROLLED else 1
@@ -98,7 +103,7 @@ _PLACES = ((0.045, 0.22), (0.33, 0.24), (0.64, 0.35))  # left and width of the t
 
 @lru_cache(maxsize=64)
 def variant(loop: str, elements: int, size: int) -> Variant:
-    """The kernel with so many elements a thread, its loops unrolled or kept, compiled."""
+    """Compile the kernel with so many elements per thread, its loops unrolled or kept."""
     code = kernels.source("transpose/4_unrolled")
     if loop == KEPT:
         code = code.replace("#pragma unroll", "#pragma unroll 1")
@@ -108,17 +113,18 @@ def variant(loop: str, elements: int, size: int) -> Variant:
 
 
 def possible(under_way: float, wait: float) -> float:
-    """GB/s read and written by an H200 where each SM has `under_way` bytes on their way for `wait` ns.
+    """Return the GB/s that an H200 reads and writes where each SM has `under_way` bytes in flight for `wait`
+    ns.
 
-    Little's law: what is under way is its rate times how long it is under way. What is read is written too.
-    No more than the memory's peak.
+    Little's law: what is in flight is its rate times how long it is in flight. What is read is written too.
+    The memory's peak is the most.
     """
     return min(2 * _GPU.multiprocessors * under_way / wait, _PEAK)
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What an H200 reached with a rung: KB of loads on their way in an SM, at most, and GB/s."""
+    """What an H200 reached with a rung: KB of loads in flight in an SM, at most, and GB/s."""
 
     rung: str
     size: int
@@ -129,7 +135,7 @@ class Reached:
 
 @lru_cache(maxsize=1)
 def reached() -> tuple[Reached, ...]:
-    """The recorded rates of RECORDED rungs, at both sizes of an element."""
+    """Return the recorded rates of the RECORDED rungs, for both sizes of an element."""
     found = []
     for size, dtype in DTYPES.items():
         problem = Transpose(SIDE, SIDE, dtype=dtype)
@@ -145,7 +151,7 @@ def reached() -> tuple[Reached, ...]:
 
 
 def _draw_tile(axes: Axes, rows: int) -> None:
-    """The tile in strips as high as the block; one thread's elements stand out."""
+    """Draw the tile in strips as high as the block; one thread's elements stand out."""
     x, y = 12, rows // 4
     own = np.arange(y, TILE, rows)
     axes.set(xlim=(-0.5, TILE - 0.5), ylim=(TILE - 0.5, -0.5), aspect="equal", facecolor="0.93")
@@ -157,7 +163,7 @@ def _draw_tile(axes: Axes, rows: int) -> None:
 
 
 def _draw_bars(axes: Axes, variants: list[Variant], chosen: int) -> None:
-    """PTX instructions an element, by kind, for each number of elements a thread."""
+    """Draw PTX instructions per element, by kind, for each number of elements per thread."""
     places, bottom = range(len(variants)), np.zeros(len(variants))
     for name, color in _COLORS.items():
         heights = np.array([each.counts[name] / each.elements for each in variants])
@@ -178,7 +184,7 @@ def _draw_bars(axes: Axes, variants: list[Variant], chosen: int) -> None:
 
 
 def _draw_law(axes: Axes, under_way: int, wait: int) -> None:
-    """GB/s over the bytes on their way: Little's law, the memory's peak, and recorded rates."""
+    """Draw GB/s over the bytes in flight: Little's law, the memory's peak, and recorded rates."""
     rate, places = possible(under_way, wait), np.geomspace(2**11, 2**18, 80)
     law = [possible(each, wait) for each in places]
     axes.plot(places / 1024, law, color="0.4", label=f"possible with {wait} ns", zorder=1)
@@ -218,7 +224,7 @@ def _instructions(chosen: Variant, loop: str) -> str:
     moves, index, control = (chosen.counts[name] / chosen.elements for name in (MOVES, INDEX, CONTROL))
     loops = "" if chosen.elements == 1 else f", loops {loop}"
     return (
-        f"{_counted(chosen.elements, 'element')} a thread{loops}: {chosen.an_element:.4g} PTX instructions "
+        f"{counted(chosen.elements, 'element')} a thread{loops}: {chosen.an_element:.4g} PTX instructions "
         f"an element. {moves:.3g} move it, {index:.3g} are index arithmetic, {control:.3g} guards and jumps."
     )
 
@@ -228,17 +234,13 @@ def _room(chosen: Variant) -> str:
 
 
 def _little(chosen: Variant, loads: int, size: int, wait: int) -> str:
-    """Little's law with this choice's numbers."""
+    """Write Little's law with this choice's numbers."""
     under_way = chosen.threads * loads * size
     rate, registers = possible(under_way, wait), chosen.kernel.num_regs
     end = "which is the memory's peak" if rate == _PEAK else f"of the memory's {_PEAK:,.0f}"
     many = f" (At most: each load on its way holds a register, and a thread has {registers}.)"
     return (
-        f"Little's law: {chosen.threads} threads × {_counted(loads, 'load')} × {size} bytes are "
+        f"Little's law: {chosen.threads} threads × {counted(loads, 'load')} × {size} bytes are "
         f"{under_way / 1024:g} KB on their way in an SM. If that takes {wait} ns, {_GPU.multiprocessors} SMs "
         f"read and write at most {rate:,.0f} GB/s, {end}.{many if loads > 4 else ''}"
     )
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

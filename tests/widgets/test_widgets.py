@@ -11,7 +11,12 @@ from matplotlib.figure import Figure
 
 from labkit import records, widgets
 from labkit.core.errors import LaunchError
-from labkit.widgets import explorer, here, views
+from labkit.widgets import explorer, here, report_sweeps
+from labkit.widgets.block_sweep_view import block_sweep_view
+from labkit.widgets.report_sweeps import sides_of, sizes_of
+from labkit.widgets.thread_map_view import thread_map_view
+from labkit.widgets.tile_walk_view import tile_walk_view
+from labkit.widgets.tiling_view import tiling_view
 
 CUBES = {n: (n, n, n) for n in (32, 256, 512, 1024, 2048, 4096, 8192)}
 
@@ -54,15 +59,15 @@ SWEEPS = [
     (report, kernel, size, side)
     for report in ("int-matmul", "cpu-gpu-matmul", "tiled-matmul-ko")
     for kernel in ("naive", "tiled", "both")
-    for size in views.sizes_of(report)[:2]
-    for side in views.sides_of(report)[::3]
+    for size in sizes_of(report)[:2]
+    for side in sides_of(report)[::3]
     if not (kernel == "naive" and report == "tiled-matmul-ko" and side != 16)
 ]
 
 
 @pytest.mark.parametrize("report, kernel, size, side", SWEEPS)
 def test_block_sweep_states_the_records_and_the_counts(report, kernel, size, side):
-    view = views.block_sweep_view(report, kernel, size, side)
+    view = block_sweep_view(report, kernel, size, side)
     for name in ("naive", "tiled") if kernel == "both" else (kernel,):
         times = records.load(report, "time", kernel=name, m=size[0], n=size[1], k=size[2])
         at = times[times.block_x == side]
@@ -83,7 +88,7 @@ def test_block_sweep_states_the_records_and_the_counts(report, kernel, size, sid
 @pytest.mark.parametrize("report, tile", [("int-matmul", 2), ("int-matmul", 16), ("cpu-gpu-matmul", 32)])
 def test_tiling_states_speedup_and_traffic(report, tile):
     size = CUBES[512]
-    view = views.tiling_view(report, size, tile)
+    view = tiling_view(report, size, tile)
     times = (
         records.load(report, "time", kernel=["naive", "tiled"], n=512, block_x=tile).set_index("kernel").value
     )
@@ -96,26 +101,26 @@ def test_tiling_states_speedup_and_traffic(report, tile):
 
 
 def test_tiling_with_a_tile_of_one_gains_nothing():
-    assert "tiled reads as much as naive" in views.tiling_view("int-matmul", CUBES[256], 1).text
+    assert "tiled reads as much as naive" in tiling_view("int-matmul", CUBES[256], 1).text
 
 
 def test_tiling_takes_the_only_block_of_a_kernel_and_says_so():
-    text = views.tiling_view("tiled-matmul-ko", CUBES[256], 32).text
+    text = tiling_view("tiled-matmul-ko", CUBES[256], 32).text
     assert "naive with 16×16 blocks takes 0.623 ms, tiled with TILE = 32 takes 0.036 ms" in text
     assert "Probably a misprint" in text
-    text = views.tiling_view("cpu-gpu-matmul", CUBES[8192], 8).text
+    text = tiling_view("cpu-gpu-matmul", CUBES[8192], 8).text
     assert "N = 8192: the report has no time of naive" in text
 
 
 def test_thread_map_and_tile_walk_say_the_index_rules():
-    text = views.thread_map_view(20, 30, 16, 8, 9, 20).text
+    text = thread_map_view(20, 30, 16, 8, 9, 20).text
     assert "blockIdx.y * blockDim.y + threadIdx.y = 1 * 8 + 1 = 9" in text
     assert "= 1 * 16 + 4 = 20" in text and "lane 20 of warp 0" in text
     assert (
         "A block of 3×3 has 9 threads in 1 warp of 32 lanes, 23 lanes of them idle."
-        in views.thread_map_view(20, 30, 3, 3, 0, 0).text
+        in thread_map_view(20, 30, 3, 3, 0, 0).text
     )
-    text = views.tile_walk_view(10, 14, 11, 4, 3, 2, 8).text
+    text = tile_walk_view(10, 14, 11, 4, 3, 2, 8).text
     assert "round 3 of 3: thread (x, y) brings A[8 + y, 8 + x]" in text and "B[8 + y, 12 + x]" in text
     assert "4 of the block's 16 threads" in text
 
@@ -124,17 +129,17 @@ def test_thread_map_and_tile_walk_say_the_index_rules():
     "view, values, error, message",
     [
         (
-            views.block_sweep_view,
+            block_sweep_view,
             ("int-matmul", "both", CUBES[256], 33),
             LaunchError,
             "1089 threads.*TILE ≤ 32",
         ),
-        (views.block_sweep_view, ("int-matmul", "fast", CUBES[256], 16), ValueError, "naive, tiled or both"),
-        (views.block_sweep_view, ("nobody", "both", CUBES[256], 16), ValueError, "int-matmul"),
-        (views.block_sweep_view, ("int-matmul", "both", (7, 7, 7), 16), ValueError, "m is one of: 256"),
-        (views.tiling_view, ("int-matmul", CUBES[256], 33), LaunchError, "TILE ≤ 32"),
+        (block_sweep_view, ("int-matmul", "fast", CUBES[256], 16), ValueError, "naive, tiled or both"),
+        (block_sweep_view, ("nobody", "both", CUBES[256], 16), ValueError, "int-matmul"),
+        (block_sweep_view, ("int-matmul", "both", (7, 7, 7), 16), ValueError, "m is one of: 256"),
+        (tiling_view, ("int-matmul", CUBES[256], 33), LaunchError, "TILE ≤ 32"),
         (
-            views.tiling_view,
+            tiling_view,
             ("cpu-gpu-matmul", CUBES[512], 2),
             ValueError,
             "no time with TILE=2.*4, 8, 16, 32",
@@ -154,8 +159,8 @@ def test_on_a_gpu_measured_times_stand_beside_the_reports(monkeypatch):
     gpu = SimpleNamespace(kind="gpu")
     monkeypatch.setattr(here, "measure", lambda *_: timing)
     monkeypatch.setattr(here, "device", lambda: gpu)
-    monkeypatch.setattr(views, "device", lambda: gpu)
-    view = views.block_sweep_view("int-matmul", "both", CUBES[256], 16)
+    monkeypatch.setattr(report_sweeps, "device", lambda: gpu)
+    view = block_sweep_view("int-matmul", "both", CUBES[256], 16)
     assert "tiled takes 0.125 ms (measured here: Test GPU)." in view.text
     assert len(view.figures[0].axes) == 2 and "measured here: Test GPU" in figure_text(view.figures[0])
     rows = here.rows(["tiled"], [CUBES[4096]], [1, 16], (CUBES[4096], 16), "float32")
@@ -166,15 +171,11 @@ def test_on_a_gpu_measured_times_stand_beside_the_reports(monkeypatch):
 
 # The widgets.
 
-EXPLORERS = [
-    *(widgets.block_sweep, widgets.tiling, widgets.thread_map, widgets.tile_walk),
-    *(widgets.cache, widgets.cpu_ladder),
-]
 
-
-@pytest.mark.parametrize("make", EXPLORERS)
-def test_every_control_is_labelled_and_redraws_on_release(make):
-    shown = make()
+@pytest.mark.parametrize("name", widgets.EXPLORERS)
+def test_every_control_is_labelled_and_redraws_on_release(name):
+    assert name in dir(widgets)
+    shown = getattr(widgets, name)()
     labels = [control.description for control in shown.controls.values()]
     assert all(labels) and len(set(labels)) == len(labels)
     sliders = [control for control in shown.controls.values() if hasattr(control, "continuous_update")]
@@ -220,7 +221,7 @@ def test_controls_offer_what_goes_together():
     shown.controls["side"].value = 2
     shown.controls["report"].value = "cpu-gpu-matmul"
     assert [side for _, side in shown.controls["side"].options] == [4, 8, 16, 32]
-    assert shown.values["side"] in (4, 8, 16, 32) and shown.values["size"] in views.sizes_of("cpu-gpu-matmul")
+    assert shown.values["side"] in (4, 8, 16, 32) and shown.values["size"] in sizes_of("cpu-gpu-matmul")
     walk = widgets.tile_walk()
     walk.controls["k0"].value = 8
     walk.controls["tile"].value = 16

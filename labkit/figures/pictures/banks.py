@@ -14,6 +14,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 
 from labkit.core.limits import WARP
+from labkit.core.text import counted
 from labkit.figures.pictures.product import headline
 from labkit.figures.style import Plot
 from labkit.simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts
@@ -216,8 +217,3 @@ def _legend(figure: Plot, request: Request) -> None:
     figure.legend(
         handles=handles, loc="lower left", bbox_to_anchor=(0.06, 0), ncols=4, fontsize=9, frameon=False
     )
-
-
-def counted(number: int, what: str) -> str:
-    """Write a number with its noun: 1 wavefront, 2 wavefronts."""
-    return f"{number} {what}{'s' if number != 1 else ''}"

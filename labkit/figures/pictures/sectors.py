@@ -17,6 +17,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
 from labkit.core.limits import WARP
+from labkit.core.text import counted
 from labkit.figures.pictures.product import GAP, LARGEST, MARGIN, headline, panel
 from labkit.figures.style import Plot
 from labkit.simt.counters.sectors import SECTOR_BYTES, touched_sectors
@@ -97,7 +98,7 @@ def request_picture(request: Request) -> Plot:
     _draw_sectors(axes, request)
     headline(
         figure,
-        f"{_counted(len(request.sectors), 'sector')} for {request.used} bytes: "
+        f"{counted(len(request.sectors), 'sector')} for {request.used} bytes: "
         f"{100 * request.used / request.moved:.3g} % of what is moved is used",
         describe(request),
     )
@@ -108,7 +109,7 @@ def describe(request: Request) -> str:
     """Return the request's settings in one line."""
     return (
         f"{request.size}-byte elements, x counts {request.x_counts}, stride {request.stride}, "
-        f"offset {request.offset}, {_counted(request.threads_x, 'thread')} in x, rows of {request.row_length}"
+        f"offset {request.offset}, {counted(request.threads_x, 'thread')} in x, rows of {request.row_length}"
     )
 
 
@@ -213,7 +214,3 @@ def _draw_matrix(axes: Axes, request: Request, shape: tuple[int, int]) -> None:
     axes.vlines(x, first // shape[1] - 0.5, first // shape[1] + 0.5, color="0.6", linewidth=0.5)
     axes.hlines(np.arange(shape[0]) - 0.5, -0.5, shape[1] - 0.5, color="0.85", linewidth=0.4)
     axes.set(xticks=range(0, shape[1], 8), yticks=range(0, shape[0], 8))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -5,7 +5,7 @@ from typing import Any
 
 from labkit import cpu, records
 from labkit.figures.cpu_ladder import ladder_picture
-from labkit.widgets.explorer import Explorer, View, menu, selection
+from labkit.widgets.explorer import Explorer, View, menu, plain, selection
 
 REPORT = "cpu-gpu-matmul"
 SIZES = (128, 256, 512, 1024, 2048)
@@ -17,18 +17,21 @@ _QUICK = ("cpu_loop_order", "cpu_packed", cpu.BLAS)
 
 
 def cpu_ladder() -> Explorer:
-    """Sliders for rung, matrix size and BLOCK."""
+    """Show how fast each rung of the CPU's product is here, by size and block.
+
+    A menu chooses the rung; sliders set the matrix size and BLOCK.
+    """
     controls = {
-        "rung": menu("rung", [(name, name) for name in _NAMES]),
-        "n": selection("matrix size", [(str(n), n) for n in SIZES], 256),
-        "block": selection("block side", [(str(block), block) for block in BLOCKS], 64),
+        "rung": menu("rung", plain(_NAMES)),
+        "n": selection("matrix size", plain(SIZES), 256),
+        "block": selection("block side", plain(BLOCKS), 64),
     }
     controls["rung"].value = "cpu_avx_blocked"  # of which BLOCK is a parameter
     return Explorer(cpu_ladder_view, controls)
 
 
 def cpu_ladder_view(rung: str, n: int, block: int) -> View:
-    """Rates of the rungs at size n on one core of this machine; `rung` stands out, with its own BLOCK."""
+    """Draw the rates of the rungs at size n on one core of this machine; `rung` and its BLOCK stand out."""
     names = [name for name in _NAMES if n <= _SLOWEST or name in (rung, *_QUICK)]
     rows = [_timed(name, n, block if name in _BLOCKED else None) for name in names]
     frame, peak = records.frame_of(rows), cpu.peak_gflops()
@@ -47,7 +50,7 @@ def _timed(name: str, n: int, block: int | None) -> dict[str, Any]:
 
 
 def _here(row: dict[str, Any], n: int, peak: float, blas: float) -> str:
-    """What was measured here."""
+    """Say what was measured here."""
     rate = 2 * n**3 / row["value"] / 1e6
     with_block = f" with BLOCK = {row['tile']}" if row["tile"] else ""
     rows = f" ({row['note']})" if row["note"] else ""
@@ -60,7 +63,7 @@ def _here(row: dict[str, Any], n: int, peak: float, blas: float) -> str:
 
 
 def _report(rung: str, n: int, block: int, here: float) -> list[str]:
-    """The report's time for the same rung and size, if it has one."""
+    """Compare with the report's time for the same rung and size, if it has one."""
     times = records.load(REPORT, "time", problem="matmul")
     times = times[(times.kernel == rung) & (times.n == n)]
     at_block = times[times.tile == block]
@@ -74,7 +77,7 @@ def _report(rung: str, n: int, block: int, here: float) -> list[str]:
 
 
 def _block(block: int) -> str:
-    """What a block takes of the caches."""
+    """Say what a block takes of the caches."""
     size, caches = 4 * block * block, cpu.caches()
     fitting = [level for level, room in caches.items() if size <= room]
     room = f"it fits the {fitting[0]} cache ({caches[fitting[0]] // 1024:,} KB)" if fitting else ""

@@ -1,0 +1,76 @@
+"""The explorer of block sides: a report's times by block side, beside what this machine has."""
+
+import pandas as pd
+
+from labkit.figures import curves
+from labkit.kernels.matmul.family import Matmul
+from labkit.widgets import here
+from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
+from labkit.widgets.here import Size
+from labkit.widgets.report_sweeps import (
+    NAMES,
+    REPORTS,
+    machine,
+    mark,
+    side_choices,
+    sides_of,
+    size_choices,
+    times_of,
+)
+from labkit.widgets.thread_map_view import about_block
+
+BOTH = "both"
+
+
+def block_sweep() -> Explorer:
+    """Show a report's times by block side, beside what this machine has.
+
+    Menus choose the report and the kernel; sliders set the matrix size and the block side.
+    """
+
+    def offer(report: str, **_: object) -> dict[str, Choices]:
+        return {"size": size_choices(report), "side": side_choices(report)}
+
+    controls = {
+        "report": menu("report", plain(REPORTS)),
+        "kernel": menu("kernel", plain((BOTH, *NAMES))),
+        "size": selection("matrix size", size_choices(REPORTS[0]), (1024, 1024, 1024)),
+        "side": selection("block side", side_choices(REPORTS[0]), 16),
+    }
+    return Explorer(block_sweep_view, controls, offer)
+
+
+def block_sweep_view(report: str, kernel: str, size: Size, side: int) -> View:
+    """Draw a report's times against the block side, and the same sweep on this machine; `side` is marked.
+
+    `kernel` is naive, tiled or both; `size` is (m, n, k).
+    """
+    names = _named(kernel)
+    Matmul(*size).launch(side)  # a block that no GPU takes is the first thing to say
+    frame = times_of(report, kernel=names, m=size[0], n=size[1], k=size[2])
+    dtype, sides = frame["dtype"].iloc[0], sorted({side, *sides_of(report)})
+    figure = curves.time_by_block(frame, here.rows(names, [size], sides, (size, side), dtype))
+    mark(figure, side)
+    times = [_time_at(frame[frame.kernel == name], name, side) for name in names]
+    return View((figure,), "\n".join([*times, *machine(names, size, side, dtype), about_block(side, side)]))
+
+
+def _named(kernel: str) -> list[str]:
+    if kernel not in (*NAMES, BOTH):
+        raise ValueError(f"there is no kernel {kernel!r}. Choose {', '.join(NAMES)} or {BOTH}.")
+    return NAMES if kernel == BOTH else [kernel]
+
+
+def _time_at(line: pd.DataFrame, name: str, side: int) -> str:
+    """Say how long a kernel takes with one block side, and compare that with its smallest block."""
+    chosen = line[line.block_x == side]
+    if chosen.empty:
+        tried = ", ".join(f"{each}×{each}" for each in line.block_x) or "none"
+        return f"{name}: no time with {side}×{side} blocks in the report for this size; with others: {tried}."
+    at, first = chosen.iloc[0], line.sort_values("block_x").iloc[0]
+    text = f"{name} with {side}×{side} blocks: {at.value:.4g} ms ({at.source})"
+    if at.note.startswith("misprint"):
+        return f"{text}. Probably a {at.note}."
+    if at.block_x == first.block_x:
+        return f"{text}."
+    return f"{text}, {first.value / at.value:.3g}× as fast as with {first.block_x}×{first.block_x}."

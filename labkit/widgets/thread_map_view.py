@@ -1,0 +1,52 @@
+"""The explorer of threads: which thread computes which element of C."""
+
+from labkit.core.limits import WARP
+from labkit.core.text import counted
+from labkit.figures.pictures import product
+from labkit.widgets.explorer import Choices, Explorer, View, plain, selection, slider
+
+
+def thread_map() -> Explorer:
+    """Show which thread computes which element of C.
+
+    Sliders set the shapes of C and of a block, and an element of C.
+    """
+
+    def offer(M: int, N: int, **_: object) -> dict[str, Choices]:
+        return {"row": plain(range(M)), "col": plain(range(N))}
+
+    controls = {
+        "M": slider("rows M", 1, 48, 20),
+        "N": slider("columns N", 1, 48, 30),
+        "block_x": slider("block x", 1, 40, 16),  # some pairs have more than 1024 threads: the text says so
+        "block_y": slider("block y", 1, 40, 8),
+        "row": selection("row", plain(range(20)), 9),
+        "col": selection("column", plain(range(30)), 20),
+    }
+    return Explorer(thread_map_view, controls, offer)
+
+
+def thread_map_view(M: int, N: int, block_x: int, block_y: int, row: int, col: int) -> View:
+    """Draw which block, warp and lane compute C[row, col], and which threads have no element."""
+    block = (block_x, block_y)
+    figure = product.thread_map(M, N, block, row, col)
+    who, grid = product.worker(row, col, block), product.grid_of(M, N, block)
+    lines = (
+        "row = blockIdx.y * blockDim.y + threadIdx.y = "
+        f"{who.block[1]} * {block_y} + {who.thread[1]} = {row}; "
+        "col = blockIdx.x * blockDim.x + threadIdx.x = "
+        f"{who.block[0]} * {block_x} + {who.thread[0]} = {col}.",
+        f"Thread (x, y) = {who.thread} has number y * {block_x} + x = {who.warp * WARP + who.lane} in its "
+        f"block, so it is lane {who.lane} of warp {who.warp}.",
+        f"The grid {grid} covers C ({M}, {N}) with {counted(grid[0] * grid[1], 'block')}. "
+        + about_block(*block),
+    )
+    return View((figure,), "\n".join(lines))
+
+
+def about_block(x: int, y: int) -> str:
+    """Say how many threads and warps a block has."""
+    threads, warps = x * y, -(-x * y // WARP)
+    text = f"A block of {x}×{y} has {counted(threads, 'thread')} in {counted(warps, 'warp')} of {WARP} lanes"
+    idle = warps * WARP - threads
+    return f"{text}, {counted(idle, 'lane')} of them idle." if idle else f"{text}."
