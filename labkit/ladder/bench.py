@@ -1,7 +1,8 @@
-"""`labkit bench`: rungs × parameters × sizes on this machine's GPU, as a table for `records.recorded`.
+"""`labkit bench`: time rungs × parameters × sizes on this machine's GPU, as a table for `records.recorded`.
 
-The table is bench.csv in the folder given, a few rows a case as each is measured, and bench.json says on what
-and with what. Cases that the table has are not measured again, so an interrupted run goes on where it was.
+The table is bench.csv in the given folder; each case adds a few rows as soon as it is measured. bench.json
+records the machine and the versions. Cases already in the table are not measured again, so an interrupted run
+can be continued.
 """
 
 import csv
@@ -21,24 +22,24 @@ from labkit.records.tables import HEADER, text_of
 
 @dataclass(frozen=True)
 class Ceilings(Case):
-    """What this GPU can do at most, see `ceilings.table`."""
+    """The most this GPU can do, see `ceilings.table`."""
 
     def place(self) -> Row:
-        """The case's place, noted as ceilings."""
+        """Return the columns that identify the case, with the note "ceilings"."""
         return super().place() | {"note": "ceilings"}
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
-        """A row a ceiling; `args` are not used."""
+        """Make one row per ceiling; `args` are not used."""
         return [*row_dicts(ceilings.table()), self.place() | {"quantity": END, "unit": "1", "value": 1}]
 
 
 def _ceilings(quick: bool) -> Iterator[Case]:
-    """The roofs of the roofline."""
+    """Yield the case that measures the roofs of the roofline."""
     yield Ceilings("peak", ceilings.PLANE)
 
 
 def _ladder(family: str, quick: bool) -> Iterator[Case]:
-    """A family's ladder on its problems, and the rungs that it wants timed besides."""
+    """Yield the family's ladder on each of its problems, then the extra rungs that the family asks for."""
     kind = problem_class(family)
     for problem in kind.benchmarked(quick):
         yield from running.cases(problem)
@@ -47,7 +48,7 @@ def _ladder(family: str, quick: bool) -> Iterator[Case]:
 
 
 def _sections() -> dict[str, list[Section]]:
-    """What makes the cases of each section: the families' ladders, then what the reports measured."""
+    """Return the functions that make each section's cases: first the families', then the reports'."""
     found: dict[str, list[Section]] = {family: [partial(_ladder, family)] for family in families()}
     for module in (matmul_reports, transpose_report):
         for name, section in module.SECTIONS.items():
@@ -59,9 +60,9 @@ SECTIONS = _sections()
 
 
 def plan(quick: bool = False, only: Iterable[str] = ()) -> list[Case]:
-    """The cases of the sections `only` (all where none is named), each once, those of one problem together.
+    """Return the cases of the sections `only` (default: all), without duplicates and grouped by problem.
 
-    `quick` leaves out large sizes. Raises ValueError for a section that there is not.
+    `quick` leaves out large sizes. Raises ValueError for an unknown section.
     """
     if unknown := [name for name in only if name not in SECTIONS]:
         raise ValueError(f"there is no section {unknown[0]!r}. Choose from {', '.join(SECTIONS)}.")
@@ -76,8 +77,8 @@ def plan(quick: bool = False, only: Iterable[str] = ()) -> list[Case]:
 def run(cases: Iterable[Case], folder: Path, origin: dict[str, str]) -> list[str]:
     """Measure the cases that folder/bench.csv does not have yet, with a progress bar.
 
-    `origin` is `records.provenance` of this run. Returns what went wrong, a line a case. Raises ValueError
-    where the table is of another GPU, driver or version.
+    `origin` is `records.provenance` of this run. Returns one line per failed case, saying what went wrong.
+    Raises ValueError if the table was measured with another GPU, driver or version.
     """
     from tqdm import tqdm
 
@@ -103,9 +104,7 @@ def run(cases: Iterable[Case], folder: Path, origin: dict[str, str]) -> list[str
 
 
 def _agreed(table: Path, origin: dict[str, str]) -> dict[str, str]:
-    """The provenance of a table that this run goes on with: both dates and commands, and all else the
-    same.
-    """
+    """Return the provenance of a table that this run continues, with the dates and commands of both."""
     if not table.is_file():
         return origin
     before = records.provenance_of(table)
@@ -122,10 +121,10 @@ def _agreed(table: Path, origin: dict[str, str]) -> dict[str, str]:
 
 
 def _mended(table: Path) -> set[str]:
-    """Places of the cases that the table has; of a case that was cut short nothing is left in it."""
+    """Remove the rows of a case that was cut short and return the keys of the cases that the table has."""
     text = table.read_text(encoding="utf-8") if table.is_file() else ""
     if text and not text.startswith(HEADER):
-        records.read(table)  # says which columns it should have; the table stays as it is
+        records.read(table)  # raises an error that names the expected columns; the table is not changed
     lines = [line for line in text.splitlines(keepends=True)[1:] if line.endswith("\n")]
     rows = list(csv.DictReader([HEADER, *lines]))
     ends = [number for number, row in enumerate(rows) if row["quantity"] == END]
@@ -136,5 +135,5 @@ def _mended(table: Path) -> set[str]:
 
 
 def _place(row: Mapping[str, Any]) -> str:
-    """What tells a case from others: its line of the table, but for quantity, unit and value."""
+    """Return the key that identifies a case: its line of the table without quantity, unit and value."""
     return text_of(records.frame_of([{**row, "quantity": "", "unit": "", "value": None}]))

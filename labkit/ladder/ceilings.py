@@ -1,13 +1,13 @@
 """What this GPU can do at most, in theory and measured: the roofs of `labkit.roofline`.
 
-Rates are decimal, 10^9 a second, and the formulas are:
+Rates are decimal (10^9 per second). The formulas are:
 
-- GFLOP/s of a product: 2 M N K / time, a multiplication and an addition a term (`problem.gflops`).
+- GFLOP/s of a product: 2 M N K / time, one multiplication and one addition per term (`problem.gflops`).
 - GB/s of a copy or transpose: 2 rows cols itemsize / time, each element read and written once
   (`problem.gbytes_per_s`).
-- Theoretical GFLOP/s: 2 x SMs x float32 lanes of an SM x clock, as a lane begins a multiply-add each clock
-  (CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions").
-- Theoretical GB/s of the device memory: 2 x memory clock x bus width / 8, two transfers a clock (CUDA C++
+- Theoretical GFLOP/s: 2 x SMs x CUDA cores per SM x clock, as a core begins one multiply-add per clock (CUDA
+  C++ Programming Guide, "Throughput of Native Arithmetic Instructions").
+- Theoretical GB/s of the device memory: 2 x memory clock x bus width / 8, two transfers per clock (CUDA C++
   Best Practices Guide, "Theoretical Bandwidth Calculation"). `data/gpus.json` has the sources of both.
 - Theoretical GB/s of the L1 caches: 128 bytes x SMs x clock, on Turing 64 (NVIDIA, GA102 whitepaper, on the
   L1 cache of both; for Volta: Jia et al. 2018, "Dissecting the NVIDIA Volta GPU Architecture").
@@ -35,15 +35,15 @@ PLANE = Transpose(8192, 8192)  # 256 MiB each way, far more than an L2 cache hol
 
 
 def board() -> occupancy.Gpu:
-    """The GPU in use: its row of data/gpus.csv or, where that has none, what CUDA tells of it.
+    """Return the GPU in use: its row of data/gpus.csv or, where that has none, what CUDA reports about it.
 
-    Then lanes and limits are those of another GPU of its compute capability. Raises NoGpu where there is no
-    GPU, ValueError where the table has none of that compute capability.
+    In the second case, CUDA cores and limits are those of another GPU with the same compute capability.
+    Raises NoGpu where there is no GPU, and ValueError where the table has none of that compute capability.
     """
     here = find_gpu()
     try:
         row = occupancy.gpu(here.name)
-        if row.multiprocessors == here.multiprocessors:  # not a slice of one, or another variant
+        if row.multiprocessors == here.multiprocessors:  # not a slice of the GPU, nor another variant
             return row
     except ValueError:
         pass
@@ -57,9 +57,7 @@ def board() -> occupancy.Gpu:
 
 
 def _clocks(here: Device) -> dict[str, Any]:
-    """Highest clock and bandwidth, from CUDA's device attributes (kHz and bits); None where it does
-    not tell.
-    """
+    """Return clock and bandwidth from CUDA's device attributes (kHz, bits); None if CUDA reports none."""
     import cupy
 
     told = cupy.cuda.Device(here.index).attributes
@@ -68,38 +66,37 @@ def _clocks(here: Device) -> dict[str, Any]:
 
 
 def peak_gflops(dtype: str = "float32") -> float:
-    """Most operations that this GPU does, in 10^9 a second, measured: multiply-adds without memory,
-    two each.
-    """
+    """Measure the GPU's peak in 10^9 operations per second: multiply-adds, two operations each, no memory."""
     return _work(find_gpu()).gflops(_multiply_adds(find_gpu(), dtype).seconds)
 
 
 def copy_gbytes_per_s() -> float:
-    """Bytes that a copy of 8192 x 8192 float32 reads and writes, in 10^9 a second, measured.
+    """Measure the 10^9 bytes per second that a copy of 8192 x 8192 float32 reads and writes.
 
-    The copy is CUDA's own, from device to device: as a ceiling it depends on no choice of ours. The kernel
-    transpose/0_copy stands beside it in `table`.
+    The copy is CUDA's own, from device to device, so the ceiling does not depend on how we write a kernel.
+    `table` also has the kernel transpose/0_copy.
     """
     return PLANE.gbytes_per_s(_measured(find_gpu(), "memcpy", PLANE)["time"] / 1e3)
 
 
 def fma_share(thread_m: int, thread_n: int, words: int = 1) -> float:
-    """Multiply-adds among the instructions of a step in k, where a thread computes thread_m x thread_n sums.
+    """Return the share of multiply-adds among the instructions of one step in k.
 
-    It loads thread_m + thread_n values from shared memory, `words` of them in one instruction (4: float4).
-    An SM begins an instruction a clock in each quarter, so this share of the peak is the most that is left:
-    1/3 for one sum a thread, 0.94 for 8 x 8 sums and float4.
+    A thread computes thread_m x thread_n sums. For one step it loads thread_m + thread_n values from shared
+    memory, `words` of them per instruction (4: float4). Each SM sub-partition issues one instruction per
+    clock, so this share of the peak is the most a kernel can reach: 1/3 for one sum per thread, 0.94 for 8 x
+    8 sums and float4.
     """
     multiply_adds, loads = thread_m * thread_n, (thread_m + thread_n) / words
     return multiply_adds / (multiply_adds + loads)
 
 
 def table() -> pd.DataFrame:
-    """The ceilings of the GPU in use, from theory to what programs reach: the columns of `records.load`.
+    """Return the ceilings of the GPU in use, from theory to what programs reach, as `records.load` does.
 
-    Rates of operations fall in this order, which says why the peak is not reached: at the boost clock, at the
-    clock under load, multiply-adds without memory, a product by cuBLAS. Raises NoGpu where there is no GPU;
-    `records.recorded("h200")` has those of an H200.
+    The rates of operations fall step by step, which shows why the peak is not reached: at the boost clock, at
+    the clock under load, multiply-adds without memory, a product by cuBLAS. Raises NoGpu where there is no
+    GPU; `records.recorded("h200")` has the ceilings of an H200.
     """
     rows = [*_theory(board()), *(_multiply_add_row(dtype) for dtype in C_TYPES)]
     rows.append(_reached("cublas", PRODUCT, "performance", "GFLOP/s"))
@@ -108,11 +105,11 @@ def table() -> pd.DataFrame:
 
 
 def _theory(gpu: occupancy.Gpu) -> list[dict[str, Any]]:
-    """The theoretical rates, as far as there are figures."""
+    """Return the theoretical rates for which the GPU's figures are known."""
     boost, sms = gpu.boost_mhz or 0, gpu.multiprocessors
     lanes, l1_bytes = gpu.fp32_cores_per_sm, 64 if gpu.compute_capability == "7.5" else 128
     rows = [_row("peak_bandwidth", "GB/s", gpu.bandwidth_gb_s, note="device memory")]
-    if not gpu.compute_capability.startswith("6."):  # Pascal: no source
+    if not gpu.compute_capability.startswith("6."):  # no source for Pascal
         note = f"L1 caches: {l1_bytes} B × {sms} SMs × {boost} MHz"
         rows.append(_row("peak_l1_bandwidth", "GB/s", l1_bytes * sms * boost / 1000, note=note))
     seen = _multiply_adds(find_gpu(), "float32").clock_mhz or 0
@@ -124,7 +121,7 @@ def _theory(gpu: occupancy.Gpu) -> list[dict[str, Any]]:
 
 
 def _multiply_add_row(dtype: str) -> dict[str, Any]:
-    """The row of the multiply-adds without memory."""
+    """Make the row of the multiply-adds without memory."""
     timing = _multiply_adds(find_gpu(), dtype)
     unit, note = "GOP/s" if dtype == "int32" else "GFLOP/s", "multiply-adds without memory"
     named = {"dtype": dtype, "note": note + _at(timing.clock_mhz), "source": timing.source}
@@ -132,7 +129,7 @@ def _multiply_add_row(dtype: str) -> dict[str, Any]:
 
 
 def _reached(rung: str, problem: Problem, quantity: str, unit: str) -> dict[str, Any]:
-    """The row of what a rung or reference of the ladder reaches on `problem`."""
+    """Make the row of the rate that a rung or reference of the ladder reaches on `problem`."""
     measured = _measured(find_gpu(), rung, problem)
     rate = problem.gflops if unit == "GFLOP/s" else problem.gbytes_per_s
     place = {name.lower(): size for name, size in problem.sizes.items()} | {"dtype": problem.dtype}
@@ -150,9 +147,7 @@ def _at(clock: float | None) -> str:
 
 
 def _work(gpu: Device) -> Matmul:
-    """A product whose multiply-adds the ceiling kernel does exactly, eight blocks an SM, in some
-    milliseconds.
-    """
+    """Return a product with the ceiling kernel's multiply-adds: 8 blocks per SM, some milliseconds."""
     macros = kernels.defaults(PEAK)
     return Matmul(int(macros["BLOCK"]) * int(macros["CHAINS"]), 8 * gpu.multiprocessors, 2**15)
 
@@ -170,6 +165,6 @@ def _multiply_adds(gpu: Device, dtype: str) -> Timing:
 
 @lru_cache
 def _measured(gpu: Device, rung: str, problem: Problem) -> dict[str, Any]:
-    """Quantities of a verified measurement of the ladder, and its source."""
+    """Return the quantities of a verified measurement of the ladder, and its source."""
     rows = running.time_rung(rung, problem)
     return {**rows.set_index("quantity").value, "source": rows.source.iloc[0]}

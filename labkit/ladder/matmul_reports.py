@@ -12,9 +12,9 @@ from labkit.kernels.matmul.family import Matmul
 from labkit.ladder.running import END, Case, Row, Section, case
 
 TILES = (1, 2, 4, 8, 16, 32)
-ENOUGH = 2**33  # multiply-adds, for each element of a tile, that are enough to time: half a second on an H200
+ENOUGH = 2**33  # multiply-adds that are enough to time, per element of a tile: half a second on an H200
 SHAPES = ((32, 32, 32), (256, 256, 256), (4096, 4096, 2048))  # M, N, K of report tiled-matmul-ko
-STEPS = {  # of timing.STEPS: what tables call them
+STEPS = {  # timing.STEPS -> their names in tables
     "context creation": "context_time",
     "allocation": "malloc_time",
     "pinning": "pin_time",
@@ -27,22 +27,22 @@ STEPS = {  # of timing.STEPS: what tables call them
 
 @dataclass(frozen=True)
 class Band(Case):
-    """A product of which only the top rows of C are computed, `m` of them in all: small tiles take minutes.
+    """A product of which only the top rows of C are computed, as small tiles take minutes; C has `m` rows.
 
-    A row of C costs as much as any other, so the time is that of the band, scaled; `note` says so.
+    Every row of C costs the same, so the time is that of the band, scaled; `note` says so.
     """
 
     m: int = 0
 
     def place(self) -> Row:
-        """The case's place, with the rows of the whole product."""
+        """Return the columns that identify the case, with the rows of the whole product."""
         return super().place() | {
             "m": self.m,
             "note": f"{self.problem.sizes['M']} of {self.m} rows of C, scaled",
         }
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
-        """Rows of the whole product: the times of a band of it, scaled."""
+        """Make the rows of the whole product: the times of its band, scaled."""
         times = self.m / self.problem.sizes["M"]
         return [
             row | {"value": row["value"] * times} if row["unit"] == "ms" else row
@@ -52,10 +52,10 @@ class Band(Case):
 
 @dataclass(frozen=True)
 class Breakdown(Case):
-    """All that happens from host arrays to a host result, see `timing.breakdown`."""
+    """All steps from arrays on the host to a result on the host, see `timing.breakdown`."""
 
     def place(self) -> Row:
-        """The case's place, noted as a breakdown."""
+        """Return the columns that identify the case, with the note "breakdown"."""
         return super().place() | {"note": "breakdown"}
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
@@ -78,7 +78,7 @@ class Breakdown(Case):
 
 
 def _tiles(quick: bool) -> Iterator[Case]:
-    """Naive and tiled with square blocks of side 1 to 32, as in reports int-matmul and cpu-gpu-matmul."""
+    """Yield naive and tiled with blocks of side 1 to 32, as in reports int-matmul and cpu-gpu-matmul."""
     sizes = (1024,) if quick else (256, 512, 1024, 2048, 4096, 8192)
     for dtype, n, rung, tile in product(("float32", "int32"), sizes, ("naive", "tiled"), TILES):
         rows = min(n, n * ENOUGH * tile**2 // n**3)
@@ -87,7 +87,7 @@ def _tiles(quick: bool) -> Iterator[Case]:
 
 
 def _shapes(quick: bool) -> Iterator[Case]:
-    """The small, medium and large product of report tiled-matmul-ko."""
+    """Yield the small, medium and large product of report tiled-matmul-ko."""
     for size in SHAPES[:2] if quick else SHAPES:
         yield case("naive", Matmul(*size), TILE=16)
         for tile in (4, 8, 16, 32):
@@ -95,7 +95,7 @@ def _shapes(quick: bool) -> Iterator[Case]:
 
 
 def _breakdown(quick: bool) -> Iterator[Case]:
-    """From host to host: products of report cpu-gpu-matmul."""
+    """Yield the products of report cpu-gpu-matmul, timed from host to host."""
     for n in (1024,) if quick else (512, 1024, 2048, 4096):
         yield _broken_down(case("naive", Matmul(n, n, n)))
 

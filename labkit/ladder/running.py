@@ -1,12 +1,12 @@
-"""Run, verify and time the rungs of the GPU's ladder, and the references that they are held against.
+"""Run, verify and time the rungs of the GPU's ladder, and the references that they are compared with.
 
-A rung is called by the name of its file without the number: `tuned` is 9_tuned. A family's reference is a
-call of a library, such as `cublas` (in full float32, no TF32) or `memcpy`. Each result is verified before it
-is timed, so that no table holds the time of a wrong one. Times come as rows in the columns of `records.load`.
-In the simulator the rungs run too, at small sizes, and `source` says so.
+A rung has the name of its file without the number: `tuned` is 9_tuned. A family's reference is a library
+call, such as `cublas` (in full float32, no TF32) or `memcpy`. Each result is verified before it is timed, so
+no table holds the time of a wrong result. Times come as rows in the columns of `records.load`. The rungs also
+run in the simulator, at small sizes; `source` then says so.
 
-Some rungs round float32 inputs to fewer bits (`Problem.rounding`). Their rows have what they round to in the
-column dtype, so that they do not stand among results of float32.
+Some rungs round float32 inputs to fewer bits (`Problem.rounding`). Their rows name the rounded type in the
+column dtype, so that they are not mixed with float32 results.
 """
 
 import re
@@ -27,7 +27,7 @@ from labkit.device.timing import Timing, time_kernel
 from labkit.kernels.problem import Problem, forget, problem_class
 from labkit.records import COLUMNS, frame_of
 
-SECONDS = 0.3  # to measure a case for; a longer launch is timed once, in the run that is verified
+SECONDS = 0.3  # measuring time per case; a longer launch is timed once, in the run that is verified
 END = "samples"  # the quantity of a case's last row
 
 Row = dict[str, Any]
@@ -35,7 +35,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A rung or a reference on a problem, to be timed. `case` makes it, with all of the kernel's macros."""
+    """A rung or a reference to time on a problem. `case` makes it, with all of the kernel's macros."""
 
     rung: str
     problem: Problem
@@ -46,16 +46,16 @@ class Case:
 
     @property
     def family(self) -> str:
-        """The family of the kernel and of the problem."""
+        """Return the family of the kernel and of the problem."""
         return self.problem.family
 
     @property
     def kernel(self) -> str:
-        """Name of the kernel, such as matmul/2_tiled. A reference has none: KeyError."""
+        """Return the kernel's name, such as matmul/2_tiled. Raises KeyError for a reference."""
         return rungs(self.family)[self.rung]
 
     def place(self) -> Row:
-        """Its place in a table: COLUMNS without quantity, unit and value.
+        """Return the columns that identify the case in a table: COLUMNS without quantity, unit and value.
 
         Macros other than DTYPE and TILE are in `note`: "TILE_M=128 TILE_N=128".
         """
@@ -65,48 +65,48 @@ class Case:
         if self.rung not in rungs(self.family):
             return place
         _, (block_x, block_y, *_) = kernels.launch(self.kernel, self.problem, **dict(self.macros))
-        has_tile = "TILE" in kernels.defaults(self.kernel)  # else it is the side of the block, no more
+        has_tile = "TILE" in kernels.defaults(self.kernel)  # otherwise TILE is only the side of the block
         note = " ".join(f"{name}={value}" for name, value in self.macros if name != "TILE")
         tile = dict(self.macros)["TILE"] if has_tile else None
         dtype = dict(self.macros).get("PRECISION", self.problem.dtype)
         return place | {"dtype": dtype, "block_x": block_x, "block_y": block_y, "tile": tile, "note": note}
 
     def compiled(self) -> tuple[Any, Dim3, Dim3]:
-        """The kernel for this machine's device, and the grid and block of its launch."""
+        """Return the kernel compiled for this machine's device, and the grid and block of its launch."""
         macros, known = dict(self.macros), kernels.defaults(self.kernel)
-        # those that it has: or each TILE would compile naive anew
+        # Only the macros that the kernel has: otherwise naive would be compiled again for each TILE.
         own = {name: value for name, value in macros.items() if name in known}
         kernel = kernels.load(self.kernel, DTYPE=self.problem.ctype, **own)
         return kernel, *kernels.launch(self.kernel, self.problem, **macros)
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
-        """Verify and time it on the arrays `args` of its problem.
+        """Verify and time the case on the arrays `args` of its problem.
 
-        A row each: `time` (the median), `time_p20` and `time_p80` in ms, `clock` in MHz, `error` where the
-        problem has a `relative_error` of the rung, number of `samples`. Raises Mismatch where the result is
-        wrong.
+        There is one row per quantity: `time` (the median), `time_p20` and `time_p80` in ms, `clock` in MHz,
+        `error` where the problem has a `relative_error` of the rung, and the number of `samples`. Raises
+        Mismatch where the result is wrong.
         """
         launch, timing = verified(self, args)
         error = self.problem.relative_error(self.rung, args)
-        if timing.seconds <= SECONDS or device().kind != "gpu":  # the simulator's first call compiles
+        if timing.seconds <= SECONDS or device().kind != "gpu":  # the simulator's first call also compiles
             timing = time_kernel(launch, seconds=SECONDS)
         return timing_rows(self.place(), timing, error)
 
 
-Section = Callable[[bool], Iterator[Case]]  # of `labkit bench`: its cases; True: without the large ones
+Section = Callable[[bool], Iterator[Case]]  # one section of `labkit bench`; True leaves out large sizes
 
 
 def rungs(family: str) -> dict[str, str]:
-    """What tables call the rungs of a family, simplest first -> the kernel's name."""
+    """Map the rungs' names in tables to the kernels' names, simplest first."""
     names = {re.sub(r".*/(\d+_)?", "", name): name for name in kernels.names(family)}
     return {rung: name for rung, name in names.items() if rung != problem_class(family).ceiling}
 
 
 def case(rung: str, problem: Problem, **parameters: int | str) -> Case:
-    """The case of `rung` on `problem`, with macros as in `parameters` and the kernel's defaults.
+    """Make the case of `rung` on `problem`, with the given macros and the kernel's defaults for the others.
 
     Raises ValueError for a rung that the problem's family does not have, and for a macro that the rung does
-    not have: its name would stand in a table beside a time that it has no part in.
+    not have: the table would name a macro that has no effect on the time.
     """
     known, reference = rungs(problem.family), problem.reference_name
     if rung not in (*known, reference):
@@ -120,16 +120,14 @@ def case(rung: str, problem: Problem, **parameters: int | str) -> Case:
 
 
 def _macros(kernel: str) -> dict[str, int | str]:
-    """Macros to choose and their defaults: those of the source but DTYPE, which is the problem's; or
-    a TILE.
-    """
+    """Return the macros to choose, with defaults: not DTYPE, which the problem sets; TILE for any block."""
     macros = {name: value for name, value in kernels.defaults(kernel).items() if name != "DTYPE"}
     takes_any_block = "TILE" not in macros and re.search(r"// launch:.*\bTILE\b", kernels.source(kernel))
     return macros | {"TILE": kernels.BLOCK_SIDE} if takes_any_block else macros
 
 
 def cases(problem: Problem) -> list[Case]:
-    """The reference and every rung, with the kernels' defaults; of those that round what this device has."""
+    """Return the reference and every rung; a rung that rounds, once per type that this device has."""
     plain = [
         rung for rung in (problem.reference_name, *rungs(problem.family)) if rung not in problem.rounding
     ]
@@ -144,9 +142,9 @@ def cases(problem: Problem) -> list[Case]:
 
 
 def recorded(problem: Problem, machine: str | Path = "h200") -> pd.DataFrame:
-    """Recorded times of the reference and every rung on `problem`, with the kernels' defaults, in its dtype.
+    """Return recorded times of the reference and every rung on `problem`, with default macros and its dtype.
 
-    `machine` as in `records.recorded`, which other times, of other tiles, can be had from.
+    `machine` is as in `records.recorded`, which also has the times of other tiles.
     """
     place = frame_of(each.place() for each in cases(problem))
     place = place[place.dtype == problem.dtype].drop(
@@ -156,7 +154,7 @@ def recorded(problem: Problem, machine: str | Path = "h200") -> pd.DataFrame:
 
 
 def time_rung(rung: str, problem: Problem, **parameters: int | str) -> pd.DataFrame:
-    """Time of a rung or reference on this machine's device, verified first: the columns of `records.load`.
+    """Verify, then time a rung or reference on this machine's device, in the columns of `records.load`.
 
     See `Case.rows`. Raises Mismatch where the result is wrong, NoGpu for a reference without a GPU.
     """
@@ -166,10 +164,11 @@ def time_rung(rung: str, problem: Problem, **parameters: int | str) -> pd.DataFr
 
 
 def here(problem: Problem, *chosen: str) -> pd.DataFrame:
-    """Times of rungs and references on this machine's GPU, to stand beside recorded ones in `plots`.
+    """Time rungs and references on this machine's GPU, to compare with recorded times in `plots`.
 
-    Of all rungs of the problem's family, or of those `chosen`; columns of `records.load`. Empty where there
-    is no GPU: the simulator's times say nothing about one. Raises Mismatch where a result is wrong.
+    Times the rungs `chosen`, or all of the problem's family, in the columns of `records.load`. The table is
+    empty where there is no GPU: the simulator's times say nothing about one. Raises Mismatch where a result
+    is wrong.
     """
     if device().kind != "gpu":
         return frame_of([])
@@ -181,8 +180,10 @@ def here(problem: Problem, *chosen: str) -> pd.DataFrame:
 
 
 def measure(cases: Iterable[Case]) -> Iterator[tuple[Case, list[Row] | Exception]]:
-    """Each case with its rows, or with what went wrong: a wrong result, a kernel that the device or a library
-    refused, too little memory. Cases of one problem that follow each other share its arrays.
+    """Yield each case with its rows or its exception; consecutive cases of one problem share its arrays.
+
+    The exception says what went wrong: a wrong result, a kernel that the device or a library refused, or too
+    little memory.
     """
     from labkit.device.select import xp
 
@@ -199,16 +200,16 @@ def measure(cases: Iterable[Case]) -> Iterator[tuple[Case, list[Row] | Exception
 
 
 def verified(case: Case, args: tuple[Any, ...]) -> tuple[Callable[[], object], Timing]:
-    """A launch of `case` on the arrays `args` of its problem, and the time of the one that was verified.
+    """Return a launch of `case` on the arrays `args` of its problem, and the time of the verified run.
 
-    Raises Mismatch where its result was wrong, NoGpu for a reference without a GPU.
+    Raises Mismatch where the result was wrong, NoGpu for a reference without a GPU.
     """
     from labkit.device.select import xp
 
     launch, output = launcher(case, args), case.problem.output(args)
     poison(output)
     timing = time_kernel(launch, seconds=0)
-    if case.problem.reads_output:  # the launch used it up
+    if case.problem.reads_output:  # the launch has overwritten its input
         output[...] = xp.asarray(case.problem.output(case.problem.inputs()))
         launch()
     verify(case, args)
@@ -216,7 +217,7 @@ def verified(case: Case, args: tuple[Any, ...]) -> tuple[Callable[[], object], T
 
 
 def launcher(case: Case, args: tuple[Any, ...]) -> Callable[[], object]:
-    """A launch of `case` on the arrays `args` of its problem, compiled and not yet run."""
+    """Return a launch of `case` on the arrays `args` of its problem, compiled but not yet run."""
     if case.rung == case.problem.reference_name:
         if device().kind != "gpu":
             raise NoGpu(f"{case.rung} is NVIDIA's own and runs on a GPU: there is none here. Choose a rung.")
@@ -226,13 +227,13 @@ def launcher(case: Case, args: tuple[Any, ...]) -> Callable[[], object]:
 
 
 def poison(output: Any) -> None:
-    """Fill an output with what no right result holds, see `mismatch.unwritten`."""
+    """Fill an output with a value that no right result holds, see `mismatch.unwritten`."""
     bits = unwritten((1,), output.dtype.name).view(f"u{output.itemsize}")
     output.view(bits.dtype).fill(bits[0])
 
 
 def verify(case: Case, args: tuple[Any, ...]) -> None:
-    """Raise Mismatch unless the output among `args` is right; of a copy: equal to the input."""
+    """Raise Mismatch unless the output among `args` is right; a copy's output must equal its input."""
     synchronize()
     if case.rung in case.problem.copies:
         _verify_copy(args[0].ravel(), args[1].ravel())
@@ -242,12 +243,12 @@ def verify(case: Case, args: tuple[Any, ...]) -> None:
 
 
 def row_dicts(table: pd.DataFrame) -> list[Row]:
-    """The rows of a table, each by column name."""
+    """Return the rows of a table as dicts from column names to values."""
     return [{str(column): cell for column, cell in row.items()} for row in table.to_dict("records")]
 
 
 def timing_rows(place: Row, timing: Timing, error: float | None = None) -> list[Row]:
-    """The rows of one measurement at a place of `Case.place`."""
+    """Make the rows of one measurement, identified by the columns of `Case.place`."""
     values = {
         "time": (timing.median, "ms"),
         "time_p20": (timing.p20, "ms"),
@@ -276,7 +277,7 @@ def _verify_copy(before: Any, after: Any) -> None:
 
 
 def _free() -> None:
-    """Give back what is no longer used: the right output, and on a GPU arrays that CuPy would keep."""
+    """Free what is no longer used: the right output and, on a GPU, the arrays that CuPy would keep."""
     forget()
     if device().kind == "gpu":
         import cupy

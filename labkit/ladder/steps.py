@@ -1,7 +1,7 @@
-"""What a step of the GPU's ladder changes: lines of the source, counts for each multiply-add, the rate.
+"""Show what each step of the GPU's ladder changes: source lines, counts per multiply-add, rate.
 
-Rungs are called as in `labkit.ladder`. A multiply-add is one instruction for the 32 threads of a warp, and so
-is a load; counts here are for each such instruction. A product of (M,K) by (K,N) has M N K / 32 of them.
+Rungs have the names used in `labkit.ladder`. Counts are per warp instruction: one multiply-add, or one load,
+is one instruction for the 32 threads of a warp. A product of (M,K) by (K,N) has M N K / 32 multiply-adds.
 """
 
 import re
@@ -19,7 +19,7 @@ from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
 
 SIZE = 1024  # M, N and K of the products whose counters are recorded
-LARGE = 8192  # of a product that keeps every multiprocessor busy
+LARGE = 8192  # a product that keeps every multiprocessor busy
 REFERENCE = Matmul.reference_name
 FIRST = "naive_uncoalesced"
 
@@ -34,16 +34,16 @@ _COUNTERS = {  # Nsight Compute's names -> the column, and whether it is divided
 
 
 def climb() -> list[str]:
-    """Rungs of the matrix product in the order in which the course climbs them, then the reference."""
+    """Return the rungs of the matrix product in the order of the course, then the reference."""
     rungs = [rung for rung in running.rungs("matmul") if rung != FIRST and rung not in Matmul.rounding]
     return [FIRST, *rungs, REFERENCE]
 
 
 def changes(before: str, after: str, about: str = "") -> str:
-    """Lines in which two rungs of the matrix product differ, marked - and + as by `diff`.
+    """Return the lines in which two rungs of the matrix product differ, marked - and + as by `diff`.
 
-    Without comments, macros and what checks them. `about` chooses the places with a line that holds this
-    text. Raises ValueError where the rungs do not differ there.
+    Comments, macros and checks are left out. `about` keeps only the changes that have this text in one of
+    their lines. Raises ValueError where there are none.
     """
     old, new = _code(before), _code(after)
     places = [
@@ -58,24 +58,22 @@ def changes(before: str, after: str, about: str = "") -> str:
 
 
 def recorded(sizes: Iterable[int], rungs: Collection[str], machine: str = "h200") -> pd.DataFrame:
-    """Recorded times of rungs and the reference with M = N = K of each size, as `ladder.recorded` has
-    them.
-    """
+    """Return the recorded times (`ladder.recorded`) of rungs and the reference with M = N = K = each size."""
     times = pd.concat([running.recorded(Matmul(n, n, n), machine) for n in sizes], ignore_index=True)
     return times[times.kernel.isin(rungs)].reset_index(drop=True)
 
 
 def here(sizes: Iterable[int], rungs: Collection[str]) -> pd.DataFrame:
-    """The same on this machine's GPU, as `ladder.here` measures them; empty where there is none."""
+    """Measure the same on this machine's GPU (`ladder.here`); return an empty table where there is none."""
     return pd.concat([running.here(Matmul(n, n, n), *rungs) for n in sizes], ignore_index=True)
 
 
 def rates(times: pd.DataFrame) -> pd.DataFrame:
-    """Times of one product as rates: a row a rung, from the bottom of the ladder.
+    """Turn times of one product into rates: one row per rung, from the bottom of the ladder.
 
     `times` has the columns of `records.load`. Columns: ms, TFLOP/s, "% of cublas" (missing where it was not
-    timed) and "× the one before". Raises ValueError for several sizes, dtypes or sources, which have several
-    times of a rung.
+    timed) and "× the one before". Raises ValueError where a rung has several times because `times` mixes
+    several sizes, dtypes or sources.
     """
     order = climb()
     timed = times[(times.quantity == "time") & times.kernel.isin(order)].set_index("kernel")
@@ -95,11 +93,11 @@ def rates(times: pd.DataFrame) -> pd.DataFrame:
 
 
 def counters(machine: str = "h200") -> pd.DataFrame:
-    """What Nsight Compute counted of each rung on a recorded GPU, N = 1024, float32.
+    """Return what Nsight Compute counted for each rung on a recorded GPU, with N = 1024 and float32.
 
-    Columns: instructions and sectors of global loads for each multiply-add; registers a thread; how much of
-    the time the path to L1 cache and shared memory was busy, and the units that multiply and add (integers
-    too), both on the multiprocessors that had work.
+    Columns: instructions and sectors of global loads per multiply-add; registers per thread; and the share of
+    time that two units were busy, averaged over the multiprocessors that had work: the path to L1 cache and
+    shared memory, and the units that multiply and add (integers too).
     """
     runs = records.recorded(machine, list(_COUNTERS), problem="matmul", dtype="float32", n=SIZE)
     table = runs.pivot(index="kernel", columns="quantity", values="value")
@@ -112,18 +110,19 @@ def counters(machine: str = "h200") -> pd.DataFrame:
 
 
 def counted(*cases: running.Case) -> pd.DataFrame:
-    """What the simulator counts in launches of `ladder.case`: a row each, for each multiply-add.
+    """Return what the simulator counts in launches of `ladder.case`, per multiply-add: one row per case.
 
-    Columns: `global loads` and `shared loads` (requests), and `barriers` that warps came to.
+    Columns: `global loads` and `shared loads` (requests), and `barriers` (one per warp that reaches one).
     """
     return pd.DataFrame([_counts(case) for case in cases], index=[case.rung for case in cases])
 
 
 def tiles(machine: str = "h200") -> pd.DataFrame:
-    """Each rung's tile of C with its defaults, and what a recorded GPU makes of it in float32.
+    """Return each rung's tile of C with default macros, and its rate on a recorded GPU in float32.
 
-    Columns: TILE_M and TILE_N; `per SM`, blocks that a multiprocessor holds by their registers and threads
-    (shared memory is never the limit here); TFLOP/s at N = 8192, which has blocks in plenty.
+    Columns: TILE_M and TILE_N; `per SM`, the blocks that fit a multiprocessor by their registers and threads
+    (shared memory is never the limit here); TFLOP/s at N = 8192, which gives every multiprocessor enough
+    blocks.
     """
     times = running.recorded(Matmul(LARGE, LARGE, LARGE), machine)
     gpu, speed, registers = occupancy.gpu(times.machine.iloc[0]), rates(times), counters(machine).registers
@@ -156,7 +155,7 @@ def _counts(case: running.Case) -> dict[str, float]:
 
 
 def _code(rung: str) -> list[str]:
-    """Lines of a rung's source without comments, macros and checks."""
+    """Return the lines of a rung's source without comments, macros and checks."""
     lines = [
         line.split("//")[0].rstrip() for line in kernels.source(running.rungs("matmul")[rung]).splitlines()
     ]

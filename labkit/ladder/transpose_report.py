@@ -1,7 +1,7 @@
-"""The transpose as report int-transpose measured it: copy in, 100 launches, copy out, by the host's clock.
+"""Time the transpose as report int-transpose did: copy in, 100 launches, copy out, by the host's clock.
 
-What `labkit.ladder` times is another thing: one launch after an L2 flush, without copies. Here the matrix of
-2048 x 2048 stays in the L2 cache of a large GPU from launch to launch, and the copies are in the time.
+`labkit.ladder` times something else: one launch after an L2 flush, without copies. Here the matrix of 2048 x
+2048 stays in the L2 cache of a large GPU between launches, and the time includes the copies.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,21 +19,21 @@ from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
 from labkit.ladder.running import END, Case, Row, Section, case, row_dicts
 
-STEPS = ("naive", "shared", "padded", "unrolled")  # the report's, after the CPU
+STEPS = ("naive", "shared", "padded", "unrolled")  # the report's steps after the CPU
 SIZE = Transpose(2048, 2048, dtype="int32")
 ITERATIONS = 100
-TRIPS = 5  # the median of so many is given; the report made one
+TRIPS = 5  # the result is their median; the report made one
 
 
 def transpose_report(
     rungs: Sequence[str] = STEPS, problem: Transpose = SIZE, iterations: int = ITERATIONS
 ) -> pd.DataFrame:
-    """The report's table for `rungs` of `labkit.ladder`, in the columns and with the names of `records.load`.
+    """Make the report's table for `rungs` of `labkit.ladder`, with the columns and names of `records.load`.
 
-    `time` (ms) is that of both copies and all launches, `launch_time` that of the launches alone. `bandwidth`
-    is what the launches move, in 10^9 bytes (the report: 2^30), over `time`. `step_speedup` is over the rung
-    before, `speedup_over_cpu` over plain loops in C on one core, also `iterations` times. The rungs' results
-    are verified. Raises NoGpu where there is no GPU: a simulator's times say nothing about one.
+    `time` (ms) covers both copies and all launches, `launch_time` the launches alone. `bandwidth` is what the
+    launches move, in 10^9 bytes (the report: 2^30), over `time`. `step_speedup` compares with the rung
+    before, `speedup_over_cpu` with plain loops in C on one core, also run `iterations` times. The rungs'
+    results are verified. Raises NoGpu where there is no GPU: a simulator's times say nothing about one.
     """
     source = f"measured here: {find_gpu().name}"
     loops = cpu.measure(kernels.load("transpose/cpu_1_loops", DTYPE=problem.ctype), problem)
@@ -50,9 +50,7 @@ def transpose_report(
 
 
 def here() -> pd.DataFrame:
-    """`time` of the report's steps on this machine's GPU, to stand beside recorded ones in `plots`;
-    or empty.
-    """
+    """Measure `time` of the report's steps on this machine's GPU, for `plots`; empty where there is none."""
     if device().kind != "gpu":
         return records.frame_of([])
     table = transpose_report()
@@ -60,16 +58,16 @@ def here() -> pd.DataFrame:
 
 
 def _round_trip(case: running.Case, iterations: int) -> tuple[float, float]:
-    """Milliseconds from a matrix on the host to its transpose there, and of the launches alone."""
+    """Return the milliseconds from a matrix on the host to its transpose there, and of the launches alone."""
     import cupy
 
     host, result = case.problem.inputs()
     args = case.problem.args(cupy)
     launch = running.launcher(case, args)
     with cupy.cuda.Stream(non_blocking=True) as stream:
-        launch()  # loads the kernel, which cannot be recorded
+        launch()  # loads the kernel, which a graph cannot record
         stream.synchronize()
-        # Recorded as a CUDA graph: Python takes longer to launch such a kernel than the GPU to run it.
+        # Record a CUDA graph: Python takes longer to launch such a kernel than the GPU takes to run it.
         stream.begin_capture()
         for _ in range(iterations):
             launch()
@@ -100,23 +98,24 @@ def _rows(case: running.Case, iterations: int, place: running.Row, **figures: fl
 
 @dataclass(frozen=True)
 class AsReported(Case):
-    """The steps of report int-transpose in its way, see `transpose_report`."""
+    """The steps of report int-transpose, timed as the report did, see `transpose_report`."""
 
     def place(self) -> Row:
-        """The case's place, noted with the number of launches in a time."""
+        """Return the columns that identify the case, with a note of how many launches a time covers."""
         return super().place() | {"note": f"for {ITERATIONS} iterations"}
 
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
-        """A row a step and quantity, the CPU's first; `args` are not used.
+        """Make one row per step and quantity, the CPU's first; `args` are not used.
 
-        Its `time`, of all iterations and copies, is REPORT_TIME here, where `time` is that of one launch.
+        The table's `time`, of all iterations and copies, becomes REPORT_TIME, as `time` is that of one
+        launch.
         """
         table = transpose_report(problem=SIZE).replace({"quantity": {"time": records.REPORT_TIME}})
         return [*row_dicts(table), self.place() | {"quantity": END, "unit": "1", "value": TRIPS}]
 
 
 def _as_reported(quick: bool) -> Iterator[Case]:
-    """The report's steps as it took them, where a C compiler is at hand."""
+    """Yield the report's steps, timed as the report did, where a C compiler is available."""
     if find_compiler():
         yield AsReported("naive", SIZE, case("naive", SIZE).macros)
 
