@@ -102,19 +102,19 @@ def test_an_answer_that_does_not_compile_is_told_with_the_compiler_s_message():
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("answer", "seconds", "why"),
     [
-        ("def rates(M, N, K, ms):\n    import os\n    os._exit(0)", "has ended"),
-        ("import os\nos._exit(0)\ndef rates(*_): pass", "has ended the process"),
-        ("while True: pass\ndef rates(*_): pass", "ran for more than 3 s"),
-        ("x = [bytearray(10**8) for _ in range(30)]\ndef rates(*_): pass", "of memory and was stopped"),
-        ("import os\nwhile True: os.fork()\ndef rates(*_): pass", "and was stopped"),
+        ("def rates(M, N, K, ms):\n    import os\n    os._exit(0)", 60, "has ended"),
+        ("import os\nos._exit(0)\ndef rates(*_): pass", 60, "has ended the process"),
+        ("while True: pass\ndef rates(*_): pass", 3, "ran for more than 3 s"),
+        ("x = [bytearray(10**8) for _ in range(30)]\ndef rates(*_): pass", 60, "of memory and was stopped"),
+        ("import os\nwhile True: os.fork()\ndef rates(*_): pass", 3, "and was stopped"),
     ],
     ids=["ends when called", "ends", "never ends", "takes memory", "forks"],
 )
-def test_an_answer_that_ends_its_process_costs_that_exercise_alone(answer, why):
+def test_an_answer_that_ends_its_process_costs_that_exercise_alone(answer, seconds, why):
     given = {"07.1": f"%%answer 07.1\n{answer}", "07.3": SOLVED["07.3"]}
-    found = results("07", given, cell_seconds=3, memory_bytes=2**30)
+    found = results("07", given, cell_seconds=seconds, memory_bytes=2**30)
     assert found["07.1"].points == 0
     assert why in found["07.1"].failure
     assert found["07.3"].points == EXERCISES["07.3"].points
