@@ -1,10 +1,11 @@
 """The sources a student reads, one idea per file, such as `matmul/1_naive`.
 
-A family is a folder here. It holds the kernels in CUDA C++ (`*.cu`, for a GPU) and in C (`cpu_*.c`, for the
-CPU), and a `family.py` that says which problem they solve. Every kernel of a family has one entry, named like
-the family, and one signature. Macros such as `DTYPE`, `TILE` or `THREAD_M` have defaults that fit together;
-what does not fit is said when a kernel is compiled. T is what `DTYPE` says, and no macro itself: `-DT=float`
-would rewrite the templates of the compiler's own headers. A kernel without `DTYPE` takes floats alone.
+Each family is a folder here. It holds the kernels in CUDA C++ (`*.cu`, for a GPU) and in C (`cpu_*.c`, for
+the CPU), and a `family.py` that says which problem they solve. Every kernel of a family has one entry, named
+like the family, and the same signature. Macros such as `DTYPE`, `TILE` or `THREAD_M` have defaults that fit
+together; values that do not fit are an error at compile time. T is the type that `DTYPE` names. T is not a
+macro itself, as `-DT=float` would rewrite the templates of the compiler's own headers. A kernel without
+`DTYPE` takes floats only.
 """
 
 import re
@@ -36,11 +37,11 @@ _FOLDER = Path(__file__).parent
 FAMILIES = families()
 _INCLUDE = re.compile(r'^#include "(\w+\.[ch])"$', re.MULTILINE)
 _MACRO = re.compile(r"^#ifndef (?!_|PART_)([A-Z_]+)\b.*(?:\n#define \1 (.+?)(?: *//.*)?$)?", re.MULTILINE)
-BLOCK_SIDE = 32  # of the square blocks of a kernel that takes blocks of any side
+BLOCK_SIDE = 32  # side of the square blocks of a kernel that takes blocks of any side
 
 
 def names(family: str, on: str = "gpu") -> list[str]:
-    """Names of the kernels of a family, for the `gpu` or the `cpu`, simplest first."""
+    """Return the names of a family's kernels, for the `gpu` or the `cpu`, simplest first."""
     if family not in FAMILIES:
         raise ValueError(f"there is no family of kernels {family!r}. Choose one of {', '.join(FAMILIES)}.")
     files = {"gpu": "*.cu", "cpu": "cpu_*.c"}
@@ -51,7 +52,7 @@ def names(family: str, on: str = "gpu") -> list[str]:
 
 
 def source(name: str) -> str:
-    """Text of the kernel `name`, such as `matmul/2_tiled` (CUDA C++) or `matmul/cpu_4_blocked` (C)."""
+    """Return the source of kernel `name`: `matmul/2_tiled` (CUDA C++), `matmul/cpu_4_blocked` (C)."""
     known = [each for on in ("gpu", "cpu") for family in FAMILIES for each in names(family, on)]
     if name not in known:
         raise ValueError(f"there is no kernel {name!r}. Choose one of {', '.join(known)}.")
@@ -59,18 +60,18 @@ def source(name: str) -> str:
 
 
 def _place(name: str) -> tuple[float, str]:
-    """Where a kernel stands among those of its family: by its number; those without one are last."""
+    """Return the sort key of a kernel in its family: by number, those without one last."""
     number = re.match(r"\w+/(?:cpu_)?(\d+)_", name)
     return (int(number[1]) if number else float("inf"), name)
 
 
 def on_cpu(name: str) -> bool:
-    """True for a kernel in C, for the CPU."""
+    """Return True for a kernel in C, for the CPU."""
     return name.partition("/")[2].startswith("cpu_")
 
 
 def whole_source(name: str) -> str:
-    """Text of a kernel in C with the files of its folder that it includes, each once."""
+    """Return the source of a kernel in C with the files of its folder that it includes, each once."""
     seen: set[str] = set()
 
     def included(match: re.Match[str]) -> str:
@@ -85,15 +86,15 @@ def whole_source(name: str) -> str:
 
 
 def load(name: str, **parameters: str | int) -> Any:
-    """Kernel `name`, compiled with `parameters`: `load("matmul/2_tiled", TILE=16)`.
+    """Compile kernel `name` with `parameters`: `load("matmul/2_tiled", TILE=16)`.
 
-    One in CUDA C++ is for this machine's device, one in C is a `labkit.cpu.CpuKernel`. A kernel takes its
-    family's parameters also where it has no use for them, so that one call loads any rung of a ladder. On a
-    GPU its launches are not tried in the simulator first (`kernel.rehearse` is False).
-    Raises ValueError on a parameter that the family does not have, and on another DTYPE than float for a
-    kernel that takes floats alone; CompileError on a value that does not fit.
+    A kernel in CUDA C++ is compiled for this machine's device; a kernel in C becomes a
+    `labkit.cpu.CpuKernel`. A kernel also accepts those parameters of its family that it does not use, so that
+    one call loads any rung of a ladder. On a GPU its launches are not tried in the simulator first
+    (`kernel.rehearse` is False). Raises ValueError for a parameter that the family does not have, and for a
+    DTYPE other than float if the kernel takes floats only; CompileError for a value that does not fit.
     """
-    source(name)  # an unknown name is the first thing to say
+    source(name)  # report an unknown name before anything else
     family = name.partition("/")[0]
     known = _parameters(family, "cpu" if on_cpu(name) else "gpu")
     for parameter in parameters:
@@ -105,16 +106,16 @@ def load(name: str, **parameters: str | int) -> Any:
         return CpuKernel(name, tuple(sorted(parameters.items())))
     if parameters.get("DTYPE", "float") != "float" and "DTYPE" not in defaults(name):
         raise ValueError(f"{name} takes floats alone, and DTYPE is {parameters['DTYPE']}. Choose float.")
-    from labkit.device.select import device  # here: reading a source needs no device
+    from labkit.device.select import device  # imported here: reading a source needs no device
 
     return _load(name, tuple(sorted(parameters.items())), device().kind)
 
 
 def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, Dim3]:
-    """Grid and block of CUDA kernel `name` on `problem`, as the line `// launch:` of its source has them.
+    """Return grid and block of CUDA kernel `name` on `problem`, as its source's line `// launch:` says.
 
-    `parameters` are those of `load`. A kernel without a TILE of its own takes square blocks of any side: that
-    is TILE too, or 32. Raises LaunchError where no GPU takes such a launch.
+    `parameters` are those of `load`. For a kernel without a TILE of its own, which takes square blocks of any
+    side, TILE is that side, 32 by default. Raises LaunchError where no GPU takes such a launch.
     """
     macros = {"TILE": BLOCK_SIDE} | defaults(name) | parameters
     try:
@@ -125,18 +126,18 @@ def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, 
 
 
 def defaults(name: str) -> dict[str, str | int]:
-    """Macros of kernel `name`, such as TILE or THREADS, and their defaults: numbers, or the text in C."""
+    """Return the macros of kernel `name`, such as TILE, with their defaults: numbers, or the text in C."""
     text = whole_source(name) if on_cpu(name) else source(name)
     return {macro: int(value) if value.isdecimal() else value for macro, value in _MACRO.findall(text)}
 
 
 def parameters(name: str) -> list[str]:
-    """Macros with a default in kernel `name`, such as TILE or THREADS."""
+    """Return the macros with a default in kernel `name`, such as TILE or THREADS."""
     return sorted(defaults(name))
 
 
 def _parameters(family: str, on: str) -> list[str]:
-    """Macros with a default in any kernel of `family`."""
+    """Return the macros with a default in any kernel of `family`."""
     return sorted({macro for name in names(family, on) for macro in parameters(name)})
 
 
@@ -146,5 +147,5 @@ def _load(name: str, parameters: tuple[tuple[str, str | int], ...], _device_kind
 
     options = ("--std=c++17", *(f"-D{key}={value}" for key, value in parameters))
     kernel = RawModule(code=source(name), options=options).get_function(name.partition("/")[0])
-    kernel.rehearse = False  # known to be sound, and here to be timed
+    kernel.rehearse = False  # the kernel is known to be correct, and is loaded to be timed
     return kernel

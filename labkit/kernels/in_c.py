@@ -1,4 +1,4 @@
-"""A kernel in C that NumPy arrays are given to as they are, in this process: nothing is copied."""
+"""Kernels in C, called in this process on NumPy arrays, without copies."""
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +19,9 @@ MOST_ROWS = 2**30  # loops count up to a block more than there are rows or colum
 
 @dataclass(frozen=True)
 class CpuKernel:
-    """Kernel `name` in C, compiled for this CPU, which is called with NumPy arrays: `kernel(A, B, C)`.
+    """Kernel `name` in C, compiled for this CPU. Call it with NumPy arrays: `kernel(A, B, C)`.
 
-    `parameters` are its macros, as in `kernels.load`. THREADS is the number of cores where it is not given.
+    `parameters` are its macros, as in `kernels.load`. THREADS defaults to the number of cores.
     """
 
     name: str
@@ -32,16 +32,16 @@ class CpuKernel:
             raise ValueError(
                 f"{self.name} is written for float32 only. Leave DTYPE out, or take another rung."
             )
-        _ = self._function  # what does not compile says so here
+        _ = self._function  # compile now, so that errors show here
 
     @property
     def family(self) -> str:
-        """The family whose problem it solves."""
+        """Return the family whose problem it solves."""
         return self.name.partition("/")[0]
 
     @property
     def dtype(self) -> str:
-        """NumPy's name of the elements' type."""
+        """Return NumPy's name of the elements' type."""
         chosen = dict(self.parameters).get("DTYPE", "float")
         for dtype, ctype in C_TYPES.items():
             if ctype == chosen:
@@ -50,7 +50,7 @@ class CpuKernel:
 
     @property
     def threads(self) -> int:
-        """Threads that it runs in."""
+        """Return the number of threads that it runs in."""
         return int(dict(self._macros).get("THREADS", 1))
 
     def __call__(self, *arrays: np.ndarray) -> None:
@@ -61,22 +61,22 @@ class CpuKernel:
         self.bind(*arrays)()
 
     def bind(self, *arrays: np.ndarray) -> Callable[[], object]:
-        """The call on these arrays, checked once: while they live, it may be made again and again."""
+        """Return the call on these arrays, checked once; it may be repeated as long as the arrays live."""
         sizes = sizes_of(self.family, arrays, self.dtype)
         return partial(self._function, *(array.ctypes.data for array in arrays), *sizes)
 
     def tolerance(self, problem: Problem) -> np.ndarray:
-        """How far each element of the output may be from the right one."""
+        """Return how far each element of the output may be from the right one."""
         return problem.tolerance_on_cpu({**kernels.defaults(self.name), **dict(self._macros)})
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Inside, calls run in `threads` threads: here always."""
+        """Return a context in which calls run in `threads` threads; for this kernel they always do."""
         yield
 
     @property
     def _macros(self) -> tuple[tuple[str, str | int], ...]:
-        """The parameters that this kernel has a use for, and its threads."""
+        """Return the parameters that this kernel uses, and its number of threads."""
         own = kernels.parameters(self.name)
         chosen = {"THREADS": cores(), **dict(self.parameters)}
         return tuple((macro, value) for macro, value in sorted(chosen.items()) if macro in own)
@@ -87,7 +87,7 @@ class CpuKernel:
 
 
 def sizes_of(family: str, arrays: Sequence[np.ndarray], dtype: str) -> tuple[int, ...]:
-    """The sizes that belong to the arrays of a call, in the order of the signature. Raises LaunchError."""
+    """Return the sizes of a call's arrays, in the signature's order. Raises LaunchError for wrong arrays."""
     kind = problem_class(family)
     expected = list(kind.arrays.items())
     if len(arrays) != len(expected):
@@ -140,7 +140,7 @@ def _listed(family: str) -> str:
 
 @cache
 def _compiled(name: str, macros: tuple[tuple[str, str | int], ...]) -> Any:
-    """The C function. ctypes lets other Python threads run while it runs."""
+    """Return the C function. ctypes lets other Python threads run while it runs."""
     from labkit.c.compile import compile_c
 
     options = [*(f"-D{macro}={value}" for macro, value in macros), "-pthread", "-D_GNU_SOURCE"]

@@ -1,11 +1,11 @@
-"""The line of a kernel's source that says how it is launched, and what it comes to for a problem.
+"""The line of a kernel's source that says how it is launched, evaluated for a problem.
 
     // launch: block (TILE, TILE), grid (ceil(N/TILE), ceil(M/TILE)); any M, N, K
 
-In the brackets stand one to three sizes: arithmetic with whole numbers, + - * / and ceil(), the problem's
-sizes (M, N, K, or rows, cols) and macros. `/` (or `//`) drops the remainder, as in C, but is exact in ceil().
-A line may come from a student: nothing but this arithmetic is ever evaluated. What follows the semicolon is
-for the reader.
+Each pair of brackets holds one to three sizes, made of whole-number arithmetic (+ - * / and ceil()), the
+problem's sizes (M, N, K, or rows, cols) and macros. `/` (or `//`) drops the remainder, as in C, but is exact
+in ceil(). The text after the semicolon is for the reader. The line may come from a student, so nothing but
+this arithmetic is ever evaluated.
 """
 
 import ast
@@ -31,14 +31,14 @@ _ARITHMETIC = "whole numbers, sizes, macros, + - * / and ceil() are all that may
 
 
 class LaunchLineError(LaunchError):
-    """No line says how the kernel is launched, or what it says comes to nothing; the message says why."""
+    """The source has no valid `// launch:` line; the message says why."""
 
 
 def launch_of(source: str, problem: Problem, **macros: int | str) -> tuple[Dim3, Dim3]:
-    """Grid and block for `problem`, from the line `// launch:` of a kernel's source.
+    """Return grid and block for `problem`, from the line `// launch:` of a kernel's source.
 
     `macros` are those that the kernel was compiled with; the others are read from the source. Raises
-    LaunchLineError where there is no such line or it cannot be worked out, and LaunchError where no GPU takes
+    LaunchLineError where there is no such line or it cannot be evaluated, and LaunchError where no GPU takes
     the launch.
     """
     line = _only_line(source)
@@ -62,13 +62,13 @@ def launch_of(source: str, problem: Problem, **macros: int | str) -> tuple[Dim3,
 
 
 def macros_of(options: Sequence[str]) -> dict[str, str]:
-    """Macros among the options of a compiler: -DTILE=16 is TILE: 16."""
+    """Return the macros among a compiler's options: -DTILE=16 is TILE: 16."""
     found = (_OPTION.fullmatch(option) for option in options)
     return {option[1]: option[2] or "1" for option in found if option}
 
 
 def _only_line(source: str) -> int:
-    """Number of the line `// launch:`."""
+    """Return the number of the line `// launch:`."""
     numbers = [source.count("\n", 0, match.start()) + 1 for match in _LINE.finditer(source)]
     if not numbers:
         raise LaunchLineError(
@@ -83,7 +83,7 @@ def _only_line(source: str) -> int:
 
 
 def _defined(source: str, given: Mapping[str, int | str]) -> dict[str, int | str]:
-    """Macros of the source; one in #ifndef has the value that was `given`, if there is one."""
+    """Return the macros of the source; one in #ifndef takes the value that was `given`, if there is one."""
     found = dict(given)
     for guard, name, value in _DEFINE.findall(source):
         if guard != name or name not in given:
@@ -92,7 +92,7 @@ def _defined(source: str, given: Mapping[str, int | str]) -> dict[str, int | str
 
 
 def _evaluated(what: str, text: str, names: Mapping[str, int | str], line: int) -> Dim3:
-    """The sizes in one bracket."""
+    """Evaluate the sizes in one pair of brackets."""
     try:
         sizes = [int(_value(part, names)) for part in _parsed(f"({text},)").elts]
         if len(sizes) > 3:
@@ -110,7 +110,7 @@ def _parsed(text: str) -> Any:
 
 
 def _value(node: ast.AST, names: Mapping[str, int | str], exact: bool = False) -> Fraction:
-    """Value of an expression; where a division is not `exact`, it drops the remainder. Raises ValueError."""
+    """Evaluate an expression; a division that is not `exact` drops the remainder. Raises ValueError."""
     match node:
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             return Fraction(number)
@@ -137,7 +137,7 @@ def _value(node: ast.AST, names: Mapping[str, int | str], exact: bool = False) -
 
 
 def _named(name: str, names: Mapping[str, int | str]) -> Fraction:
-    """Value of a size or macro. A macro's text is worked out in turn, without the macro itself."""
+    """Evaluate a size or macro. A macro's text is evaluated in turn, without the macro itself."""
     if name not in names:
         known = ", ".join(names)
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Check a kernel on sizes that trip the usual mistakes, and say in a student's words what is wrong."""
+"""Check a kernel on sizes that expose the usual mistakes, and tell a student what is wrong."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from labkit.kernels.problem import Problem, problem_class
 if TYPE_CHECKING:
     from labkit.simt import AnyKernel
 
-TIMEOUT = 10  # seconds a launch, in the simulator
+TIMEOUT = 10  # seconds per launch in the simulator
 RIGHT, WRONG, NOT_RUN = "right", "WRONG", "not run"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One launch: its problem, RIGHT, WRONG or NOT_RUN, and what was wrong."""
+    """One launch: its problem, whether it was RIGHT, WRONG or NOT_RUN, and what was wrong."""
 
     problem: Problem
     state: str
@@ -29,14 +29,14 @@ class Case:
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """What `check` found. Prints a line a case, then the first failure in words."""
+    """The result of `check`. Printed, it is one line per case, then the first failure in words."""
 
     cases: tuple[Case, ...]
     tile: int
 
     @property
     def ok(self) -> bool:
-        """True if the kernel was right in every case."""
+        """Return True if the kernel was right in every case."""
         return all(case.state == RIGHT for case in self.cases)
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class Verdict:
         return "\n".join([f"WRONG: {len(wrong)} of {total} cases.", *lines, *reason])
 
     def _hints(self) -> list[str]:
-        """What the wrong cases have in common and the right ones have not."""
+        """Say what the wrong cases have in common and the right ones do not."""
         run = [case for case in self.cases if case.state != NOT_RUN]
         wrong = [case.state == WRONG for case in run]
         ragged = [any(n % self.tile for n in np.ravel([*case.problem.shapes().values()])) for case in run]
@@ -74,18 +74,16 @@ def check(
 ) -> Verdict:
     """Run `kernel` on several sizes of `problem`, a family's name, and compare with right results.
 
-    The launch is that of `Problem.launch(tile, rows)`. Before it the output is full of NaN, or the smallest
-    int32. The problems have the family's variants in turn. A launch that raises SimtError ends the check; one
-    on a GPU is tried in the simulator before, with all of its checks (rehearsal.py).
+    The launch is that of `Problem.launch(tile, rows)`. Before it, the output is full of NaN or the smallest
+    int32. The problems use the family's variants in turn. A launch that raises SimtError ends the check. A
+    launch on a GPU is first tried in the simulator, with all of its checks (rehearsal.py).
     """
     chosen = problem_class(problem).trials(dtype, sizes)
     return judge(chosen, lambda each: _run(kernel, each, tile, rows), tile)
 
 
 def judge(chosen: Iterable[Problem], run: Callable[[Problem], None], tile: int) -> Verdict:
-    """What `run` makes of each problem: it raises Mismatch where a result is wrong; a SimtError ends
-    it all.
-    """
+    """Run each problem and collect results: Mismatch makes a case wrong; SimtError also ends the check."""
     cases: list[Case] = []
     ended = False
     for each in chosen:
@@ -102,7 +100,7 @@ def judge(chosen: Iterable[Problem], run: Callable[[Problem], None], tile: int) 
 
 
 def _run(kernel: "AnyKernel", problem: Problem, tile: int, rows: int | None) -> None:
-    """One launch. Raises SimtError where it fails, Mismatch where its result is wrong."""
+    """Launch once. Raises SimtError where it fails, Mismatch where its result is wrong."""
     args = problem.args(array_module(kernel))
     kernel(*problem.launch(tile, rows), args, timeout=TIMEOUT)
     synchronize()

@@ -1,6 +1,7 @@
 """The matrix product C (M,N) = alpha A (M,K) B (K,N) + beta C, all row-major.
 
-Its kernels have one signature. In CUDA C++, for a GPU, and in C, for the CPU, where alpha = 1 and beta = 0:
+Its kernels share one signature in CUDA C++, for a GPU, and one in C, for the CPU, where alpha = 1 and beta =
+0:
 
     matmul(const T* A, const T* B, T* C, int M, int N, int K, T alpha, T beta)
     matmul(const T *A, const T *B, T *C, int M, int N, int K)
@@ -16,7 +17,7 @@ from labkit.core.compare import unwritten
 from labkit.kernels.problem import INT_MAX, Problem, Shape
 
 INT_INPUT = 8  # int32 matrices hold -8..8
-QUICK, LARGE = (256, 1024, 2048), (256, 512, 1024, 2048, 4096, 8192)  # of `labkit bench`: M, N and K
+QUICK, LARGE = (256, 1024, 2048), (256, 512, 1024, 2048, 4096, 8192)  # M, N and K of `labkit bench`
 OF_LIBRARY = 680  # the size of report cublas-gap
 EXAMINED = ("tuned", "tensor_cores", "cublas")  # float32 products whose error is recorded too
 
@@ -25,8 +26,9 @@ EXAMINED = ("tuned", "tensor_cores", "cublas")  # float32 products whose error i
 class Matmul(Problem):
     """C (M,N) = alpha A (M,K) B (K,N) + beta C.
 
-    Floats are uniform in [-1, 1]. int32 elements are -8..8, so that |alpha| 64 K + |beta| 8 bounds every sum:
-    what could overflow raises ValueError. alpha and beta are rounded to the dtype, as the kernel gets them.
+    Floats are uniform in [-1, 1]. int32 elements are -8..8, so |alpha| 64 K + |beta| 8 bounds every sum;
+    sizes for which a sum could overflow raise ValueError. alpha and beta are rounded to the dtype that the
+    kernel gets.
     """
 
     M: int
@@ -83,17 +85,17 @@ class Matmul(Problem):
 
     @property
     def reads_output(self) -> bool:
-        """C is read where beta is not 0."""
+        """Return True where beta is not 0, as C is then read."""
         return bool(self.beta)
 
     @classmethod
     def benchmarked(cls, quick: bool = False) -> list[Problem]:
-        """Square products from 256 on."""
+        """Return square products from 256 on."""
         return [cls(n, n, n) for n in (QUICK if quick else LARGE)]
 
     @classmethod
     def benchmarked_rungs(cls, quick: bool = False) -> Iterator[tuple[str, Problem, dict[str, int]]]:
-        """Naive and tiled in float64 as well; N = 680, as in report cublas-gap."""
+        """Yield naive and tiled in float64 as well; N = 680, as in report cublas-gap."""
         for n in () if quick else LARGE:
             for rung in ("naive", "tiled", "cublas"):
                 yield rung, cls(n, n, n, dtype="float64"), {}
@@ -102,9 +104,7 @@ class Matmul(Problem):
         yield "cublas", small, {}
 
     def inputs(self) -> tuple[np.ndarray, ...]:
-        """A, B and C. With beta == 0 no kernel may read C, and it is filled with NaN or the smallest
-        int32.
-        """
+        """Make A, B and C. With beta == 0 no kernel may read C; it holds NaN or the smallest int32."""
         rng = np.random.default_rng(self.seed)
         a, b, c = (self._random(rng, shape) for shape in self.shapes().values())
         return a, b, c if self.beta else unwritten(c.shape, self.dtype)
@@ -115,13 +115,13 @@ class Matmul(Problem):
         return rng.uniform(-1, 1, shape).astype(self.dtype)
 
     def scalars(self) -> tuple[np.generic, ...]:
-        """M, N and K as int32, alpha and beta in the dtype."""
+        """Return M, N and K as int32, alpha and beta in the dtype."""
         scalar = np.dtype(self.dtype).type
         return (*super().scalars(), scalar(self.alpha), scalar(self.beta))
 
     def _reference(self, *inputs: Any) -> Any:
         exact = _in_float64(*inputs, *map(float, self.scalars()[3:]))
-        # all partial sums of int32 are whole numbers that float64 holds
+        # All partial sums of int32 are whole numbers that float64 represents exactly.
         return exact.astype(np.int32) if self.dtype == "int32" else exact
 
     def _tolerance(self, unit_of_inputs: float, *inputs: Any) -> Any:
@@ -154,17 +154,17 @@ class Matmul(Problem):
 
     @property
     def flops(self) -> int:
-        """2 M N K: a multiplication and an addition a term. As is usual, alpha and beta count nothing."""
+        """Return 2 M N K: a multiplication and an addition per term. By convention alpha and beta add none."""
         return 2 * self.M * self.N * self.K
 
     @property
     def bytes(self) -> int:
-        """(M K + K N + M N) itemsize, and M N itemsize more where beta != 0 makes the kernel read C."""
+        """Return (M K + K N + M N) itemsize, plus M N itemsize where beta != 0 makes the kernel read C."""
         elements = self.M * self.K + self.K * self.N + self.M * self.N * (2 if self.beta else 1)
         return elements * np.dtype(self.dtype).itemsize
 
     def tolerance_on_cpu(self, macros: Mapping[str, str | int]) -> np.ndarray:
-        """`tolerance`, or for Strassen's products with l = LEVELS levels one bound for all elements.
+        """Return `tolerance`; for Strassen's algorithm with l = LEVELS levels, one bound for all elements.
 
         With k = K / 2^l it is 18^l (k^2 + 6 k) u max|A| max|B| (Higham, Accuracy and Stability of Numerical
         Algorithms, 2nd ed., theorem 23.3, for Winograd's form).
@@ -178,10 +178,10 @@ class Matmul(Problem):
         return np.full((self.M, self.N), bound)
 
     def reference_call(self, args: tuple[Any, ...]) -> Callable[[], object]:
-        """A call of cublasSgemm or cublasDgemm on arrays that are there already.
+        """Return a call of cublasSgemm or cublasDgemm on arrays that already exist.
 
-        Unlike cupy.matmul it does not look at CUPY_TF32: the handle's math mode alone decides, and the
-        default one multiplies float32 in full.
+        Unlike cupy.matmul, it ignores CUPY_TF32. Only the handle's math mode decides, and by default that
+        multiplies float32 in full precision.
         """
         import cupy
         from cupy.cublas import gemm
@@ -194,7 +194,7 @@ class Matmul(Problem):
         return lambda: gemm("N", "N", a, b, out=c, alpha=float(alpha), beta=float(beta))
 
     def relative_error(self, rung: str, args: tuple[Any, ...]) -> float | None:
-        """The error of C = A B, for float32 products of EXAMINED rungs with alpha = 1 and beta = 0."""
+        """Return the error of C = A B, for float32 products of EXAMINED rungs with alpha = 1 and beta = 0."""
         is_plain = (self.alpha, self.beta) == (1, 0)
         if rung not in EXAMINED or self.dtype != "float32" or not is_plain:
             return None
@@ -213,7 +213,7 @@ def _check_scalars(dtype: str, **scalars: float) -> None:
 
 
 def _in_float64(a: Any, b: Any, c: Any, alpha: float, beta: float) -> Any:
-    """C = alpha A B + beta C; with beta == 0 C is not read."""
+    """Compute C = alpha A B + beta C in float64; with beta == 0, C is not read."""
     product = alpha * (a.astype(np.float64) @ b.astype(np.float64))
     return product + beta * c.astype(np.float64) if beta else product
 

@@ -1,6 +1,6 @@
 """The sum of an array: out (1) += sum of x (n).
 
-Its kernels have one signature, in CUDA C++ and in C:
+Its kernels share one signature, in CUDA C++ and in C:
 
     reduction(const T* x, T* out, int n)
 """
@@ -20,11 +20,11 @@ LARGEST = 4  # int32 elements are -4..4, floats a quarter of that
 
 @dataclass(frozen=True)
 class Reduction(Problem):
-    """out (1) += sum of x (n). A launch adds to `out`, which is 0 before it.
+    """out (1) += sum of x (n). Each launch adds to `out`, which starts at 0.
 
     Floats are multiples of 1/4 in [-1, 1], int32 are -4..4. Sums of such numbers are exact while they stay
-    below 2^22 in float32, as those of random numbers do up to n = 2^30, so every order of additions gives the
-    same result and one element too many or too few shows. Raises ValueError where n elements of int32 could
+    below 2^22 in float32, as those of random numbers do up to n = 2^30. So every order of additions gives the
+    same result, and one element too many or too few shows. Raises ValueError where n elements of int32 could
     overflow.
     """
 
@@ -49,19 +49,19 @@ class Reduction(Problem):
 
     @property
     def reads_output(self) -> bool:
-        """Each launch adds to `out`."""
+        """Return True: each launch adds to `out`."""
         return True
 
     @classmethod
     def benchmarked(cls, quick: bool = False) -> list[Problem]:
-        """2^20 to 2^28 elements; the largest of each dtype."""
+        """Return 2^20 to 2^28 elements, and the largest in each dtype."""
         floats = (cls(2**power) for power in ((20, 24) if quick else (20, 22, 24, 26, 28)))
         return [*floats] if quick else [*floats, cls(2**28, "int32"), cls(2**27, "float64")]
 
     def launch(self, tile: int, rows: int | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Grid and block with one thread per element, `tile` threads per block.
+        """Return grid and block with one thread per element, `tile` threads per block.
 
-        Raises LaunchError where no GPU takes such a launch, or where `rows` are asked for: x has none.
+        Raises LaunchError where no GPU takes such a launch, or where `rows` is given, as x has no rows.
         """
         if rows is not None or not 1 <= tile <= MAX_THREADS:
             raise LaunchError(
@@ -74,7 +74,7 @@ class Reduction(Problem):
         return (blocks,), (tile,)
 
     def inputs(self) -> tuple[np.ndarray, ...]:
-        """The array, and `out` with 0."""
+        """Make the array, and `out` with 0."""
         rng = np.random.default_rng(self.seed)
         x = rng.integers(-LARGEST, LARGEST, self.n, dtype=np.int8, endpoint=True).astype(self.dtype)
         return x if self.dtype == "int32" else x / x.dtype.type(LARGEST), np.zeros(1, self.dtype)
@@ -85,20 +85,20 @@ class Reduction(Problem):
         return (out + exact).astype(self.dtype)
 
     def _tolerance(self, unit_of_inputs: float, *inputs: Any) -> Any:
-        return np.zeros_like(inputs[1], dtype=np.float64)  # every order of additions is exact
+        return np.zeros_like(inputs[1], dtype=np.float64)  # exact, in every order of additions
 
     @property
     def flops(self) -> int:
-        """n: one addition per element."""
+        """Return n: one addition per element."""
         return self.n
 
     @property
     def bytes(self) -> int:
-        """N itemsize: each element is read once."""
+        """Return n itemsize: each element is read once."""
         return self.n * np.dtype(self.dtype).itemsize
 
     def reference_call(self, args: tuple[Any, ...]) -> Callable[[], object]:
-        """A call of CuPy's sum, which is NVIDIA's library CUB, into `out`."""
+        """Return a call of CuPy's sum, which is NVIDIA's library CUB, into `out`."""
         import cupy
 
         x, out = args[:2]

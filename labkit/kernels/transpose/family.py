@@ -1,6 +1,6 @@
 """The transpose out (cols,rows) of in (rows,cols), both row-major.
 
-Its kernels have one signature, in CUDA C++ and in C:
+Its kernels share one signature, in CUDA C++ and in C:
 
     transpose(const T* in, T* out, int rows, int cols)
 """
@@ -20,8 +20,9 @@ from labkit.kernels.problem import INT_MAX, Problem
 class Transpose(Problem):
     """out (cols,rows) = transpose of in (rows,cols).
 
-    Elements are spread over the dtype's values, so that two are hardly ever equal and a misplaced one shows:
-    floats uniform in [-1, 1], int32 over all values but the smallest, which fills `out` before the launch.
+    Elements are spread over the dtype's values, so two are hardly ever equal and a misplaced one shows.
+    Floats are uniform in [-1, 1]; int32 takes all values but the smallest, which fills `out` before the
+    launch.
     """
 
     rows: int
@@ -39,18 +40,18 @@ class Transpose(Problem):
 
     @classmethod
     def benchmarked(cls, quick: bool = False) -> list[Problem]:
-        """Square matrices from 1024 on, of each dtype."""
+        """Return square matrices from 1024 on, in each dtype."""
         sizes, dtypes = (1024, 2048, 4096, 8192, 16384), ("int32", "float32", "float64")
         chosen = product(sizes[:3] if quick else sizes, dtypes[:2] if quick else dtypes)
         return [cls(n, n, dtype) for n, dtype in chosen]
 
     def reference_call(self, args: tuple[Any, ...]) -> Callable[[], object]:
-        """A call of cudaMemcpyAsync from the device to the device."""
+        """Return a call of cudaMemcpyAsync from the device to the device."""
         source, target = args[0], args[1]
         return lambda: target.data.copy_from_device_async(source.data, source.nbytes)
 
     def inputs(self) -> tuple[np.ndarray, ...]:
-        """The matrix, and `out` filled with NaN or the smallest int32."""
+        """Make the matrix, and `out` filled with NaN or the smallest int32."""
         rng, shape = np.random.default_rng(self.seed), (self.rows, self.cols)
         if self.dtype == "int32":
             matrix = rng.integers(-INT_MAX, INT_MAX, shape, dtype=np.int32, endpoint=True)
@@ -66,10 +67,10 @@ class Transpose(Problem):
 
     @property
     def flops(self) -> int:
-        """0: a transpose computes nothing."""
+        """Return 0: a transpose computes nothing."""
         return 0
 
     @property
     def bytes(self) -> int:
-        """2 rows cols itemsize: each element is read once and written once."""
+        """Return 2 rows cols itemsize: each element is read once and written once."""
         return 2 * self.rows * self.cols * np.dtype(self.dtype).itemsize
