@@ -1,3 +1,1 @@
-"""What every other room uses: errors, the cache on disk, paths, memory, comparison, the limits of a
-launch.
-"""
+"""What every other room uses: errors, disk cache, paths, memory, comparison and the limits of a launch."""

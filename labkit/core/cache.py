@@ -1,4 +1,4 @@
-"""A cache on disk for what is slow to make again: compiled kernels and libraries.
+"""A cache on disk for results that are slow to make again, such as compiled kernels and libraries.
 
 The cache only saves time. Whatever happens to it (deleted, damaged, read-only, full), results are the same.
 """
@@ -14,9 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 def cache_dir() -> Path:
-    """The cache's folder: `LABKIT_CACHE` where it is set, else the user's cache folder. It may not
-    exist yet.
-    """
+    """Return the cache's folder: `LABKIT_CACHE` if set, else the user's cache folder. It may not exist."""
     override = os.environ.get("LABKIT_CACHE")
     if override:
         return Path(override).expanduser()
@@ -28,9 +26,9 @@ def cache_dir() -> Path:
 
 
 def cached_bytes(kind: str, key_parts: Sequence[str | bytes], make: Callable[[], bytes]) -> bytes:
-    """Return `make()`, from the disk where the same `kind` and `key_parts` were made before.
+    """Return `make()`, from the disk where it was made before with the same `kind` and `key_parts`.
 
-    `kind` names a subfolder ("ptx", "c"). What changes the result belongs into `key_parts`: source, options,
+    `kind` names a subfolder ("ptx", "c"). `key_parts` must hold all that changes the result: source, options,
     the compiler's version. Raises only what `make` raises.
     """
     path = cache_dir() / kind / digest(key_parts)
@@ -43,7 +41,7 @@ def cached_bytes(kind: str, key_parts: Sequence[str | bytes], make: Callable[[],
 
 
 def digest(parts: Sequence[str | bytes]) -> str:
-    """SHA-256 over the parts, each after its length, so that ('ab', 'c') and ('a', 'bc') differ."""
+    """Return the SHA-256 of the parts, each after its length, so that ('ab', 'c') and ('a', 'bc') differ."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -52,7 +50,7 @@ def digest(parts: Sequence[str | bytes]) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """The data stored at `path`, or None where there is none or its checksum is wrong."""
+    """Return the data stored at `path`, or None where there is none or its checksum is wrong."""
     try:
         stored = path.read_bytes()
     except OSError:

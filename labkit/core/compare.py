@@ -8,7 +8,8 @@ import numpy as np
 class Mismatch(AssertionError):
     """A kernel's output is wrong.
 
-    `index`, `got` and `expected` are of the first wrong element in row-major order; `wrong` of `total` are.
+    `index`, `got` and `expected` describe the first wrong element in row-major order; `wrong` of `total`
+    elements are wrong.
     """
 
     def __init__(
@@ -19,27 +20,27 @@ class Mismatch(AssertionError):
 
 
 def unwritten(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """An output before a run: full of the smallest int32, or of signalling NaN.
+    """Return an output as it is before a run: full of the smallest int32, or of signalling NaN.
 
-    No right result holds either. Arithmetic makes a signalling NaN quiet, so that an element that was never
-    written can be told from one that was computed from NaN.
+    No right result holds either. Arithmetic turns a signalling NaN into a quiet one, so an element that was
+    never written can be distinguished from one computed from NaN.
     """
     bits = {"int32": 0x8000_0000, "float32": 0x7FA0_0000, "float64": 0x7FF4_0000_0000_0000}[dtype]
     return np.full(shape, bits, dtype=f"u{np.dtype(dtype).itemsize}").view(dtype)
 
 
 def differs(got: Any, expected: Any, tolerance: Any) -> Any:
-    """Where not |got - expected| <= tolerance, element by element; arrays of NumPy, or all of CuPy."""
-    with np.errstate(invalid="ignore"):  # NaN in a result is the student's to hear of, not NumPy's
+    """Return where not |got - expected| <= tolerance, per element; all arrays are NumPy's or all CuPy's."""
+    with np.errstate(invalid="ignore"):  # labkit reports NaN in a result; NumPy should not warn
         return ~(np.abs(got.astype(np.float64) - expected) <= tolerance)  # not ">": NaN is wrong too
 
 
 def compare(
     name: str, got: np.ndarray, before: np.ndarray, expected: np.ndarray, tolerance: np.ndarray
 ) -> None:
-    """Raise Mismatch unless each |got - expected| <= tolerance; all of one shape.
+    """Raise Mismatch unless each |got - expected| <= tolerance; all arrays have one shape.
 
-    `before` is what the output held before the run, and `name` what the kernel calls it.
+    `before` is what the output held before the run, and `name` is the output's name in the kernel.
     """
     wrong = differs(got, expected, tolerance)
     if not wrong.any():
@@ -58,7 +59,7 @@ def compare(
 
 
 def _hint(got: np.ndarray, before: np.ndarray, expected: np.ndarray, tolerance: np.ndarray) -> str:
-    """What the wrong output looks like, where that is easy to tell."""
+    """Describe the error's pattern, where it is easy to recognise."""
     untouched = int((_bits(got) == _bits(before)).sum())
     if untouched == got.size:
         return "Nothing has changed: is the output written?"
@@ -73,7 +74,7 @@ def _hint(got: np.ndarray, before: np.ndarray, expected: np.ndarray, tolerance: 
 
 
 def _bits(array: np.ndarray) -> np.ndarray:
-    """The array's bits, in which NaN equals itself."""
+    """Return the array's bits, in which NaN equals itself."""
     return np.ascontiguousarray(array).view(f"u{array.itemsize}")
 
 

@@ -1,7 +1,7 @@
-"""The errors of labkit: what went wrong with a kernel, in one family.
+"""The errors of labkit, all derived from one class: they say what went wrong with a kernel.
 
-Catch `SimtError` for all of them. The message is a sentence for a student; what a program wants to read is in
-the attributes.
+Catch `SimtError` for all of them. The message is a sentence for a student; the attributes hold the values for
+a program.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 class SimtError(Exception):
     """Something is wrong with a kernel or its launch.
 
-    `finding` is the sanitizer's record of it (tool, kind, line, block, thread, message), or None.
+    `finding` is the sanitizer's record of the error (tool, kind, line, block, thread, message), or None.
     """
 
     def __init__(self, message: str, finding: object | None = None) -> None:
@@ -18,17 +18,15 @@ class SimtError(Exception):
         self.finding = finding
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows: the message alone, as the traceback would lead into labkit, not into
-        the kernel.
-        """
+        """Return what IPython shows: only the message, as the traceback would lead into labkit."""
         return f"{type(self).__name__}: {self}".splitlines()
 
 
 class CompileError(SimtError):
     """The compiler rejected the source.
 
-    `log` is the compiler's own text; `lines` its messages as (line, severity, message), the line from 1,
-    the severity "error", "warning" or "note".
+    `log` is the compiler's own text. `lines` holds its messages as (line, severity, message): the line counts
+    from 1, the severity is "error", "warning" or "note".
     """
 
     def __init__(self, log: str, lines: Sequence[tuple[int, str, str]] = ()) -> None:
@@ -38,11 +36,11 @@ class CompileError(SimtError):
 
 
 class LaunchError(SimtError):
-    """The launch asks for what no GPU allows, or its arguments do not fit the kernel or C function."""
+    """The launch asks for something no GPU allows, or its arguments do not fit the kernel or C function."""
 
 
 class OutOfMemory(SimtError):
-    """The arrays that are asked for do not fit the memory of the GPU, or of this machine."""
+    """The requested arrays do not fit the memory of the GPU, or of this machine."""
 
 
 class InvalidAccess(SimtError):
@@ -50,7 +48,7 @@ class InvalidAccess(SimtError):
 
 
 class Crash(SimtError):
-    """A C function ended its process: assert, abort, exit, endless recursion, or what C leaves undefined."""
+    """A C function ended its process: assert, abort, exit, endless recursion, or undefined behaviour."""
 
 
 class BarrierError(SimtError):

@@ -1,7 +1,7 @@
-"""What a kernel offers, wherever it runs: on a GPU, in the simulator, or in a sandbox of the grader.
+"""The interface of a kernel, wherever it runs: on a GPU, in the simulator, or in the grader's sandbox.
 
-`Kernel` turns what is passed to a call, to `profile` and to `check` into one `Launch`. The three kinds of
-kernels subclass it, say how a launch is run, counted and checked, and mypy compares them with it.
+`Kernel` turns the arguments of a call, of `profile` and of `check` into one `Launch`. The three kinds of
+kernels subclass it and implement how a launch is run, counted and checked; mypy compares them with it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy as np
 
 from labkit.core.limits import Dim3, as_dim3
 
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")  # of compute-sanitizer, as `check` has them
-Size = int | Sequence[int]  # of a grid or a block, in 1 to 3 dimensions
-Blocks = int | Sequence[int] | None  # blocks to run: this many, spread over the grid; those numbered so; all
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")  # compute-sanitizer's tools, as in `check`
+Size = int | Sequence[int]  # size of a grid or a block, in 1 to 3 dimensions
+Blocks = int | Sequence[int] | None  # blocks to run: a number of them, over the whole grid; those listed; all
 ProfileT = TypeVar("ProfileT", covariant=True)
 FindingT = TypeVar("FindingT")
 
@@ -35,12 +35,12 @@ class Launch:
 
 
 def launch_of(grid: Size, block: Size, args: Sequence[object], shared_mem: int, timeout: float) -> Launch:
-    """Return a Launch with both sizes in three dimensions. Raises LaunchError for what is no size."""
+    """Return a Launch with both sizes in three dimensions. Raises LaunchError for an invalid size."""
     return Launch(as_dim3(grid, "grid"), as_dim3(block, "block"), args, shared_mem, timeout)
 
 
 class Module(Protocol):
-    """The source of kernels and how it was compiled."""
+    """The source of kernels, and the options it was compiled with."""
 
     code: str
     options: tuple[str, ...]
@@ -58,11 +58,11 @@ class Kernel(Protocol[ProfileT, FindingT]):
     def __call__(
         self, grid: Size, block: Size, args: Sequence[object], shared_mem: int = 0, timeout: float = 60
     ) -> None:
-        """Run it on a grid and blocks of 1 to 3 dimensions.
+        """Run the kernel on a grid and blocks of 1 to 3 dimensions.
 
-        Arrays are changed in place, NumPy scalars go by value. `shared_mem` is dynamic shared memory in
-        bytes, `timeout` in seconds. Raises LaunchError before anything runs, and InvalidAccess, BarrierError
-        or Timeout for what the kernel does.
+        Arrays are changed in place; NumPy scalars are passed by value. `shared_mem` is dynamic shared memory
+        in bytes, `timeout` is in seconds. Raises LaunchError before anything runs, and InvalidAccess,
+        BarrierError or Timeout for what the kernel does.
         """
         self._launch(launch_of(grid, block, args, shared_mem, timeout))
 
@@ -76,12 +76,12 @@ class Kernel(Protocol[ProfileT, FindingT]):
         timeout: float = 60,
         gpu: str = "H200",
     ) -> ProfileT:
-        """Run it in the simulator and count memory traffic as Nsight Compute does.
+        """Run the kernel in the simulator and count memory traffic as Nsight Compute does.
 
-        `blocks` limits the run to so many, spread over the grid, or to those with these numbers (x counts
-        fastest); the counts are scaled up. `gpu` names the GPU whose occupancy the profile tells, as in
-        data/gpus.csv. Raises ValueError for a name that is not there. Arrays on a GPU are copied, and stay as
-        they are.
+        `blocks` limits the run to this many, spread over the grid, or to those with these numbers (x counts
+        fastest); the counts are scaled up. `gpu` names the GPU, as in data/gpus.csv, for which the profile
+        reports occupancy. Raises ValueError for an unknown name. Arrays on a GPU are copied and stay
+        unchanged.
         """
         return self._profile(launch_of(grid, block, args, shared_mem, timeout), blocks, gpu)
 
@@ -95,15 +95,14 @@ class Kernel(Protocol[ProfileT, FindingT]):
         timeout: float = 60,
         blocks: Blocks = None,
     ) -> list[FindingT]:
-        """Run it in the simulator, look for what compute-sanitizer's tools look for, and return the findings.
+        """Run the kernel in the simulator and return what compute-sanitizer's tools would find.
 
         memcheck: accesses outside the arrays or not aligned, failed assertions, arrays of another dtype than
-        the kernel reads. racecheck: accesses to shared or global memory that nothing orders. initcheck:
-        reads of shared, local or `simt.empty` memory that was never written. synccheck: threads missing at a
-        barrier, masks of warp-wide operations. An endless loop is a finding of the tool "timeout". Arrays are
-        changed as by a call, but those on a GPU are copied, stay as they are, and count as written. `blocks`
-        is as in `profile`. Raises LaunchError before anything runs, and ValueError for an unknown tool or
-        block.
+        the kernel reads. racecheck: unordered accesses to shared or global memory. initcheck: reads of
+        shared, local or `simt.empty` memory that was never written. synccheck: threads missing at a barrier,
+        masks of warp-wide operations. An endless loop is a finding of the tool "timeout". Arrays are changed
+        as by a call; those on a GPU are copied instead, stay unchanged, and count as written. `blocks` is as
+        in `profile`. Raises LaunchError before anything runs, and ValueError for an unknown tool or block.
         """
         unknown = [tool for tool in tools if tool not in TOOLS]
         if isinstance(tools, str) or unknown:
@@ -112,32 +111,32 @@ class Kernel(Protocol[ProfileT, FindingT]):
 
     @property
     def simulated(self) -> Kernel[ProfileT, FindingT]:
-        """The same kernel in the simulator: itself, unless it runs on a GPU."""
+        """Return the same kernel in the simulator: itself, unless it runs on a GPU."""
         return self
 
     @property
     @abstractmethod
     def attributes(self) -> dict[str, int]:
-        """The figures that CuPy's `kernel.attributes` has, as far as they are known here."""
+        """Return the figures of CuPy's `kernel.attributes`, as far as they are known here."""
 
     @property
     def num_regs(self) -> int:
-        """Registers per thread."""
+        """Return the registers per thread."""
         return self.attributes["num_regs"]
 
     @property
     def shared_size_bytes(self) -> int:
-        """Static shared memory per block."""
+        """Return the static shared memory per block."""
         return self.attributes["shared_size_bytes"]
 
     @property
     def local_size_bytes(self) -> int:
-        """Local memory per thread."""
+        """Return the local memory per thread."""
         return self.attributes["local_size_bytes"]
 
     @property
     def max_threads_per_block(self) -> int:
-        """Threads that a block may have, from the registers and launch bounds."""
+        """Return how many threads a block may have, by the kernel's registers and launch bounds."""
         return self.attributes["max_threads_per_block"]
 
     @abstractmethod

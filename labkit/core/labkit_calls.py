@@ -1,4 +1,4 @@
-"""Find where a Python function asks labkit for what it should work out itself."""
+"""Find where a Python function calls labkit for what it should compute itself."""
 
 from collections.abc import Callable
 from types import FunctionType, ModuleType
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def borrowed_name(function: Callable[..., Any]) -> str:
-    """A name in the function's code that stands for a part of labkit, or an empty string."""
+    """Return a name in the function's code that stands for a part of labkit, or an empty string."""
     for name in function.__code__.co_names:
         found = function.__globals__.get(name)
         of = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", "")

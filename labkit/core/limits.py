@@ -1,4 +1,4 @@
-"""What a GPU allows of a launch, and the sentences that say so.
+"""The limits that GPUs set for a launch, and the messages about them.
 
 Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", the same for 7.5 to
 12.x.
@@ -13,17 +13,17 @@ import numpy as np
 from labkit.core.errors import LaunchError
 
 WARP = 32
-MAX_THREADS = 1024  # of a block
+MAX_THREADS = 1024  # per block
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_STATIC_SHARED_BYTES = 48 * 1024
 REGISTERS_PER_BLOCK = 65536
-REGISTER_UNIT = 8  # registers a thread are given out in eights
+REGISTER_UNIT = 8  # registers per thread are allocated in multiples of this
 Dim3 = tuple[int, int, int]
 
 
 def as_dim3(size: int | Sequence[int], name: str) -> Dim3:
-    """An int or a tuple of 1 to 3 ints as (x, y, z)."""
+    """Return an int or a tuple of 1 to 3 ints as (x, y, z)."""
     given = tuple(size) if isinstance(size, Sequence) else (size,)
     if not 1 <= len(given) <= 3 or not all(
         isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in given
@@ -58,20 +58,20 @@ def check_launch(kernel: str, grid: Dim3, block: Dim3, max_threads: int = MAX_TH
 
 
 def max_threads_for(registers: int) -> int:
-    """Threads whose registers fit a multiprocessor, in whole warps."""
+    """Return how many threads' registers fit a multiprocessor, in whole warps."""
     each = -(-max(registers, 1) // REGISTER_UNIT) * REGISTER_UNIT
     return min(MAX_THREADS, REGISTERS_PER_BLOCK // each // WARP * WARP)
 
 
 def _shown(size: Dim3) -> str:
-    """As the student wrote it: without the ones at the end."""
+    """Return a size as the student wrote it, without trailing ones."""
     if size[2] != 1:
         return str(size)
     return str(size[:2]) if size[1] != 1 else f"({size[0]},)"
 
 
 def shown(value: np.ndarray, position: int) -> str:
-    """Name an argument as a student knows it: by its position, type and shape."""
+    """Name an argument in a student's terms: by its position, type and shape."""
     return f"argument {position} ({value.dtype}{f', shape {value.shape}' if value.ndim else ''})"
 
 

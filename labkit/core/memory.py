@@ -1,4 +1,4 @@
-"""How much memory is left for arrays: on the GPU, and on the machine it is in."""
+"""Find how much memory is left for arrays, on the GPU and on its host."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,14 +6,14 @@ from typing import Any
 
 from labkit.core.errors import OutOfMemory
 
-PROC, SYS = Path("/proc"), Path("/sys")  # Linux; elsewhere nobody knows
+PROC, SYS = Path("/proc"), Path("/sys")  # on Linux; other systems do not report these limits
 
 
 def refuse_beyond_memory(what: str, on_device: int, on_host: int, xp: Any) -> None:
-    """Raise OutOfMemory, with the sum, where so many bytes of arrays are not to be had.
+    """Raise OutOfMemory, with the sum, where this many bytes of arrays are not available.
 
-    `what` names the arrays; `xp` is NumPy, or CuPy for arrays on the current GPU, which are made on the host
-    first.
+    `what` names the arrays. `xp` is NumPy, or CuPy for arrays on the current GPU, which are first made on the
+    host.
     """
     if hasattr(xp, "cuda"):
         free, total = _on_gpu(xp)
@@ -35,15 +35,16 @@ def _sentence(what: str, needed: int, where: str, free: int, total: int) -> str:
 
 
 def _on_gpu(cupy: Any) -> tuple[int, int]:
-    """Free bytes of the current GPU, with those that CuPy keeps for the next array, and all bytes."""
+    """Return the current GPU's free bytes, including those that CuPy keeps for reuse, and all its bytes."""
     free, total = cupy.cuda.runtime.memGetInfo()
     return free + cupy.get_default_memory_pool().free_bytes(), total
 
 
 def free_on_host() -> tuple[int, int, str] | None:
-    """Bytes that a program can have, all bytes, and whose limit that is: "container", or "" for the machine.
+    """Return the bytes a program can have, all bytes, and the limit's owner: "container", or "" (machine).
 
-    None where the system does not tell. A container's limit counts with what already lies in it.
+    Returns None where the system does not report them. A container's limit includes the memory it already
+    uses.
     """
     try:
         lines = dict(line.split(":") for line in (PROC / "meminfo").read_text(encoding="utf-8").splitlines())
@@ -59,10 +60,11 @@ def free_on_host() -> tuple[int, int, str] | None:
 
 
 def _limits() -> Iterator[tuple[int, int]]:
-    """Each limit of memory that holds for this process, with what is in use under it, in bytes.
+    """Yield each memory limit of this process with the bytes in use under it.
 
-    Of cgroups version 2 and 1. A container sees its own group as the root of the tree, whatever name it has
-    outside. Pages of files that nobody needs now are not in use: the kernel drops them first.
+    The limits are those of cgroups versions 2 and 1. A container sees its own group as the root of the tree,
+    whatever its name is outside. File pages that nobody needs now do not count as in use: the kernel drops
+    them first.
     """
     root = SYS / "fs" / "cgroup"
     kinds = (
@@ -79,7 +81,7 @@ def _limits() -> Iterator[tuple[int, int]]:
 
 
 def _group(controller: str) -> str:
-    """The process's group under a controller, as /proc/self/cgroup has it: `4:memory:/user/1000`."""
+    """Return the process's group under a controller, from /proc/self/cgroup: `4:memory:/user/1000`."""
     for line in text(PROC / "self" / "cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
         if controller in controllers.split(","):
@@ -88,13 +90,13 @@ def _group(controller: str) -> str:
 
 
 def _number(path: Path) -> int | None:
-    """A number in a file; None where there is none, as in `max`."""
+    """Return the number in a file, or None where there is none, as in `max`."""
     found = text(path).strip()
     return int(found) if found.isdigit() else None
 
 
 def text(path: Path) -> str:
-    """A file's text; empty where it cannot be read."""
+    """Return a file's text, or an empty string where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError:

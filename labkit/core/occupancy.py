@@ -1,6 +1,6 @@
-"""Occupancy: how many blocks a multiprocessor (SM) holds at once, and which resource says so.
+"""Occupancy: how many blocks a multiprocessor (SM) holds at once, and which resource limits them.
 
-Results carry Nsight Compute's names. `data/gpus.csv` holds the GPUs' limits and peaks, `data/gpus.json` their
+Results have Nsight Compute's names. `data/gpus.csv` holds the GPUs' limits and peaks, `data/gpus.json` their
 sources. Rules: NVIDIA, CUDA C++ Programming Guide, "Hardware Multithreading"; CUDA's cuda_occupancy.h.
 """
 
@@ -14,11 +14,12 @@ from functools import cache
 from labkit.core.limits import MAX_THREADS, WARP
 from labkit.core.paths import shipped
 
-PARTITIONS = 4  # of an SM, that a launch is checked for
+PARTITIONS = 4  # of an SM, for which a launch is checked
 _TABLE = shipped("data") / "gpus.csv"
 _LIMIT = "launch__occupancy_limit_"
 # Shared memory (KB) that an SM of compute capability 9.0 can set apart from its L1 cache (CUDA C++
-# Programming Guide, "Compute Capability 9.0"), and the most that the driver gives for more blocks than fit.
+# Programming Guide, "Compute Capability 9.0"), and the most that the driver gives to hold more blocks than
+# can run.
 CARVE_OUTS, GENEROUS = (8, 16, 32, 64, 100, 132, 164, 196, 228), 132
 _MAKERS_WORDS = {"nvidia", "geforce", "tesla", "gpu"}
 
@@ -52,12 +53,12 @@ class Gpu:
 
     @property
     def arch(self) -> str:
-        """What a compiler calls it: `sm_90` for compute capability 9.0."""
+        """Return the compiler's name for it: `sm_90` for compute capability 9.0."""
         return "sm_" + self.compute_capability.replace(".", "")
 
     @property
     def peak_gflop_s(self) -> float | None:
-        """Float32 operations a second at the boost clock, 10^9: a fused multiply-add counts as two."""
+        """Return 10^9 float32 operations per second at the boost clock; a fused multiply-add is two."""
         if self.boost_mhz is None:
             return None
         return 2 * self.multiprocessors * self.fp32_cores_per_sm * self.boost_mhz / 1000
@@ -68,13 +69,14 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Blocks that fit an SM by each resource, and theoretical occupancy in % of its warps.
+    """The blocks that fit an SM by each resource, and the theoretical occupancy in % of its warps.
 
-    `launch__occupancy_limit_warps` is in blocks too: as many as the SM has warps for. A resource that is not
+    `launch__occupancy_limit_warps` is also in blocks: as many as the SM has warps for. A resource that is not
     used limits no more than `launch__occupancy_limit_blocks` does. 0 blocks: the launch fails.
 
-    `launch__occupancy_limit_shared_mem` divides the carve-out that the driver chooses for the launch, known
-    for compute capability 9.0, else the largest; it is less than there could be only where it is no limit.
+    `launch__occupancy_limit_shared_mem` divides the carve-out that the driver chooses for the launch, which
+    is known for compute capability 9.0, else the largest. It is less than possible only where it is not the
+    limit.
     """
 
     gpu: Gpu
@@ -87,34 +89,34 @@ class Occupancy:
 
     @property
     def limits(self) -> dict[str, int]:
-        """Blocks by resource: blocks, registers, shared_mem and warps."""
+        """Return the blocks by resource: blocks, registers, shared_mem and warps."""
         return {name: getattr(self, _LIMIT + name) for name in ("blocks", "registers", "shared_mem", "warps")}
 
     @property
     def blocks(self) -> int:
-        """Blocks an SM holds at once."""
+        """Return how many blocks an SM holds at once."""
         return min(self.limits.values())
 
     @property
     def warps(self) -> int:
-        """Warps an SM holds at once."""
+        """Return how many warps an SM holds at once."""
         return self.blocks * _units(self.threads_per_block, WARP)
 
     @property
     def limited_by(self) -> tuple[str, ...]:
-        """Resources that give the fewest blocks; none where all warps of the SM are taken."""
+        """Return the resources that give the fewest blocks; none where all warps of the SM are taken."""
         if self.warps == self.gpu.warps_per_sm:
             return ()
         return tuple(name for name, blocks in self.limits.items() if blocks == self.blocks)
 
     @property
     def sm__maximum_warps_per_active_cycle_pct(self) -> float:
-        """Theoretical occupancy."""
+        """Return the theoretical occupancy."""
         return 100 * self.warps / self.gpu.warps_per_sm
 
     @property
     def metrics(self) -> dict[str, float]:
-        """All figures by Nsight Compute's names."""
+        """Return all figures by Nsight Compute's names."""
         return {
             "launch__registers_per_thread": self.launch__registers_per_thread,
             **{_LIMIT + name: blocks for name, blocks in self.limits.items()},
@@ -131,9 +133,9 @@ class Occupancy:
 
 
 def gpu(name: str) -> Gpu:
-    """The GPU of a name such as "H200", "rtx 3060" or "NVIDIA GeForce RTX 4090".
+    """Return the GPU with a name such as "H200", "rtx 3060" or "NVIDIA GeForce RTX 4090".
 
-    Part of a name will do where one GPU alone has it. Raises ValueError, which lists the names.
+    Part of a name is enough where only one GPU has it. Raises ValueError, which lists the names.
     """
     wanted = _words(name)
     for key in ("name", "board"):
@@ -149,14 +151,14 @@ def gpu(name: str) -> Gpu:
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """All GPUs of the table, oldest architecture first."""
+    """Return all GPUs of the table, oldest architecture first."""
     return _gpus()
 
 
 def occupancy(
     gpu: Gpu, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int = 0
 ) -> Occupancy:
-    """What an SM of `gpu` holds of blocks of this size; shared memory is static and dynamic together.
+    """Return how many blocks of this size an SM of `gpu` holds; shared memory is static plus dynamic.
 
     Raises ValueError for figures that no kernel has.
     """
@@ -185,7 +187,7 @@ def occupancy(
 
 
 def _by_registers(gpu: Gpu, warps: int, registers: int) -> int:
-    """Blocks that the registers are enough for.
+    """Return how many blocks the registers are enough for.
 
     A warp's registers lie in one partition of the SM, and what is left over in each partition is lost. A
     launch is refused if its block would not fit four partitions, even on the P100, whose SM has two.
@@ -201,7 +203,7 @@ def _by_registers(gpu: Gpu, warps: int, registers: int) -> int:
 
 
 def _by_shared_memory(gpu: Gpu, threads: int, size: int, others: int) -> int:
-    """Blocks that the shared memory is enough for; the other resources are enough for `others`."""
+    """Return how many blocks the shared memory is enough for; the other resources are enough for `others`."""
     if size > gpu.shared_bytes_per_block:
         return 0
     each = _units(size + gpu.reserved_shared_bytes, gpu.shared_unit) * gpu.shared_unit
@@ -213,10 +215,11 @@ def _by_shared_memory(gpu: Gpu, threads: int, size: int, others: int) -> int:
 
 
 def _carve_out(gpu: Gpu, threads: int, size: int, each: int, others: int) -> int:
-    """Bytes of shared memory that the driver gives an SM of an H100 or H200.
+    """Return the bytes of shared memory that the driver gives an SM of an H100 or H200.
 
-    NVIDIA does not say how it chooses. This gives what 237 launches had on an H200 (tests/occupancy_h200.csv,
-    data/h200/gallery): room for the blocks that fit, and up to 132 KB for twice as many.
+    NVIDIA does not document the choice. This reproduces what 237 launches got on an H200
+    (tests/occupancy_h200.csv, data/h200/gallery): room for the blocks that fit, and up to 132 KB for twice as
+    many.
     """
 
     def room_for(blocks: float) -> int:
@@ -236,7 +239,7 @@ def _units(amount: int, unit: int) -> int:
 
 
 def _words(name: str) -> list[str]:
-    """`NVIDIA A100-SXM4-40GB` as a100, sxm4, 40gb."""
+    """Split a name into words: `NVIDIA A100-SXM4-40GB` becomes a100, sxm4, 40gb."""
     words = re.sub(r"(?<=\d) (?=gb\b)", "", name.lower()).replace("-", " ").split()
     return [word for word in words if word not in _MAKERS_WORDS]
 
@@ -251,7 +254,7 @@ def _gpus() -> tuple[Gpu, ...]:
 
 
 def _value(text: str, kind: str) -> str | int | float | None:
-    """A cell as the type that its field declares."""
+    """Return a cell as the type that its field declares."""
     if not text and "None" in kind:
         return None
     if kind == "str":

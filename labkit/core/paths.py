@@ -1,4 +1,4 @@
-"""Where what comes with labkit lies: in a clone beside the package, in an installed one within it."""
+"""Find the folders that come with labkit: in a clone beside the package, in an installed one within it."""
 
 from pathlib import Path
 
@@ -6,6 +6,6 @@ PACKAGE = Path(__file__).parent.parent
 
 
 def shipped(name: str, package: Path = PACKAGE) -> Path:
-    """The folder `data` or `notebooks` as it came."""
+    """Return the folder `data` or `notebooks` as it was shipped."""
     within = package / name
     return within if within.is_dir() else package.parent / name

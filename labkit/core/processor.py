@@ -13,7 +13,7 @@ _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 @cache
 def cpu_name() -> str:
-    """Name of the processor, as the system gives it."""
+    """Return the processor's name, as the system reports it."""
     try:
         found = re.search(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     except OSError:
@@ -23,7 +23,7 @@ def cpu_name() -> str:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # in a container, fewer than the machine has
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -31,7 +31,7 @@ def cores() -> int:
 
 @cache
 def caches() -> dict[str, int]:
-    """Bytes of the data caches, nearest first: {'L1': …, 'L2': …, 'L3': …}, as far as the system tells."""
+    """Return the data caches' bytes, nearest first ({'L1': …, 'L2': …, 'L3': …}), as far as known."""
     if sys.platform == "darwin":
         sizes = {"L1": _sysctl("hw.l1dcachesize"), "L2": _sysctl("hw.l2cachesize")}
         return {level: int(size) for level, size in sizes.items() if size.isdigit()}
@@ -51,7 +51,7 @@ def _read(path: Path) -> str:
 
 
 def _sysctl(key: str) -> str:
-    """A value that macOS keeps; empty elsewhere."""
+    """Return a value of macOS's sysctl; empty on other systems."""
     if sys.platform != "darwin":
         return ""
     return subprocess.run(["sysctl", "-n", key], capture_output=True, text=True).stdout.strip()

@@ -1,1 +1,1 @@
-"""What runs a kernel here, the GPU or the simulator: choosing it, launching on it, faults, and time."""
+"""Choose what runs a kernel here (the GPU or the simulator), launch on it, time it and explain its faults."""

@@ -1,7 +1,8 @@
-"""When CUDA stops a kernel on the GPU: what happened, to which kernel, and what to do.
+"""Explain when CUDA stops a kernel on the GPU: what happened, to which kernel, and what to do.
 
-CUDA then takes no more work from the process, and whatever is tried next fails, in CuPy's words. `lost` says
-it in ours; `tell_in` lets a notebook and `tell_at_the_end` a script say so wherever it comes up.
+After that, CUDA accepts no more work from the process, and every later call fails with CuPy's message. `lost`
+returns our own message; `tell_in` makes a notebook, and `tell_at_the_end` a script, show it wherever such an
+error comes up.
 """
 
 import sys
@@ -10,23 +11,21 @@ from typing import Any
 
 from labkit.core.errors import InvalidAccess, SimtError
 
-NOT_READY = 600  # cudaErrorNotReady: there is work to do
-BY_A_KERNEL = range(700, 800)  # of cudaError: illegal address, misaligned address, assertion, trap, …
+NOT_READY = 600  # cudaErrorNotReady: work is still running
+BY_A_KERNEL = range(700, 800)  # cudaError values: illegal address, misaligned address, assertion, trap, …
 BAD_ADDRESS = (700, 716, 717)  # cudaErrorIllegalAddress, -MisalignedAddress, -InvalidAddressSpace
 
 _launched: tuple[str, Any, Any] | None = None  # kernel, grid and block of the last launch
 
 
 def note(kernel: str, grid: Any, block: Any) -> None:
-    """Remember a launch: CUDA does not say which kernel it was that failed."""
+    """Remember a launch, as CUDA does not say which kernel failed."""
     global _launched
     _launched = kernel, grid, block
 
 
 def lost() -> SimtError | None:
-    """The error to raise where CUDA takes no more work from this process, else None. Asks CUDA:
-    microseconds.
-    """
+    """Return the error to raise where CUDA accepts no more work from us, else None. Takes microseconds."""
     cupy = sys.modules.get("cupy")
     if cupy is None:
         return None
@@ -57,14 +56,12 @@ def _error(status: int, text: str) -> SimtError:
 
 
 def told(error: BaseException) -> SimtError | None:
-    """What to say in the place of an error from CuPy or CUDA's libraries after a fault; None for
-    other errors.
-    """
+    """Return our error for one that CuPy or CUDA's libraries raise after a fault; None for other errors."""
     return lost() if type(error).__module__.startswith("cupy") else None
 
 
 def tell_in(shell: Any) -> None:
-    """Let an IPython shell show our error, which is short, in the place of CuPy's."""
+    """Make an IPython shell show our short error instead of CuPy's."""
 
     def show(
         shell: Any,
@@ -77,11 +74,11 @@ def tell_in(shell: Any) -> None:
         shown = (type(ours), ours, trace) if ours else (kind, error, trace)
         shell.showtraceback(shown, tb_offset=tb_offset)
 
-    shell.set_custom_exc((RuntimeError,), show)  # CuPy's all derive from it
+    shell.set_custom_exc((RuntimeError,), show)  # all of CuPy's errors derive from it
 
 
 def tell_at_the_end() -> None:
-    """Let a script that ends with an error of CuPy's say ours after it."""
+    """Make a script that ends with a CuPy error print our error after it."""
     usual = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -1,9 +1,10 @@
-"""The simulator's calls on a real GPU, through CuPy.
+"""Run the simulator's interface on a real GPU, through CuPy.
 
-Before the first launch of its kind some of its blocks run in the simulator, see rehearsal.py. Differences
-from the simulator: later launches return at once, as always in CUDA, and a mistake in them shows at the next
-`synchronize()` or copy; there is no time limit on the GPU; CuPy compiles with `-ftz=true`, so that subnormal
-floats count as 0. This module alone imports CuPy at its top: only device.py imports it, where there is a GPU.
+Before the first launch of its kind, some of its blocks run in the simulator, see rehearsal.py. There are
+three differences from the simulator. Later launches return at once, as always in CUDA, and a mistake in them
+shows at the next `synchronize()` or copy. There is no time limit on the GPU. CuPy compiles with `-ftz=true`,
+so subnormal floats count as 0. Only this module imports CuPy at its top; only select.py imports it, where
+there is a GPU.
 """
 
 from collections.abc import Hashable, Sequence
@@ -34,15 +35,15 @@ faults.tell_at_the_end()
 
 
 class RawModule:
-    """CUDA C++ compiled for the GPU by CuPy; the same face as `simt.RawModule`.
+    """CUDA C++ compiled for the GPU by CuPy, with the interface of `simt.RawModule`.
 
-    Raises CompileError with the compiler's messages, the same as the simulator's.
+    Raises CompileError with the compiler's messages, as the simulator does.
     """
 
     def __init__(
         self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None
     ) -> None:
-        # Compiled as for the simulator first: for its messages, and for what each kernel takes as arguments.
+        # Compile for the simulator first: for its messages, and for the types of each kernel's arguments.
         compiled = compile_ptx(code, options, name_expressions or ())
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         self._lowered, self._parsed = compiled.lowered_names, parse(compiled.text)
@@ -58,12 +59,12 @@ class RawModule:
             raise compile_error(log) from None
 
     def get_function(self, name: str) -> "Kernel":
-        """The kernel called `name`: an `extern "C"` name or one of the name expressions."""
+        """Return the kernel called `name`: an `extern "C"` name or one of the name expressions."""
         parsed = find_kernel(self._parsed, self._lowered, name)
         return Kernel(self, self._module.get_function(name), parsed, name)
 
     def get_global(self, name: str) -> cupy.cuda.MemoryPointer:
-        """Memory of a `__device__` or `__constant__` variable, as CuPy gives it.
+        """Return the memory of a `__device__` or `__constant__` variable, as CuPy does.
 
         For an array: `cupy.ndarray((4,), cupy.float32, module.get_global("weights"))`.
         """
@@ -76,7 +77,7 @@ class Kernel(simt.AnyKernel):
 
     module: RawModule
     xp = cupy
-    rehearse = True  # False: launches go to the GPU untried
+    rehearse = True  # False: launches go to the GPU without a rehearsal
 
     def __init__(self, module: RawModule, function: cupy.RawKernel, parsed: ptx.Kernel, name: str) -> None:
         self.module, self.name, self._function, self._parsed = module, name, function, parsed
@@ -86,14 +87,14 @@ class Kernel(simt.AnyKernel):
     def __call__(
         self, grid: Size, block: Size, args: Sequence[object], shared_mem: int = 0, timeout: float = 5
     ) -> None:
-        """Launch it. Arrays are CuPy's and are changed in place; NumPy scalars go by value.
+        """Launch the kernel. Arrays are CuPy's and are changed in place; NumPy scalars are passed by value.
 
-        `shared_mem` is dynamic shared memory in bytes. The first launch of its kind is tried in the simulator
-        before, where a block may take `timeout` seconds, and is waited for. Raises LaunchError for what the
-        GPU would refuse, and what the simulator raises for what the kernel does.
+        `shared_mem` is dynamic shared memory in bytes. The first launch of its kind is first tried in the
+        simulator, where a block may take `timeout` seconds, and is waited for on the GPU. Raises LaunchError
+        for what the GPU would refuse, and the simulator's errors for what the kernel does.
         """
         key = repr(grid), repr(block), shared_mem, self.rehearse, *map(_sign, args)
-        ready = self._ready.get(key)  # checks and conversions take longer than many a launch
+        ready = self._ready.get(key)  # checks and conversions can take longer than the launch
         is_first = ready is None
         if ready is None:
             ready = self._prepare(launch_of(grid, block, args, shared_mem, timeout))
@@ -113,7 +114,7 @@ class Kernel(simt.AnyKernel):
         self(launch.grid, launch.block, launch.args, launch.shared_mem, launch.timeout)
 
     def _prepare(self, launch: Launch) -> "_Ready":
-        """Check a launch, and try it in the simulator unless one like it was tried."""
+        """Check a launch, and try it in the simulator unless a similar one was tried."""
         check_launch(self.name, launch.grid, launch.block, self._parsed.max_threads)
         self._check_shared(launch.shared_mem)
         numbers = self._numbers(launch.args)
@@ -127,7 +128,7 @@ class Kernel(simt.AnyKernel):
 
     @cached_property
     def simulated(self) -> simt.Kernel:
-        """The same kernel for the simulator."""
+        """Return the same kernel for the simulator."""
         module = self.module
         return simt.RawModule(
             code=module.code, options=module.options, name_expressions=module.name_expressions
@@ -135,7 +136,7 @@ class Kernel(simt.AnyKernel):
 
     @cached_property
     def _rehearsals(self) -> Rehearsals | None:
-        """None where the simulator lacks a feature that the kernel uses."""
+        """Return the kernel's rehearsals; None where the simulator lacks a feature that the kernel uses."""
         try:
             return Rehearsals(self.simulated)
         except SimtError as error:
@@ -143,7 +144,7 @@ class Kernel(simt.AnyKernel):
             return None
 
     def _try(self, launch: Launch) -> bool:
-        """Try a launch in the simulator unless one like it was tried, and tell whether it ran."""
+        """Try a launch in the simulator unless a similar one was tried, and return whether it ran."""
         if self._rehearsals is None:
             return False
 
@@ -155,21 +156,21 @@ class Kernel(simt.AnyKernel):
         return self._rehearsals.first(launch, on_host)
 
     def _copy_variables(self) -> None:
-        """Give the simulator what the module's variables hold on the GPU."""
+        """Copy what the module's variables hold on the GPU to the simulator."""
         for name, memory in self.simulated.module._memory.items():
-            # strings and the like have no address to ask for
+            # String literals and similar have no address to ask for.
             with suppress(cupy.cuda.driver.CUDADriverError):
                 pointer = self.module._module.get_global(name)
                 memory[...] = cupy.ndarray(memory.shape, memory.dtype, pointer).get()
 
     @property
     def attributes(self) -> dict[str, int]:
-        """All that CUDA tells of the kernel."""
+        """Return all that CUDA reports about the kernel."""
         return self._function.attributes
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
-        """Dynamic shared memory a launch may ask for; set it for more than 48 KB a block."""
+        """Return the most dynamic shared memory of a launch; set it for more than 48 KB per block."""
         return self._function.max_dynamic_shared_size_bytes
 
     @max_dynamic_shared_size_bytes.setter
@@ -186,9 +187,9 @@ class Kernel(simt.AnyKernel):
             )
 
     def _numbers(self, args: Sequence[object]) -> tuple[object, ...]:
-        """The numbers as CuPy must pass them, of just the size that the kernel takes; None for arrays.
+        """Return the numbers as CuPy must pass them, in the size that the kernel takes; None for arrays.
 
-        The simulator's own binding checks number, sizes and types, with host arrays in the place of CuPy's.
+        The simulator's own binding checks number, sizes and types, using host arrays instead of CuPy's.
         """
         host = [_host_twin(position, arg) for position, arg in enumerate(args)]
         data, _ = bind(self._parsed, self._storage, host)
@@ -202,7 +203,7 @@ class Kernel(simt.AnyKernel):
 
 @dataclass(frozen=True)
 class _Ready:
-    """A checked launch. `numbers` holds None for each array; `is_tried` tells if it was just rehearsed."""
+    """A checked launch. `numbers` has None for each array; `is_tried` says if it was just rehearsed."""
 
     grid: Dim3
     block: Dim3
@@ -211,7 +212,7 @@ class _Ready:
 
 
 def _sign(arg: object) -> Hashable:
-    """All of an argument that the checks of a launch depend on."""
+    """Return all of an argument that the checks of a launch depend on."""
     if isinstance(arg, cupy.ndarray):
         return arg.shape, arg.dtype, arg.flags.c_contiguous, arg.data.ptr % 16
     return type(arg), arg.tobytes() if isinstance(arg, np.generic) else repr(arg)
@@ -226,18 +227,18 @@ def synchronize() -> None:
 
 
 def _explained(error: Exception) -> SimtError:
-    """A CUDA error as one of ours."""
+    """Return a CUDA error as one of ours."""
     return faults.lost() or LaunchError(f"{error}. CUDA refused the launch.")
 
 
 def _on_host(launch: Launch) -> Launch:
-    """The launch with copies of CuPy's arrays, for the simulator."""
+    """Return the launch with copies of CuPy's arrays, for the simulator."""
     copies = [arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in launch.args]
     return replace(launch, args=copies)
 
 
 def _host_twin(position: int, arg: object) -> object:
-    """An argument as the simulator would get it; arrays without their contents."""
+    """Return an argument as the simulator would get it; arrays without their contents."""
     if isinstance(arg, np.ndarray):
         raise LaunchError(
             f"argument {position} is a NumPy array, in the host's memory; a GPU kernel takes arrays on the "
@@ -251,7 +252,7 @@ def _host_twin(position: int, arg: object) -> object:
 
 
 def _scalar(arg: object, data: bytes, offset: int, param: ptx.Variable) -> object:
-    """The parameter's bytes at `offset` as a NumPy scalar of that size; a structure as it was given."""
+    """Return the parameter's bytes at `offset` as a NumPy scalar; a structure is passed unchanged."""
     if param.size not in (1, 2, 4, 8):
         return arg
     return np.frombuffer(data, f"u{param.size}", count=1, offset=offset)[0]

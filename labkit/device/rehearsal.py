@@ -1,13 +1,13 @@
-"""A rehearsal: a launch is tried in the simulator before it goes to the GPU.
+"""Rehearse a launch: try it in the simulator before it goes to the GPU.
 
-On a GPU an access outside the arrays ends all work of the process, and nothing stops an endless loop. So the
-blocks in which kernels fail (at the corners and in the middle of the grid, and some between) run first in the
-simulator, with all its checks, on arrays of the same shape and place. What those hold is copied from the GPU
-if they are small, or if an address or a branch depends on it (analysis.deciders); else they hold zeros, which
-take no memory before they are touched.
+On a GPU, an access outside the arrays ends all work of the process, and nothing stops an endless loop. So the
+blocks in which kernels usually fail (at the corners and in the middle of the grid, and some between) run
+first in the simulator, with all its checks, on arrays with the same shapes and relative addresses. Their
+contents are copied from the GPU if they are small, or if an address or a branch depends on them
+(analysis.deciders). Otherwise they hold zeros, which take no memory until they are touched.
 
-Not seen: mistakes that other blocks alone make; races of blocks that are not among the chosen; contents of an
-array that change after the rehearsal, in a launch that is otherwise alike.
+A rehearsal does not see mistakes that only other blocks make, races between blocks that were not chosen, or
+array contents that change after the rehearsal in an otherwise similar launch.
 """
 
 import warnings
@@ -28,10 +28,10 @@ from labkit.core.limits import Dim3
 from labkit.simt.analysis.deciders import find_deciders
 from labkit.simt.launch.arguments import GPU_ALIGNMENT
 
-SECONDS = 1.0  # after which the checks have seen enough
+SECONDS = 1.0  # time after which the checks have seen enough
 BETWEEN = 8  # blocks spread evenly over the grid
-SMALL_BYTES = 32 << 20  # arrays of a launch, together, that are copied in milliseconds
-MOST_BYTES = 1 << 30  # and that are copied at all
+SMALL_BYTES = 32 << 20  # arrays of a launch are copied if all together are smaller: milliseconds
+MOST_BYTES = 1 << 30  # larger arrays are never copied
 ERRORS = {  # by a finding's kind; the others are SimtErrors
     "out of bounds": InvalidAccess,
     "misaligned": InvalidAccess,
@@ -50,19 +50,19 @@ LONG = (
 
 
 class Rehearsals:
-    """Of one kernel: a launch is tried before the first that is like it.
+    """The rehearsals of one kernel: the first launch of each kind is tried.
 
-    Launches are alike if grid, block, shared memory, the shapes, types and alignments of the arrays, and all
-    numbers that an address or a branch depends on are the same.
+    Launches are of the same kind if grid, block, shared memory, the shapes, types and alignments of the
+    arrays, and all numbers that an address or a branch depends on are the same.
     """
 
     def __init__(self, kernel: simt.Kernel) -> None:
         self.kernel, self._deciders, self._tried = kernel, find_deciders(kernel._parsed), set[Hashable]()
 
     def first(self, launch: Launch, on_host: Callable[[bool], Sequence[object]]) -> bool:
-        """Try a launch unless one like it was tried, and tell whether it was the first.
+        """Try a launch unless a similar one was tried, and return whether it was the first.
 
-        `on_host(contents)` gives the arguments with NumPy arrays in the place of those on the GPU, with their
+        `on_host(contents)` returns the arguments with NumPy arrays instead of those on the GPU, with their
         contents or with zeros. Raises the error of the first finding. Where the simulator cannot run the
         kernel, a warning says that it goes to the GPU untried.
         """
@@ -88,7 +88,7 @@ class Rehearsals:
         return True
 
     def _sign(self, position: int, arg: Any) -> Hashable:
-        """What makes an argument like another."""
+        """Return what arguments of similar launches have in common."""
         if _is_array(arg):
             return arg.shape, arg.dtype.str, arg.data.ptr % 16 if hasattr(arg.data, "ptr") else 0
         if position not in self._deciders.arguments:
@@ -99,11 +99,12 @@ class Rehearsals:
 def rehearse(kernel: simt.Kernel, launch: Launch) -> None:
     """Run some blocks of a launch in the simulator with all checks; its arrays are changed.
 
-    Raises InvalidAccess, BarrierError, Timeout or SimtError, with the finding. The checks end after SECONDS:
-    what they have seen counts, if the block that they were at ends within the time limit of the launch.
+    Raises InvalidAccess, BarrierError, Timeout or SimtError, with the finding. The checks end after SECONDS.
+    What they have found by then counts, provided that the current block ends within the time limit of the
+    launch.
     """
     blocks = choose_blocks(launch.grid)
-    with redirect_stdout(StringIO()):  # what the kernel prints, it prints on the GPU
+    with redirect_stdout(StringIO()):  # the kernel prints only on the GPU
         findings = kernel._check(replace(launch, timeout=SECONDS), TOOLS, blocks)
         if [finding.tool for finding in findings] == ["timeout"]:
             (x, y, _), (i, j, k) = launch.grid, findings[0].block
@@ -117,7 +118,7 @@ def rehearse(kernel: simt.Kernel, launch: Launch) -> None:
 
 
 def choose_blocks(grid: Dim3) -> list[int]:
-    """Numbers of the blocks to try: the last, the first, then the other corners, middles and some between."""
+    """Return the blocks to try: the last, the first, then the other corners, middles and some between."""
     x, y, _ = grid
     places = product(*({0, size // 2, size - 1} for size in grid))
     numbers, last = {i + x * (j + y * k) for i, j, k in places}, prod(grid) - 1
@@ -134,11 +135,11 @@ def warn_untried(kernel: str, reason: object) -> None:
 
 
 def twins(args: Sequence[Any], contents: bool) -> list[Any]:
-    """The arguments of a launch with NumPy arrays in the place of CuPy's: of the same contents, or zeros.
+    """Return a launch's arguments with NumPy arrays instead of CuPy's, with the same contents or zeros.
 
-    They share memory and lie in it as those on the GPU do. Zeros take no memory before they are touched.
+    They share memory and are aligned as those on the GPU are. Zeros take no memory until they are touched.
     """
-    spans: dict[int, tuple[int, int]] = {}  # of the memory on the GPU that the arrays take up
+    spans: dict[int, tuple[int, int]] = {}  # of the GPU memory that the arrays occupy
     for array in filter(_is_array, args):
         owner, first = array.data.mem.ptr, array.data.ptr
         start, end = spans.get(owner, (first, first))
@@ -157,12 +158,12 @@ def twins(args: Sequence[Any], contents: bool) -> list[Any]:
 
 
 def _zeros(size: int, address: int) -> np.ndarray:
-    """So many bytes, which lie like `address` to a boundary of 256 bytes."""
+    """Return that many zero bytes, aligned like `address` relative to a boundary of 256 bytes."""
     memory = np.zeros(size + GPU_ALIGNMENT, np.uint8)
     first = (address - memory.ctypes.data) % GPU_ALIGNMENT
     return memory[first : first + size]
 
 
 def _is_array(arg: object) -> TypeGuard[Any]:
-    """Tell whether it is an array of NumPy or CuPy."""
+    """Return whether it is an array of NumPy or CuPy."""
     return hasattr(arg, "shape") and not isinstance(arg, np.generic)

@@ -1,7 +1,7 @@
-"""What runs the kernels here: a GPU through CuPy where there is one, else the simulator.
+"""Choose what runs the kernels here: a GPU through CuPy where there is one, else the simulator.
 
 `LABKIT_DEVICE` overrides the choice: `simt`, `gpu`, or `gpu:1` for the second of several GPUs. It is read at
-each use, so that a notebook may set it at its top. `xp` (CuPy or NumPy) and `RawModule` follow the choice.
+each use, so a notebook may set it at its top. `xp` (CuPy or NumPy) and `RawModule` follow the choice.
 """
 
 import os
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Device:
     """What runs the kernels, and its limits.
 
-    The defaults are those of compute capability 9.0, which the simulator follows. It has no multiprocessors
-    and no L2 cache: 0. `index` is CUDA's number of the GPU, as in `LABKIT_DEVICE=gpu:1`.
+    The defaults are those of compute capability 9.0, which the simulator follows. The simulator has 0
+    multiprocessors and no L2 cache (0). `index` is CUDA's number of the GPU, as in `LABKIT_DEVICE=gpu:1`.
     """
 
     kind: Literal["gpu", "simulator"]
@@ -52,16 +52,16 @@ _CHOICE = re.compile(r"simt|gpu(?::(\d+))?|")
 
 
 class NoGpu(RuntimeError):
-    """There is no GPU that CuPy can use, or none of that index; the message says why."""
+    """There is no GPU that CuPy can use, or none with that index; the message says why."""
 
 
 def device() -> Device:
-    """Device that runs the kernels: the GPU of index 0 if CuPy finds one, else the simulator.
+    """Return the device that runs the kernels: the GPU of index 0 if CuPy finds one, else the simulator.
 
-    A GPU becomes the current one of the calling thread: that is where CUDA allocates and launches. So what
-    works on a GPU asks for the device first, as `xp`, `RawModule` and `synchronize` do.
-    Raises ValueError on an unknown `LABKIT_DEVICE`, NoGpu where it asks for a GPU that is not there, and
-    SimtError where CUDA takes no more work from this process.
+    A GPU becomes the current one of the calling thread, where CUDA allocates and launches. So code that works
+    on a GPU asks for the device first, as `xp`, `RawModule` and `synchronize` do. Raises ValueError for an
+    unknown `LABKIT_DEVICE`, NoGpu where it asks for a GPU that is not there, and SimtError where CUDA accepts
+    no more work from this process.
     """
     wanted = os.environ.get("LABKIT_DEVICE", "")
     choice = _CHOICE.fullmatch(wanted)
@@ -81,7 +81,7 @@ def device() -> Device:
 
 
 def find_gpu() -> Device:
-    """`device()` where that is a GPU. Raises NoGpu, which says why, where it is the simulator."""
+    """Return `device()` if it is a GPU. Raises NoGpu, which says why, if it is the simulator."""
     here = device()
     if here.kind == "gpu":
         return here
@@ -91,13 +91,13 @@ def find_gpu() -> Device:
 
 
 def gpus() -> tuple[Device, ...]:
-    """All GPUs that CuPy can use, by index, whatever `LABKIT_DEVICE` says; none where there is none."""
+    """Return all GPUs that CuPy can use, by index, whatever `LABKIT_DEVICE` says; empty if there is none."""
     found = _probe_gpus()
     return () if isinstance(found, str) else found
 
 
 def _current(found: tuple[Device, ...], index: int) -> Device:
-    """The GPU of that index, as this thread's current one."""
+    """Return the GPU with that index and make it this thread's current one."""
     if index >= len(found):
         names = ", ".join(f"gpu:{gpu.index} {gpu.name}" for gpu in found)
         raise NoGpu(
@@ -114,7 +114,7 @@ def _current(found: tuple[Device, ...], index: int) -> Device:
 
 @cache
 def _probe_gpus() -> tuple[Device, ...] | str:
-    """The GPUs, or the reason why there is none. Asked once: CuPy and CUDA take seconds to start."""
+    """Return the GPUs, or the reason why there is none. Cached, as CuPy and CUDA take seconds to start."""
     load_nvrtc_of_cupy()
     try:
         import cupy
@@ -132,7 +132,7 @@ def _probe_gpus() -> tuple[Device, ...] | str:
 
 
 def _gpu(index: int, properties: dict[str, Any]) -> Device:
-    """A Device from the fields of CUDA's cudaDeviceProp."""
+    """Make a Device from the fields of CUDA's cudaDeviceProp."""
     x, y, z = properties["maxThreadsDim"]
     grid_x, grid_y, grid_z = properties["maxGridSize"]
     return Device(
@@ -157,9 +157,9 @@ def synchronize() -> None:
 
 
 def sm_clock_mhz() -> int | None:
-    """Clock of the GPU's multiprocessors (SMs) at this moment, from NVIDIA's management library (NVML).
+    """Return the current clock of the GPU's multiprocessors (SMs), from NVIDIA's management library (NVML).
 
-    None in the simulator, without the package nvidia-ml-py, and where NVML does not tell.
+    Returns None in the simulator, without the package nvidia-ml-py, and where NVML does not report it.
     """
     if device().kind != "gpu":
         return None
@@ -176,7 +176,7 @@ def sm_clock_mhz() -> int | None:
 
 @cache
 def _nvml_handle(bus_id: str) -> Any:
-    """What NVML calls the GPU at that place on the PCI bus."""
+    """Return NVML's handle of the GPU with that PCI bus address."""
     import pynvml
 
     pynvml.nvmlInit()
@@ -184,12 +184,12 @@ def _nvml_handle(bus_id: str) -> Any:
 
 
 def array_module(kernel: "AnyKernel") -> Any:
-    """CuPy for a kernel on the GPU, NumPy for one in the simulator: whose arrays it takes."""
+    """Return the library whose arrays a kernel takes: CuPy on the GPU, NumPy in the simulator."""
     return getattr(kernel, "xp", np)
 
 
 def __getattr__(name: str) -> Any:
-    """`xp` and `RawModule`, chosen anew at each use."""
+    """Return `xp` or `RawModule`, chosen anew at each use."""
     if name not in ("xp", "RawModule"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     on_gpu = device().kind == "gpu"

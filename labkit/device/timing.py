@@ -1,7 +1,7 @@
 """Time kernels.
 
-On a GPU with CUDA events, each sample one launch after an L2 flush; compilation and copies are not in it.
-In the simulator there is only the host's clock, and the result says so: its wall time is never a GPU's.
+On a GPU, CUDA events time each launch after an L2 flush; compilation and copies are not included. In the
+simulator there is only the host's clock, and the result says so: its wall time is never a GPU's.
 """
 
 import subprocess
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 SIMULATED = "simulator wall time, not a GPU's"
 KERNEL = "kernel"
-MOST = 50  # launches of a batch
-STEADY = 0.01  # medians of two batches that differ by less agree
-BUSY = 10  # milliseconds that no launch alone keeps the host
-WAKING = 0.1  # seconds of work after which an idle GPU's clock is up
+MOST = 50  # launches per batch
+STEADY = 0.01  # medians of two batches agree if they differ by less
+BUSY = 10  # milliseconds; no single launch keeps the host busy for longer
+WAKING = 0.1  # seconds of work that bring an idle GPU's clock up
 
-# Rows of a breakdown: what is done, and the kind of host memory that it depends on.
+# Rows of a breakdown: the step, and the kind of host memory that it depends on.
 STEPS = (
     ("context creation", ""),
     ("allocation", ""),
@@ -41,7 +41,7 @@ STEPS = (
     ("end to end", "pageable"),
     ("end to end", "pinned"),
 )
-# A process that prints how many milliseconds CUDA takes to start on GPU argv[1]; importing CuPy is not in it.
+# A process that prints how many milliseconds CUDA takes to start on GPU argv[1], without the import of CuPy.
 _START_CUDA = """
 import sys, time
 from cupy.cuda import runtime
@@ -54,30 +54,30 @@ print(1e3 * (time.perf_counter() - start))
 Samples = tuple[float, ...]  # milliseconds
 Grid = int | Sequence[int]
 Arrays = tuple[np.ndarray, ...]
-Round = dict[tuple[str, str], float]  # milliseconds of rows of STEPS
+Round = dict[tuple[str, str], float]  # milliseconds per row of STEPS
 
 
 class Problem(Protocol):
-    """What a breakdown asks of a problem, see `kernels.problem.Problem`."""
+    """What a breakdown needs of a problem, see `kernels.problem.Problem`."""
 
     def inputs(self) -> Arrays:
-        """The host arrays before a launch, the output among them."""
+        """Return the host arrays before a launch, including the output."""
 
     def args(self, xp: Any) -> tuple[Any, ...]:
-        """Arguments of a launch: fresh arrays of `xp`, then scalars."""
+        """Return the arguments of a launch: new arrays of `xp`, then scalars."""
 
     def scalars(self) -> tuple[np.generic, ...]:
-        """What the kernel takes after its arrays."""
+        """Return what the kernel takes after its arrays."""
 
     def output(self, args: tuple[Any, ...]) -> Any:
-        """The output array among the arguments of a launch."""
+        """Return the output array among the arguments of a launch."""
 
 
 @dataclass(frozen=True, repr=False)
 class Timing:
-    """Milliseconds of each sample, and `source`: where they were measured. Prints both.
+    """The milliseconds of each sample, and `source`: where they were measured. Printing shows both.
 
-    `clock_mhz` is the clock of the GPU's multiprocessors while it measured, None where that is not known.
+    `clock_mhz` is the clock of the GPU's multiprocessors during the measurement, None where it is not known.
     """
 
     samples: Samples
@@ -86,22 +86,22 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """Half of the samples took no longer, in milliseconds."""
+        """Return the milliseconds that half of the samples did not exceed."""
         return median(self.samples)
 
     @property
     def p20(self) -> float:
-        """A fifth of the samples took no longer, in milliseconds."""
+        """Return the milliseconds that a fifth of the samples did not exceed."""
         return float(np.percentile(self.samples, 20))
 
     @property
     def p80(self) -> float:
-        """Four fifths of the samples took no longer, in milliseconds."""
+        """Return the milliseconds that four fifths of the samples did not exceed."""
         return float(np.percentile(self.samples, 80))
 
     @property
     def seconds(self) -> float:
-        """The median in seconds, as `problem.gflops` takes it."""
+        """Return the median in seconds, as `problem.gflops` takes it."""
         return self.median / 1e3
 
     def __repr__(self) -> str:
@@ -112,12 +112,12 @@ class Timing:
 
 
 def time_kernel(launch: Callable[[], object], *, seconds: float = 0.5) -> Timing:
-    """Time `launch()`, which must put its work on `labkit.device()`, as the kernels of `labkit.RawModule` do.
+    """Time `launch()`, which must run its work on `labkit.device()`, as the kernels of `labkit.RawModule` do.
 
-    On a GPU `launch` is called until it is steady or, together, took about `seconds`, see `until_steady`; one
-    that takes longer is called once. The call should take the host less than 0.1 ms: work out grid and block
-    before. In the simulator, which is slow and steady, one warm-up and three samples. Raises ValueError for
-    a negative time.
+    On a GPU, `launch` is called until its time is steady or all calls took about `seconds`, see
+    `until_steady`; a longer launch is called once. The call should take the host less than 0.1 ms, so compute
+    grid and block before. The simulator is slow and steady: there it is one warm-up and three samples. Raises
+    ValueError for a negative time.
     """
     if seconds < 0:
         raise ValueError(f"seconds={seconds}. Choose the time to measure for: 0 (one launch) or more.")
@@ -126,7 +126,7 @@ def time_kernel(launch: Callable[[], object], *, seconds: float = 0.5) -> Timing
     batch = _EventBatch(launch)
     batch.wake()
     samples = until_steady(batch, seconds)
-    if batch.host_ms > BUSY:  # the one launch was compiled, or tried in the simulator first: time another
+    if batch.host_ms > BUSY:  # that launch was also compiled, or tried in the simulator: time another
         samples = until_steady(batch, seconds)
     return Timing(samples, _here(), batch.clock_mhz)
 
@@ -134,28 +134,28 @@ def time_kernel(launch: Callable[[], object], *, seconds: float = 0.5) -> Timing
 def until_steady(
     batch: Callable[[int], Samples], seconds: float, clock: Callable[[], float] = perf_counter
 ) -> Samples:
-    """Call `batch(launches)` until the medians of two batches in turn agree: those two are the samples.
+    """Call `batch(launches)` until the medians of two consecutive batches agree; these two are the samples.
 
-    So the first launch, which loads code, and a changing clock are left out. A first launch that takes longer
-    than `seconds` is the one sample; batches that do not agree in that time leave the last one.
+    This leaves out the first launch, which loads code, and a changing clock. A first launch that takes longer
+    than `seconds` is the only sample. If no two batches agree in that time, the last one is used.
     """
     start = clock()
     last = batch(1)
     while clock() - start <= seconds:
         before, last = last, batch(_launches(median(last), seconds / 2))
-        alike = len(last) <= 2 * len(before)  # a first launch says little about fifty
+        alike = len(last) <= 2 * len(before)  # one launch says little about fifty
         if alike and abs(median(last) - median(before)) <= STEADY * median(last):
             return before + last
     return last
 
 
 def _launches(one: float, seconds: float) -> int:
-    """Launches of a batch that takes about `seconds`, where one takes `one` milliseconds."""
+    """Return how many launches take about `seconds`, if one takes `one` milliseconds."""
     return max(1, min(MOST, int(1e3 * seconds / max(one, 1e-3))))
 
 
 def wall_ms(step: Callable[[], object]) -> float:
-    """Milliseconds of `step()` and what it put on the device, by the host's clock."""
+    """Return the milliseconds of `step()` and the work it put on the device, by the host's clock."""
     synchronize()
     start = perf_counter()
     step()
@@ -166,24 +166,24 @@ def wall_ms(step: Callable[[], object]) -> float:
 def breakdown(
     problem: Problem, kernel: "AnyKernel", grid: Grid, block: Grid, repeats: int = 10
 ) -> pd.DataFrame:
-    """Milliseconds of each step from host arrays to a host result, by the host's clock, synchronised.
+    """Time each step from host arrays to a host result in milliseconds, by the host's clock, synchronised.
 
-    A row a step of STEPS. Allocation, pinning and copies are of all the problem's arrays together; "end to
-    end" is from allocation to result. Copies go from and to pageable host memory, which the system may move
-    and CUDA therefore copies twice, and pinned memory, which it may not. Columns: `step`, `host_memory`,
+    There is one row per step of STEPS. Allocation, pinning and copies include all the problem's arrays; "end
+    to end" goes from allocation to result. Copies use pageable host memory, which the system may move and
+    CUDA therefore copies twice, and pinned memory, which it may not move. Columns: `step`, `host_memory`,
     `first_ms`, then `calls`, `min_ms`, `avg_ms` and `max_ms` of the `repeats` after it, and `source`.
 
-    The first call of a kernel also loads its code, unless it ran before, as does one that is to be tried in
-    the simulator first. Context creation is the start of CUDA in a process of its own, without the import of
-    CuPy: a program pays it once, in whichever call comes first, often an allocation. In the simulator there
-    is only the kernel's row, of at most three repeats: its arrays lie in host memory, with nothing to
-    allocate or copy.
+    The first call of a kernel also loads its code, unless it ran before, as a kernel that is tried in the
+    simulator first has. Context creation is the start of CUDA in a separate process, without the import of
+    CuPy: a program pays for it once, in its first CUDA call, often an allocation. In the simulator there is
+    only the kernel's row, of at most three repeats: its arrays are in host memory, with nothing to allocate
+    or copy.
     """
     if array_module(kernel) is np:
         rounds = [_simulator_round(problem, kernel, grid, block) for _ in range(1 + min(repeats, 3))]
         return _step_table(rounds, SIMULATED)
     if kernel.rehearse:
-        kernel(grid, block, problem.args(kernel.xp))  # now, as the trial is no part of any step
+        kernel(grid, block, problem.args(kernel.xp))  # now, as the rehearsal is not part of any step
     rounds, host = [{STEPS[0]: _start_cuda()}], problem.inputs()
     rounds += [_gpu_round(problem, kernel, grid, block, host) for _ in range(1 + repeats)]
     rounds += [_pinned_round(problem, kernel, grid, block, host) for _ in range(1 + repeats)]
@@ -206,10 +206,10 @@ def _here() -> str:
 
 
 class _EventBatch:
-    """Milliseconds of `count` launches between CUDA events, each after an L2 flush: `batch(count)`.
+    """Time `count` launches in milliseconds with CUDA events, each after an L2 flush: `batch(count)`.
 
     The flush leaves the L2 full of lines that are not yet in memory, as a memset does in NVIDIA's NVBench. A
-    kernel pays for writing back those that it displaces, and leaves its own behind.
+    kernel pays for writing back the lines that it displaces, and leaves its own behind.
     """
 
     def __init__(self, launch: Callable[[], object]) -> None:
@@ -220,10 +220,10 @@ class _EventBatch:
         self._flush = cupy.empty(max(2 * device().l2_bytes, 512 * 2**20), cupy.uint8)
         self._launch, self._cuda = launch, cupy.cuda
         self.clock_mhz: int | None = None
-        self.host_ms = 0.0  # that the longest call of `launch` took
+        self.host_ms = 0.0  # the longest call of `launch`
 
     def wake(self) -> None:
-        """Work for WAKING: an idle GPU clocks down to a fraction, and takes its time to come back."""
+        """Work for WAKING: an idle GPU lowers its clock to a fraction and takes time to raise it again."""
         start = perf_counter()
         while perf_counter() - start < WAKING:
             self._flush.fill(0)
@@ -250,7 +250,7 @@ def _wall_times(launch: Callable[[], object], seconds: float) -> Samples:
 
 
 def _pinned_round(problem: Problem, kernel: "AnyKernel", grid: Grid, block: Grid, host: Arrays) -> Round:
-    """A round trip from copies of `host` in pinned memory: the rows that depend on it."""
+    """Time a round trip from copies of `host` in pinned memory: the rows that depend on it."""
     pinned: list[np.ndarray] = []
     times = {("pinning", "pinned"): wall_ms(lambda: pinned.extend(map(_page_locked, host)))}
     for array, values in zip(pinned, host, strict=True):
@@ -262,11 +262,11 @@ def _pinned_round(problem: Problem, kernel: "AnyKernel", grid: Grid, block: Grid
 def _gpu_round(
     problem: Problem, kernel: "AnyKernel", grid: Grid, block: Grid, host: Arrays, memory: str = "pageable"
 ) -> Round:
-    """A round trip from the arrays `host`; the result goes to the place of the output among them."""
+    """Time a round trip from the arrays `host`; the result is written to the output among them."""
     import cupy
 
     arrays: list[Any] = []
-    with cupy.cuda.using_allocator(None):  # cudaMalloc each time, not CuPy's pool
+    with cupy.cuda.using_allocator(None):  # use cudaMalloc each time, not CuPy's pool
         times = {
             ("allocation", ""): wall_ms(lambda: arrays.extend(cupy.empty(a.shape, a.dtype) for a in host)),
             ("host to device", memory): wall_ms(
@@ -281,7 +281,7 @@ def _gpu_round(
 
 
 def _page_locked(array: np.ndarray) -> np.ndarray:
-    """An array of that shape and dtype in memory from cudaHostAlloc, not from CuPy's pool."""
+    """Return an array of that shape and dtype in memory from cudaHostAlloc, not from CuPy's pool."""
     from cupy.cuda import PinnedMemory, PinnedMemoryPointer
 
     return np.ndarray(array.shape, array.dtype, PinnedMemoryPointer(PinnedMemory(array.nbytes), 0))
@@ -290,7 +290,7 @@ def _page_locked(array: np.ndarray) -> np.ndarray:
 def _start_cuda() -> float:
     command = [sys.executable, "-c", _START_CUDA, str(device().index)]
     done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:  # such as a GPU in exclusive mode, which serves one process
+    if done.returncode:  # such as a GPU in exclusive mode, which serves one process only
         reason = (done.stderr.strip() or "no message").splitlines()[-1]
         raise SimtError(f"CUDA does not start in a second process: {reason}")
     return float(done.stdout)

@@ -1,5 +1,4 @@
 """What a family of kernels solves: its inputs, the right result, and what the rest of labkit needs.
-needs.
 
 A problem makes its inputs from a seed. It knows the right result and how far rounding may take a kernel from
 it, how a kernel is launched, and how many operations and bytes it counts for. Each family defines one, in its

@@ -154,7 +154,7 @@ class Matmul(Problem):
 
     @property
     def flops(self) -> int:
-        """Return 2 M N K: a multiplication and an addition per term. By convention alpha and beta add none."""
+        """Return 2 M N K: a multiplication and an addition per term. By convention alpha and beta add 0."""
         return 2 * self.M * self.N * self.K
 
     @property
