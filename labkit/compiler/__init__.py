@@ -1,1 +1,1 @@
-"""NVIDIA's compiler (NVRTC), the headers it lacks, and the course's kernels compiled beforehand."""
+"""NVIDIA's compiler (NVRTC), the headers that it lacks, and precompiled kernels of the course."""

@@ -1,8 +1,8 @@
 """Compile CUDA C++ with NVIDIA's own compiler (NVRTC), which needs no GPU.
 
-`compile_ptx` gives PTX with line information, for the simulator; `resources` gives what the assembler says of
-registers, shared memory and spills for one architecture. Both are cached on disk. Where there is no NVRTC, as
-on macOS, the course's own kernels come from labkit.compiler.precompiled.
+`compile_ptx` returns PTX with line information, for the simulator. `resources` returns what the assembler
+reports about registers, shared memory and spills for one architecture. Both are cached on disk. Where there
+is no NVRTC, as on macOS, the course's own kernels come from labkit.compiler.precompiled.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from labkit.core.errors import CompileError
 
 FILE_NAME = "kernel.cu"
 VIRTUAL_ARCH = "compute_90"
-# NVRTC brings printf, assert and the CUDA built-ins itself, and no host headers.
+# NVRTC provides printf, assert and the CUDA built-ins itself, and no host headers.
 HOST_HEADERS = Path(__file__).parent / "include"
 HOST_OPTIONS = (f"--include-path={HOST_HEADERS}", "--pre-include=labkit_host.h")
-# What the compiler's words mean here.
+# What the compiler's messages mean here.
 HINTS = {
     "device-side kernel launch": (
         "labkit has no dynamic parallelism (kernels that launch kernels): launch from Python"
     ),
 }
-# The wheels that bring cuda_fp16.h and mma.h, what these include, and nv/target with the cuda:: library.
+# The wheels with cuda_fp16.h and mma.h, what these include, and nv/target with the cuda:: library.
 HEADER_WHEELS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
 COMPILER_WHEEL = "nvidia-cuda-nvrtc"
-HEADERS = "cu13/include"  # of these wheels, below nvidia/; NVRTC 12 reads them, too
+HEADERS = "cu13/include"  # in these wheels, below nvidia/; NVRTC 12 can read them too
 NVRTC_12 = "bin/nvrtc64_120_0.dll" if os.name == "nt" else "lib/libnvrtc.so.12"
 _FOLDER = re.compile(r'^(\s*\.file\s+\d+\s+")[^"\n]*[/\\]', re.MULTILINE)  # .file 1 "/home/ada/kernel.cu"
 
@@ -57,7 +57,7 @@ class Ptx:
 
 @dataclass(frozen=True)
 class Resources:
-    """What one kernel takes of a multiprocessor, as the assembler prints it (bytes a block or a thread)."""
+    """What one kernel uses of a multiprocessor, as the assembler prints it (bytes per block or thread)."""
 
     registers: int
     shared_bytes: int
@@ -67,7 +67,7 @@ class Resources:
 
 
 def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = ()) -> Ptx:
-    """PTX of `source` (cached). Raises CompileError with the compiler's messages, or TypeError."""
+    """Compile `source` to PTX (cached). Raises CompileError with the compiler's messages, or TypeError."""
     if not isinstance(source, str):
         raise TypeError(f"code is a {type(source).__name__}; it must be CUDA C++ source, a string")
     for name, given in (("options", options), ("name_expressions", name_expressions)):
@@ -86,10 +86,11 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
 def resources(
     source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = (), arch: str = "sm_90"
 ) -> dict[str, Resources]:
-    """Resources of every kernel in `source` for an architecture, by lowered name (cached)."""
+    """Return the resources of every kernel in `source` for an architecture, by lowered name (cached)."""
 
     def make() -> bytes:
-        # Where there is a driver NVRTC keeps kernels, and those come without the assembler's words.
+        # Where there is a driver, NVRTC caches kernels, and a cached kernel comes without the assembler's
+        # messages.
         flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", "--no-cache", *with_defaults(options)]
         with _Program(source, name_expressions) as program:
             found = parse_resources(program.compile(flags))
@@ -102,9 +103,9 @@ def resources(
 def parameter_types(
     source: str, options: Sequence[str], name_expressions: Sequence[str], kernel: str
 ) -> list[str]:
-    """C++ types of a kernel's parameters, such as `const float *` (cached); [] where NVRTC cannot tell.
+    """Return the C++ types of a kernel's parameters, such as `const float *` (cached); [] if NVRTC cannot.
 
-    Behind the source comes a template whose text in the PTX is its own name and argument: the type.
+    A template is appended to the source. Its text in the PTX is its own name and argument: the type.
     """
     probe = (
         "template <class F> __global__ void labkit_types(const char** out) { *out = __PRETTY_FUNCTION__; }"
@@ -118,7 +119,7 @@ def parameter_types(
                 return json.dumps(_types_in(program.ptx())).encode()
         except NoNvrtc:
             raise
-        except CompileError:  # an overloaded kernel, say
+        except CompileError:  # such as an overloaded kernel
             return b"[]"
 
     key = _key(source, options, [*name_expressions, kernel], "types")
@@ -126,7 +127,7 @@ def parameter_types(
 
 
 def _made(kind: str, key: Sequence[str], make: Callable[[], bytes]) -> bytes:
-    """`make()`, cached; without NVRTC what came with labkit. Raises NoNvrtc where neither has it."""
+    """Return `make()`, cached; without NVRTC, labkit's precompiled copy. Raises NoNvrtc if there is none."""
 
     def made() -> bytes:
         try:
@@ -140,7 +141,7 @@ def _made(kind: str, key: Sequence[str], make: Callable[[], bytes]) -> bytes:
 
 
 def _types_in(ptx: str) -> list[str]:
-    """The parameters in the text of `labkit_types`: `... [with F = void (*)(const float *, int)]`."""
+    """Find the parameters in the text of `labkit_types`: `... [with F = void (*)(const float *, int)]`."""
     for data in re.findall(r"\.b8 \S+\[\d+\] = \{([\d, ]+)\}", ptx):
         text = bytes(int(number) for number in data.split(",")).decode(errors="replace")
         if found := re.search(r"labkit_types.*\[with F\s*=\s*void \(\*\)\((.*)\)\]", text):
@@ -150,7 +151,7 @@ def _types_in(ptx: str) -> list[str]:
 
 
 def parse_resources(log: str) -> dict[str, Resources]:
-    """Read `ptxas -v`: one `Compiling entry function` line a kernel, then its figures."""
+    """Parse the output of `ptxas -v`: one `Compiling entry function` line per kernel, then its figures."""
     found = {}
     for part in re.split(r"(?=Compiling entry function)", log)[1:]:
         name = re.match(r"Compiling entry function '(\S+)'", part)
@@ -167,13 +168,13 @@ def parse_resources(log: str) -> dict[str, Resources]:
 
 
 def nvrtc_version() -> str:
-    """Version of the NVRTC library in use, such as `13.5`."""
+    """Return the version of the NVRTC library in use, such as `13.5`."""
     _, major, minor = _nvrtc().nvrtcVersion()
     return f"{major}.{minor}"
 
 
 def supported_architectures() -> list[int]:
-    """Compute capabilities that NVRTC compiles for, times 10: 75 for 7.5."""
+    """Return the compute capabilities that NVRTC compiles for, times 10: 75 for 7.5."""
     try:
         return sorted(_nvrtc().nvrtcGetSupportedArchs()[1])
     except NoNvrtc:
@@ -205,7 +206,7 @@ class _Program:
         return log
 
     def ptx(self) -> str:
-        """The PTX, in which files have no folders, so that it is the same wherever it was made."""
+        """Return the PTX without the files' folders, so that it is the same wherever it was made."""
         return _FOLDER.sub(r"\1", self._text("nvrtcGetPTXSize", "nvrtcGetPTX"))
 
     def lowered_names(self) -> dict[str, str]:
@@ -215,7 +216,7 @@ class _Program:
         return {name: low.decode() for name, low in zip(self.names, lowered, strict=True)}
 
     def _text(self, size_of: str, read: str) -> str:
-        # NVRTC writes into the buffer: it must be nobody else's, as a bytes literal of one letter would be.
+        # NVRTC writes into the buffer, so it must not be shared, as a bytes literal of one letter would be.
         buffer = bytearray(self._ask(getattr(self.nvrtc, size_of)(self.handle)))
         self._ask(getattr(self.nvrtc, read)(self.handle, buffer))
         return bytes(buffer).rstrip(b"\0").decode(errors="replace")
@@ -228,7 +229,7 @@ class _Program:
 
 
 def compile_error(log: str) -> CompileError:
-    """A CompileError whose lines are the `kernel.cu(7): error: ...` messages of an NVRTC log."""
+    """Make a CompileError from an NVRTC log; its lines are the `kernel.cu(7): error: ...` messages."""
     pattern = re.compile(
         rf"^{re.escape(FILE_NAME)}\((\d+)\): (?:catastrophic )?(error|warning)[^:]*: (.*)$", re.M
     )
@@ -239,10 +240,10 @@ def compile_error(log: str) -> CompileError:
 
 @lru_cache(maxsize=1)
 def load_nvrtc_of_cupy() -> bool:
-    """Load NVRTC 12 where CuPy is built for CUDA 12, and say so; to be called before CuPy is imported.
+    """Load NVRTC 12 where CuPy is built for CUDA 12, and return whether; call it before importing CuPy.
 
-    A process has one NVRTC: cuda-pathfinder takes what is loaded, else the newest that is installed. labkit
-    brings 13, and what it compiles does not run with drivers before 580 and on GPUs before Turing.
+    A process has one NVRTC: cuda-pathfinder takes the one that is loaded, else the newest installed. labkit
+    installs 13, and what that compiles does not run with drivers before 580 or on GPUs before Turing.
     """
     if not _version("cupy-cuda12x"):
         return False
@@ -258,7 +259,7 @@ def load_nvrtc_of_cupy() -> bool:
 
 
 def _nvidia() -> list[Path]:
-    """Where NVIDIA's wheels are."""
+    """Return the folders of NVIDIA's wheels."""
     found = util.find_spec("nvidia")
     return [Path(place) for place in found.submodule_search_locations or ()] if found else []
 
@@ -285,14 +286,14 @@ def _way_to_nvrtc(missing: Exception) -> str:
 
 @lru_cache(maxsize=1)
 def include_paths() -> tuple[str, ...]:
-    """Folders of CUDA's device headers, as far as their wheels are installed."""
+    """Return the folders of CUDA's device headers, for those wheels that are installed."""
     roots = [place / HEADERS for place in _nvidia()]
     folders = [folder for root in roots for folder in (root, root / "cccl")]
     return tuple(str(folder) for folder in folders if folder.is_dir())
 
 
 def _header_advice(log: str) -> str:
-    """What to do about a header that the compiler did not find."""
+    """Say what to do about a header that the compiler did not find."""
     missing = re.search(r'(?:cannot|could not) open source file "([^"]*)"', log)
     if missing is None:
         return ""
@@ -307,7 +308,7 @@ def _header_advice(log: str) -> str:
 
 @lru_cache
 def _version(package: str) -> str:
-    """Version of an installed package, or nothing."""
+    """Return the version of an installed package, or an empty string."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -316,7 +317,7 @@ def _version(package: str) -> str:
 
 @lru_cache
 def _made_by(package: str) -> str:
-    """Version of a package that takes part in compiling; without NVRTC, of the one that labkit's took."""
+    """Return the version of a package used in compiling; without NVRTC, that of the precompiled kernels."""
     if package == COMPILER_WHEEL and load_nvrtc_of_cupy():
         return nvrtc_version()
     if _version(COMPILER_WHEEL):
@@ -329,7 +330,7 @@ def _made_by(package: str) -> str:
 
 
 def with_defaults(options: Sequence[str]) -> list[str]:
-    """The options, with C++17 unless they choose, and where headers are; their own paths come before ours."""
+    """Add C++17, unless the options choose a standard, and our header folders, after the options' own."""
     chosen = any(re.match(r"--?std=", option) for option in options)
     paths = [f"--include-path={path}" for path in include_paths()]
     return [*([] if chosen else ["--std=c++17"]), *HOST_OPTIONS, *options, *paths]
@@ -342,8 +343,9 @@ def _key(source: str, options: Sequence[str], name_expressions: Sequence[str], a
 
 @lru_cache(maxsize=1)
 def _compiler_key() -> tuple[str, str]:
-    """Names the compiler, if it is a package without loading it, which takes longer than a cached kernel; and
-    what is included before every kernel.
+    """Return a key for the compiler and the text included before every kernel.
+
+    An installed package is identified without loading it, as that takes longer than reading a cached kernel.
     """
     compiler = _made_by(COMPILER_WHEEL) or nvrtc_version()
     return compiler, (HOST_HEADERS / "labkit_host.h").read_text(encoding="utf-8")

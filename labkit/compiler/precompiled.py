@@ -1,7 +1,7 @@
-"""What NVIDIA's compiler makes of the course's own kernels, for machines that it has no build for (macOS).
+"""The course's own kernels as NVIDIA's compiler compiles them, for machines that it does not support (macOS).
 
-`benchmarks/precompile.py` writes the archive: the entries of a cache in which every notebook has run, and the
-versions of the packages that made them, which are part of an entry's key.
+`benchmarks/precompile.py` writes the archive. It holds the entries of a cache in which every notebook has
+run, and the versions of the packages that made them, which are part of an entry's key.
 """
 
 import json
@@ -19,7 +19,7 @@ ARCHIVE = shipped("data") / "precompiled.zip"
 
 
 def find(kind: str, key_parts: Sequence[str | bytes]) -> bytes | None:
-    """What the compiler made of this, or None where the archive has it not."""
+    """Return the compiler's output for this key, or None where the archive does not have it."""
     try:
         return _opened().read(f"{kind}/{digest(key_parts)}")
     except KeyError:
@@ -28,20 +28,18 @@ def find(kind: str, key_parts: Sequence[str | bytes]) -> bytes | None:
 
 @cache
 def manifest() -> dict[str, Any]:
-    """Versions of the `packages`, the `architectures` they compile for, the digest of the course's
-    `sources`.
-    """
+    """Return the versions of `packages`, the `architectures`, and the digest of the course's `sources`."""
     return json.loads(_opened().read(MANIFEST))
 
 
 def entries() -> dict[str, bytes]:
-    """All that the archive holds, but its manifest."""
+    """Return everything in the archive except its manifest."""
     return {name: _opened().read(name) for name in _opened().namelist() if name != MANIFEST}
 
 
 def write(entries: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
-    """Make the archive anew: `kind/digest` -> content. Same entries, same bytes."""
-    # Deflated: many a Python on macOS is built without LZMA.
+    """Write the archive from scratch: `kind/digest` -> content. The same entries give the same bytes."""
+    # Deflated, as many Pythons on macOS are built without LZMA.
     with zipfile.ZipFile(ARCHIVE, "w") as archive:
         for name, content in sorted({MANIFEST: json.dumps(about, indent=1).encode(), **entries}.items()):
             archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED, 9)

@@ -1,7 +1,7 @@
 """Figures that were printed in a report or recorded on a GPU, as tables with their source.
 
-`tables` has the columns and the files, `shipped` finds what is under data/ and puts it side by side, and
-`provenance` says on what a run was recorded. The names here are those that a notebook uses.
+`tables` defines the columns and reads and writes the files, `shipped` finds and compares the tables under
+data/, and `provenance` says on what a run was recorded. The names here are those that a notebook uses.
 """
 
 from labkit.records.provenance import provenance, provenance_of

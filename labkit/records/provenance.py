@@ -1,4 +1,4 @@
-"""On what a table was recorded: the JSON file beside it."""
+"""The JSON file beside a table, which says on what the table was recorded."""
 
 import json
 import platform
@@ -9,11 +9,11 @@ _PROVENANCE = ("gpu", "driver", "versions", "date", "command")
 
 
 def provenance(command: str, **versions: object) -> dict[str, str]:
-    """What lies as JSON beside a table that `command` records here: gpu, driver, versions, date and command.
+    """Return what goes beside a table that `command` records here: gpu, driver, versions, date and command.
 
-    `versions` are those of what takes part besides CUDA, cuBLAS, CuPy and Python. Raises NoGpu without a GPU.
+    `versions` lists the software involved besides CUDA, cuBLAS, CuPy and Python. Raises NoGpu without a GPU.
     """
-    from labkit import doctor  # here: reading records needs no GPU
+    from labkit import doctor  # imported here: reading records needs no GPU
     from labkit.device.select import find_gpu
 
     gpu = find_gpu()
@@ -33,7 +33,7 @@ def provenance(command: str, **versions: object) -> dict[str, str]:
 
 
 def provenance_of(table: Path) -> dict[str, str]:
-    """What lies beside a recorded table, see `provenance`. Raises ValueError where a part is missing."""
+    """Read the file beside a recorded table, see `provenance`. Raises ValueError where a part is missing."""
     path = table.with_suffix(".json")
     if not path.is_file():
         raise ValueError(

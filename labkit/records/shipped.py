@@ -1,7 +1,8 @@
 """The numbers under data/: the tables of five course reports, and runs recorded on a GPU.
 
-One value per row, in the columns of COLUMNS. What a report leaves open is "" (text) or missing (numbers).
-data/SOURCES.md says what each report measured, what each column means and how misprints are marked.
+There is one value per row, in the columns of COLUMNS. What a report does not state is "" (text) or missing
+(numbers). data/SOURCES.md says what each report measured, what each column means and how misprints are
+marked.
 """
 
 import json
@@ -22,7 +23,7 @@ _REPORTS = {
     "int-transpose": "int32 transpose of 2048×2048 in five steps, CPU to unrolled (GeForce GTX 770M)",
 }
 
-# Of each report: the figures that a run on a GPU has too, and what changes along the columns of its tables.
+# Per report: the figures that a run on a GPU also has, and what varies along the columns of its tables.
 _TABLES: dict[str, tuple[dict[str, list[str]], str]] = {
     "int-matmul": ({"quantity": ["time"]}, "size"),
     "cublas-gap": ({"quantity": ["time", "performance"]}, "quantity"),
@@ -34,25 +35,25 @@ _TABLES: dict[str, tuple[dict[str, list[str]], str]] = {
     "int-transpose": ({"quantity": ["time", "bandwidth", "step_speedup", "speedup_over_cpu"]}, "quantity"),
 }
 REPORT_TIME = "report_time"  # what a run calls the time as int-transpose takes it: 100 launches and copies
-_ONCE = ("htod_time", "dtoh_time", "malloc_time")  # what does not depend on the kernel and its block
-PINNED = "pinned"  # the note of a copy from or to page-locked memory, which no report used
+_ONCE = ("htod_time", "dtoh_time", "malloc_time")  # does not depend on the kernel and its block
+PINNED = "pinned"  # note of a copy from or to page-locked memory, which no report used
 
 _DATA = shipped("data")
 
 
 def reports() -> dict[str, str]:
-    """The reports' ids, each with a line on what it measured."""
+    """Return the reports' ids, each with a line on what it measured."""
     return dict(_REPORTS)
 
 
 def load(report: str | None = None, quantity: object = None, **filters: object) -> pd.DataFrame:
-    """Rows of the reports' tables: COLUMNS plus `source`, a label that says where a row comes from.
+    """Return rows of the reports' tables: COLUMNS plus `source`, a label that says where a row comes from.
 
     Keywords are columns; a keyword's value is one value or a list of them, and "" selects empty cells:
 
         load("int-matmul", "time", kernel=["naive", "tiled"], block_x=32)
 
-    Raises ValueError, with the valid names, for an unknown column or a value that no row left so far has.
+    Raises ValueError, with the valid names, for an unknown column or a value that no remaining row has.
     """
     frame = pd.concat([_kept(_DATA / "reports" / f"{name}.csv") for name in _REPORTS], ignore_index=True)
     frame["source"] = [
@@ -62,7 +63,7 @@ def load(report: str | None = None, quantity: object = None, **filters: object) 
 
 
 def recorded(machine: str | Path, quantity: object = None, **filters: object) -> pd.DataFrame:
-    """Runs recorded on a machine: COLUMNS plus `source`, the GPU and the date.
+    """Return runs recorded on a machine: COLUMNS plus `source`, the GPU and the date.
 
     `machine` is a folder of data/, such as "h200", or the path of one that `labkit bench` has filled. Filters
     are those of `load`. Beside each table lies a JSON file of the same name: gpu, driver, versions, date and
@@ -74,16 +75,16 @@ def recorded(machine: str | Path, quantity: object = None, **filters: object) ->
         machines = sorted({path.parent.name for path in _DATA.glob("*/*.csv")} - {"reports"})
         raise ValueError(f"no runs recorded on {str(machine)!r}; machines with records: {listed(machines)}")
     is_ours = tables[0].parent.parent == _DATA
-    reader = _kept if is_ours else read  # a run of one's own may go on while it is looked at
+    reader = _kept if is_ours else read  # a user's own run may still be growing while it is read
     runs = [reader(table).assign(source=_run_label(table)) for table in tables]
     return select(pd.concat(runs, ignore_index=True), {"quantity": quantity, **filters})
 
 
 def sanitizer(machine: str = "h200") -> pd.DataFrame:
-    """What compute-sanitizer said on a machine of kernels with planted mistakes, those of tests/gallery/bugs.
+    """Return what compute-sanitizer reported on a machine for the faulty kernels of tests/gallery/bugs.
 
-    A row a kernel, tool and kind of finding; `kind` is "" where the tool found nothing. `lines` are those of
-    the kernel that it named, and `source` is the GPU, the tool's version and the date.
+    There is one row per kernel, tool and kind of finding; `kind` is "" where the tool found nothing. `lines`
+    are the kernel's lines that the tool named, and `source` is the GPU, the tool's version and the date.
     """
     folder = _DATA / machine / "gallery"
     run = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
@@ -93,11 +94,11 @@ def sanitizer(machine: str = "h200") -> pd.DataFrame:
 
 
 def counterparts(report: str, machine: str | Path = "h200", **filters: object) -> pd.DataFrame:
-    """Figures of a report's tables as another machine has them: COLUMNS plus `source`, in the report's order.
+    """Return another machine's figures for a report's tables: COLUMNS plus `source`, in the report's order.
 
-    Of the same kernel, dtype, size and block; of cublas-gap every kernel of its size. Copies and allocation
-    depend on the size alone, and are put with each block. A `time` of int-transpose is that of 100 launches
-    and the copies, as there, but GB are 10^9 bytes. Filters are those of `load`.
+    They are for the same kernel, dtype, size and block; for cublas-gap, every kernel of its size. Copies and
+    allocation depend only on the size and are repeated for each block. A `time` of int-transpose covers 100
+    launches and the copies, as there, but GB are 10^9 bytes. Filters are those of `load`.
     """
     printed, runs = _placed(_tables(report)), _placed(recorded(machine))
     if report == "int-transpose":
@@ -113,10 +114,10 @@ def counterparts(report: str, machine: str | Path = "h200", **filters: object) -
 
 
 def beside(report: str, folder: str | Path | None = None) -> pd.DataFrame:
-    """A report's tables, and beside each figure that of an H200 and, where given, of the runs in `folder`.
+    """Return a report's tables beside the figures of an H200 and, if given, of the runs in `folder`.
 
-    Rows are kernels and blocks; columns are sizes (of cublas-gap and int-transpose: quantities), and under
-    each "report", "H200" and "this machine". Times are in ms. `counterparts` says what is put beside what.
+    Rows are kernels and blocks; columns are sizes (for cublas-gap and int-transpose: quantities), and under
+    each "report", "H200" and "this machine". Times are in ms. `counterparts` says which figures are compared.
     """
     sets = {"report": _tables(report), "H200": counterparts(report)}
     if folder is not None:
@@ -134,17 +135,17 @@ def beside(report: str, folder: str | Path | None = None) -> pd.DataFrame:
 
 @cache
 def _kept(path: Path) -> pd.DataFrame:
-    """A table that does not change, read once; callers must not change what they get."""
+    """Return a table that does not change, read once; callers must not modify it."""
     return read(path)
 
 
 def _tables(report: str) -> pd.DataFrame:
-    """The figures of a report's tables that a run on a GPU has too."""
+    """Return those figures of a report's tables that a run on a GPU also has."""
     return load(report, **(_TABLES[report][0] if report in _TABLES else {}))
 
 
 def _placed(data: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `block`, such as 32×32, and `size`, such as 256 or 4096×2048×4096 (m×k×n)."""
+    """Add the columns `block`, such as 32×32, and `size`, such as 256 or 4096×2048×4096 (m×k×n)."""
     blocks = ["×".join(map(str, row.dropna())) for _, row in data[["block_x", "block_y"]].iterrows()]
     sides = [[str(side) for side in row.dropna()] for _, row in data[sides_of(data)].iterrows()]
     sizes = [row[0] if len(set(row)) == 1 else "×".join(row) for row in sides]
@@ -152,7 +153,7 @@ def _placed(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_rates(runs: pd.DataFrame) -> pd.DataFrame:
-    """Matrix products with a rate after each time: 2 m n k operations in it."""
+    """Add to each time of a matrix product its rate, for 2 m n k operations."""
     operations = 2.0 * (runs.m * runs.n * runs.k).astype("float64")
     rates = operations / runs.value / 1e6
     return pd.concat([runs, runs.assign(quantity="performance", unit="GFLOP/s", value=rates)])

@@ -28,12 +28,12 @@ def frame_of(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
 
 def sizes_of(frame: pd.DataFrame) -> list[str]:
-    """Names of the columns of sizes in a frame."""
+    """Return the names of a frame's size columns."""
     return [str(name) for name in frame.columns if name in _SIZES or name not in (*COLUMNS, "source")]
 
 
 def sides_of(frame: pd.DataFrame) -> list[str]:
-    """Names of these columns in the order in which a size is said: of a product M×K×N."""
+    """Return these names in the order in which a size is written: M×K×N for a product."""
     first = [name for name in ("m", "k", "n") if name in frame.columns]
     return first + [name for name in sizes_of(frame) if name not in first]
 
@@ -73,7 +73,7 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def _sizes(text: str) -> dict[str, str]:
-    """The sizes of a cell, as text: "m=32 n=64" is m: 32, n: 64."""
+    """Return the sizes of a cell, as text: "m=32 n=64" is m: 32, n: 64."""
     return dict(each.partition("=")[::2] for each in text.split())
 
 
@@ -82,11 +82,11 @@ def _size_text(sizes: Mapping[Hashable, Any]) -> str:
 
 
 def _numbers(texts: pd.Series, path: Path) -> pd.Series:
-    """Text to numbers; an empty cell becomes a missing value."""
+    """Convert text to numbers; an empty cell becomes a missing value."""
     numbers = pd.to_numeric(texts, errors="coerce")
     bad = texts[numbers.isna() & (texts != "")]
     if len(bad):
-        # Line 1 is the header, and rows count from 0.
+        # Line 1 is the header, and rows are counted from 0.
         raise ValueError(f"{path}, line {bad.index[0] + 2}: {texts.name} {bad.iloc[0]!r} is not a number")
     return numbers.astype("float64" if texts.name == "value" else "Int64")
 
@@ -111,5 +111,5 @@ def select(frame: pd.DataFrame, wanted: dict[str, object]) -> pd.DataFrame:
 
 
 def listed(values: list) -> str:
-    """Values as a message lists them."""
+    """Join values as a message lists them."""
     return ", ".join("(empty)" if value == "" else str(value) for value in values) or "none"
