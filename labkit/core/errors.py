@@ -11,7 +11,10 @@ class SimtError(Exception):
     """Something is wrong with a kernel or its launch.
 
     `finding` is the sanitizer's record of the error (tool, kind, line, block, thread, message), or None.
+    `answer_line` is the line of a cell in Python that has raised it in another process.
     """
+
+    answer_line: int | None = None
 
     def __init__(self, message: str, finding: object | None = None) -> None:
         super().__init__(message)

@@ -19,7 +19,7 @@ from labkit.core.limits import Dim3, as_dim3
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")  # compute-sanitizer's tools, as in `check`
 Size = int | Sequence[int]  # size of a grid or a block, in 1 to 3 dimensions
 Blocks = int | Sequence[int] | None  # blocks to run: a number of them, over the whole grid; those listed; all
-ProfileT = TypeVar("ProfileT", covariant=True)
+ProfileT = TypeVar("ProfileT")
 FindingT = TypeVar("FindingT")
 
 
@@ -39,19 +39,25 @@ def launch_of(grid: Size, block: Size, args: Sequence[object], shared_mem: int, 
     return Launch(as_dim3(grid, "grid"), as_dim3(block, "block"), args, shared_mem, timeout)
 
 
-class Module(Protocol):
+class Module(Protocol[ProfileT, FindingT]):
     """The source of kernels, and the options it was compiled with."""
 
     code: str
     options: tuple[str, ...]
     name_expressions: tuple[str, ...]
 
+    def with_options(self, options: Sequence[str]) -> Module[ProfileT, FindingT]:
+        """Compile the same source with other options. Raises CompileError."""
+
+    def get_function(self, name: str) -> Kernel[ProfileT, FindingT]:
+        """Return the kernel called `name`. Raises SimtError where there is none."""
+
 
 class Kernel(Protocol[ProfileT, FindingT]):
     """A compiled kernel. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""
 
     name: str
-    module: Module
+    module: Module[ProfileT, FindingT]
     xp: ModuleType = np  # the library whose arrays it takes
     rehearse: bool = False  # on a GPU: are launches tried in the simulator first?
 
@@ -65,6 +71,9 @@ class Kernel(Protocol[ProfileT, FindingT]):
         BarrierError or Timeout for what the kernel does.
         """
         self._launch(launch_of(grid, block, args, shared_mem, timeout))
+
+    def __hash__(self) -> int:  # or mypy takes kernels for unhashable
+        return id(self)
 
     def profile(
         self,

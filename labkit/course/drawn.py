@@ -15,7 +15,6 @@ from zlib import crc32
 
 import numpy as np
 
-from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import Problem
 
 T = TypeVar("T")
@@ -83,16 +82,16 @@ def problems(stated: Sequence[P], whole: int = 1) -> list[P]:
 
     def draw(rng: np.random.Generator, base: P) -> P:
         size = like(rng, _size(base), all_sizes, whole)
-        scaled = [name for name in ("alpha", "beta") if vars(base).get(name, 0) not in (0, 1)]
+        scaled = [name for name, factor in base.factors.items() if factor not in (0, 1)]
         factors = {name: float(rng.choice(FACTORS)) for name in scaled}
-        return _changed(base, **dict(zip(_names(base), size, strict=True)), **factors)
+        return _changed(base, **dict(zip(base.size_names, size, strict=True)), **factors)
 
     return further(stated, draw, _count(stated))
 
 
 def numbers(problem: P) -> P:
     """The problem, inside `drawn` with other numbers in its matrices."""
-    return _changed(problem, seed=fresh(vars(problem)["seed"]))
+    return _changed(problem, seed=fresh(problem.seed))
 
 
 def like(rng: np.random.Generator, base: Size, stated: Sequence[Size], whole: int = 1) -> Size:
@@ -126,9 +125,5 @@ def _count(stated: Sequence[object]) -> int:
     return 1 + (len(stated) > 4) + (len(stated) > 8)
 
 
-def _names(problem: Problem) -> tuple[str, ...]:
-    return ("M", "N", "K") if isinstance(problem, Matmul) else ("rows", "cols")
-
-
 def _size(problem: Problem) -> Size:
-    return tuple(vars(problem)[name] for name in _names(problem))
+    return tuple(problem.sizes.values())

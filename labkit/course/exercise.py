@@ -16,8 +16,13 @@ from labkit.c.function import CFunction
 from labkit.core.compare import Mismatch
 from labkit.core.errors import SimtError
 from labkit.course.drawn import drawn
+from labkit.course.elsewhere import Elsewhere
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
 from labkit.device.select import NoGpu
+from labkit.simt import AnyKernel
+
+Answer = AnyKernel | CFunction | FunctionType | Elsewhere
+FUNCTIONS = CFunction | FunctionType | Elsewhere  # the answers that are no kernels
 
 
 class Unmet(Exception):
@@ -52,7 +57,7 @@ class Exercise:
     magic: str = "cuda"
     given: int = 0
 
-    def judge(self, answer: Any, seed: int | None = None) -> Feedback:
+    def judge(self, answer: Answer, seed: int | None = None) -> Feedback:
         """Try the criteria on `answer`, a kernel or function, up to the first that it does not meet.
 
         With a `seed` of at least 0 they try fresh inputs, too: see drawn.py.
@@ -65,9 +70,9 @@ class Exercise:
                 f"begin the cell with %%{self.magic} {self.id}.",
             )
         with nullcontext() if seed is None else drawn(seed, self.id):
-            return self._judged(answer.simulated if magic == "cuda" else answer)
+            return self._judged(answer if isinstance(answer, FUNCTIONS) else answer.simulated)
 
-    def _judged(self, answer: Any) -> Feedback:
+    def _judged(self, answer: Answer) -> Feedback:
         lines, failure = [], None
         for criterion in self.criteria:
             state = NOT_JUDGED if failure else MET
@@ -111,8 +116,8 @@ def by_id(exercises: Iterable[Exercise]) -> dict[str, Exercise]:
     return found
 
 
-def _magic_of(answer: Any) -> str:
-    """The magic of the cell that an answer comes from."""
+def _magic_of(answer: Answer) -> str:
+    """Name the magic of the cell that an answer comes from."""
     if isinstance(answer, CFunction):
         return "c"
-    return "answer" if isinstance(answer, FunctionType) else "cuda"
+    return "answer" if isinstance(answer, FUNCTIONS) else "cuda"

@@ -63,6 +63,10 @@ class RawModule:
         parsed = find_kernel(self._parsed, self._lowered, name)
         return Kernel(self, self._module.get_function(name), parsed, name)
 
+    def with_options(self, options: Sequence[str]) -> "RawModule":
+        """Compile the same source with other options. Raises CompileError."""
+        return RawModule(code=self.code, options=options, name_expressions=self.name_expressions)
+
     def get_global(self, name: str) -> cupy.cuda.MemoryPointer:
         """Return the memory of a `__device__` or `__constant__` variable, as CuPy does.
 

@@ -5,7 +5,7 @@ A kernel here is one of `%%cuda`, such as `labkit.answer("10.2")`, whose cell ha
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, singledispatch
 from math import isfinite
 from typing import Any
 
@@ -36,7 +36,7 @@ FLOATS = 4  # bytes
 _RUNG, _BEST, _YOURS = "#56B4E9", "#0072B2", "#009E73"
 
 
-def launch(kernel: Any, problem: Problem) -> tuple[Dim3, Dim3]:
+def launch(kernel: simt.AnyKernel, problem: Problem) -> tuple[Dim3, Dim3]:
     """Grid and block for `problem`, as the kernel's line says. Raises LaunchError, see
     `kernels.launch_of`.
     """
@@ -127,14 +127,14 @@ class Figures:
 _WORDS = {"ld": "loads", "st": "stores"}
 
 
-def figures(kernel: Any, problem: Matmul = MEASURED) -> Figures:
+def figures(kernel: simt.AnyKernel, problem: Matmul = MEASURED) -> Figures:
     """Count what the kernel does on `problem`, in the simulator. Raises SimtError where it fails."""
     simulated, args = kernel.simulated, problem.args(np)
     counted = show(simulated.profile(*launch(kernel, problem), args))
     return Figures(problem, counted, problem.output(args), simulated.local_size_bytes)
 
 
-def sectors(kernel: Any, problem: Matmul, blocks: int = 4) -> pd.DataFrame:
+def sectors(kernel: simt.AnyKernel, problem: Matmul, blocks: int = 4) -> pd.DataFrame:
     """Sectors that the kernel asks for on `problem`, as `roofline.count_sectors` has those of the rungs."""
     matrices = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
     profile = kernel.simulated.profile(
@@ -144,7 +144,7 @@ def sectors(kernel: Any, problem: Matmul, blocks: int = 4) -> pd.DataFrame:
     return frame_of(place | {"quantity": name, "value": profile.metrics[name]} for name in SECTORS)
 
 
-def beside(kernel: Any, problem: Matmul = LARGE) -> pd.DataFrame:
+def beside(kernel: simt.AnyKernel, problem: Matmul = LARGE) -> pd.DataFrame:
     """The ladder in the order of FLOP for each byte asked of the L1 caches, with the kernel in its place.
 
     The rungs' counts and rates (TFLOP/s) are those of an H200; the kernel has a count, and no rate.
@@ -156,7 +156,7 @@ def beside(kernel: Any, problem: Matmul = LARGE) -> pd.DataFrame:
     return table.sort_values("FLOP/B", kind="stable").rename_axis("kernel")
 
 
-def roofline(kernel: Any, problem: Matmul = LARGE) -> Plot:
+def roofline(kernel: simt.AnyKernel, problem: Matmul = LARGE) -> Plot:
     """The recorded roofline of an H200, and how high the roofs are where the kernel's counts put it.
 
     `problem` is one that was recorded. The kernel has not run there: it is a line, not a point.
@@ -175,7 +175,7 @@ def roofline(kernel: Any, problem: Matmul = LARGE) -> Plot:
     return figure
 
 
-def times(kernel: Any, problem: Matmul, *rungs: str) -> pd.DataFrame:
+def times(kernel: simt.AnyKernel, problem: Matmul, *rungs: str) -> pd.DataFrame:
     """Times of the kernel, and of rungs and references in the same run, on this machine's GPU.
 
     Each result is verified first; a kernel that is wrong is left out, and told. Columns of `records.load`;
@@ -189,14 +189,12 @@ def times(kernel: Any, problem: Matmul, *rungs: str) -> pd.DataFrame:
     return found
 
 
-def measured(kernel: Any, problem: Matmul, *rungs: str) -> tuple[pd.DataFrame, str]:
-    """`times` on this machine's device, and what is wrong with the kernel, if anything is.
+@singledispatch
+def measured(kernel: simt.AnyKernel, problem: Matmul, *rungs: str) -> tuple[pd.DataFrame, str]:
+    """Return `times` on this machine's device, and what is wrong with the kernel, if anything is.
 
-    A kernel that lives elsewhere, such as one in a sandbox, has a method `measured(problem, *rungs)` that
-    does the same there.
+    The grader has a way of its own for its class of kernels.
     """
-    if hasattr(kernel, "measured"):
-        return kernel.measured(problem, *rungs)
     cases = [_Own(NAME, problem, answer=kernel), *(running.case(rung, problem) for rung in rungs)]
     rows: list[running.Row] = []
     wrong = ""
@@ -255,7 +253,7 @@ class _Own(running.Case):
         return own, *launch(own, self.problem)
 
 
-def _counters(kernel: Any) -> pd.DataFrame:
+def _counters(kernel: simt.AnyKernel) -> pd.DataFrame:
     """Sectors of the recorded ladder, and of the kernel at the same size if it asks for any."""
     recorded = limits.counters("float32")
     m, n, k = (int(recorded[size].iloc[0]) for size in ("m", "n", "k"))

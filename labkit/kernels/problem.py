@@ -59,6 +59,7 @@ class Problem(ABC):
     rounding_unit: ClassVar[float] = 0  # unit roundoff of their inputs
     cpu_rungs: ClassVar[Mapping[str, str]] = {}  # names of the kernels in C in the records
     dtype: str
+    seed: int
 
     def __init_subclass__(cls) -> None:
         """Take the family's name from its folder: labkit.kernels.FAMILY.family."""
@@ -82,6 +83,11 @@ class Problem(ABC):
     def sizes(self) -> dict[str, int]:
         """Return the sizes by name, in the order of the kernel's signature."""
         return {name: getattr(self, name) for name in self.size_names}
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """Numbers that scale the result, such as alpha and beta of a product, by name."""
+        return {}
 
     @property
     def reads_output(self) -> bool:

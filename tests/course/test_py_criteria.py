@@ -8,7 +8,8 @@ from labkit.core.errors import InvalidAccess
 from labkit.core.labkit_calls import borrowed_name
 from labkit.course import magic
 from labkit.course.criteria.occupancy import resident
-from labkit.course.criteria.python import Raised, called, returns
+from labkit.course.criteria.python import called, returns
+from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Criterion, Exercise, Unmet
 
 
@@ -111,13 +112,13 @@ class TestErrors:
             raise Raised("ZeroDivisionError", "division by zero", 5)
 
         told = "elsewhere(1024, 2.0) raises\nline 5: ZeroDivisionError: division by zero"
-        assert refused(elsewhere) == told
+        assert refused(Elsewhere("elsewhere", elsewhere, "")) == told
 
     def test_what_was_raised_elsewhere_outside_the_function_has_no_line(self):
         def elsewhere(size, ms):
             raise Raised("TypeError", "alone() takes 1 positional argument but 2 were given")
 
-        assert "raises\nTypeError: alone() takes 1" in refused(elsewhere)
+        assert "raises\nTypeError: alone() takes 1" in refused(Elsewhere("elsewhere", elsewhere, ""))
 
     def test_an_error_of_labkit_from_elsewhere_brings_its_line(self):
         def elsewhere(size, ms):
@@ -125,7 +126,9 @@ class TestErrors:
             error.answer_line = 7
             raise error
 
-        assert "raises\nline 7: InvalidAccess: read of 4 bytes" in refused(elsewhere)
+        assert "raises\nline 7: InvalidAccess: read of 4 bytes" in refused(
+            Elsewhere("elsewhere", elsewhere, "")
+        )
 
     def test_the_students_interrupt_is_not_an_answer(self):
         def stopped():
@@ -150,9 +153,9 @@ class TestBorrowed:
         def warps(gpu, threads, registers, shared):
             return labkit and 1
 
-        warps.borrowed = borrowed
+        answer = Elsewhere("warps", warps, borrowed)
         with pytest.raises(Unmet, match=words):
-            resident("right", "", ("H200", 256, 32, 0)).test(warps)
+            resident("right", "", ("H200", 256, 32, 0)).test(answer)
 
 
 class TestExercise:

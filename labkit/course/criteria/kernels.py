@@ -49,7 +49,7 @@ NO_HINTS = Hints()
 def right_in(text: str, launches: Launches, hints: Hints = NO_HINTS) -> Criterion:
     """Criterion: right results. Of wrong ones the reason is told, where `kernel.check` finds one."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         for launch in launches(kernel):
             args = launch.args()
             with case(str(launch), hints.usual, hints.out_of_bounds):
@@ -67,7 +67,7 @@ def right_in(text: str, launches: Launches, hints: Hints = NO_HINTS) -> Criterio
 def no_finding_in(text: str, launches: Launches, hints: Hints = NO_HINTS) -> Criterion:
     """Criterion: `kernel.check` finds nothing, also where a mistake gives right results."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         for launch in launches(kernel):
             args = _no_finding(kernel, launch, hints)
             with case(str(launch), hints.usual):
@@ -106,7 +106,7 @@ def at_most(
     `problem`. `hint` ends the message.
     """
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         lines = profiled(kernel, tiled(problem, tile, rows)).lines
         above = lines[lines[what] > most]
         if len(above):
@@ -126,7 +126,7 @@ def loads_in(
 ) -> Criterion:
     """Criterion: warps load at most so often from these memories, all lines together, and add atomically."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         given = make()
         lines = profiled(kernel, given).lines
         # Atomic additions read, too, one lane after the other.
@@ -143,7 +143,7 @@ def loads_in(
     return Criterion(text, test)
 
 
-def profiled(kernel: simt.Kernel, launch: Launch, hint: str = "") -> simt.Profile:
+def profiled(kernel: simt.AnyKernel, launch: Launch, hint: str = "") -> simt.Profile:
     """The profile of a launch, which must leave right results. Raises Unmet, which `hint` ends, otherwise."""
     args = launch.args()
     with case(str(launch), hint):
@@ -159,7 +159,7 @@ def listed(lines: pd.DataFrame, costs: Iterable[str]) -> str:
     )
 
 
-def recompiled(kernel: simt.Kernel, **macros: str | int) -> simt.Kernel:
+def recompiled(kernel: simt.AnyKernel, **macros: str | int) -> simt.AnyKernel:
     """The kernel's source compiled with these macros in the place of their old values."""
     module = kernel.module
     options = [each for each in module.options if not each.startswith(tuple(f"-D{name}" for name in macros))]
@@ -180,7 +180,7 @@ def case(what: str, hint: str = "", out_of_bounds: str = "") -> Iterator[None]:
         raise Unmet("\n".join(filter(None, (what, str(error), fitting)))) from None
 
 
-def both_sides(finding: simt.Finding, kernel: simt.Kernel) -> str:
+def both_sides(finding: simt.Finding, kernel: simt.AnyKernel) -> str:
     """A finding with its line, and of a race with the line on the other side."""
     other = finding.other_line
     if other in (0, finding.line):
@@ -192,7 +192,7 @@ def _on(problems: Sequence[Problem], tile: int, rows: int | None) -> Launches:
     return lambda _: [tiled(problem, tile, rows) for problem in drawn.problems(problems, tile)]
 
 
-def _no_finding(kernel: simt.Kernel, launch: Launch, hints: Hints, seen: str = "") -> Sequence[Any]:
+def _no_finding(kernel: simt.AnyKernel, launch: Launch, hints: Hints, seen: str = "") -> Sequence[Any]:
     """The arguments after a launch in which `kernel.check` finds nothing.
 
     Raises Unmet with the first finding, after what was `seen` to be wrong.

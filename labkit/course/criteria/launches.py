@@ -34,7 +34,7 @@ class Launch(Protocol):
 
 
 # The launches of a criterion, made when it is tried: how the kernel is launched its own source may say.
-Launches = Callable[[simt.Kernel], Iterable[Launch]]
+Launches = Callable[[simt.AnyKernel], Iterable[Launch]]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def tiled(problem: Problem, tile: int = 16, rows: int | None = None) -> OnProble
     return OnProblem(numbers(problem), *problem.launch(tile, rows))
 
 
-def as_said(kernel: simt.Kernel, problem: Problem) -> OnProblem:
+def as_said(kernel: simt.AnyKernel, problem: Problem) -> OnProblem:
     """The launch that the kernel's own line says. Raises LaunchError, see `kernels.launch_of`."""
     return OnProblem(numbers(problem), *own_product.launch(kernel, problem))
 

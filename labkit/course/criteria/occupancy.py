@@ -13,6 +13,7 @@ from labkit.course.criteria.kernels import listed, profiled
 from labkit.course.criteria.launches import as_said
 from labkit.course.criteria.python import called, number_of
 from labkit.course.drawn import TRIES, further
+from labkit.course.elsewhere import Elsewhere
 from labkit.course.exercise import Criterion, Unmet
 from labkit.figures import own_product
 from labkit.kernels import verify
@@ -28,9 +29,8 @@ def resident(text: str, hint: str, *launches: Launch) -> Criterion:
     """Criterion: `function(gpu, threads, registers, shared)` is the number of warps that an SM holds."""
 
     def test(function: Callable[..., Any]) -> None:
-        borrowed = getattr(function, "borrowed", None)  # where it lives elsewhere, it was looked at there
-        if borrowed is None:
-            borrowed = borrowed_name(function)
+        # A function that lives elsewhere was looked at there.
+        borrowed = function.borrowed if isinstance(function, Elsewhere) else borrowed_name(function)
         if borrowed:
             raise Unmet(
                 f"{function.__name__} asks labkit, by the name {borrowed}: that is what the check compares "
@@ -64,7 +64,7 @@ def _drawn(rng: np.random.Generator, base: Launch) -> Launch:
 def loads_at_most(most: int, problem: Matmul, hint: str) -> Criterion:
     """Criterion: so many sectors of global loads at most, launched as the cell says."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         launch = as_said(kernel, problem)
         counted = profiled(kernel, launch)
         sectors = counted.metrics[SECTORS[0]]
@@ -80,7 +80,7 @@ def loads_at_most(most: int, problem: Matmul, hint: str) -> Criterion:
 def occupied(name: str, problem: Matmul) -> Criterion:
     """Criterion: the warps of the launch on `problem` fill an SM of that GPU well."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         grid, shape = own_product.launch(kernel, problem)
         args = problem.args(np)
         held = kernel.profile(grid, shape, args, blocks=1, gpu=name, timeout=verify.TIMEOUT).occupancy

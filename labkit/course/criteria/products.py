@@ -53,7 +53,7 @@ FILLED = "A tile is written before it is read, past the edges of A and B too: wi
 def launches(text: str, *problems: Matmul) -> Criterion:
     """Criterion: the launch line comes to a launch that a GPU takes."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         for problem in drawn.problems(problems, drawn.TILES):
             _launched(kernel, problem)
 
@@ -67,7 +67,7 @@ def right_as_launched(text: str, *problems: Matmul, hint: str = "") -> Criterion
     more behind those that ask for less.
     """
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         for problem in map(drawn.numbers, drawn.problems(problems, drawn.TILES)):
             usual = hint or _usual(problem)
             grid, block = _launched(kernel, problem)
@@ -92,7 +92,7 @@ def right_as_launched(text: str, *problems: Matmul, hint: str = "") -> Criterion
     return Criterion(text, test)
 
 
-def _launched(kernel: simt.Kernel, problem: Matmul) -> tuple[Dim3, Dim3]:
+def _launched(kernel: simt.AnyKernel, problem: Matmul) -> tuple[Dim3, Dim3]:
     try:
         return own_product.launch(kernel, problem)
     except LaunchError as error:
@@ -133,7 +133,7 @@ def _reason(finding: simt.Finding, usual: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _figures(kernel: simt.Kernel, problem: Matmul) -> Figures:
+def _figures(kernel: simt.AnyKernel, problem: Matmul) -> Figures:
     """Counted once for all goals. Raises Unmet where the result is wrong."""
     found = own_product.figures(kernel, problem)
     wrong = _wrong(found.problem, found.result)
@@ -145,7 +145,7 @@ def _figures(kernel: simt.Kernel, problem: Matmul) -> Figures:
 def _goal(text: str, judge: Callable[[Figures], str]) -> Criterion:
     """Criterion on the figures: `judge` says what they fall short of, or nothing."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         found = _figures(kernel, drawn.numbers(own_product.MEASURED))
         if words := judge(found):
             raise Unmet(f"{found.problem}\n{words}")
@@ -277,7 +277,7 @@ def warps(least: int) -> Criterion:
 def faster(rung: str, factor: float) -> Criterion:
     """Criterion: so many times at least as fast as a rung, on this machine's GPU."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         find_gpu()
         with alone():
             ms, wrong = own_product.measured(kernel, drawn.numbers(own_product.LARGE), rung)

@@ -7,19 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from labkit.core.errors import SimtError
 from labkit.course.drawn import further
+from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Criterion, Unmet
-
-
-class Raised(Exception):
-    """What a function raised that runs elsewhere: the name of the error's class as `kind`, and its message.
-
-    `line` of the cell, or None where the function's own lines have no part in it.
-    """
-
-    def __init__(self, kind: str, message: str, line: int | None = None) -> None:
-        super().__init__(message)
-        self.kind, self.line = kind, line
 
 
 def called(function: Callable[..., Any], *args: Any) -> Any:
@@ -27,7 +18,7 @@ def called(function: Callable[..., Any], *args: Any) -> Any:
     try:
         return function(*args)
     except Exception as error:
-        line = _line_of(error, function.__name__)
+        line = _line_of(error, function)
         where = "" if line is None else f"line {line}: "
         raise Unmet(f"{_call(function, args)} raises\n{where}{kind_of(error)}: {error}") from None
 
@@ -47,13 +38,12 @@ def number_of(got: Any) -> float | None:
         return None
 
 
-def _line_of(error: Exception, name: str) -> int | None:
-    """The line of the function `name` that an error comes from. Of one raised elsewhere, it has the line."""
-    if isinstance(error, Raised):
-        return error.line
-    if hasattr(error, "answer_line"):
-        return error.answer_line
-    inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.name == name]
+def _line_of(error: Exception, function: Callable[..., Any]) -> int | None:
+    """Return the line of the function that an error comes from. One that was raised elsewhere has it."""
+    if isinstance(function, Elsewhere):
+        return error.answer_line if isinstance(error, Raised | SimtError) else None
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = [frame.lineno for frame in frames if frame.name == function.__name__]
     return inside[-1] if inside else None
 
 

@@ -13,7 +13,7 @@ SIDE = 16  # of a square block, for matrices
 
 
 def _scaled(*lengths: int, hint: str = "") -> Criterion:
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         a = np.float32(one_of(3, FACTORS))
         for (n,) in sizes([(n,) for n in lengths], THREADS):
             x = np.random.default_rng(fresh(n)).uniform(-1, 1, n).astype(np.float32)
@@ -26,7 +26,7 @@ def _scaled(*lengths: int, hint: str = "") -> Criterion:
 
 
 def _numbered(text: str, *shapes: tuple[int, int], hint: str = "") -> Criterion:
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         for rows, cols in sizes(shapes, SIDE):
             out, grid = unwritten((rows, cols), "int32"), (-(-cols // SIDE), -(-rows // SIDE))
             before, expected = out.copy(), 1000 * np.arange(rows)[:, None] + np.arange(cols)

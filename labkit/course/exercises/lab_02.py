@@ -27,7 +27,7 @@ REQUESTS = (
 def _all_lanes_work() -> Criterion:
     """Few sectors a request are no gain where most lanes of a warp are idle: there are more requests then."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         lines = profiled(kernel, tiled(CUBE)).lines
         requests = int(lines[(lines.space == "global") & (lines.op == "ld")].requests.sum())
         if requests > REQUESTS:

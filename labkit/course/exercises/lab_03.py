@@ -26,13 +26,13 @@ MACRO = "Does every 16 of the kernel say TILE?"
 def _sectors(most: int, tile: int = 16) -> Criterion:
     """Criterion: so many sectors of global loads at most, all lines together, for CUBE."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         _compare_sectors(kernel, most, tile)
 
     return Criterion(f"global loads of at most {most} sectors for M = N = K = 64", test)
 
 
-def _compare_sectors(kernel: simt.Kernel, most: int, tile: int) -> None:
+def _compare_sectors(kernel: simt.AnyKernel, most: int, tile: int) -> None:
     counted = profiled(kernel, tiled(CUBE, tile))
     sectors = counted.metrics[LOADS]
     if sectors > most:
@@ -46,7 +46,7 @@ def _compare_sectors(kernel: simt.Kernel, most: int, tile: int) -> None:
 
 
 def _any_tile(*tiles: int) -> Criterion:
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         for tile in tiles:
             right_on("", CUBE, Matmul(33, 20, 45), tile=tile, hints=Hints(MACRO)).test(
                 recompiled(kernel, TILE=tile)
@@ -58,7 +58,7 @@ def _any_tile(*tiles: int) -> Criterion:
 def _traffic_by_tile(*tiles: int) -> Criterion:
     """The best that tiles can do: A and B are read once for each tile's side of C, in whole sectors."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         for tile in tiles:
             most = 2 * CUBE.M * CUBE.K * (CUBE.N // tile) * 4 // 32
             _compare_sectors(recompiled(kernel, TILE=tile), most, tile)
@@ -67,7 +67,7 @@ def _traffic_by_tile(*tiles: int) -> Criterion:
 
 
 def _refuses(tile: int) -> Criterion:
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         try:
             recompiled(kernel, TILE=tile)
         except CompileError as error:

@@ -63,7 +63,7 @@ def _each_once(op: str, make: Callable[[], Launch], size: int, told: str, hint: 
     many = {"ld": "loads", "st": "stores"}[op]
     most = size // SECTOR_BYTES
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         launch = make()
         lines = profiled(kernel, launch).lines
         lines = lines[(lines.space == "global") & (lines.op == op)]

@@ -86,7 +86,7 @@ def _both_sides_coalesced() -> Criterion:
     """Global loads and global stores that touch each sector once, all lines together."""
     most = ELEMENTS * 4 // 32
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         lines = _profile(kernel)
         for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
             own = lines[side & (lines.space == "global")]
@@ -103,7 +103,7 @@ def _no_conflicts() -> Criterion:
     """No bank conflict, in whole warps: one that is taken apart has none either, and gains nothing."""
     most = 2 * (2 * ELEMENTS // 32)  # twice what a store and a load an element take
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         lines = _profile(kernel)
         shared = lines[lines.space == "shared"]
         if shared.conflicts.any():
@@ -122,7 +122,7 @@ def _no_conflicts() -> Criterion:
 
 
 def _shared_bytes(most: int) -> Criterion:
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         if kernel.shared_size_bytes > most:
             raise Unmet(
                 f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory a block; the goal is at "
@@ -132,7 +132,7 @@ def _shared_bytes(most: int) -> Criterion:
     return Criterion(f"at most {most} bytes of shared memory", test)
 
 
-def _profile(kernel: simt.Kernel) -> pd.DataFrame:
+def _profile(kernel: simt.AnyKernel) -> pd.DataFrame:
     lines = profiled(kernel, tiled(WIDE, TILE)).lines
     return lines.assign(threads_per_request=lines.threads / lines.requests)
 
@@ -160,7 +160,7 @@ def _summed_up(n: int) -> Given:
 def _counted(judge: Callable[[pd.DataFrame], None], text: str, blocks: int = 4) -> Criterion:
     """Criterion on the lines of a profile, all counts a block."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         lines = profiled(kernel, _summed_up(blocks * THREADS)).lines
         counts = ["requests", "threads", "sectors", "passes", "conflicts"]
         judge(lines.assign(**{name: lines[name] / blocks for name in counts}))

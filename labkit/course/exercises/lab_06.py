@@ -92,7 +92,7 @@ def _moved_once() -> Criterion:
     elements = WIDE.rows * WIDE.cols
     sectors, passes = elements * 4 // 32, 2 * (2 * elements // 32)
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         lines = profiled(kernel, tiled(WIDE, TILE, ROWS)).lines
         shared = lines[lines.space == "shared"]
         for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
@@ -114,7 +114,7 @@ def _at_most(lines: pd.DataFrame, what: str, most: int, named: str, hint: str) -
 def _few_instructions(text: str, *goals: tuple[Transpose, int]) -> Criterion:
     """So many PTX instructions an element at most, each with its matrix."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         for problem, most in goals:
             profile = profiled(kernel, tiled(problem, TILE, ROWS))
             elements = problem.rows * problem.cols / 32  # as a warp's instruction is for 32
@@ -133,7 +133,7 @@ def _few_instructions(text: str, *goals: tuple[Transpose, int]) -> Criterion:
 def _few_sectors(most: int) -> Criterion:
     """Shared memory is used: as much traffic as in 03.1."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         sectors = profiled(kernel, tiled(CUBE, SIDE)).metrics[LOADS]
         if sectors > most:
             raise Unmet(f"{CUBE}\n{sectors} sectors of global loads; the goal is at most {most}\n{SHARED}")
@@ -144,7 +144,7 @@ def _few_sectors(most: int) -> Criterion:
 def _written_out(tile: int, text: str) -> Criterion:
     """Right, and no branch runs for each multiply-add, neither one that jumps back nor one that asks."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         kernel = recompiled(kernel, TILE=tile)
         # A run that is counted spares one that is not.
         profiled(kernel, tiled(Matmul(33, 20, 45), tile), MACRO)

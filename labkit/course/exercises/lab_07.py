@@ -125,7 +125,7 @@ MOST_SECTORS = 10_000  # of loads for EVEN: tiles of 16 x 16 ask for 8000, those
 
 
 def _intensity(least: float) -> Criterion:
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         counted = profiled(kernel, tiled(CUBE, **WIDE))
         sectors = sum(counted.metrics[name] for name in SECTORS)
         intensity = CUBE.flops / (SECTOR * sectors)

@@ -64,7 +64,7 @@ def _said(*sizes: tuple[int, int, int]) -> Launches:
     return lambda kernel: [as_said(kernel, Matmul(M, N, K)) for M, N, K in drawn.sizes(sizes, drawn.TILES)]
 
 
-def _profile(kernel: simt.Kernel) -> simt.Profile:
+def _profile(kernel: simt.AnyKernel) -> simt.Profile:
     return profiled(kernel, as_said(kernel, EVEN))
 
 
@@ -74,7 +74,7 @@ def _loads(most: float, space: str, hint: str) -> Criterion:
     From shared memory a request for float4 counts as four, as it brings four elements.
     """
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         lines = _profile(kernel).lines.query(f"space == '{space}' and op == 'ld'")
         if space == "shared":
             width = lines.useful_bytes / lines.threads / 4
@@ -90,7 +90,7 @@ def _loads(most: float, space: str, hint: str) -> Criterion:
     return Criterion(f"at most {most:g} loads from {space} memory for each multiply-add", test)
 
 
-def _traffic(kernel: simt.Kernel) -> None:
+def _traffic(kernel: simt.AnyKernel) -> None:
     lines = _profile(kernel).lines.query("space == 'global' and op == 'ld'")
     if lines.sectors.sum() > SECTORS:
         raise Unmet(
@@ -101,7 +101,7 @@ def _traffic(kernel: simt.Kernel) -> None:
         )
 
 
-def _in_registers(kernel: simt.Kernel) -> None:
+def _in_registers(kernel: simt.AnyKernel) -> None:
     lines = _profile(kernel).lines.query("space == 'local'")
     if len(lines):
         raise Unmet(
@@ -112,7 +112,7 @@ def _in_registers(kernel: simt.Kernel) -> None:
         )
 
 
-def _wide(kernel: simt.Kernel) -> None:
+def _wide(kernel: simt.AnyKernel) -> None:
     """B and C are moved by 16 bytes a lane."""
     lines = _profile(kernel).lines.query("space == 'global'")
     lines = lines.assign(bytes=lines.useful_bytes / lines.threads)

@@ -120,7 +120,7 @@ UNREAD = Hints(
 def _requests(most: float, *problems: Matmul) -> Criterion:
     """Criterion: requests to global memory, loads and stores, for each multiply-add of a warp."""
 
-    def test(kernel: simt.Kernel) -> None:
+    def test(kernel: simt.AnyKernel) -> None:
         for problem in problems:
             lines = profiled(kernel, tiled(problem, SIDE)).lines.query("space == 'global'")
             each = lines.requests / (problem.flops / 2 / 32)

@@ -23,14 +23,17 @@ from labkit.core import errors
 from labkit.core.errors import CompileError, SimtError
 from labkit.core.kernel import Blocks, Launch
 from labkit.core.occupancy import gpu as find_gpu
-from labkit.course.criteria.python import Raised
+from labkit.course.criteria import c_functions
+from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.device.timing import Timing
+from labkit.figures import own_product
 from labkit.grading.sandbox import gpu
 from labkit.grading.sandbox.limits import Limits
 from labkit.grading.sandbox.native import run_asked, seconds_of
 from labkit.grading.sandbox.probe import COUNTS
 from labkit.grading.sandbox.wire import BorderError, Callback, Channel
 from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.verify import TIMEOUT
 from labkit.simt.counters.profile import Circumstances, Profile, Site
 from labkit.simt.launch.sample import Sample
 from labkit.simt.module import AnyKernel
@@ -148,8 +151,8 @@ class Session:
             raise BorderError("the reply is none")
         return reply
 
-    def _python(self, name: str, borrowed: str) -> Callable[..., Any]:
-        def function(*args: Any) -> Any:
+    def _python(self, name: str, borrowed: str) -> Elsewhere:
+        def call(*args: Any) -> Any:
             callbacks = [arg for arg in args if callable(arg)]
             sent = [Callback(callbacks.index(arg)) if callable(arg) else arg for arg in args]
             with _forged_is_stopped():
@@ -157,9 +160,7 @@ class Session:
                 _update(args, reply["arrays"])
                 return reply["returned"]
 
-        function.__name__ = str(name)[:MOST_NAME]
-        function.borrowed = str(borrowed)[:MOST_NAME]  # type: ignore[attr-defined]
-        return function
+        return Elsewhere(str(name)[:MOST_NAME], call, str(borrowed)[:MOST_NAME])
 
 
 class RemoteModule:
@@ -217,15 +218,6 @@ class RemoteKernel(AnyKernel):
     def attributes(self) -> dict[str, int]:
         """The figures that the sandbox gives."""
         return {str(name): int(value) for name, value in self._ask("attributes").items()}
-
-    def measured(self, problem: Matmul, *rungs: str) -> tuple[pd.DataFrame, str]:
-        """See `yours.measured`."""
-        module = self.module
-        made = {"code": module.code, "options": module.options, "expressions": module.name_expressions}
-        try:
-            return gpu.measured(module.session.isolation, problem, rungs, name=self.name, **made)
-        except BorderError as error:
-            raise Stopped(f"The kernel's time could not be taken on the GPU: {error}.") from None
 
     def _resources_for(self, arch: str) -> Resources:
         return Resources(**self._ask("resources", arch=arch))
@@ -308,6 +300,23 @@ class RemoteFunction(CFunction):
         return self._session.seconds_of(program, calls, timeout)
 
 
+@own_product.measured.register
+def _measured(kernel: RemoteKernel, problem: Matmul, *rungs: str) -> tuple[pd.DataFrame, str]:
+    """Have another sandbox time the kernel on this machine's GPU."""
+    module = kernel.module
+    made = {"code": module.code, "options": module.options, "expressions": module.name_expressions}
+    try:
+        return gpu.measured(module.session.isolation, problem, rungs, name=kernel.name, **made)
+    except BorderError as error:
+        raise Stopped(f"The kernel's time could not be taken on the GPU: {error}.") from None
+
+
+@c_functions.fastest_call.register
+def _fastest_call(function: RemoteFunction, problem: Matmul) -> float:
+    """Time the function from outside its process."""
+    return function.milliseconds(problem, TIMEOUT)
+
+
 @contextmanager
 def _forged_is_stopped() -> Iterator[None]:
     """An answer in Python runs in the process that replies, so a reply may be anything: that is its
@@ -354,7 +363,7 @@ def _error(told: dict[str, Any]) -> Exception:
         if kind is CompileError
         else kind(message, _finding(finding) if finding else None)
     )
-    error.answer_line = told["line"]  # type: ignore[attr-defined]
+    error.answer_line = told["line"]
     return error
 
 

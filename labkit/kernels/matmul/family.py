@@ -84,6 +84,11 @@ class Matmul(Problem):
         return super().__str__() + scalars
 
     @property
+    def factors(self) -> dict[str, float]:
+        """Return alpha and beta."""
+        return {"alpha": self.alpha, "beta": self.beta}
+
+    @property
     def reads_output(self) -> bool:
         """Return True where beta is not 0, as C is then read."""
         return bool(self.beta)
