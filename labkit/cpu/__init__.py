@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`cpu.ladder_picture` draws, and drawing is above this room: it is imported when somebody asks."""
+    """Import `cpu.ladder_picture` when it is used: drawing belongs to a room above this one."""
     if name == "ladder_picture":
         return import_module("labkit.figures.cpu_ladder").ladder_picture
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""NumPy's matrix product, which is a library's, called like a kernel of ours."""
+"""NumPy's matrix product, which a library computes, with the interface of our kernels."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,9 +13,9 @@ from labkit.kernels.problem import Problem
 
 
 class Blas:
-    """NumPy's matrix product, a library's (OpenBLAS as a rule), in `threads` threads: `blas(A, B, C)`.
+    """NumPy's matrix product by its library (usually OpenBLAS), in `threads` threads: `blas(A, B, C)`.
 
-    The same calls as a CpuKernel of the family matmul, for float32 and float64.
+    It has the methods of a CpuKernel of the family matmul, for float32 and float64.
     """
 
     family = "matmul"
@@ -27,21 +27,21 @@ class Blas:
         self.name = _library()
 
     def __call__(self, *arrays: np.ndarray) -> None:
-        """C = A B for A (M,K), B (K,N), C (M,N). Raises LaunchError where they do not fit."""
+        """Compute C = A B for A (M,K), B (K,N), C (M,N). Raises LaunchError where they do not fit."""
         self.bind(*arrays)()
 
     def bind(self, *arrays: np.ndarray) -> Callable[[], object]:
-        """The call on these arrays, checked once."""
+        """Return the call on these arrays, checked once."""
         sizes_of(self.family, arrays, self.dtype)
         return partial(np.matmul, arrays[0], arrays[1], out=arrays[2])
 
     def tolerance(self, problem: Problem) -> np.ndarray:
-        """How far each element of the output may be from the right one."""
+        """Return how far each element of the output may be from the right one."""
         return problem.tolerance()
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Inside, calls run in `threads` threads."""
+        """Return a context in which calls run in `threads` threads."""
         with _controller().limit(limits=self.threads, user_api="blas"):
             yield
 
@@ -50,13 +50,13 @@ class Blas:
 def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
-    np.matmul(np.ones((2, 2)), np.ones((2, 2)))  # the library is loaded now
+    np.matmul(np.ones((2, 2)), np.ones((2, 2)))  # loads the library
     return ThreadpoolController()
 
 
 @cache
 def _library() -> str:
-    """Name and version of the library that NumPy multiplies with."""
+    """Return name and version of the library that NumPy multiplies with."""
     for found in _controller().info():
         if found["user_api"] == "blas":
             name = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS"}.get(found["internal_api"], "BLAS")

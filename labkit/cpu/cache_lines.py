@@ -1,10 +1,9 @@
-"""How often each cache line is fetched: the matrix product C = A B of the CPU versions in a small cache.
+"""Count how often each cache line is fetched: the CPU versions of C = A B with a small cache.
 
 The accesses follow the loops of kernels/matmul/cpu_1_loops.c to cpu_5_blocked_bt.c, float32 and row-major,
-for square matrices (N,N). A, B and C lie one behind the other in memory, each from the beginning of a line.
-The cache is set-associative and replaces the least recently used line (LRU); a line that is written is
-fetched first. There is no prefetching, and only data is counted.
-Errors: ValueError for a version, a size or a cache that does not exist.
+for square matrices (N,N). A, B and C follow each other in memory, each at the beginning of a line. The cache
+is set-associative and replaces the least recently used line (LRU); a line that is written is fetched first.
+There is no prefetching, and only data is counted. Raises ValueError for an unknown version, size or cache.
 """
 
 from dataclasses import dataclass
@@ -25,9 +24,7 @@ Numbers = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True)
 class Cache:
-    """`lines` lines in sets of `ways`; line number n belongs to set n modulo `sets`. ways == lines:
-    one set.
-    """
+    """`lines` lines in sets of `ways`; line n belongs to set n modulo `sets`. ways == lines: one set."""
 
     lines: int
     ways: int
@@ -40,13 +37,13 @@ class Cache:
 
     @property
     def sets(self) -> int:
-        """Number of sets."""
+        """Return the number of sets."""
         return self.lines // self.ways
 
 
 @dataclass(frozen=True)
 class Loops:
-    """A version of the loops for matrices (N,N); `block` matters for the blocked ones only."""
+    """A version of the loops for matrices (N,N); `block` only matters for the blocked ones."""
 
     version: str
     N: int
@@ -62,34 +59,32 @@ class Loops:
 
     @property
     def matrices(self) -> tuple[str, str, str]:
-        """Names in the order in which they lie in memory."""
+        """Return the matrices' names in the order in which they lie in memory."""
         return "A", "BT" if self._transposed else "B", "C"
 
     @property
     def blocked(self) -> bool:
-        """Whether BLOCK matters."""
+        """Return whether BLOCK matters."""
         return self.version.startswith("blocked")
 
     @property
     def lines_each(self) -> int:
-        """Lines of one matrix; line number n is line n modulo this of matrix n // this."""
+        """Return the lines per matrix; line number n is line n modulo this of matrix n // this."""
         return -(-self.N * self.N // LINE)
 
     @property
     def compulsory(self) -> int:
-        """The fewest misses possible: each line of the three matrices once."""
+        """Return the fewest misses possible: each line of the three matrices once."""
         return 3 * self.lines_each
 
     @property
     def period(self) -> int:
-        """After how many accesses the same lines often come again (those of an element of C, a j, a
-        k); or 0.
-        """
+        """Return after how many accesses the same lines often recur (an element of C, a j, a k); or 0."""
         periods = {"three loops": 2 * self.N + 1, "loop order": 2, "blocked, B transposed": 1 + VECTOR}
         return periods.get(self.version, 0)
 
     def accesses(self) -> Numbers:
-        """Element numbers in memory in the order of access: A from 0, B and C from where their lines begin.
+        """Return element numbers in memory in the order of access: A from 0, B and C from their first lines.
 
         A vector is 8 accesses; `+=` on an element of memory is one. Transposing B beforehand is left out.
         """
@@ -101,9 +96,7 @@ class Loops:
         return np.concatenate([each[rows].ravel() for rows in parts for each in all_rows])
 
     def rounds(self) -> tuple[str, Numbers, Numbers]:
-        """The first two rounds that use the same elements of B or its lines: what a round is, their
-        accesses.
-        """
+        """Return what a round is, and the accesses of the first two that use the same lines of B."""
         if self.version == "loop order":
             return "row of C", self._row_in_order(0), self._row_in_order(1)
         if self.blocked:
@@ -115,7 +108,7 @@ class Loops:
         return "element of C" if self._width == 1 else f"vector of {VECTOR} elements of C", first, second
 
     def position(self, accesses: Numbers) -> tuple[int, int, int]:
-        """Where the loops are after these accesses: i, j, k of the latest A[i,k] and B[k,j]."""
+        """Return where the loops are after these accesses: i, j, k of the latest A[i,k] and B[k,j]."""
         matrices, inside = np.divmod(accesses, self.lines_each * LINE)
         a, b = (int(inside[np.flatnonzero(matrices == matrix)[-1]]) for matrix in (0, 1))
         return a // self.N, b // self.N if self._transposed else b % self.N, a % self.N
@@ -126,7 +119,7 @@ class Loops:
 
     @property
     def _width(self) -> int:
-        """Columns of C that are summed together."""
+        """Return how many columns of C are summed together."""
         return 1 if self.version == "three loops" else VECTOR
 
     def _b(self, k: Numbers, j: Numbers) -> Numbers:
@@ -136,18 +129,17 @@ class Loops:
         return 2 * self.lines_each * LINE + i * self.N + j
 
     def _row_in_order(self, i: int) -> Numbers:
-        """Row i of cpu_2_loop_order.c: C[i,:] = 0, then A[i,k] once and B[k,j], C[i,j] for all j, for
-        each k.
-        """
+        """Return row i of cpu_2_loop_order.c: C[i,:] = 0; per k, A[i,k] once, B[k,j] and C[i,j] for all j."""
         row, k = np.array(i, np.int16), _numbers(0, self.N)[:, None]
         inner = np.stack(np.broadcast_arrays(self._b(k, k.T), self._c(row, k.T)), axis=-1)
         steps = np.concatenate([row * self.N + k, inner.reshape(self.N, -1)], axis=1)
         return np.concatenate([self._c(row, k).ravel(), steps.ravel()])
 
     def _sums(self, i: Numbers, j: Numbers, k: Numbers) -> Numbers:
-        """Each row i of C: columns j a vector at a time, for each all k: A[i,k] and B[k,j..]; then C[i,j..].
+        """Return each row i of C, a vector of columns j at a time: A[i,k] and B[k,j..] for all k; C[i,j..].
 
-        C is read first where there are sums of earlier k. Columns that fill no vector come one by one.
+        C is read first where there are sums of earlier k. Columns that do not fill a vector are computed one
+        by one.
         """
         vectors = len(j) - len(j) % self._width
         parts = []
@@ -165,10 +157,10 @@ def _numbers(first: int, end: int) -> Numbers:
 
 
 def missed(lines: Numbers, cache: Cache) -> npt.NDArray[np.bool_]:
-    """For each access, given by its line number: is it a miss? The cache is empty at first."""
+    """Return for each access, given by its line number, whether it misses. The cache starts empty."""
     changes = np.flatnonzero(np.append(True, lines[1:] != lines[:-1]))  # a line used again at once is a hit
     sets = (lines[changes] % cache.sets).astype(np.int16)  # 16 bits: NumPy sorts them in linear time
-    order = np.argsort(sets, kind="stable")  # each set is a cache by itself
+    order = np.argsort(sets, kind="stable")  # each set is a separate cache
     misses = np.zeros(len(lines), bool)
     for part in np.split(changes[order], np.searchsorted(sets[order], np.arange(1, cache.sets))):
         misses[part] = _missed_in_set(lines[part], cache.ways)
@@ -176,17 +168,17 @@ def missed(lines: Numbers, cache: Cache) -> npt.NDArray[np.bool_]:
 
 
 def _missed_in_set(lines: Numbers, ways: int) -> npt.NDArray[np.bool_]:
-    """`missed` in one set: Python's lru_cache is one, and replaces the least recently used entry."""
-    # Called on a miss only, as next(numbers, line): the line is a default that is never used. No Python runs.
+    """Compute `missed` in one set with Python's lru_cache, which replaces the least recently used entry."""
+    # Called only on a miss, as next(numbers, line): the default `line` is never used. No Python code runs.
     fetch = lru_cache(maxsize=ways)(partial(next, count()))
     fetches = np.fromiter(map(fetch, lines.tolist()), np.int64, len(lines))
     return np.diff(np.maximum.accumulate(fetches), prepend=-1) > 0  # a hit gives the number of an old fetch
 
 
 def folded(lines: Numbers, period: int) -> tuple[Numbers, Numbers]:
-    """Fewer accesses with the same misses: their lines, and how many accesses each stands for.
+    """Return fewer accesses with the same misses: their lines, and how many accesses each stands for.
 
-    Where `period` accesses are repeated, each repetition leaves the cache as it found it. So all of them have
+    Where `period` accesses are repeated, each repetition leaves the cache unchanged. So all repetitions have
     the same misses, and the first stands for them.
     """
     if not period:
@@ -203,7 +195,7 @@ def folded(lines: Numbers, period: int) -> tuple[Numbers, Numbers]:
 
 
 def contents(lines: Numbers, cache: Cache) -> Numbers:
-    """Numbers of the lines that are in the cache after these accesses: of each set, the latest used."""
+    """Return the numbers of the lines in the cache after these accesses: the latest used of each set."""
     numbers, age = np.unique(lines[::-1], return_index=True)
     latest = numbers[np.argsort(age)]
     return np.concatenate([latest[latest % cache.sets == place][: cache.ways] for place in range(cache.sets)])
@@ -211,7 +203,7 @@ def contents(lines: Numbers, cache: Cache) -> Numbers:
 
 @dataclass(frozen=True)
 class Count:
-    """`fetched[m, n]`: how often line n of matrix m, in the order of `loops.matrices`, was brought in."""
+    """`fetched[m, n]`: how often line n of matrix m, in the order of `loops.matrices`, was fetched."""
 
     loops: Loops
     cache: Cache
@@ -219,12 +211,12 @@ class Count:
 
     @property
     def misses(self) -> int:
-        """Misses of all three matrices."""
+        """Return the misses of all three matrices."""
         return int(self.fetched.sum())
 
     @property
     def per_multiply_add(self) -> float:
-        """Misses per multiply-add, of which the product has N³."""
+        """Return the misses per multiply-add; the product has N³ multiply-adds."""
         return self.misses / self.loops.N**3
 
 
@@ -240,9 +232,7 @@ def count_misses(loops: Loops, cache: Cache) -> Count:
 
 @dataclass(frozen=True)
 class Reuse:
-    """Two rounds: the lines that the first `touched`, those used `again` in the second, and those
-    then `kept`.
-    """
+    """Two rounds: lines that the first `touched`, those used `again` in the second, those `kept` till then."""
 
     name: str
     touched: int
@@ -251,7 +241,7 @@ class Reuse:
 
 
 def reuse(loops: Loops, cache: Cache) -> Reuse:
-    """Count what the cache keeps of the lines that the first round of the loops leaves to the second."""
+    """Count the lines of the loops' first round that the cache still holds in the second."""
     name, first, second = loops.rounds()
     first, second = first // LINE, second // LINE
     again = np.intersect1d(first, second)

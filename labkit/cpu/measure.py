@@ -23,12 +23,12 @@ from labkit.kernels.transpose.family import Transpose
 
 LINE = 64  # bytes
 MOST_ARRAYS = 2**28  # bytes of arrays that a measurement of bandwidth goes through
-SHORTEST = 2e-4  # seconds: shorter calls are timed several at a time
+SHORTEST = 2e-4  # seconds; shorter calls are timed several at a time
 SPINNING = 0.15  # seconds that OpenBLAS's threads keep their cores busy after a product
 
 
 def arrays(problem: Problem) -> tuple[np.ndarray, ...]:
-    """The problem's inputs and its output, each beginning at a cache line."""
+    """Return the problem's inputs and its output, each beginning at a cache line."""
     return tuple(_aligned(array) for array in problem.inputs())
 
 
@@ -55,8 +55,8 @@ def check(kernel: Any, sizes: Iterable[tuple[int, ...]] | None = None) -> verify
 def measure(kernel: Any, problem: Problem, *, seconds: float = 0.5) -> Timing:
     """Time calls of `kernel` (a CpuKernel or Blas) for about `seconds`, after a warm-up that is not counted.
 
-    Where memory is what limits, it goes through several sets of arrays in turn, together larger than the
-    caches as far as MOST_ARRAYS allows. A call that alone takes longer than `seconds` is made once, without a
+    Where memory is the limit, the calls use several sets of arrays in turn, together larger than the caches
+    as far as MOST_ARRAYS allows. A call that alone takes longer than `seconds` is made once, without a
     warm-up.
     """
     sets = [arrays(problem)]
@@ -68,34 +68,34 @@ def measure(kernel: Any, problem: Problem, *, seconds: float = 0.5) -> Timing:
         first = [_seconds(call, 1) for call in calls]
         samples = first if sum(first) > seconds * len(calls) else _samples(calls, seconds, first[-1])
     if isinstance(kernel, Blas) and kernel.threads > 1:
-        sleep(SPINNING)  # or they would take the time of what is measured next
+        sleep(SPINNING)  # otherwise they would slow down the next measurement
     return Timing(tuple(1e3 * sample for sample in samples), source(kernel.threads))
 
 
 def source(threads: int) -> str:
-    """The label of a time on this machine."""
+    """Return the label of a time on this machine."""
     return f"measured here: {cpu_name()}, {threads} thread{'s' * (threads != 1)}"
 
 
 @lru_cache
 def peak_gflops(threads: int = 1, dtype: str = "float32") -> float:
-    """Most operations that `threads` threads do, in 10^9 a second: multiply-adds without memory, two each."""
+    """Measure the 10^9 operations per second of `threads` threads: multiply-adds, two operations each."""
     work = Matmul(1024, 1024, 1024, dtype=dtype)
     timing = measure(kernels.load("matmul/cpu_0_peak", THREADS=threads, DTYPE=work.ctype), work)
-    # The shortest: a ceiling is what the machine does when nothing disturbs it.
+    # The shortest time: a ceiling is what the machine does when nothing disturbs it.
     return work.gflops(min(timing.samples) / 1e3)
 
 
 @lru_cache
 def copy_gbytes_per_s(dtype: str = "float32") -> float:
-    """Bytes that a copy of a 4096 x 4096 matrix reads and writes, in 10^9 a second, with one thread."""
+    """Measure the 10^9 bytes per second that one thread reads and writes, copying a 4096 x 4096 matrix."""
     plane = Transpose(4096, 4096, dtype=dtype)
     timing = measure(kernels.load("transpose/cpu_0_copy", DTYPE=plane.ctype), plane)
     return plane.gbytes_per_s(timing.seconds)
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:
-    """A copy that begins at a cache line."""
+    """Return a copy that begins at a cache line."""
     memory = np.empty(array.nbytes + LINE, np.uint8)
     start = -memory.ctypes.data % LINE
     copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
@@ -104,7 +104,7 @@ def _aligned(array: np.ndarray) -> np.ndarray:
 
 
 def _samples(calls: Sequence[Callable[[], object]], seconds: float, one: float) -> list[float]:
-    """Seconds of a call, taken in turns, until all together have taken `seconds`, at least three."""
+    """Return seconds per call, of the calls in turn, until all took `seconds` together; at least three."""
     times = max(1, round(SHORTEST / one))
     samples: list[float] = []
     while len(samples) < 3 or sum(samples) * times < seconds:

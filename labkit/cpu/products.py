@@ -15,16 +15,16 @@ from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import C_TYPES
 from labkit.records import COLUMNS, frame_of
 
-# What the reports' tables and ours call the rungs, simplest first. `BLAS` is no kernel of ours.
+# The rungs' names in the reports' tables and ours, simplest first. `BLAS` is not our kernel.
 BLAS = "cpu_blas"
 RUNGS = {name: f"matmul/{file}" for name, file in Matmul.cpu_rungs.items()}
-# Rungs of which a band of rows of C costs as much as any other, and how high a band is; None: as BLOCK says.
+# Rungs for which every band of rows of C costs the same, and the height of a band; None: BLOCK.
 BANDS = {"cpu_naive": 1, "cpu_loop_order": 1, "cpu_avx": 1, "cpu_avx_blocked": None}
 ENOUGH = 45e6  # multiply-adds that are enough to time them
 
 
 def rung(name: str, threads: int = 1, dtype: str = "float32", **parameters: int) -> CpuKernel | Blas:
-    """A rung of RUNGS, or BLAS, in `threads` threads where it can.
+    """Return a rung of RUNGS, or BLAS, in `threads` threads where it can use them.
 
     `parameters` are macros, such as BLOCK. Raises ValueError for another name.
     """
@@ -38,9 +38,9 @@ def rung(name: str, threads: int = 1, dtype: str = "float32", **parameters: int)
 def time_rung(
     name: str, n: int, threads: int = 1, *, seconds: float = 0.1, **parameters: int
 ) -> dict[str, Any]:
-    """Time of an n x n x n product on a rung, as a row in the columns of `records.load`.
+    """Time an n x n x n product on a rung, as a row in the columns of `records.load`.
 
-    Of the rungs in BANDS a few rows of C are enough: their time is scaled, and `note` says so.
+    For the rungs in BANDS a few rows of C are enough: their time is scaled, and `note` says so.
     """
     kernel = rung(name, threads, "float32", **parameters)
     rows = rows_timed(name, n, parameters.get("BLOCK", 128))
@@ -62,7 +62,7 @@ def time_rung(
 
 
 def rows_timed(name: str, n: int, block: int) -> int:
-    """Rows of C that are computed to time a rung at size n: whole bands, at least 8 rows and ENOUGH work."""
+    """Return how many rows of C to time at size n: whole bands, at least 8 rows and ENOUGH work."""
     if name not in BANDS:
         return n
     band = BANDS[name] or block
@@ -70,19 +70,19 @@ def rows_timed(name: str, n: int, block: int) -> int:
 
 
 def block_sweep(sizes: Iterable[int], blocks: Iterable[int]) -> pd.DataFrame:
-    """`time_rung` of the blocked rung at each size and for each BLOCK, with a progress bar."""
+    """Run `time_rung` of the blocked rung at each size and for each BLOCK, with a progress bar."""
     places = product(sizes, blocks)
     return _timed([partial(time_rung, "cpu_avx_blocked", n, BLOCK=block) for n, block in places])
 
 
 def ladder(sizes: Iterable[int], names: Iterable[str] | None = None, threads: int = 1) -> pd.DataFrame:
-    """`time_rung` of each rung (all, and BLAS) at each size, with a progress bar."""
+    """Run `time_rung` for each rung (default: all, and BLAS) at each size, with a progress bar."""
     places = product(sizes, names or [*RUNGS, BLAS])
     return _timed([partial(time_rung, name, n, threads) for n, name in places])
 
 
 def _timed(runs: list[Callable[[], dict[str, Any]]]) -> pd.DataFrame:
-    """What the runs give, one after the other, with a bar that is gone at the end."""
+    """Collect the rows of the runs, with a progress bar that disappears at the end."""
     from tqdm.auto import tqdm
 
     return frame_of(run() for run in tqdm(runs, "measuring", leave=False))

@@ -1,6 +1,7 @@
-"""What is on this machine, what is missing, and the one command that mends it.
+"""Report what is on this machine, what is missing, and the one command that fixes it.
 
-Imports nothing but the standard library at its top: the Makefile asks it what to install before anything is.
+Only the standard library is imported at the top: the Makefile asks the doctor what to install before anything
+is.
 """
 
 import os
@@ -27,14 +28,14 @@ BASE_PACKAGES = ("numpy", "pandas", "matplotlib", "ipython", "ipywidgets")
 
 
 def suggested_extras() -> list[str]:
-    """The extras that this machine calls for: CuPy for its GPU, a C compiler where it has none."""
+    """Return the extras that this machine needs: CuPy for its GPU, a C compiler where it has none."""
     found = find_gpu()
     cuda = [found.extra] if found and found.extra else []
     return cuda if find_compiler() else [*cuda, "cc"]
 
 
 def report() -> list[Row]:
-    """All rows: what the course cannot do without, what it can, and the machine itself."""
+    """Return all rows: what the course needs, what is optional, and the machine itself."""
     return [
         _row("Python", _python, MISSING),
         _row("Packages", _packages, MISSING),
@@ -51,9 +52,7 @@ def report() -> list[Row]:
 
 
 def _row(name: str, look: Callable[[], str], state_if_absent: str = OPTIONAL) -> Row:
-    """Run one check, which returns its detail. A report has to survive whatever a broken installation
-    raises.
-    """
+    """Run one check, which returns its detail, and survive whatever a broken installation raises."""
     try:
         return Row(name, OK, look())
     except Absent as absent:
@@ -67,7 +66,7 @@ def _python() -> str:
 
 
 def _packages() -> str:
-    """Versions, of packages that can really be imported: a broken one raises here."""
+    """Return the versions of packages that can really be imported: a broken one raises here."""
     found = []
     for name in BASE_PACKAGES:
         __import__({"ipython": "IPython"}.get(name, name))
@@ -106,14 +105,14 @@ def _c_compiler() -> str:
 
 
 def _sandbox() -> str:
-    """The version of bubblewrap, once a sandbox of it has run Python."""
+    """Return the version of bubblewrap, after running Python in one of its sandboxes."""
     if not sys.platform.startswith("linux"):
         raise Absent("teachers grade on Linux, whose namespaces keep submissions apart")
     if not shutil.which("bwrap"):
         install = mend.system_package(apt="bubblewrap", dnf="bubblewrap", zypper="bubblewrap")
         raise Absent("bubblewrap is not installed: teachers need it to grade", install)
     try:
-        from labkit.grading.sandbox import process  # here: it imports what only teachers have
+        from labkit.grading.sandbox import process  # imported here: it needs what only teachers have
     except ImportError as error:
         absent = f"{error.name} is not installed: teachers need it to grade"
         raise Absent(absent, mend.install("grade")) from error
@@ -125,8 +124,8 @@ def _sandbox() -> str:
 
 
 def _namespaces() -> str:
-    """The command that lets bubblewrap make namespaces where a setting of the kernel does not."""
-    if _setting("apparmor_restrict_unprivileged_userns") == "1":  # Ubuntu; from 25.04 on it has the profile
+    """Return the command that lets bubblewrap make namespaces where a kernel setting forbids it."""
+    if _setting("apparmor_restrict_unprivileged_userns") == "1":  # Ubuntu; since 25.04 it has the profile
         profile = "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict"
         return (
             f"sudo apt install apparmor-profiles && sudo cp {profile} /etc/apparmor.d/ && "
@@ -138,7 +137,7 @@ def _namespaces() -> str:
 
 
 def _setting(name: str) -> str:
-    """A setting of the kernel; empty where it has none of that name."""
+    """Return a kernel setting; empty where there is none of that name."""
     path = Path("/proc/sys/kernel", name)
     return path.read_text().strip() if path.is_file() else ""
 

@@ -1,4 +1,4 @@
-"""The GPU, its driver, and CuPy with its toolkit: which of them are there, and whether they fit together."""
+"""The GPU, its driver, and CuPy with its toolkit: which exist, and whether they fit together."""
 
 import os
 import re
@@ -25,7 +25,7 @@ class Gpu:
 
     @property
     def extra(self) -> str | None:
-        """The extra of labkit that fits: "cuda13", "cuda12", or None where the driver is too old for both.
+        """Return the extra that fits: "cuda13", "cuda12", or None if the driver is too old for both.
 
         CUDA 13 needs driver 580 and a GPU from Turing (7.5) on; CUDA 12 needs driver 525 (CUDA Toolkit
         Release Notes, "CUDA Toolkit and Corresponding Driver Versions" and "Deprecated Architectures").
@@ -37,12 +37,12 @@ class Gpu:
 
 
 def find_gpu() -> Gpu | None:
-    """The first GPU that NVIDIA's driver shows, or None."""
+    """Return the first GPU that NVIDIA's driver lists, or None."""
     return _read(_smi()[0])
 
 
 def _smi() -> tuple[str, str]:
-    """What nvidia-smi answers, and what it complains of; two empty texts where it is not there."""
+    """Return nvidia-smi's output and error output; two empty strings where it is missing."""
     query = ["--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
     program = shutil.which("nvidia-smi") or shutil.which(WSL_SMI)
     try:
@@ -55,7 +55,7 @@ def _smi() -> tuple[str, str]:
 
 
 def _read(answer: str) -> Gpu | None:
-    """The GPU of the first line; None for words where figures belong."""
+    """Return the GPU of the first line; None where there are words instead of figures."""
     try:
         name, driver, capability = answer.splitlines()[0].split(", ")
         major, minor = capability.split(".")
@@ -65,7 +65,7 @@ def _read(answer: str) -> Gpu | None:
 
 
 def gpu() -> str:
-    """Name and driver. Raises Absent where there is none, or one that cannot be used."""
+    """Return name and driver. Raises Absent where there is no GPU, or one that cannot be used."""
     answer, complaint = _smi()
     found = _read(answer)
     if found is None:
@@ -79,7 +79,7 @@ def gpu() -> str:
 
 
 def _no_gpu(complaint: str) -> tuple[str, str]:
-    """Why no GPU is seen, and what to do: none is there, or something is between it and us."""
+    """Say why no GPU is seen, and what to do: there is none, or something hides it."""
     if complaint and "No devices" not in complaint:
         return f"nvidia-smi fails ({complaint.partition(chr(10))[0].rstrip('.')})", _repair(complaint)
     if machine.in_wsl_1():
@@ -103,7 +103,7 @@ def _no_gpu(complaint: str) -> tuple[str, str]:
 
 
 def _has_card() -> bool:
-    """Whether the PCI bus has a display controller (class 03) of NVIDIA (0x10de)."""
+    """Return whether the PCI bus has a display controller (class 03) of NVIDIA (0x10de)."""
     cards = machine.SYS.glob("bus/pci/devices/*")
     return any(
         machine.text(card / "vendor").strip() == "0x10de" and machine.text(card / "class")[:4] == "0x03"
@@ -112,19 +112,19 @@ def _has_card() -> bool:
 
 
 def _repair(complaint: str) -> str:
-    """What to do about a driver of which nvidia-smi complains."""
+    """Say what to do about a driver that nvidia-smi complains about."""
     if machine.in_wsl():
         return f"{_driver()}; then in Windows: wsl --shutdown"
     where = "on the host: " * machine.in_container()
-    if "version mismatch" in complaint:  # it was updated since the start
+    if "version mismatch" in complaint:  # the driver was updated after the start
         return f"{where}sudo reboot"
     if "couldn't communicate" in complaint:
         return f"{where}sudo modprobe nvidia"
-    return _driver() if "compute_cap" in complaint else ""  # that field is older than what CUDA 12 needs
+    return _driver() if "compute_cap" in complaint else ""  # too old for CUDA 12 anyway
 
 
 def _driver() -> str:
-    """The command that installs NVIDIA's driver, or where to get it."""
+    """Return the command that installs NVIDIA's driver, or where to get it."""
     if machine.in_wsl():
         return "install NVIDIA's newest driver in Windows, not in WSL"
     if not machine.in_container():
@@ -136,7 +136,7 @@ def _driver() -> str:
 
 
 def _smi_package() -> str:
-    """The command that installs nvidia-smi for the driver that is loaded."""
+    """Return the command that installs nvidia-smi for the driver that is loaded."""
     branch = re.search(r"Module\s.*?(\d+)\.\d", machine.text(machine.PROC / "driver" / "nvidia" / "version"))
     is_ubuntu = "ID=ubuntu" in machine.text(machine.ETC / "os-release").splitlines()
     apt = f"nvidia-utils-{branch[1]}" if branch and is_ubuntu else "nvidia-smi"
@@ -144,9 +144,7 @@ def _smi_package() -> str:
 
 
 def cupy() -> str:
-    """CuPy's version, once it has run a kernel. Raises Absent where it, its toolkit and the driver do
-    not fit.
-    """
+    """Return CuPy's version after running a kernel. Raises Absent if it, its toolkit and driver do not fit."""
     found = find_gpu()
     if found is None or found.extra is None:
         raise Absent("of no use without a GPU")
@@ -167,19 +165,19 @@ def cupy() -> str:
         reason = str(error).strip().partition("\n")[0]
         detail = f"{wheels[0]} cannot run a kernel with driver {found.driver}: {reason}"
         raise Absent(detail, mend.other_cupy(wheels, found.extra)) from error
-    from labkit.device.select import gpus  # here: it imports NumPy
+    from labkit.device.select import gpus  # imported here: it imports NumPy
 
-    shown = ", ".join(f"gpu:{each.index} {each.name}" for each in gpus())  # as LABKIT_DEVICE numbers them
+    shown = ", ".join(f"gpu:{each.index} {each.name}" for each in gpus())  # numbered as in LABKIT_DEVICE
     number = cupy.cuda.runtime.runtimeGetVersion()  # 12090 is 12.9
     return f"{wheels[0]} {cupy.__version__}, CUDA {number // 1000}.{number % 1000 // 10}: {shown}"
 
 
 def _unfit(wheels: list[str], found: Gpu, extra: str) -> tuple[str, str] | None:
-    """What is wrong with these wheels of CuPy, as far as names and versions tell, and what mends it."""
+    """Say what is wrong with these wheels of CuPy, judging by names and versions, and how to fix it."""
     if len(wheels) > 1:
         return f"{' and '.join(wheels)} overwrite each other", mend.other_cupy(wheels, extra)
     built = re.fullmatch(r"cupy-cuda(\d+)x", wheels[0])
-    if built is None:  # conda's, or built here: its toolkit is from elsewhere
+    if built is None:  # from conda or built here, so its toolkit is from elsewhere
         return None
     major, needs = built[1], NEEDS.get(f"cuda{built[1]}")
     if needs and int(major) > int(extra.removeprefix("cuda")):

@@ -1,4 +1,4 @@
-"""The machine: its cores and memory, and what is around it: Windows, or a container."""
+"""The machine: its cores and memory, and whether it runs in Windows or a container."""
 
 import os
 import platform
@@ -8,13 +8,13 @@ from labkit.core import memory
 from labkit.core.memory import text
 from labkit.doctor.row import Absent
 
-FEW_BYTES = 2_000_000_000  # free
-NOTEBOOK = "0.8 GB"  # with JupyterLab's server, at most: benchmarks/opened.py
+FEW_BYTES = 2_000_000_000  # free bytes
+NOTEBOOK = "0.8 GB"  # at most, with JupyterLab's server: benchmarks/opened.py
 PROC, SYS, DEV, ETC, RUN = (Path("/", name) for name in ("proc", "sys", "dev", "etc", "run"))
 
 
 def machine() -> str:
-    """System, cores and memory. Raises Absent where too little memory is free."""
+    """Return system, cores and memory. Raises Absent where too little memory is free."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count()
     system = f"{platform.system()} {platform.machine()}" + " in WSL" * in_wsl()
@@ -31,7 +31,7 @@ def machine() -> str:
 
 
 def _more_memory(free: int, total: int, limit: str) -> str:
-    """The step that gives more memory."""
+    """Return the step that gives more memory."""
     if total - free > total / 2:
         return "in JupyterLab: Kernel, Shut Down All Kernels"
     if limit:
@@ -42,20 +42,20 @@ def _more_memory(free: int, total: int, limit: str) -> str:
 
 
 def in_wsl() -> bool:
-    """Whether this Linux runs in Windows: its kernel says so."""
+    """Return whether this Linux runs in Windows, as its kernel's name says."""
     return "microsoft" in _release()
 
 
 def _release() -> str:
-    """The kernel's own name for itself, in small letters."""
+    """Return the kernel's own name, in lower case."""
     return text(PROC / "sys" / "kernel" / "osrelease").strip().lower()
 
 
 def in_wsl_1() -> bool:
-    """Whether it does so without a kernel of its own, and so without a GPU: 4.4.0-19041-Microsoft."""
+    """Return whether it is WSL 1, without its own kernel and so without a GPU: 4.4.0-19041-Microsoft."""
     return in_wsl() and "wsl2" not in _release() and _release().startswith("4.4.")
 
 
 def in_container() -> bool:
-    """Whether docker or podman says that this is one of its containers."""
+    """Return whether docker or podman marks this as one of its containers."""
     return (RUN.parent / ".dockerenv").exists() or (RUN / ".containerenv").exists()

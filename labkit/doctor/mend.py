@@ -1,4 +1,4 @@
-"""The command that mends something: right for this Python, clone or installed, in conda or on Colab."""
+"""The command that fixes something on this Python: clone or installed, in conda or on Colab."""
 
 import os
 import shlex
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def pip(arguments: str) -> str:
-    """A command of the pip that serves this very Python, which need not be the first on the PATH."""
+    """Return a command of this Python's own pip, which need not be the first on the PATH."""
     if on_colab():
         return f"%pip {arguments}"
     if not find_spec("pip") and shutil.which("uv"):  # uv makes environments without pip
@@ -23,9 +23,10 @@ def pip(arguments: str) -> str:
 
 
 def install(extra: str = "") -> str:
-    """The command that installs what labkit or one of its extras needs; empty where there is none.
+    """Return the command that installs what labkit or one of its extras needs; empty where there is none.
 
-    The name labkit on PyPI is somebody else's: only where labkit is installed does pip take it for this one.
+    On PyPI the name labkit belongs to another project: pip takes it for this one only where labkit is
+    installed.
     """
     wanted = f"[{extra}]" if extra else ""
     if (ROOT / "pyproject.toml").is_file():
@@ -34,44 +35,44 @@ def install(extra: str = "") -> str:
 
 
 def cupy(extra: str) -> str:
-    """The command that installs CuPy for the CUDA of an extra, such as cuda13."""
+    """Return the command that installs CuPy for the CUDA of an extra, such as cuda13."""
     if in_conda():
         return conda(f"'cupy>=14,<15' cuda-version={extra.removeprefix('cuda')} nvidia-ml-py")
     return install(extra)
 
 
 def other_cupy(wheels: list[str], extra: str) -> str:
-    """The command that takes these wheels of CuPy away and installs the one that fits."""
+    """Return the command that removes these wheels of CuPy and installs the one that fits."""
     remove, add = pip(f"uninstall --yes {' '.join(wheels)}"), cupy(extra)
-    if on_colab():  # a line of its own each, %pip has no &&
+    if on_colab():  # one line each, as %pip has no &&
         remove, add = remove.replace("%", "!", 1), add.removeprefix("%")
     return f"{remove} && {add}"
 
 
 def compiler() -> str:
-    """The command that installs a C compiler; the wheel of the extra needs no rights on the system."""
+    """Return the command that installs a C compiler; the extra's wheel needs no administrator rights."""
     if in_conda() and sys.platform.startswith("linux"):
         return conda("gcc")
     return install("cc")
 
 
 def conda(packages: str) -> str:
-    """The command that installs packages into this conda environment."""
+    """Return the command that installs packages into this conda environment."""
     manager = next(filter(shutil.which, ("conda", "mamba", "micromamba")), "conda")
     return f"{manager} install --prefix {shlex.quote(sys.prefix)} --channel conda-forge {packages}"
 
 
 def system_package(**names: str) -> str:
-    """The command that installs one of the system's packages, named for each manager; empty for others."""
+    """Return the command that installs a system package, named per package manager; empty for others."""
     manager = next(filter(shutil.which, names), None)
     return f"sudo {manager} install {names[manager]}" if manager else ""
 
 
 def on_colab() -> bool:
-    """Whether this is a session of Google Colab."""
+    """Return whether this is a session of Google Colab."""
     return "COLAB_RELEASE_TAG" in os.environ
 
 
 def in_conda() -> bool:
-    """Whether this Python is that of a conda environment."""
+    """Return whether this Python belongs to a conda environment."""
     return Path(sys.prefix, "conda-meta").is_dir()

@@ -1,7 +1,7 @@
-"""NVRTC, the bindings that call it and the headers that it includes: whether they fit together.
+"""NVRTC, its Python bindings and the headers that it includes: whether they fit together.
 
-Those of one CUDA, 13, have worked with each other where we tried: NVRTC 13.0 with headers of 13.5, and
-the other way round. So a kernel is compiled, and only what fails is called unfit.
+All versions of CUDA 13 worked with each other where we tried: NVRTC 13.0 with headers of 13.5, and the
+reverse. So the check compiles a kernel, and only reports what fails.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 from labkit.doctor import mend
 from labkit.doctor.row import Absent, cuda, installed
 
-MAJOR = "13"  # of CUDA, as pyproject.toml has it
+MAJOR = "13"  # of CUDA, as in pyproject.toml
 BINDINGS, NVRTC = "cuda-bindings", "nvidia-cuda-nvrtc"
 HEADERS = ("nvidia-cuda-runtime", "nvidia-cuda-crt")
 CCCL = "nvidia-cuda-cccl"  # 13.3.5.0: CCCL 3.5.0 for CUDA 13
@@ -18,9 +18,7 @@ INCLUDED = "#include <cuda_fp16.h>\n"  # reads files of all three wheels of head
 
 
 def nvrtc() -> str:
-    """The version in use, once it has compiled a kernel with headers. Raises Absent with what does
-    not fit.
-    """
+    """Return the version in use, after compiling a kernel with headers. Raises Absent with what is unfit."""
     if sys.platform == "darwin":
         hosted = "for kernels of your own use Linux, Windows or a hosted notebook such as Colab"
         raise Absent("NVIDIA makes no NVRTC for macOS: the course's kernels come compiled", hosted)
@@ -53,16 +51,16 @@ def nvrtc() -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """What an error says at its beginning."""
+    """Return the first line of an error."""
     return str(error).strip().partition("\n")[0]
 
 
 def _renewed(packages: list[str]) -> str:
-    """The command that installs these packages in a version that labkit takes."""
+    """Return the command that installs these packages in a version that labkit accepts."""
     return mend.pip("install " + " ".join(f"'{name}=={MAJOR}.*'" for name in packages))
 
 
 def _same(number: str) -> str:
-    """The command that brings compiler and headers of one CUDA, such as 13.5, anew."""
+    """Return the command that reinstalls compiler and headers of one CUDA, such as 13.5."""
     same = " ".join(f"'{name}=={number}.*'" for name in (NVRTC, *HEADERS))
     return mend.pip(f"install --force-reinstall {same} '{CCCL}=={MAJOR}.*'")

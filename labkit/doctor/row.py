@@ -11,7 +11,7 @@ class Row:
     """One line of the report.
 
     `state` is OK, MISSING (the course cannot run without it) or OPTIONAL (absent or unfit; the course runs).
-    `fix` is the command or step that mends it, or "".
+    `fix` is the command or step that fixes it, or "".
     """
 
     name: str
@@ -21,7 +21,7 @@ class Row:
 
 
 class Absent(Exception):
-    """Raised by a check that finds its thing absent or unfit: what is wrong, and what to do about it."""
+    """What a check raises for something absent or unfit: what is wrong, and what to do about it."""
 
     def __init__(self, detail: str, fix: str = "") -> None:
         super().__init__(detail)
@@ -29,7 +29,7 @@ class Absent(Exception):
 
 
 def installed(package: str) -> str:
-    """The version of a package; empty if it is not there."""
+    """Return the version of a package; empty if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -37,5 +37,5 @@ def installed(package: str) -> str:
 
 
 def cuda(number: str) -> str:
-    """CUDA's version in that of one of its packages: 13.5.37 is of 13.5."""
+    """Return CUDA's version from that of one of its packages: 13.5.37 belongs to 13.5."""
     return ".".join(number.split(".")[:2])
