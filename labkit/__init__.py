@@ -13,7 +13,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# public name -> where it lives: a module of labkit, or "module:attribute"
+# public name -> its location: a module of labkit, or "module:attribute"
 _EXPORTS = {
     "RawModule": "device.select:RawModule",
     "answer": "course:answer",
@@ -37,7 +37,7 @@ _EXPORTS = {
     "yours": "figures.own_product",
 }
 
-# Modules that notebooks handed out with version 0.1 import by these names. A student's copy goes on working.
+# Notebooks handed out with version 0.1 import modules by these names, so students' copies keep working.
 _MOVED = {
     "bounds": "model.limits",
     "errors": "core.errors",
@@ -69,24 +69,22 @@ def __dir__() -> list[str]:
 
 
 class _Elsewhere(MetaPathFinder, Loader):
-    """Import `labkit.records`, `labkit.plots` and the like: modules whose public name is not where
-    they live.
-    """
+    """Import modules such as `labkit.records` and `labkit.plots` by their public names."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Find a public or a moved module. A package or module of that very name comes first."""
+        """Find a public or a moved module. A package or module with exactly that name takes precedence."""
         package, _, short = name.partition(".")
         place = (_MOVED | _EXPORTS).get(short, "").partition(":")[0]
         return ModuleSpec(name, self, origin=f"labkit.{place}") if package == "labkit" and place else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Import the module where it lives, and keep what it knows of itself."""
+        """Import the module from its location, and keep its own attributes."""
         module = import_module(str(spec.origin))
         self._own_spec = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module back its own name: it has been run already."""
+        """Restore the module's own name; it has already been run."""
         module.__spec__ = self._own_spec
 
 

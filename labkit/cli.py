@@ -46,7 +46,7 @@ def lab(context: typer.Context) -> None:
         raise _not_installed("JupyterLab") from None
     with _reported(OSError):
         arguments = [str(notebooks()), *context.args]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # containers: Jupyter refuses to start without
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # as in containers: Jupyter needs it
         arguments.append("--allow-root")
     LabApp.launch_instance(argv=arguments)
 
@@ -54,7 +54,7 @@ def lab(context: typer.Context) -> None:
 @app.command()
 def course() -> None:
     """List the notebooks: what each teaches, its exercises and their points."""
-    from labkit.course.notebooks import catalog  # here: imports the simulator
+    from labkit.course.notebooks import catalog  # imported here: it imports the simulator
 
     with _reported(catalog.NoNotebook):
         lessons = [catalog.lesson(path) for path in catalog.notebooks(catalog.shipped())]
@@ -108,7 +108,7 @@ def bench(
     """Verify and time every rung on this machine's GPU. What the folder has already is not measured again."""
     from labkit import records
     from labkit.device.select import NoGpu
-    from labkit.ladder import bench as benching  # here: wants CuPy and pandas
+    from labkit.ladder import bench as benching  # imported here: it needs CuPy and pandas
 
     try:
         with _reported(NoGpu, OSError, ValueError, SimtError):
@@ -120,7 +120,7 @@ def bench(
         raise typer.Exit(130) from None
     for failure in failures:
         print(failure, file=sys.stderr)
-    folder = str(out.resolve())  # a name alone, such as h200, could be one of our own
+    folder = str(out.resolve())  # a bare name, such as h200, could be one of our own folders
     print(f"The table is {out / 'bench.csv'}: labkit.records.recorded({folder!r}).")
     raise typer.Exit(bool(failures))
 
@@ -255,7 +255,7 @@ def grade(
 
 @contextmanager
 def _reported(*expected: type[Exception]) -> Iterator[None]:
-    """Show an expected error by its message alone, and end the command with exit code 1."""
+    """Show only the message of an expected error, and end the command with exit code 1."""
     try:
         yield
     except expected as error:
@@ -270,11 +270,11 @@ def _not_installed(what: str, extra: str = "lab") -> typer.Exit:
 
 
 def notebooks() -> Path:
-    """The folder of notebooks to work in.
+    """Return the folder of notebooks to work in.
 
-    In a clone that is its own notebooks/. An installed package holds a read-only set, copied to
-    labkit-notebooks/ in the current folder, where a student's work is never overwritten. Raises OSError, with
-    the way out, where that cannot be written.
+    In a clone it is notebooks/. An installed package holds a read-only set, which is copied to
+    labkit-notebooks/ in the current folder; a student's work there is never overwritten. Raises OSError,
+    which says what to do, where that folder cannot be written.
     """
     from labkit.course.notebooks import catalog, copies
 

@@ -35,18 +35,18 @@ from labkit.simt.ptx.parser import parse
 
 EXERCISE_ID = re.compile(r"\d\d\.\d+")
 
-# Exercise id -> the kernel or function that was made last for it.
+# Exercise id -> the kernel or function that was last made for it.
 answers: dict[str, Any] = {}
 
 DOES_NOT_COMPILE = "The cell does not compile. Its %%{} line counts as line 1.\n\n"
 
-# A message of NVRTC: its line in the cell, its text, and the indented lines below (source and caret).
+# An NVRTC message: its line in the cell, its text, and the indented lines below (source and caret).
 _CUDA_MESSAGE = re.compile(
     rf"^{re.escape(FILE_NAME)}\((?P<line>\d+)\): (?:catastrophic )?(?P<severity>error|warning)[^:\n]*: "
     r"(?P<text>.*)\n?(?P<excerpt>(?:[ \t]+\S.*\n?)*)",
     re.MULTILINE,
 )
-# One of gcc or clang: their excerpt has the line's number, or only a bar, before each line.
+# A gcc or clang message: the excerpt has the line's number, or only a bar, before each line.
 _C_MESSAGE = re.compile(
     rf"^{re.escape(C_FILE_NAME)}:(?P<line>\d+):(?:\d+:)? (?:fatal )?(?P<severity>error|warning): "
     r"(?P<text>.*)\n?(?P<excerpt>(?: *\d* \|.*\n?)*)",
@@ -58,7 +58,7 @@ class CellError(SimtError):
     """A `%%cuda`, `%%c` or `%%answer` cell has nothing to keep."""
 
     def _render_traceback_(self) -> list[str]:
-        """Without the name of the class: the text begins with what is wrong."""
+        """Show the error without its class name: the text begins with what is wrong."""
         return str(self).splitlines()
 
 
@@ -102,13 +102,13 @@ class LabMagics(Magics):
             raise UsageError(f"%%answer {line}: that is not the id of an exercise, such as 09.6.")
         answers.pop(exercise, None)
         assert self.shell is not None
-        code = "\n" + cell  # an empty line in the place of the magic's
+        code = "\n" + cell  # an empty line in place of the magic's line
         tree = _parsed(code)
         functions = [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
         if not functions:
             raise CellError("The cell has no function. Write one with def, as the task says.")
         file = self.shell.compile.cache(code, self.shell.execution_count)
-        __tracebackhide__ = True  # of an error, the student's lines alone
+        __tracebackhide__ = True  # show only the student's lines of an error
         exec(compile(tree, file, "exec"), self.shell.user_ns)
         found = self.shell.user_ns.get(functions[-1])
         if not isinstance(found, FunctionType):
@@ -118,11 +118,11 @@ class LabMagics(Magics):
     def _start(
         self, magic: str, line: str, given: Namespace, others: list[str]
     ) -> tuple[dict[str, Any], list[str]]:
-        """Where the result goes, and the compiler's options. Raises UsageError where the line is wrong."""
+        """Return where the result goes, and the compiler's options. Raises UsageError for a wrong line."""
         name = _checked_name(magic, given.name)
         assert self.shell is not None
         keeper = answers if EXERCISE_ID.fullmatch(name) else self.shell.user_ns
-        keeper.pop(name, None)  # if this cell fails, an older one must not pass for it
+        keeper.pop(name, None)  # if this cell fails, an older kernel must not be taken for its result
         for word in others:
             if not word.startswith("-"):
                 raise UsageError(
@@ -132,11 +132,11 @@ class LabMagics(Magics):
 
 
 def compile_cell(cell: str, options: list[str], expressions: list[str], wanted: str) -> Any:
-    """Kernel of the cell, for `labkit.device()`; of several, the one called `wanted`.
+    """Return the cell's kernel for `labkit.device()`; of several, the one called `wanted`.
 
-    Prints the compiler's warnings. Raises CellError where it does not compile or that kernel is not there.
+    Prints the compiler's warnings. Raises CellError where the cell does not compile or has no such kernel.
     """
-    code = "\n" + cell  # an empty line in the place of the magic's
+    code = "\n" + cell  # an empty line in place of the magic's line
     try:
         compiled = compile_ptx(code, options, expressions)
         print(_messages(_CUDA_MESSAGE, compiled.log, "warning"), end="")
@@ -148,12 +148,12 @@ def compile_cell(cell: str, options: list[str], expressions: list[str], wanted: 
 
 
 def compile_c_cell(cell: str, options: list[str], wanted: str) -> CFunction:
-    """C function of the cell: the one called `wanted`, else the last that is not static.
+    """Return the cell's C function: the one called `wanted`, else the last that is not static.
 
-    C wants a function before its use, so that the last one is the one that uses the others. Prints the
+    In C a function is declared before its use, so the last one is the one that uses the others. Prints the
     compiler's warnings. Raises CellError where the cell does not compile or has no such function.
     """
-    code = "\n" + cell  # an empty line in the place of the magic's
+    code = "\n" + cell  # an empty line in place of the magic's line
     try:
         print(_messages(_C_MESSAGE, compile_log(code, options), "warning"), end="")
         return CFunction(code, _function_name(code, wanted), options)
@@ -163,13 +163,13 @@ def compile_c_cell(cell: str, options: list[str], wanted: str) -> CFunction:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """`%load_ext labkit`: register the magics, and what a notebook shows when the GPU stopped a kernel."""
+    """Register the magics (`%load_ext labkit`), and show our error when the GPU has stopped a kernel."""
     shell.register_magics(LabMagics)
     faults.tell_in(shell)
 
 
 def _parsed(code: str) -> ast.Module:
-    """The cell's syntax tree. Raises CellError with the line that Python cannot read."""
+    """Return the cell's syntax tree. Raises CellError with the line that Python cannot read."""
     try:
         return ast.parse(code)
     except SyntaxError as error:
@@ -200,7 +200,7 @@ def _checked_name(magic: str, name: str | None) -> str:
 
 
 def _kernel_name(names: list[str], wanted: str) -> str:
-    """The only name, or `wanted` among several."""
+    """Return the only name, or `wanted` among several."""
     if len(names) == 1:
         return names[0]
     if wanted in names:
@@ -214,7 +214,7 @@ def _kernel_name(names: list[str], wanted: str) -> str:
 
 
 def _function_name(code: str, wanted: str) -> str:
-    """`wanted` if it is there, else the last function that is not static."""
+    """Return `wanted` if it is there, else the last function that is not static."""
     defined = functions(code)
     if any(function.name == wanted for function in defined):
         return wanted
@@ -224,7 +224,7 @@ def _function_name(code: str, wanted: str) -> str:
 
 
 def _explained(error: CompileError) -> str:
-    """The errors with their lines and carets, or what else NVRTC says."""
+    """Return the errors with their lines and carets, or what else NVRTC reports."""
     unknown = re.search(r"unrecognized option (\S+) found", error.log)
     if unknown:
         return (
@@ -242,7 +242,7 @@ def _explained(error: CompileError) -> str:
 
 
 def _messages(form: re.Pattern[str], log: str, severity: str) -> str:
-    """The log's messages of one severity, each with the line of the cell that it is about."""
+    """Return the log's messages of one severity, each with the line of the cell that it is about."""
     return "\n".join(_message(match) for match in form.finditer(log) if match["severity"] == severity)
 
 

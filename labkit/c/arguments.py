@@ -17,24 +17,22 @@ INT = np.iinfo(np.int32)
 
 @dataclass(frozen=True)
 class Arguments:
-    """`values`: an array for each argument, those without axes for numbers. `sizes`: as driver.c
-    takes them.
-    """
+    """`values`: one array per argument, without axes for numbers. `sizes`: as driver.c takes them."""
 
     values: tuple[np.ndarray, ...]
     sizes: tuple[int, ...]  # bytes; -k: the memory of argument k - 1
 
     @property
     def nbytes(self) -> int:
-        """Of all, each memory once."""
+        """Return the bytes of all arguments, counting shared memory once."""
         return sum(size for size in self.sizes if size > 0)
 
     def data(self) -> bytes:
-        """The bytes of each memory, one behind the other."""
+        """Return the bytes of each memory, one after the other."""
         return b"".join(value.tobytes() for value, size in self._owners())
 
     def update(self, data: bytes) -> None:
-        """Set the arrays to what `data()` was made from."""
+        """Set the arrays to the contents of `data`, in the format of `data()`."""
         start = 0
         for value, size in self._owners():
             if value.ndim:
@@ -46,7 +44,7 @@ class Arguments:
 
 
 def bind(args: Sequence[Any], function: Function) -> Arguments:
-    """The arguments of a call. Raises LaunchError where they do not fit."""
+    """Return the arguments of a call. Raises LaunchError where they do not fit."""
     parameters = function.parameters
     if len(args) != len(parameters) and parameters[-1:] != ("...",):
         raise LaunchError(
@@ -58,7 +56,7 @@ def bind(args: Sequence[Any], function: Function) -> Arguments:
 
 
 def misfit(error: CompileError, function: Function, values: Sequence[np.ndarray]) -> SimtError | None:
-    """What the compiler or linker says about the call, in words; None if it is about something else."""
+    """Explain what the compiler or linker reports about the call; None if it is about something else."""
     undefined = re.search(r"undefined (?:reference to|symbol:?) [`'\"]?_?([A-Za-z]\w*)", error.log)
     if undefined:
         return SimtError(
@@ -103,9 +101,7 @@ def _array(array: np.ndarray, position: int) -> np.ndarray:
 
 
 def _size(values: Sequence[np.ndarray], position: int) -> int:
-    """Bytes of the argument, or -k if argument k - 1 is the same memory. Raises LaunchError if they
-    overlap.
-    """
+    """Return the argument's bytes, or -k if it is argument k - 1's memory. LaunchError if they overlap."""
     value = values[position]
     for k, other in enumerate(values[:position]):
         if not np.may_share_memory(value, other):

@@ -20,8 +20,8 @@ from labkit.core.cache import cached_bytes
 from labkit.core.errors import CompileError, SimtError
 
 COMPILE_SECONDS, FIRST_SECONDS = 60, 600
-COMPILE_BYTES = 2**32  # of memory, and of each file it writes a sixteenth: #include "/dev/zero" has no end
-# A shell sets the limits for what it then becomes.
+COMPILE_BYTES = 2**32  # limit on memory; on each file, a sixteenth: #include "/dev/zero" has no end
+# A shell sets the limits for the program that it then becomes.
 _LIMITS = f'ulimit -v {COMPILE_BYTES >> 10}; ulimit -f {COMPILE_BYTES >> 4 >> 9}; exec "$@"'
 _LIMITED = ("/bin/sh", "-c", _LIMITS, "sh") if sys.platform.startswith("linux") else ()
 
@@ -31,9 +31,9 @@ FILE_NAME = "kernel.c"
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 NATIVE = "-mcpu=native" if platform.machine().lower() in ("arm64", "aarch64") else "-march=native"
 SHARED = ("-shared",) if sys.platform == "win32" else ("-shared", "-fPIC")  # clang refuses -fPIC for a DLL
-# ziglang turns assert() off in optimised code, unless it is told.
+# ziglang turns assert() off in optimised code unless told otherwise.
 FLAGS = ("-O3", NATIVE, "-UNDEBUG", "-Werror=implicit-function-declaration")
-# What helps a student: not a parameter that an exercise leaves unused, nor `int i < size_t n` in each loop.
+# Warnings that help a student: not an exercise's unused parameter, nor `int i < size_t n` in each loop.
 WARNINGS = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-sign-compare")
 
 
@@ -48,11 +48,11 @@ def compile_c(source: str, options: Sequence[str] = ()) -> Path:
 
 
 def compile_log(source: str, options: Sequence[str] = ()) -> str:
-    """The compiler's warnings on C source, as it prints them; nothing is linked.
+    """Return the compiler's warnings on C source, as it prints them; nothing is linked.
 
     Raises CompileError with its messages if it rejects the source, SimtError where there is no compiler.
     """
-    # -O1: without optimisation no compiler sees what is used uninitialised; with more, false alarms begin
+    # -O1: without optimisation no compiler sees uninitialised use; with more, false alarms begin
     arguments = (*FLAGS, "-O1", "-c", *WARNINGS, FILE_NAME, *_checked(options))
     files = ((FILE_NAME, source),)
     compiler = _compiler()
@@ -66,17 +66,17 @@ def compile_log(source: str, options: Sequence[str] = ()) -> str:
 def build(
     files: Mapping[str, str | bytes], arguments: Sequence[str], suffix: str, *, first: bool = False
 ) -> Path:
-    """Run the compiler with `arguments` in a folder with `files` (name -> content); path of what it makes.
+    """Run the compiler with `arguments` in a folder with `files` (name -> content); return its output's path.
 
-    The path ends in `suffix` and may be executed. Cached and raises as `compile_c`. `first`: the compiler may
-    have to make its own libraries, as ziglang does the first time on a machine.
+    The path ends in `suffix` and may be executed. Caching and errors are as in `compile_c`. `first`: the
+    compiler may have to build its own libraries, as ziglang does the first time on a machine.
     """
     seconds = FIRST_SECONDS if first else COMPILE_SECONDS
     return _built(tuple(files.items()), tuple(arguments), suffix, _compiler(), seconds)
 
 
 def find_compiler() -> tuple[str, ...] | None:
-    """The command of the first C compiler there is: $CC, cc, gcc, clang, the wheel ziglang; or None."""
+    """Return the first C compiler's command: $CC, cc, gcc, clang, the wheel ziglang; or None."""
     for command in (os.environ.get("CC", ""), "cc", "gcc", "clang"):
         words = shlex.split(command, posix=os.name == "posix")  # Windows has \ in its paths
         if words and shutil.which(words[0]):
@@ -88,14 +88,14 @@ def find_compiler() -> tuple[str, ...] | None:
 
 @functools.cache
 def compiler_version(compiler: tuple[str, ...]) -> str:
-    """What the compiler answers to --version."""
+    """Return what the compiler prints for --version."""
     return subprocess.run([*compiler, "--version"], capture_output=True, text=True).stdout
 
 
 def _compiler() -> tuple[str, ...]:
     compiler = find_compiler()
     if compiler is None:
-        from labkit.doctor import mend  # here: the doctor asks this file for the compiler
+        from labkit.doctor import mend  # imported here: the doctor asks this file for the compiler
 
         raise SimtError(f"no C compiler found: tried $CC, cc, gcc, clang and ziglang. Run: {mend.compiler()}")
     return compiler
@@ -127,12 +127,12 @@ def _key(files: Files, arguments: tuple[str, ...], compiler: tuple[str, ...]) ->
 
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Where the libraries and programs of this process lie; gone when it ends."""
+    """Return the folder of this process's libraries and programs, which is removed when it ends."""
     return tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True)
 
 
 def _host_cpu() -> str:
-    """What `-march=native` depends on: a cache in a home folder may serve machines of several kinds."""
+    """Return what `-march=native` depends on: a cache in a home folder may serve different machines."""
     from llvmlite import binding
 
     return binding.get_host_cpu_name() + binding.get_host_cpu_features().flatten()
@@ -141,9 +141,7 @@ def _host_cpu() -> str:
 def _run(
     files: Files, arguments: tuple[str, ...], suffix: str, compiler: tuple[str, ...], seconds: float
 ) -> tuple[bytes, str]:
-    """What the compiler makes, and its messages. In a folder of its own: they name kernel.c without a
-    path.
-    """
+    """Return the compiler's output and messages, run in its own folder: they name kernel.c without path."""
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
         for name, content in files:
             Path(folder, name).write_bytes(content.encode() if isinstance(content, str) else content)
@@ -172,6 +170,6 @@ def _run(
 
 
 def _compile_error(log: str) -> CompileError:
-    """A CompileError with the messages `kernel.c:3:5: error: ...` of gcc, clang and zig."""
+    """Make a CompileError from the messages `kernel.c:3:5: error: ...` of gcc, clang and zig."""
     message = rf"^{re.escape(FILE_NAME)}:(\d+):(?:\d+:)? (?:fatal )?(error|warning|note): (.*)$"
     return CompileError(log, [(int(line), kind, text) for line, kind, text in re.findall(message, log, re.M)])

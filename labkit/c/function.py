@@ -1,8 +1,8 @@
 """A C function in a process of its own: whatever it does, the notebook goes on.
 
-Its source is compiled together with driver.c into a program. The program reads the arguments from a
-file, calls the function and writes the arrays back. It depends on the types of the arguments alone, so one
-program serves all sizes.
+Its source is compiled with driver.c into a program. The program reads the arguments from a file, calls the
+function and writes the arrays back. It depends only on the types of the arguments, so one program serves all
+sizes.
 """
 
 import functools
@@ -30,7 +30,7 @@ WATCHED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=undefi
 class Watch:
     """A way to find mistakes: the compiler's flags, and the bytes of guard around each argument.
 
-    `behind` is C code put behind the student's; `beside` is a C file of this folder that is linked with it.
+    `behind` is C code appended to the student's; `beside` is a C file of this folder that is linked with it.
     """
 
     flags: tuple[str, ...]
@@ -39,14 +39,15 @@ class Watch:
     beside: str = ""
 
 
-# Three checks of UBSan are off: AddressSanitizer finds the same accesses and says how far outside they are.
+# Three checks of UBSan are off: AddressSanitizer finds the same accesses and reports how far outside they
+# are.
 ADDRESS_SANITIZER = Watch(
     (
         *(*FLAGS, *WATCHED, "-fsanitize=address,undefined"),
         "-fno-sanitize=null,object-size,pointer-overflow",
     ),
     guard=0,
-    # Some compilers accept -fsanitize=address and have no library for it: then this does not link.
+    # Some compilers accept -fsanitize=address but have no library for it: then this does not link.
     behind="int __asan_address_is_poisoned(const volatile void *);\n"
     "__attribute__((constructor)) static void labkit_sanitizer(void) { __asan_address_is_poisoned(0); }\n",
 )
@@ -56,11 +57,11 @@ BOUNDS = Watch(
     (
         *(*FLAGS, *WATCHED, "-fsanitize=undefined", "-fsanitize=kernel-address"),
         *("-fno-sanitize=object-size,pointer-overflow", "-fno-sanitize-trap=all"),
-        # Each function needs a frame of its own to be on the stack, and memset() must not be one of glibc's.
+        # Each function needs its own frame to be on the stack, and memset() must not be glibc's.
         *("-fno-optimize-sibling-calls", "-fno-inline", "-U_FORTIFY_SOURCE"),
         *(word for option in _CALLS for word in ("-mllvm", f"-asan-{option}")),
     ),
-    guard=2**16,  # what a function reads or writes further away is most likely no memory at all
+    guard=2**16,  # an access further away most likely hits no memory at all
     beside="bounds.c",
 )
 PLAIN = Watch((*FLAGS, "-O1", "-g"), guard=GUARD_BYTES)
@@ -84,7 +85,7 @@ class CFunction:
     """
 
     def __init__(self, source: str, name: str, options: Sequence[str] = ()) -> None:
-        compile_log(source, options)  # alone first: what labkit puts behind it would confuse the messages
+        compile_log(source, options)  # first alone: labkit's appended code would confuse the messages
         self.source, self.name, self.options = source, name, tuple(options)
         self.function = find_function(source, name)
 
@@ -94,7 +95,7 @@ class CFunction:
     def variant(
         self, source: str | None = None, name: str | None = None, options: Sequence[str] | None = None
     ) -> "CFunction":
-        """The same function but for what is given here. Raises CompileError as the constructor does."""
+        """Return the same function with these changes. Raises CompileError as the constructor does."""
         return CFunction(
             self.source if source is None else source,
             self.name if name is None else name,
@@ -102,12 +103,12 @@ class CFunction:
         )
 
     def __call__(self, *args: Any, timeout: float = 10) -> Any:
-        """Call the function once, watched by sanitizers where there are any; return its number or None.
+        """Call the function once, with sanitizers where available; return its number or None.
 
         NumPy arrays become pointers and are changed in place, unless the call ends in an error. NumPy scalars
-        go by their type; a Python int is an `int`; C converts a Python float to what the parameter is.
-        What the function prints is printed. `timeout` is in seconds.
-        Raises InvalidAccess, Crash or Timeout; LaunchError for arguments that do not fit.
+        keep their type; a Python int is an `int`; C converts a Python float to the parameter's type. What the
+        function prints is printed. `timeout` is in seconds. Raises InvalidAccess, Crash or Timeout;
+        LaunchError for arguments that do not fit.
         """
         arguments = bind(args, self.function)
         run = self._run_watched(arguments, timeout)
@@ -119,11 +120,11 @@ class CFunction:
     def time(self, *args: Any, samples: int = 50, timeout: float = 60) -> "Timing":
         """Time up to `samples` calls of the optimised build (-O3): at least 3, then until a second is over.
 
-        Each sample is one call on `args`, which stay as they are; a warm-up comes first. Not measured:
-        compilation, the start of the process, copies. What the function prints is not shown.
-        Raises as a call does, but without the line: call the function once to see it.
+        Each sample is one call on `args`, which stay unchanged; a warm-up comes first. Compilation, the start
+        of the process and copies are not measured. What the function prints is not shown. Raises as a call
+        does, but without the line: call the function once to see it.
         """
-        from labkit.device.timing import Timing  # here: it takes time to import
+        from labkit.device.timing import Timing  # imported here: it takes time to import
 
         if samples < 1:
             raise ValueError(f"samples={samples}. Choose at least 1.")
@@ -133,19 +134,17 @@ class CFunction:
         try:
             samples_ms = times(run, arguments, self.name, self.source, timeout)
         except (Crash, InvalidAccess) as error:
-            if "\n" in str(error):  # it has its line
+            if "\n" in str(error):  # the message already has its line
                 raise
             raise type(error)(f"{error}. Call {self.name} once without .time to see where") from None
         return Timing(samples_ms, f"measured here: {cpu_name()}")
 
     def program(self, *args: Any) -> bytes:
-        """The program of the optimised build, which driver.c tells how to run, for arguments of such
-        types.
-        """
+        """Return the optimised program for arguments of these types; driver.c takes how to run it."""
         return self._program(FLAGS, bind(args, self.function)).read_bytes()
 
     def _run_watched(self, arguments: Arguments, timeout: float) -> Run:
-        """Run the function in the first way to find mistakes that this compiler knows and that starts."""
+        """Run the function with the first way to find mistakes that this compiler supports and starts."""
         for watch in WATCHES:
             if not _known(watch, find_compiler()):
                 continue
@@ -164,7 +163,7 @@ class CFunction:
 
 
 def _show(printed: str) -> None:
-    """Print what the function printed, but for a failed assert's message: the error says it."""
+    """Print what the function printed, except a failed assert's message, which the error shows."""
     text = without_assert(printed)
     print(text if len(text) < MAX_PRINTED_BYTES else f"{text[:SHOWN_OF_TOO_MUCH]}\n…\n", end="")
 
@@ -172,7 +171,7 @@ def _show(printed: str) -> None:
 def _linked(
     source: str, flags: Sequence[str], options: Sequence[str], watch: Watch, *, first: bool = False
 ) -> Path:
-    """A program of the source, driver.c, and what watches it; `first` as for `build`."""
+    """Build a program from the source, driver.c and what watches it; `first` as for `build`."""
     files: dict[str, str | bytes] = {FILE_NAME: source + watch.behind, "driver.o": _object("driver.c")}
     if watch.beside:
         files["beside.o"] = _object(watch.beside)
@@ -181,7 +180,7 @@ def _linked(
 
 @functools.cache
 def _known(watch: Watch, compiler: tuple[str, ...] | None) -> bool:
-    """Whether the compiler can build a program that is watched in this way."""
+    """Return whether the compiler can build a program that is watched in this way."""
     if watch == PLAIN:
         return True
     call = "const char *labkit_call(void **a, void *b) { return a ? b : 0; }\n"

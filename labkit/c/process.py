@@ -14,7 +14,7 @@ from typing import Literal
 
 MAX_PRINTED_BYTES = 2**20
 POLL_SECONDS = 0.05
-REPORT_SECONDS = 10  # that a sanitizer may take to write where the program was
+REPORT_SECONDS = 10  # that a sanitizer may take to report where the program was
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ def run_limited(
     timeout: float,
     started: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,
 ) -> Ended:
-    """Run `command` in `folder` for `timeout` seconds at most; it and its process group are then gone.
+    """Run `command` in `folder` for at most `timeout` seconds; then its whole process group is gone.
 
     It has no input. At the time limit it first gets SIGABRT, so that a sanitizer reports where it was.
-    `started` gets the process.
+    `started` is called with the process.
     """
     deadline = monotonic() + timeout
     process = subprocess.Popen(
@@ -58,7 +58,7 @@ def run_limited(
         reader.start()
         while reader.is_alive() and process.poll() is None and monotonic() < deadline:
             reader.join(POLL_SECONDS)
-        if process.poll() is not None:  # what it has left behind may hold the pipe open
+        if process.poll() is not None:  # processes that it left behind may hold the pipe open
             _kill(process)
             reader.join(REPORT_SECONDS)
         if len(printed) >= MAX_PRINTED_BYTES:
@@ -71,7 +71,7 @@ def run_limited(
         return Ended(code, _text(printed), "")
     finally:  # also on Ctrl-C
         _kill(process)
-        reader.join(REPORT_SECONDS)  # not for ever: a process that left the group may hold the pipe open
+        reader.join(REPORT_SECONDS)  # bounded: a process that left the group may hold the pipe open
 
 
 def _read(process: subprocess.Popen[bytes], printed: bytearray) -> None:
@@ -90,14 +90,14 @@ def _abort(process: subprocess.Popen[bytes]) -> None:
         process.terminate()
     else:
         process.send_signal(signal.SIGABRT)
-        process.send_signal(signal.SIGCONT)  # a process that has stopped itself hears nothing else
+        process.send_signal(signal.SIGCONT)  # a stopped process reacts to nothing else
     with suppress(subprocess.TimeoutExpired):
         process.wait(REPORT_SECONDS)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """The process and, where there are process groups, all that it has started."""
-    with suppress(ProcessLookupError, PermissionError):  # they are gone, as macOS also says it
+    """Kill the process and, where there are process groups, all that it has started."""
+    with suppress(ProcessLookupError, PermissionError):  # they are gone, which macOS may report in this way
         if sys.platform == "win32":
             process.kill()
         else:

@@ -1,4 +1,4 @@
-"""What a sanitizer, a failed assert or a signal says about a C function, as an error for a student.
+"""Turn what a sanitizer, a failed assert or a signal says about a C function into an error for a student.
 
 The sanitizers are AddressSanitizer and UndefinedBehaviorSanitizer, of gcc and of clang.
 """
@@ -15,13 +15,13 @@ from labkit.core.errors import Crash, InvalidAccess, SimtError
 _FRAME = re.compile(rf"#\d+ 0x\w+ in \S+ [^\n]*?{FILE_NAME}:(\d+)|{FILE_NAME}:(\d+):\d+: 0x\w+ in ")
 _ACCESS = re.compile(r"(?P<verb>READ|WRITE) of size (?P<size>\d+) at (?P<address>0x\w+)")
 _IN_LIBRARY = re.compile(r"[^#]*#0 0x\w+ in (?:__interceptor_)?(\w+) [^\n]*(?:sanitizer|asan)")
-# Where a sanitizer begins to write, which it does where the function prints. Last: the frames of an exit().
+# Where a sanitizer's report begins, among what the function prints. Last: the frames of an exit().
 _REPORT = re.compile(
     r"=+\n==\d+==|AddressSanitizer:DEADLYSIGNAL|==\d+==\w|"
     r"ERROR: bounds: |labkit: the stack|thread \d+ panic: |"
     rf"(?:/[^\s:]*|{FILE_NAME}):\d+:\d+: runtime error: | +#0 0x"
 )
-# bounds.c writes as AddressSanitizer does. The stack that it prints looks like an error, and is none.
+# bounds.c reports as AddressSanitizer does. The stack that it prints looks like an error, but is not one.
 _ADDRESS = r"ERROR: (?:AddressSanitizer|bounds): "
 _FOUND = re.compile(
     rf"{_ADDRESS}(?P<address>.*)|(?:runtime error|(?<!the stack\n)thread \d+ panic): (?P<undefined>.*)"
@@ -42,7 +42,7 @@ _ASSERTS = (
 )
 
 POINTER_IS_NULL = "the pointer is null. malloc, too, returns null where there is not enough memory"
-# The first words of AddressSanitizer's message -> ours
+# The first words of AddressSanitizer's message -> our words
 _BAD_FREES = {
     "attempting double-free": "free() of memory that is freed already",
     "attempting free": "free() of an address that malloc did not give",
@@ -65,7 +65,7 @@ _SIGNALS = {
 
 @dataclass(frozen=True)
 class Memory:
-    """An argument in the process of the C function: what a student calls it, its address and bytes there."""
+    """An argument in the C function's process: the student's name for it, its address and bytes there."""
 
     name: str
     address: int
@@ -74,40 +74,40 @@ class Memory:
 
 
 def at_line(message: str, line: int, source: Sequence[str]) -> str:
-    """The message with the line that it is about; line 0 is unknown."""
+    """Return the message with the line that it is about; line 0 is unknown."""
     if not 0 < line <= len(source):
         return message
     return f"line {line}: {message}\n    {line:>4} | {source[line - 1].strip()}"
 
 
 def line_of(report: str) -> int:
-    """Line of the topmost frame that lies in the student's source; 0 if none does."""
+    """Return the line of the topmost frame in the student's source; 0 if there is none."""
     frame = _FRAME.search(report)
     return int(frame[1] or frame[2]) if frame else 0
 
 
 def split_report(printed: str) -> tuple[str, str]:
-    """What the function printed, and the report behind it."""
+    """Split the output into what the function printed and the report that follows."""
     begin = _REPORT.search(printed)
     return (printed[: begin.start()], printed[begin.start() :]) if begin else (printed, "")
 
 
 def without_assert(printed: str) -> str:
-    """What was printed, but for the message of a failed assert."""
+    """Return what was printed, without the message of a failed assert."""
     for pattern in _ASSERTS:
         printed = pattern.sub("", printed)
     return printed
 
 
 def from_assert(printed: str, source: Sequence[str]) -> Crash | None:
-    """The error of a failed assert; None if there is none in what was printed."""
+    """Return the error of a failed assert; None if what was printed has none."""
     for failed in filter(None, (pattern.search(printed) for pattern in _ASSERTS)):
         return Crash(at_line(f"assertion failed: {failed['text']}", int(failed["line"]), source))
     return None
 
 
 def from_sanitizer(report: str, arrays: Sequence[Memory], source: Sequence[str]) -> SimtError | None:
-    """The error in a sanitizer's report; None if there is none."""
+    """Return the error in a sanitizer's report; None if there is none."""
     found = _FOUND.search(report)
     if not found:
         return None
@@ -116,9 +116,7 @@ def from_sanitizer(report: str, arrays: Sequence[Memory], source: Sequence[str])
 
 
 def from_exit(code: int, report: str, source: Sequence[str]) -> SimtError:
-    """The error of a process that ended before the function returned, and about which a sanitizer is
-    silent.
-    """
+    """Return the error of a process that ended before the function returned, without a sanitizer's report."""
     if internal := re.search(r"ERROR: (.*)|CHECK failed: .*", report):
         return Crash(at_line(internal[0], line_of(report), source))
     if 0 <= code < 256:
@@ -132,13 +130,13 @@ def from_exit(code: int, report: str, source: Sequence[str]) -> SimtError:
 
 
 def from_guards(array: Memory, offset: int) -> InvalidAccess:
-    """The error of a write to the byte `offset` of an array, outside it, seen after the call."""
+    """Return the error of a write to byte `offset`, outside an array, noticed after the call."""
     element = offset // array.itemsize * array.itemsize
     return InvalidAccess(f"invalid write: {_outside(array.address + element, 0, array)}")
 
 
 def _undefined(message: str) -> tuple[type[SimtError], str]:
-    """Of UndefinedBehaviorSanitizer, in its words where they name the values."""
+    """Explain UndefinedBehaviorSanitizer's message, in its own words where they name the values."""
     if misaligned := _MISALIGNED.match(message):
         verb, c_type, alignment = misaligned.groups()
         verb = _VERBS.get(verb, "use")
@@ -151,7 +149,7 @@ def _undefined(message: str) -> tuple[type[SimtError], str]:
 
 
 def _address(report: str, arrays: Sequence[Memory]) -> tuple[type[SimtError], str]:
-    """Of AddressSanitizer."""
+    """Explain AddressSanitizer's report."""
     kind = re.split(_ADDRESS, report, maxsplit=1)[1]
     if access := _ACCESS.search(report):
         return InvalidAccess, _access(kind, access, report, arrays)
@@ -165,14 +163,14 @@ def _address(report: str, arrays: Sequence[Memory]) -> tuple[type[SimtError], st
 
 
 def _access(kind: str, access: re.Match[str], report: str, arrays: Sequence[Memory]) -> str:
-    """A read or write that AddressSanitizer has stopped."""
+    """Describe a read or write that AddressSanitizer has stopped."""
     size, address = int(access["size"]), int(access["address"], 16)
     library = _IN_LIBRARY.match(report)
     what = f"invalid {access['verb'].lower()} of {_bytes(size)}{f' in {library[1]}' if library else ''}"
     if library:
-        size = 0  # the address is that of the first byte outside, not where the access begins
+        size = 0  # the address is the first byte outside, not the start of the access
     if kind.startswith("heap-use-after-free"):
-        if not _FRAME.search(report.partition("\nfreed by ")[0]):  # not by the function: seen after the call
+        if not _FRAME.search(report.partition("\nfreed by ")[0]):  # not in the function: noticed later
             return f"free() of {_nearest(address, arrays).name}, which belongs to the notebook"
         return f"{what}: the memory is freed already"
     allocated, region = _ALLOCATED.search(report), _REGION.search(report)
@@ -188,7 +186,7 @@ def _access(kind: str, access: re.Match[str], report: str, arrays: Sequence[Memo
 
 
 def _segmentation_fault(report: str, arrays: Sequence[Memory]) -> str:
-    """A read or write where there is no memory."""
+    """Describe a read or write where there is no memory."""
     verb, address = re.search(r"caused by a (\w+)", report), re.search(r"unknown address (0x\w+)", report)
     what = f"invalid {verb[1].lower()}" if verb and verb[1] in ("READ", "WRITE") else "invalid access"
     if "points to the zero page" in report:
@@ -199,7 +197,7 @@ def _segmentation_fault(report: str, arrays: Sequence[Memory]) -> str:
 
 
 def _near(address: int, size: int, arrays: Sequence[Memory]) -> str:
-    """Where an address lies as seen from the nearest array."""
+    """Say where an address lies relative to the nearest array."""
     if not arrays:
         return f"nothing is at the address {address:#x}"
     return _outside(address, size, _nearest(address, arrays))
@@ -210,7 +208,7 @@ def _nearest(address: int, arrays: Sequence[Memory]) -> Memory:
 
 
 def _outside(address: int, size: int, array: Memory) -> str:
-    """Where an access of `size` bytes (0: unknown) lies that is outside the array."""
+    """Say where an access of `size` bytes (0: unknown) outside the array lies."""
     offset = address - array.address
     index = (
         f" (index {offset // array.itemsize})" if array.itemsize > 1 and offset % array.itemsize == 0 else ""

@@ -1,4 +1,4 @@
-"""One run of a C function in driver.c's program: arguments in, what it returned or what went wrong out.
+"""One run of a C function in driver.c's program: arguments in, its result or what went wrong out.
 
 Programs run here, below this process, or where `elsewhere` says.
 """
@@ -30,7 +30,7 @@ from labkit.c.report import (
 from labkit.core.errors import Crash, LaunchError, SimtError, Timeout
 from labkit.core.limits import shown
 
-GUARD_BYTES = 64  # before and behind each argument; a multiple of their alignment
+GUARD_BYTES = 64  # before and after each argument; a multiple of their alignment
 MEMORY_BYTES = 2**31  # that a function may use besides its arguments
 TIMING_SECONDS = 1
 MOST_BESIDE = 2**20  # bytes of output besides the arguments: addresses, a result, samples
@@ -45,9 +45,9 @@ FORGED = "{} has written over what the program around it keeps."
 
 @dataclass(frozen=True)
 class Job:
-    """A program to run, and its words.
+    """A program to run, and its command-line arguments.
 
-    It finds `data` in the file `input`, and leaves `most` bytes at most in the file `output`. `options` are
+    It reads `data` from the file `input`, and writes at most `most` bytes to the file `output`. `options` are
     the sanitizers'; `timeout` is in seconds.
     """
 
@@ -72,7 +72,7 @@ Runner = Callable[[Job], Done]
 
 @contextmanager
 def elsewhere(runner: Runner) -> Iterator[None]:
-    """Inside, programs run as `runner` does it."""
+    """Return a context in which `runner` runs the programs."""
     _runners.append(runner)
     try:
         yield
@@ -82,7 +82,7 @@ def elsewhere(runner: Runner) -> Iterator[None]:
 
 def run_here(job: Job) -> Done:
     """Run a program below this process."""
-    # what LD_PRELOAD names, on Colab an allocator, keeps a sanitizer from starting
+    # A library in LD_PRELOAD, such as Colab's allocator, keeps a sanitizer from starting.
     inherited = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     environment = inherited | sanitizer_environment(job.options)
     with tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as name:
@@ -93,7 +93,7 @@ def run_here(job: Job) -> Done:
 
 
 def sanitizer_environment(options: str) -> dict[str, str]:
-    """The variables that tell sanitizers their options."""
+    """Return the environment variables with the sanitizers' options."""
     return {"ASAN_OPTIONS": options, "UBSAN_OPTIONS": options}
 
 
@@ -102,16 +102,14 @@ _runners: list[Runner] = [run_here]
 
 @dataclass(frozen=True)
 class Run:
-    """How a run ended. `started`: it came as far as the call; `after`: driver.c's output of after the
-    call.
-    """
+    """How a run ended. `started`: it reached the call; `after`: driver.c's output after the call."""
 
     ended: Ended
     printed: str
     report: str  # a sanitizer's
     started: bool
     addresses: Sequence[int]  # of the arguments
-    after: bytes  # none if the function did not return
+    after: bytes  # empty if the function did not return
 
 
 def run_program(
@@ -126,7 +124,7 @@ def run_program(
     most = arguments.nbytes + MOST_BESIDE
     done = _runners[-1](Job(program, tuple(map(str, words)), arguments.data(), most, options, timeout))
     ended, output = done.ended, done.output
-    start = 8 + 8 * len(arguments.values)  # behind the arguments' number and addresses
+    start = 8 + 8 * len(arguments.values)  # after the number of arguments and their addresses
     started = len(output) >= start
     returned = ended.code == 0 and not ended.over and len(output) >= start + AFTER.size
     printed, report = (ended.printed, "") if returned else split_report(ended.printed)
@@ -136,7 +134,7 @@ def run_program(
 
 
 def result(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
-    """What function `name` returned, and the arrays that it left. Raises what went wrong."""
+    """Return what function `name` returned, and the arrays that it left. Raises what went wrong."""
     number, data = _left(run, arguments, name, source, timeout)
     if len(data) != arguments.nbytes:
         raise SimtError(FORGED.format(name))
@@ -144,7 +142,7 @@ def result(run: Run, arguments: Arguments, name: str, source: str, timeout: floa
 
 
 def times(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[float, ...]:
-    """The samples of function `name`, in milliseconds. Raises what went wrong."""
+    """Return the samples of function `name`, in milliseconds. Raises what went wrong."""
     _, data = _left(run, arguments, name, source, timeout)
     samples = np.frombuffer(data[: len(data) // 8 * 8])
     if not len(samples) or not (np.isfinite(samples) & (samples >= 0)).all():
@@ -153,14 +151,14 @@ def times(run: Run, arguments: Arguments, name: str, source: str, timeout: float
 
 
 def words_for(calls: Sequence[Arguments]) -> tuple[str, ...]:
-    """What tells driver.c to make these calls, one after the other."""
+    """Return the command-line arguments that make driver.c run these calls, one after the other."""
     nbytes = sum(call.nbytes + 2 * GUARD_BYTES * len(call.sizes) for call in calls)
     words = (MEMORY_BYTES + nbytes, GUARD_BYTES, -len(calls), TIMING_SECONDS, *calls[0].sizes)
     return tuple(map(str, words))
 
 
 def update(calls: Sequence[Arguments], done: Done) -> None:
-    """Give the arrays of these calls what they have left. Raises ValueError where something went wrong."""
+    """Update the arrays of these calls with their results. Raises ValueError where something went wrong."""
     output, count = done.output, len(calls[0].values)
     start = 8 + 8 * count + AFTER.size
     size = calls[0].nbytes
@@ -173,7 +171,7 @@ def update(calls: Sequence[Arguments], done: Done) -> None:
 
 
 def _left(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:
-    """The number that the function returned, and what stands behind it."""
+    """Return the number that the function returned, and the output that follows it."""
     if not run.after:
         raise _error(run, arguments, name, source.split("\n"), timeout)
     argument, offset, code, value = AFTER.unpack_from(run.after)
@@ -186,9 +184,9 @@ def _left(run: Run, arguments: Arguments, name: str, source: str, timeout: float
 
 
 def read_output(path: Path, most: int) -> bytes:
-    """The program's output; nothing where the function has put something else in its place."""
+    """Return the program's output; empty where the function has replaced the file by something else."""
     try:
-        # neither a link nor a pipe, on which reading would never end
+        # It must not be a link, nor a pipe, on which reading would never end.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return b""
@@ -200,8 +198,9 @@ def read_output(path: Path, most: int) -> bytes:
 
 
 def memory_limit(arguments: Arguments) -> int:
-    """In bytes: the arguments twice, as timing keeps a copy, and MEMORY_BYTES; at most half of the
-    machine's.
+    """Return the limit in bytes: MEMORY_BYTES + twice the arguments; at most half the machine's memory.
+
+    Timing keeps a copy of the arguments.
     """
     wanted = MEMORY_BYTES + 2 * arguments.nbytes
     if not hasattr(os, "sysconf"):  # Windows
@@ -210,7 +209,7 @@ def memory_limit(arguments: Arguments) -> int:
 
 
 def _error(run: Run, arguments: Arguments, name: str, source: Sequence[str], timeout: float) -> SimtError:
-    """Why the function did not return."""
+    """Explain why the function did not return."""
     if run.ended.over == "printing":
         return Crash(f"{name} printed more than {MAX_PRINTED_BYTES:,} bytes and was stopped.")
     if run.ended.over == "time":

@@ -8,9 +8,9 @@ import numpy as np
 
 from labkit.core.errors import CompileError, LaunchError
 
-CALL_FILE = "call.c"  # what the compiler calls the lines of `with_call` behind the source
+CALL_FILE = "call.c"  # the file name that the compiler reports for the lines `with_call` appends
 
-# NumPy's kind and size -> C. int64_t is `long` on Linux: `_c_type` sees to `long long`.
+# NumPy's kind and size -> C. int64_t is `long` on Linux: `_c_type` handles `long long`.
 C_TYPES = {
     "b1": "_Bool",
     "i1": "signed char",
@@ -25,7 +25,7 @@ C_TYPES = {
     "f8": "double",
 }
 
-# Comments, directives, strings and characters hold no definitions.
+# Comments, directives, strings and characters contain no definitions.
 _NOISE = re.compile(
     r"""//[^\n]*|/\*.*?\*/|^[ \t]*\#(?:\\\n|[^\n])*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S | re.M
 )
@@ -47,12 +47,12 @@ class Function:
         return f"{self.name}({', '.join(self.parameters) or 'void'})"
 
     def parameter(self, position: int) -> str:
-        """How the parameter is declared;  where there is none."""
+        """Return the parameter's declaration; empty where there is none."""
         return self.parameters[position] if position < len(self.parameters) else ""
 
 
 def functions(source: str) -> list[Function]:
-    """The functions that the source defines, in its order. It is read as text: macros stay what they are."""
+    """Return the functions that the source defines, in order. It is read as text; macros stay as they are."""
     text, bodies = _NOISE.sub(" ", source), 1
     while bodies:
         text, bodies = re.subn(r"\{[^{}]*\}", _BODY, text)
@@ -63,7 +63,7 @@ def functions(source: str) -> list[Function]:
 
 
 def find_function(source: str, name: str) -> Function:
-    """The source's function `name`. Raises CompileError if it has none, or if it is a whole program."""
+    """Return the source's function `name`. Raises CompileError if there is none, or for a whole program."""
     defined = {function.name: function for function in functions(source)}
     if "main" in defined:
         raise CompileError(
@@ -77,18 +77,18 @@ def find_function(source: str, name: str) -> Function:
 
 
 def with_call(source: str, function: Function, args: Sequence[np.ndarray]) -> str:
-    """The source, and behind it `labkit_call`, which driver.c calls: it calls `function`.
+    """Append `labkit_call` to the source: it calls `function`, and driver.c calls it.
 
-    Only the types of `args` matter, not their sizes or values; an array without axes stands for a number.
-    The compiler reports what is wrong with argument k in line k + 2 of CALL_FILE, and with their number in
-    its first line.
+    Only the types of `args` matter, not their sizes or values; an array without axes stands for a number. The
+    compiler reports what is wrong with argument k in line k + 2 of CALL_FILE, and with the number of
+    arguments in its first line.
     """
     spread = "\n".join(
         f"{_expression(arg, function.parameter(k), k)}{',' if k < len(args) - 1 else ''}"
         for k, arg in enumerate(args)
     )
     call = f"{function.name}({spread.replace(chr(10), ' ')})"
-    # A void call has no value to keep: __builtin_choose_expr puts an empty structure in its place.
+    # A void call has no value to keep, so __builtin_choose_expr replaces it by an empty structure.
     return f"""{source}
 #pragma GCC diagnostic error "-Wincompatible-pointer-types"
 #pragma GCC diagnostic error "-Wint-conversion"
@@ -113,13 +113,13 @@ const char *labkit_call(void **labkit_argument, void *labkit_value)
 
 
 def _split(parameters: str) -> tuple[str, ...]:
-    """At the commas that stand in no parentheses."""
+    """Split at the commas that are not inside parentheses."""
     words = [" ".join(word.split()) for word in re.split(r",(?![^(]*\))", parameters)]
     return () if words in ([""], ["void"]) else tuple(words)
 
 
 def _expression(arg: np.ndarray, parameter: str, position: int) -> str:
-    """C for one argument: a pointer to its memory with the type of its elements, or its value."""
+    """Return C for one argument: a pointer to its memory with the elements' type, or its value."""
     c_type = _c_type(arg.dtype, parameter, position)
     if not arg.ndim:
         return f"*({c_type} *)labkit_argument[{position}]"

@@ -232,7 +232,7 @@ def count_misses(loops: Loops, cache: Cache) -> Count:
 
 @dataclass(frozen=True)
 class Reuse:
-    """Two rounds: lines that the first `touched`, those used `again` in the second, those `kept` till then."""
+    """Two rounds: lines the first `touched`, those used `again` in the second, those `kept` till then."""
 
     name: str
     touched: int

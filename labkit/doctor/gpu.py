@@ -144,7 +144,7 @@ def _smi_package() -> str:
 
 
 def cupy() -> str:
-    """Return CuPy's version after running a kernel. Raises Absent if it, its toolkit and driver do not fit."""
+    """Return CuPy's version after running a kernel. Raises Absent if CuPy, toolkit and driver do not fit."""
     found = find_gpu()
     if found is None or found.extra is None:
         raise Absent("of no use without a GPU")
