@@ -27,7 +27,7 @@ SLOW = ("cpu_naive", "cpu_avx")  # minutes at 4096, even a few rows at a time: n
 BEST = {
     1: ("cpu_packed", "cpu_threads"),
     2: ("cpu_threads",),
-}  # Strassen's errors are larger, so it is no rival
+}  # Strassen's errors are larger, so it is not compared
 PLANES = (1024, 4000, 4096)
 
 console = Console(width=110)

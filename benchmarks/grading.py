@@ -129,7 +129,7 @@ def by_nbval(notebook: nbformat.NotebookNode) -> None:
 
 
 def timed(run: Callable[[], object]) -> float:
-    """Seconds of a call."""
+    """Return the seconds that a call takes."""
     start = perf_counter()
     run()
     return perf_counter() - start

@@ -6,7 +6,7 @@ Builds the wheel and installs it into a new virtual environment without pip's ca
 extra `lab`. The notebooks run there in empty folders with empty caches (LABKIT_CACHE), on the device of the
 environment (else the simulator). Seconds are those of the students' notebooks from the first on, up to the
 first picture. For memory each solved notebook runs as a whole; its figure is the highest sum of resident
-memory of the kernel and all that it starts (compilers, C functions), looked at ten times a second. Memory
+memory of the kernel and all that it starts (compilers, C functions), sampled ten times per second. Memory
 that processes share counts for each. The server is JupyterLab's with its page fetched, before any notebook
 is opened. Installing depends on the network, and every time on what else the machine does.
 """
@@ -60,7 +60,7 @@ class Watch(threading.Thread):
         self.process, self.peak, self.over = psutil.Process(pid), 0, threading.Event()
 
     def run(self) -> None:
-        """Look ten times a second."""
+        """Sample ten times per second."""
         while not self.over.wait(0.1):
             self.peak = max(self.peak, resident(self.process))
 
@@ -144,7 +144,7 @@ def first_picture(python: Path, notebooks: list[Path]) -> list[dict[str, Any]]:
 
 
 def peak(python: Path, notebook: Path) -> dict[str, Any]:
-    """The memory that a notebook takes at most."""
+    """Return the most memory that a notebook takes."""
     with opened(python, notebook) as (client, cells, start):
         watch = Watch(client.km.provisioner.pid)
         watch.start()

@@ -1,8 +1,8 @@
 """Record what a GPU, Nsight Compute and compute-sanitizer say of the kernels in tests/gallery.
 
 usage, on a machine with a GPU, CuPy, ncu and compute-sanitizer: python benchmarks/record_gallery.py data/h200
-Writes data/h200/gallery/: results.npz (outputs of the clean kernels), counters.csv (a row a launch),
-sanitizer.csv (a row a kernel, tool and kind of finding), sanitizer.log (the tools' own words) and
+Writes data/h200/gallery/: results.npz (outputs of the clean kernels), counters.csv (one row per launch),
+sanitizer.csv (one row per kernel, tool and kind of finding), sanitizer.log (the tools' own words) and
 provenance.json.
 
 Kernels are compiled by NVRTC for the GPU's architecture with -lineinfo and its default options, as the
@@ -196,7 +196,7 @@ def launch(plan: Path) -> None:
         outputs |= {f"{case.name}/{key}": args[key].get() for key in case.named("out")}
     if told["outputs"]:
         np.savez_compressed(told["outputs"], **outputs)
-    if len(outputs) < len(told["names"]):  # a launch has one output at the least
+    if len(outputs) < len(told["names"]):  # a launch has at least one output
         raise SystemExit(1)
 
 
@@ -261,7 +261,7 @@ def counters(folder: Path, work: Path, clean: list[Case], _bugs: list[Case], _jo
 
 
 def number(text: str) -> str:
-    """As short as it is exact: 12 for 12.000; as it is where it is no number."""
+    """Return the shortest exact form, 12 for 12.000; leave text unchanged."""
     try:
         value = float(text)
     except ValueError:

@@ -7,7 +7,7 @@ cache. plain: the median of the warm runs; counted and checked: as multiples of 
 multiply-adds (a transpose: 32 elements), a thread of the host; it stays the same where cost grows with the
 work. memory: most that the process had beyond the arrays and what it had before the runs.
 
-FILE holds JSON objects, one a line, with label, kernel, N and best_s, the best of a few warm runs: those of
+FILE holds JSON objects, one per line, with label, kernel, N and best_s, the best of a few warm runs: those of
 Intel's and PoCL's runtimes for OpenCL, say, on the same naive, tiled and transpose kernels. Then a second
 table says how many times faster the simulator is (its best of the warm runs; for a label with "checked" in
 it, the checked run).
@@ -64,7 +64,7 @@ SAME_AS_PEERS = {
         for (int j = 0; j < 32; j += 8) B[(y + j) * n + x] = s[tx][ty + j];
     }""",
 }
-# Kernels of the course, with their tiles and rows of threads a block.
+# Kernels of the course, with their tiles and rows of threads per block.
 COURSE = {
     "matmul/1_naive": (16, None),
     "matmul/2_tiled": (16, None),

@@ -1,6 +1,6 @@
 // matmul_cpu_1_loops.c: C (M,N) = A (M,K) B (K,N), row-major, as the formula says
 // idea: an element of C is a row of A times a column of B
-// limit: each step waits for the addition before it, and walks down a column of B: a cache line a step
+// limit: each step waits for the addition before it, and walks down a column of B: a cache line per step
 #ifndef DTYPE
 #define DTYPE float
 #endif

@@ -1,6 +1,6 @@
 // matmul_cpu_3_simd.c: C (M,N) = A (M,K) B (K,N), row-major, float32, eight columns of C at a time
 // idea: one instruction multiplies and adds 8 floats (fused multiply-add, FMA); 8 sums stay in a register
-// limit: each FMA waits for the one before it, and walks down 8 columns of B: a cache line a step, half used
+// limit: each FMA waits for the last one, and walks down 8 columns of B: one cache line per step, half used
 typedef float T;
 
 #if defined(__AVX2__) && defined(__FMA__) // x86: the report's five instructions
