@@ -15,7 +15,7 @@ from labkit.core.occupancy import gpu, gpus, occupancy
 
 INCLUDE = Path("nvidia", "cu13", "include")  # of the wheel nvidia-cuda-runtime, in site-packages
 LIMITS = ("blocks", "registers", "shared_mem", "warps")
-# A row a launch of one kernel, compiled for several register counts. Nsight Compute 2025.3.1, NVIDIA H200,
+# One row per launch of a kernel, compiled for some register counts. Nsight Compute 2025.3.1, NVIDIA H200,
 # 2026-11-21; `carveout_bytes` is the shared memory that the driver gave the SM for that launch.
 RECORDED = list(csv.DictReader(Path(__file__).with_name("occupancy_h200.csv").open()))
 DATA = Path(__file__).parents[2] / "data"

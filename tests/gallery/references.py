@@ -3,7 +3,7 @@
 A short one is said in the file itself, as `// expect: out = a + b`.
 
 Each returns {output: expected}, where expected is an array, to be met exactly, or a pair (array, bound): the
-largest error allowed, a number or an array. EPS and its kin are the distance from 1 to the next number, twice
+largest error allowed, a number or an array. EPS etc. are the distance from 1 to the next number, twice
 the error of one rounding, so `operations * EPS * size` allows for any order of summation and for contraction.
 """
 

@@ -156,7 +156,7 @@ def test_tile_divides_the_traffic():
 def test_the_ladder_of_transposes(dtype, column_conflicts):
     """What each rung costs beyond whole sectors of 32 bytes and shared memory without conflicts.
 
-    A column of a matrix is a sector a lane: 32 a warp. A column of an unpadded tile with rows of 32 elements
+    A column of a matrix is 1 sector per lane: 32 per warp. A column of an unpadded tile, rows of 32 elements
     is in one bank: 31 conflicts; with elements of 8 bytes in two banks, and each half-warp has 15.
     """
     case, warps = problem("transpose", 64, 64, dtype=dtype), 64 * 64 // 32
@@ -203,9 +203,9 @@ def test_a_request_of_the_vectorised_rung_is_16_bytes_a_lane(dtype, tile):
 def test_rows_that_are_no_whole_vectors_go_by_element(dtype, cols, requests):
     """Load requests of 64 rows with TILE 64: rows of whole vectors by 16 bytes a lane, others by element.
 
-    64 columns of floats are 16 vectors: two rows a request. 66 columns are no whole vectors of 4: two
-    requests a row, and one for the 2 columns in the next tile: 64 x 3. They are whole vectors of 2 doubles:
-    one request a row, and one in the next tile: 64 x 2. 65 columns are not: 64 x 3 again.
+    64 columns of floats are 16 vectors: two rows per request. 66 columns are not whole vectors of 4: two
+    requests per row, and one for the 2 columns in the next tile: 64 x 3. They are whole vectors of 2 doubles:
+    one request per row, and one in the next tile: 64 x 2. 65 columns are not: 64 x 3 again.
     """
     counted = metrics("transpose/5_vectorised", problem("transpose", 64, cols, dtype=dtype))
     assert counted[LOAD_REQUESTS] == requests

@@ -26,7 +26,7 @@ def changed(old, new, name="matmul/2_tiled"):
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float64"])
 def test_the_courses_kernels_are_right(dtype):
-    """Those with a thread an element, or with ROWS: what a student launches by `Problem.launch`."""
+    """Return those with one thread per element, or with ROWS: a student launches them by `Problem.launch`."""
     ctype = problem("transpose", 1, 1, dtype=dtype).ctype
     for name in ("1_naive", "1_naive_uncoalesced", "2_tiled", "3_tiled_unrolled"):
         kernel = kernels.load(f"matmul/{name}", DTYPE=ctype, TILE=16)

@@ -228,7 +228,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def timings(table):
-    """A row a case, a column a quantity."""
+    """Return one row per case, with one column per quantity."""
     place = [column for column in COLUMNS if column not in ("quantity", "unit", "value")]
     timed = table[table.quantity.isin(["time", "time_p20", "time_p80", "clock", "samples"])]
     timings = timed.pivot(index=place, columns="quantity", values="value").reset_index()

@@ -135,4 +135,4 @@ class TestOnAGpu:
         assert list(floats.quantity) == ["peak_performance", "peak_at_clock", "performance", "performance"]
         assert 1.01 * peak >= clock > 0.97 * measured and 1.01 * measured > cublas > 0.5 * peak
         bandwidth = table[table.quantity == "bandwidth"].set_index("kernel").value
-        assert 0.3 < bandwidth["copy"] / bandwidth["memcpy"] < 1.1  # one element a thread: 0.47 on an H200
+        assert 0.3 < bandwidth["copy"] / bandwidth["memcpy"] < 1.1  # one element per thread: 0.47 on an H200

@@ -1,4 +1,4 @@
-"""What is told of the ladder's steps, against counts by hand and the recorded tables; and its pictures."""
+"""The ladder's steps, against counts by hand and the recorded tables; and its pictures."""
 
 import pandas as pd
 import pytest
@@ -79,7 +79,7 @@ def test_counters_are_those_of_the_recorded_table_for_each_multiply_add():
 
 
 def test_counts_of_a_tile_and_of_a_column():
-    """Of a warp: TILE = 16 multiply-adds a round and thread; 4 in a column, 8 rounds of k, make 32."""
+    """Per warp: TILE = 16 multiply-adds per round and thread; 4 in a column, 8 rounds of k, make 32."""
     p = Matmul(64, 64, 64)
     column = running.case("register_column", p, TILE_M=32, TILE_N=32, TILE_K=8, THREAD_M=4)
     table = steps.counted(running.case("tiled", p), column)

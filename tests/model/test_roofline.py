@@ -69,7 +69,7 @@ class TestIntensities:
             intensities(pd.concat([counters(), counters()]))
 
     def test_the_simulators_counts_are_those_of_counting_by_hand(self, monkeypatch):
-        """A warp of naive reads 1 + 4 sectors a step and writes 4; one of tiled reads 8 for TILE=16 steps."""
+        """A warp of naive reads 1 + 4 sectors per step and writes 4; one of tiled reads 8 per 16 steps."""
         monkeypatch.setenv("LABKIT_DEVICE", "simt")
         cube = Matmul(128, 128, 128)
         counted = count_sectors(["naive", "tiled"], cube)

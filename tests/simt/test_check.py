@@ -383,7 +383,7 @@ def test_each_kind_names_its_place(case):
     assert found[0].source and f"line {line}: " in str(found[0])
 
 
-# --- what is no mistake ------------------------------------------------------------------------------------
+# --- what is not a mistake ---------------------------------------------------------------------------------
 
 SIGNATURE = 'extern "C" __global__ void f(const float* in, float* partial, float* out, int n)'
 CLEAN = {

@@ -26,7 +26,7 @@ def profile(source, grid, block, *args, **options):
 
 
 def sectors(addresses, size):
-    """Distinct 32-byte sectors of each warp's request, summed; `addresses` has a row a warp."""
+    """Distinct 32-byte sectors of each warp's request, summed; `addresses` has one row per warp."""
     return sum(len({(a + k) // 32 for a in row for k in range(0, size, 4)}) for row in addresses.tolist())
 
 

@@ -24,7 +24,7 @@ def named(wanted):
 
 
 def table(name):
-    """Rows of a recorded table; none where there is no record."""
+    """Return the rows of a recorded table; none where there is no record."""
     path = RECORDS / name
     return list(csv.DictReader(path.read_text().splitlines())) if path.is_file() else []
 

@@ -102,7 +102,7 @@ def test_the_worst_banks_of_the_parts_add_up_to_the_wavefronts():
         ({"padding": 1}, "1 wavefront (passes over the banks), as few as possible: no bank conflict."),
         ({"padding": 1}, "the next begins 1 bank further on. The tile takes 4,224 bytes; 128 of them (3.0%)"),
         ({"padding": 2}, "1 bank conflict."),  # 17 rows on, the 34 words of a row are again in the first bank
-        ({"padding": 8}, "7 bank conflicts."),  # 40 words a row: banks 0, 8, 16 and 24
+        ({"padding": 8}, "7 bank conflicts."),  # 40 words per row: banks 0, 8, 16 and 24
         ({"swizzled": True}, "no bank conflict"),
         ({"size": 8}, "30 bank conflicts. With 8 bytes a lane it goes by half-warps"),
         ({"size": 8}, "Bank 0 is asked for most, for 16 different words by one half-warp, and 1 other bank"),

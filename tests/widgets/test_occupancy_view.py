@@ -12,7 +12,7 @@ H200 = gpu("H200")
 
 class TestBlock:
     def test_by_hand(self):
-        """80 registers: 2560 a warp, 6 warps in a quarter of 16,384, 24 in an SM. 8 KB and 1 KB: 25
+        """80 registers: 2560 per warp, 6 warps in a sub-partition of 16,384, 24 in an SM. 8 KB and 1 KB: 25
         of 228 KB.
         """
         block = Block(H200, 256, 80, 8192)
