@@ -1,5 +1,6 @@
 """What all tests share: a cache of their own, and a skip where a GPU is needed."""
 
+import atexit
 import os
 import signal
 import sys
@@ -7,6 +8,7 @@ from collections import Counter
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 from labkit.doctor import find_gpu
 
@@ -63,10 +65,10 @@ def ipython(monkeypatch):
     """A fresh IPython with `%load_ext labkit`; the module `__main__`, which it replaces, comes back."""
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     InteractiveShell.clear_instance()
-    shell = InteractiveShell.instance()
+    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
     shell.run_line_magic("load_ext", "labkit")
     yield shell
-    shell.reset()
+    atexit.unregister(shell.atexit_operations)  # which takes half a second for each shell there was
     InteractiveShell.clear_instance()
 
 

@@ -40,14 +40,14 @@ def check(kernel: Any, sizes: Iterable[tuple[int, ...]] | None = None) -> verify
     kind = problem_class(kernel.family)
     chosen = [
         make_problem(kernel.family, *size, dtype=kernel.dtype, seed=number)
-        for number, size in enumerate(sizes or kind.cpu_check_sizes)
+        for number, size in enumerate(sizes or kind.cpu_check_sizes or kind.check_sizes)
     ]
 
     def run(problem: Problem) -> None:
         given = arrays(problem)
         with kernel.ready():
             kernel(*given)
-        problem.verify(given[-1], kernel.tolerance(problem))
+        problem.verify(problem.output(given), kernel.tolerance(problem))
 
     return verify.judge(chosen, run, tile=8)
 

@@ -354,14 +354,19 @@ def _best_side(data: pd.DataFrame, x: str) -> str:
     """Say how much better than its smallest side each kernel's best is; for several sizes, which is best."""
     if _line_key(data) == "size_label":
         best = data.sort_values("value", kind="stable").drop_duplicates("size_label").sort_values("size")
-        sides = [f"{side}×{side} at {', '.join(at.size_label)}" for side, at in best.groupby(x)]
+        sides = [f"{_side(at.iloc[0], x)} at {', '.join(at.size_label)}" for _, at in best.groupby(x)]
         return f"{data.kernel.iloc[0]}, best side: {'; '.join(sides)}"
     parts = []
     for kernel, line in data.groupby("kernel", sort=False):
-        parts.append(
-            f"{kernel} {_versus(line.sort_values(x), [f'{side}×{side}' for side in sorted(line[x])])}"
-        )
+        rows = line.sort_values(x)
+        parts.append(f"{kernel} {_versus(rows, [_side(row, x) for _, row in rows.iterrows()])}")
     return f"{data.size_label.iloc[0]}: {'; '.join(parts)}"
+
+
+def _side(row: pd.Series, x: str) -> str:
+    """Name a tile or a block by its side: 16×16, or 256 for a block in a row."""
+    is_row = x == "block_x" and row.block_y == 1 < row.block_x
+    return f"{row[x]}" if is_row else f"{row[x]}×{row[x]}"
 
 
 def _best_kernel(data: pd.DataFrame) -> str:

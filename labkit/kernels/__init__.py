@@ -120,7 +120,9 @@ def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, 
     macros = {"TILE": BLOCK_SIDE} | defaults(name) | parameters
     try:
         return launch_of(source(name), problem, **macros)
-    except LaunchLineError:
+    except LaunchLineError as error:
+        if all(isinstance(value, int) and value > 0 for key, value in parameters.items() if key != "DTYPE"):
+            raise LaunchError(f"{name}: {error}") from None
         given = ", ".join(f"{key}={value!r}" for key, value in parameters.items())
         raise LaunchError(f"{name} has no launch with {given}. Choose whole numbers of at least 1.") from None
 

@@ -102,10 +102,11 @@ def sizes_of(family: str, arrays: Sequence[np.ndarray], dtype: str) -> tuple[int
             if wanted != size:
                 known = "" if letter == wanted else f", but {letter} = {wanted} in those before it"
                 raise LaunchError(f"{name} has shape {array.shape}{known}. {family} takes {_listed(family)}.")
-    out, name = arrays[-1], expected[-1][0]
+    at = list(kind.arrays).index(kind.output_name)
+    out, name = arrays[at], kind.output_name
     if not out.flags.writeable:
         raise LaunchError(f"{name} is read-only. Pass an array that can be written, such as np.empty(...).")
-    if any(np.may_share_memory(out, array) for array in arrays[:-1]):
+    if any(np.may_share_memory(out, array) for array in (*arrays[:at], *arrays[at + 1 :])):
         raise LaunchError(
             f"{name} overlaps an input, which would change while it is read. Pass another array."
         )

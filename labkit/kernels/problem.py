@@ -2,7 +2,7 @@
 
 A problem makes its inputs from a seed. It knows the right result and how far rounding may take a kernel from
 it, how a kernel is launched, and how many operations and bytes it counts for. Each family defines one, in its
-`family.py`. Nothing outside a family's folder asks which family a problem belongs to.
+`family.py`. What takes any family asks the problem, not for its name.
 """
 
 from abc import ABC, abstractmethod
@@ -240,11 +240,14 @@ class Problem(ABC):
     def launch(self, tile: int, rows: int | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return grid and block for tiles of `tile` x `tile` elements, with `tile` x `rows` threads per tile.
 
-        Without `rows`, there is one thread per element. Raises LaunchError where no GPU takes such a launch,
-        or where the threads do not share a tile evenly.
+        Without `rows`, there is one thread per element. Where the array that the grid covers has one
+        dimension, a block has `tile` threads. Raises LaunchError where no GPU takes such a launch, or where
+        the threads do not share a tile evenly.
         """
+        if len(covered := self.shapes()[self.covered]) == 1:
+            return _in_a_row(covered[0], tile, rows)
         block = _block(tile, tile if rows is None else rows)
-        height, width = self.shapes()[self.covered]
+        height, width = covered
         grid = (-(-width // tile), -(-height // tile))
         most = MAX_GRID[1]
         if grid[1] > most:
@@ -314,6 +317,19 @@ def _solved(problem: Problem, unit_of_inputs: float, module: str) -> tuple[Any, 
 
 def _on_host(array: Any) -> np.ndarray:
     return array.get() if hasattr(array, "get") else np.asarray(array)
+
+
+def _in_a_row(elements: int, tile: int, rows: int | None) -> tuple[Shape, Shape]:
+    """Return grid and block of one dimension."""
+    if rows is not None or not 1 <= tile <= MAX_THREADS:
+        raise LaunchError(
+            f"a block of {tile} threads with rows={rows} does not fit an array of one dimension. "
+            f"Choose TILE from 1 to {MAX_THREADS}, and no ROWS."
+        )
+    blocks = -(-elements // tile)
+    if blocks > MAX_GRID[0]:
+        raise LaunchError(f"{blocks} blocks are too many; a grid holds at most {MAX_GRID[0]}.")
+    return (blocks,), (tile,)
 
 
 def _block(tile: int, rows: int) -> Shape:

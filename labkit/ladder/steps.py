@@ -75,6 +75,12 @@ def rates(times: pd.DataFrame) -> pd.DataFrame:
     timed) and "× the one before". Raises ValueError where a rung has several times because `times` mixes
     several sizes, dtypes or sources.
     """
+    others = set(times.problem) - {Matmul.family}
+    if others:
+        raise ValueError(
+            f"these are records of {', '.join(sorted(others))}; the ladder that this draws is that of "
+            f"{Matmul.family}. Choose labkit.plots, such as plots.bandwidth_by_size."
+        )
     order = climb()
     timed = times[(times.quantity == "time") & times.kernel.isin(order)].set_index("kernel")
     if timed.empty or timed.index.has_duplicates:

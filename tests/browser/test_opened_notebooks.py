@@ -34,7 +34,7 @@ def test_every_notebook_is_tried():
     assert sorted(SLIDERS) == sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", SLIDERS)
 def test_notebook(page, server, folder, name):
     run_and_move(page, server, folder, name, SLIDERS[name][:2])

@@ -11,8 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.core.errors import LaunchError
-from labkit.core.limits import MAX_GRID, MAX_THREADS
 from labkit.kernels.problem import INT_MAX, Problem
 
 LARGEST = 4  # int32 elements are -4..4, floats a quarter of that
@@ -57,21 +55,6 @@ class Reduction(Problem):
         """Return 2^20 to 2^28 elements, and the largest in each dtype."""
         floats = (cls(2**power) for power in ((20, 24) if quick else (20, 22, 24, 26, 28)))
         return [*floats] if quick else [*floats, cls(2**28, "int32"), cls(2**27, "float64")]
-
-    def launch(self, tile: int, rows: int | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return grid and block with one thread per element, `tile` threads per block.
-
-        Raises LaunchError where no GPU takes such a launch, or where `rows` is given, as x has no rows.
-        """
-        if rows is not None or not 1 <= tile <= MAX_THREADS:
-            raise LaunchError(
-                f"a block of {tile} threads with rows={rows} does not fit an array of one dimension. "
-                f"Choose TILE from 1 to {MAX_THREADS}, and no ROWS."
-            )
-        blocks = -(-self.n // tile)
-        if blocks > MAX_GRID[0]:
-            raise LaunchError(f"{blocks} blocks are too many; a grid holds at most {MAX_GRID[0]}.")
-        return (blocks,), (tile,)
 
     def inputs(self) -> tuple[np.ndarray, ...]:
         """Make the array, and `out` with 0."""

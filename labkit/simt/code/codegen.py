@@ -18,7 +18,7 @@ from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import atomics, crosslane, instructions, loadstore
 from labkit.simt.code.abi import I32, I64, Value
 from labkit.simt.code.control import Control
-from labkit.simt.code.instructions import Kind, constant
+from labkit.simt.code.instructions import constant
 from labkit.simt.code.observe import Observer
 from labkit.simt.code.vectors import broadcast, count_of, element_type, vector_type
 from labkit.simt.code.warp import Warp
@@ -131,8 +131,6 @@ class _Code:
         result = w.flow.rules.result(instruction, w.flow.shapes)
         kinds = operation.operand_kinds(instruction)
         operands = instruction.operands[1:]
-        if instruction.parts[0] == "setp" and len(operands) == 3:
-            kinds.append(Kind("pred"))  # setp.lt.and: the third operand is joined to the comparison
         if len(operands) != len(kinds):
             raise unknown(instruction)
         on_bases = [*result.on_bases, *(False for _ in operands)]

@@ -118,6 +118,11 @@ class Warp:
         match operand:
             case Register():
                 shape, value = self.flow.shape(operand), self.read(operand, kind)
+                if kind.is_float and not on_bases:  # a register of bits: lane offsets are those of an integer
+                    bits = reshaped(
+                        self.b, self.read(operand, self.declared(operand)), shape, absorbed(shape)
+                    )
+                    return expanded(self.b, self.cast(bits, kind), count)
             case Immediate():
                 return broadcast(self.b, _constant(operand, kind), count)
             case Vector(items):

@@ -32,7 +32,7 @@ def compared(b: ir.IRBuilder, name: str, is_float: bool, is_signed: bool, x: Val
     return b.icmp_signed(_COMPARISONS[name], x, y)
 
 
-@operation("setp", "tt:p")
+@operation("setp", "tt?p:p")  # setp.lt.and: the third operand is joined to the comparison
 def _set_predicate(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, other: Value = None) -> Value:
     result = compare(b, i, x, y)
     return (

@@ -146,7 +146,7 @@ def _saturated(b: ir.IRBuilder, x: Value, from_: Kind, to: Kind) -> Value:
     )
 
 
-@operation("cvt.pack", "ff:u")
+@operation("cvt.pack", "ff?u:u")
 def _pack(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, below: Value = None) -> Value:
     """Emit `cvt.pack.sat.s8.s32.b32 d, a, b, c`: a and b clamped to narrow integers, c's lower half above."""
     to = kind_of("t", i)

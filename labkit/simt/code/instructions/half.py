@@ -250,5 +250,5 @@ for _type in (*SCALARS, *PAIRS):
         operation(f"{_name}.{_type}", "t:t")(_sign)
     for _name, _llvm in (("ex2", "exp2"), ("tanh", "tanh")):
         operation(f"{_name}.{_type}", "t:t")(_arithmetic(_function(_llvm)))
-    operation(f"setp.{_type}", "tt:p")(_set_predicate)
+    operation(f"setp.{_type}", "tt?p:p")(_set_predicate)
     operation(f"set.{_type}", "ff:d")(_set)

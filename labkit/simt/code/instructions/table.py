@@ -1,7 +1,8 @@
 """The table of instructions, and the types of their entries.
 
 The signature of an entry names the operand types, then the result: t the instruction's type, w twice as wide,
-u an unsigned 32-bit integer, p a predicate, f and d the source and the destination of a conversion.
+u an unsigned 32-bit integer, p a predicate, f and d the source and the destination of a conversion. Operands
+after a ? may be left out.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class Operation:
 
     def operand_kinds(self, instruction: Instruction) -> list[Kind]:
         """Return the types of the operands, in order."""
-        return [kind_of(letter, instruction) for letter in self.signature.split(":")[0]]
+        needed, _, optional = self.signature.partition(":")[0].partition("?")
+        letters = needed + optional[: len(instruction.operands) - 1 - len(needed)]
+        return [kind_of(letter, instruction) for letter in letters]
 
     def result_kind(self, instruction: Instruction) -> Kind:
         """Return the type of the result."""
