@@ -143,3 +143,8 @@ class TestPlots:
         assert {line.get_linestyle() for line in axes.lines[len(CLIMB) :]} == {"--"}
         assert len(axes.get_legend_handles_labels()[0]) == len(CLIMB)
         assert "NVIDIA H200: fastest of ours: tuned" in axes.get_title("left")
+
+
+def test_records_of_another_family_are_named():
+    with pytest.raises(ValueError, match=r"these are records of reduction; .* Choose labkit\.plots"):
+        steps.rates(records.recorded("h200", "time", problem="reduction"))
