@@ -8,9 +8,11 @@ where the notebook runs.
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import signature
 from types import FunctionType
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from labkit.c.function import CFunction
 from labkit.core.compare import Mismatch
@@ -21,6 +23,7 @@ from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback,
 from labkit.device.select import NoGpu
 from labkit.simt import AnyKernel
 
+P = ParamSpec("P")
 Answer = AnyKernel | CFunction | FunctionType | Elsewhere
 FUNCTIONS = CFunction | FunctionType | Elsewhere  # the answers that are no kernels
 
@@ -41,10 +44,37 @@ class Criterion:
     test: Callable[[Any], None]
 
 
+def criterion(text: str) -> Callable[[Callable[Concatenate[Any, P], None]], Callable[P, Criterion]]:
+    """Turn a test with further parameters into a function that makes a Criterion of them.
+
+        @criterion("at most {most} bytes of shared memory")
+        def shared_bytes(kernel: AnyKernel, most: int) -> None: ...
+
+    `shared_bytes(4096)` is then the Criterion "at most 4096 bytes of shared memory". The text
+    has what a tuple holds as a list.
+    """
+
+    def decorate(test: Callable[Concatenate[Any, P], None]) -> Callable[P, Criterion]:
+        @wraps(test)
+        def make(*args: P.args, **kwargs: P.kwargs) -> Criterion:
+            values = signature(test).bind(None, *args, **kwargs)
+            values.apply_defaults()
+            told = {
+                name: ", ".join(map(str, value)) if isinstance(value, tuple) else value
+                for name, value in values.arguments.items()
+            }
+            return Criterion(text.format(**told), lambda answer: test(answer, *args, **kwargs))
+
+        return make
+
+    return decorate
+
+
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise: its stable `id` (02.1 is the first of notebook 02), what it is worth, and criteria in the
-    order of judging.
+    """An exercise: its stable `id` (02.1 is the first of notebook 02), what it is worth, and its criteria.
+
+        Exercise("02.1", "The naive product", 2).asks(right_on(…), no_finding(…))
 
     `magic` is that of its answer cell: cuda for a kernel, c for a C function, answer for one in Python.
     `given` is the number of criteria, from the first, that the released cell meets as it is.
@@ -53,9 +83,13 @@ class Exercise:
     id: str
     title: str
     points: int
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[Criterion, ...] = ()
     magic: str = "cuda"
     given: int = 0
+
+    def asks(self, *criteria: Criterion) -> "Exercise":
+        """Return this exercise with criteria, in the order of judging."""
+        return replace(self, criteria=criteria)
 
     def judge(self, answer: Answer, seed: int | None = None) -> Feedback:
         """Try the criteria on `answer`, a kernel or function, up to the first that it does not meet.

@@ -5,18 +5,9 @@ import pandas as pd
 from labkit.figures import curves
 from labkit.kernels.matmul.family import Matmul
 from labkit.widgets import here
-from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
+from labkit.widgets.explorer import Explorer, View, menu, plain
 from labkit.widgets.here import Size
-from labkit.widgets.report_sweeps import (
-    NAMES,
-    REPORTS,
-    machine,
-    mark,
-    side_choices,
-    sides_of,
-    size_choices,
-    times_of,
-)
+from labkit.widgets.report_sweeps import NAMES, machine, mark, sides_of, sweep, times_of
 from labkit.widgets.thread_map_view import about_block
 
 BOTH = "both"
@@ -27,17 +18,7 @@ def block_sweep() -> Explorer:
 
     Menus choose the report and the kernel; sliders set the matrix size and the block side.
     """
-
-    def offer(report: str, **_: object) -> dict[str, Choices]:
-        return {"size": size_choices(report), "side": side_choices(report)}
-
-    controls = {
-        "report": menu("report", plain(REPORTS)),
-        "kernel": menu("kernel", plain((BOTH, *NAMES))),
-        "size": selection("matrix size", size_choices(REPORTS[0]), (1024, 1024, 1024)),
-        "side": selection("block side", side_choices(REPORTS[0]), 16),
-    }
-    return Explorer(block_sweep_view, controls, offer)
+    return sweep(block_sweep_view, "side", "block side", kernel=menu("kernel", plain((BOTH, *NAMES))))
 
 
 def block_sweep_view(report: str, kernel: str, size: Size, side: int) -> View:

@@ -3,13 +3,16 @@
 Both explorers compare naive with tiled.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 
 from labkit import records
 from labkit.device.select import device
 from labkit.widgets import here
-from labkit.widgets.explorer import Choices
+from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 from labkit.widgets.here import Size
 
 NAMES = list(here.KERNELS)
@@ -38,14 +41,25 @@ def size_label(size: Size) -> str:
     return f"N = {n}" if m == n == k else f"{m}×{k}×{n}"
 
 
-def size_choices(report: str) -> Choices:
-    """Offer the sizes of a report."""
-    return [(size_label(size), size) for size in sizes_of(report)]
+def sweep(view: Callable[..., View], side: str, label: str, **menus: Any) -> Explorer:
+    """Make an explorer of reports, with further `menus`; `side` names the slider of the block side."""
 
+    def sizes(report: str) -> Choices:
+        return [(size_label(size), size) for size in sizes_of(report)]
 
-def side_choices(report: str) -> Choices:
-    """Offer the block sides of a report."""
-    return [(f"{side}×{side}", side) for side in sides_of(report)]
+    def sides(report: str) -> Choices:
+        return [(f"{side}×{side}", side) for side in sides_of(report)]
+
+    def offer(report: str, **_: object) -> dict[str, Choices]:
+        return {"size": sizes(report), side: sides(report)}
+
+    controls = {
+        "report": menu("report", plain(REPORTS)),
+        **menus,
+        "size": selection("matrix size", sizes(REPORTS[0]), (1024, 1024, 1024)),
+        side: selection(label, sides(REPORTS[0]), 16),
+    }
+    return Explorer(view, controls, offer)
 
 
 def mark(figure: Figure, place: float) -> None:

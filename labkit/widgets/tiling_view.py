@@ -7,18 +7,16 @@ import pandas as pd
 from labkit.figures import curves
 from labkit.kernels.matmul.family import Matmul
 from labkit.widgets import here
-from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
+from labkit.widgets.explorer import Explorer, View
 from labkit.widgets.here import Size
 from labkit.widgets.report_sweeps import (
     NAMES,
-    REPORTS,
     machine,
     mark,
-    side_choices,
     sides_of,
-    size_choices,
     size_label,
     sizes_of,
+    sweep,
     times_of,
 )
 
@@ -28,16 +26,7 @@ def tiling() -> Explorer:
 
     A menu chooses the report; sliders set the matrix size and the tile.
     """
-
-    def offer(report: str, **_: object) -> dict[str, Choices]:
-        return {"size": size_choices(report), "tile": side_choices(report)}
-
-    controls = {
-        "report": menu("report", plain(REPORTS)),
-        "size": selection("matrix size", size_choices(REPORTS[0]), (1024, 1024, 1024)),
-        "tile": selection("tile", side_choices(REPORTS[0]), 16),
-    }
-    return Explorer(tiling_view, controls, offer)
+    return sweep(tiling_view, "tile", "tile")
 
 
 def tiling_view(report: str, size: Size, tile: int) -> View:

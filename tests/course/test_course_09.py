@@ -6,7 +6,7 @@ from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of
 
 from labkit import records, simt
 from labkit.course.criteria.kernels import clean_in, loads_in, right_in
-from labkit.course.criteria.launches import Given
+from labkit.course.criteria.launches import of_vector
 from labkit.course.criteria.model_gpu import ModelGpu
 from labkit.course.exercise import Unmet
 from labkit.course.who_finds import who_finds
@@ -425,7 +425,7 @@ COPY = """extern "C" __global__ void copy(const float* in, float* out, int n)
 
 class TestLaunches:
     x = np.arange(100, dtype=np.float32)
-    given = Given("n=100", (2,), (64,), (x,), (100,), x)
+    given = of_vector(x, x, threads=64, n=100)
 
     def launches(self, kernel):
         return [self.given]

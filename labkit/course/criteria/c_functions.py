@@ -15,7 +15,7 @@ from labkit.core.errors import InvalidAccess, SimtError
 from labkit.course import drawn
 from labkit.course.criteria.kernels import NO_HINTS, Hints, case
 from labkit.course.criteria.undisturbed import alone, refuse_if_busy
-from labkit.course.exercise import Criterion, Unmet
+from labkit.course.exercise import Unmet, criterion
 from labkit.kernels import verify as checks
 from labkit.kernels.matmul.family import Matmul
 
@@ -31,18 +31,15 @@ MISALIGNED = (
 )
 
 
-def right_in_c(text: str, *sizes: Size, hints: Hints = NO_HINTS) -> Criterion:
-    """Criterion: right results for matrices of `sizes`, and nothing read or written outside them.
+@criterion("{text}")
+def right_in_c(function: CFunction, text: str, *sizes: Size, hints: Hints = NO_HINTS) -> None:
+    """Ask for right results for matrices of `sizes`, and that nothing is read or written outside them.
 
     The function runs once on each, watched by sanitizers where there are any.
     """
-
-    def test(function: CFunction) -> None:
-        matmul = named(function, "matmul")
-        for M, N, K in drawn.sizes(sizes, drawn.TILES):
-            verify(matmul, Matmul(M, N, K), hints)
-
-    return Criterion(text, test)
+    matmul = named(function, "matmul")
+    for M, N, K in drawn.sizes(sizes, drawn.TILES):
+        verify(matmul, Matmul(M, N, K), hints)
 
 
 def verify(matmul: CFunction, problem: Matmul, hints: Hints = NO_HINTS) -> None:
@@ -57,31 +54,27 @@ def verify(matmul: CFunction, problem: Matmul, hints: Hints = NO_HINTS) -> None:
         raise Unmet("\n".join(filter(None, told))) from None
 
 
-def faster_in_c(goal: float, rung: str, than: str, problem: Matmul, *, hint: str) -> Criterion:
-    """Criterion: at least `goal` times as fast as the `rung` of cpu.RUNGS on `problem`.
+@criterion("at least {goal:g} times as fast as {than}, for M = {problem.M}, N = {problem.N}, K = {problem.K}")
+def faster_in_c(
+    function: CFunction, goal: float, rung: str, than: str, problem: Matmul, *, hint: str
+) -> None:
+    """Ask that it is at least `goal` times as fast as the `rung` of cpu.RUNGS on `problem`.
 
     `than` is what the student calls the rung; `hint` ends the message.
     """
-
-    def test(function: CFunction) -> None:
-        pair = {"yours": named(function, "matmul"), than: rung_beside(function, rung)}
-        verify(pair["yours"], problem)  # nothing is as fast as doing nothing
-        rounds: list[dict[str, float]] = []
-        for _ in range(ATTEMPTS):
-            rounds += [milliseconds(pair, problem) for _ in range(ROUNDS)]
-            # What else the machine does only adds to a time, so the least is the nearest to each one's own.
-            best = {name: min(each[name] for each in rounds) for name in pair}
-            ratio = best[than] / best["yours"]
-            if ratio >= goal:
-                return
-        refuse_if_busy()
-        listed = ", ".join(f"{name} {time:.3g} ms" for name, time in best.items())
-        raise Unmet(
-            f"{problem}: {listed}\nIt is {ratio:.1f} times as fast; the goal is {goal:g} times.\n{hint}"
-        )
-
-    sizes = f"M = {problem.M}, N = {problem.N}, K = {problem.K}"
-    return Criterion(f"at least {goal:g} times as fast as {than}, for {sizes}", test)
+    pair = {"yours": named(function, "matmul"), than: rung_beside(function, rung)}
+    verify(pair["yours"], problem)  # nothing is as fast as doing nothing
+    rounds: list[dict[str, float]] = []
+    for _ in range(ATTEMPTS):
+        rounds += [milliseconds(pair, problem) for _ in range(ROUNDS)]
+        # What else the machine does only adds to a time, so the least is the nearest to each one's own.
+        best = {name: min(each[name] for each in rounds) for name in pair}
+        ratio = best[than] / best["yours"]
+        if ratio >= goal:
+            return
+    refuse_if_busy()
+    listed = ", ".join(f"{name} {time:.3g} ms" for name, time in best.items())
+    raise Unmet(f"{problem}: {listed}\nIt is {ratio:.1f} times as fast; the goal is {goal:g} times.\n{hint}")
 
 
 def milliseconds(functions: Mapping[str, CFunction], problem: Matmul) -> dict[str, float]:

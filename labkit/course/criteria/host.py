@@ -12,7 +12,7 @@ from labkit.core.errors import InvalidAccess
 from labkit.course.criteria.model_gpu import ModelGpu
 from labkit.course.criteria.python import called, kind_of, number_of
 from labkit.course.drawn import fresh, further, generator
-from labkit.course.exercise import Criterion, Unmet
+from labkit.course.exercise import Unmet, criterion
 
 # A verdict on a launch: right, wrong or refused.
 
@@ -56,21 +56,18 @@ class Trial:
         kernel(1, self.threads, (expected, out, np.int32(len(out))))
 
 
-def verdicts(text: str, *trials: Trial) -> Criterion:
-    """Criterion: `verdict(launch, out, expected)` gives each trial's."""
-
-    def test(verdict: Callable[..., Any]) -> None:
-        rng = generator(trials)
-        # Also not in the order that is stated, and one of them twice.
-        order = trials if rng is None else [trials[at] for at in rng.permutation([*range(len(trials)), 0])]
-        for trial in order:
-            out, expected = trial.arrays()
-            got = called(verdict, partial(trial.launch, out, expected), out, expected.copy())
-            if not isinstance(got, str) or got != trial.verdict:
-                hint = NOT_REFUSED if isinstance(got, str) and got == "refused" else trial.hint
-                raise Unmet(f"{trial.told}: the verdict is {got!r}.\n{hint}")
-
-    return Criterion(text, test)
+@criterion("{text}")
+def verdicts(verdict: Callable[..., Any], text: str, *trials: Trial) -> None:
+    """Ask that `verdict(launch, out, expected)` gives each trial's verdict."""
+    rng = generator(trials)
+    # Also not in the order that is stated, and one of them twice.
+    order = trials if rng is None else [trials[at] for at in rng.permutation([*range(len(trials)), 0])]
+    for trial in order:
+        out, expected = trial.arrays()
+        got = called(verdict, partial(trial.launch, out, expected), out, expected.copy())
+        if not isinstance(got, str) or got != trial.verdict:
+            hint = NOT_REFUSED if isinstance(got, str) and got == "refused" else trial.hint
+            raise Unmet(f"{trial.told}: the verdict is {got!r}.\n{hint}")
 
 
 WRITTEN = "Every element is what it should be. Is the array that you look at the one that the kernel writes?"
@@ -85,8 +82,9 @@ ASK = "Nothing was computed. A refused launch raises labkit.simt.LaunchError: ca
 _OUTSIDE = Trial("", "outside", "", "")
 
 
+@criterion("any other error gets through")
 def others_get_through(verdict: Callable[..., Any]) -> None:
-    """The test of a criterion: InvalidAccess of a launch leaves `verdict`."""
+    """Ask that the InvalidAccess of a launch leaves `verdict`."""
     out, expected = _OUTSIDE.arrays()
     try:
         got = verdict(partial(_OUTSIDE.launch, out, expected), out, expected)
@@ -147,39 +145,33 @@ def _other_factors(rng: np.random.Generator, base: Factors) -> Factors:
     return replace(base, K=K, scale=float(f"{base.scale * 10 ** rng.uniform(-0.5, 0.5):.2g}"))
 
 
-def accepts(text: str, *cases: Factors) -> Criterion:
-    """Criterion: right results pass, added up forwards and backwards."""
-
-    def test(agrees: Callable[..., Any]) -> None:
-        for factors in further(cases, _other_factors):
-            A, B, expected = factors.matrices()
-            for how, order in (
-                ("first to last", range(factors.K)),
-                ("last to first", range(factors.K)[::-1]),
-            ):
-                got = _product(A, B, order)
-                if not _verdict(agrees, got, expected, A, B):
-                    raise Unmet(
-                        f"A right result is rejected: {factors}, terms added up from {how}. It is off by at "
-                        f"most {np.abs(got - expected).max():.2g}.\n{BOUND}"
-                    )
-
-    return Criterion(text, test)
+@criterion("{text}")
+def accepts(agrees: Callable[..., Any], text: str, *cases: Factors) -> None:
+    """Ask that right results pass, added up forwards and backwards."""
+    for factors in further(cases, _other_factors):
+        A, B, expected = factors.matrices()
+        forwards = range(factors.K)
+        for how, order in (("first to last", forwards), ("last to first", forwards[::-1])):
+            got = _product(A, B, order)
+            if not _verdict(agrees, got, expected, A, B):
+                raise Unmet(
+                    f"A right result is rejected: {factors}, terms added up from {how}. It is off by at "
+                    f"most {np.abs(got - expected).max():.2g}.\n{BOUND}"
+                )
 
 
-def rejects(text: str, spoil: Callable[..., np.ndarray], what: str, *cases: Factors) -> Criterion:
-    """Criterion: `spoil(A, B)`, a wrong product, does not pass."""
-
-    def test(agrees: Callable[..., Any]) -> None:
-        for factors in further(cases, _other_factors):
-            A, B, expected = factors.matrices()
-            got = spoil(A, B)
-            if _verdict(agrees, got, expected, A, B):
-                off = np.abs(got - expected)
-                far, why = ("", NAN) if np.isnan(off).any() else (f" It is off by {off.max():.2g}.", BOUND)
-                raise Unmet(f"A wrong result passes: {what} {factors}.{far}\n{why}")
-
-    return Criterion(text, test)
+@criterion("{text}")
+def rejects(
+    agrees: Callable[..., Any], text: str, spoil: Callable[..., np.ndarray], what: str, *cases: Factors
+) -> None:
+    """Ask that `spoil(A, B)`, a wrong product, does not pass."""
+    for factors in further(cases, _other_factors):
+        A, B, expected = factors.matrices()
+        got = spoil(A, B)
+        if _verdict(agrees, got, expected, A, B):
+            off = np.abs(got - expected)
+            far, why = ("", NAN) if np.isnan(off).any() else (f" It is off by {off.max():.2g}.", BOUND)
+            raise Unmet(f"A wrong result passes: {what} {factors}.{far}\n{why}")
 
 
 def _verdict(
@@ -228,24 +220,21 @@ NAN = "Every comparison with NaN is False. Ask whether all differences are small
 # A clock: how long does a launch take?
 
 
-def times(text: str, hint: str, *settings: dict[str, float]) -> Criterion:
-    """Criterion: of each ModelGpu the kernel's time, within 2 %."""
-
-    def test(time_ms: Callable[..., Any]) -> None:
-        for setting in further(settings, _other_setting):
-            model = ModelGpu(**setting)
-            got = called(time_ms, model.launch, model.synchronize, model.clock)
-            ms = number_of(got)
-            if ms is None:
-                raise Unmet(f"It returns {got!r}. Return a number, in milliseconds.")
-            if not abs(ms - model.kernel_ms) <= 0.02 * model.kernel_ms:
-                what = ", ".join(f"{name}={value:g}" for name, value in setting.items())
-                raise Unmet(
-                    f"ModelGpu({what}): it returns {ms:.4g}; the kernel takes {model.kernel_ms:g} ms."
-                    f"\n{_why(ms / model.kernel_ms, hint)}"
-                )
-
-    return Criterion(text, test)
+@criterion("{text}")
+def times(time_ms: Callable[..., Any], text: str, hint: str, *settings: dict[str, float]) -> None:
+    """Ask for the kernel's time on each ModelGpu, within 2 %."""
+    for setting in further(settings, _other_setting):
+        model = ModelGpu(**setting)
+        got = called(time_ms, model.launch, model.synchronize, model.clock)
+        ms = number_of(got)
+        if ms is None:
+            raise Unmet(f"It returns {got!r}. Return a number, in milliseconds.")
+        if not abs(ms - model.kernel_ms) <= 0.02 * model.kernel_ms:
+            what = ", ".join(f"{name}={value:g}" for name, value in setting.items())
+            raise Unmet(
+                f"ModelGpu({what}): it returns {ms:.4g}; the kernel takes {model.kernel_ms:g} ms."
+                f"\n{_why(ms / model.kernel_ms, hint)}"
+            )
 
 
 def _other_setting(rng: np.random.Generator, base: dict[str, float]) -> dict[str, float]:

@@ -10,14 +10,15 @@ from typing import Any
 
 import pandas as pd
 
-from labkit import simt
 from labkit.core.compare import Mismatch
 from labkit.core.errors import InvalidAccess, SimtError
 from labkit.course import drawn
-from labkit.course.criteria.launches import Given, Launch, Launches, tiled
-from labkit.course.exercise import Criterion, Unmet
+from labkit.course.criteria.launches import Launch, Launches, tiled
+from labkit.course.exercise import Criterion, Unmet, criterion
 from labkit.kernels import verify
 from labkit.kernels.problem import Problem
+from labkit.model.roofline import SECTORS
+from labkit.simt import AnyKernel, Finding, Profile
 
 SOUND = "right for the right reason: no race, nothing outside the arrays, nothing read before it is written"
 LOADS = ("global", "shared")
@@ -36,8 +37,8 @@ class Hints:
     race: str = ""
     owner: str = ""
 
-    def after(self, finding: simt.Finding) -> str:
-        """The hint that fits a finding."""
+    def after(self, finding: Finding) -> str:
+        """Return the hint that fits a finding."""
         is_shared = "of shared" in str(finding).partition("\n")[0]
         race = self.race if is_shared else self.owner or self.race
         return {"memcheck": self.out_of_bounds, "racecheck": race}.get(finding.tool) or self.usual
@@ -46,105 +47,117 @@ class Hints:
 NO_HINTS = Hints()
 
 
-def right_in(text: str, launches: Launches, hints: Hints = NO_HINTS) -> Criterion:
-    """Criterion: right results. Of wrong ones the reason is told, where `kernel.check` finds one."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        for launch in launches(kernel):
-            args = launch.args()
-            with case(str(launch), hints.usual, hints.out_of_bounds):
-                kernel(launch.grid, launch.block, args, timeout=verify.TIMEOUT)
-            try:
-                launch.verify(args)
-            except Mismatch as error:
-                _no_finding(kernel, launch, hints, f"{error}\n")
-                with case(str(launch), hints.usual):
-                    raise
-
-    return Criterion(text, test)
-
-
-def no_finding_in(text: str, launches: Launches, hints: Hints = NO_HINTS) -> Criterion:
-    """Criterion: `kernel.check` finds nothing, also where a mistake gives right results."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        for launch in launches(kernel):
-            args = _no_finding(kernel, launch, hints)
+@criterion("{text}")
+def right_in(kernel: AnyKernel, text: str, launches: Launches, hints: Hints = NO_HINTS) -> None:
+    """Ask for right results. Wrong ones are told with their reason, where `kernel.check` finds one."""
+    for launch in launches(kernel):
+        args = launch.args()
+        with case(str(launch), hints.usual, hints.out_of_bounds):
+            kernel(launch.grid, launch.block, args, timeout=verify.TIMEOUT)
+        try:
+            launch.verify(args)
+        except Mismatch as error:
+            _no_finding(kernel, launch, hints, f"{error}\n")
             with case(str(launch), hints.usual):
-                launch.verify(args)
+                raise
 
-    return Criterion(text, test)
+
+@criterion("{text}")
+def no_finding_in(kernel: AnyKernel, text: str, launches: Launches, hints: Hints = NO_HINTS) -> None:
+    """Ask for launches in which `kernel.check` finds nothing, also where a mistake gives right results."""
+    for launch in launches(kernel):
+        args = _no_finding(kernel, launch, hints)
+        with case(str(launch), hints.usual):
+            launch.verify(args)
 
 
 def right_on(
     text: str, *problems: Problem, tile: int = 16, rows: int | None = None, hints: Hints = NO_HINTS
 ) -> Criterion:
-    """Criterion: right results for `problems`, launched as `Problem.launch(tile, rows)` says; see
-    `right_in`.
-    """
+    """Ask for right results for `problems`, launched as `Problem.launch(tile, rows)` says."""
     return right_in(text, _on(problems, tile, rows), hints)
 
 
 def no_finding(
     *problems: Problem, tile: int = 16, rows: int | None = None, hints: Hints = NO_HINTS
 ) -> Criterion:
-    """Criterion: `kernel.check` finds nothing for `problems`, launched likewise."""
+    """Ask that `kernel.check` finds nothing for `problems`, launched likewise."""
     return no_finding_in(SOUND, _on(problems, tile, rows), hints)
 
 
 def clean_in(launches: Launches, hints: Hints = NO_HINTS) -> Criterion:
-    """`no_finding_in`, told in other words."""
+    """Ask for the same as `no_finding_in`, in other words."""
     return no_finding_in("right for the right reason: kernel.check finds nothing", launches, hints)
 
 
+@criterion("{text}")
 def at_most(
-    most: float, what: str, text: str, problem: Problem, *, hint: str, tile: int = 16, rows: int | None = None
-) -> Criterion:
-    """Criterion: no source line has more than `most` of `what`, a column of `Profile.lines`.
+    kernel: AnyKernel,
+    most: float,
+    what: str,
+    text: str,
+    problem: Problem,
+    *,
+    hint: str,
+    tile: int = 16,
+    rows: int | None = None,
+) -> None:
+    """Ask that no source line has more than `most` of `what`, a column of `Profile.lines`.
 
-    Such as at_most(4, "sectors_per_request", …) or at_most(0, "conflicts", …), counted in a launch on
+    Examples are at_most(4, "sectors_per_request", …) and at_most(0, "conflicts", …), counted in a launch on
     `problem`. `hint` ends the message.
     """
-
-    def test(kernel: simt.AnyKernel) -> None:
-        lines = profiled(kernel, tiled(problem, tile, rows)).lines
-        above = lines[lines[what] > most]
-        if len(above):
-            worst = above.nlargest(1, what).iloc[0]
-            count = f"{worst[what]:.4g} {what.replace('_', ' ')}"
-            raise Unmet(
-                f"{problem}\n"
-                f"line {worst.line} has {count}; the goal is at most {most:g}\n"
-                f"{worst.line:>5} | {worst.source}\n{hint}"
-            )
-
-    return Criterion(text, test)
+    lines = profiled(kernel, tiled(problem, tile, rows)).lines
+    above = lines[lines[what] > most]
+    if len(above):
+        worst = above.nlargest(1, what).iloc[0]
+        count = f"{worst[what]:.4g} {what.replace('_', ' ')}"
+        raise Unmet(
+            f"{problem}\n"
+            f"line {worst.line} has {count}; the goal is at most {most:g}\n"
+            f"{worst.line:>5} | {worst.source}\n{hint}"
+        )
 
 
+@criterion("{text}")
 def loads_in(
-    most: int, text: str, make: Callable[[], Given], *, spaces: Sequence[str] = LOADS, hint: str
-) -> Criterion:
-    """Criterion: warps load at most so often from these memories, all lines together, and add atomically."""
+    kernel: AnyKernel,
+    most: int,
+    text: str,
+    make: Callable[[], Launch],
+    *,
+    spaces: Sequence[str] = LOADS,
+    hint: str,
+) -> None:
+    """Ask that warps load at most so often from these memories, all lines together; atomics load too."""
+    launch = make()
+    lines = profiled(kernel, launch).lines
+    # Atomic additions read, too, one lane after the other.
+    is_atomic = lines.op.isin(["atom", "red"])
+    lines = lines.assign(requests=lines.requests.where(~is_atomic, lines.threads))
+    loads = lines[lines.space.isin(spaces) & ((lines.op == "ld") | is_atomic)]
+    if loads.requests.sum() > most:
+        found = f"{launch}\n{loads.requests.sum()} requests to load"
+        requests = (f"{count} requests" for count in loads.requests)
+        raise missed(found, f"at most {most}", loads, requests, f"{ATOMIC if is_atomic.any() else ''}{hint}")
 
-    def test(kernel: simt.AnyKernel) -> None:
-        given = make()
-        lines = profiled(kernel, given).lines
-        # Atomic additions read, too, one lane after the other.
-        is_atomic = lines.op.isin(["atom", "red"])
-        lines = lines.assign(requests=lines.requests.where(~is_atomic, lines.threads))
-        loads = lines[lines.space.isin(spaces) & ((lines.op == "ld") | is_atomic)]
-        if loads.requests.sum() > most:
-            requests = listed(loads, (f"{count} requests" for count in loads.requests))
-            raise Unmet(
-                f"{given}\n{loads.requests.sum()} requests to load; the goal is at most {most}\n{requests}\n"
-                f"{ATOMIC if is_atomic.any() else ''}{hint}"
-            )
 
-    return Criterion(text, test)
+def few_sectors(kernel: AnyKernel, launch: Launch, most: int, told: str, hint: str) -> None:
+    """Raise Unmet where global loads touch more than `most` sectors; `told` begins the message."""
+    counted = profiled(kernel, launch)
+    sectors = counted.metrics[SECTORS[0]]
+    if sectors > most:
+        raise missed(f"{told}: {sectors} sectors", f"at most {most}", *global_loads(counted), hint)
 
 
-def profiled(kernel: simt.AnyKernel, launch: Launch, hint: str = "") -> simt.Profile:
-    """The profile of a launch, which must leave right results. Raises Unmet, which `hint` ends, otherwise."""
+def global_loads(counted: Profile) -> tuple[pd.DataFrame, Iterable[str]]:
+    """Return the lines of a profile with global loads, and their sectors in words."""
+    loads = counted.lines.query("space == 'global' and op == 'ld'")
+    return loads, (f"{count} sectors" for count in loads.sectors)
+
+
+def profiled(kernel: AnyKernel, launch: Launch, hint: str = "") -> Profile:
+    """Profile a launch, which must leave right results. Raises Unmet, which `hint` ends, otherwise."""
     args = launch.args()
     with case(str(launch), hint):
         profile = kernel.profile(launch.grid, launch.block, args, timeout=verify.TIMEOUT)
@@ -152,15 +165,20 @@ def profiled(kernel: simt.AnyKernel, launch: Launch, hint: str = "") -> simt.Pro
     return profile
 
 
+def missed(found: str, goal: str, lines: pd.DataFrame, costs: Iterable[str], hint: str) -> Unmet:
+    """Make the error of a goal that is missed: what was found, the goal, the lines' costs, and a hint."""
+    return Unmet(f"{found}; the goal is {goal}\n{listed(lines, costs)}\n{hint}")
+
+
 def listed(lines: pd.DataFrame, costs: Iterable[str]) -> str:
-    """Rows of `Profile.lines` as lines of the source, each with what it costs."""
+    """Write rows of `Profile.lines` as lines of the source, each with what it costs."""
     return "\n".join(
         f"{row.line:>5} | {row.source}    {cost}" for row, cost in zip(lines.itertuples(), costs, strict=True)
     )
 
 
-def recompiled(kernel: simt.AnyKernel, **macros: str | int) -> simt.AnyKernel:
-    """The kernel's source compiled with these macros in the place of their old values."""
+def recompiled(kernel: AnyKernel, **macros: str | int) -> AnyKernel:
+    """Compile the kernel's source with these macros in the place of their old values."""
     module = kernel.module
     options = [each for each in module.options if not each.startswith(tuple(f"-D{name}" for name in macros))]
     options += [f"-D{name}={value}" for name, value in macros.items()]
@@ -180,8 +198,8 @@ def case(what: str, hint: str = "", out_of_bounds: str = "") -> Iterator[None]:
         raise Unmet("\n".join(filter(None, (what, str(error), fitting)))) from None
 
 
-def both_sides(finding: simt.Finding, kernel: simt.AnyKernel) -> str:
-    """A finding with its line, and of a race with the line on the other side."""
+def both_sides(finding: Finding, kernel: AnyKernel) -> str:
+    """Write a finding with its line, and a race also with the line on the other side."""
     other = finding.other_line
     if other in (0, finding.line):
         return str(finding)
@@ -192,8 +210,8 @@ def _on(problems: Sequence[Problem], tile: int, rows: int | None) -> Launches:
     return lambda _: [tiled(problem, tile, rows) for problem in drawn.problems(problems, tile)]
 
 
-def _no_finding(kernel: simt.AnyKernel, launch: Launch, hints: Hints, seen: str = "") -> Sequence[Any]:
-    """The arguments after a launch in which `kernel.check` finds nothing.
+def _no_finding(kernel: AnyKernel, launch: Launch, hints: Hints, seen: str = "") -> tuple[Any, ...]:
+    """Return the arguments after a launch in which `kernel.check` finds nothing.
 
     Raises Unmet with the first finding, after what was `seen` to be wrong.
     """

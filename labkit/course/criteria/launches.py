@@ -1,4 +1,4 @@
-"""Launches that criteria try: what the kernel is given, and what it must leave."""
+"""Launches that criteria try: their grid and block, what the kernel is given, and what it must leave."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,103 +13,103 @@ from labkit.figures import own_product
 from labkit.kernels.problem import Problem
 
 
-class Launch(Protocol):
+class Task(Protocol):
+    """What a kernel is to work out: a Problem, or what is Given. str() tells the student which it was."""
+
+    @property
+    def reads_output(self) -> bool:
+        """True where the kernel reads the output that it then writes."""
+
+    def args(self, xp: Any) -> tuple[Any, ...]:
+        """Make fresh arguments, with arrays of NumPy."""
+
+    def output(self, args: tuple[Any, ...]) -> Any:
+        """Return the output among the arguments."""
+
+    def verify(self, got: Any) -> None:
+        """Raise Mismatch unless the output `got` is right."""
+
+
+@dataclass(frozen=True)
+class Launch:
     """A launch that a criterion tries; str() tells the student which it was."""
 
-    @property
-    def grid(self) -> Any:
-        """As in a call of the kernel."""
+    task: Task
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
 
-    @property
-    def block(self) -> Any:
-        """As in a call of the kernel."""
+    def args(self, is_poisoned: bool = False) -> tuple[Any, ...]:
+        """Make fresh arguments; `is_poisoned`: an output that must not be read counts as never written."""
+        args = self.task.args(np)
+        if not is_poisoned or self.task.reads_output:
+            return args
+        out = self.task.output(args)
+        return tuple(simt.empty(out.shape, out.dtype) if arg is out else arg for arg in args)
 
-    def args(self, is_poisoned: bool = False) -> Sequence[Any]:
-        """Fresh arguments; `is_poisoned`: an output that must not be read is memory that nobody has
-        written.
-        """
-
-    def verify(self, args: Sequence[Any]) -> None:
+    def verify(self, args: tuple[Any, ...]) -> None:
         """Raise Mismatch unless the launch has left the right results in `args`."""
+        self.task.verify(self.task.output(args))
+
+    def __str__(self) -> str:
+        return f"{self.task}, grid {_shown(self.grid)}, block {_shown(self.block)}"
 
 
 # The launches of a criterion, made when it is tried: how the kernel is launched its own source may say.
 Launches = Callable[[simt.AnyKernel], Iterable[Launch]]
 
 
-@dataclass(frozen=True)
-class OnProblem:
-    """A launch on a product or a transpose."""
-
-    problem: Problem
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-
-    def args(self, is_poisoned: bool = False) -> Sequence[Any]:
-        """See Launch. An output that beta scales is read."""
-        args = list(self.problem.args(np))
-        if is_poisoned and not getattr(self.problem, "beta", 0):
-            at = list(self.problem.shapes()).index(self.problem.output_name)
-            args[at] = simt.empty(args[at].shape, args[at].dtype)
-        return args
-
-    def verify(self, args: Sequence[Any]) -> None:
-        """See Launch."""
-        self.problem.verify(self.problem.output(tuple(args)))
-
-    def __str__(self) -> str:
-        return f"{self.problem}, grid {self.grid}, block {self.block}"
+def tiled(problem: Problem, tile: int = 16, rows: int | None = None) -> Launch:
+    """Make the launch that `Problem.launch(tile, rows)` says."""
+    return Launch(numbers(problem), *problem.launch(tile, rows))
 
 
-def tiled(problem: Problem, tile: int = 16, rows: int | None = None) -> OnProblem:
-    """The launch that `Problem.launch(tile, rows)` says."""
-    return OnProblem(numbers(problem), *problem.launch(tile, rows))
-
-
-def as_said(kernel: simt.AnyKernel, problem: Problem) -> OnProblem:
-    """The launch that the kernel's own line says. Raises LaunchError, see `kernels.launch_of`."""
-    return OnProblem(numbers(problem), *own_product.launch(kernel, problem))
+def as_said(kernel: simt.AnyKernel, problem: Problem) -> Launch:
+    """Make the launch that the kernel's own line says. Raises LaunchError, see `kernels.launch_of`."""
+    return Launch(numbers(problem), *own_product.launch(kernel, problem))
 
 
 @dataclass(frozen=True)
 class Given:
-    """A launch `kernel(in, out, *sizes)`: what it is given, and what must stand in `out`, whose type it has.
+    """The arguments `(*inputs, out, *sizes)` of a kernel, and what must stand in `out`, whose type it has.
 
     `told` says so to the student. Each element may be off by `unit` times its size; 0: it must be equal.
     """
 
     told: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
     inputs: tuple[np.ndarray, ...]
     sizes: tuple[int, ...]
     expected: np.ndarray
     unit: float = 0
+    reads_output: bool = False
 
-    def args(self, is_poisoned: bool = False) -> list[Any]:
-        """Fresh arguments; `out` is full of NaN, or memory that initcheck takes as never written."""
-        shape, dtype = self.expected.shape, self.expected.dtype
-        out = simt.empty(shape, dtype) if is_poisoned else unwritten(shape, dtype.name)
-        return [*(array.copy() for array in self.inputs), out, *map(np.int32, self.sizes)]
+    def args(self, xp: Any = np) -> tuple[Any, ...]:
+        """Make fresh arguments; `out` is full of NaN, or of the smallest int32."""
+        out = unwritten(self.expected.shape, self.expected.dtype.name)
+        return (*(xp.array(each) for each in self.inputs), out, *map(np.int32, self.sizes))
 
-    def verify(self, args: Sequence[Any]) -> None:
-        """Raise Mismatch unless `out` among `args` is right."""
-        at = len(self.inputs)
-        tolerance = np.abs(self.unit * self.expected)
-        compare("out", args[at], self.args()[at], self.expected, tolerance)
+    def output(self, args: tuple[Any, ...]) -> Any:
+        """Return `out` among the arguments."""
+        return args[len(self.inputs)]
+
+    def verify(self, got: Any) -> None:
+        """Raise Mismatch unless `out` is right."""
+        compare("out", got, self.output(self.args()), self.expected, np.abs(self.unit * self.expected))
 
     def __str__(self) -> str:
-        return f"{self.told}, grid {_shown(self.grid)}, block {_shown(self.block)}"
+        return self.told
 
 
-def each(make: Callable[..., Given], *stated: int | tuple[int, ...], whole: int = 1) -> Launches:
-    """The launch that `make` makes of each size, which is a number or several; `whole` as in
-    `drawn.sizes`.
-    """
+def of_vector(x: np.ndarray, expected: np.ndarray, threads: int, n: int, unit: float = 0) -> Launch:
+    """Make the launch of kernel(x, out, n), with one thread for each of the n elements."""
+    return Launch(Given(f"n={n}", (x,), (n,), expected, unit), (-(-n // threads),), (threads,))
+
+
+def each(make: Callable[..., Launch], *stated: int | tuple[int, ...], whole: int = 1) -> Launches:
+    """Make a launch of each size, which is a number or several; `whole` is as in `drawn.sizes`."""
     tuples = [size if isinstance(size, tuple) else (size,) for size in stated]
     return lambda _: [make(*size) for size in sizes(tuples, whole)]
 
 
-def _shown(size: tuple[int, ...]) -> str:
-    """As the notebooks write it: 4, or (2, 3)."""
+def _shown(size: Sequence[int]) -> str:
+    """Write a size as the notebooks do: 4, or (2, 3)."""
     return str(size[0] if len(size) == 1 else size)

@@ -5,51 +5,49 @@ from typing import Any
 
 import numpy as np
 
-from labkit import simt
 from labkit.core.labkit_calls import borrowed_name
 from labkit.core.limits import MAX_THREADS
 from labkit.core.occupancy import gpu, gpus
-from labkit.course.criteria.kernels import listed, profiled
+from labkit.core.text import counted
+from labkit.course.criteria.kernels import few_sectors
 from labkit.course.criteria.launches import as_said
 from labkit.course.criteria.python import called, number_of
 from labkit.course.drawn import TRIES, further
 from labkit.course.elsewhere import Elsewhere
-from labkit.course.exercise import Criterion, Unmet
+from labkit.course.exercise import Unmet, criterion
 from labkit.figures import own_product
 from labkit.kernels import verify
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.blocks_per_sm import LEAST_REGISTERS, RESOURCES, Block, cures
-from labkit.model.roofline import SECTORS
+from labkit.simt import AnyKernel
 
 LEAST_PERCENT = 75
-Launch = tuple[str, int, int, int]  # GPU, threads of a block, registers of a thread, bytes of shared memory
+# GPU, threads of a block, registers of a thread, bytes of shared memory
+Asked = tuple[str, int, int, int]
 
 
-def resident(text: str, hint: str, *launches: Launch) -> Criterion:
-    """Criterion: `function(gpu, threads, registers, shared)` is the number of warps that an SM holds."""
-
-    def test(function: Callable[..., Any]) -> None:
-        # A function that lives elsewhere was looked at there.
-        borrowed = function.borrowed if isinstance(function, Elsewhere) else borrowed_name(function)
-        if borrowed:
+@criterion("{text}")
+def resident(function: Callable[..., Any], text: str, hint: str, *launches: Asked) -> None:
+    """Ask that `function(gpu, threads, registers, shared)` is the number of warps that an SM holds."""
+    # A function that lives elsewhere was looked at there.
+    borrowed = function.borrowed if isinstance(function, Elsewhere) else borrowed_name(function)
+    if borrowed:
+        raise Unmet(
+            f"{function.__name__} asks labkit, by the name {borrowed}: that is what the check compares "
+            "with.\nWork the number out from the figures of gpu, such as gpu.registers_per_sm."
+        )
+    for name, threads, registers, shared in further(launches, _drawn, 3 + len(launches) // 10):
+        block = Block(gpu(name), threads, registers, shared)
+        got = called(function, block.on, threads, registers, shared)
+        expected = block.blocks * block.warps
+        if isinstance(got, bool) or number_of(got) != expected:
             raise Unmet(
-                f"{function.__name__} asks labkit, by the name {borrowed}: that is what the check compares "
-                "with.\nWork the number out from the figures of gpu, such as gpu.registers_per_sm."
+                f"{function.__name__}({name}, threads={threads}, registers={registers}, shared={shared}) "
+                f"returns {got!r}; it should be {expected}.\n{_account(block)}\n{hint}"
             )
-        for name, threads, registers, shared in further(launches, _drawn, 3 + len(launches) // 10):
-            block = Block(gpu(name), threads, registers, shared)
-            got = called(function, block.on, threads, registers, shared)
-            expected = block.blocks * block.warps
-            if isinstance(got, bool) or number_of(got) != expected:
-                raise Unmet(
-                    f"{function.__name__}({name}, threads={threads}, registers={registers}, shared={shared}) "
-                    f"returns {got!r}; it should be {expected}.\n{_account(block)}\n{hint}"
-                )
-
-    return Criterion(text, test)
 
 
-def _drawn(rng: np.random.Generator, base: Launch) -> Launch:
+def _drawn(rng: np.random.Generator, base: Asked) -> Asked:
     """Another launch for which the same resources decide, on any GPU. If none is found, `base`."""
     for _ in range(TRIES):
         on = gpus()[rng.integers(len(gpus()))]
@@ -61,54 +59,35 @@ def _drawn(rng: np.random.Generator, base: Launch) -> Launch:
     return base
 
 
-def loads_at_most(most: int, problem: Matmul, hint: str) -> Criterion:
-    """Criterion: so many sectors of global loads at most, launched as the cell says."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        launch = as_said(kernel, problem)
-        counted = profiled(kernel, launch)
-        sectors = counted.metrics[SECTORS[0]]
-        if sectors > most:
-            raise Unmet(
-                f"{problem}, block {launch.block}: {sectors} sectors; the goal is at most {most}\n"
-                f"{loads_listed(counted)}\n{hint}"
-            )
-
-    return Criterion(f"global loads of at most {most} sectors for M = N = K = {problem.N}", test)
+@criterion("global loads of at most {most} sectors for M = N = K = {problem.N}")
+def loads_at_most(kernel: AnyKernel, most: int, problem: Matmul, hint: str) -> None:
+    """Limit the sectors of global loads, launched as the cell says."""
+    launch = as_said(kernel, problem)
+    few_sectors(kernel, launch, most, f"{problem}, block {launch.block}", hint)
 
 
-def occupied(name: str, problem: Matmul) -> Criterion:
-    """Criterion: the warps of the launch on `problem` fill an SM of that GPU well."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        grid, shape = own_product.launch(kernel, problem)
-        args = problem.args(np)
-        held = kernel.profile(grid, shape, args, blocks=1, gpu=name, timeout=verify.TIMEOUT).occupancy
-        registers = held.launch__registers_per_thread
-        block = Block(held.gpu, held.threads_per_block, registers, kernel.shared_size_bytes)
-        if block.percent < LEAST_PERCENT:
-            limits = " and ".join(RESOURCES[each] for each in block.limited_by)
-            raise Unmet(
-                f"{name}: {block.percent:.3g} % occupancy, {block.blocks * block.warps} of "
-                f"{block.on.warps_per_sm} warps; the goal is at least {LEAST_PERCENT} %.\n"
-                f"A block has {block.threads} threads of {registers} registers, and {block.shared} bytes of "
-                f"shared memory.\n{_account(block)}\nThe limit is {limits}. {_cure(block)}"
-            )
-
-    return Criterion(f"at least {LEAST_PERCENT} % occupancy on {name}", test)
-
-
-def loads_listed(counted: Any) -> str:
-    """Lines with global loads, of a profile, and their sectors."""
-    loads = counted.lines.query("space == 'global' and op == 'ld'")
-    return listed(loads, (f"{count} sectors" for count in loads.sectors))
+@criterion(f"at least {LEAST_PERCENT} % occupancy on {{name}}")
+def occupied(kernel: AnyKernel, name: str, problem: Matmul) -> None:
+    """Ask that the warps of the launch on `problem` fill an SM of that GPU well."""
+    grid, shape = own_product.launch(kernel, problem)
+    args = problem.args(np)
+    held = kernel.profile(grid, shape, args, blocks=1, gpu=name, timeout=verify.TIMEOUT).occupancy
+    registers = held.launch__registers_per_thread
+    block = Block(held.gpu, held.threads_per_block, registers, kernel.shared_size_bytes)
+    if block.percent < LEAST_PERCENT:
+        limits = " and ".join(RESOURCES[each] for each in block.limited_by)
+        raise Unmet(
+            f"{name}: {block.percent:.3g} % occupancy, {block.blocks * block.warps} of "
+            f"{block.on.warps_per_sm} warps; the goal is at least {LEAST_PERCENT} %.\n"
+            f"A block has {block.threads} threads of {registers} registers, and {block.shared} bytes of "
+            f"shared memory.\n{_account(block)}\nThe limit is {limits}. {_cure(block)}"
+        )
 
 
 def _account(block: Block) -> str:
     """How the number of blocks comes about."""
     limits = ", ".join(f"{count} by {RESOURCES[name]}" for name, count in block.limits.items())
-    warps = "1 warp" if block.warps == 1 else f"{block.warps} warps"
-    return f"A block has {warps}. Blocks that fit an SM: {limits}."
+    return f"A block has {counted(block.warps, 'warp')}. Blocks that fit an SM: {limits}."
 
 
 def _cure(block: Block) -> str:

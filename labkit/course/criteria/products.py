@@ -4,25 +4,25 @@ It must be right for the right reason, and keep to goals for its counters; speed
 ladder, timed in the same run, and judged where there is a GPU.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 
-from labkit import simt
 from labkit.core.compare import Mismatch, unwritten
 from labkit.core.errors import LaunchError
 from labkit.core.limits import Dim3
 from labkit.course import drawn
-from labkit.course.criteria.kernels import both_sides, case, listed
+from labkit.course.criteria.kernels import both_sides, case, missed
+from labkit.course.criteria.launches import Launch
 from labkit.course.criteria.undisturbed import alone
-from labkit.course.exercise import Criterion, Unmet
+from labkit.course.exercise import Unmet, criterion
 from labkit.device.select import find_gpu
 from labkit.figures import own_product
 from labkit.figures.own_product import FLOATS, Figures
 from labkit.kernels import verify
 from labkit.kernels.matmul.family import Matmul
+from labkit.simt import AnyKernel, Finding, empty
 
 FITS = 32  # divides the sizes that tiles fit
 MAPPING = "Row i of A begins at index i * K, row k of B at k * N, row i of C at i * N."
@@ -47,52 +47,63 @@ BARRIERS = (
 )
 ARRIVE = "Every thread of the block comes to every barrier, also one without an element of C."
 UNREAD = "With beta = 0 the kernel must not read C: nothing was put there, and 0 * NaN is NaN."
+SQUARE = (
+    "Each block reads whole rows of A and columns of B: a square of C with twice the side needs half "
+    "as many blocks, and each element is read half as often."
+)
+TOGETHER = (
+    "Threads with neighbouring threadIdx.x are in one warp, and should want neighbouring elements: "
+    "at least eight in a row, which are a sector."
+)
+PADDING = (
+    "Which elements do the lanes of a warp touch at once, and how many words lie between them? A row "
+    "of the tile that is a little longer moves its columns to other banks."
+)
+REGISTERS = (
+    "A thread with a x b elements of C needs a + b elements for a b multiply-adds: let it keep them, "
+    "and its sums, in registers."
+)
+UNROLLED = (
+    "An array stays in registers where all its indices are known to the compiler (loops over it are "
+    "unrolled: #pragma unroll), and where there are not too many of them."
+)
+WIDE = (
+    "Four neighbours come in one load, as a float4, where their address is a multiple of 16 bytes; "
+    "or give each thread more elements of C."
+)
 FILLED = "A tile is written before it is read, past the edges of A and B too: with 0."
 
 
-def launches(text: str, *problems: Matmul) -> Criterion:
-    """Criterion: the launch line comes to a launch that a GPU takes."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        for problem in drawn.problems(problems, drawn.TILES):
-            _launched(kernel, problem)
-
-    return Criterion(text, test)
+@criterion("{text}")
+def launches(kernel: AnyKernel, text: str, *problems: Matmul) -> None:
+    """Ask for a launch line that comes to a launch that a GPU takes."""
+    for problem in drawn.problems(problems, drawn.TILES):
+        _launched(kernel, problem)
 
 
-def right_as_launched(text: str, *problems: Matmul, hint: str = "") -> Criterion:
-    """Criterion: right results, and for the right reason: `kernel.check` finds nothing.
+@criterion("{text}")
+def right_as_launched(kernel: AnyKernel, text: str, *problems: Matmul, hint: str = "") -> None:
+    """Ask for right results, and for the right reason: `kernel.check` finds nothing.
 
     Without a `hint` on wrong results it is one on what the problem asks for: so put problems that ask for
     more behind those that ask for less.
     """
-
-    def test(kernel: simt.AnyKernel) -> None:
-        for problem in map(drawn.numbers, drawn.problems(problems, drawn.TILES)):
-            usual = hint or _usual(problem)
-            grid, block = _launched(kernel, problem)
-            told, args = f"{problem}, grid {grid}, block {block}", list(problem.args(np))
-            if not problem.beta:
-                args[2] = simt.empty(args[2].shape, args[2].dtype)
-            with case(told):
-                findings = kernel.check(grid, block, args, timeout=verify.TIMEOUT)
-            wrong = _wrong(problem, args[2])
-            if findings:
-                first = findings[0]
-                said = (
-                    told,
-                    wrong,
-                    f"{first.tool} finds: {both_sides(first, kernel)}",
-                    _reason(first, usual),
-                )
-                raise Unmet("\n".join(filter(None, said)))
-            if wrong:
-                raise Unmet(f"{told}\n{wrong}\n{usual}")
-
-    return Criterion(text, test)
+    for problem in map(drawn.numbers, drawn.problems(problems, drawn.TILES)):
+        usual = hint or _usual(problem)
+        launch = Launch(problem, *_launched(kernel, problem))
+        args = launch.args(is_poisoned=True)
+        with case(str(launch)):
+            findings = kernel.check(launch.grid, launch.block, args, timeout=verify.TIMEOUT)
+        wrong = _wrong(problem, problem.output(args))
+        if findings:
+            first = findings[0]
+            found = f"{first.tool} finds: {both_sides(first, kernel)}"
+            raise Unmet("\n".join(filter(None, (str(launch), wrong, found, _reason(first, usual)))))
+        if wrong:
+            raise Unmet(f"{launch}\n{wrong}\n{usual}")
 
 
-def _launched(kernel: simt.AnyKernel, problem: Matmul) -> tuple[Dim3, Dim3]:
+def _launched(kernel: AnyKernel, problem: Matmul) -> tuple[Dim3, Dim3]:
     try:
         return own_product.launch(kernel, problem)
     except LaunchError as error:
@@ -101,7 +112,7 @@ def _launched(kernel: simt.AnyKernel, problem: Matmul) -> tuple[Dim3, Dim3]:
 
 def _wrong(problem: Matmul, c: np.ndarray) -> str:
     """What is wrong with C, in words; elements that nothing was written to are told as such."""
-    nothing = simt.empty(1).view(np.uint32)[0]
+    nothing = empty(1).view(np.uint32)[0]
     found = np.where(c.view(np.uint32) == nothing, unwritten(c.shape, problem.dtype), c)
     try:
         problem.verify(found)
@@ -117,7 +128,7 @@ def _usual(problem: Matmul) -> str:
     return REACH if any(size % FITS for size in (problem.M, problem.N, problem.K)) else MAPPING
 
 
-def _reason(finding: simt.Finding, usual: str) -> str:
+def _reason(finding: Finding, usual: str) -> str:
     """The hint that fits a finding."""
     text = str(finding).splitlines()[0]
     by_tool = {
@@ -133,8 +144,8 @@ def _reason(finding: simt.Finding, usual: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _figures(kernel: simt.AnyKernel, problem: Matmul) -> Figures:
-    """Counted once for all goals. Raises Unmet where the result is wrong."""
+def _counted(kernel: AnyKernel, problem: Matmul) -> Figures:
+    """Count once for all goals. Raises Unmet where the result is wrong."""
     found = own_product.figures(kernel, problem)
     wrong = _wrong(found.problem, found.result)
     if wrong:
@@ -142,162 +153,118 @@ def _figures(kernel: simt.AnyKernel, problem: Matmul) -> Figures:
     return found
 
 
-def _goal(text: str, judge: Callable[[Figures], str]) -> Criterion:
-    """Criterion on the figures: `judge` says what they fall short of, or nothing."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        found = _figures(kernel, drawn.numbers(own_product.MEASURED))
-        if words := judge(found):
-            raise Unmet(f"{found.problem}\n{words}")
-
-    return Criterion(text, test)
+def _figures(kernel: AnyKernel) -> Figures:
+    return _counted(kernel, drawn.numbers(own_product.MEASURED))
 
 
-def reuse(least: int) -> Criterion:
-    """Criterion: so many multiply-adds at least for each sector of global loads."""
-
-    def judge(found: Figures) -> str:
-        if found.reuse >= least:
-            return ""
+@criterion("at least {least} multiply-adds for each sector of global loads")
+def reuse(kernel: AnyKernel, least: int) -> None:
+    """Ask for so many multiply-adds for each sector of global loads."""
+    found = _figures(kernel)
+    if found.reuse < least:
         loads = found.profile.lines.query("space == 'global' and op == 'ld'")
-        return (
-            f"{found.reuse:.4g} multiply-adds for each sector of global loads; the goal is at least {least}\n"
-            f"{_listed(loads, loads.sectors, 'sectors')}\n"
-            "Each block reads whole rows of A and columns of B: a square of C with twice the side needs half "
-            "as many blocks, and each element is read half as often."
-        )
-
-    return _goal(f"at least {least} multiply-adds for each sector of global loads", judge)
+        told = f"{found.reuse:.4g} multiply-adds for each sector of global loads"
+        raise _missed(found, told, f"at least {least}", loads, loads.sectors, "sectors", SQUARE)
 
 
-def coalesced(load: int, store: int) -> Criterion:
-    """Criterion: no line loads or stores with more sectors of global memory for 128 bytes; 4 are perfect."""
-    most = {"ld": load, "st": store}
-
-    def judge(found: Figures) -> str:
-        goals = found.accesses.op.map(most)
-        above = found.accesses.assign(goal=goals)[found.accesses.sectors > goals]
-        if above.empty:
-            return ""
+@criterion("at most {load} sectors for 128 bytes that a line loads, {store} that it stores")
+def coalesced(kernel: AnyKernel, load: int, store: int) -> None:
+    """Ask that no line takes more sectors of global memory for 128 bytes; 4 are perfect."""
+    found = _figures(kernel)
+    goals = found.accesses.op.map({"ld": load, "st": store})
+    above = found.accesses.assign(goal=goals)[found.accesses.sectors > goals]
+    if len(above):
         worst = above.sort_values("sectors").iloc[-1]
-        return (
+        raise Unmet(
+            f"{found.problem}\n"
             f"line {worst.line} takes {worst.sectors:.3g} sectors for each 128 bytes; the goal is at most "
-            f"{worst.goal}\n{worst.line:>5} | {worst.source}\n"
-            "Threads with neighbouring threadIdx.x are in one warp, and should want neighbouring elements: "
-            "at least eight in a row, which are a sector."
+            f"{worst.goal}\n{worst.line:>5} | {worst.source}\n{TOGETHER}"
         )
 
-    return _goal(f"at most {load} sectors for 128 bytes that a line loads, {store} that it stores", judge)
 
-
-def few_conflicts(most: float) -> Criterion:
-    """Criterion: so many percent of the passes over the banks at most are there for conflicts."""
-
-    def judge(found: Figures) -> str:
-        if 100 * found.conflicts <= most:
-            return ""
+@criterion("bank conflicts are at most {most:g} % of the passes")
+def few_conflicts(kernel: AnyKernel, most: float) -> None:
+    """Limit the percentage of the passes over the banks that are there for conflicts."""
+    found = _figures(kernel)
+    if 100 * found.conflicts > most:
         rows = found.profile.lines.query("space == 'shared' and conflicts > 0")
-        return (
-            f"{100 * found.conflicts:.3g} % of the passes over the banks are due to conflicts; the goal is "
-            f"at most {most:g} %\n{_listed(rows, rows.conflicts, 'conflicts')}\n"
-            "Which elements do the lanes of a warp touch at once, and how many words lie between them? A row "
-            "of the tile that is a little longer moves its columns to other banks."
+        told = f"{100 * found.conflicts:.3g} % of the passes over the banks are due to conflicts"
+        raise _missed(found, told, f"at most {most:g} %", rows, rows.conflicts, "conflicts", PADDING)
+
+
+@criterion("at most {most:g} elements from shared memory for a multiply-add")
+def shared(kernel: AnyKernel, most: float) -> None:
+    """Limit the elements that are read from shared memory for each multiply-add."""
+    found = _figures(kernel)
+    rows = found.profile.lines.query("space == 'shared' and op == 'ld'")
+    elements = rows.useful_bytes / FLOATS
+    _limit(found, found.shared, most, "elements from shared memory", rows, elements, REGISTERS)
+
+
+@criterion("no local memory: what a thread keeps stays in registers")
+def in_registers(kernel: AnyKernel) -> None:
+    """Ask that no thread has local memory."""
+    found = _figures(kernel)
+    if found.local_bytes:
+        raise Unmet(
+            f"{found.problem}\nEach thread has {found.local_bytes} bytes of local memory, which lies where "
+            f"global memory does.\n{UNROLLED}"
         )
 
-    return _goal(f"bank conflicts are at most {most:g} % of the passes", judge)
+
+@criterion("at most {most:g} loads of a thread for a multiply-add (in PTX)")
+def loads(kernel: AnyKernel, most: float) -> None:
+    """Limit the loads of a thread for each multiply-add."""
+    found = _figures(kernel)
+    rows = found.profile.lines.query("op == 'ld' and space != 'const'")
+    _limit(found, found.loads, most, "loads of a thread", rows, rows.threads, WIDE)
 
 
-def shared(most: float) -> Criterion:
-    """Criterion: so many elements from shared memory at most for each multiply-add."""
-
-    def judge(found: Figures) -> str:
-        if found.shared <= most:
-            return ""
-        rows = found.profile.lines.query("space == 'shared' and op == 'ld'")
-        return (
-            f"{found.shared:.3g} elements from shared memory for each multiply-add; "
-            f"the goal is at most {most:g}\n"
-            f"{_listed(rows, rows.useful_bytes / FLOATS / found.multiply_adds, 'a multiply-add')}\n"
-            "A thread with a x b elements of C needs a + b elements for a b multiply-adds: let it keep them, "
-            "and its sums, in registers."
-        )
-
-    return _goal(f"at most {most:g} elements from shared memory for a multiply-add", judge)
-
-
-def in_registers() -> Criterion:
-    """Criterion: no thread has local memory."""
-
-    def judge(found: Figures) -> str:
-        if not found.local_bytes:
-            return ""
-        return (
-            f"Each thread has {found.local_bytes} bytes of local memory, which lies where global memory "
-            "does.\n"
-            "An array stays in registers where all its indices are known to the compiler (loops over it are "
-            "unrolled: #pragma unroll), and where there are not too many of them."
-        )
-
-    return _goal("no local memory: what a thread keeps stays in registers", judge)
-
-
-def loads(most: float) -> Criterion:
-    """Criterion: so many loads of a thread at most for each multiply-add."""
-
-    def judge(found: Figures) -> str:
-        if found.loads <= most:
-            return ""
-        rows = found.profile.lines.query("op == 'ld' and space != 'const'")
-        return (
-            f"{found.loads:.3g} loads of a thread for each multiply-add; the goal is at most {most:g}\n"
-            f"{_listed(rows, rows.threads / found.multiply_adds, 'a multiply-add')}\n"
-            "Four neighbours come in one load, as a float4, where their address is a multiple of 16 bytes; "
-            "or give each thread more elements of C."
-        )
-
-    return _goal(f"at most {most:g} loads of a thread for a multiply-add (in PTX)", judge)
-
-
-def warps(least: int) -> Criterion:
-    """Criterion: so many warps at least fit a multiprocessor."""
-
-    def judge(found: Figures) -> str:
-        if found.warps >= least:
-            return ""
+@criterion("room for at least {least} warps on a multiprocessor of an H200")
+def warps(kernel: AnyKernel, least: int) -> None:
+    """Ask that so many warps fit a multiprocessor."""
+    found = _figures(kernel)
+    if found.warps < least:
         held = found.profile.occupancy
-        return (
-            f"{held}; the goal is at least {least} warps\n"
+        raise Unmet(
+            f"{found.problem}\n{held}; the goal is at least {least} warps\n"
             f"A thread has {held.launch__registers_per_thread} registers. Fewer elements of C a thread, a "
             "smaller tile, or __launch_bounds__(threads, blocks) make room for another block."
         )
 
-    return _goal(f"room for at least {least} warps on a multiprocessor of an H200", judge)
+
+@criterion(
+    f"at least {{factor:g}} times as fast as {{rung}} in the same run, M = N = K = {own_product.LARGE.N}"
+)
+def faster(kernel: AnyKernel, rung: str, factor: float) -> None:
+    """Ask that the kernel is so many times as fast as a rung, on this machine's GPU."""
+    find_gpu()
+    with alone():
+        ms, wrong = own_product.measured(kernel, drawn.numbers(own_product.LARGE), rung)
+    if wrong:
+        raise Unmet(f"{own_product.LARGE}\n{wrong}")
+    mine, theirs = (ms.set_index("kernel").value[name] for name in (own_product.NAME, rung))
+    if theirs < factor * mine:
+        raise Unmet(
+            f"{own_product.LARGE}: yours takes {mine:.3g} ms and {rung} {theirs:.3g} ms: it is "
+            f"{theirs / mine:.3g} times as fast, and the goal is {factor:g} times.\n"
+            "Change one thing at a time (the tile, elements a thread, #pragma unroll) and time it again."
+        )
 
 
-def faster(rung: str, factor: float) -> Criterion:
-    """Criterion: so many times at least as fast as a rung, on this machine's GPU."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        find_gpu()
-        with alone():
-            ms, wrong = own_product.measured(kernel, drawn.numbers(own_product.LARGE), rung)
-        if wrong:
-            raise Unmet(f"{own_product.LARGE}\n{wrong}")
-        mine, theirs = (ms.set_index("kernel").value[name] for name in (own_product.NAME, rung))
-        if theirs < factor * mine:
-            raise Unmet(
-                f"{own_product.LARGE}: yours takes {mine:.3g} ms and {rung} {theirs:.3g} ms: it is "
-                f"{theirs / mine:.3g} times as fast, and the goal is {factor:g} times.\n"
-                "Change one thing at a time (the tile, elements a thread, #pragma unroll) and time it again."
-            )
-
-    return Criterion(
-        f"at least {factor:g} times as fast as {rung} in the same run, M = N = K = {own_product.LARGE.N}",
-        test,
-    )
+def _limit(
+    found: Figures, each: float, most: float, what: str, rows: pd.DataFrame, counts: pd.Series, hint: str
+) -> None:
+    """Raise Unmet where there is more than `most` of `what` for each multiply-add."""
+    if each > most:
+        told, costs = f"{each:.3g} {what} for each multiply-add", counts / found.multiply_adds
+        raise _missed(found, told, f"at most {most:g}", rows, costs, "a multiply-add", hint)
 
 
-def _listed(rows: pd.DataFrame, counts: pd.Series, what: str) -> str:
-    """Source lines, the costliest first."""
+def _missed(
+    found: Figures, told: str, goal: str, rows: pd.DataFrame, counts: pd.Series, what: str, hint: str
+) -> Unmet:
+    """Make the error of a goal that is missed; the costliest lines come first."""
     ordered = counts.sort_values(ascending=False)
-    return listed(rows.loc[ordered.index], (f"{count:.7g} {what}" for count in ordered))
+    costs = (f"{count:.7g} {what}" for count in ordered)
+    return missed(f"{found.problem}\n{told}", goal, rows.loc[ordered.index], costs, hint)

@@ -10,7 +10,7 @@ import numpy as np
 from labkit.core.errors import SimtError
 from labkit.course.drawn import further
 from labkit.course.elsewhere import Elsewhere, Raised
-from labkit.course.exercise import Criterion, Unmet
+from labkit.course.exercise import Unmet, criterion
 
 
 def called(function: Callable[..., Any], *args: Any) -> Any:
@@ -50,30 +50,28 @@ def _line_of(error: Exception, function: Callable[..., Any]) -> int | None:
 Args = tuple[Any, ...]
 
 
+@criterion("{text}")
 def returns(
+    function: Callable[..., Any],
     text: str,
     *cases: Args,
     of: Callable[..., float],
     draw: Callable[[np.random.Generator, Args], Args],
     hint: str,
     relative: float = 1e-9,
-) -> Criterion:
-    """Criterion: for each case, its arguments, the function returns what `of` does, within `relative` of it.
+) -> None:
+    """Ask that for each case, its arguments, the function returns what `of` does, within `relative` of it.
 
     `draw` makes another case of the kind of a stated one, for `drawn.further`.
     """
-
-    def test(function: Callable[..., Any]) -> None:
-        for args in further(cases, draw, count=2):
-            expected = of(*args)
-            got = called(function, *args)
-            if not _is_close(got, expected, relative):
-                shown, wanted = _number(got), _number(expected)
-                if shown == wanted:
-                    shown, wanted = repr(got), repr(expected)
-                raise Unmet(f"{_call(function, args)} returns {shown}; it should be {wanted}.\n{hint}")
-
-    return Criterion(text, test)
+    for args in further(cases, draw, count=2):
+        expected = of(*args)
+        got = called(function, *args)
+        if not _is_close(got, expected, relative):
+            shown, wanted = _number(got), _number(expected)
+            if shown == wanted:
+                shown, wanted = repr(got), repr(expected)
+            raise Unmet(f"{_call(function, args)} returns {shown}; it should be {wanted}.\n{hint}")
 
 
 def _is_close(got: Any, expected: float, relative: float) -> bool:

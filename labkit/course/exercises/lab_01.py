@@ -18,7 +18,7 @@ from labkit.course.criteria.c_functions import (
 )
 from labkit.course.criteria.kernels import Hints
 from labkit.course.criteria.undisturbed import refuse_if_busy
-from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 
 SIMD = Hints(
@@ -60,61 +60,53 @@ TOO_LARGE = (
 )
 
 
-def _working_set() -> Criterion:
-    """`working_set()` counts a block of B at least, at most one each of A, B and C and a few cache lines."""
-
-    def test(function: CFunction) -> None:
-        block, counted = _block(function), _counted(function)
-        told = f"working_set() returns {counted:,} with BLOCK = {block}.\n"
-        if counted < 4 * block * block:
-            raise Unmet(
-                f"{told}The loops over i, j and k go through BLOCK rows of B again for each i, BLOCK "
-                "floats of each row. A float has 4 bytes. The parts of a row of A and of C come on top."
-            )
-        if counted > 12 * block * block + 1024:
-            raise Unmet(
-                f"{told}That is more than a block each of A, B and C. Count only what one round of the "
-                "loops over i, j and k uses again and again; a float has 4 bytes."
-            )
-
-    return Criterion("working_set() counts what the loops over i, j and k use again and again", test)
-
-
-def _fits() -> Criterion:
-    def test(function: CFunction) -> None:
-        counted, cache = _counted(function), cpu.caches().get("L2", L2_BYTES)
-        if counted > cache:
-            raise Unmet(
-                f"working_set() returns {counted:,} bytes; the second cache (L2) here holds {cache:,}.\n"
-                "What does not fit has gone from the cache when the next row of C wants it again. "
-                "Half the BLOCK takes a quarter of the bytes."
-            )
-
-    return Criterion("it fits in the second cache of this machine", test)
-
-
-def _best_block() -> Criterion:
-    """The answer's source with another BLOCK is not much faster."""
-
-    def test(function: CFunction) -> None:
-        block = _block(function)
-        matmuls = {block: named(function, "matmul"), **_with_other_blocks(function, block)}
-        labelled = {f"BLOCK = {each}": matmul for each, matmul in matmuls.items()}
-        verify(matmuls[block], SMALL)
-        fastest = dict.fromkeys(matmuls, float("inf"))
-        for _ in range(ATTEMPTS):
-            times = milliseconds(labelled, SMALL).values()
-            fastest = {each: min(fastest[each], time) for each, time in zip(matmuls, times, strict=True)}
-            best = min(fastest, key=fastest.__getitem__)
-            if fastest[block] <= TIMES * fastest[best]:
-                return
-        refuse_if_busy()
+@criterion("working_set() counts what the loops over i, j and k use again and again")
+def _working_set(function: CFunction) -> None:
+    """Ask that `working_set()` counts a block of B, at most one each of A, B and C, and a few cache lines."""
+    block, counted = _block(function), _counted(function)
+    told = f"working_set() returns {counted:,} with BLOCK = {block}.\n"
+    if counted < 4 * block * block:
         raise Unmet(
-            f"{SMALL}: {fastest[block]:.3g} ms with BLOCK = {block}, "
-            f"{fastest[best]:.3g} ms with BLOCK = {best}\n{TOO_SMALL if block < best else TOO_LARGE}"
+            f"{told}The loops over i, j and k go through BLOCK rows of B again for each i, BLOCK "
+            "floats of each row. A float has 4 bytes. The parts of a row of A and of C come on top."
+        )
+    if counted > 12 * block * block + 1024:
+        raise Unmet(
+            f"{told}That is more than a block each of A, B and C. Count only what one round of the "
+            "loops over i, j and k uses again and again; a float has 4 bytes."
         )
 
-    return Criterion(f"no BLOCK of {', '.join(map(str, OTHERS))} is more than {TIMES} times as fast", test)
+
+@criterion("it fits in the second cache of this machine")
+def _fits(function: CFunction) -> None:
+    counted, cache = _counted(function), cpu.caches().get("L2", L2_BYTES)
+    if counted > cache:
+        raise Unmet(
+            f"working_set() returns {counted:,} bytes; the second cache (L2) here holds {cache:,}.\n"
+            "What does not fit has gone from the cache when the next row of C wants it again. "
+            "Half the BLOCK takes a quarter of the bytes."
+        )
+
+
+@criterion(f"no BLOCK of {', '.join(map(str, OTHERS))} is more than {TIMES} times as fast")
+def _best_block(function: CFunction) -> None:
+    """Ask that the answer's source with another BLOCK is not much faster."""
+    block = _block(function)
+    matmuls = {block: named(function, "matmul"), **_with_other_blocks(function, block)}
+    labelled = {f"BLOCK = {each}": matmul for each, matmul in matmuls.items()}
+    verify(matmuls[block], SMALL)
+    fastest = dict.fromkeys(matmuls, float("inf"))
+    for _ in range(ATTEMPTS):
+        times = milliseconds(labelled, SMALL).values()
+        fastest = {each: min(fastest[each], time) for each, time in zip(matmuls, times, strict=True)}
+        best = min(fastest, key=fastest.__getitem__)
+        if fastest[block] <= TIMES * fastest[best]:
+            return
+    refuse_if_busy()
+    raise Unmet(
+        f"{SMALL}: {fastest[block]:.3g} ms with BLOCK = {block}, "
+        f"{fastest[best]:.3g} ms with BLOCK = {best}\n{TOO_SMALL if block < best else TOO_LARGE}"
+    )
 
 
 def _counted(function: CFunction) -> int:
@@ -148,86 +140,62 @@ def _with_other_blocks(function: CFunction, block: int) -> dict[int, CFunction]:
     return found
 
 
+def _any_shape(hints: Hints) -> Criterion:
+    return right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=hints)
+
+
 EXERCISES = (
-    Exercise(
-        "01.1",
-        "Eight at a time",
-        2,
-        (
-            right_in_c("right where N is a multiple of 8", (8, 8, 8), (64, 64, 64), (5, 24, 7), hints=SIMD),
-            right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=SIMD),
-            faster_in_c(
-                3,
-                "cpu_naive",
-                "the three loops",
-                SMALL,
-                hint="One element of C at a time leaves seven eighths of a SIMD instruction unused. Are "
-                "there 8 neighbours of a row of C in one vector, which stays in a variable while k runs?",
-            ),
+    Exercise("01.1", "Eight at a time", 2, magic="c", given=2).asks(
+        right_in_c("right where N is a multiple of 8", (8, 8, 8), (64, 64, 64), (5, 24, 7), hints=SIMD),
+        _any_shape(SIMD),
+        faster_in_c(
+            3,
+            "cpu_naive",
+            "the three loops",
+            SMALL,
+            hint="One element of C at a time leaves seven eighths of a SIMD instruction unused. Are "
+            "there 8 neighbours of a row of C in one vector, which stays in a variable while k runs?",
         ),
-        magic="c",
-        given=2,
     ),
-    Exercise(
-        "01.2",
-        "Choose a block",
-        3,
-        (
-            right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=BLOCKS),
-            _working_set(),
-            _fits(),
-            # What blocks gain over none depends on the machine: on some it is nothing.
-            faster_in_c(
-                0.4,
-                "cpu_avx",
-                "the SIMD loop without blocks",
-                SMALL,
-                hint="A vector of 8 sums stays in a variable while k runs through a block. Is it still a "
-                "vector, and is the block large enough that it is seldom loaded and stored?",
-            ),
-            _best_block(),
+    Exercise("01.2", "Choose a block", 3, magic="c", given=1).asks(
+        _any_shape(BLOCKS),
+        _working_set(),
+        _fits(),
+        # What blocks gain over none depends on the machine: on some it is nothing.
+        faster_in_c(
+            0.4,
+            "cpu_avx",
+            "the SIMD loop without blocks",
+            SMALL,
+            hint="A vector of 8 sums stays in a variable while k runs through a block. Is it still a "
+            "vector, and is the block large enough that it is seldom loaded and stored?",
         ),
-        magic="c",
-        given=1,
+        _best_block(),
     ),
-    Exercise(
-        "01.3",
-        "The edge of a block",
-        3,
-        (
-            right_in_c(
-                "right for square matrices that the blocks fill", (32, 32, 32), (64, 64, 64), hints=BLOCKS
-            ),
-            right_in_c(
-                "right where M, N and K differ, multiples of 32",
-                (64, 96, 32),
-                (32, 64, 96),
-                (96, 32, 64),
-                hints=LIMITS,
-            ),
-            right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=LIMITS),
+    Exercise("01.3", "The edge of a block", 3, magic="c", given=1).asks(
+        right_in_c(
+            "right for square matrices that the blocks fill", (32, 32, 32), (64, 64, 64), hints=BLOCKS
         ),
-        magic="c",
-        given=1,
+        right_in_c(
+            "right where M, N and K differ, multiples of 32",
+            (64, 96, 32),
+            (32, 64, 96),
+            (96, 32, 64),
+            hints=LIMITS,
+        ),
+        _any_shape(LIMITS),
     ),
-    Exercise(
-        "01.4",
-        "Sums that do not wait",
-        4,
-        (
-            right_in_c("right where 32 divides M and N", (32, 32, 32), (64, 96, 40), hints=SEVERAL),
-            right_in_c("right for any shape, and nothing outside the arrays", *ANY_SHAPE, hints=SEVERAL),
-            faster_in_c(
-                1.5,
-                "cpu_avx",
-                "the SIMD loop with one vector of sums",
-                SMALL,
-                hint="A multiply-add takes about 4 cycles, and the next one for the same sums waits for it. "
-                "In the loop over k there must be several vectors of sums, each in a variable of its own, "
-                "that do not need each other.",
-            ),
+    Exercise("01.4", "Sums that do not wait", 4, magic="c", given=2).asks(
+        right_in_c("right where 32 divides M and N", (32, 32, 32), (64, 96, 40), hints=SEVERAL),
+        _any_shape(SEVERAL),
+        faster_in_c(
+            1.5,
+            "cpu_avx",
+            "the SIMD loop with one vector of sums",
+            SMALL,
+            hint="A multiply-add takes about 4 cycles, and the next one for the same sums waits for it. "
+            "In the loop over k there must be several vectors of sums, each in a variable of its own, "
+            "that do not need each other.",
         ),
-        magic="c",
-        given=2,
     ),
 )

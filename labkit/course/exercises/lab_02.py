@@ -1,10 +1,10 @@
 """Exercises of 02_naive_cuda: the matrix product with one thread an element of C."""
 
-from labkit import simt
 from labkit.course.criteria.kernels import Hints, at_most, no_finding, profiled, right_on
 from labkit.course.criteria.launches import tiled
-from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
+from labkit.simt import AnyKernel
 
 MAPPING = (
     "x counts columns of C and y counts rows. Row i of A begins at index i * K, row k of B at k * N, "
@@ -14,100 +14,65 @@ GUARD = "A thread outside C must neither read nor write: compare row with M and 
 OWNER = "Each element of C is the work of one thread alone. Is its index right, with N elements a row?"
 SCALARS = "alpha scales the sum alone, beta the old element of C."
 MAPPED, GUARDED = Hints(MAPPING, race=OWNER), Hints(GUARD, race=OWNER)
+SCALED = Hints(SCALARS, GUARD, OWNER)
 SMALL = Matmul(33, 20, 17)
 EXACT = Matmul(32, 48, 64)  # for blocks of 16 x 16
 RAGGED = [Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (20, 70, 5))]
 
 CUBE = Matmul(64, 64, 64)
-REQUESTS = (
-    2 * 2 * CUBE.K * CUBE.M * CUBE.N // 32
-)  # two loads a multiply-add, 32 lanes a request; and as many again
+# Two loads per multiply-add, 32 lanes per request; and as many again.
+REQUESTS = 2 * 2 * CUBE.K * CUBE.M * CUBE.N // 32
 
 
-def _all_lanes_work() -> Criterion:
-    """Few sectors a request are no gain where most lanes of a warp are idle: there are more requests then."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        lines = profiled(kernel, tiled(CUBE)).lines
-        requests = int(lines[(lines.space == "global") & (lines.op == "ld")].requests.sum())
-        if requests > REQUESTS:
-            raise Unmet(
-                f"{CUBE}: warps load {requests:,} times; the goal is at most {REQUESTS:,}\n"
-                "Each thread should have an element of C to compute, so that a request serves 32 of them."
-            )
-
-    return Criterion(f"at most {REQUESTS:,} requests to load, for M = N = K = 64", test)
+@criterion(f"at most {REQUESTS:,} requests to load, for M = N = K = 64")
+def _all_lanes_work(kernel: AnyKernel) -> None:
+    """Ask for few requests: few sectors per request are no gain where most lanes of a warp are idle."""
+    lines = profiled(kernel, tiled(CUBE)).lines
+    requests = int(lines[(lines.space == "global") & (lines.op == "ld")].requests.sum())
+    if requests > REQUESTS:
+        raise Unmet(
+            f"{CUBE}: warps load {requests:,} times; the goal is at most {REQUESTS:,}\n"
+            "Each thread should have an element of C to compute, so that a request serves 32 of them."
+        )
 
 
 EXERCISES = (
-    Exercise(
-        "02.1",
-        "The naive product",
-        2,
-        (
-            right_on("right for square matrices", Matmul(16, 16, 16), Matmul(64, 64, 64), hints=MAPPED),
-            right_on("right where M, N and K differ", EXACT, Matmul(64, 16, 32), hints=MAPPED),
-            no_finding(EXACT, hints=MAPPED),
-        ),
+    Exercise("02.1", "The naive product", 2).asks(
+        right_on("right for square matrices", Matmul(16, 16, 16), Matmul(64, 64, 64), hints=MAPPED),
+        right_on("right where M, N and K differ", EXACT, Matmul(64, 16, 32), hints=MAPPED),
+        no_finding(EXACT, hints=MAPPED),
     ),
-    Exercise(
-        "02.2",
-        "Any shape",
-        2,
-        (
-            right_on("right where the blocks cover C exactly", EXACT, hints=GUARDED),
-            right_on("right where they stick out, for 1 to 70 rows and columns", *RAGGED, hints=GUARDED),
-            no_finding(SMALL, hints=GUARDED),
-        ),
+    Exercise("02.2", "Any shape", 2).asks(
+        right_on("right where the blocks cover C exactly", EXACT, hints=GUARDED),
+        right_on("right where they stick out, for 1 to 70 rows and columns", *RAGGED, hints=GUARDED),
+        no_finding(SMALL, hints=GUARDED),
     ),
-    Exercise(
-        "02.3",
-        "Scale and add, as BLAS does",
-        2,
-        (
-            right_on(
-                "right for alpha = 1, beta = 1",
-                Matmul(33, 20, 17, alpha=1, beta=1),
-                hints=Hints(SCALARS, GUARD, OWNER),
-            ),
-            right_on(
-                "right for alpha = 3, beta = -2",
-                Matmul(33, 20, 17, alpha=3, beta=-2),
-                hints=Hints(SCALARS, GUARD, OWNER),
-            ),
-            right_on(
-                "right for beta = 0, where C holds NaN before",
-                Matmul(33, 20, 17, alpha=3, beta=0),
-                hints=Hints(
-                    "0 * NaN is NaN. With beta = 0 the kernel must not read C: nothing was put there."
-                ),
-            ),
-            no_finding(SMALL, Matmul(33, 20, 17, alpha=3, beta=-2), hints=GUARDED),
+    Exercise("02.3", "Scale and add, as BLAS does", 2, given=2).asks(
+        right_on("right for alpha = 1, beta = 1", Matmul(33, 20, 17, alpha=1, beta=1), hints=SCALED),
+        right_on("right for alpha = 3, beta = -2", Matmul(33, 20, 17, alpha=3, beta=-2), hints=SCALED),
+        right_on(
+            "right for beta = 0, where C holds NaN before",
+            Matmul(33, 20, 17, alpha=3, beta=0),
+            hints=Hints("0 * NaN is NaN. With beta = 0 the kernel must not read C: nothing was put there."),
         ),
-        given=2,
+        no_finding(SMALL, Matmul(33, 20, 17, alpha=3, beta=-2), hints=GUARDED),
     ),
-    Exercise(
-        "02.4",
-        "Neighbours read neighbours",
-        3,
-        (
-            right_on(
-                "right for any shape",
-                EXACT,
-                *RAGGED,
-                hints=Hints("Every element of C needs a thread of its own.", GUARD),
-            ),
-            no_finding(SMALL, hints=GUARDED),
-            at_most(
-                4,
-                "sectors_per_request",
-                "no line needs more than 4 sectors a request, with blocks of 16 x 16",
-                CUBE,
-                hint="Threads with neighbouring threadIdx.x are in one warp. Which index of A, B and C "
-                "differs between them, and how far apart are those elements in memory?",
-            ),
-            _all_lanes_work(),
+    Exercise("02.4", "Neighbours read neighbours", 3, given=2).asks(
+        right_on(
+            "right for any shape",
+            EXACT,
+            *RAGGED,
+            hints=Hints("Every element of C needs a thread of its own.", GUARD),
         ),
-        given=2,
+        no_finding(SMALL, hints=GUARDED),
+        at_most(
+            4,
+            "sectors_per_request",
+            "no line needs more than 4 sectors a request, with blocks of 16 x 16",
+            CUBE,
+            hint="Threads with neighbouring threadIdx.x are in one warp. Which index of A, B and C "
+            "differs between them, and how far apart are those elements in memory?",
+        ),
+        _all_lanes_work(),
     ),
 )

@@ -1,14 +1,13 @@
 """Exercises of 03_shared_memory_tiling: the matrix product through tiles in shared memory."""
 
-from labkit import simt
 from labkit.core.errors import CompileError
-from labkit.course.criteria.kernels import Hints, listed, no_finding, profiled, recompiled, right_on
+from labkit.course.criteria.kernels import Hints, few_sectors, no_finding, recompiled, right_on
 from labkit.course.criteria.launches import tiled
-from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
+from labkit.simt import AnyKernel
 
 CUBE = Matmul(64, 64, 64)
-LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 BARRIERS = (
     "Between the stores to the tiles and the reads from them must stand a __syncthreads(), and another "
     "between those reads and the stores of the next round."
@@ -20,110 +19,70 @@ EDGE = (
 )
 GUARD = "Compare each index with the size that bounds it: the row of A with M, its column with K, and so on."
 ASSERT = 'Put a static_assert(condition, "what to do instead") above the kernel.'
+ONCE = "An element should come from global memory once a block, and from shared memory after that."
 MACRO = "Does every 16 of the kernel say TILE?"
 
 
-def _sectors(most: int, tile: int = 16) -> Criterion:
-    """Criterion: so many sectors of global loads at most, all lines together, for CUBE."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        _compare_sectors(kernel, most, tile)
-
-    return Criterion(f"global loads of at most {most} sectors for M = N = K = 64", test)
+@criterion("global loads of at most {most} sectors for M = N = K = 64")
+def _sectors(kernel: AnyKernel, most: int, tile: int = 16) -> None:
+    """Limit the sectors of global loads, all lines together, for CUBE."""
+    few_sectors(kernel, tiled(CUBE, tile), most, f"{CUBE}, blocks of {tile} x {tile}", ONCE)
 
 
-def _compare_sectors(kernel: simt.AnyKernel, most: int, tile: int) -> None:
-    counted = profiled(kernel, tiled(CUBE, tile))
-    sectors = counted.metrics[LOADS]
-    if sectors > most:
-        loads = counted.lines.query("space == 'global' and op == 'ld'")
-        costs = (f"{count} sectors" for count in loads.sectors)
-        raise Unmet(
-            f"{CUBE}, blocks of {tile} x {tile}: {sectors} sectors; the goal is at most {most}\n"
-            f"{listed(loads, costs)}\n"
-            "An element should come from global memory once a block, and from shared memory after that."
-        )
+@criterion("right with -D TILE={tiles}")
+def _any_tile(kernel: AnyKernel, *tiles: int) -> None:
+    for tile in tiles:
+        right = right_on("", CUBE, Matmul(33, 20, 45), tile=tile, hints=Hints(MACRO))
+        right.test(recompiled(kernel, TILE=tile))
 
 
-def _any_tile(*tiles: int) -> Criterion:
-    def test(kernel: simt.AnyKernel) -> None:
-        for tile in tiles:
-            right_on("", CUBE, Matmul(33, 20, 45), tile=tile, hints=Hints(MACRO)).test(
-                recompiled(kernel, TILE=tile)
-            )
-
-    return Criterion(f"right with -D TILE={', '.join(map(str, tiles))}", test)
+@criterion("twice the TILE, half the sectors of global loads")
+def _traffic_by_tile(kernel: AnyKernel, *tiles: int) -> None:
+    """Ask for the best that tiles can do: A and B are read once for each tile's side of C."""
+    for tile in tiles:
+        most = 2 * CUBE.M * CUBE.K * (CUBE.N // tile) * 4 // 32
+        _sectors(most, tile).test(recompiled(kernel, TILE=tile))
 
 
-def _traffic_by_tile(*tiles: int) -> Criterion:
-    """The best that tiles can do: A and B are read once for each tile's side of C, in whole sectors."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        for tile in tiles:
-            most = 2 * CUBE.M * CUBE.K * (CUBE.N // tile) * 4 // 32
-            _compare_sectors(recompiled(kernel, TILE=tile), most, tile)
-
-    return Criterion("twice the TILE, half the sectors of global loads", test)
-
-
-def _refuses(tile: int) -> Criterion:
-    def test(kernel: simt.AnyKernel) -> None:
-        try:
-            recompiled(kernel, TILE=tile)
-        except CompileError as error:
-            if "static assertion" in error.log:
-                return
-            raise Unmet(f"With TILE={tile} something else fails:\n{error.log}\n{ASSERT}") from None
-        raise Unmet(
-            f"With TILE={tile} the cell compiles, and its launch fails: a block holds at most 1024 threads.\n"
-            f"{ASSERT}"
-        )
-
-    return Criterion(f"-D TILE={tile} does not compile: a static_assert says why", test)
+@criterion("-D TILE={tile} does not compile: a static_assert says why")
+def _refuses(kernel: AnyKernel, tile: int) -> None:
+    try:
+        recompiled(kernel, TILE=tile)
+    except CompileError as error:
+        if "static assertion" in error.log:
+            return
+        raise Unmet(f"With TILE={tile} something else fails:\n{error.log}\n{ASSERT}") from None
+    raise Unmet(
+        f"With TILE={tile} the cell compiles, and its launch fails: a block holds at most 1024 threads.\n"
+        f"{ASSERT}"
+    )
 
 
 FITTING, RAGGED = Hints(PLACES, PLACES, BARRIERS), Hints(EDGE, GUARD, BARRIERS)
 
 EXERCISES = (
-    Exercise(
-        "03.1",
-        "The tiled product",
-        4,
-        (
-            right_on("right for square matrices", Matmul(16, 16, 16), CUBE, hints=FITTING),
-            right_on("right where M, N and K differ", Matmul(32, 48, 64), Matmul(64, 16, 32), hints=FITTING),
-            no_finding(Matmul(32, 16, 48), hints=FITTING),
-            _sectors(4096),
-        ),
-        given=3,
+    Exercise("03.1", "The tiled product", 4, given=3).asks(
+        right_on("right for square matrices", Matmul(16, 16, 16), CUBE, hints=FITTING),
+        right_on("right where M, N and K differ", Matmul(32, 48, 64), Matmul(64, 16, 32), hints=FITTING),
+        no_finding(Matmul(32, 16, 48), hints=FITTING),
+        _sectors(4096),
     ),
-    Exercise(
-        "03.2",
-        "Tiles that stick out",
-        3,
-        (
-            right_on("right where the tiles fit", CUBE, hints=FITTING),
-            right_on("right where they stick out over C: M = 45, N = 29", Matmul(45, 29, 64), hints=RAGGED),
-            right_on("right where they stick out along K: K = 67", Matmul(64, 64, 67), hints=RAGGED),
-            right_on(
-                "right for any shape, 1 to 67",
-                *(Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67))),
-                hints=RAGGED,
-            ),
-            no_finding(Matmul(29, 20, 35), hints=RAGGED),
-            _sectors(4096),
+    Exercise("03.2", "Tiles that stick out", 3, given=1).asks(
+        right_on("right where the tiles fit", CUBE, hints=FITTING),
+        right_on("right where they stick out over C: M = 45, N = 29", Matmul(45, 29, 64), hints=RAGGED),
+        right_on("right where they stick out along K: K = 67", Matmul(64, 64, 67), hints=RAGGED),
+        right_on(
+            "right for any shape, 1 to 67",
+            *(Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67))),
+            hints=RAGGED,
         ),
-        given=1,
+        no_finding(Matmul(29, 20, 35), hints=RAGGED),
+        _sectors(4096),
     ),
-    Exercise(
-        "03.3",
-        "One kernel for every tile",
-        3,
-        (
-            _any_tile(16, 4, 8, 32),
-            no_finding(Matmul(29, 20, 35), hints=RAGGED),
-            _traffic_by_tile(8, 16, 32),
-            _refuses(33),
-        ),
+    Exercise("03.3", "One kernel for every tile", 3).asks(
+        _any_tile(16, 4, 8, 32),
+        no_finding(Matmul(29, 20, 35), hints=RAGGED),
+        _traffic_by_tile(8, 16, 32),
+        _refuses(33),
     ),
 )

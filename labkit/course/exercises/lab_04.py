@@ -5,12 +5,12 @@ from functools import partial
 
 import numpy as np
 
-from labkit import simt
-from labkit.course.criteria.kernels import Hints, clean_in, listed, no_finding, profiled, right_in, right_on
-from labkit.course.criteria.launches import Given, Launch, each, tiled
+from labkit.course.criteria.kernels import Hints, clean_in, missed, no_finding, profiled, right_in, right_on
+from labkit.course.criteria.launches import Given, Launch, each, of_vector, tiled
 from labkit.course.drawn import fresh
-from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.exercise import Exercise, criterion
 from labkit.kernels.transpose.family import Transpose
+from labkit.simt import AnyKernel
 from labkit.simt.counters.sectors import SECTOR_BYTES
 
 SIDE = 32  # of the square blocks of a transpose
@@ -42,110 +42,84 @@ ONCE = (
 NEIGHBOURS = "Neighbouring lanes should write neighbouring floats of a field."
 
 
-def _copied(n: int, blocks: int = 2, threads: int = 128) -> Given:
-    """A launch of copy(in, out, n)."""
+def _copied(n: int, blocks: int = 2, threads: int = 128) -> Launch:
+    """Make a launch of copy(in, out, n)."""
     values = np.random.default_rng(fresh(n)).uniform(-1, 1, n).astype(np.float32)
-    return Given(f"n={n}", (blocks,), (threads,), (values,), (n,), values)
+    return Launch(Given(f"n={n}", (values,), (n,), values), (blocks,), (threads,))
 
 
-def _split(n: int) -> Given:
-    """A launch of split(particles, out, n) with a thread a particle of 4 floats."""
+def _split(n: int) -> Launch:
+    """Make a launch of split(particles, out, n) with one thread per particle of 4 floats."""
     particles = np.random.default_rng(fresh(n)).uniform(-1, 1, (n, 4)).astype(np.float32)
-    fields = particles.T.ravel()
-    return Given(f"n={n}", (-(-n // 128),), (128,), (particles.ravel(),), (n,), fields)
+    return of_vector(particles.ravel(), particles.T.ravel(), 128, n)
 
 
-def _each_once(op: str, make: Callable[[], Launch], size: int, told: str, hint: str) -> Criterion:
-    """Loads (op "ld") or stores ("st") that touch each sector of `size` bytes once.
+@criterion("global {many} of at most {most} sectors for {told}: each once")
+def _each_once(
+    kernel: AnyKernel, many: str, make: Callable[[], Launch], most: int, told: str, hint: str
+) -> None:
+    """Ask for loads or stores that touch each sector once.
 
     All lines count together, so that wide accesses, other loops and shared memory may do it too.
     """
-    many = {"ld": "loads", "st": "stores"}[op]
-    most = size // SECTOR_BYTES
-
-    def test(kernel: simt.AnyKernel) -> None:
-        launch = make()
-        lines = profiled(kernel, launch).lines
-        lines = lines[(lines.space == "global") & (lines.op == op)]
-        if lines.sectors.sum() > most:
-            costs = (
-                f"{requests} requests of {each:.3g} sector{'' if each == 1 else 's'}"
-                for requests, each in zip(lines.requests, lines.sectors_per_request, strict=True)
-            )
-            raise Unmet(
-                f"{launch}\nglobal {many} touch {lines.sectors.sum()} sectors; the goal is at most {most}\n"
-                f"{listed(lines, costs)}\n{hint}"
-            )
-
-    return Criterion(f"global {many} of at most {most} sectors for {told}: each once", test)
+    launch = make()
+    lines = profiled(kernel, launch).lines
+    lines = lines[(lines.space == "global") & (lines.op == {"loads": "ld", "stores": "st"}[many])]
+    if lines.sectors.sum() > most:
+        costs = (
+            f"{requests} requests of {each:.3g} sector{'' if each == 1 else 's'}"
+            for requests, each in zip(lines.requests, lines.sectors_per_request, strict=True)
+        )
+        found = f"{launch}\nglobal {many} touch {lines.sectors.sum()} sectors"
+        raise missed(found, f"at most {most}", lines, costs, hint)
 
 
 COPY = Hints(SHARE, SHARE, SHARE)
 TURN, EDGES = Hints(PLACES, GUARD, PLACES), Hints(GUARD, GUARD, PLACES)
 SPLIT, ENDS = Hints(FIELDS, LAST, FIELDS), Hints(LAST, LAST, FIELDS)
 LARGE, WIDE = 4096, Transpose(64, 96)
-COPIED = partial(_copied, LARGE), 4 * LARGE, f"n={LARGE}"
-TURNED = partial(tiled, WIDE, SIDE), WIDE.bytes // 2, f"{WIDE.rows} x {WIDE.cols}"
-MANY = partial(_split, 1024), 4 * 4 * 1024, "n=1024"
+COPIED = partial(_copied, LARGE), 4 * LARGE // SECTOR_BYTES, f"n={LARGE}"
+TURNED = partial(tiled, WIDE, SIDE), WIDE.bytes // 2 // SECTOR_BYTES, f"{WIDE.rows} x {WIDE.cols}"
+MANY = partial(_split, 1024), 4 * 4 * 1024 // SECTOR_BYTES, "n=1024"
 
 EXERCISES = (
-    Exercise(
-        "04.1",
-        "A copy, shared out among lanes",
-        2,
-        (
-            right_in("right for 4096 elements and 256 threads", each(_copied, LARGE, whole=256), COPY),
-            right_in(
-                "right for any n, from 1 to 5000",
-                each(_copied, 1, 31, 33, 127, 1000, 5000),
-                COPY,
-            ),
-            right_in(
-                "right for any grid, of 1 to 20 blocks",
-                each(_copied, (1000, 1, 128), (1000, 3, 96), (1000, 20, 96), whole=32),
-                COPY,
-            ),
-            clean_in(each(_copied, 700), COPY),
-            _each_once("ld", *COPIED, LANES),
-            _each_once("st", *COPIED, LANES),
+    Exercise("04.1", "A copy, shared out among lanes", 2, given=4).asks(
+        right_in("right for 4096 elements and 256 threads", each(_copied, LARGE, whole=256), COPY),
+        right_in(
+            "right for any n, from 1 to 5000",
+            each(_copied, 1, 31, 33, 127, 1000, 5000),
+            COPY,
         ),
-        given=4,
+        right_in(
+            "right for any grid, of 1 to 20 blocks",
+            each(_copied, (1000, 1, 128), (1000, 3, 96), (1000, 20, 96), whole=32),
+            COPY,
+        ),
+        clean_in(each(_copied, 700), COPY),
+        _each_once("loads", *COPIED, LANES),
+        _each_once("stores", *COPIED, LANES),
     ),
-    Exercise(
-        "04.2",
-        "Write along the rows",
-        2,
-        (
-            right_on(
-                "right for square matrices", Transpose(32, 32), Transpose(64, 64), tile=SIDE, hints=TURN
-            ),
-            right_on("right for wide and tall ones", WIDE, Transpose(96, 32), tile=SIDE, hints=TURN),
-            right_on(
-                "right where blocks stick out, 1 to 100 rows and columns",
-                *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
-                tile=SIDE,
-                hints=EDGES,
-            ),
-            no_finding(Transpose(45, 33), tile=SIDE, hints=EDGES),
-            _each_once("st", *TURNED, ALONG),
+    Exercise("04.2", "Write along the rows", 2, given=4).asks(
+        right_on("right for square matrices", Transpose(32, 32), Transpose(64, 64), tile=SIDE, hints=TURN),
+        right_on("right for wide and tall ones", WIDE, Transpose(96, 32), tile=SIDE, hints=TURN),
+        right_on(
+            "right where blocks stick out, 1 to 100 rows and columns",
+            *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
+            tile=SIDE,
+            hints=EDGES,
         ),
-        given=4,
+        no_finding(Transpose(45, 33), tile=SIDE, hints=EDGES),
+        _each_once("stores", *TURNED, ALONG),
     ),
-    Exercise(
-        "04.3",
-        "From structs to fields",
-        3,
-        (
-            right_in("right for 128 and 512 particles", each(_split, 128, 512, whole=128), SPLIT),
-            right_in(
-                "right for any number, from 1 to 1000",
-                each(_split, 1, 31, 33, 129, 1000),
-                ENDS,
-            ),
-            clean_in(each(_split, 33, 200), ENDS),
-            _each_once("ld", *MANY, ONCE),
-            _each_once("st", *MANY, NEIGHBOURS),
+    Exercise("04.3", "From structs to fields", 3, given=3).asks(
+        right_in("right for 128 and 512 particles", each(_split, 128, 512, whole=128), SPLIT),
+        right_in(
+            "right for any number, from 1 to 1000",
+            each(_split, 1, 31, 33, 129, 1000),
+            ENDS,
         ),
-        given=3,
+        clean_in(each(_split, 33, 200), ENDS),
+        _each_once("loads", *MANY, ONCE),
+        _each_once("stores", *MANY, NEIGHBOURS),
     ),
 )

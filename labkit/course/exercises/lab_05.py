@@ -1,30 +1,29 @@
 """Exercises of 05_bank_conflicts: the transpose through a tile, its columns without conflicts, a sum."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 
-from labkit import simt
 from labkit.course.criteria.kernels import (
     SOUND,
     Hints,
-    listed,
+    missed,
     no_finding,
     no_finding_in,
     profiled,
     right_in,
     right_on,
 )
-from labkit.course.criteria.launches import Given, each, tiled
+from labkit.course.criteria.launches import Launch, each, of_vector, tiled
 from labkit.course.drawn import fresh
-from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.transpose.family import Transpose
+from labkit.simt import AnyKernel
 
 PLURALS = {"sector": "sectors", "conflict": "conflicts", "lane": "lanes", "pass": "passes"}
 TILE = 32
 WIDE = Transpose(64, 96)
 ELEMENTS = WIDE.rows * WIDE.cols
+MOST = ELEMENTS * 4 // 32  # sectors
 PLACES = (
     "Thread (x, y) brings in[blockIdx.y * 32 + y, blockIdx.x * 32 + x] to the tile, and writes "
     "out[blockIdx.x * 32 + y, blockIdx.y * 32 + x]. Which element of the tile is that?"
@@ -79,68 +78,56 @@ FEW = (
     "next step those of half as many."
 )
 ATOMIC = "Atomic additions to one word are made one after the other."
+NEIGHBOURS = "Each thread brings one element; neighbours bring neighbours."
 ADDING = Hints(SUM, ENDS, PAIRS)
 
 
-def _both_sides_coalesced() -> Criterion:
-    """Global loads and global stores that touch each sector once, all lines together."""
-    most = ELEMENTS * 4 // 32
-
-    def test(kernel: simt.AnyKernel) -> None:
-        lines = _profile(kernel)
-        for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
-            own = lines[side & (lines.space == "global")]
-            if own.sectors.sum() > most:
-                raise Unmet(
-                    f"{WIDE}\nglobal {what} touch {own.sectors.sum()} sectors; the goal is at most {most}\n"
-                    f"{_listed(own, 'sectors_per_request', 'sector', 'a request')}\n{ROWS}"
-                )
-
-    return Criterion(f"global loads and stores of at most {most} sectors each for 64 x 96: 4 a request", test)
+@criterion(f"global loads and stores of at most {MOST} sectors each for 64 x 96: 4 a request")
+def _both_sides_coalesced(kernel: AnyKernel) -> None:
+    """Ask for global loads and stores that touch each sector once, all lines together."""
+    lines = _profile(kernel)
+    for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
+        own = lines[side & (lines.space == "global")]
+        if own.sectors.sum() > MOST:
+            found = f"{WIDE}\nglobal {what} touch {own.sectors.sum()} sectors"
+            costs = _costs(own, "sectors_per_request", "sector", "a request")
+            raise missed(found, f"at most {MOST}", own, costs, ROWS)
 
 
-def _no_conflicts() -> Criterion:
-    """No bank conflict, in whole warps: one that is taken apart has none either, and gains nothing."""
-    most = 2 * (2 * ELEMENTS // 32)  # twice what a store and a load an element take
-
-    def test(kernel: simt.AnyKernel) -> None:
-        lines = _profile(kernel)
-        shared = lines[lines.space == "shared"]
-        if shared.conflicts.any():
-            worst = shared[shared.conflicts_per_request == shared.conflicts_per_request.max()]
-            raise Unmet(
-                f"{WIDE}\n{shared.conflicts.sum()} bank conflicts; the goal is none\n"
-                f"{_listed(worst, 'conflicts_per_request', 'conflict', 'a request')}\n{BANKS}"
-            )
-        if shared.passes.sum() > most:
-            raise Unmet(
-                f"{WIDE}\n{shared.passes.sum()} passes over the banks; the goal is at most {most}\n"
-                f"{_listed(shared, 'threads_per_request', 'lane', 'a request')}\n{TURNS}"
-            )
-
-    return Criterion("no bank conflict, neither in stores nor in loads", test)
+@criterion("no bank conflict, neither in stores nor in loads")
+def _no_conflicts(kernel: AnyKernel) -> None:
+    """Ask for no bank conflict in whole warps: one that is taken apart has none either, and gains nothing."""
+    most = 2 * (2 * ELEMENTS // 32)  # twice what a store and a load per element take
+    lines = _profile(kernel)
+    shared = lines[lines.space == "shared"]
+    if shared.conflicts.any():
+        worst = shared[shared.conflicts_per_request == shared.conflicts_per_request.max()]
+        found = f"{WIDE}\n{shared.conflicts.sum()} bank conflicts"
+        costs = _costs(worst, "conflicts_per_request", "conflict", "a request")
+        raise missed(found, "none", worst, costs, BANKS)
+    if shared.passes.sum() > most:
+        found = f"{WIDE}\n{shared.passes.sum()} passes over the banks"
+        costs = _costs(shared, "threads_per_request", "lane", "a request")
+        raise missed(found, f"at most {most}", shared, costs, TURNS)
 
 
-def _shared_bytes(most: int) -> Criterion:
-    def test(kernel: simt.AnyKernel) -> None:
-        if kernel.shared_size_bytes > most:
-            raise Unmet(
-                f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory a block; the goal is at "
-                f"most {most}, 32 * 32 floats\n{SMALLER}"
-            )
-
-    return Criterion(f"at most {most} bytes of shared memory", test)
+@criterion("at most {most} bytes of shared memory")
+def _shared_bytes(kernel: AnyKernel, most: int) -> None:
+    if kernel.shared_size_bytes > most:
+        raise Unmet(
+            f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory a block; the goal is at "
+            f"most {most}, 32 * 32 floats\n{SMALLER}"
+        )
 
 
-def _profile(kernel: simt.AnyKernel) -> pd.DataFrame:
+def _profile(kernel: AnyKernel) -> pd.DataFrame:
     lines = profiled(kernel, tiled(WIDE, TILE)).lines
     return lines.assign(threads_per_request=lines.threads / lines.requests)
 
 
-def _listed(lines: pd.DataFrame, column: str, what: str, per: str) -> str:
-    """Lines of the kernel, each with how many of `what` it has."""
-    counts = lines[column]
-    return listed(lines, (f"{count:.3g} {what if count == 1 else PLURALS[what]} {per}" for count in counts))
+def _costs(lines: pd.DataFrame, column: str, what: str, per: str) -> list[str]:
+    """Write how many of `what` each line has."""
+    return [f"{count:.3g} {what if count == 1 else PLURALS[what]} {per}" for count in lines[column]]
 
 
 # Sums of blocks.
@@ -150,51 +137,45 @@ MOST_SECTORS = THREADS * 4 // 32
 MOST_PASSES = 64  # a block; a tree of pairs in neighbouring words takes 45
 
 
-def _summed_up(n: int) -> Given:
-    """A launch of sum(in, out, n): the sum of each block's numbers."""
+def _summed_up(n: int) -> Launch:
+    """Make a launch of sum(in, out, n): the sum of each block's numbers."""
     given = np.random.default_rng(fresh(n)).integers(-1000, 1000, n, dtype=np.int32)
-    sums = np.add.reduceat(given, range(0, n, THREADS), dtype=np.int32)
-    return Given(f"n={n}", sums.shape, (THREADS,), (given,), (n,), sums)
+    return of_vector(given, np.add.reduceat(given, range(0, n, THREADS), dtype=np.int32), THREADS, n)
 
 
-def _counted(judge: Callable[[pd.DataFrame], None], text: str, blocks: int = 4) -> Criterion:
-    """Criterion on the lines of a profile, all counts a block."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        lines = profiled(kernel, _summed_up(blocks * THREADS)).lines
-        counts = ["requests", "threads", "sectors", "passes", "conflicts"]
-        judge(lines.assign(**{name: lines[name] / blocks for name in counts}))
-
-    return Criterion(text, test)
+def _counted(kernel: AnyKernel, blocks: int = 4) -> pd.DataFrame:
+    """Count the lines of a sum, per block."""
+    lines = profiled(kernel, _summed_up(blocks * THREADS)).lines
+    counts = ["requests", "threads", "sectors", "passes", "conflicts"]
+    return lines.assign(**{name: lines[name] / blocks for name in counts})
 
 
-def _without_conflicts(lines: pd.DataFrame) -> None:
+@criterion("no bank conflict")
+def _without_conflicts(kernel: AnyKernel) -> None:
+    lines = _counted(kernel)
     if lines.conflicts.any():
         worst = lines[lines.conflicts == lines.conflicts.max()]
-        raise Unmet(
-            f"{lines.conflicts.sum():g} bank conflicts a block; the goal is none\n"
-            f"{_listed(worst, 'conflicts', 'conflict', 'a block')}\n{BANKS}"
-        )
+        costs = _costs(worst, "conflicts", "conflict", "a block")
+        raise missed(f"{lines.conflicts.sum():g} bank conflicts a block", "none", worst, costs, BANKS)
 
 
-def _in_few_passes(lines: pd.DataFrame) -> None:
+@criterion(f"at most {MOST_PASSES} passes over the banks and {MOST_SECTORS} sectors of loads a block")
+def _in_few_passes(kernel: AnyKernel) -> None:
+    lines = _counted(kernel)
     # Additions that are atomic wait for each other, where they are to one word.
     is_atomic = lines.op.isin(["atom", "red"])
     lines = lines.assign(passes=lines.passes.where(~is_atomic, lines.threads))
     loads = lines[(lines.space == "global") & (lines.op == "ld")]
     if loads.sectors.sum() > MOST_SECTORS:
-        raise Unmet(
-            f"global loads touch {loads.sectors.sum():g} sectors a block; the goal is {MOST_SECTORS}\n"
-            f"{_listed(loads, 'sectors', 'sector', 'a block')}\n"
-            "Each thread brings one element; neighbours bring neighbours."
-        )
+        found = f"global loads touch {loads.sectors.sum():g} sectors a block"
+        costs = _costs(loads, "sectors", "sector", "a block")
+        raise missed(found, f"{MOST_SECTORS}", loads, costs, NEIGHBOURS)
     passes = lines[(lines.space == "shared") | is_atomic]
     if passes.passes.sum() > MOST_PASSES:
+        found = f"{passes.passes.sum():g} passes over the banks a block"
+        costs = _costs(passes, "passes", "pass", "a block")
         hint = f"{ATOMIC} {FEW}" if is_atomic.any() else FEW
-        raise Unmet(
-            f"{passes.passes.sum():g} passes over the banks a block; the goal is at most {MOST_PASSES}\n"
-            f"{_listed(passes, 'passes', 'pass', 'a block')}\n{hint}"
-        )
+        raise missed(found, f"at most {MOST_PASSES}", passes, costs, hint)
 
 
 def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion, ...]:
@@ -214,31 +195,23 @@ def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion,
 
 
 EXERCISES = (
-    Exercise("05.1", "Through a tile", 3, _turned_right(), given=3),
-    Exercise("05.2", "Columns without conflicts", 2, (*_turned_right(), _no_conflicts()), given=4),
-    Exercise(
-        "05.3",
-        "No word wasted",
-        3,
-        (*_turned_right(AGREE, RACE), _shared_bytes(4 * TILE * TILE), _no_conflicts()),
-        given=4,
+    Exercise("05.1", "Through a tile", 3, given=3).asks(*_turned_right()),
+    Exercise("05.2", "Columns without conflicts", 2, given=4).asks(
+        *_turned_right(),
+        _no_conflicts(),
     ),
-    Exercise(
-        "05.4",
-        "A sum without conflicts",
-        3,
-        (
-            right_in(
-                "right for whole blocks, n = 256 and 1024", each(_summed_up, 256, 1024, whole=THREADS), ADDING
-            ),
-            right_in("right for any n, from 1 to 1000", each(_summed_up, 1, 31, 255, 257, 1000), ADDING),
-            no_finding_in(SOUND, each(_summed_up, 300), ADDING),
-            _counted(_without_conflicts, "no bank conflict"),
-            _counted(
-                _in_few_passes,
-                f"at most {MOST_PASSES} passes over the banks and {MOST_SECTORS} sectors of loads a block",
-            ),
+    Exercise("05.3", "No word wasted", 3, given=4).asks(
+        *_turned_right(AGREE, RACE),
+        _shared_bytes(4 * TILE * TILE),
+        _no_conflicts(),
+    ),
+    Exercise("05.4", "A sum without conflicts", 3, given=3).asks(
+        right_in(
+            "right for whole blocks, n = 256 and 1024", each(_summed_up, 256, 1024, whole=THREADS), ADDING
         ),
-        given=3,
+        right_in("right for any n, from 1 to 1000", each(_summed_up, 1, 31, 255, 257, 1000), ADDING),
+        no_finding_in(SOUND, each(_summed_up, 300), ADDING),
+        _without_conflicts(),
+        _in_few_passes(),
     ),
 )

@@ -2,17 +2,18 @@
 
 import pandas as pd
 
-from labkit import simt
-from labkit.course.criteria.kernels import Hints, listed, no_finding, profiled, recompiled, right_on
+from labkit.course.criteria.kernels import Hints, missed, no_finding, profiled, recompiled, right_on
 from labkit.course.criteria.launches import tiled
-from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.transpose.family import Transpose
+from labkit.model.roofline import SECTORS as METRICS
+from labkit.simt import AnyKernel, Profile
 
 TILE, ROWS = 32, 8  # of the transposes: a block has TILE x ROWS threads
 WIDE = Transpose(64, 96)
+SECTORS, PASSES = WIDE.rows * WIDE.cols * 4 // 32, 2 * (2 * WIDE.rows * WIDE.cols // 32)
 CUBE, SIDE = Matmul(64, 64, 64), 16
-LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 RAGGED = Matmul(64, 64, 65)  # one step is left for the last round
 FEW_BRANCHES = 8  # of a warp in a round of k0, where two guards, the loop and what is before and after take 4
 
@@ -87,74 +88,58 @@ def _turned(inside: Hints, edges: Hints) -> tuple[Criterion, ...]:
     )
 
 
-def _moved_once() -> Criterion:
-    """Each sector of in and out once, and no bank conflict, in whole warps."""
-    elements = WIDE.rows * WIDE.cols
-    sectors, passes = elements * 4 // 32, 2 * (2 * elements // 32)
-
-    def test(kernel: simt.AnyKernel) -> None:
-        lines = profiled(kernel, tiled(WIDE, TILE, ROWS)).lines
-        shared = lines[lines.space == "shared"]
-        for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
-            own = lines[side & (lines.space == "global")]
-            _at_most(own, "sectors", sectors, f"sectors of global {what}", ALONG)
-        _at_most(shared, "conflicts", 0, "bank conflicts", PADDED)
-        _at_most(shared, "passes", passes, "passes over the banks", TURNS)
-
-    return Criterion(f"{sectors} sectors each of global loads and stores for 64 x 96, no bank conflict", test)
+@criterion(f"{SECTORS} sectors each of global loads and stores for 64 x 96, no bank conflict")
+def _moved_once(kernel: AnyKernel) -> None:
+    """Ask for each sector of in and out once, and no bank conflict, in whole warps."""
+    lines = profiled(kernel, tiled(WIDE, TILE, ROWS)).lines
+    shared = lines[lines.space == "shared"]
+    for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
+        own = lines[side & (lines.space == "global")]
+        _at_most(own, "sectors", SECTORS, f"sectors of global {what}", ALONG)
+    _at_most(shared, "conflicts", 0, "bank conflicts", PADDED)
+    _at_most(shared, "passes", PASSES, "passes over the banks", TURNS)
 
 
 def _at_most(lines: pd.DataFrame, what: str, most: int, named: str, hint: str) -> None:
     """Raise Unmet where the lines together have more than `most` of column `what`."""
     if lines[what].sum() > most:
-        costs = listed(lines, map(str, lines[what]))
-        raise Unmet(f"{WIDE}\n{lines[what].sum()} {named}; the goal is at most {most}\n{costs}\n{hint}")
+        found = f"{WIDE}\n{lines[what].sum()} {named}"
+        raise missed(found, f"at most {most}", lines, map(str, lines[what]), hint)
 
 
-def _few_instructions(text: str, *goals: tuple[Transpose, int]) -> Criterion:
-    """So many PTX instructions an element at most, each with its matrix."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        for problem, most in goals:
-            profile = profiled(kernel, tiled(problem, TILE, ROWS))
-            elements = problem.rows * problem.cols / 32  # as a warp's instruction is for 32
-            count = profile.ptx["instructions"] / elements
-            if count > most:
-                lines = profile.ptx_lines.nlargest(4, "instructions").sort_values("line")
-                costs = (f"{number:.3g}" for number in lines.instructions / elements)
-                raise Unmet(
-                    f"{problem}\n{count:.4g} PTX instructions an element; the goal is at most {most}\n"
-                    f"{listed(lines, costs)}\n{WHOLE}\n{BOTH_WAYS}"
-                )
-
-    return Criterion(text, test)
+@criterion("{text}")
+def _few_instructions(kernel: AnyKernel, text: str, *goals: tuple[Transpose, int]) -> None:
+    """Limit the PTX instructions per element; each goal has its matrix."""
+    for problem, most in goals:
+        profile = profiled(kernel, tiled(problem, TILE, ROWS))
+        elements = problem.rows * problem.cols / 32  # as a warp's instruction is for 32
+        count = profile.ptx["instructions"] / elements
+        if count > most:
+            lines = profile.ptx_lines.nlargest(4, "instructions").sort_values("line")
+            costs = (f"{number:.3g}" for number in lines.instructions / elements)
+            found = f"{problem}\n{count:.4g} PTX instructions an element"
+            raise missed(found, f"at most {most}", lines, costs, f"{WHOLE}\n{BOTH_WAYS}")
 
 
-def _few_sectors(most: int) -> Criterion:
-    """Shared memory is used: as much traffic as in 03.1."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        sectors = profiled(kernel, tiled(CUBE, SIDE)).metrics[LOADS]
-        if sectors > most:
-            raise Unmet(f"{CUBE}\n{sectors} sectors of global loads; the goal is at most {most}\n{SHARED}")
-
-    return Criterion(f"global loads of at most {most} sectors for M = N = K = 64", test)
+@criterion("global loads of at most {most} sectors for M = N = K = 64")
+def _few_sectors(kernel: AnyKernel, most: int) -> None:
+    """Ask that shared memory is used, with as much traffic as in 03.1."""
+    sectors = profiled(kernel, tiled(CUBE, SIDE)).metrics[METRICS[0]]
+    if sectors > most:
+        raise Unmet(f"{CUBE}\n{sectors} sectors of global loads; the goal is at most {most}\n{SHARED}")
 
 
-def _written_out(tile: int, text: str) -> Criterion:
-    """Right, and no branch runs for each multiply-add, neither one that jumps back nor one that asks."""
-
-    def test(kernel: simt.AnyKernel) -> None:
-        kernel = recompiled(kernel, TILE=tile)
-        # A run that is counted spares one that is not.
-        profiled(kernel, tiled(Matmul(33, 20, 45), tile), MACRO)
-        for problem in (CUBE, RAGGED):
-            _no_loop_left(profiled(kernel, tiled(problem, tile), MACRO), problem, tile)
-
-    return Criterion(text, test)
+@criterion("{text}")
+def _written_out(kernel: AnyKernel, tile: int, text: str) -> None:
+    """Ask that no branch runs for each multiply-add, neither one that jumps back nor one that asks."""
+    kernel = recompiled(kernel, TILE=tile)
+    # A run that is counted spares one that is not.
+    profiled(kernel, tiled(Matmul(33, 20, 45), tile), MACRO)
+    for problem in (CUBE, RAGGED):
+        _no_loop_left(profiled(kernel, tiled(problem, tile), MACRO), problem, tile)
 
 
-def _no_loop_left(profile: simt.Profile, problem: Matmul, tile: int) -> None:
+def _no_loop_left(profile: Profile, problem: Matmul, tile: int) -> None:
     """Raise Unmet where a branch runs for each multiply-add."""
     warp_rounds = (problem.M // tile) * (problem.N // tile) * -(-problem.K // tile) * (tile * tile // 32)
     branches = [site for site in profile.sites if site.branches]
@@ -178,44 +163,32 @@ INNER = Hints(ZEROS, "Guard the loads as in 03.2.", "Two barriers a round, as in
 PAST = Hints(WHOLE, BOTH_WAYS, BARRIER)
 
 EXERCISES = (
-    Exercise("06.1", "Four rows a thread", 3, (*_turned(FITTING, EDGES), _moved_once())),
-    Exercise(
-        "06.2",
-        "A loop of known length",
-        3,
-        (
-            right_on(
-                "right for any shape, with blocks of 16 x 16",
-                *(
-                    Matmul(*size)
-                    for size in ((16, 16, 16), (32, 48, 64), (1, 1, 1), (33, 33, 33), (45, 29, 67))
-                ),
-                hints=INNER,
-            ),
-            no_finding(Matmul(29, 20, 35), hints=INNER),
-            _few_sectors(4096),
-            _written_out(16, "no branch for each multiply-add, at PTX level"),
-            _written_out(32, "the same with -D TILE=32: right, and no branch for each multiply-add"),
-        ),
-        given=3,
+    Exercise("06.1", "Four rows a thread", 3).asks(
+        *_turned(FITTING, EDGES),
+        _moved_once(),
     ),
-    Exercise(
-        "06.3",
-        "One guard for a whole block",
-        3,
-        (
-            *_turned(PAST, PAST),
-            _moved_once(),
-            _few_instructions(
-                "at most 18 instructions an element for 128 x 96 and 64 x 160, at PTX level",
-                (Transpose(128, 96), 18),
-                (Transpose(64, 160), 18),
-            ),
-            _few_instructions(
-                "at most 25 for 200 x 300, where most blocks are whole, at PTX level",
-                (Transpose(200, 300), 25),
-            ),
+    Exercise("06.2", "A loop of known length", 3, given=3).asks(
+        right_on(
+            "right for any shape, with blocks of 16 x 16",
+            *(Matmul(*size) for size in ((16, 16, 16), (32, 48, 64), (1, 1, 1), (33, 33, 33), (45, 29, 67))),
+            hints=INNER,
         ),
-        given=4,
+        no_finding(Matmul(29, 20, 35), hints=INNER),
+        _few_sectors(4096),
+        _written_out(16, "no branch for each multiply-add, at PTX level"),
+        _written_out(32, "the same with -D TILE=32: right, and no branch for each multiply-add"),
+    ),
+    Exercise("06.3", "One guard for a whole block", 3, given=4).asks(
+        *_turned(PAST, PAST),
+        _moved_once(),
+        _few_instructions(
+            "at most 18 instructions an element for 128 x 96 and 64 x 160, at PTX level",
+            (Transpose(128, 96), 18),
+            (Transpose(64, 160), 18),
+        ),
+        _few_instructions(
+            "at most 25 for 200 x 300, where most blocks are whole, at PTX level",
+            (Transpose(200, 300), 25),
+        ),
     ),
 )

@@ -1,21 +1,22 @@
 """Exercises of 07_roofline_and_occupancy: rates, bytes, warps on an SM, and room for more of them."""
 
 from collections.abc import Callable
+from itertools import product
 from math import isclose
 from typing import Any
 
 import numpy as np
 
-from labkit import simt
-from labkit.course.criteria.kernels import Hints, no_finding, profiled, right_on
+from labkit.course.criteria.kernels import Hints, global_loads, missed, no_finding, profiled, right_on
 from labkit.course.criteria.launches import tiled
-from labkit.course.criteria.occupancy import loads_at_most, loads_listed, occupied, resident
+from labkit.course.criteria.occupancy import loads_at_most, occupied, resident
 from labkit.course.criteria.products import right_as_launched
 from labkit.course.criteria.python import called, number_of
 from labkit.course.drawn import further, like
-from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.roofline import SECTOR, SECTORS
+from labkit.simt import AnyKernel
 
 # 07.1: functions that return rates.
 
@@ -66,24 +67,25 @@ def _drawn(rng: np.random.Generator, base: tuple[Sizes, float]) -> tuple[Sizes, 
     return (M, N, K), round(rng.uniform(0.01, 2), 3)
 
 
+@criterion("{text}")
 def _rate(
-    text: str, at: int, counts: Callable[..., dict[str, float]], cases: list[tuple[Sizes, float]]
-) -> Criterion:
-    """Criterion: `rates(M, N, K, ms)[at]` is the right rate; a usual mistake is told by its name."""
-
-    def test(function: Callable[..., Any]) -> None:
-        for sizes, ms in further(cases, _drawn, count=2):
-            told = f"{function.__name__}({', '.join(map(str, (*sizes, ms)))}) returns"
-            pair, named = _pair(called(function, *sizes, ms), told), counts(*sizes)
-            rate = pair[at]
-            expected = named[""] / ms / 1e6
-            if not isclose(rate, expected, rel_tol=1e-4):
-                what = ("GFLOP/s", "GB/s")[at]
-                is_other = isclose(pair[1 - at], expected, rel_tol=1e-4)
-                why = ORDER if is_other else _mistake(rate * ms * 1e6, named)
-                raise Unmet(f"{told} {rate:.6g} {what}; it should be {expected:.6g}.\n{why}")
-
-    return Criterion(text, test)
+    function: Callable[..., Any],
+    text: str,
+    at: int,
+    counts: Callable[..., dict[str, float]],
+    cases: list[tuple[Sizes, float]],
+) -> None:
+    """Ask that `rates(M, N, K, ms)[at]` is the right rate; a usual mistake is told by its name."""
+    for sizes, ms in further(cases, _drawn, count=2):
+        told = f"{function.__name__}({', '.join(map(str, (*sizes, ms)))}) returns"
+        pair, named = _pair(called(function, *sizes, ms), told), counts(*sizes)
+        rate = pair[at]
+        expected = named[""] / ms / 1e6
+        if not isclose(rate, expected, rel_tol=1e-4):
+            what = ("GFLOP/s", "GB/s")[at]
+            is_other = isclose(pair[1 - at], expected, rel_tol=1e-4)
+            why = ORDER if is_other else _mistake(rate * ms * 1e6, named)
+            raise Unmet(f"{told} {rate:.6g} {what}; it should be {expected:.6g}.\n{why}")
 
 
 def _pair(got: Any, told: str) -> tuple[float, float]:
@@ -120,121 +122,96 @@ ROWS = Hints(
     "written.",
     "Each element of C is the work of one thread alone.",
 )
+ROWS_INSIDE = (
+    "An element of B that is loaded once can serve all four rows of a thread: then the loop over the rows "
+    "stands inside that over k."
+)
 CUBE, EVEN = Matmul(64, 64, 64), Matmul(80, 80, 80)
 MOST_SECTORS = 10_000  # of loads for EVEN: tiles of 16 x 16 ask for 8000, those of 8 x 8 for twice as many
 
 
-def _intensity(least: float) -> Criterion:
-    def test(kernel: simt.AnyKernel) -> None:
-        counted = profiled(kernel, tiled(CUBE, **WIDE))
-        sectors = sum(counted.metrics[name] for name in SECTORS)
-        intensity = CUBE.flops / (SECTOR * sectors)
-        if intensity < least:
-            raise Unmet(
-                f"{CUBE}, blocks of 32 x 8: {intensity:.2f} FLOP a byte; the goal is at least {least:g}\n"
-                f"{loads_listed(counted)}\n"
-                "An element of B that is loaded once can serve all four rows of a thread: then the loop over "
-                "the rows stands inside that over k."
-            )
+@criterion("at least {least:g} FLOP for each byte asked of the L1 caches")
+def _intensity(kernel: AnyKernel, least: float) -> None:
+    counted = profiled(kernel, tiled(CUBE, **WIDE))
+    sectors = sum(counted.metrics[name] for name in SECTORS)
+    intensity = CUBE.flops / (SECTOR * sectors)
+    if intensity < least:
+        found = f"{CUBE}, blocks of 32 x 8: {intensity:.2f} FLOP a byte"
+        raise missed(found, f"at least {least:g}", *global_loads(counted), ROWS_INSIDE)
 
-    return Criterion(f"at least {least:g} FLOP for each byte asked of the L1 caches", test)
 
+# 07.3: GPUs, threads of a block, registers of a thread, bytes of shared memory.
+
+BY_WARPS = (
+    ("H200", 256, 32, 0), ("H200", 32, 16, 0), ("RTX 4060", 1024, 16, 0), ("RTX 4060", 33, 16, 0),
+    ("H200", 200, 16, 0),
+)  # fmt: skip
+BY_REGISTERS = (
+    ("H200", 256, 128, 0), ("H200", 256, 33, 0), ("RTX 4060", 512, 41, 0), ("H200", 96, 100, 0),
+    ("H200", 1024, 72, 0),
+)  # fmt: skip
+BY_SHARED = (
+    ("T4", 128, 32, 16384), ("H200", 128, 32, 45 * 1024), ("RTX 4060", 64, 32, 13576),
+    ("A100-SXM4-40GB", 256, 32, 40 * 1024), ("H200", 64, 32, 6476),
+)  # fmt: skip
 
 EXERCISES = (
-    Exercise(
-        "07.1",
-        "Rates of a product",
-        2,
-        (
-            _rate("GFLOP/s of square products", 0, _operations, CUBES),
-            _rate("GFLOP/s where M, N and K differ", 0, _operations, SHAPES),
-            _rate("GB/s where A and B are read once and C is written once", 1, _bytes, [*CUBES, *SHAPES]),
-        ),
-        magic="answer",
+    Exercise("07.1", "Rates of a product", 2, magic="answer").asks(
+        _rate("GFLOP/s of square products", 0, _operations, CUBES),
+        _rate("GFLOP/s where M, N and K differ", 0, _operations, SHAPES),
+        _rate("GB/s where A and B are read once and C is written once", 1, _bytes, [*CUBES, *SHAPES]),
     ),
-    Exercise(
-        "07.2",
-        "More work for a byte",
-        3,
-        (
-            right_on("right where the tiles fit", CUBE, Matmul(32, 96, 40), **WIDE, hints=ROWS),
-            right_on(
-                "right where they stick out, for 1 to 70 rows and columns",
-                *(Matmul(*size) for size in ((1, 1, 1), (31, 33, 5), (45, 29, 67), (70, 40, 9))),
-                **WIDE,
-                hints=ROWS,
-            ),
-            no_finding(Matmul(45, 40, 12), **WIDE, hints=ROWS),
-            _intensity(FLOP_A_BYTE),
+    Exercise("07.2", "More work for a byte", 3, given=3).asks(
+        right_on("right where the tiles fit", CUBE, Matmul(32, 96, 40), **WIDE, hints=ROWS),
+        right_on(
+            "right where they stick out, for 1 to 70 rows and columns",
+            *(Matmul(*size) for size in ((1, 1, 1), (31, 33, 5), (45, 29, 67), (70, 40, 9))),
+            **WIDE,
+            hints=ROWS,
         ),
-        given=3,
+        no_finding(Matmul(45, 40, 12), **WIDE, hints=ROWS),
+        _intensity(FLOP_A_BYTE),
     ),
-    Exercise(
-        "07.3",
-        "Warps on an SM",
-        3,
-        (
-            resident(
-                "limited by places for warps or by blocks",
-                "A block takes whole warps, and an SM whole blocks: count blocks, and multiply at the end.",
-                ("H200", 256, 32, 0),
-                ("H200", 32, 16, 0),
-                ("RTX 4060", 1024, 16, 0),
-                ("RTX 4060", 33, 16, 0),
-                ("H200", 200, 16, 0),
-            ),
-            resident(
-                "limited by registers",
-                "A warp's registers, 32 times those of a thread, are rounded up to whole units. Each quarter "
-                "of an SM has a quarter of the registers, and takes whole warps.",
-                ("H200", 256, 128, 0),
-                ("H200", 256, 33, 0),
-                ("RTX 4060", 512, 41, 0),
-                ("H200", 96, 100, 0),
-                ("H200", 1024, 72, 0),
-            ),
-            resident(
-                "limited by shared memory",
-                "The driver's bytes come on top of the block's own; the sum is rounded up to whole units.",
-                ("T4", 128, 32, 16384),
-                ("H200", 128, 32, 45 * 1024),
-                ("RTX 4060", 64, 32, 13576),
-                ("A100-SXM4-40GB", 256, 32, 40 * 1024),
-                ("H200", 64, 32, 6476),
-            ),
-            resident(
-                "right for other GPUs and blocks, where the fewest blocks decide",
-                "Each resource allows a number of blocks, and the smallest of the four holds.",
-                *(
-                    (name, threads, registers, shared)
-                    for name in ("V100", "T4", "A100-SXM4-80GB", "RTX 3060", "RTX 4090", "H100 SXM5")
-                    for threads in (32, 64, 100, 256, 384, 1024)
-                    for registers in (24, 40, 63, 64)
-                    for shared in (0, 3000, 17000, 40000)
-                ),
+    Exercise("07.3", "Warps on an SM", 3, magic="answer", given=1).asks(
+        resident(
+            "limited by places for warps or by blocks",
+            "A block takes whole warps, and an SM whole blocks: count blocks, and multiply at the end.",
+            *BY_WARPS,
+        ),
+        resident(
+            "limited by registers",
+            "A warp's registers, 32 times those of a thread, are rounded up to whole units. Each quarter "
+            "of an SM has a quarter of the registers, and takes whole warps.",
+            *BY_REGISTERS,
+        ),
+        resident(
+            "limited by shared memory",
+            "The driver's bytes come on top of the block's own; the sum is rounded up to whole units.",
+            *BY_SHARED,
+        ),
+        resident(
+            "right for other GPUs and blocks, where the fewest blocks decide",
+            "Each resource allows a number of blocks, and the smallest of the four holds.",
+            *product(
+                ("V100", "T4", "A100-SXM4-80GB", "RTX 3060", "RTX 4090", "H100 SXM5"),
+                (32, 64, 100, 256, 384, 1024),
+                (24, 40, 63, 64),
+                (0, 3000, 17000, 40000),
             ),
         ),
-        magic="answer",
-        given=1,
     ),
-    Exercise(
-        "07.4",
-        "Room for more warps",
-        3,
-        (
-            right_as_launched(
-                "right for any shape, and for the right reason",
-                *(Matmul(*size) for size in ((64, 64, 64), (1, 1, 1), (33, 20, 45), (45, 70, 200))),
-                hint="TILE is the side of the block and of its tile of C, ROUND what a round brings along K: "
-                "does every loop end at the right one?",
-            ),
-            loads_at_most(
-                MOST_SECTORS,
-                EVEN,
-                "More warps are no gain where each asks for more bytes: keep tiles of at least 16 x 16.",
-            ),
-            *(occupied(name, EVEN) for name in ("T4", "RTX 4060", "H200")),
+    Exercise("07.4", "Room for more warps", 3, given=3).asks(
+        right_as_launched(
+            "right for any shape, and for the right reason",
+            *(Matmul(*size) for size in ((64, 64, 64), (1, 1, 1), (33, 20, 45), (45, 70, 200))),
+            hint="TILE is the side of the block and of its tile of C, ROUND what a round brings along K: "
+            "does every loop end at the right one?",
         ),
-        given=3,
+        loads_at_most(
+            MOST_SECTORS,
+            EVEN,
+            "More warps are no gain where each asks for more bytes: keep tiles of at least 16 x 16.",
+        ),
+        *(occupied(name, EVEN) for name in ("T4", "RTX 4060", "H200")),
     ),
 )

@@ -5,15 +5,15 @@ from math import ceil
 import numpy as np
 import pandas as pd
 
-from labkit import simt
 from labkit.core.limits import WARP
 from labkit.course import drawn
-from labkit.course.criteria.kernels import SOUND, Hints, listed, no_finding_in, profiled, right_in
+from labkit.course.criteria.kernels import SOUND, Hints, listed, missed, no_finding_in, profiled, right_in
 from labkit.course.criteria.launches import Launches, as_said
 from labkit.course.criteria.products import OWNER
 from labkit.course.criteria.python import returns
-from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
+from labkit.simt import AnyKernel, Profile
 
 EVEN = Matmul(128, 128, 32)  # what loads are counted for
 MULTIPLY_ADDS = EVEN.M * EVEN.N * EVEN.K // WARP  # of warps
@@ -25,6 +25,10 @@ Expected = tuple[int, int, int, int, int, float, int]
 SIDES = (16, 32, 64, 128, 256)
 
 FOURFOLD = " A float4 counts as four loads here: it brings four elements."
+ONCE = (
+    "An element should come from global memory once a block, through the tiles. Neighbouring threads should "
+    "bring neighbouring elements of a row, at least 8 of them: a sector."
+)
 BARRIERS = "Two barriers a round: complete before it is read, read before it is overwritten."
 INSIDE = "Compare each index with the size that bounds it: rows of A and C with M, columns of B and C with N."
 COLUMN = Hints(
@@ -64,76 +68,69 @@ def _said(*sizes: tuple[int, int, int]) -> Launches:
     return lambda kernel: [as_said(kernel, Matmul(M, N, K)) for M, N, K in drawn.sizes(sizes, drawn.TILES)]
 
 
-def _profile(kernel: simt.AnyKernel) -> simt.Profile:
+def _profile(kernel: AnyKernel) -> Profile:
     return profiled(kernel, as_said(kernel, EVEN))
 
 
-def _loads(most: float, space: str, hint: str) -> Criterion:
-    """Criterion: so many requests to load for each multiply-add of a warp, all lines together.
+@criterion("at most {most:g} loads from {space} memory for each multiply-add")
+def _loads(kernel: AnyKernel, most: float, space: str, hint: str) -> None:
+    """Limit the requests to load for each multiply-add of a warp, all lines together.
 
-    From shared memory a request for float4 counts as four, as it brings four elements.
+    A request for float4 to shared memory counts as four, as it brings four elements.
     """
-
-    def test(kernel: simt.AnyKernel) -> None:
-        lines = _profile(kernel).lines.query(f"space == '{space}' and op == 'ld'")
-        if space == "shared":
-            width = lines.useful_bytes / lines.threads / 4
-            lines = lines.assign(requests=lines.requests * width)
-        each = lines.requests.sum() / MULTIPLY_ADDS
-        if each > most:
-            raise Unmet(
-                f"{EVEN}: {each:.4g} loads from {space} memory a multiply-add; the goal is at most {most:g}\n"
-                f"{_listed(lines.assign(loads=lines.requests / MULTIPLY_ADDS), 'loads')}\n{hint}"
-                f"{FOURFOLD if space == 'shared' and (width > 1).any() else ''}"
-            )
-
-    return Criterion(f"at most {most:g} loads from {space} memory for each multiply-add", test)
+    lines = _profile(kernel).lines.query(f"space == '{space}' and op == 'ld'")
+    if space == "shared":
+        width = lines.useful_bytes / lines.threads / 4
+        lines = lines.assign(requests=lines.requests * width)
+        hint += FOURFOLD if (width > 1).any() else ""
+    each = lines.requests.sum() / MULTIPLY_ADDS
+    if each > most:
+        found = f"{EVEN}: {each:.4g} loads from {space} memory a multiply-add"
+        lines = lines.assign(loads=lines.requests / MULTIPLY_ADDS)
+        raise missed(found, f"at most {most:g}", lines, _costs(lines, "loads"), hint)
 
 
-def _traffic(kernel: simt.AnyKernel) -> None:
+@criterion("the tiles come from global memory once a block, in whole sectors")
+def _traffic(kernel: AnyKernel) -> None:
     lines = _profile(kernel).lines.query("space == 'global' and op == 'ld'")
     if lines.sectors.sum() > SECTORS:
-        raise Unmet(
-            f"{EVEN}: {lines.sectors.sum()} sectors; the goal is at most {SECTORS}\n"
-            f"{_listed(lines, 'sectors')}\n"
-            "An element should come from global memory once a block, through the tiles. Neighbouring threads "
-            "should bring neighbouring elements of a row, at least 8 of them: a sector."
-        )
+        found = f"{EVEN}: {lines.sectors.sum()} sectors"
+        raise missed(found, f"at most {SECTORS}", lines, _costs(lines, "sectors"), ONCE)
 
 
-def _in_registers(kernel: simt.AnyKernel) -> None:
+@criterion("the sums stay in registers")
+def _in_registers(kernel: AnyKernel) -> None:
     lines = _profile(kernel).lines.query("space == 'local'")
     if len(lines):
         raise Unmet(
             f"{EVEN}: an array lies in local memory, which is a part of global memory\n"
-            f"{_listed(lines, 'requests')}\n"
+            f"{listed(lines, _costs(lines, 'requests'))}\n"
             "An array is only kept in registers if the compiler knows each index. Give the loops over it "
             "constant bounds, such as i < 4, so that they can be unrolled."
         )
 
 
-def _wide(kernel: simt.AnyKernel) -> None:
-    """B and C are moved by 16 bytes a lane."""
+@criterion("four elements of B a load, four of C a store")
+def _wide(kernel: AnyKernel) -> None:
+    """Ask that B and C are moved by 16 bytes per lane."""
     lines = _profile(kernel).lines.query("space == 'global'")
     lines = lines.assign(bytes=lines.useful_bytes / lines.threads)
     loads, stores = (lines[lines.op == op] for op in ("ld", "st"))
     if not (loads.bytes == 16).any():
         raise Unmet(
-            f"{EVEN}: no load moves 16 bytes a thread\n{_listed(loads, 'bytes')}\n"
+            f"{EVEN}: no load moves 16 bytes a thread\n{listed(loads, _costs(loads, 'bytes'))}\n"
             "*(const float4*)&B[index] is one load of four neighbouring floats."
         )
     most = EVEN.M * EVEN.N // 4 // WARP
     if stores.requests.sum() > most:
-        raise Unmet(
-            f"{EVEN}: {stores.requests.sum()} requests to store; the goal is at most {most}\n"
-            f"{_listed(stores, 'requests')}\n"
-            "*(float4*)&C[index] = … is one store of four neighbouring floats."
-        )
+        found, costs = f"{EVEN}: {stores.requests.sum()} requests to store", _costs(stores, "requests")
+        hint = "*(float4*)&C[index] = … is one store of four neighbouring floats."
+        raise missed(found, f"at most {most}", stores, costs, hint)
 
 
-def _listed(lines: pd.DataFrame, what: str) -> str:
-    """Source lines, each with what it costs."""
-    return listed(lines, (f"{number:.4g} {what}" for number in lines[what]))
+def _costs(lines: pd.DataFrame, what: str) -> list[str]:
+    """Write what each line costs."""
+    return [f"{number:.4g} {what}" for number in lines[what]]
 
 
 def _rate(M: int, N: int, tile_m: int, tile_n: int, per_sm: int, rate: float, sms: int) -> float:
@@ -165,103 +162,81 @@ def _kind(M: int, N: int, tile_m: int, tile_n: int, per_sm: int, rate: float, sm
     return M % tile_m > 0, N % tile_n > 0, ceil(M / tile_m) * ceil(N / tile_n) <= per_sm * sms
 
 
-TILES = Criterion("the tiles come from global memory once a block, in whole sectors", _traffic)
-REGISTERS = Criterion("the sums stay in registers", _in_registers)
+def _sound(hints: Hints) -> tuple[Criterion, ...]:
+    """Ask for right results for any shape, for the right reason, with the sums in registers."""
+    return (
+        _right("right where the tiles fit", (64, 64, 64), (32, 96, 40), hints=hints),
+        _right("right for any shape, 1 to 70", *SHAPES, hints=hints),
+        _clean((45, 40, 19), hints),
+        _in_registers(),
+    )
+
+
+# 08.4: see Expected.
+WITHIN = (512, 512, 128, 256, 1, 52.0, 132), (1024, 512, 64, 64, 3, 20.0, 132)
+SEVERAL = (
+    (2048, 2048, 64, 64, 3, 20.0, 132), (4096, 4096, 128, 256, 1, 52.0, 132),
+    (1056, 1024, 32, 32, 2, 9.0, 132), (1088, 1024, 32, 32, 2, 9.0, 132),
+)  # fmt: skip
+RAGGED = (
+    (500, 300, 128, 256, 1, 50.0, 132), (129, 4096, 128, 64, 2, 30.0, 132),
+    (100, 5000, 64, 128, 2, 30.0, 132), (1, 1, 16, 16, 8, 8.0, 132),
+)  # fmt: skip
+SMALLER = (1024, 1024, 128, 128, 2, 10.0, 40), (777, 555, 64, 32, 4, 6.0, 24)
 
 EXERCISES = (
-    Exercise(
-        "08.1",
-        "A column of elements",
-        3,
-        (
-            _right("right where the tiles fit", (64, 64, 64), (32, 96, 40), hints=COLUMN),
-            _right("right for any shape, 1 to 70", *SHAPES, hints=COLUMN),
-            _clean((45, 40, 19), COLUMN),
-            REGISTERS,
-            _loads(
-                1.25,
-                "shared",
-                "An element of B in a register can serve four rows of A_tile: a thread then needs four "
-                "sums at once, and the tile of A all rows that they belong to.",
-            ),
-            TILES,
+    Exercise("08.1", "A column of elements", 3, given=4).asks(
+        *_sound(COLUMN),
+        _loads(
+            1.25,
+            "shared",
+            "An element of B in a register can serve four rows of A_tile: a thread then needs four "
+            "sums at once, and the tile of A all rows that they belong to.",
         ),
-        given=4,
+        _traffic(),
     ),
-    Exercise(
-        "08.2",
-        "A square of elements",
-        3,
-        (
-            _right("right where the tiles fit", (64, 64, 64), (32, 96, 40), hints=SQUARE),
-            _right("right for any shape, 1 to 70", *SHAPES, hints=SQUARE),
-            _clean((45, 40, 19), SQUARE),
-            REGISTERS,
-            _loads(
-                0.5,
-                "shared",
-                "With m rows and n columns a thread reads m + n elements for m n multiply-adds: 16 + 1 for a "
-                "column of 16. Which m and n have the smallest sum?",
-            ),
-            TILES,
+    Exercise("08.2", "A square of elements", 3, given=4).asks(
+        *_sound(SQUARE),
+        _loads(
+            0.5,
+            "shared",
+            "With m rows and n columns a thread reads m + n elements for m n multiply-adds: 16 + 1 for a "
+            "column of 16. Which m and n have the smallest sum?",
         ),
-        given=4,
+        _traffic(),
     ),
-    Exercise(
-        "08.3",
-        "Four elements a request",
-        3,
-        (
-            _right("right where N is a multiple of 4", (16, 128, 20), (9, 36, 7), (3, 260, 5), hints=FOUR),
-            _right("right where it is not", (8, 129, 6), (5, 130, 9), (9, 131, 4), (1, 1, 1), hints=FOUR),
-            _clean((9, 70, 5), FOUR),
-            REGISTERS,
-            Criterion("four elements of B a load, four of C a store", _wide),
-            _loads(
-                0.5,
-                "global",
-                "One load of A and one of B serve all four elements of a thread: two for four multiply-adds.",
-            ),
+    Exercise("08.3", "Four elements a request", 3, given=4).asks(
+        _right("right where N is a multiple of 4", (16, 128, 20), (9, 36, 7), (3, 260, 5), hints=FOUR),
+        _right("right where it is not", (8, 129, 6), (5, 130, 9), (9, 131, 4), (1, 1, 1), hints=FOUR),
+        _clean((9, 70, 5), FOUR),
+        _in_registers(),
+        _wide(),
+        _loads(
+            0.5,
+            "global",
+            "One load of A and one of B serve all four elements of a thread: two for four multiply-adds.",
         ),
-        given=4,
     ),
-    Exercise(
-        "08.4",
-        "What to expect of a tile",
-        2,
-        (
-            _expects(
-                "a part of the places taken, in one round",
-                "So many blocks of so many places have work.",
-                (512, 512, 128, 256, 1, 52.0, 132),
-                (1024, 512, 64, 64, 3, 20.0, 132),
-            ),
-            _expects(
-                "several rounds, of which the last may be short",
-                "The places are taken anew in every round, and the last round takes as long as the others, "
-                "however few blocks it has. Share the blocks among all places of all rounds.",
-                (2048, 2048, 64, 64, 3, 20.0, 132),
-                (4096, 4096, 128, 256, 1, 52.0, 132),
-                (1056, 1024, 32, 32, 2, 9.0, 132),
-                (1088, 1024, 32, 32, 2, 9.0, 132),
-            ),
-            _expects(
-                "tiles that stick out over the edges of C",
-                "A tile that sticks out is a block, too: the numbers of tiles along M and along N are each "
-                "rounded up. TILE_M counts rows, of which there are M.",
-                (500, 300, 128, 256, 1, 50.0, 132),
-                (129, 4096, 128, 64, 2, 30.0, 132),
-                (100, 5000, 64, 128, 2, 30.0, 132),
-                (1, 1, 16, 16, 8, 8.0, 132),
-            ),
-            _expects(
-                "other GPUs",
-                "sms says how many SMs there are, per_sm how many blocks each of them holds.",
-                (1024, 1024, 128, 128, 2, 10.0, 40),
-                (777, 555, 64, 32, 4, 6.0, 24),
-            ),
+    Exercise("08.4", "What to expect of a tile", 2, magic="answer", given=1).asks(
+        _expects(
+            "a part of the places taken, in one round", "So many blocks of so many places have work.", *WITHIN
         ),
-        magic="answer",
-        given=1,
+        _expects(
+            "several rounds, of which the last may be short",
+            "The places are taken anew in every round, and the last round takes as long as the others, "
+            "however few blocks it has. Share the blocks among all places of all rounds.",
+            *SEVERAL,
+        ),
+        _expects(
+            "tiles that stick out over the edges of C",
+            "A tile that sticks out is a block, too: the numbers of tiles along M and along N are each "
+            "rounded up. TILE_M counts rows, of which there are M.",
+            *RAGGED,
+        ),
+        _expects(
+            "other GPUs",
+            "sms says how many SMs there are, per_sm how many blocks each of them holds.",
+            *SMALLER,
+        ),
     ),
 )

@@ -1,25 +1,26 @@
 """Exercises of 09_when_kernels_break: eight broken kernels and programs, to be mended."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from labkit import simt
-from labkit.course.criteria import host as host
+from labkit.course.criteria import host
 from labkit.course.criteria.kernels import (
     Hints,
     clean_in,
-    listed,
     loads_in,
+    missed,
     no_finding,
     profiled,
     right_in,
     right_on,
 )
-from labkit.course.criteria.launches import Given, each, tiled
+from labkit.course.criteria.launches import Given, Launch, each, of_vector, tiled
 from labkit.course.drawn import fresh
-from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.exercise import Criterion, Exercise, criterion
 from labkit.kernels.matmul.family import Matmul
+from labkit.simt import AnyKernel
 
 THREADS = 256  # of a block, for vectors
 SIDE = 16  # of a square block
@@ -35,11 +36,11 @@ def _whole(n: int, *shape: int) -> np.ndarray:
 # 09.1: each element's share of the total of its block.
 
 
-def _shares(n: int) -> Given:
-    x, blocks = _whole(n), -(-n // THREADS)
+def _shares(n: int) -> Launch:
+    x = _whole(n)
     totals = np.add.reduceat(x, range(0, n, THREADS))
     expected = x / np.repeat(totals, THREADS)[:n]
-    return Given(f"n={n}", (blocks,), (THREADS,), (x,), (n,), expected, unit=2**-21)
+    return of_vector(x, expected, THREADS, n, unit=2**-21)
 
 
 WAIT = Hints(
@@ -48,16 +49,21 @@ WAIT = Hints(
     "Who reads what another thread has written must wait for it: between the two must stand a "
     "__syncthreads(), which all threads of the block reach.",
 )
+TREE = (
+    "In a tree half of the threads add in the first step, a quarter in the second, and so on: 8 steps for "
+    "256 elements, not 256."
+)
 
 # 09.2: the mean of the four neighbours in a matrix.
 
 
-def _heat(rows: int, cols: int) -> Given:
+def _heat(rows: int, cols: int) -> Launch:
     x = _whole(rows * cols, rows, cols)
     padded = np.pad(x, 1)
     around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
     grid = -(-cols // SIDE), -(-rows // SIDE)
-    return Given(f"rows={rows}, cols={cols}", grid, (SIDE, SIDE), (x,), (rows, cols), around / 4)
+    given = Given(f"rows={rows}, cols={cols}", (x,), (rows, cols), around / 4)
+    return Launch(given, grid, (SIDE, SIDE))
 
 
 NEIGHBOURS = Hints(
@@ -70,10 +76,10 @@ NEIGHBOURS = Hints(
 # 09.4: the sum of an element and three neighbours on each side, through shared memory.
 
 
-def _smooth(n: int) -> Given:
-    x, block = _whole(n), 128
+def _smooth(n: int) -> Launch:
+    x = _whole(n)
     expected = np.convolve(x, np.ones(2 * RADIUS + 1, np.float32), "same") if n > 2 * RADIUS else _sums(x)
-    return Given(f"n={n}", (-(-n // block),), (block,), (x,), (n,), expected)
+    return of_vector(x, expected, 128, n)
 
 
 def _sums(x: np.ndarray) -> np.ndarray:
@@ -90,10 +96,10 @@ EDGES = Hints(
 # 09.5: the running sum of each block.
 
 
-def _running(n: int) -> Given:
-    x, blocks = _whole(n), -(-n // THREADS)
+def _running(n: int) -> Launch:
+    x = _whole(n)
     expected = np.concatenate([np.cumsum(part) for part in np.split(x, range(THREADS, n, THREADS))])
-    return Given(f"n={n}", (blocks,), (THREADS,), (x,), (n,), expected)
+    return of_vector(x, expected, THREADS, n)
 
 
 EVERYONE = Hints(
@@ -102,6 +108,10 @@ EVERYONE = Hints(
     "A thread without an element reads and writes no array. It still comes to the barriers.",
     "Two barriers a step: all have read the sums of the last step before anyone changes one, and all have "
     "changed theirs before anyone reads on.",
+)
+STEPS = (
+    "Each step adds what lies d elements before, for d = 1, 2, 4, … 128: all threads together, and none goes "
+    "through the elements alone."
 )
 
 # 09.8: a sum in a register.
@@ -117,178 +127,123 @@ UNREAD = Hints(
 )
 
 
-def _requests(most: float, *problems: Matmul) -> Criterion:
-    """Criterion: requests to global memory, loads and stores, for each multiply-add of a warp."""
+@criterion("at most {most:g} requests to global memory for each multiply-add of a warp")
+def _requests(kernel: AnyKernel, most: float, *problems: Matmul) -> None:
+    """Limit the requests to global memory, loads and stores, for each multiply-add of a warp."""
+    for problem in problems:
+        lines = profiled(kernel, tiled(problem, SIDE)).lines.query("space == 'global'")
+        each = lines.requests / (problem.flops / 2 / 32)
+        if each.sum() > most:
+            costs = (f"{op} {number:.2f}" for op, number in zip(lines.op, each, strict=True))
+            found = f"{problem}: {each.sum():.2f} requests a multiply-add"
+            raise missed(found, f"at most {most:g}", lines, costs, REGISTER)
 
-    def test(kernel: simt.AnyKernel) -> None:
-        for problem in problems:
-            lines = profiled(kernel, tiled(problem, SIDE)).lines.query("space == 'global'")
-            each = lines.requests / (problem.flops / 2 / 32)
-            if each.sum() > most:
-                costs = (f"{op} {number:.2f}" for op, number in zip(lines.op, each, strict=True))
-                raise Unmet(
-                    f"{problem}: {each.sum():.2f} requests a multiply-add; the goal is at most {most:g}\n"
-                    f"{listed(lines, costs)}\n{REGISTER}"
-                )
 
-    return Criterion(f"at most {most:g} requests to global memory for each multiply-add of a warp", test)
+def _sound(make: Callable[[int], Launch], hints: Hints) -> tuple[Criterion, ...]:
+    """Ask for right results for any n, and for the right reason."""
+    return (
+        right_in("right for whole blocks", each(make, 256, 1024, whole=THREADS), hints),
+        right_in("right for n = 1, 33, 300", each(make, 1, 33, 300), hints),
+        clean_in(each(make, 300), hints),
+    )
 
 
 SCALED = Matmul(33, 20, 17, alpha=3, beta=-2)
 
 EXERCISES = (
-    Exercise(
-        "09.1",
-        "Shares of a total",
-        2,
-        (
-            right_in("right for whole blocks", each(_shares, 256, 1024, whole=THREADS), WAIT),
-            right_in("right for n = 1, 33, 300", each(_shares, 1, 33, 300), WAIT),
-            clean_in(each(_shares, 300), WAIT),
-            loads_in(
-                170,
-                "still a tree: a block of 256 loads at most 170 times",
-                partial(_shares, 256),
-                hint="In a tree half of the threads add in the first step, a quarter in the second, and so "
-                "on: 8 steps for 256 elements, not 256.",
-            ),
+    Exercise("09.1", "Shares of a total", 2).asks(
+        *_sound(_shares, WAIT),
+        loads_in(
+            170, "still a tree: a block of 256 loads at most 170 times", partial(_shares, 256), hint=TREE
         ),
     ),
-    Exercise(
-        "09.2",
-        "Neighbours that are not there",
-        2,
-        (
-            right_in(
-                "right where blocks cover the matrix", each(_heat, (16, 16), (32, 48), whole=SIDE), NEIGHBOURS
-            ),
-            right_in(
-                "right where they stick out", each(_heat, (1, 1), (1, 40), (40, 1), (31, 33)), NEIGHBOURS
-            ),
-            clean_in(each(_heat, (31, 33)), NEIGHBOURS),
+    Exercise("09.2", "Neighbours that are not there", 2).asks(
+        right_in(
+            "right where blocks cover the matrix", each(_heat, (16, 16), (32, 48), whole=SIDE), NEIGHBOURS
         ),
+        right_in("right where they stick out", each(_heat, (1, 1), (1, 40), (40, 1), (31, 33)), NEIGHBOURS),
+        clean_in(each(_heat, (31, 33)), NEIGHBOURS),
     ),
-    Exercise(
-        "09.3",
-        "Right, wrong or refused",
-        2,
-        (
-            host.verdicts(
-                "a launch that is refused is 'refused'",
-                host.Trial("a kernel that writes everything", "copy", "right", host.WRITTEN, is_fresh=True),
+    Exercise("09.3", "Right, wrong or refused", 2, magic="answer").asks(
+        host.verdicts(
+            "a launch that is refused is 'refused'",
+            host.Trial("a kernel that writes everything", "copy", "right", host.WRITTEN, is_fresh=True),
+            host.Trial(
+                "a launch of 1089 threads a block, which is refused; out holds an earlier, right result",
+                *("copy", "refused", host.ASK),
+                threads=1089,
+            ),
+        ),
+        host.verdicts(
+            "a kernel that writes nothing is 'wrong', whatever was there before",
+            host.Trial(
+                "a kernel that writes nothing; out holds an earlier, right result",
+                *("idle", "wrong", host.STALE),
+            ),
+            *(
                 host.Trial(
-                    "a launch of 1089 threads a block, which is refused; out holds an earlier, right result",
-                    *("copy", "refused", host.ASK),
-                    threads=1089,
-                ),
+                    f"a kernel that writes nothing, where every right element is {each}",
+                    *("idle", "wrong", f"{host.STALE} {each} can be a result; NaN cannot."),
+                    each=each,
+                )
+                for each in (0, 1, -1)
             ),
-            host.verdicts(
-                "a kernel that writes nothing is 'wrong', whatever was there before",
-                host.Trial(
-                    "a kernel that writes nothing; out holds an earlier, right result",
-                    *("idle", "wrong", host.STALE),
-                ),
-                *(
-                    host.Trial(
-                        f"a kernel that writes nothing, where every right element is {each}",
-                        *("idle", "wrong", f"{host.STALE} {each} can be a result; NaN cannot."),
-                        each=each,
-                    )
-                    for each in (0, 1, -1)
-                ),
-                host.Trial("a kernel that writes zeros", "copy", "right", host.WRITTEN, each=0),
-            ),
-            Criterion("any other error gets through", host.others_get_through),
+            host.Trial("a kernel that writes zeros", "copy", "right", host.WRITTEN, each=0),
         ),
-        magic="answer",
+        host.others_get_through(),
     ),
-    Exercise(
-        "09.4",
-        "A tile with both its edges",
-        2,
-        (
-            right_in("right inside the array", each(_smooth, 1024, whole=128), EDGES),
-            right_in("right for n = 1, 5, 127, 129, 300", each(_smooth, 1, 5, 127, 129, 300), EDGES),
-            clean_in(each(_smooth, 129, 300), EDGES),
-            loads_in(
-                64,
-                "from global memory a warp loads its elements once: at most 64 requests for n = 1024",
-                partial(_smooth, 1024),
-                spaces=("global",),
-                hint="Neighbours want the same elements. Bring each into the tile once, and add up there.",
-            ),
+    Exercise("09.4", "A tile with both its edges", 2).asks(
+        right_in("right inside the array", each(_smooth, 1024, whole=128), EDGES),
+        right_in("right for n = 1, 5, 127, 129, 300", each(_smooth, 1, 5, 127, 129, 300), EDGES),
+        clean_in(each(_smooth, 129, 300), EDGES),
+        loads_in(
+            64,
+            "from global memory a warp loads its elements once: at most 64 requests for n = 1024",
+            partial(_smooth, 1024),
+            spaces=("global",),
+            hint="Neighbours want the same elements. Bring each into the tile once, and add up there.",
         ),
     ),
-    Exercise(
-        "09.5",
-        "A barrier for everyone",
-        2,
-        (
-            right_in("right for whole blocks", each(_running, 256, 1024, whole=THREADS), EVERYONE),
-            right_in("right for n = 1, 33, 300", each(_running, 1, 33, 300), EVERYONE),
-            clean_in(each(_running, 300), EVERYONE),
-            loads_in(
-                200,
-                "still 8 steps: a block of 256 loads at most 200 times",
-                partial(_running, 256),
-                hint="Each step adds what lies d elements before, for d = 1, 2, 4, … 128: all threads "
-                "together, and none goes through the elements alone.",
-            ),
+    Exercise("09.5", "A barrier for everyone", 2).asks(
+        *_sound(_running, EVERYONE),
+        loads_in(
+            200, "still 8 steps: a block of 256 loads at most 200 times", partial(_running, 256), hint=STEPS
         ),
     ),
-    Exercise(
-        "09.6",
-        "When two products agree",
-        2,
-        (
-            host.accepts(
-                "right results pass, summed in any order, from small elements to large",
-                host.Factors(K=1),
-                *(host.Factors(scale=scale) for scale in (1, 1000, 0.001)),
-            ),
-            host.accepts("also where the terms cancel", host.Factors(cancels=True)),
-            host.rejects(
-                "a lost term does not pass",
-                host.lost_term,
-                "one element lacks one term.",
-                *(host.Factors(scale=scale) for scale in (1, 1000, 0.01)),
-                host.Factors(small_row=True),
-            ),
-            host.rejects(
-                "a sum kept in half precision does not",
-                *(host.half_sum, "sums are kept in 16 bits.", host.Factors()),
-            ),
-            host.rejects("nor does NaN", host.with_nan, "one element is NaN.", host.Factors()),
+    Exercise("09.6", "When two products agree", 2, magic="answer").asks(
+        host.accepts(
+            "right results pass, summed in any order, from small elements to large",
+            host.Factors(K=1),
+            *(host.Factors(scale=scale) for scale in (1, 1000, 0.001)),
         ),
-        magic="answer",
+        host.accepts("also where the terms cancel", host.Factors(cancels=True)),
+        host.rejects(
+            "a lost term does not pass",
+            host.lost_term,
+            "one element lacks one term.",
+            *(host.Factors(scale=scale) for scale in (1, 1000, 0.01)),
+            host.Factors(small_row=True),
+        ),
+        host.rejects(
+            "a sum kept in half precision does not",
+            *(host.half_sum, "sums are kept in 16 bits.", host.Factors()),
+        ),
+        host.rejects("nor does NaN", host.with_nan, "one element is NaN.", host.Factors()),
     ),
-    Exercise(
-        "09.7",
-        "A clock that waits",
-        2,
-        (
-            host.times("it waits for the kernel", host.EARLIER, {"kernel_ms": 4}, {"kernel_ms": 22}),
-            host.times(
-                "what was in the queue is not counted", host.EARLIER, {"kernel_ms": 4, "queued_ms": 50}
-            ),
-            host.times(
-                "nor is what only the first launch takes",
-                host.FIRST,
-                {"kernel_ms": 4, "first_ms": 100},
-                {"kernel_ms": 3, "first_ms": 40, "queued_ms": 20},
-            ),
+    Exercise("09.7", "A clock that waits", 2, magic="answer").asks(
+        host.times("it waits for the kernel", host.EARLIER, {"kernel_ms": 4}, {"kernel_ms": 22}),
+        host.times("what was in the queue is not counted", host.EARLIER, {"kernel_ms": 4, "queued_ms": 50}),
+        host.times(
+            "nor is what only the first launch takes",
+            host.FIRST,
+            {"kernel_ms": 4, "first_ms": 100},
+            {"kernel_ms": 3, "first_ms": 40, "queued_ms": 20},
         ),
-        magic="answer",
     ),
-    Exercise(
-        "09.8",
-        "A sum in a register",
-        2,
-        (
-            right_on("right for beta = 0, where C holds NaN before", Matmul(33, 20, 17), hints=UNREAD),
-            right_on("right for alpha = 3, beta = -2", SCALED, hints=UNREAD),
-            no_finding(Matmul(33, 20, 17), SCALED, hints=UNREAD),
-            _requests(2.1, Matmul(32, 32, 64), Matmul(32, 32, 64, alpha=3, beta=-2)),
-        ),
+    Exercise("09.8", "A sum in a register", 2).asks(
+        right_on("right for beta = 0, where C holds NaN before", Matmul(33, 20, 17), hints=UNREAD),
+        right_on("right for alpha = 3, beta = -2", SCALED, hints=UNREAD),
+        no_finding(Matmul(33, 20, 17), SCALED, hints=UNREAD),
+        _requests(2.1, Matmul(32, 32, 64), Matmul(32, 32, 64, alpha=3, beta=-2)),
     ),
 )

@@ -36,26 +36,39 @@ ANY = right_as_launched(
 TIDY = (coalesced(4, 16), few_conflicts(10), in_registers())
 
 EXERCISES = (
-    Exercise(
-        "10.1",
-        "Right for any shape",
-        4,
-        (
-            right_as_launched("right where tiles of 16, 32 or 64 fit", *EXACT),
-            launches("the launch has blocks for any shape, 1 to 1100", *RAGGED),
-            right_as_launched("right for any shape, 1 to 1100", *RAGGED),
-            right_as_launched("right for alpha = 3, beta = -2", *SCALED),
-            right_as_launched("right for alpha = 3, beta = 0: C is not read", UNREAD),
-        ),
-        given=1,
+    Exercise("10.1", "Right for any shape", 4, given=1).asks(
+        right_as_launched("right where tiles of 16, 32 or 64 fit", *EXACT),
+        launches("the launch has blocks for any shape, 1 to 1100", *RAGGED),
+        right_as_launched("right for any shape, 1 to 1100", *RAGGED),
+        right_as_launched("right for alpha = 3, beta = -2", *SCALED),
+        right_as_launched("right for alpha = 3, beta = 0: C is not read", UNREAD),
     ),
-    Exercise("10.2", "Frugal with global memory", 4, (ANY, reuse(128), coalesced(4, 4), few_conflicts(10))),
-    Exercise("10.3", "Frugal with shared memory", 4, (ANY, reuse(128), shared(0.5), *TIDY)),
-    Exercise(
-        "10.4",
-        "Few instructions, many warps",
-        4,
-        (ANY, reuse(128), shared(0.5), *TIDY, loads(0.3), warps(16)),
+    Exercise("10.2", "Frugal with global memory", 4).asks(
+        ANY,
+        reuse(128),
+        coalesced(4, 4),
+        few_conflicts(10),
     ),
-    Exercise("10.5", "Fast", 4, (ANY, reuse(256), shared(0.4), *TIDY, loads(0.3), faster("tiled", 2.5))),
+    Exercise("10.3", "Frugal with shared memory", 4).asks(
+        ANY,
+        reuse(128),
+        shared(0.5),
+        *TIDY,
+    ),
+    Exercise("10.4", "Few instructions, many warps", 4).asks(
+        ANY,
+        reuse(128),
+        shared(0.5),
+        *TIDY,
+        loads(0.3),
+        warps(16),
+    ),
+    Exercise("10.5", "Fast", 4).asks(
+        ANY,
+        reuse(256),
+        shared(0.4),
+        *TIDY,
+        loads(0.3),
+        faster("tiled", 2.5),
+    ),
 )

@@ -54,7 +54,10 @@ class NotReleased(ValueError):
 
 @dataclass(frozen=True)
 class Page:
-    """One students' notebook: its file, and the text that the solved notebook gives it."""
+    """A file and the text that it should hold.
+
+    It is a students' notebook with what the solved one gives it, or a file that names the repository.
+    """
 
     path: Path
     text: str
