@@ -14,7 +14,8 @@ from course_tables import SOLVED, mutant
 
 from labkit.c.compile import find_compiler
 from labkit.course import EXERCISES
-from labkit.grading.judging import judge
+from labkit.course.criteria import c_functions
+from labkit.grading.judging import judge, plugin
 from labkit.grading.model import GRADED, Answer, Submission
 from labkit.grading.sandbox import process
 from labkit.grading.sandbox.limits import Limits
@@ -26,16 +27,17 @@ TOGETHER = 3  # attacks in one submission: each that does not end takes its time
 IN_PYTHON = ("07.1", "07.3", "08.4", "09.3", "09.6", "09.7")
 WRONG = "\ndef answer(*args):\n    return 0\n"
 SMALL = Limits(
-    cell_seconds=4, answer_seconds=6, memory_bytes=2**30, disk_bytes=2**26, message_bytes=2**21, processes=200
+    cell_seconds=3, answer_seconds=3, memory_bytes=2**30, disk_bytes=2**26, message_bytes=2**21, processes=200
 )
 
 
 @pytest.fixture(autouse=True)
-def isolated():
-    """These answers run nowhere but in a sandbox."""
+def isolated(monkeypatch):
+    """These answers run nowhere but in a sandbox, which is not waited for as long as a class's."""
     if process.best() != process.BUBBLEWRAP:
         why = "bubblewrap does not work here"
         pytest.fail(why) if os.environ.get("CI") else pytest.skip(why)
+    monkeypatch.setattr(plugin, "END_SECONDS", 1)
 
 
 def results(answers, limits=SMALL):
@@ -361,8 +363,9 @@ int clock_gettime(clockid_t id, struct timespec *t)
     "ziglang" in (find_compiler() or ()),
     reason="ziglang makes its libraries anew in each sandbox: needs gcc or clang",
 )
-def test_functions_in_c_that_attack_gain_nothing():
-    found = results(IN_C, Limits(cell_seconds=20, answer_seconds=60))
+def test_functions_in_c_that_attack_gain_nothing(monkeypatch):
+    monkeypatch.setattr(c_functions, "ATTEMPTS", 1)
+    found = results(IN_C, Limits(cell_seconds=20, answer_seconds=60, processes=100))
     speed = found.pop("01.4")  # its products are right, and slow: what it was handed out with
     assert not speed.points  # none, or to be graded again: tests beside this one keep the machine busy
     assert "times as fast" in speed.failure or "busy with something else" in speed.failure

@@ -80,6 +80,7 @@ class Pool:
         self._busy.clear()
         for worker in interrupted:
             worker.process.terminate()
+            worker.pipe.close()  # or one that was stopped in time would wait for more
         for worker in interrupted:
             worker.process.join(END_SECONDS)
             worker.end()
