@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from labkit.core.limits import WARP, Dim3
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.pointees import find_pointees
+from labkit.simt.analysis.unset import may_be_unset
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Module, Variable
 
 DYNAMIC_ALIGN = 16
@@ -63,13 +64,14 @@ def storage(kernel: Kernel, module: Module) -> Storage:
 class Layout:
     """The storage of a kernel and the frame of its warps, for one block shape.
 
-    `maps_local`: the frame has one more byte per byte of the warp's local memory, after that memory.
+    The frame of a checked run has a map after the warp's local memory: a byte for each of its bytes, and for
+    each register that may be unset a word with the lanes that have set it.
     """
 
     storage: Storage
     block: Dim3
     flow: Flow
-    maps_local: bool = False
+    is_checked: bool = False
     barriers: list[int] = field(init=False)
     saved: dict[str, int] = field(init=False)
 
@@ -92,5 +94,11 @@ class Layout:
             end += size
         self.local_start = rounded_up(end, 64)
         self.local_map_start = self.local_start + WARP * self.local_bytes
-        end = self.local_map_start + WARP * self.local_bytes * self.maps_local
+        end = self.local_map_start
+        self.unset: dict[str, int] = {}
+        if self.is_checked:
+            end += WARP * self.local_bytes
+            self.unset = {name: end + 4 * i for i, name in enumerate(may_be_unset(blocks))}
+            end += 4 * len(self.unset)
+        self.map_bytes = end - self.local_map_start
         self.frame_bytes = rounded_up(end, 64)

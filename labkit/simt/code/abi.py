@@ -83,8 +83,10 @@ class Range(ctypes.Structure):
 
 BAD_ACCESS, PARTED_AT_BARRIER, DIFFERENT_BARRIERS, TRAPPED = 1, 2, 3, 4
 # Kinds of findings of a checked run, and how many of one kind an instruction may report.
-OUT_OF_BOUNDS, UNWRITTEN, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, EXITED, SYNC_MASK = range(7)
-KINDS, REPEATS = 7, 4
+OUT_OF_BOUNDS, UNWRITTEN, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE = range(5)
+EXITED, SYNC_MASK, UNSET = range(5, 8)
+KINDS, REPEATS = 8, 4
+POISON = 0x7FFADBAD  # each 4 bytes of what was never written: of an array from simt.empty; a NaN
 STAMP_STEP = 64  # between the stamps of two intervals; a stamp also names the warp
 
 

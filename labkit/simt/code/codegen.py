@@ -55,6 +55,8 @@ class _Code:
         if leaves:
             self._careful_code(body, accesses, leaves, end)
         w.continue_in(end)
+        if block.last and block.last.ends_block:
+            self.observer.reads(block.last)
         self.control.end(block)
 
     def _part_whole_warps(self, block: Block) -> ir.Block:
@@ -77,6 +79,7 @@ class _Code:
         w = self.w
         for position, instruction in enumerate(body):
             access = accesses.at.get(position)
+            self.observer.reads(instruction)
             if access is None:
                 self._instruction(instruction)
                 continue
@@ -106,6 +109,7 @@ class _Code:
                 w.b.branch(entries[position])
                 w.continue_in(entries[position])
             access = accesses.at.get(position)
+            self.observer.reads(instruction)
             if access is None:
                 self._instruction(instruction)
             elif access.is_atomic:

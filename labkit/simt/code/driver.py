@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from labkit.core.limits import WARP
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import abi
 from labkit.simt.code.abi import (
@@ -119,14 +118,14 @@ def _start_block(
 
 
 def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) -> None:
-    """Begin a block: a new interval, nobody has synchronised, and no local memory is written."""
+    """Begin a block: a new interval, nobody has synchronised, no local memory and no register is written."""
     stamp = _next_stamp(b, launch)
     b.store(stamp, field(b, Launch, launch, "block_stamp"))
     b.store(ir.Constant(I32, 0), field(b, Launch, launch, "acquired"))
-    if layout.local_bytes:
+    if layout.map_bytes:
         with _each_warp(b, frames, layout) as (frame, following):
             place = b.gep(frame, [ir.Constant(I64, layout.local_map_start)], source_etype=I8)
-            size = ir.Constant(I64, WARP * layout.local_bytes)
+            size = ir.Constant(I64, layout.map_bytes)
             arguments = [place, ir.Constant(I8, 0), size, ir.Constant(I1, 0)]
             intrinsic(b, "memset", ir.VoidType(), *arguments, overloads=(POINTER, I64))
             b.branch(following)

@@ -56,6 +56,9 @@ class Observer:
     def careful(self, look: Look) -> None:
         """Observe that an access of some lanes comes next."""
 
+    def reads(self, instruction: Instruction) -> None:
+        """Observe that an instruction of any kind reads its operands next."""
+
     def part(self, instruction: Instruction, taken: Value, other: Value) -> None:
         """Observe that a branch sends these lanes two ways."""
 

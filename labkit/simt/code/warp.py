@@ -15,7 +15,20 @@ from labkit.core.limits import WARP
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.lanes import Shape, absorbed
 from labkit.simt.analysis.layout import Layout
-from labkit.simt.code.abi import I8, I32, I64, POINTER, TYPES, Frame, Launch, Range, Value, field, load_field
+from labkit.simt.code.abi import (
+    I8,
+    I32,
+    I64,
+    POINTER,
+    POISON,
+    TYPES,
+    Frame,
+    Launch,
+    Range,
+    Value,
+    field,
+    load_field,
+)
 from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.special import special
 from labkit.simt.code.vectors import (
@@ -58,8 +71,10 @@ class Warp:
         self.registers = {name: b.alloca(self._slot_type(name, shape)) for name, shape in flow.shapes.items()}
         # Lanes that never write a register still take part in vector operations, so no slot is left
         # undefined.
-        for slot in [*self.waiting, *self.registers.values()]:
-            b.store(ir.Constant(slot.allocated_type, None), slot)
+        for slot in self.waiting:
+            b.store(ir.Constant(I32, 0), slot)
+        for name, slot in self.registers.items():
+            b.store(self._before(name), slot)
         b.store(self.full_mask, self.mask)
 
     def new_block(self, name: str) -> ir.Block:
@@ -108,8 +123,8 @@ class Warp:
 
     def read(self, register: Register, kind: Kind) -> Value:
         """Return the bases of a register, as `kind`; a wider register gives its low bits."""
-        if register.name not in self.registers:
-            return ir.Constant(kind.llvm, None)
+        if register.name not in self.registers:  # never written
+            return _unset(kind, 1)
         slot = self.registers[register.name]
         return self.cast(self.b.load(slot, typ=slot.allocated_type), kind)
 
@@ -175,6 +190,13 @@ class Warp:
             offset = ir.Constant(I64, self.layout.saved[name])
             yield self.registers[name], b.gep(self.frame, [offset], source_etype=I8)
 
+    def _before(self, register: str) -> Value:
+        """Return what a register holds before it is written: poison where a path may read that."""
+        slot = self.registers[register]
+        if register in self.flow.blocks[0].live_in:
+            return _unset(self.declared(Register(register)), self.flow.shapes[register].bases)
+        return ir.Constant(slot.allocated_type, None)
+
     def _slot_type(self, name: str, shape: Shape) -> ir.Type:
         return vector_type(self.declared(Register(name)).llvm, shape.bases)
 
@@ -196,6 +218,13 @@ class Warp:
             bits = b.zext(self.value(item, part, count), wide)
             result = b.or_(result, b.shl(bits, constant(bits, i * part.bits)))
         return b.bitcast(result, vector_type(kind.llvm, count))
+
+
+def _unset(kind: Kind, count: int) -> Value:
+    """Return the value of a register that was never set: a NaN, or a number that is no index; or False."""
+    number = (POISON | POISON << 32) % (1 << kind.bits) if kind.bits > 1 else 0
+    one = ir.Constant(kind.llvm, float("nan") if kind.is_float else number)
+    return one if count == 1 else ir.Constant(vector_type(kind.llvm, count), [one] * count)
 
 
 def _constant(immediate: Immediate, kind: Kind) -> Value:

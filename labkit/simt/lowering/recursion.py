@@ -32,6 +32,11 @@ _FLAG, _NEW_TOP = Register("%recursion~flag"), Register("%recursion~new")
 _ALIGN = 16
 
 
+def keeps_registers(instruction: Instruction) -> bool:
+    """Say whether an access saves or restores registers around a call, and is none of the program's own."""
+    return any(isinstance(operand, Address) and operand.base == _TOP for operand in instruction.operands)
+
+
 def on_cycles(callees: dict[str, set[str]]) -> dict[str, int]:
     """Map functions that can reach themselves to a number, the same for those that reach each other."""
     reached = {name: _reached(name, callees) for name in callees}

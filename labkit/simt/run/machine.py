@@ -70,7 +70,7 @@ def compile_kernel(
     indices = frozenset[str]() if is_huge else thread_indices(kernel)
     rules = ShapeRules(block, storage.local_bytes, frozenset(storage.local), indices)
     flow = Flow(kernel, rules)
-    layout = Layout(storage, block, flow, maps_local=mode == "checked")
+    layout = Layout(storage, block, flow, is_checked=mode == "checked")
     module = ir.Module(name=kernel.name)
     observer = _OBSERVERS[mode]()
     warp = warp_function(module, flow, layout, observer)

@@ -11,16 +11,19 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
+from labkit.simt.analysis.blocks import results, sources
+from labkit.simt.analysis.unset import may_be_unset, takes_on
 from labkit.simt.code import abi
-from labkit.simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, Value, field, load_field
+from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, Value, field, load_field
 from labkit.simt.code.addresses import lane_addresses, where
 from labkit.simt.code.careful import LANES_64, found
 from labkit.simt.code.instructions import Kind, constant, intrinsic
 from labkit.simt.code.loadstore import stored
 from labkit.simt.code.observe import Look, Observer
-from labkit.simt.code.vectors import element_type, lanes_of
+from labkit.simt.code.vectors import element_type, lanes_of, mask_of
 from labkit.simt.code.warp import Warp
-from labkit.simt.ptx import TYPE_BYTES, Instruction, Kernel
+from labkit.simt.lowering.recursion import keeps_registers
+from labkit.simt.ptx import TYPE_BYTES, Instruction, Kernel, Operand, Register
 from labkit.simt.sanitizer.quick import Run, plan, quick_function
 from labkit.simt.sanitizer.shadow import plane_bytes_of
 from labkit.simt.sanitizer.strength import strong_table
@@ -51,6 +54,7 @@ class Checking(Observer):
         self.shared_plane_bytes = plane_bytes_of(b, shared_bytes, self.granule["shared"])
         b.store(ZERO, field(b, Frame, w.frame, "phase"))
         strong_table(w.function.module, w.kernel)
+        self.unset = may_be_unset(w.flow.blocks) if w.layout.unset else {}
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Check an access that a whole warp makes in its fast form."""
@@ -162,6 +166,59 @@ class Checking(Observer):
             lane = intrinsic(b, "cttz", I32, gone, ir.Constant(I1, 1))
             found(b, w.launch, w.frame, abi.EXITED, w.site(instruction), lane)
 
+    def reads(self, instruction: Instruction) -> None:
+        """Follow the registers that may be unset, and report where an unset value has an effect."""
+        unset = self.w.layout.unset
+        used = [register for register in sources(instruction) if register.name in unset]
+        written = [register for register in results(instruction) if register.name in unset]
+        if not used and not written:
+            return
+        b, active = self.w.b, self.w.active(instruction)
+        is_set = self._lanes_set(instruction, used)
+        if used and has_effect(instruction):
+            wrong = b.and_(active, b.not_(is_set))
+            with b.if_then(b.icmp_unsigned("!=", wrong, ZERO), likely=False):
+                lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
+                origin = min(self.w.sites[id(self.unset[register.name])] for register in used)
+                found(b, self.w.launch, self.w.frame, abi.UNSET, ir.Constant(I32, origin), lane)
+        for register in written:
+            now = is_set if takes_on(instruction) else ir.Constant(I32, -1)
+            place = self._set_word(register.name)
+            old = b.load(place, typ=I32)
+            b.store(b.or_(b.and_(old, b.not_(active)), b.and_(now, active)), place)
+
+    def _lanes_set(self, instruction: Instruction, used: list[Register]) -> Value:
+        """Return the lanes in which all that the instruction needs is set."""
+        w, b, name = self.w, self.w.b, instruction.parts[0]
+        operands = instruction.operands[1:]
+        masks = [self._lanes_of(operand) for operand in operands] if name in ("selp", "and", "or") else []
+        if name == "selp":
+            chosen = mask_of(b, w.value(operands[2], Kind("pred"), WARP))
+            either = b.or_(b.and_(chosen, masks[0]), b.and_(b.not_(chosen), masks[1]))
+            return b.and_(either, masks[2])
+        everything: Value = ir.Constant(I32, -1)
+        for register in used:
+            everything = b.and_(everything, b.load(self._set_word(register.name), typ=I32))
+        if name in ("and", "or") and "pred" in instruction.parts:  # one operand may decide alone
+            for operand, mask in zip(operands, masks, strict=True):
+                value = mask_of(b, w.value(operand, Kind("pred"), WARP))
+                everything = b.or_(everything, b.and_(mask, value if name == "or" else b.not_(value)))
+        if name == "mma":
+            whole = b.icmp_unsigned("==", b.and_(everything, w.full_mask), w.full_mask)
+            everything = b.select(whole, everything, ZERO)
+        return everything
+
+    def _lanes_of(self, operand: Operand) -> Value:
+        """Return the lanes in which an operand is set."""
+        if isinstance(operand, Register) and operand.name in self.w.layout.unset:
+            return self.w.b.load(self._set_word(operand.name), typ=I32)
+        return ir.Constant(I32, -1)
+
+    def _set_word(self, register: str) -> Value:
+        """Return the address of the word with the lanes that have set a register."""
+        offset = ir.Constant(I64, self.w.layout.unset[register])
+        return self.w.b.gep(self.w.frame, [offset], source_etype=I8)
+
     def step(self, instruction: Instruction) -> None:
         """Note a fence, and check the mask of a warp-wide operation."""
         w, b = self.w, self.w.b
@@ -191,6 +248,11 @@ class Checking(Observer):
         with b.if_then(b.icmp_unsigned("!=", wrong, ZERO), likely=False):
             lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
             found(b, w.launch, w.frame, abi.SYNC_MASK, w.site(instruction), lane)
+
+
+def has_effect(instruction: Instruction) -> bool:
+    """Say whether an operand's value goes to memory, is an address, or decides which code runs."""
+    return (instruction.is_access and not keeps_registers(instruction)) or instruction.ends_block
 
 
 def _bits(b: ir.IRBuilder, value: Value) -> Value:

@@ -132,6 +132,11 @@ class Diagnosis:
             )
         return self._finding("initcheck", f"uninitialised {space} read", access, message)
 
+    def unset(self, access: Access) -> Finding:
+        """Describe the use of a variable that has no value yet."""
+        message = "uses a variable that was never set: it has no value yet, not even 0. Give it one first"
+        return self._finding("initcheck", "unset variable", access, message)
+
     def race(self, access: Access, kind: str, what: str, other_site: int, other: str) -> Finding:
         """Describe two accesses that nothing orders."""
         line = self._line(other_site)

@@ -20,7 +20,6 @@ from labkit.simt.sanitizer.element_types import mismatch
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 from labkit.simt.sanitizer.shadow import SEVERAL, STAMP_STEP
 from labkit.simt.sanitizer.shadow_memory import ShadowMemory
-from labkit.simt.sanitizer.track import POISON
 
 CALLBACK = ctypes.CFUNCTYPE(
     None,
@@ -45,7 +44,7 @@ def empty(shape: Any, dtype: Any = np.float32) -> np.ndarray:
     """
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    words = np.full(-(-size // 4), POISON, np.uint32)
+    words = np.full(-(-size // 4), abi.POISON, np.uint32)
     start = words.ctypes.data
     _empty[:] = [entry for entry in _empty if entry[0]() is not None]
     _empty.append((weakref.ref(words), start, start + words.nbytes))
@@ -122,6 +121,8 @@ class Sanitizer:
             finding = self.diagnosis.access(access)
         elif kind == abi.UNWRITTEN:
             finding = self.diagnosis.unwritten(access)
+        elif kind == abi.UNSET:
+            finding = self.diagnosis.unset(access)
         elif kind == abi.EXITED:
             finding = self.diagnosis.exited(access)
         elif kind == abi.SYNC_MASK:
@@ -182,4 +183,4 @@ def _has_poison(first: int, end: int) -> bool:
     first &= -4
     count = -(-(end - first) // 4)  # `empty` made whole words
     words = np.ctypeslib.as_array((ctypes.c_uint32 * count).from_address(first))
-    return bool(np.any(words == POISON))
+    return bool(np.any(words == abi.POISON))

@@ -21,8 +21,6 @@ from labkit.simt.code.careful import (
 from labkit.simt.sanitizer.shadow import plane_bytes_of
 from labkit.simt.sanitizer.touch import touch_function
 
-POISON = 0x7FFADBAD  # each 4 bytes of an array from simt.empty; a NaN
-
 
 def track_function(module: ir.Module, layout: Layout, granule: dict[str, int]) -> ir.Function:
     """Define the function that finds each lane's shadow, wherever its address lies.
@@ -129,5 +127,5 @@ class _Track:
         with counted_loop(b, b.lshr(beyond, ir.Constant(I64, 2))) as index:
             place = b.inttoptr(b.add(first, b.shl(index, ir.Constant(I64, 2))), POINTER)
             word = b.load(place, typ=I32, align=4)
-            with b.if_then(b.icmp_unsigned("==", word, ir.Constant(I32, POISON)), likely=False):
+            with b.if_then(b.icmp_unsigned("==", word, ir.Constant(I32, abi.POISON)), likely=False):
                 found(b, self.launch, self.frame, abi.UNWRITTEN, self.site, self.lane, self.address)
