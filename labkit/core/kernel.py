@@ -109,7 +109,8 @@ class Kernel(Protocol[ProfileT, FindingT]):
         memcheck: accesses outside the arrays or not aligned, failed assertions, arrays of another dtype than
         the kernel reads. racecheck: unordered accesses to shared or global memory. initcheck: reads of
         shared, local or `simt.empty` memory that was never written, and of variables without a value.
-        synccheck: threads missing at a barrier, masks of warp-wide operations. An endless loop is a finding of the tool "timeout". Arrays are changed
+        synccheck: threads missing at a barrier, masks of warp-wide operations. An
+        endless loop is a finding of the tool "timeout". Arrays are changed
         as by a call; those on a GPU are copied instead, stay unchanged, and count as written. `blocks` is as
         in `profile`. Raises LaunchError before anything runs, and ValueError for an unknown tool or block.
         """
