@@ -5,12 +5,11 @@ The exercises of a notebook stand in exercises/lab_NN.py; each such file has a t
 
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
 
 from labkit import magic
 from labkit.core.errors import SimtError
 from labkit.course import exercises
-from labkit.course.exercise import ASKED, by_id
+from labkit.course.exercise import ASKED, Answer, by_id
 from labkit.course.feedback import Feedback
 
 EXERCISES = by_id(
@@ -24,11 +23,11 @@ class NoAnswer(SimtError):
     """No cell has been run that answers an exercise."""
 
 
-def answer(exercise: str) -> Any:
-    """What the last cell of `%%cuda <exercise>`, `%%c <exercise>` or `%%answer <exercise>` made.
+def answer(exercise: str) -> Answer:
+    """Return what the last cell of `%%cuda`, `%%c` or `%%answer` with the exercise's id has made.
 
-    A kernel is for this machine's device, like any of `%%cuda`; a C function is a `CFunction`.
-    Raises NoAnswer if there is none.
+    A kernel is for this machine's device, like any of `%%cuda`; a C function is a `CFunction`. Raises
+    NoAnswer if there is none.
     """
     kind = EXERCISES[_known(exercise)].magic
     if exercise not in magic.answers:
@@ -39,7 +38,7 @@ def answer(exercise: str) -> Any:
     return magic.answers[exercise]
 
 
-def check(exercise: str, kernel: Any = None) -> Feedback:
+def check(exercise: str, kernel: Answer | None = None) -> Feedback:
     """Judge the answer to an exercise, or `kernel` (a function, where it asks for one) in its place.
 
     A student's mistake is told, never raised. Raises ValueError where there is no such exercise.

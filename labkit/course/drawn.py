@@ -1,7 +1,7 @@
 """Fresh inputs: inside `drawn(seed, exercise)` criteria try other numbers, and further sizes and cases.
 
-So an answer that knows the stated ones by heart falls short. Outside, in a student's own check, everything
-is as it is stated. What is drawn depends on the seed, the exercise and what is stated alone, neither on the
+So an answer that knows the stated ones by heart falls short. Outside, in a student's own check, everything is
+as it is stated. What is drawn depends only on the seed, the exercise and what is stated, neither on the
 answer nor on what was drawn before: it is the same for all students, and each time.
 """
 
@@ -31,7 +31,7 @@ _seed: ContextVar[tuple[int, int] | None] = ContextVar("seed", default=None)
 
 @contextmanager
 def drawn(seed: int, exercise: str) -> Iterator[None]:
-    """Inside, what criteria try is drawn, for this exercise. `seed` is at least 0."""
+    """Draw what criteria try, for this exercise, until the context ends. `seed` is at least 0."""
     token = _seed.set((seed, crc32(exercise.encode())))
     try:
         yield
@@ -40,25 +40,25 @@ def drawn(seed: int, exercise: str) -> Iterator[None]:
 
 
 def generator(*stated: object) -> np.random.Generator | None:
-    """What draws in the place of what is stated; None outside `drawn`."""
+    """Return what draws in the place of what is stated; None outside `drawn`."""
     seed = _seed.get()
     return None if seed is None else np.random.default_rng([*seed, crc32(repr(stated).encode())])
 
 
 def fresh(stated: int) -> int:
-    """The seed for numbers: `stated`, or one that is drawn."""
+    """Return a seed for numbers: `stated`, or one that is drawn."""
     rng = generator("numbers", stated)
     return stated if rng is None else int(rng.integers(2**31))
 
 
 def one_of(stated: T, others: Sequence[T]) -> T:
-    """What is stated, or one of the others."""
+    """Return what is stated, or one of the others."""
     rng = generator("one of", stated)
     return stated if rng is None else others[int(rng.integers(len(others)))]
 
 
 def further(stated: Sequence[T], draw: Callable[[np.random.Generator, T], T], count: int = 1) -> list[T]:
-    """What is stated, and inside `drawn` so many more, each of the kind of a stated one."""
+    """Return what is stated, and inside `drawn` so many more, each of the kind of a stated one."""
     rng = generator(stated)
     if rng is None:
         return list(stated)
@@ -66,18 +66,16 @@ def further(stated: Sequence[T], draw: Callable[[np.random.Generator, T], T], co
 
 
 def sizes(stated: Sequence[Size], whole: int = 1) -> list[Size]:
-    """The sizes, and inside `drawn` a few more of their kind, about as large.
+    """Return the sizes, and inside `drawn` a few more of their kind, about as large.
 
-    They are of a kind in what divides all of them (`whole` at most), in being square or not, and in that no
+    They are alike in what divides all of them (`whole` at most), in being square or not, and in that no
     multiple of 4 is among them.
     """
     return further(stated, lambda rng, base: like(rng, base, stated, whole), _count(stated))
 
 
 def problems(stated: Sequence[P], whole: int = 1) -> list[P]:
-    """The problems, and inside `drawn` a few more of their kind: of other sizes, with other alpha and
-    beta.
-    """
+    """Return the problems, and inside `drawn` a few more of their kind, with other sizes and factors."""
     all_sizes = [_size(problem) for problem in stated]
 
     def draw(rng: np.random.Generator, base: P) -> P:
@@ -90,12 +88,12 @@ def problems(stated: Sequence[P], whole: int = 1) -> list[P]:
 
 
 def numbers(problem: P) -> P:
-    """The problem, inside `drawn` with other numbers in its matrices."""
+    """Return the problem, inside `drawn` with other numbers in its arrays."""
     return _changed(problem, seed=fresh(problem.seed))
 
 
 def like(rng: np.random.Generator, base: Size, stated: Sequence[Size], whole: int = 1) -> Size:
-    """Another size near `base`, of the kind of the stated ones; see `sizes`. If none is found, `base`."""
+    """Draw another size near `base`, of the kind of the stated ones, see `sizes`; `base` if none is found."""
     columns = list(zip(*stated, strict=True))
     near = [_near(value, column, whole) for value, column in zip(base, columns, strict=True)]
     unlike = [len(set(size)) for size in stated]
@@ -110,7 +108,7 @@ def like(rng: np.random.Generator, base: Size, stated: Sequence[Size], whole: in
 
 
 def _near(value: int, stated: Size, whole: int) -> list[int]:
-    """What may stand in the place of a value of the stated ones."""
+    """List what may stand in the place of a value of the stated ones."""
     step, is_odd = gcd(*stated, whole), all(each % 4 for each in stated)
     inside = range(ceil(LEAST * value / step) * step, int(MOST * value) + 1, step)
     near = {*inside, max(step, value - step), value + step, value + 2 * step}

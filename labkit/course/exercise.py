@@ -121,7 +121,7 @@ class Exercise:
         return Feedback(f"{self.id} {self.title}", tuple(lines), failure)
 
     def points_of(self, feedback: Feedback) -> float:
-        """What an answer is worth: each criterion that it meets an equal part of the points.
+        """Return what an answer is worth: each criterion that it meets counts an equal part of the points.
 
         Those that are `given` are worth nothing, or a student would have points for handing in what was
         handed out.
@@ -131,7 +131,7 @@ class Exercise:
         return round(self.points * earned / (len(states) - self.given), 2) if earned else 0.0
 
     def not_judged(self, text: str, failure: str) -> Feedback:
-        """Feedback on an answer that no criterion can be tried on: what it lacks, and why."""
+        """Make the feedback on an answer that no criterion can be tried on: what it lacks, and why."""
         return Feedback(f"{self.id} {self.title}", (Line(text, FAILED),), failure)
 
 
@@ -140,7 +140,7 @@ ASKED = {"cuda": "a CUDA kernel", "c": "a C function", "answer": "a Python funct
 
 
 def by_id(exercises: Iterable[Exercise]) -> dict[str, Exercise]:
-    """Exercises by their ids, which must differ."""
+    """Return exercises by their ids, which must differ."""
     found: dict[str, Exercise] = {}
     for exercise in exercises:
         if exercise.id in found:

@@ -37,7 +37,7 @@ class Line:
 class Feedback:
     """The answer of a check. `failure` says in words why the failed criterion is not met, or is None.
 
-    Prints as text and shows as HTML; both are the same on every machine, but for times in a `failure`.
+    It prints as text and shows as HTML; both are the same on every machine, apart from times in a `failure`.
     """
 
     title: str
@@ -46,12 +46,12 @@ class Feedback:
 
     @property
     def ok(self) -> bool:
-        """True if no criterion fails: every one is met, or `is_open`."""
+        """Return True if no criterion fails: every one is met, or `is_open`."""
         return self.failure is None
 
     @property
     def is_open(self) -> bool:
-        """True if a criterion is left to a machine with a GPU."""
+        """Return True if a criterion is left to a machine with a GPU."""
         return any(line.state == NEEDS_GPU for line in self.lines)
 
     @property

@@ -11,9 +11,10 @@ NOTHING = "nothing"
 
 
 def who_finds(*mistakes: tuple[str, str, Sequence[Finding]]) -> pd.DataFrame:
-    """A row a mistake: what it is, a kernel of the recorded run that makes it too, what `check` found here.
+    """Make a table with one row per mistake: which tool finds it on a GPU, and what `check` found here.
 
-    A cell names the tools that find it. Raises ValueError for a kernel that was not recorded.
+    A mistake is its name, a kernel of the recorded run that makes it too, and the findings here. A cell names
+    the tools that find it. Raises ValueError for a kernel that was not recorded.
     """
     said = records.sanitizer()
     rows = []

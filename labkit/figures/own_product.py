@@ -4,10 +4,9 @@ A kernel here is one of `%%cuda`, such as `labkit.answer("10.2")`, whose cell ha
 (kernels/launch_line.py). In tables and plots it is called `yours`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, singledispatch
 from math import isfinite
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,17 +36,15 @@ _RUNG, _BEST, _YOURS = "#56B4E9", "#0072B2", "#009E73"
 
 
 def launch(kernel: simt.AnyKernel, problem: Problem) -> tuple[Dim3, Dim3]:
-    """Grid and block for `problem`, as the kernel's line says. Raises LaunchError, see
-    `kernels.launch_of`.
-    """
+    """Work out grid and block for `problem`, as the kernel's line says. Raises LaunchError."""
     return launch_of(kernel.module.code, problem, **macros_of(kernel.module.options))
 
 
 @dataclass(frozen=True, repr=False)
 class Figures:
-    """What a kernel costs for each multiply-add of `problem`, which the launch has left in `result`.
+    """What a kernel costs per multiply-add of `problem`, which the launch has left in `result`.
 
-    Counts are the simulator's, loads those of single threads in PTX; registers and warps are for an H200.
+    Counts are the simulator's, loads are those of single threads in PTX; registers and warps are for an H200.
     """
 
     problem: Matmul
@@ -57,30 +54,28 @@ class Figures:
 
     @property
     def multiply_adds(self) -> int:
-        """M N K of the problem."""
+        """Return M N K of the problem."""
         return self.problem.M * self.problem.N * self.problem.K
 
     @cached_property
     def reuse(self) -> float:
-        """Multiply-adds for each sector of global loads; infinite where nothing is loaded."""
+        """Return the multiply-adds per sector of global loads; infinite where nothing is loaded."""
         sectors = self._sum("sectors", "global")
         return self.multiply_adds / sectors if sectors else float("inf")
 
     @cached_property
     def shared(self) -> float:
-        """Elements (4 bytes) that threads read from shared memory for each multiply-add."""
+        """Return the elements (4 bytes) that threads read from shared memory per multiply-add."""
         return self._sum("useful_bytes", "shared") / FLOATS / self.multiply_adds
 
     @cached_property
     def loads(self) -> float:
-        """Instructions of a thread that load from global, shared or local memory for each multiply-add."""
+        """Return the loads of a thread from global, shared or local memory per multiply-add."""
         return self._sum("threads") / self.multiply_adds
 
     @cached_property
     def accesses(self) -> pd.DataFrame:
-        """Lines of the source with global accesses: line, op, `sectors` for each 128 bytes asked for,
-        source.
-        """
+        """Return line, op, `sectors` per 128 bytes asked for, and source of lines with global accesses."""
         lines = self.profile.lines
         rows = lines[(lines.space == "global") & lines.op.isin(["ld", "st"])]
         return rows.assign(sectors=PERFECT * rows.sectors / rows.useful_bytes)[
@@ -89,17 +84,17 @@ class Figures:
 
     @cached_property
     def conflicts(self) -> float:
-        """Share of the passes over the banks of shared memory that conflicts add."""
+        """Return the share of the passes over the banks of shared memory that conflicts add."""
         rows = self.profile.lines.query("space == 'shared'")
         return float(rows.conflicts.sum() / max(1, rows.passes.sum()))
 
     @property
     def warps(self) -> int:
-        """Warps that a multiprocessor of an H200 holds."""
+        """Return the warps that a multiprocessor of an H200 holds."""
         return self.profile.occupancy.warps
 
     def _sum(self, what: str, *spaces: str) -> int:
-        """Of all loads."""
+        """Sum a column over the lines that load from these memories, or from all but constant memory."""
         lines = self.profile.lines
         loads = lines[(lines.op == "ld") & (lines.space.isin(spaces) if spaces else lines.space != "const")]
         return int(loads[what].sum())
@@ -135,7 +130,7 @@ def figures(kernel: simt.AnyKernel, problem: Matmul = MEASURED) -> Figures:
 
 
 def sectors(kernel: simt.AnyKernel, problem: Matmul, blocks: int = 4) -> pd.DataFrame:
-    """Sectors that the kernel asks for on `problem`, as `roofline.count_sectors` has those of the rungs."""
+    """Count the sectors that the kernel asks for on `problem`, as `count_sectors` does for the rungs."""
     matrices = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
     profile = kernel.simulated.profile(
         *launch(kernel, problem), (*matrices, *problem.scalars()), blocks=blocks
@@ -145,7 +140,7 @@ def sectors(kernel: simt.AnyKernel, problem: Matmul, blocks: int = 4) -> pd.Data
 
 
 def beside(kernel: simt.AnyKernel, problem: Matmul = LARGE) -> pd.DataFrame:
-    """The ladder in the order of FLOP for each byte asked of the L1 caches, with the kernel in its place.
+    """List the ladder by FLOP per byte asked of the L1 caches, with the kernel in its place.
 
     The rungs' counts and rates (TFLOP/s) are those of an H200; the kernel has a count, and no rate.
     """
@@ -157,7 +152,7 @@ def beside(kernel: simt.AnyKernel, problem: Matmul = LARGE) -> pd.DataFrame:
 
 
 def roofline(kernel: simt.AnyKernel, problem: Matmul = LARGE) -> Plot:
-    """The recorded roofline of an H200, and how high the roofs are where the kernel's counts put it.
+    """Draw the recorded roofline of an H200, and how high the roofs are where the kernel's counts put it.
 
     `problem` is one that was recorded. The kernel has not run there: it is a line, not a point.
     """
@@ -176,10 +171,10 @@ def roofline(kernel: simt.AnyKernel, problem: Matmul = LARGE) -> Plot:
 
 
 def times(kernel: simt.AnyKernel, problem: Matmul, *rungs: str) -> pd.DataFrame:
-    """Times of the kernel, and of rungs and references in the same run, on this machine's GPU.
+    """Time the kernel, and rungs and references in the same run, on this machine's GPU.
 
-    Each result is verified first; a kernel that is wrong is left out, and told. Columns of `records.load`;
-    empty where there is no GPU, since the simulator's times say nothing about one.
+    Each result is verified first; a kernel that is wrong is left out, and told. The table has the columns of
+    `records.load`; it is empty where there is no GPU, since the simulator's times say nothing about one.
     """
     if device().kind != "gpu":
         return frame_of([])
@@ -209,7 +204,7 @@ def measured(kernel: simt.AnyKernel, problem: Matmul, *rungs: str) -> tuple[pd.D
 
 
 def bars(times: pd.DataFrame, problem: Matmul = LARGE) -> Plot:
-    """Rates of `times`, see there, as bars; where it is empty, those of the ladder recorded on an H200.
+    """Draw the rates of `times` as bars; where it is empty, those of the ladder recorded on an H200.
 
     Raises ValueError where a kernel has several times.
     """
@@ -240,9 +235,9 @@ def bars(times: pd.DataFrame, problem: Matmul = LARGE) -> Plot:
 class _Own(running.Case):
     """The student's kernel in the place of a rung."""
 
-    answer: Any = None
+    answer: simt.AnyKernel = field(kw_only=True)
 
-    def compiled(self) -> tuple[Any, Dim3, Dim3]:
+    def compiled(self) -> tuple[simt.AnyKernel, Dim3, Dim3]:
         from labkit.device.select import RawModule
 
         own, module = self.answer, self.answer.module
@@ -254,7 +249,7 @@ class _Own(running.Case):
 
 
 def _counters(kernel: simt.AnyKernel) -> pd.DataFrame:
-    """Sectors of the recorded ladder, and of the kernel at the same size if it asks for any."""
+    """Return the sectors of the recorded ladder, and of the kernel at the same size if it asks for any."""
     recorded = limits.counters("float32")
     m, n, k = (int(recorded[size].iloc[0]) for size in ("m", "n", "k"))
     own = sectors(kernel, Matmul(m, n, k))

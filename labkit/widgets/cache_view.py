@@ -30,11 +30,10 @@ def cache() -> Explorer:
 
 
 def cache_view(version: str, N: int, block: int, lines: int, ways: int, moment: int) -> View:
-    """Draw the lines of A, B and C by how often they are fetched; tell what the cache keeps and what would
-    help.
+    """Draw the lines of A, B and C by how often they are fetched; tell what the cache keeps.
 
-    `block` matters for the blocked versions only; `moment` is the part of the accesses, in percent, after
-    which the picture shows the cache.
+    The text also says what would help. `block` matters for the blocked versions only; `moment` is the part of
+    the accesses, in percent, after which the picture shows the cache.
     """
     loops, small = Loops(version, N, block), Cache(lines, ways)
     figure = cache_picture(loops, small, moment)

@@ -1,7 +1,6 @@
 """The explorer of divergence: what a warp does with its time when its lanes take different ways."""
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -68,7 +67,7 @@ def divergence_view(pattern: str, n: int, warp: int) -> View:
 
 
 @cache
-def _kernel(pattern: str) -> Any:
+def _kernel(pattern: str) -> simt.Kernel:
     return simt.RawModule(code=PATTERNS[pattern]).get_function("pattern")
 
 

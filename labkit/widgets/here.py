@@ -18,6 +18,7 @@ from labkit.device.select import device
 from labkit.device.timing import Timing, time_kernel
 from labkit.kernels.matmul.family import Matmul
 from labkit.records import frame_of
+from labkit.simt import AnyKernel
 
 KERNELS = {"naive": "matmul/1_naive", "tiled": "matmul/2_tiled"}
 LOADS, SECTORS = "global loads", "sectors per multiply-add"
@@ -88,7 +89,7 @@ def _is_quick(size: Size, side: int) -> bool:
     return prod(size) / side**2 <= _SLOW
 
 
-def _load(kernel: str, side: int, problem: Matmul) -> Any:
+def _load(kernel: str, side: int, problem: Matmul) -> AnyKernel:
     tile = {"TILE": side} if kernel == "tiled" else {}  # one compilation of naive serves all sides
     return kernels.load(KERNELS[kernel], DTYPE=problem.ctype, **tile)
 

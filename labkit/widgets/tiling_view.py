@@ -30,8 +30,7 @@ def tiling() -> Explorer:
 
 
 def tiling_view(report: str, size: Size, tile: int) -> View:
-    """Draw a report's times of naive and tiled over the sizes, at one tile, and what tiling gains there and
-    here.
+    """Draw a report's times of naive and tiled over the sizes, at one tile; tell what tiling gains.
 
     A report that has run a kernel with one block only is compared with that.
     """

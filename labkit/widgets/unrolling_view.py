@@ -113,8 +113,7 @@ def variant(loop: str, elements: int, size: int) -> Variant:
 
 
 def possible(under_way: float, wait: float) -> float:
-    """Return the GB/s that an H200 reads and writes where each SM has `under_way` bytes in flight for `wait`
-    ns.
+    """Return the GB/s that an H200 reads and writes with `under_way` bytes per SM in flight for `wait` ns.
 
     Little's law: what is in flight is its rate times how long it is in flight. What is read is written too.
     The memory's peak is the most.

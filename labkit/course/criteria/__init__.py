@@ -1,1 +1,1 @@
-"""What an answer is judged by."""
+"""The criteria that answers are judged by: of kernels, of C and Python functions, and of what they cost."""

@@ -94,21 +94,19 @@ def fastest_call(function: CFunction, problem: Matmul) -> float:
 
 
 def named(function: CFunction, name: str, behind: str = "") -> CFunction:
-    """The function `name` of the same source, with C code put `behind` it. Raises CompileError if it
-    has none.
-    """
+    """Return the function `name` of the same source, with C code put `behind` it. Raises CompileError."""
     if function.name == name and not behind:
         return function
     return function.variant(function.source + behind, name)
 
 
 def rung_beside(answer: CFunction, rung: str) -> CFunction:
-    """A rung of cpu.RUNGS, to be timed as the answer is, and where it is."""
+    """Return a rung of cpu.RUNGS, to be timed as the answer is, and where it is."""
     return answer.variant(kernels.whole_source(cpu.RUNGS[rung]), "matmul", ())
 
 
 def _hint(error: Mismatch | SimtError, hints: Hints) -> str:
-    """The hint that fits; none for what ends the function, as its message says enough."""
+    """Return the hint that fits; none for what ends the function, as its message says enough."""
     if isinstance(error, Mismatch):
         return hints.usual
     if not isinstance(error, InvalidAccess):

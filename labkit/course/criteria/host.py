@@ -28,10 +28,10 @@ extern "C" __global__ void outside(const float* in, float* out, int n) { out[n +
 
 @dataclass(frozen=True)
 class Trial:
-    """A launch to be judged: what the student is told of it, a kernel of _COPY, the right verdict, a hint.
+    """A launch to be judged: what the student is told, a kernel of _COPY, the right verdict, and a hint.
 
-    `threads` of its one block. `out` holds a right result before, unless it `is_fresh`; every right element
-    is `each`, where that is given.
+    Its one block has `threads`. `out` holds a right result before the launch, unless it `is_fresh`; every
+    right element is `each`, where that is given.
     """
 
     told: str
@@ -43,7 +43,7 @@ class Trial:
     is_fresh: bool = False
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        """`out` before the launch, and what is expected there after it."""
+        """Return `out` before the launch, and what is expected there after it."""
         rng = generator(self)
         various = np.arange(1, 65) if rng is None else rng.integers(1, 1000, rng.integers(33, 65))
         various = various.astype(np.float32)
@@ -103,7 +103,7 @@ def others_get_through(verdict: Callable[..., Any]) -> None:
 
 
 def _product(A: np.ndarray, B: np.ndarray, order: Sequence[int]) -> np.ndarray:
-    """A @ B in float32, its terms added up in that order."""
+    """Return A @ B in float32, its terms added up in that order."""
     total = np.zeros((len(A), B.shape[1]), np.float32)
     for k in order:
         total += A[:, k, None] * B[k]
@@ -112,7 +112,7 @@ def _product(A: np.ndarray, B: np.ndarray, order: Sequence[int]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Factors:
-    """A and B with elements up to `scale`, and K terms a sum.
+    """A and B with elements up to `scale`, and K terms per sum.
 
     With `cancels` every sum is 0; with `small_row` the elements of row 5 of A are ten thousand times smaller.
     """
@@ -123,7 +123,7 @@ class Factors:
     small_row: bool = False
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A, B and their product in float64."""
+        """Return A, B and their product in float64."""
         rng = np.random.default_rng(fresh(self.K))
         A, B = (self.scale * rng.uniform(-1, 1, shape) for shape in ((12, self.K), (self.K, 10)))
         A[5] *= 1e-4 if self.small_row else 1
@@ -138,8 +138,9 @@ class Factors:
 
 
 def _other_factors(rng: np.random.Generator, base: Factors) -> Factors:
-    """Another scale, and another number of terms, unless it is 1: an even one, as half may cancel the
-    others.
+    """Draw another scale and, unless it is 1, another K.
+
+    K is even, as half of the terms may cancel the others.
     """
     K = base.K if base.K == 1 else 2 * int(rng.integers(base.K // 3, base.K * 2 // 3))
     return replace(base, K=K, scale=float(f"{base.scale * 10 ** rng.uniform(-0.5, 0.5):.2g}"))
@@ -189,7 +190,7 @@ def _verdict(
 
 
 def lost_term(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """One element lacks one term: the one of middling size."""
+    """Return A B where one element lacks one term: the one of middling size."""
     got = _product(A, B, range(A.shape[1]))
     terms = A[5] * B[:, 3]
     got[5, 3] -= terms[np.argsort(np.abs(terms))[len(terms) // 2]]
@@ -197,7 +198,7 @@ def lost_term(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def half_sum(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Sums kept in 16 bits."""
+    """Return A B with sums that are kept in 16 bits."""
     total = np.zeros((len(A), B.shape[1]), np.float16)
     for k in range(A.shape[1]):
         total = (total + A[:, k, None] * B[k]).astype(np.float16)
@@ -205,7 +206,7 @@ def half_sum(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def with_nan(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A B with one element NaN, as a wrong kernel leaves it."""
+    """Return A B with one element NaN, as a wrong kernel leaves it."""
     got = _product(A, B, range(A.shape[1]))
     got[7, 2] = np.nan
     return got
@@ -242,7 +243,7 @@ def _other_setting(rng: np.random.Generator, base: dict[str, float]) -> dict[str
 
 
 def _why(ratio: float, hint: str) -> str:
-    """Of a time that is too short what is usual; of one that is too long the `hint`."""
+    """Return the hint for a time that is too short, or `hint` for one that is too long."""
     if abs(1e3 * ratio - 1) < 0.02:
         return "That is seconds. Return milliseconds."
     return UNFINISHED if ratio < 1 else hint

@@ -23,10 +23,10 @@ class Task(Protocol):
     def args(self, xp: Any) -> tuple[Any, ...]:
         """Make fresh arguments, with arrays of NumPy."""
 
-    def output(self, args: tuple[Any, ...]) -> Any:
+    def output(self, args: tuple[Any, ...]) -> np.ndarray:
         """Return the output among the arguments."""
 
-    def verify(self, got: Any) -> None:
+    def verify(self, got: np.ndarray) -> None:
         """Raise Mismatch unless the output `got` is right."""
 
 
@@ -87,11 +87,11 @@ class Given:
         out = unwritten(self.expected.shape, self.expected.dtype.name)
         return (*(xp.array(each) for each in self.inputs), out, *map(np.int32, self.sizes))
 
-    def output(self, args: tuple[Any, ...]) -> Any:
+    def output(self, args: tuple[Any, ...]) -> np.ndarray:
         """Return `out` among the arguments."""
         return args[len(self.inputs)]
 
-    def verify(self, got: Any) -> None:
+    def verify(self, got: np.ndarray) -> None:
         """Raise Mismatch unless `out` is right."""
         compare("out", got, self.output(self.args()), self.expected, np.abs(self.unit * self.expected))
 

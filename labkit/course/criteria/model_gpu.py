@@ -1,11 +1,11 @@
-"""A model of the one thing about a GPU that timing stumbles over: it works while the host goes on."""
+"""A model of the one property of a GPU that timing stumbles over: it works while the host goes on."""
 
 
 class ModelGpu:
     """A GPU that takes kernels from a queue. It computes nothing, and its clock is its own.
 
-    Milliseconds: `kernel_ms` that the kernel runs; `launch_ms` that the host takes to put it into the queue,
-    the first time `first_ms` more; `queued_ms` of other work that is in the queue already.
+    All times are milliseconds. The kernel runs for `kernel_ms`. The host takes `launch_ms` to put it into the
+    queue, the first time `first_ms` more. `queued_ms` of other work is in the queue already.
     """
 
     def __init__(
@@ -25,5 +25,5 @@ class ModelGpu:
         self._now = max(self._now, self._idle_from)
 
     def clock(self) -> float:
-        """The host's clock in seconds, as time.perf_counter has it."""
+        """Return the host's clock in seconds, like time.perf_counter."""
         return self._now / 1e3

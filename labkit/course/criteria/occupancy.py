@@ -48,7 +48,7 @@ def resident(function: Callable[..., Any], text: str, hint: str, *launches: Aske
 
 
 def _drawn(rng: np.random.Generator, base: Asked) -> Asked:
-    """Another launch for which the same resources decide, on any GPU. If none is found, `base`."""
+    """Draw another launch for which the same resources decide, on any GPU; `base` if none is found."""
     for _ in range(TRIES):
         on = gpus()[rng.integers(len(gpus()))]
         threads, registers, shared = (int(each * rng.uniform(0.5, 1.25)) for each in base[1:])
@@ -85,13 +85,13 @@ def occupied(kernel: AnyKernel, name: str, problem: Matmul) -> None:
 
 
 def _account(block: Block) -> str:
-    """How the number of blocks comes about."""
+    """Say how the number of blocks comes about."""
     limits = ", ".join(f"{count} by {RESOURCES[name]}" for name, count in block.limits.items())
     return f"A block has {counted(block.warps, 'warp')}. Blocks that fit an SM: {limits}."
 
 
 def _cure(block: Block) -> str:
-    """The least change of one resource that gives more warps."""
+    """Name the least change of one resource that gives more warps."""
     words = {
         "registers": "at most {0.registers} registers a thread",
         "shared_mem": "at most {0.shared} bytes of shared memory",

@@ -1,7 +1,7 @@
 """Criteria for a matrix product that is launched as its own line says, see `labkit.yours`.
 
-It must be right for the right reason, and keep to goals for its counters; speed is a ratio to a rung of the
-ladder, timed in the same run, and judged where there is a GPU.
+It must be right for the right reason, and meet goals for its counters. Its speed is compared with a rung of
+the ladder that is timed in the same run, where there is a GPU.
 """
 
 from functools import lru_cache
@@ -111,7 +111,7 @@ def _launched(kernel: AnyKernel, problem: Matmul) -> tuple[Dim3, Dim3]:
 
 
 def _wrong(problem: Matmul, c: np.ndarray) -> str:
-    """What is wrong with C, in words; elements that nothing was written to are told as such."""
+    """Say what is wrong with C; elements that nothing was written to are told as such."""
     nothing = empty(1).view(np.uint32)[0]
     found = np.where(c.view(np.uint32) == nothing, unwritten(c.shape, problem.dtype), c)
     try:
@@ -122,14 +122,14 @@ def _wrong(problem: Matmul, c: np.ndarray) -> str:
 
 
 def _usual(problem: Matmul) -> str:
-    """The hint for a wrong result without a finding."""
+    """Return the hint for a wrong result without a finding."""
     if (problem.alpha, problem.beta) != (1, 0):
         return SCALE
     return REACH if any(size % FITS for size in (problem.M, problem.N, problem.K)) else MAPPING
 
 
 def _reason(finding: Finding, usual: str) -> str:
-    """The hint that fits a finding."""
+    """Return the hint that fits a finding."""
     text = str(finding).splitlines()[0]
     by_tool = {
         "memcheck": ALIGNED if finding.kind == "misaligned" else GUARD,

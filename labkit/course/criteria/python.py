@@ -14,7 +14,7 @@ from labkit.course.exercise import Unmet, criterion
 
 
 def called(function: Callable[..., Any], *args: Any) -> Any:
-    """What `function(*args)` returns. Raises Unmet, with the line of the cell, for whatever it raises."""
+    """Return `function(*args)`. Raises Unmet, with the line of the cell, for whatever the function raises."""
     try:
         return function(*args)
     except Exception as error:
@@ -24,12 +24,12 @@ def called(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def kind_of(error: Exception) -> str:
-    """The name of an error's class, also where it was raised elsewhere."""
+    """Return the name of an error's class, also where it was raised elsewhere."""
     return error.kind if isinstance(error, Raised) else type(error).__name__
 
 
 def number_of(got: Any) -> float | None:
-    """What a function returned as a number, or None: a string is none, though float() reads one in it."""
+    """Return a function's result as a number, or None: a string is none, though float() reads one in it."""
     if isinstance(got, str | bytes):
         return None
     try:
@@ -80,7 +80,7 @@ def _is_close(got: Any, expected: float, relative: float) -> bool:
 
 
 def _number(value: Any) -> str:
-    """A whole number whole, another with six digits; what is none, as Python writes it."""
+    """Write a whole number whole and another with six digits; write anything else as Python does."""
     if not isinstance(value, Real):
         return repr(value)
     number = float(value)
@@ -92,7 +92,7 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
 
 
 def _shown(arg: Any) -> str:
-    """An argument in few words."""
+    """Write an argument in few words."""
     if isinstance(arg, np.ndarray):
         return f"array {arg.shape}"
     return getattr(arg, "__name__", "a function") if callable(arg) else str(arg)

@@ -117,7 +117,7 @@ def _counted(function: CFunction) -> int:
 
 
 def _block(function: CFunction) -> int:
-    """BLOCK, as the compiler sees it."""
+    """Return BLOCK, as the compiler sees it."""
     try:
         block = int(named(function, "labkit_block", "\nlong labkit_block(void) { return BLOCK; }\n")())
     except CompileError:
@@ -128,7 +128,7 @@ def _block(function: CFunction) -> int:
 
 
 def _with_other_blocks(function: CFunction, block: int) -> dict[int, CFunction]:
-    """The same source compiled with each of OTHERS; without those that it refuses."""
+    """Compile the same source with each of OTHERS; leave out those that it refuses."""
     options = [option for option in function.options if not option.startswith("-DBLOCK=")]
     if not _DEFINE.search(function.source) and len(options) == len(function.options):
         raise Unmet(NO_DEFINE)

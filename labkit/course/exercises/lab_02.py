@@ -1,4 +1,4 @@
-"""Exercises of 02_naive_cuda: the matrix product with one thread an element of C."""
+"""Exercises of 02_naive_cuda: the matrix product with one thread per element of C."""
 
 from labkit.course.criteria.kernels import Hints, at_most, no_finding, profiled, right_on
 from labkit.course.criteria.launches import tiled

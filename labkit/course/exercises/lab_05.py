@@ -179,7 +179,7 @@ def _in_few_passes(kernel: AnyKernel) -> None:
 
 
 def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion, ...]:
-    """What every transpose of this notebook must be: right for the right reason, and coalesced."""
+    """Ask what every transpose of this notebook must be: right for the right reason, and coalesced."""
     fitting, ragged = Hints(places, INSIDE, race, PLACES), Hints(EDGE, EDGE, race, PLACES)
     return (
         right_on("right where the tiles fit", Transpose(32, 32), WIDE, tile=TILE, hints=fitting),

@@ -1,4 +1,4 @@
-"""Exercises of 06_unrolling: several rows a thread, a loop that is written out, a guard for a whole block."""
+"""Exercises of 06_unrolling: several rows per thread, an unrolled loop, one guard for a whole block."""
 
 import pandas as pd
 
@@ -68,7 +68,7 @@ BOTH_WAYS = (
 
 
 def _turned(inside: Hints, edges: Hints) -> tuple[Criterion, ...]:
-    """Right for the right reason, launched with 32 x 8 threads."""
+    """Ask for right results for the right reason, launched with 32 x 8 threads."""
     return (
         right_on(
             "right where the tiles fit, with blocks of 32 x 8",

@@ -34,7 +34,7 @@ WORK = "Work over time: 2 M N K operations, 4 (M K + K N + M N) bytes, and the t
 
 
 def _operations(M: int, N: int, K: int) -> dict[str, float]:
-    """Operations of a product; and what else is counted for them, by what is wrong with it."""
+    """Return the operations of a product; and other counts, by what is wrong with each."""
     return {
         "": 2 * M * N * K,
         "A multiply-add is two operations, a multiplication and an addition.": M * N * K,
@@ -47,7 +47,7 @@ def _operations(M: int, N: int, K: int) -> dict[str, float]:
 
 
 def _bytes(M: int, N: int, K: int) -> dict[str, float]:
-    """Bytes that a product must move; and what else is counted for them, by what is wrong with it."""
+    """Return the bytes that a product must move; and other counts, by what is wrong with each."""
     a, b, c = M * K, K * N, M * N
     return {
         "": 4 * (a + b + c),
@@ -62,7 +62,7 @@ def _bytes(M: int, N: int, K: int) -> dict[str, float]:
 
 
 def _drawn(rng: np.random.Generator, base: tuple[Sizes, float]) -> tuple[Sizes, float]:
-    """Another product, square or not likewise, that takes another time."""
+    """Draw another product, square or not like `base`, that takes another time."""
     M, N, K = like(rng, base[0], [base[0]])
     return (M, N, K), round(rng.uniform(0.01, 2), 3)
 
@@ -99,7 +99,7 @@ def _pair(got: Any, told: str) -> tuple[float, float]:
 
 
 def _mistake(count: float, named: dict[str, float]) -> str:
-    """What was counted, and in which units."""
+    """Say what was counted, and in which units."""
     for why, each in named.items():
         for power in range(-5, 6):
             if isclose(count, each * 1000.0**power, rel_tol=1e-5):

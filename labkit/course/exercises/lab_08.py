@@ -1,4 +1,4 @@
-"""Exercises of 08_to_cublas: several elements a thread, four a request, and what to expect of a tile."""
+"""Exercises of 08_to_cublas: several elements per thread, four per request, and what to expect of a tile."""
 
 from math import ceil
 
@@ -55,12 +55,12 @@ FOUR = Hints(
 
 
 def _right(text: str, *sizes: tuple[int, int, int], hints: Hints) -> Criterion:
-    """Criterion: right results, launched as the cell says."""
+    """Ask for right results, launched as the cell says."""
     return right_in(text, _said(*sizes), hints)
 
 
 def _clean(size: tuple[int, int, int], hints: Hints) -> Criterion:
-    """Criterion: `kernel.check` finds nothing, launched likewise."""
+    """Ask that `kernel.check` finds nothing, launched likewise."""
     return no_finding_in(SOUND, _said(size), hints)
 
 
@@ -134,7 +134,7 @@ def _costs(lines: pd.DataFrame, what: str) -> list[str]:
 
 
 def _rate(M: int, N: int, tile_m: int, tile_n: int, per_sm: int, rate: float, sms: int) -> float:
-    """What 08.4 asks for."""
+    """Return what 08.4 asks for."""
     blocks, places = ceil(M / tile_m) * ceil(N / tile_n), per_sm * sms
     return rate * blocks / (places * ceil(blocks / places))
 
@@ -144,7 +144,7 @@ def _expects(text: str, hint: str, *cases: Expected) -> Criterion:
 
 
 def _drawn(rng: np.random.Generator, base: Expected) -> Expected:
-    """Another product and GPU: tiles stick out likewise, and one round does, or does not, likewise."""
+    """Draw another product and GPU, of the same _kind."""
     while True:
         tile_m, tile_n, per_sm = int(rng.choice(SIDES)), int(rng.choice(SIDES)), int(rng.integers(1, 9))
         M, N = (

@@ -28,7 +28,7 @@ RADIUS = 3  # neighbours on each side in 09.4
 
 
 def _whole(n: int, *shape: int) -> np.ndarray:
-    """Whole numbers from 1 to 9, of which sums are exact."""
+    """Return whole numbers from 1 to 9, whose sums are exact."""
     rng = np.random.default_rng(fresh(n))
     return rng.integers(1, 9, shape or n, endpoint=True).astype(np.float32)
 

@@ -39,33 +39,33 @@ class WrongAddress(ValueError):
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository on GitHub, by its name OWNER/REPO, and the tag of this version."""
+    """A repository on GitHub: its name OWNER/REPO, and the tag of this version."""
 
     name: str
     tag: str
 
     @property
     def requirement(self) -> str:
-        """What pip is told to install."""
+        """Return what pip is told to install."""
         return f"labkit @ git+{GITHUB}{self.name}@{self.tag}"
 
     @property
     def is_published(self) -> bool:
-        """True where the repository has an address, not the placeholder."""
+        """Return True where the repository has an address, not the placeholder."""
         return self.name != PLACEHOLDER
 
     def colab(self, notebook: str) -> str:
-        """Where Colab opens one of the students' notebooks."""
+        """Return the address at which Colab opens one of the students' notebooks."""
         return f"{COLAB}/github/{self.name}/blob/{self.tag}/notebooks/{notebook}"
 
     @property
     def binder(self) -> str:
-        """Where Binder builds the course, and opens JupyterLab on its first notebook."""
+        """Return the address at which Binder builds the course, and opens its first notebook."""
         return f"{BINDER}/v2/gh/{self.name}/{self.tag}?urlpath=lab/tree/notebooks/{START}"
 
     @property
     def install_cell(self) -> str:
-        """The source of the first cell of each notebook."""
+        """Return the source of the first cell of each notebook."""
         return (
             "# Installs the course's package where it is missing, as on Colab.\n"
             "from importlib.util import find_spec\n\n"
@@ -75,7 +75,7 @@ class Repository:
 
 
 def clone() -> Path:
-    """The folder of the clone that labkit runs from. Raises WrongAddress for an installed labkit."""
+    """Find the folder of the clone that labkit runs from. Raises WrongAddress for an installed labkit."""
     root = catalog.shipped().parent
     if root == catalog.PACKAGE or not (root / "pyproject.toml").is_file():
         raise WrongAddress(
@@ -86,14 +86,14 @@ def clone() -> Path:
 
 
 def repository(root: Path) -> Repository:
-    """What pyproject.toml says. Raises WrongAddress where it says nothing."""
+    """Read the repository from pyproject.toml. Raises WrongAddress where it names none."""
     text = (root / "pyproject.toml").read_text(encoding="utf-8")
     version = tomllib.loads(text)["project"]["version"]
     return Repository(_url(text)["name"], f"v{version}")
 
 
 def named(root: Path, name: str | None = None, tag: str | None = None) -> Repository:
-    """The repository that a clone is to name: what pyproject.toml says, if no other name is given.
+    """Return the repository that a clone is to name: that of pyproject.toml, if no other name is given.
 
     Raises WrongAddress for a name that GitHub does not take, and where `tag` is not that of this version.
     """
@@ -109,7 +109,7 @@ def named(root: Path, name: str | None = None, tag: str | None = None) -> Reposi
 
 
 def pages(root: Path, of: Repository) -> list[Page]:
-    """The files of a clone that name its repository, with the text that they should hold.
+    """Make the files of a clone that name its repository, with the text that they should hold.
 
     Raises WrongAddress where there is no place for it, and NoNotebook.
     """
@@ -125,14 +125,14 @@ def pages(root: Path, of: Repository) -> list[Page]:
 
 
 def _url(text: str) -> re.Match[str]:
-    """The address in pyproject.toml."""
+    """Find the address in pyproject.toml."""
     if found := _URL.search(text):
         return found
     raise WrongAddress(f'pyproject.toml has no line Repository = "{GITHUB}OWNER/REPO" in [project.urls].')
 
 
 def _with_badges(readme: Path, of: Repository, notebooks: list[Path]) -> str:
-    """README.md with what belongs between its two marks."""
+    """Return README.md with what belongs between its two marks."""
     text, badges = readme.read_text(encoding="utf-8"), _badges(of, notebooks)
     if not _PLACE.search(text):
         raise WrongAddress(f"{readme.name} has no place for badges. Write two lines there: {BEGIN} and {END}")
@@ -159,7 +159,7 @@ def _badge(text: str, picture: str, url: str) -> str:
 
 
 def _with_install_cell(path: Path, of: Repository) -> str:
-    """A solved notebook whose first code cell is the one that installs.
+    """Return a solved notebook whose first code cell is the one that installs.
 
     Where it is new it takes number 1 and all others count on, as if the notebook had been run with it.
     """

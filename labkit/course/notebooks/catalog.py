@@ -27,7 +27,7 @@ class NoNotebook(ValueError):
 
 @dataclass(frozen=True)
 class Lesson:
-    """A notebook: its file, its `number` as in 03, its title, and in a line what it teaches."""
+    """A notebook: its file, its `number` such as 03, its title, and one line on what it teaches."""
 
     path: Path
     number: str
@@ -36,23 +36,23 @@ class Lesson:
 
     @property
     def exercises(self) -> list[Exercise]:
-        """Its exercises, in order."""
+        """Return its exercises, in order."""
         ids = sorted(EXERCISES, key=lambda id: [int(part) for part in id.split(".")])
         return [EXERCISES[id] for id in ids if id.startswith(f"{self.number}.")]
 
     @property
     def points(self) -> int:
-        """What its exercises are worth together."""
+        """Return what its exercises are worth together."""
         return sum(exercise.points for exercise in self.exercises)
 
 
 def shipped() -> Path:
-    """The course's notebooks as they came: in a clone beside the package, in an installed one within it."""
+    """Find the course's own notebooks: in a clone beside the package, in an installed one within it."""
     return paths.shipped("notebooks", PACKAGE)
 
 
 def notebooks(folder: Path) -> list[Path]:
-    """The notebooks in a folder, in the order of the course. Raises NoNotebook where there is none."""
+    """List the notebooks in a folder, in the order of the course. Raises NoNotebook where there is none."""
     found = sorted(folder.glob("*.ipynb"))
     if not found:
         raise NoNotebook(f"There is no notebook in {folder}.")
@@ -60,7 +60,7 @@ def notebooks(folder: Path) -> list[Path]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A notebook's JSON. Raises NoNotebook where the file is none."""
+    """Read a notebook's JSON. Raises NoNotebook where the file is none."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -81,7 +81,7 @@ def cuda_sources() -> list[str]:
 
 
 def lesson(path: Path) -> Lesson:
-    """What a notebook says of itself. Raises NoNotebook where it is none."""
+    """Read what a notebook says of itself. Raises NoNotebook where it is none."""
     notebook = read(path)
     headings = (
         _TITLE.search(_source(cell)) for cell in notebook["cells"] if cell.get("cell_type") == "markdown"
@@ -92,7 +92,7 @@ def lesson(path: Path) -> Lesson:
 
 
 def find(names: Iterable[str], folder: Path) -> list[Path]:
-    """The notebook of each name: a path, or how its name in `folder` begins, such as 03.
+    """Find the notebook of each name: a path, or how its name in `folder` begins, such as 03.
 
     Raises NoNotebook for a name that fits none of them, or several.
     """
@@ -100,7 +100,7 @@ def find(names: Iterable[str], folder: Path) -> list[Path]:
 
 
 def table(lessons: Iterable[Lesson]) -> Table:
-    """All notebooks and exercises with their points, for the terminal."""
+    """List all notebooks and exercises with their points, for the terminal."""
     lessons = list(lessons)
     shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     shown.add_column(no_wrap=True)
@@ -135,7 +135,7 @@ def _find(name: str, folder: Path) -> Path:
 
 
 def _source(cell: dict[str, Any]) -> str:
-    """A cell's text; the file has a list of lines, or one string."""
+    """Return a cell's text; the file has a list of lines, or one string."""
     return "".join(cell.get("source", ""))
 
 

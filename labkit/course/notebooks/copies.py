@@ -38,7 +38,7 @@ def keep(shipped: Path, mine: Path) -> list[str]:
 
 
 def _copy(notebook: Path, copy: Path) -> None:
-    """All of it or nothing: half a notebook would be taken for the student's work."""
+    """Copy all of it or nothing: half a notebook would be taken for the student's work."""
     part = copy.with_name(f".{copy.name}.part")
     shutil.copyfile(notebook, part)
     part.replace(copy)

@@ -60,7 +60,7 @@ def page(notebook: NotebookNode, widgets: Widgets, path: Path) -> str:
 class _Exporter(HTMLExporter):
     @pass_context
     def markdown2html(self, context: Context, source: str) -> str:
-        """As HTMLExporter's, with formulas in MathML and links to the pages of other notebooks."""
+        """Convert as HTMLExporter does, with formulas in MathML and links to the pages of other notebooks."""
         return markdown(
             source,
             embed_images=self.embed_images,
@@ -76,7 +76,7 @@ def markdown(source: str, **settings: Any) -> str:
 
 
 def _mathml(tex: str, display: str) -> str:
-    """The formula as browsers draw it without a script; nothing where that fails: TeX can be read, too."""
+    """Write the formula as browsers draw it without a script; return nothing where that fails."""
     try:
         found = str(convert(tex, display=display))
     except Exception:  # its errors have no class in common
@@ -118,7 +118,7 @@ def _without_widget(output: NotebookNode, widgets: Widgets) -> bool:
 
 
 def _shown(model_id: str, widgets: Widgets) -> tuple[str, list[tuple[str, str]]]:
-    """HTML of a widget and those in it, and the label and value of each control."""
+    """Return the HTML of a widget and those in it, and the label and value of each control."""
     model = widgets[model_id]
     layout = widgets.get(_id(model.get("layout")), {})
     if layout.get("visibility") == "hidden" or layout.get("display") == "none":
@@ -136,5 +136,5 @@ def _shown(model_id: str, widgets: Widgets) -> tuple[str, list[tuple[str, str]]]
 
 
 def _id(reference: str | None) -> str:
-    """A model's id, from how another one refers to it."""
+    """Return a model's id, from how another one refers to it."""
     return (reference or "").removeprefix("IPY_MODEL_")

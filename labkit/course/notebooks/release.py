@@ -1,4 +1,4 @@
-"""From a solved notebook to the students' notebook: solutions and outputs out, everything else kept.
+"""Make the students' notebook from a solved one: solutions and outputs go, everything else stays.
 
 In an answer cell the solution stands between two comments; STUB lines are what a student starts from:
 
@@ -64,7 +64,7 @@ class Page:
 
     @property
     def state(self) -> str:
-        """MISSING, STALE if the file holds another text, or nothing."""
+        """Return MISSING, STALE if the file holds another text, or nothing."""
         if not self.path.exists():
             return MISSING
         return "" if self.path.is_file() and self.path.read_bytes() == self.text.encode() else STALE
@@ -81,7 +81,7 @@ class Page:
 
 
 def pages(solved: Path, out: Path) -> list[Page]:
-    """The students' notebooks that belong into the folder `out`, from the solved ones in the folder `solved`.
+    """Make the students' notebooks for the folder `out`, from the solved ones in the folder `solved`.
 
     Raises NoNotebook where there is none, and NotReleased where one is malformed or `out` is no place for
     them.
@@ -94,18 +94,18 @@ def pages(solved: Path, out: Path) -> list[Page]:
 
 
 def orphans(pages: Iterable[Page], out: Path) -> list[Path]:
-    """Notebooks in the folder for which there is no solved one."""
+    """List the notebooks in the folder for which there is no solved one."""
     return sorted(set(out.glob("*.ipynb")) - {page.path for page in pages})
 
 
 def for_students(solved: NotebookNode) -> NotebookNode:
-    """The students' version of a solved notebook. Raises ValueError where a solution's marks do not pair."""
+    """Return the students' version of a solved notebook. Raises ValueError where marks do not pair."""
     cells = [_cell(cell) for cell in solved.cells if _role(cell) != HIDDEN]
     return NotebookNode({**solved, "cells": cells, "metadata": _kept(solved.metadata, _OF_NOTEBOOKS)})
 
 
 def without_solution(source: str) -> str:
-    """The source of a cell with each solution replaced by `your code here` and the STUB lines."""
+    """Return the source of a cell with each solution replaced by `your code here` and the STUB lines."""
     released = _REGION.sub(_stub, source)
     if left := _ANY_MARK.search(released):
         raise ValueError(f"a cell has {left[0]!r} outside a BEGIN SOLUTION … END SOLUTION region:\n{source}")
@@ -113,12 +113,12 @@ def without_solution(source: str) -> str:
 
 
 def solution(source: str) -> str:
-    """The source of a cell as a reader wants it: solved, without the marks and the STUB lines."""
+    """Return the source of a cell as a reader wants it: solved, without the marks and the STUB lines."""
     return _MARKS.sub("", source).rstrip("\n")
 
 
 def _text(path: Path) -> str:
-    """What the students' notebook of a solved one holds."""
+    """Return the text of the students' notebook of a solved one."""
     try:
         _known_by_their_ids(catalog.read(path))
         notebook = nbformat.read(path, as_version=4)
@@ -141,7 +141,7 @@ def _known_by_their_ids(notebook: dict[str, Any]) -> None:
 
 
 def _cell(cell: NotebookNode) -> NotebookNode:
-    """The cell as students get it."""
+    """Return the cell as students get it."""
     released = NotebookNode({**cell, "metadata": _kept(cell.metadata, _OF_CELLS)})
     if cell.cell_type == "code":
         return NotebookNode(
@@ -157,7 +157,7 @@ def _role(cell: NotebookNode) -> str | None:
 
 
 def _kept(metadata: NotebookNode, names: Iterable[str]) -> NotebookNode:
-    """Metadata without what students should not or need not get."""
+    """Drop the metadata that students should not or need not get."""
     kept = NotebookNode({name: value for name, value in metadata.items() if name in names})
     if "labkit" in kept:
         kept.labkit = {name: value for name, value in kept.labkit.items() if name in _OF_LABKIT}

@@ -34,7 +34,7 @@ Report = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a notebook went: how many of its code cells have run, and a line for each thing that went wrong."""
+    """How a notebook went: how many of its code cells have run, and what went wrong, line by line."""
 
     notebook: Path
     result: str
@@ -124,12 +124,12 @@ def tell(outcomes: Iterable[Outcome], console: Console) -> None:
 
 class _ThisPython(KernelSpecManager):
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        """The kernel of the Python that runs here."""
+        """Return the kernel of the Python that runs here."""
         return KernelSpec(**get_kernel_dict())
 
 
 def _bar(progress: Progress, name: str) -> Report:
-    """A new bar, and what moves it."""
+    """Add a bar, and return what moves it."""
     bar: TaskID = progress.add_task(name, total=0, heading="")
     return lambda done, total, heading: progress.update(bar, completed=done, total=total, heading=heading)
 
@@ -145,7 +145,10 @@ def _read(path: Path) -> NotebookNode:
 
 
 def _execute(client: NotebookClient, notebook: NotebookNode, report: Report) -> tuple[int, str]:
-    """Run all code cells; how many have run, and how the kernel died, if it did: that cell shows it, too."""
+    """Run all code cells; return how many have run, and how the kernel died, if it did.
+
+    The cell in which it died shows that, too.
+    """
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     for _, cell in cells:  # what is stored is not what this run gives
         cell.outputs, cell.execution_count = [], None
@@ -170,7 +173,7 @@ def _execute(client: NotebookClient, notebook: NotebookNode, report: Report) -> 
 
 
 def _failures(notebook: NotebookNode) -> list[str]:
-    """A line for each cell that has failed and was not meant to."""
+    """Write one line for each cell that has failed and was not meant to."""
     headings, found = _headings(notebook), []
     cells = [(index, cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     for number, (index, cell) in enumerate(cells):
@@ -183,7 +186,7 @@ def _failures(notebook: NotebookNode) -> list[str]:
 
 
 def _headings(notebook: NotebookNode) -> list[str]:
-    """For each cell the last heading above it."""
+    """Find the last heading above each cell."""
     found, last = [], ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
