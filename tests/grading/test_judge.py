@@ -14,7 +14,7 @@ from labkit.course.criteria.undisturbed import Disturbed
 from labkit.course.feedback import MET
 from labkit.course.notebooks import release
 from labkit.device.select import find_gpu
-from labkit.grading.judging import judge
+from labkit.grading.judging import judge, plugin
 from labkit.grading.model import GRADED, REGRADE, Answer, Submission
 from labkit.grading.sandbox import process as sandbox
 from labkit.grading.sandbox.limits import Limits
@@ -120,7 +120,8 @@ def test_an_answer_that_ends_its_process_costs_that_exercise_alone(answer, secon
     assert found["07.3"].points == EXERCISES["07.3"].points
 
 
-def test_a_kernel_that_is_stopped_leaves_the_next_its_turn():
+def test_a_kernel_that_is_stopped_leaves_the_next_its_turn(monkeypatch):
+    monkeypatch.setattr(plugin, "END_SECONDS", 1)
     endless = mutant("00.1", ("if (i < n)", "volatile int k = 1; while (k) k = 2;\n    if (i < n)"))
     found = results("00", sources("00") | {"00.1": endless}, answer_seconds=2)
     assert found["00.1"].points == 0

@@ -300,7 +300,7 @@ class TestHostileJson:
         assert long == Answer("02.1", "", "The cell of 02.1 is longer than 256 KiB and was not taken.")
         assert answer_of(tmp_path, code("%%cuda 02.1\n" + "x" * (2**18 - 12))).source
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(data=st.data())
     def test_no_json_is_raised_about(self, tmp_path, data):
         keys = st.sampled_from(
