@@ -23,7 +23,6 @@ from pathlib import Path
 from time import monotonic, perf_counter
 
 import labkit
-from labkit.c.compile import ZIG, zig_libraries
 from labkit.grading.sandbox import container
 from labkit.grading.sandbox.limits import LIMITS, Limits
 from labkit.grading.sandbox.seccomp import MACHINES, seccomp_filter
@@ -164,7 +163,6 @@ class Sandbox:
             "HOME": str(self.home),
             "LABKIT_DEVICE": "gpu" if self.with_gpu else "simt",
             "LABKIT_JUDGE": str(self.shared / "judge"),
-            ZIG: str(zig_libraries()),
             "LANG": "C.UTF-8",
             "LOGNAME": "student",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -262,7 +260,7 @@ class Sandbox:
         for name in (*DEVICES, *(sorted(gpus) if self.with_gpu else ())):
             words += ["--dev-bind", name, name]
         folders = _python_folders()
-        seen = [*map(Path, SETTINGS), *folders, zig_libraries(), self.shared]
+        seen = [*map(Path, SETTINGS), *folders, self.shared]
         for parent in sorted({parent for path in seen for parent in path.parents}):
             words += ["--perms", "0755", "--dir", str(parent)]  # those that are made for what is in them
         for path in seen:
