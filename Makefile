@@ -13,23 +13,33 @@ ARGS ?=
 PYTHON ?= $(firstword $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python; done; true))
 
-# $(call install,EXTRAS): labkit with these extras and those that this machine's GPU and C compiler call for
-install = $(BIN)/python -m pip install --editable ".[$(1)$$($(BIN)/python -c \
-	'from labkit.doctor import suggested_extras; print(*["", *suggested_extras()], sep=",")')]"
+# The tests start some hundred Python processes: each would compile Jupyter's modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+# $(call install,EXTRAS): labkit with these extras and those that this machine's GPU and C compiler call for.
+# uv takes a third of pip's time. It does not know pip's settings, a mirror for instance: then pip installs.
+install = extras="$(1)$$($(BIN)/python -c \
+	'from labkit.doctor import suggested_extras; print(*["", *suggested_extras()], sep=",")')"; \
+	$(BIN)/python -m pip install --quiet uv && \
+		$(BIN)/uv pip install --python $(BIN)/python --compile-bytecode --editable ".[$$extras]" || \
+	$(BIN)/python -m pip install --editable ".[$$extras]"
 
 .PHONY: lab test test-all quick lint platforms system format docs clean
 
 lab: $(VENV)/.lab
 	$(BIN)/labkit lab $(ARGS)
 
+# One more than two cores: while a test waits for a notebook, a sandbox or a browser, another works.
+WORKERS := -n 3 --dist worksteal
+
 test: CASES := -m "not thorough"
 test-all: platforms
 test test-all: $(VENV)/.dev
 	$(MAKE) --jobs=2 lint system
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(CASES)
+	$(BIN)/python -m pytest $(WORKERS) $(CASES)
 
 quick: lint
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m quick $(addprefix tests/,core simt kernels model)
+	$(BIN)/python -m pytest -q $(WORKERS) -m quick $(addprefix tests/,core simt kernels model)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

@@ -12,7 +12,7 @@ from traitlets.config import Config
 
 from labkit.doctor import find_gpu
 
-CASES = 8  # of a table that make test runs, or a few fewer
+CASES = 6  # of a table that make test runs, or a few fewer
 LONG = (
     "course/test_notebooks",
     "grading/test_hostile",

@@ -58,10 +58,10 @@ def text_of(output):
 
 def nbval(path):
     """Run the notebook in a process of its own: a kernel has its cells one after the other, in one worker."""
-    options = ["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "--nbval", "--nbval-current-env"]
+    options = ["-q", "-p", "no:cacheprovider", "-p", "nbval.plugin", "--nbval", "--nbval-current-env"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(path)],
-        env={**os.environ, "LABKIT_DEVICE": "simt"},
+        env={**os.environ, "LABKIT_DEVICE": "simt", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=240,
