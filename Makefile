@@ -29,8 +29,9 @@ install = extras="$(1)$$($(BIN)/python -c \
 lab: $(VENV)/.lab
 	$(BIN)/labkit lab $(ARGS)
 
-# One more than two cores: while a test waits for a notebook, a sandbox or a browser, another works.
-WORKERS := -n 3 --dist worksteal
+# One more than two cores: while a test waits for a notebook, a sandbox or a browser, another works. The tests of
+# a file share what it sets up, and tests/conftest.py puts the longest files first.
+WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 
 test: CASES := -m "not thorough"
 test-all: platforms

@@ -13,12 +13,19 @@ from traitlets.config import Config
 from labkit.doctor import find_gpu
 
 CASES = 6  # of a table that make test runs, or a few fewer
-LONG = (
+LONG = (  # the files that take longest: they go first, so that the workers end together
     "course/test_notebooks",
     "grading/test_hostile",
+    "browser/test_opened_notebooks",
+    "kernels/test_kernels",
     "grading/test_judge",
-    "grading/test_engine",
+    "course/test_course_10",
     "/browser/",
+    "ladder/test_bench",
+    "grading/",
+    "c/test_c_function",
+    "cpu/test_cpu_kernels",
+    "course/",
 )
 
 # A job in the background ignores Ctrl-C, and so does all that it starts. The tests press it.
@@ -40,11 +47,17 @@ def own_cache(tmp_path_factory):
 
 def pytest_collection_modifyitems(items):
     _thin_out([item for item in items if not item.get_closest_marker("every_case")])
-    items.sort(key=lambda item: not any(name in item.path.as_posix() for name in LONG))  # the longest first
+    items.sort(key=_place)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and find_gpu() is None:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU"))
+
+
+def _place(item):
+    """Return the place in LONG of the item's file, or the end."""
+    path = item.path.as_posix()
+    return next((place for place, name in enumerate(LONG) if name in path), len(LONG))
 
 
 def _thin_out(items):

@@ -47,16 +47,21 @@ def names(family: str, on: str = "gpu") -> list[str]:
     files = {"gpu": "*.cu", "cpu": "cpu_*.c"}
     if on not in files:
         raise ValueError(f"there are no kernels for {on!r}. Choose one of {', '.join(files)}.")
-    found = (f"{family}/{path.stem}" for path in (_FOLDER / family).glob(files[on]))
-    return sorted(found, key=_place)
+    return list(_found(family, files[on]))
+
+
+@cache
+def _found(family: str, files: str) -> list[str]:
+    return sorted((f"{family}/{path.stem}" for path in (_FOLDER / family).glob(files)), key=_place)
 
 
 def source(name: str) -> str:
     """Return the source of kernel `name`: `matmul/2_tiled` (CUDA C++), `matmul/cpu_4_blocked` (C)."""
-    known = [each for on in ("gpu", "cpu") for family in FAMILIES for each in names(family, on)]
-    if name not in known:
+    family, on = name.partition("/")[0], "cpu" if on_cpu(name) else "gpu"
+    if family not in FAMILIES or name not in names(family, on):
+        known = [each for on in ("gpu", "cpu") for family in FAMILIES for each in names(family, on)]
         raise ValueError(f"there is no kernel {name!r}. Choose one of {', '.join(known)}.")
-    return (_FOLDER / f"{name}.{'c' if on_cpu(name) else 'cu'}").read_text(encoding="utf-8")
+    return (_FOLDER / f"{name}.{'c' if on == 'cpu' else 'cu'}").read_text(encoding="utf-8")
 
 
 def _place(name: str) -> tuple[float, str]:

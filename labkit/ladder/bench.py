@@ -7,7 +7,7 @@ can be continued.
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -85,8 +85,9 @@ def run(cases: Iterable[Case], folder: Path, origin: dict[str, str]) -> list[str
     folder.mkdir(parents=True, exist_ok=True)
     table, failures = folder / "bench.csv", []
     origin = _agreed(table, origin)
-    done = _mended(table)
-    missing = [each for each in cases if _place(each.place()) not in done]
+    done, listed = _mended(table), list(cases)
+    places = _places(each.place() for each in listed)
+    missing = [each for each, place in zip(listed, places, strict=True) if place not in done]
     if missing:
         table.with_suffix(".json").write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
     with table.open("a", encoding="utf-8", newline="") as file, tqdm(total=len(missing), unit="case") as bar:
@@ -131,9 +132,10 @@ def _mended(table: Path) -> set[str]:
     whole = lines[: ends[-1] + 1] if ends else []
     if text and text != (mended := "".join([HEADER, *whole])):
         table.write_text(mended, encoding="utf-8", newline="")
-    return set() if not ends else {_place(row) for row in row_dicts(records.read(table).iloc[ends])}
+    return set(_places(row_dicts(records.read(table).iloc[ends]))) if ends else set()
 
 
-def _place(row: Mapping[str, Any]) -> str:
-    """Return the key that identifies a case: its line of the table without quantity, unit and value."""
-    return text_of(records.frame_of([{**row, "quantity": "", "unit": "", "value": None}]))
+def _places(rows: Iterable[Row]) -> list[str]:
+    """Return the keys that identify cases: their lines of the table without quantity, unit and value."""
+    no_figure = {"quantity": "", "unit": "", "value": None}
+    return text_of(records.frame_of({**row, **no_figure} for row in rows)).splitlines()

@@ -146,10 +146,14 @@ def _tables(report: str) -> pd.DataFrame:
 
 def _placed(data: pd.DataFrame) -> pd.DataFrame:
     """Add the columns `block`, such as 32×32, and `size`, such as 256 or 4096×2048×4096 (m×k×n)."""
-    blocks = ["×".join(map(str, row.dropna())) for _, row in data[["block_x", "block_y"]].iterrows()]
-    sides = [[str(side) for side in row.dropna()] for _, row in data[sides_of(data)].iterrows()]
-    sizes = [row[0] if len(set(row)) == 1 else "×".join(row) for row in sides]
+    blocks = ["×".join(row) for row in _texts(data[["block_x", "block_y"]])]
+    sizes = [row[0] if len(set(row)) == 1 else "×".join(row) for row in _texts(data[sides_of(data)])]
     return data.assign(block=blocks, size=sizes)
+
+
+def _texts(data: pd.DataFrame) -> list[list[str]]:
+    """Return the cells of each row as text, without those that are missing."""
+    return [[str(cell) for cell in row if pd.notna(cell)] for row in data.itertuples(index=False)]
 
 
 def _with_rates(runs: pd.DataFrame) -> pd.DataFrame:
