@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from labkit.core.cache import cached_bytes
+from labkit.core.cache import cache_dir, cached_bytes
 from labkit.core.errors import CompileError, SimtError
 
 COMPILE_SECONDS, FIRST_SECONDS = 60, 600
@@ -27,6 +27,7 @@ _LIMITED = ("/bin/sh", "-c", _LIMITS, "sh") if sys.platform.startswith("linux") 
 
 Files = tuple[tuple[str, str | bytes], ...]  # names and contents
 
+ZIG = "LABKIT_ZIG"  # environment: a folder with libraries that ziglang has made
 FILE_NAME = "kernel.c"
 SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 NATIVE = "-mcpu=native" if platform.machine().lower() in ("arm64", "aarch64") else "-march=native"
@@ -73,6 +74,11 @@ def build(
     """
     seconds = FIRST_SECONDS if first else COMPILE_SECONDS
     return _built(tuple(files.items()), tuple(arguments), suffix, _compiler(), seconds)
+
+
+def zig_libraries() -> Path:
+    """Return the folder in labkit's cache with the libraries that ziglang makes; it may not exist."""
+    return cache_dir() / "zig"
 
 
 def find_compiler() -> tuple[str, ...] | None:
@@ -147,7 +153,7 @@ def _run(
             Path(folder, name).write_bytes(content.encode() if isinstance(content, str) else content)
         output = f"made{suffix}"
         command = [*compiler, "-o", output, *arguments]
-        english = {**os.environ, "LC_ALL": "C"}
+        english = {**os.environ, "LC_ALL": "C"} | _folders_of_zig(compiler, folder)
         try:
             done = subprocess.run(
                 [*_LIMITED, *command],
@@ -167,6 +173,26 @@ def _run(
                 done.stderr or f"{shlex.join(command)} failed with exit code {done.returncode}"
             )
         return Path(folder, output).read_bytes(), done.stderr
+
+
+def _folders_of_zig(compiler: tuple[str, ...], folder: str) -> dict[str, str]:
+    """Return environment variables that have ziglang keep its libraries, and nothing else, in labkit's cache.
+
+    Making them takes a minute. Where the cache has none, they are taken from the folder `$LABKIT_ZIG`, which
+    need not be writable.
+    """
+    if "ziglang" not in compiler:
+        return {}
+    libraries, made = zig_libraries(), os.environ.get(ZIG)
+    try:
+        if made and not libraries.exists():
+            shutil.copytree(Path(made, "h"), libraries / "h")  # which zig locks, and so must be writable
+            for name in ("b", "o"):
+                shutil.copytree(Path(made, name), libraries / name, copy_function=os.symlink)
+        libraries.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return {}  # zig has a cache of its own
+    return {"ZIG_GLOBAL_CACHE_DIR": str(libraries), "ZIG_LOCAL_CACHE_DIR": folder}
 
 
 def _compile_error(log: str) -> CompileError:

@@ -23,6 +23,7 @@ void saxpy(int n, float a, const float *x, float *y) {
 
 @pytest.fixture(autouse=True)
 def fresh_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv(module.ZIG, str(module.zig_libraries()))  # or each test would make them
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
     module._built.cache_clear()
 
@@ -100,7 +101,26 @@ def test_cc_comes_first_and_may_hold_options(monkeypatch):
     assert find_compiler() == (sys.executable, "-E")
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="needs pip install labkit[cc]")
+needs_zig = pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="needs pip install labkit[cc]")
+
+
+@needs_zig
+@pytest.mark.thorough
+def test_libraries_that_the_compiler_from_pip_made_serve_where_they_cannot_be_changed(monkeypatch, tmp_path):
+    monkeypatch.setenv("CC", f"{sys.executable} -m ziglang cc")
+    monkeypatch.delenv(module.ZIG)
+    compile_c(SAXPY)
+    made = module.zig_libraries()
+    libraries = {path.name for path in made.glob("o/*/*.a")}
+    assert "libcompiler_rt.a" in libraries
+    monkeypatch.setenv(module.ZIG, str(made))
+    monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "another"))
+    assert saxpy(compile_c(f"// anew\n{SAXPY}")) == [1, 3, 5, 7, 9]
+    taken = [path for path in module.zig_libraries().glob("o/*/*") if path.name in libraries]
+    assert len(taken) == len(libraries) and all(path.is_symlink() for path in taken)
+
+
+@needs_zig
 def test_the_compiler_from_pip_serves_where_the_system_has_none(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.delenv("CC", raising=False)

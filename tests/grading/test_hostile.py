@@ -12,7 +12,6 @@ import psutil
 import pytest
 from course_tables import SOLVED, mutant
 
-from labkit.c.compile import find_compiler
 from labkit.course import EXERCISES
 from labkit.course.criteria import c_functions
 from labkit.grading.judging import judge, plugin
@@ -359,10 +358,6 @@ int clock_gettime(clockid_t id, struct timespec *t)
 }
 
 
-@pytest.mark.skipif(
-    "ziglang" in (find_compiler() or ()),
-    reason="ziglang makes its libraries anew in each sandbox: needs gcc or clang",
-)
 def test_functions_in_c_that_attack_gain_nothing(monkeypatch):
     monkeypatch.setattr(c_functions, "ATTEMPTS", 1)
     found = results(IN_C, Limits(cell_seconds=20, answer_seconds=60, processes=100))

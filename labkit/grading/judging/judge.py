@@ -18,6 +18,7 @@ from labkit.course.notebooks import catalog
 from labkit.grading.intake import merge
 from labkit.grading.judging.plugin import Grading, Judgement
 from labkit.grading.model import GRADED, REGRADE, Answer, Graded, Result, Submission
+from labkit.grading.sandbox import native
 from labkit.grading.sandbox.limits import LIMITS, Limits
 
 MISSING = "There is no answer to this exercise in what was handed in."
@@ -72,6 +73,8 @@ def judge(
         plugin.judged[id] = Judgement(exercises[id].not_judged("the answer cell can be run", why))
     if not notebooks:
         return plugin.judged
+    if any(exercises[id].magic == "c" for id in answers):
+        native.prepare()
     with TemporaryDirectory(prefix="labkit-merged-") as folder:
         for number, notebook in enumerate(notebooks):
             nbformat.write(notebook, Path(folder, f"{number}.ipynb"))

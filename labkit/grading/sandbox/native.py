@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,15 +19,27 @@ from typing import Any
 import numpy as np
 
 from labkit.c.arguments import Arguments
+from labkit.c.compile import find_compiler
+from labkit.c.function import CFunction
 from labkit.c.process import Ended, run_limited
 from labkit.c.run import Done, Job, read_output, sanitizer_environment, update, words_for
-from labkit.core.errors import Crash
+from labkit.core.errors import Crash, SimtError
 from labkit.grading.sandbox.limits import Limits
 from labkit.grading.sandbox.process import Sandbox
 from labkit.grading.sandbox.wire import Channel
 
 MOST_BESIDE = 2**16  # bytes of files beside the output
 WAIT_SECONDS = 0.0002
+
+
+@cache
+def prepare() -> None:
+    """In the judge: have ziglang make its libraries, if it compiles here. Each sandbox would do it anew."""
+    if "ziglang" in (find_compiler() or ()):
+        with suppress(SimtError):
+            nothing = CFunction("void nothing(void) {}", "nothing")
+            nothing()
+            nothing.program()
 
 
 def run_outside(channel: Channel, job: Job) -> Done:

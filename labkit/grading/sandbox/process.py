@@ -23,6 +23,7 @@ from pathlib import Path
 from time import monotonic, perf_counter
 
 import labkit
+from labkit.c.compile import ZIG, zig_libraries
 from labkit.grading.sandbox import container
 from labkit.grading.sandbox.limits import LIMITS, Limits
 from labkit.grading.sandbox.seccomp import MACHINES, seccomp_filter
@@ -43,6 +44,7 @@ PACKAGE = Path(labkit.__file__).parent
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SETTINGS = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
 DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")  # of /dev/zero memory could be had
+ZIG_INSIDE = "/zig"  # where a sandbox of bubblewrap has the libraries of ziglang: a name that tells nothing
 TOOLS = ("bwrap", "prlimit", "setpriv")
 NAMESPACES = ("ipc", "pid", "net", "uts", "cgroup-try")  # of a grader that is root
 USERS = 2_000_000_000  # from here on: users for the sandboxes of a grader that is root
@@ -138,13 +140,15 @@ class Sandbox:
         if self.tier == CONTAINER:
             return self._container.command(program, self._variables(), self.limits, self.with_gpu)
         (self.folder / "filter").write_bytes(seccomp_filter())
+        # Not on the command line, which the program can read: it names folders of the grader's.
+        (self.folder / "arguments").write_text("\0".join(self._bubblewrap()))
         words = ["prlimit", *self._limits(), "--"]
         if self._user:
             user = str(self._user)
             words += ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--"]
         return [
-            *("/bin/sh", "-c", 'exec "$@" 9< "$0"', str(self.folder / "filter")),
-            *(shutil.which("bwrap") or "bwrap", *self._bubblewrap(), "--", *words, *program),
+            *("/bin/sh", "-c", 'cd "$0" && exec "$@" 8< arguments 9< filter', str(self.folder)),
+            *(shutil.which("bwrap") or "bwrap", "--args", "8", "--", *words, *program),
         ]
 
     def environment(self) -> dict[str, str]:
@@ -163,6 +167,7 @@ class Sandbox:
             "HOME": str(self.home),
             "LABKIT_DEVICE": "gpu" if self.with_gpu else "simt",
             "LABKIT_JUDGE": str(self.shared / "judge"),
+            ZIG: ZIG_INSIDE if self.tier == BUBBLEWRAP else str(zig_libraries()),
             "LANG": "C.UTF-8",
             "LOGNAME": "student",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -265,6 +270,7 @@ class Sandbox:
             words += ["--perms", "0755", "--dir", str(parent)]  # those that are made for what is in them
         for path in seen:
             words += ["--ro-bind-try", str(path), str(path)]
+        words += ["--ro-bind-try", str(zig_libraries()), ZIG_INSIDE]
         for name in self._writable:
             words += ["--bind", str(self.shared / name), str(self.shared / name)]
         for name in map(str, _secrets(folders)):
