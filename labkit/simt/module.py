@@ -66,6 +66,14 @@ class RawModule:
         """Compile the same source with other options. Raises CompileError."""
         return RawModule(code=self.code, options=options, name_expressions=self.name_expressions)
 
+    def _ranges(self) -> list[Range]:
+        """Return the memory of the module's variables, in the order of their numbers (see `Storage`)."""
+        return [
+            Range(memory.ctypes.data, memory.nbytes, 0, name, is_constant=space == "const")
+            for name, memory in self._memory.items()
+            for space, _ in [self._parsed.variables[name]]
+        ]
+
     @cached_property
     def lines(self) -> list[str]:
         """Return the lines of the source."""
@@ -219,7 +227,7 @@ class Kernel(AnyKernel):
         check_launch(self.name, launch.grid, launch.block, self._parsed.max_threads)
         shared = self._shared_bytes(launch.shared_mem)
         params, ranges = bind(self._parsed, self._storage, launch.args)
-        ranges += [_range(name, memory) for name, memory in self.module._memory.items()]
+        ranges += self.module._ranges()
         return _Bound(launch, params, ranges, shared)
 
     def _program(self, launch: Launch, mode: Mode, sample: Sample | None = None) -> Program:
@@ -259,7 +267,3 @@ class Kernel(AnyKernel):
                 "For more, set kernel.max_dynamic_shared_size_bytes first (up to 227 KB on an H100 or H200)"
             )
         return total
-
-
-def _range(name: str, memory: np.ndarray) -> Range:
-    return Range(memory.ctypes.data, memory.nbytes, 0, name)

@@ -96,6 +96,9 @@ def _access(instruction: Instruction, flow: Flow, layout: Layout) -> Access | No
         in_range = layout.variables.get(base.name)
     else:
         in_range = layout.pointees.get(base.name) if isinstance(base, Register) else None
+    is_constant = in_range in layout.storage.constants
+    if is_constant if instruction.family.writes else (instruction.space == "const" and not is_constant):
+        in_range = None  # a mistake, unless the guess is wrong
     offsets = [address.offset + i * size for i in range(1 if is_atomic else len(items))]
     shape = flow.rules.operand(base, flow.shapes)
     is_alike = shape in (flow.rules.local, VARYING)

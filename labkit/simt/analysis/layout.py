@@ -34,6 +34,7 @@ class Storage:
     """Offsets in bytes, by name, that do not depend on the block shape.
 
     `ranges` numbers the valid ranges of global memory: first one per parameter, then one per module variable.
+    `constants` are the numbers of the `__constant__` variables.
     """
 
     params: dict[str, int]
@@ -43,6 +44,7 @@ class Storage:
     local: dict[str, int]
     local_bytes: int
     ranges: dict[str, int]
+    constants: frozenset[int]
 
 
 def storage(kernel: Kernel, module: Module) -> Storage:
@@ -54,10 +56,12 @@ def storage(kernel: Kernel, module: Module) -> Storage:
     dynamic = rounded_up(shared_bytes, DYNAMIC_ALIGN)
     shared |= {variable.name: dynamic for variable in in_module if not variable.size}
     local, local_bytes = placed(kernel.local)
-    memory = [variable.name for space, variable in module.variables.values() if space != "shared"]
+    memory = {variable.name: space for space, variable in module.variables.values() if space != "shared"}
     names = [*(param.name for param in kernel.params), *memory]
     ranges = {name: i for i, name in enumerate(names)}
-    return Storage(params, param_bytes, shared, shared_bytes, local, rounded_up(local_bytes, 16), ranges)
+    constants = frozenset(ranges[name] for name, space in memory.items() if space == "const")
+    local_bytes = rounded_up(local_bytes, 16)
+    return Storage(params, param_bytes, shared, shared_bytes, local, local_bytes, ranges, constants)
 
 
 @dataclass

@@ -75,6 +75,7 @@ class Range(ctypes.Structure):
         ("start", ctypes.c_int64),
         ("end", ctypes.c_int64),
         ("shift", ctypes.c_int64),  # how far past a 256-byte boundary it starts on a GPU
+        ("is_constant", ctypes.c_int64),  # a `__constant__` variable: kernels only read it
         ("shadow", ctypes.c_void_p),  # null if the kernel never writes to it
         ("plane_bytes", ctypes.c_int64),  # of the shadow
         ("poisoned", ctypes.c_int64),  # holds memory that was never written

@@ -35,14 +35,14 @@ def report(
     return b
 
 
-def check_function(module: ir.Module, space: str, layout: Layout, stops: bool) -> ir.Function:
+def check_function(module: ir.Module, space: str, is_write: bool, layout: Layout, stops: bool) -> ir.Function:
     """Define i32 check(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes).
 
     It returns the valid lanes. A lane is valid if its bytes lie in one range of its space and its address is
-    a multiple of `bytes`. The first invalid lane is reported: it ends the launch if `stops`, otherwise it
-    becomes a finding.
+    a multiple of `bytes`; nothing is written to a `__constant__` variable. The first invalid lane is
+    reported: it ends the launch if `stops`, otherwise it becomes a finding.
     """
-    name = f"check_{space}"
+    name = f"check_{space}_write" if is_write else f"check_{space}"
     if name in module.globals:
         return module.globals[name]
     function = cold_function(module, name, I32, [POINTER, POINTER, LANES_64, I32, I32, I64])
@@ -50,7 +50,7 @@ def check_function(module: ir.Module, space: str, layout: Layout, stops: bool) -
     b = ir.IRBuilder(function.append_basic_block("entry"))
     lanes = _Lanes(b, addresses, size)
     if space in ("global", "const", "generic"):
-        lanes.look_in_ranges(launch)
+        lanes.look_in_ranges(launch, False if is_write else True if space == "const" else None)
     if space in ("shared", "generic"):
         lanes.look_in(*shared_bounds(b, launch, frame))
     if space in ("local", "generic"):
@@ -150,9 +150,16 @@ class _Lanes:
         inside = b.and_(inside, self.aligned)
         b.store(b.or_(b.load(self.valid, typ=self.predicate), inside), self.valid)
 
-    def look_in_ranges(self, launch: Value) -> None:
-        with each_range(self.b, launch) as range_:
-            self.look_in(*(load_field(self.b, Range, range_, name) for name in ("start", "end")))
+    def look_in_ranges(self, launch: Value, constant: bool | None) -> None:
+        """Mark the lanes in a range as valid; `constant`: only in `__constant__` variables, or in others."""
+        b = self.b
+        with each_range(b, launch) as range_:
+            low, high = (load_field(b, Range, range_, name) for name in ("start", "end"))
+            if constant is not None:
+                is_constant = load_field(b, Range, range_, "is_constant")
+                fits = b.icmp_unsigned("==", is_constant, ir.Constant(I64, int(constant)))
+                high = b.select(fits, high, low)
+            self.look_in(low, high)
 
 
 def entry_slot(b: ir.IRBuilder, type_: ir.Type) -> Value:

@@ -63,7 +63,8 @@ def checked_addresses(
     The code branches to `stopped` if an address is invalid and that ends the launch.
     """
     b, addresses, mask, site = w.b, lane_addresses(w, access), w.active(instruction), w.site(instruction)
-    check = careful.check_function(w.function.module, access.space, w.layout, observer.stops)
+    writes = instruction.family.writes
+    check = careful.check_function(w.function.module, access.space, writes, w.layout, observer.stops)
     valid = b.call(check, [w.launch, w.frame, addresses, mask, site, ir.Constant(I64, access.alignment)])
     if observer.stops:
         _leave_unless(w, b.icmp_unsigned("==", valid, mask), stopped)
@@ -109,7 +110,7 @@ def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, grou
     function = careful.cold_function(module, name, result, arguments)
     launch, frame, addresses, mask, site = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    check = careful.check_function(module, access.space, w.layout, observer.stops)
+    check = careful.check_function(module, access.space, False, w.layout, observer.stops)
     valid = b.call(check, [launch, frame, addresses, mask, site, ir.Constant(I64, access.size)])
     if observer.stops:
         with b.if_then(b.icmp_unsigned("!=", valid, mask), likely=False):

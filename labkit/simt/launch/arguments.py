@@ -26,6 +26,7 @@ class Range:
     shift: int
     owner: np.ndarray | str | None = None  # the array, or the name of a variable
     position: int = 0  # of the argument
+    is_constant: bool = False  # a `__constant__` variable
 
     @property
     def name(self) -> str:

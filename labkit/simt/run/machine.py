@@ -134,7 +134,7 @@ class Program:
         workers = [self._take_worker(shared_bytes) for _ in range(threads)]
         printer = Printer([(r.start, r.start + r.size) for r in ranges])
         table = (abi.Range * max(1, len(ranges)))(
-            *(abi.Range(start=r.start, end=r.start + r.size, shift=r.shift) for r in ranges)
+            *(abi.Range(r.start, r.start + r.size, r.shift, r.is_constant) for r in ranges)
         )
         data = np.frombuffer(params or b"\0", np.uint8)
         launch = Launch(

@@ -111,14 +111,15 @@ class Diagnosis:
         """Describe an access outside all arrays, or one that is not aligned."""
         instruction = self.kernel.code[access.site]
         size, space = instruction.moved_bytes, self._space(access)
-        what = f"invalid {space} {self._verb(access.site)} of {size} bytes"
+        shown = "constant" if space == "const" else space
+        what = f"invalid {shown} {self._verb(access.site)} of {size} bytes"
         if space == "shared":
             name = f"the block's {self.shared_bytes} bytes of shared memory"
             where = _outside(access.address - access.shared, size, self.shared_bytes, name)
         elif space == "local":
             where = "the address is outside the thread's own arrays, or not aligned"
         else:
-            where = _near(access.address, size, self.ranges)
+            where = self._other_space(access) or _near(access.address, size, self.ranges)
         kind = "misaligned" if "multiple" in where else "out of bounds"
         return self._finding("memcheck", kind, access, f"{what}: {where}")
 
@@ -194,6 +195,15 @@ class Diagnosis:
         if (space := self.kernel.code[access.site].space) != "generic":
             return space
         return "shared" if 0 <= access.address - access.shared < self.shared_bytes else "global"
+
+    def _other_space(self, access: Access) -> str:
+        """Describe an access that confuses constant memory with the rest; "" where it does not."""
+        there = [r for r in self.ranges if r.start <= access.address < r.start + r.size]
+        if there and self.kernel.code[access.site].space == "const" and not there[0].is_constant:
+            return f"{there[0].name} is not in constant memory"
+        if there and self.kernel.code[access.site].family.writes and there[0].is_constant:
+            return f"{there[0].name} is in constant memory, which a kernel can only read"
+        return ""
 
     def _place(self, access: Access) -> str:
         """Name the memory of an access."""
