@@ -24,6 +24,7 @@ from labkit.ladder import running
 from labkit.model import limits
 from labkit.model.roofline import COUNTED, SECTORS, intensities
 from labkit.records import frame_of
+from labkit.simt.counters.profile import loads, stores
 
 NAME = "yours"
 # Tiles of 32, 48, 64, 96 and 128 fit it, and a product of few blocks is soon counted.
@@ -77,7 +78,7 @@ class Figures:
     def accesses(self) -> pd.DataFrame:
         """Return line, op, `sectors` per 128 bytes asked for, and source of lines with global accesses."""
         lines = self.profile.lines
-        rows = lines[(lines.space == "global") & lines.op.isin(["ld", "st"])]
+        rows = lines[lines.index.isin([*loads(lines, "global").index, *stores(lines, "global").index])]
         return rows.assign(sectors=PERFECT * rows.sectors / rows.useful_bytes)[
             ["line", "op", "sectors", "source"]
         ]
@@ -95,9 +96,7 @@ class Figures:
 
     def _sum(self, what: str, *spaces: str) -> int:
         """Sum a column over the lines that load from these memories, or from all but constant memory."""
-        lines = self.profile.lines
-        loads = lines[(lines.op == "ld") & (lines.space.isin(spaces) if spaces else lines.space != "const")]
-        return int(loads[what].sum())
+        return int(loads(self.profile.lines, *spaces)[what].sum())
 
     def __repr__(self) -> str:
         worst = self.accesses.groupby("op").sectors.max()
@@ -119,7 +118,7 @@ class Figures:
         return "\n".join(f"{name:<47} {value}" for name, value in rows.items())
 
 
-_WORDS = {"ld": "loads", "st": "stores"}
+_WORDS = {"ld": "loads", "st": "stores", "atom": "atomics", "red": "atomics"}
 
 
 def figures(kernel: simt.AnyKernel, problem: Matmul = MEASURED) -> Figures:

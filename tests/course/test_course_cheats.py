@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from course_tables import judged, mutant, released
+from course_tables import SOLVED, judged, mutant, released
 from test_course_09 import LAST
 
 END = "        __syncthreads();\n    }\n"
@@ -54,3 +54,36 @@ def test_an_answer_that_does_nothing_where_it_is_counted_is_wrong(case):
     assert not honest.ok and not feedback.ok
     assert "it should be" not in honest.failure
     assert words in feedback.failure and "it should be" in feedback.failure, feedback
+
+
+# Reads that are not called loads: an atomic addition of 0, a generic address, global memory read as constant.
+DISGUISES = {
+    "atomics": "return atomicAdd((float*)p, 0.0f);",
+    "generic": 'float v; asm volatile("ld.f32 %0, [%1];" : "=f"(v) : "l"(p)); return v;',
+    "constant": 'float v; asm volatile("ld.const.f32 %0, [%1];" : "=f"(v) : "l"(p)); return v;',
+}
+NAIVE = """{top}__device__ float get(const float* p) {{ {load} }}
+{signature}
+{{
+    int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || col >= N)
+        return;
+    float sum = 0;
+    for (int k = 0; k < K; ++k)
+        sum += get(&A[row * K + k]) * get(&B[k * N + col]);
+    C[row * N + col] = {result};
+}}"""
+SCALED = "alpha * sum + (beta != 0 ? beta * C[row * N + col] : 0)"
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+@pytest.mark.parametrize(("exercise", "result"), [("03.1", "sum"), ("03.2", "sum"), ("10.2", SCALED)])
+def test_loads_count_whatever_they_are_called(exercise, result, disguise):
+    top, signature = re.match(r'(.*?)(extern "C"[^{]*?)\s*\{', SOLVED[exercise], re.DOTALL).groups()
+    plain, disguised = (
+        judged(exercise, NAIVE.format(top=top, signature=signature, result=result, load=load))
+        for load in ("return *p;", DISGUISES[disguise])
+    )
+    assert not plain.ok and not disguised.ok
+    assert disguised.failure.split("\n")[0] == plain.failure.split("\n")[0] or disguise == "constant"
+    assert ("is not in constant memory" in disguised.failure) == (disguise == "constant")

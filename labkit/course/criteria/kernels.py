@@ -17,8 +17,8 @@ from labkit.course.criteria.launches import Launch, Launches, tiled
 from labkit.course.exercise import Criterion, Unmet, criterion
 from labkit.kernels import verify
 from labkit.kernels.problem import Problem
-from labkit.model.roofline import SECTORS
 from labkit.simt import AnyKernel, Finding, Profile
+from labkit.simt.counters.profile import loads
 
 SOUND = "right for the right reason: no race, nothing outside the arrays, nothing read before it is written"
 LOADS = ("global", "shared")
@@ -135,25 +135,25 @@ def loads_in(
     # Atomic additions read, too, one lane after the other.
     is_atomic = lines.op.isin(["atom", "red"])
     lines = lines.assign(requests=lines.requests.where(~is_atomic, lines.threads))
-    loads = lines[lines.space.isin(spaces) & ((lines.op == "ld") | is_atomic)]
-    if loads.requests.sum() > most:
-        found = f"{launch}\n{loads.requests.sum()} requests to load"
-        requests = (f"{count} requests" for count in loads.requests)
-        raise missed(found, f"at most {most}", loads, requests, f"{ATOMIC if is_atomic.any() else ''}{hint}")
+    own = loads(lines, *spaces)
+    if own.requests.sum() > most:
+        found = f"{launch}\n{own.requests.sum()} requests to load"
+        requests = (f"{count} requests" for count in own.requests)
+        raise missed(found, f"at most {most}", own, requests, f"{ATOMIC if is_atomic.any() else ''}{hint}")
 
 
 def few_sectors(kernel: AnyKernel, launch: Launch, most: int, told: str, hint: str) -> None:
     """Raise Unmet where global loads touch more than `most` sectors; `told` begins the message."""
     counted = profiled(kernel, launch)
-    sectors = counted.metrics[SECTORS[0]]
+    sectors = loads(counted.lines, "global").sectors.sum()
     if sectors > most:
         raise missed(f"{told}: {sectors} sectors", f"at most {most}", *global_loads(counted), hint)
 
 
 def global_loads(counted: Profile) -> tuple[pd.DataFrame, Iterable[str]]:
     """Return the lines of a profile with global loads, and their sectors in words."""
-    loads = counted.lines.query("space == 'global' and op == 'ld'")
-    return loads, (f"{count} sectors" for count in loads.sectors)
+    own = loads(counted.lines, "global")
+    return own, (f"{count} sectors" for count in own.sectors)
 
 
 def profiled(kernel: AnyKernel, launch: Launch, hint: str = "") -> Profile:

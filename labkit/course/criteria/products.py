@@ -23,6 +23,7 @@ from labkit.figures.own_product import FLOATS, Figures
 from labkit.kernels import verify
 from labkit.kernels.matmul.family import Matmul
 from labkit.simt import AnyKernel, Finding, empty
+from labkit.simt.counters import profile
 
 FITS = 32  # divides the sizes that tiles fit
 MAPPING = "Row i of A begins at index i * K, row k of B at k * N, row i of C at i * N."
@@ -162,16 +163,16 @@ def reuse(kernel: AnyKernel, least: int) -> None:
     """Ask for so many multiply-adds for each sector of global loads."""
     found = _figures(kernel)
     if found.reuse < least:
-        loads = found.profile.lines.query("space == 'global' and op == 'ld'")
+        rows = profile.loads(found.profile.lines, "global")
         told = f"{found.reuse:.4g} multiply-adds for each sector of global loads"
-        raise _missed(found, told, f"at least {least}", loads, loads.sectors, "sectors", SQUARE)
+        raise _missed(found, told, f"at least {least}", rows, rows.sectors, "sectors", SQUARE)
 
 
 @criterion("at most {load} sectors for 128 bytes that a line loads, {store} that it stores")
 def coalesced(kernel: AnyKernel, load: int, store: int) -> None:
     """Ask that no line takes more sectors of global memory for 128 bytes; 4 are perfect."""
     found = _figures(kernel)
-    goals = found.accesses.op.map({"ld": load, "st": store})
+    goals = found.accesses.op.map({"ld": load, "st": store}).fillna(min(load, store))  # atomics do both
     above = found.accesses.assign(goal=goals)[found.accesses.sectors > goals]
     if len(above):
         worst = above.sort_values("sectors").iloc[-1]
@@ -196,7 +197,7 @@ def few_conflicts(kernel: AnyKernel, most: float) -> None:
 def shared(kernel: AnyKernel, most: float) -> None:
     """Limit the elements that are read from shared memory for each multiply-add."""
     found = _figures(kernel)
-    rows = found.profile.lines.query("space == 'shared' and op == 'ld'")
+    rows = profile.loads(found.profile.lines, "shared")
     elements = rows.useful_bytes / FLOATS
     _limit(found, found.shared, most, "elements from shared memory", rows, elements, REGISTERS)
 
@@ -216,7 +217,7 @@ def in_registers(kernel: AnyKernel) -> None:
 def loads(kernel: AnyKernel, most: float) -> None:
     """Limit the loads of a thread for each multiply-add."""
     found = _figures(kernel)
-    rows = found.profile.lines.query("op == 'ld' and space != 'const'")
+    rows = profile.loads(found.profile.lines)
     _limit(found, found.loads, most, "loads of a thread", rows, rows.threads, WIDE)
 
 

@@ -5,6 +5,7 @@ from labkit.course.criteria.launches import tiled
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.simt import AnyKernel
+from labkit.simt.counters.profile import loads
 
 MAPPING = (
     "x counts columns of C and y counts rows. Row i of A begins at index i * K, row k of B at k * N, "
@@ -27,8 +28,7 @@ REQUESTS = 2 * 2 * CUBE.K * CUBE.M * CUBE.N // 32
 @criterion(f"at most {REQUESTS:,} requests to load, for M = N = K = 64")
 def _all_lanes_work(kernel: AnyKernel) -> None:
     """Ask for few requests: few sectors per request are no gain where most lanes of a warp are idle."""
-    lines = profiled(kernel, tiled(CUBE)).lines
-    requests = int(lines[(lines.space == "global") & (lines.op == "ld")].requests.sum())
+    requests = int(loads(profiled(kernel, tiled(CUBE)).lines, "global").requests.sum())
     if requests > REQUESTS:
         raise Unmet(
             f"{CUBE}: warps load {requests:,} times; the goal is at most {REQUESTS:,}\n"

@@ -11,6 +11,7 @@ from labkit.course.drawn import fresh
 from labkit.course.exercise import Exercise, criterion
 from labkit.kernels.transpose.family import Transpose
 from labkit.simt import AnyKernel
+from labkit.simt.counters.profile import loads, stores
 from labkit.simt.counters.sectors import SECTOR_BYTES
 
 SIDE = 32  # of the square blocks of a transpose
@@ -63,8 +64,7 @@ def _each_once(
     All lines count together, so that wide accesses, other loops and shared memory may do it too.
     """
     launch = make()
-    lines = profiled(kernel, launch).lines
-    lines = lines[(lines.space == "global") & (lines.op == {"loads": "ld", "stores": "st"}[many])]
+    lines = {"loads": loads, "stores": stores}[many](profiled(kernel, launch).lines, "global")
     if lines.sectors.sum() > most:
         costs = (
             f"{requests} requests of {each:.3g} sector{'' if each == 1 else 's'}"

@@ -18,6 +18,7 @@ from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.transpose.family import Transpose
 from labkit.simt import AnyKernel
+from labkit.simt.counters.profile import loads, stores
 
 PLURALS = {"sector": "sectors", "conflict": "conflicts", "lane": "lanes", "pass": "passes"}
 TILE = 32
@@ -86,8 +87,7 @@ ADDING = Hints(SUM, ENDS, PAIRS)
 def _both_sides_coalesced(kernel: AnyKernel) -> None:
     """Ask for global loads and stores that touch each sector once, all lines together."""
     lines = _profile(kernel)
-    for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
-        own = lines[side & (lines.space == "global")]
+    for what, own in (("loads", loads(lines, "global")), ("stores", stores(lines, "global"))):
         if own.sectors.sum() > MOST:
             found = f"{WIDE}\nglobal {what} touch {own.sectors.sum()} sectors"
             costs = _costs(own, "sectors_per_request", "sector", "a request")
@@ -165,11 +165,11 @@ def _in_few_passes(kernel: AnyKernel) -> None:
     # Additions that are atomic wait for each other, where they are to one word.
     is_atomic = lines.op.isin(["atom", "red"])
     lines = lines.assign(passes=lines.passes.where(~is_atomic, lines.threads))
-    loads = lines[(lines.space == "global") & (lines.op == "ld")]
-    if loads.sectors.sum() > MOST_SECTORS:
-        found = f"global loads touch {loads.sectors.sum():g} sectors a block"
-        costs = _costs(loads, "sectors", "sector", "a block")
-        raise missed(found, f"{MOST_SECTORS}", loads, costs, NEIGHBOURS)
+    own = loads(lines, "global")
+    if own.sectors.sum() > MOST_SECTORS:
+        found = f"global loads touch {own.sectors.sum():g} sectors a block"
+        costs = _costs(own, "sectors", "sector", "a block")
+        raise missed(found, f"{MOST_SECTORS}", own, costs, NEIGHBOURS)
     passes = lines[(lines.space == "shared") | is_atomic]
     if passes.passes.sum() > MOST_PASSES:
         found = f"{passes.passes.sum():g} passes over the banks a block"

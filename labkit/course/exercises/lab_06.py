@@ -7,8 +7,8 @@ from labkit.course.criteria.launches import tiled
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.transpose.family import Transpose
-from labkit.model.roofline import SECTORS as METRICS
 from labkit.simt import AnyKernel, Profile
+from labkit.simt.counters.profile import loads, stores
 
 TILE, ROWS = 32, 8  # of the transposes: a block has TILE x ROWS threads
 WIDE = Transpose(64, 96)
@@ -93,8 +93,7 @@ def _moved_once(kernel: AnyKernel) -> None:
     """Ask for each sector of in and out once, and no bank conflict, in whole warps."""
     lines = profiled(kernel, tiled(WIDE, TILE, ROWS)).lines
     shared = lines[lines.space == "shared"]
-    for what, side in (("loads", lines.op == "ld"), ("stores", lines.op != "ld")):
-        own = lines[side & (lines.space == "global")]
+    for what, own in (("loads", loads(lines, "global")), ("stores", stores(lines, "global"))):
         _at_most(own, "sectors", SECTORS, f"sectors of global {what}", ALONG)
     _at_most(shared, "conflicts", 0, "bank conflicts", PADDED)
     _at_most(shared, "passes", PASSES, "passes over the banks", TURNS)
@@ -124,7 +123,7 @@ def _few_instructions(kernel: AnyKernel, text: str, *goals: tuple[Transpose, int
 @criterion("global loads of at most {most} sectors for M = N = K = 64")
 def _few_sectors(kernel: AnyKernel, most: int) -> None:
     """Ask that shared memory is used, with as much traffic as in 03.1."""
-    sectors = profiled(kernel, tiled(CUBE, SIDE)).metrics[METRICS[0]]
+    sectors = loads(profiled(kernel, tiled(CUBE, SIDE)).lines, "global").sectors.sum()
     if sectors > most:
         raise Unmet(f"{CUBE}\n{sectors} sectors of global loads; the goal is at most {most}\n{SHARED}")
 

@@ -15,8 +15,9 @@ from labkit.course.criteria.python import called, number_of
 from labkit.course.drawn import further, like
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
-from labkit.model.roofline import SECTOR, SECTORS
+from labkit.model.roofline import SECTOR
 from labkit.simt import AnyKernel
+from labkit.simt.counters.profile import loads, stores
 
 # 07.1: functions that return rates.
 
@@ -133,7 +134,7 @@ MOST_SECTORS = 10_000  # of loads for EVEN: tiles of 16 x 16 ask for 8000, those
 @criterion("at least {least:g} FLOP for each byte asked of the L1 caches")
 def _intensity(kernel: AnyKernel, least: float) -> None:
     counted = profiled(kernel, tiled(CUBE, **WIDE))
-    sectors = sum(counted.metrics[name] for name in SECTORS)
+    sectors = sum(side(counted.lines, "global").sectors.sum() for side in (loads, stores))
     intensity = CUBE.flops / (SECTOR * sectors)
     if intensity < least:
         found = f"{CUBE}, blocks of 32 x 8: {intensity:.2f} FLOP a byte"

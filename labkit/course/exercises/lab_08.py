@@ -14,6 +14,7 @@ from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.simt import AnyKernel, Profile
+from labkit.simt.counters.profile import loads, stores
 
 EVEN = Matmul(128, 128, 32)  # what loads are counted for
 MULTIPLY_ADDS = EVEN.M * EVEN.N * EVEN.K // WARP  # of warps
@@ -78,7 +79,7 @@ def _loads(kernel: AnyKernel, most: float, space: str, hint: str) -> None:
 
     A request for float4 to shared memory counts as four, as it brings four elements.
     """
-    lines = _profile(kernel).lines.query(f"space == '{space}' and op == 'ld'")
+    lines = loads(_profile(kernel).lines, space)
     if space == "shared":
         width = lines.useful_bytes / lines.threads / 4
         lines = lines.assign(requests=lines.requests * width)
@@ -92,7 +93,7 @@ def _loads(kernel: AnyKernel, most: float, space: str, hint: str) -> None:
 
 @criterion("the tiles come from global memory once a block, in whole sectors")
 def _traffic(kernel: AnyKernel) -> None:
-    lines = _profile(kernel).lines.query("space == 'global' and op == 'ld'")
+    lines = loads(_profile(kernel).lines, "global")
     if lines.sectors.sum() > SECTORS:
         found = f"{EVEN}: {lines.sectors.sum()} sectors"
         raise missed(found, f"at most {SECTORS}", lines, _costs(lines, "sectors"), ONCE)
@@ -113,19 +114,19 @@ def _in_registers(kernel: AnyKernel) -> None:
 @criterion("four elements of B a load, four of C a store")
 def _wide(kernel: AnyKernel) -> None:
     """Ask that B and C are moved by 16 bytes per lane."""
-    lines = _profile(kernel).lines.query("space == 'global'")
+    lines = _profile(kernel).lines
     lines = lines.assign(bytes=lines.useful_bytes / lines.threads)
-    loads, stores = (lines[lines.op == op] for op in ("ld", "st"))
-    if not (loads.bytes == 16).any():
+    loaded, stored = loads(lines, "global"), stores(lines, "global")
+    if not (loaded.bytes == 16).any():
         raise Unmet(
-            f"{EVEN}: no load moves 16 bytes a thread\n{listed(loads, _costs(loads, 'bytes'))}\n"
+            f"{EVEN}: no load moves 16 bytes a thread\n{listed(loaded, _costs(loaded, 'bytes'))}\n"
             "*(const float4*)&B[index] is one load of four neighbouring floats."
         )
     most = EVEN.M * EVEN.N // 4 // WARP
-    if stores.requests.sum() > most:
-        found, costs = f"{EVEN}: {stores.requests.sum()} requests to store", _costs(stores, "requests")
+    if stored.requests.sum() > most:
+        found, costs = f"{EVEN}: {stored.requests.sum()} requests to store", _costs(stored, "requests")
         hint = "*(float4*)&C[index] = … is one store of four neighbouring floats."
-        raise missed(found, f"at most {most}", stores, costs, hint)
+        raise missed(found, f"at most {most}", stored, costs, hint)
 
 
 def _costs(lines: pd.DataFrame, what: str) -> list[str]:

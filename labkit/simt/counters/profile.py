@@ -19,6 +19,7 @@ from labkit.core.limits import Dim3
 from labkit.core.occupancy import Gpu, Occupancy, occupancy
 from labkit.simt.counters.counts import Counts
 from labkit.simt.launch.sample import Sample
+from labkit.simt.opcodes import OPCODES
 from labkit.simt.ptx import Instruction
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ OCCUPANCY = (
     *(f"launch__occupancy_limit_{what}" for what in ("blocks", "registers", "shared_mem", "warps")),
     "sm__maximum_warps_per_active_cycle_pct",
 )
+READS = [name for name, opcode in OPCODES.items() if opcode.reads]
+WRITES = [name for name, opcode in OPCODES.items() if opcode.writes]
 LEAST_REGISTERS = 16  # that a launch gives each thread, whatever the assembler reports (seen on an H200)
 
 
@@ -52,6 +55,24 @@ class Circumstances:
     resources: Callable[[str], Resources]
     gpu: Gpu
     scalars: Sequence[int | None] = ()
+
+
+def loads(lines: pd.DataFrame, *spaces: str) -> pd.DataFrame:
+    """Return the rows of `Profile.lines` that load from these memories, or from all but constant memory.
+
+    Atomic operations load, too. A generic address may be in any of them.
+    """
+    return _rows(lines, READS, spaces)
+
+
+def stores(lines: pd.DataFrame, *spaces: str) -> pd.DataFrame:
+    """Return the rows that store to these memories; atomic operations do, and generic addresses may."""
+    return _rows(lines, WRITES, spaces)
+
+
+def _rows(lines: pd.DataFrame, operations: Sequence[str], spaces: Sequence[str]) -> pd.DataFrame:
+    chosen = [*(spaces or ("global", "shared", "local")), "generic"]
+    return lines[lines.op.isin(operations) & lines.space.isin(chosen)]
 
 
 class Profile:
