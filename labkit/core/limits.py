@@ -4,8 +4,6 @@ Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capabi
 12.x.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Describe a profile's worst lines, one sentence each: scattered accesses, bank conflicts, parted warps."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Keep what the simulator has worked out on disk: parsed modules and compiled kernels."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from collections.abc import Callable, Sequence

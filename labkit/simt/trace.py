@@ -1,7 +1,5 @@
 """Trace which instructions the warps of a block run, in order, and with which lanes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,16 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from labkit.course.criteria.kernels import (
-    SOUND,
-    Hints,
-    missed,
-    no_finding,
-    no_finding_in,
-    profiled,
-    right_in,
-    right_on,
-)
+from labkit.course.criteria import kernels
 from labkit.course.criteria.launches import Launch, each, of_vector, tiled
 from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
@@ -80,7 +71,7 @@ FEW = (
 )
 ATOMIC = "Atomic additions to one word are made one after the other."
 NEIGHBOURS = "Each thread brings one element; neighbours bring neighbours."
-ADDING = Hints(SUM, ENDS, PAIRS)
+ADDING = kernels.Hints(SUM, ENDS, PAIRS)
 
 
 @criterion(f"global loads and stores of at most {MOST} sectors each for 64 x 96: 4 a request")
@@ -91,7 +82,7 @@ def _both_sides_coalesced(kernel: AnyKernel) -> None:
         if own.sectors.sum() > MOST:
             found = f"{WIDE}\nglobal {what} touch {own.sectors.sum()} sectors"
             costs = _costs(own, "sectors_per_request", "sector", "a request")
-            raise missed(found, f"at most {MOST}", own, costs, ROWS)
+            raise kernels.missed(found, f"at most {MOST}", own, costs, ROWS)
 
 
 @criterion("no bank conflict, neither in stores nor in loads")
@@ -104,11 +95,11 @@ def _no_conflicts(kernel: AnyKernel) -> None:
         worst = shared[shared.conflicts_per_request == shared.conflicts_per_request.max()]
         found = f"{WIDE}\n{shared.conflicts.sum()} bank conflicts"
         costs = _costs(worst, "conflicts_per_request", "conflict", "a request")
-        raise missed(found, "none", worst, costs, BANKS)
+        raise kernels.missed(found, "none", worst, costs, BANKS)
     if shared.passes.sum() > most:
         found = f"{WIDE}\n{shared.passes.sum()} passes over the banks"
         costs = _costs(shared, "threads_per_request", "lane", "a request")
-        raise missed(found, f"at most {most}", shared, costs, TURNS)
+        raise kernels.missed(found, f"at most {most}", shared, costs, TURNS)
 
 
 @criterion("at most {most} bytes of shared memory")
@@ -121,7 +112,7 @@ def _shared_bytes(kernel: AnyKernel, most: int) -> None:
 
 
 def _profile(kernel: AnyKernel) -> pd.DataFrame:
-    lines = profiled(kernel, tiled(WIDE, TILE)).lines
+    lines = kernels.profiled(kernel, tiled(WIDE, TILE)).lines
     return lines.assign(threads_per_request=lines.threads / lines.requests)
 
 
@@ -145,7 +136,7 @@ def _summed_up(n: int) -> Launch:
 
 def _counted(kernel: AnyKernel, blocks: int = 4) -> pd.DataFrame:
     """Count the lines of a sum, per block."""
-    lines = profiled(kernel, _summed_up(blocks * THREADS)).lines
+    lines = kernels.profiled(kernel, _summed_up(blocks * THREADS)).lines
     counts = ["requests", "threads", "sectors", "passes", "conflicts"]
     return lines.assign(**{name: lines[name] / blocks for name in counts})
 
@@ -156,7 +147,7 @@ def _without_conflicts(kernel: AnyKernel) -> None:
     if lines.conflicts.any():
         worst = lines[lines.conflicts == lines.conflicts.max()]
         costs = _costs(worst, "conflicts", "conflict", "a block")
-        raise missed(f"{lines.conflicts.sum():g} bank conflicts a block", "none", worst, costs, BANKS)
+        raise kernels.missed(f"{lines.conflicts.sum():g} bank conflicts a block", "none", worst, costs, BANKS)
 
 
 @criterion(f"at most {MOST_PASSES} passes over the banks and {MOST_SECTORS} sectors of loads a block")
@@ -169,27 +160,27 @@ def _in_few_passes(kernel: AnyKernel) -> None:
     if own.sectors.sum() > MOST_SECTORS:
         found = f"global loads touch {own.sectors.sum():g} sectors a block"
         costs = _costs(own, "sectors", "sector", "a block")
-        raise missed(found, f"{MOST_SECTORS}", own, costs, NEIGHBOURS)
+        raise kernels.missed(found, f"{MOST_SECTORS}", own, costs, NEIGHBOURS)
     passes = lines[(lines.space == "shared") | is_atomic]
     if passes.passes.sum() > MOST_PASSES:
         found = f"{passes.passes.sum():g} passes over the banks a block"
         costs = _costs(passes, "passes", "pass", "a block")
         hint = f"{ATOMIC} {FEW}" if is_atomic.any() else FEW
-        raise missed(found, f"at most {MOST_PASSES}", passes, costs, hint)
+        raise kernels.missed(found, f"at most {MOST_PASSES}", passes, costs, hint)
 
 
 def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion, ...]:
     """Ask what every transpose of this notebook must be: right for the right reason, and coalesced."""
-    fitting, ragged = Hints(places, INSIDE, race, PLACES), Hints(EDGE, EDGE, race, PLACES)
+    fitting, ragged = kernels.Hints(places, INSIDE, race, PLACES), kernels.Hints(EDGE, EDGE, race, PLACES)
     return (
-        right_on("right where the tiles fit", Transpose(32, 32), WIDE, tile=TILE, hints=fitting),
-        right_on(
+        kernels.right_on("right where the tiles fit", Transpose(32, 32), WIDE, tile=TILE, hints=fitting),
+        kernels.right_on(
             "right where they stick out, 1 to 100 rows and columns",
             *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
             tile=TILE,
             hints=ragged,
         ),
-        no_finding(Transpose(45, 33), WIDE, tile=TILE, hints=ragged),
+        kernels.no_finding(Transpose(45, 33), WIDE, tile=TILE, hints=ragged),
         _both_sides_coalesced(),
     )
 
@@ -206,11 +197,11 @@ EXERCISES = (
         _no_conflicts(),
     ),
     Exercise("05.4", "A sum without conflicts", 3, given=3).asks(
-        right_in(
+        kernels.right_in(
             "right for whole blocks, n = 256 and 1024", each(_summed_up, 256, 1024, whole=THREADS), ADDING
         ),
-        right_in("right for any n, from 1 to 1000", each(_summed_up, 1, 31, 255, 257, 1000), ADDING),
-        no_finding_in(SOUND, each(_summed_up, 300), ADDING),
+        kernels.right_in("right for any n, from 1 to 1000", each(_summed_up, 1, 31, 255, 257, 1000), ADDING),
+        kernels.no_finding_in(kernels.SOUND, each(_summed_up, 300), ADDING),
         _without_conflicts(),
         _in_few_passes(),
     ),

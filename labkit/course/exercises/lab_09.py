@@ -5,17 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from labkit.course.criteria import host
-from labkit.course.criteria.kernels import (
-    Hints,
-    clean_in,
-    loads_in,
-    missed,
-    no_finding,
-    profiled,
-    right_in,
-    right_on,
-)
+from labkit.course.criteria import host, kernels
 from labkit.course.criteria.launches import Given, Launch, each, of_vector, tiled
 from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, criterion
@@ -43,7 +33,7 @@ def _shares(n: int) -> Launch:
     return of_vector(x, expected, THREADS, n, unit=2**-21)
 
 
-WAIT = Hints(
+WAIT = kernels.Hints(
     "In each step of the tree a thread adds what another has summed up in the step before.",
     "A thread without an element brings a 0 to the tree, and writes nothing.",
     "Who reads what another thread has written must wait for it: between the two must stand a "
@@ -66,7 +56,7 @@ def _heat(rows: int, cols: int) -> Launch:
     return Launch(given, grid, (SIDE, SIDE))
 
 
-NEIGHBOURS = Hints(
+NEIGHBOURS = kernels.Hints(
     "Outside the matrix counts as 0. Before the first of a row lies the last of the row above: that is "
     "inside the array, and no neighbour.",
     "Each of the four reads needs a condition of its own: is that neighbour inside the matrix? And a thread "
@@ -86,7 +76,7 @@ def _sums(x: np.ndarray) -> np.ndarray:
     return np.array([x[max(0, i - RADIUS) : i + RADIUS + 1].sum() for i in range(len(x))])
 
 
-EDGES = Hints(
+EDGES = kernels.Hints(
     "The block needs three elements before its first and three behind its last. Where the array has none, "
     "the tile must hold a 0: shared memory holds nothing of its own accord.",
     "The tile has 128 + 6 elements. Compare the index in the array with 0 and n before you read.",
@@ -102,7 +92,7 @@ def _running(n: int) -> Launch:
     return of_vector(x, expected, THREADS, n)
 
 
-EVERYONE = Hints(
+EVERYONE = kernels.Hints(
     "Every thread of the block must come to every barrier, also one that has nothing to add and one that has "
     "no element. Put only the work into the branch.",
     "A thread without an element reads and writes no array. It still comes to the barriers.",
@@ -120,7 +110,7 @@ REGISTER = (
     "An element of C is loaded or stored in every round of the loop. Add up in a variable of the thread, "
     "which lives in a register, and go to C once, behind the loop."
 )
-UNREAD = Hints(
+UNREAD = kernels.Hints(
     "0 * NaN is NaN. With beta = 0 the old C must not be read: nobody has put anything there.",
     "A thread outside C must neither read nor write: compare row with M and col with N.",
     "Each element of C is the work of one thread alone.",
@@ -131,20 +121,20 @@ UNREAD = Hints(
 def _requests(kernel: AnyKernel, most: float, *problems: Matmul) -> None:
     """Limit the requests to global memory, loads and stores, for each multiply-add of a warp."""
     for problem in problems:
-        lines = profiled(kernel, tiled(problem, SIDE)).lines.query("space == 'global'")
+        lines = kernels.profiled(kernel, tiled(problem, SIDE)).lines.query("space == 'global'")
         each = lines.requests / (problem.flops / 2 / 32)
         if each.sum() > most:
             costs = (f"{op} {number:.2f}" for op, number in zip(lines.op, each, strict=True))
             found = f"{problem}: {each.sum():.2f} requests a multiply-add"
-            raise missed(found, f"at most {most:g}", lines, costs, REGISTER)
+            raise kernels.missed(found, f"at most {most:g}", lines, costs, REGISTER)
 
 
-def _sound(make: Callable[[int], Launch], hints: Hints) -> tuple[Criterion, ...]:
+def _sound(make: Callable[[int], Launch], hints: kernels.Hints) -> tuple[Criterion, ...]:
     """Ask for right results for any n, and for the right reason."""
     return (
-        right_in("right for whole blocks", each(make, 256, 1024, whole=THREADS), hints),
-        right_in("right for n = 1, 33, 300", each(make, 1, 33, 300), hints),
-        clean_in(each(make, 300), hints),
+        kernels.right_in("right for whole blocks", each(make, 256, 1024, whole=THREADS), hints),
+        kernels.right_in("right for n = 1, 33, 300", each(make, 1, 33, 300), hints),
+        kernels.clean_in(each(make, 300), hints),
     )
 
 
@@ -153,16 +143,18 @@ SCALED = Matmul(33, 20, 17, alpha=3, beta=-2)
 EXERCISES = (
     Exercise("09.1", "Shares of a total", 2).asks(
         *_sound(_shares, WAIT),
-        loads_in(
+        kernels.loads_in(
             170, "still a tree: a block of 256 loads at most 170 times", partial(_shares, 256), hint=TREE
         ),
     ),
     Exercise("09.2", "Neighbours that are not there", 2).asks(
-        right_in(
+        kernels.right_in(
             "right where blocks cover the matrix", each(_heat, (16, 16), (32, 48), whole=SIDE), NEIGHBOURS
         ),
-        right_in("right where they stick out", each(_heat, (1, 1), (1, 40), (40, 1), (31, 33)), NEIGHBOURS),
-        clean_in(each(_heat, (31, 33)), NEIGHBOURS),
+        kernels.right_in(
+            "right where they stick out", each(_heat, (1, 1), (1, 40), (40, 1), (31, 33)), NEIGHBOURS
+        ),
+        kernels.clean_in(each(_heat, (31, 33)), NEIGHBOURS),
     ),
     Exercise("09.3", "Right, wrong or refused", 2, magic="answer").asks(
         host.verdicts(
@@ -193,10 +185,10 @@ EXERCISES = (
         host.others_get_through(),
     ),
     Exercise("09.4", "A tile with both its edges", 2).asks(
-        right_in("right inside the array", each(_smooth, 1024, whole=128), EDGES),
-        right_in("right for n = 1, 5, 127, 129, 300", each(_smooth, 1, 5, 127, 129, 300), EDGES),
-        clean_in(each(_smooth, 129, 300), EDGES),
-        loads_in(
+        kernels.right_in("right inside the array", each(_smooth, 1024, whole=128), EDGES),
+        kernels.right_in("right for n = 1, 5, 127, 129, 300", each(_smooth, 1, 5, 127, 129, 300), EDGES),
+        kernels.clean_in(each(_smooth, 129, 300), EDGES),
+        kernels.loads_in(
             64,
             "from global memory a warp loads its elements once: at most 64 requests for n = 1024",
             partial(_smooth, 1024),
@@ -206,7 +198,7 @@ EXERCISES = (
     ),
     Exercise("09.5", "A barrier for everyone", 2).asks(
         *_sound(_running, EVERYONE),
-        loads_in(
+        kernels.loads_in(
             200, "still 8 steps: a block of 256 loads at most 200 times", partial(_running, 256), hint=STEPS
         ),
     ),
@@ -241,9 +233,9 @@ EXERCISES = (
         ),
     ),
     Exercise("09.8", "A sum in a register", 2).asks(
-        right_on("right for beta = 0, where C holds NaN before", Matmul(33, 20, 17), hints=UNREAD),
-        right_on("right for alpha = 3, beta = -2", SCALED, hints=UNREAD),
-        no_finding(Matmul(33, 20, 17), SCALED, hints=UNREAD),
+        kernels.right_on("right for beta = 0, where C holds NaN before", Matmul(33, 20, 17), hints=UNREAD),
+        kernels.right_on("right for alpha = 3, beta = -2", SCALED, hints=UNREAD),
+        kernels.no_finding(Matmul(33, 20, 17), SCALED, hints=UNREAD),
         _requests(2.1, Matmul(32, 32, 64), Matmul(32, 32, 64, alpha=3, beta=-2)),
     ),
 )

@@ -3,18 +3,7 @@
 Right, then frugal with global memory, with shared memory and with instructions, then fast.
 """
 
-from labkit.course.criteria.products import (
-    coalesced,
-    faster,
-    few_conflicts,
-    in_registers,
-    launches,
-    loads,
-    reuse,
-    right_as_launched,
-    shared,
-    warps,
-)
+from labkit.course.criteria import products
 from labkit.course.exercise import Exercise
 from labkit.kernels.matmul.family import Matmul
 
@@ -29,46 +18,46 @@ RAGGED = tuple(Matmul(*size) for size in SIZES)
 SCALED = tuple(Matmul(*size, alpha=3, beta=-2) for size in SIZES)
 UNREAD = Matmul(33, 20, 17, alpha=3)
 
-ANY = right_as_launched(
+ANY = products.right_as_launched(
     "right for any shape, alpha and beta, and for the right reason", *EXACT, *RAGGED, *SCALED, UNREAD
 )
 # What is stored goes out once, when all rounds are over: a thread may store four neighbours one by one.
-TIDY = (coalesced(4, 16), few_conflicts(10), in_registers())
+TIDY = (products.coalesced(4, 16), products.few_conflicts(10), products.in_registers())
 
 EXERCISES = (
     Exercise("10.1", "Right for any shape", 4, given=1).asks(
-        right_as_launched("right where tiles of 16, 32 or 64 fit", *EXACT),
-        launches("the launch has blocks for any shape, 1 to 1100", *RAGGED),
-        right_as_launched("right for any shape, 1 to 1100", *RAGGED),
-        right_as_launched("right for alpha = 3, beta = -2", *SCALED),
-        right_as_launched("right for alpha = 3, beta = 0: C is not read", UNREAD),
+        products.right_as_launched("right where tiles of 16, 32 or 64 fit", *EXACT),
+        products.launches("the launch has blocks for any shape, 1 to 1100", *RAGGED),
+        products.right_as_launched("right for any shape, 1 to 1100", *RAGGED),
+        products.right_as_launched("right for alpha = 3, beta = -2", *SCALED),
+        products.right_as_launched("right for alpha = 3, beta = 0: C is not read", UNREAD),
     ),
     Exercise("10.2", "Frugal with global memory", 4).asks(
         ANY,
-        reuse(128),
-        coalesced(4, 4),
-        few_conflicts(10),
+        products.reuse(128),
+        products.coalesced(4, 4),
+        products.few_conflicts(10),
     ),
     Exercise("10.3", "Frugal with shared memory", 4).asks(
         ANY,
-        reuse(128),
-        shared(0.5),
+        products.reuse(128),
+        products.shared(0.5),
         *TIDY,
     ),
     Exercise("10.4", "Few instructions, many warps", 4).asks(
         ANY,
-        reuse(128),
-        shared(0.5),
+        products.reuse(128),
+        products.shared(0.5),
         *TIDY,
-        loads(0.3),
-        warps(16),
+        products.loads(0.3),
+        products.warps(16),
     ),
     Exercise("10.5", "Fast", 4).asks(
         ANY,
-        reuse(256),
-        shared(0.4),
+        products.reuse(256),
+        products.shared(0.4),
         *TIDY,
-        loads(0.3),
-        faster("tiled", 2.5),
+        products.loads(0.3),
+        products.faster("tiled", 2.5),
     ),
 )

@@ -1,7 +1,5 @@
 """The loads and stores of a basic block: what each reads or writes, and which share one range check."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from labkit.simt.analysis.blocks import Block, results

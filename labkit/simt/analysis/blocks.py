@@ -1,7 +1,5 @@
 """Basic blocks of a kernel: where code parts and meets, their order, and the registers they need."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import pairwise
 

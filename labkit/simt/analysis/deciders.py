@@ -4,8 +4,6 @@ A value decides if an address, a branch or a barrier depends on it. Other values
 product, its alpha) change only the results: where threads read, write and wait does not depend on them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from labkit.simt.analysis.blocks import results, sources

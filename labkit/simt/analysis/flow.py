@@ -7,8 +7,6 @@ determines statically which blocks may have lanes waiting while another runs (`m
 register must be blended: only if lanes that wait elsewhere will read its old value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from labkit.simt.analysis.blocks import Block, find_live_registers, ordered, results, split

@@ -5,8 +5,6 @@ register that is `threadIdx`, or `blockIdx * blockDim + threadIdx` of one direct
 the grid.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 from labkit.core.limits import MAX_THREADS

@@ -6,8 +6,6 @@ Uniform values (loop counters, base pointers) have group 32 and no offsets: one 
 one per half of the warp. Group 1 can hold any value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Where parameters, shared and local variables, a warp's frame and the valid memory lie."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from labkit.core.limits import WARP, Dim3

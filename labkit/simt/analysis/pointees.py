@@ -3,8 +3,6 @@
 `find_pointees` guesses, to say which range to check first; `written_ranges` leaves nothing out.
 """
 
-from __future__ import annotations
-
 from labkit.simt.analysis.blocks import results, sources
 from labkit.simt.ptx import Address, Kernel, Operand, Register, Symbol, Vector
 

@@ -3,8 +3,6 @@
 Sums, and products with constants, keep constant lane offsets; all else is computed once per group of lanes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 

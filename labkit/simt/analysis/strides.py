@@ -1,7 +1,5 @@
 """How far apart in memory neighbouring lanes are, where that is known when code is made."""
 
-from __future__ import annotations
-
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Accesses
 from labkit.simt.analysis.flow import Flow

@@ -1,7 +1,5 @@
 """Registers that may be read before they are written, as in `float sum; sum += x;`."""
 
-from __future__ import annotations
-
 from labkit.simt.analysis.blocks import Block, results, sources
 from labkit.simt.ptx import Instruction
 

@@ -1,7 +1,5 @@
 """The records that Python and generated code share, as ctypes and as LLVM types with equal fields."""
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from typing import Any

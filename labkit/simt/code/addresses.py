@@ -1,7 +1,5 @@
 """Emit where an access goes: its bases, one address per lane, and the bounds it must keep."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from llvmlite import ir

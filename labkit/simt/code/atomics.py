@@ -3,8 +3,6 @@
 Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.13 (atom, red).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from llvmlite import ir

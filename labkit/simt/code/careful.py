@@ -1,7 +1,5 @@
 """LLVM functions that examine every lane of an access, and the loops they are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 

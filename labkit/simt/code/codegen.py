@@ -7,8 +7,6 @@ and the careful code continues to the block's end. An Observer emits what counte
 fast code is for whole warps only.
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.analysis.accesses import Accesses

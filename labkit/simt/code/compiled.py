@@ -1,7 +1,5 @@
 """The result of compiling a kernel for one block shape."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 The scheduling rule is in flow.py. A branch becomes a plain branch where it parts no warp and nobody waits.
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.analysis.blocks import Block, results

@@ -5,8 +5,6 @@ answer for its own mask. Reference: NVIDIA, Parallel Thread Execution ISA, 9.7.9
 match, redux, elect, activemask).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from llvmlite import ir

@@ -3,8 +3,6 @@
 void run(ptr launch, ptr frames, ptr shared)
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.analysis.layout import Layout

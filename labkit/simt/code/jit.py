@@ -1,7 +1,5 @@
 """Turn LLVM code into machine code of this host, and into functions that Python can call."""
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Emit the loads and stores of a kernel, in their fast or their careful form."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from llvmlite import ir

@@ -7,8 +7,6 @@ float64 and integers are exact. Results in half precision are rounded once, at t
 9.7.14.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

@@ -6,8 +6,6 @@ function that examines each active lane, reports the first mistake, and counts s
 counted run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Hooks for what a run adds to a kernel's plain code: none here, more in counting.py and checking.py."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from llvmlite import ir

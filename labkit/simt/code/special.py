@@ -1,7 +1,5 @@
 """Emit the bases of special registers (`%tid.x`, `%laneid`, ...) and of variables' addresses."""
 
-from __future__ import annotations
-
 import os
 import platform
 from typing import Protocol

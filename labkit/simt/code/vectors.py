@@ -1,7 +1,5 @@
 """Emit code that moves values between shapes: a scalar, one value per group of lanes, one per lane."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

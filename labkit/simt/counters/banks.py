@@ -3,8 +3,6 @@
 Rules: CUDA C++ Programming Guide, "Shared Memory"; Nsight Compute documentation, "Memory Tables".
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from llvmlite import ir

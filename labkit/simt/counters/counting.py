@@ -7,8 +7,6 @@ already count.
 Rules: Nsight Compute documentation, "Memory Tables"; CUDA C++ Programming Guide, "Shared Memory".
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -20,21 +18,6 @@ from labkit.simt.analysis.accesses import Access
 from labkit.simt.analysis.blocks import Block
 from labkit.simt.analysis.lanes import absorbed
 from labkit.simt.code import abi
-from labkit.simt.code.abi import (
-    I1,
-    I8,
-    I32,
-    I64,
-    POINTER,
-    ZERO,
-    Counter,
-    Frame,
-    Usual,
-    Value,
-    Visits,
-    field,
-    load_field,
-)
 from labkit.simt.code.addresses import where
 from labkit.simt.code.careful import LANES_64, shared_bounds
 from labkit.simt.code.instructions import constant, intrinsic
@@ -63,34 +46,37 @@ class Counting(Observer):
     def attach(self, w: Warp) -> None:
         """Take the warp whose code is being written, and find its counters."""
         super().attach(w)
-        self.counters = load_field(w.b, Frame, w.frame, "counters")
-        self.visits = load_field(w.b, Frame, w.frame, "visits")
-        self.deltas: dict[int, Value] = {}
-        type_ = ir.ArrayType(abi.TYPES[Usual], len(w.kernel.code))
+        self.counters = abi.load_field(w.b, abi.Frame, w.frame, "counters")
+        self.visits = abi.load_field(w.b, abi.Frame, w.frame, "visits")
+        self.deltas: dict[int, abi.Value] = {}
+        type_ = ir.ArrayType(abi.TYPES[abi.Usual], len(w.kernel.code))
         self.usual = ir.GlobalVariable(w.function.module, type_, "usual")
         self.usual.global_constant, self.usual.linkage = True, "internal"
-        self.known = np.zeros((len(w.kernel.code), len(Usual._fields_)), np.int64)
+        self.known = np.zeros((len(w.kernel.code), len(abi.Usual._fields_)), np.int64)
 
     def finish(self) -> None:
         """Fill in the table of what the usual accesses cost."""
-        rows = [ir.Constant(abi.TYPES[Usual], [ir.Constant(I64, int(n)) for n in row]) for row in self.known]
+        rows = [
+            ir.Constant(abi.TYPES[abi.Usual], [ir.Constant(abi.I64, int(n)) for n in row])
+            for row in self.known
+        ]
         self.usual.initializer = ir.Constant(self.usual.value_type, rows)
 
     def enter(self, block: Block, whole: bool) -> None:
         """Count that a warp enters a block, whole or in part."""
         b = self.w.b
-        row = b.gep(self.visits, [ir.Constant(I32, self.w.index)], source_etype=abi.TYPES[Visits])
+        row = b.gep(self.visits, [ir.Constant(abi.I32, self.w.index)], source_etype=abi.TYPES[abi.Visits])
         if whole:
-            add(b, Visits, row, "full", ONE)
+            add(b, abi.Visits, row, "full", ONE)
         else:
             mask = self.w.active()
-            add(b, Visits, row, "partial", ONE)
-            add(b, Visits, row, "lanes", b.zext(intrinsic(b, "ctpop", I32, mask), I64))
+            add(b, abi.Visits, row, "partial", ONE)
+            add(b, abi.Visits, row, "lanes", b.zext(intrinsic(b, "ctpop", abi.I32, mask), abi.I64))
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Count an access that a whole warp makes in its fast form."""
         b, site = self.w.b, self.w.site(instruction)
-        counter = b.gep(self.counters, [site], source_etype=abi.TYPES[Counter])
+        counter = b.gep(self.counters, [site], source_etype=abi.TYPES[abi.Counter])
         if access.space == "shared":
             self._shared(access, counter, site.constant)
         elif access.space in ("global", "generic"):  # an access with a range is global
@@ -98,19 +84,19 @@ class Counting(Observer):
 
     def careful(self, look: Look) -> None:
         """Count an access lane by lane."""
-        space, size = look.access.space, ir.Constant(I64, look.access.alignment)
+        space, size = look.access.space, ir.Constant(abi.I64, look.access.alignment)
         if space in ("shared", "global", "generic"):
             function = _count_function(look.b.module, space)
             look.b.call(function, [look.launch, look.frame, look.addresses, look.mask, look.site, size])
 
-    def part(self, instruction: Instruction, taken: Value, other: Value) -> None:
+    def part(self, instruction: Instruction, taken: abi.Value, other: abi.Value) -> None:
         """Count a branch that parts the lanes of a warp."""
         b = self.w.b
-        both = b.and_(b.icmp_unsigned("!=", taken, ZERO), b.icmp_unsigned("!=", other, ZERO))
-        counter = b.gep(self.counters, [self.w.site(instruction)], source_etype=abi.TYPES[Counter])
-        add(b, Counter, counter, "divergent", b.zext(both, I64))
+        both = b.and_(b.icmp_unsigned("!=", taken, abi.ZERO), b.icmp_unsigned("!=", other, abi.ZERO))
+        counter = b.gep(self.counters, [self.w.site(instruction)], source_etype=abi.TYPES[abi.Counter])
+        add(b, abi.Counter, counter, "divergent", b.zext(both, abi.I64))
 
-    def _shared(self, access: Access, counter: Value, site: int) -> None:
+    def _shared(self, access: Access, counter: abi.Value, site: int) -> None:
         """Add the extra passes over the banks, unless they are always the same."""
         b, shape = self.w.b, access.shape
         address = where(self.w, access).base
@@ -119,18 +105,18 @@ class Counting(Observer):
             return
         if shape.bases == 2 and shape.offsets is None and access.alignment == BANK_BYTES:
             distance = b.sub(element(b, address, 0), element(b, address, 1))
-            same_bank = b.and_(distance, ir.Constant(I64, BANKS * BANK_BYTES - 1))
-            differ = b.icmp_unsigned("!=", distance, ir.Constant(I64, 0))
-            collide = b.and_(differ, b.icmp_unsigned("==", same_bank, ir.Constant(I64, 0)))
-            conflicts = b.zext(collide, I64)
+            same_bank = b.and_(distance, ir.Constant(abi.I64, BANKS * BANK_BYTES - 1))
+            differ = b.icmp_unsigned("!=", distance, ir.Constant(abi.I64, 0))
+            collide = b.and_(differ, b.icmp_unsigned("==", same_bank, ir.Constant(abi.I64, 0)))
+            conflicts = b.zext(collide, abi.I64)
         else:
             lanes = expanded(b, reshaped(b, address, shape, absorbed(shape)), WARP)
             conflicts = count_bank_conflicts(
-                b, lanes, ir.Constant(I32, -1), ir.Constant(I64, access.alignment)
+                b, lanes, ir.Constant(abi.I32, -1), ir.Constant(abi.I64, access.alignment)
             )
-        add(b, Counter, counter, "conflicts", conflicts)
+        add(b, abi.Counter, counter, "conflicts", conflicts)
 
-    def _global(self, access: Access, counter: Value, site: int) -> None:
+    def _global(self, access: Access, counter: abi.Value, site: int) -> None:
         """Add the distinct sectors and addresses."""
         b, shape = self.w.b, access.shape
         assert access.range is not None
@@ -139,28 +125,28 @@ class Counting(Observer):
         if shape.bases == 1:
             self.known[site] = len(set(shape.lane_offsets())), 0
             table = sector_table(b.module, shape.lane_offsets(), access.alignment)
-            place = b.and_(b.add(base, delta), ir.Constant(I64, SECTOR_BYTES - 1))
-            entry = b.gep(table, [ir.Constant(I64, 0), place], source_etype=table.value_type)
-            add(b, Counter, counter, "sectors", b.zext(b.load(entry, typ=I8), I64))
+            place = b.and_(b.add(base, delta), ir.Constant(abi.I64, SECTOR_BYTES - 1))
+            entry = b.gep(table, [ir.Constant(abi.I64, 0), place], source_etype=table.value_type)
+            add(b, abi.Counter, counter, "sectors", b.zext(b.load(entry, typ=abi.I8), abi.I64))
             return
         if shape.bases == 2 and shape.offsets is None:
             raw = [
                 element(b, where(self.w, access).base, i) for i in (0, 1)
             ]  # scalars, as the load takes them
-            shift = b.add(delta, ir.Constant(I64, access.offsets[0]))
+            shift = b.add(delta, ir.Constant(abi.I64, access.offsets[0]))
             differ = b.icmp_unsigned("!=", *raw)
             sectors_differ = b.icmp_unsigned("!=", *(b.lshr(b.add(x, shift), FIVE) for x in raw))
-            add(b, Counter, counter, "sectors", b.add(ONE, b.zext(sectors_differ, I64)))
-            add(b, Counter, counter, "distinct", b.add(ONE, b.zext(differ, I64)))
+            add(b, abi.Counter, counter, "sectors", b.add(ONE, b.zext(sectors_differ, abi.I64)))
+            add(b, abi.Counter, counter, "distinct", b.add(ONE, b.zext(differ, abi.I64)))
             return
         base = b.add(base, broadcast(b, delta, shape.bases))
         if shape.bases <= 4 and _is_gapless(access):
             self._groups(access, base, counter)
         else:
             lanes = expanded(b, reshaped(b, base, shape, absorbed(shape)), WARP)
-            b.call(scattered_function(b.module), [lanes, ir.Constant(I32, -1), counter])
+            b.call(scattered_function(b.module), [lanes, ir.Constant(abi.I32, -1), counter])
 
-    def _groups(self, access: Access, bases: Value, counter: Value) -> None:
+    def _groups(self, access: Access, bases: abi.Value, counter: abi.Value) -> None:
         """Add the sectors and addresses of a few groups of lanes, each of which has no gaps.
 
         This is exact where the groups go up in memory (two groups may also go down); otherwise each lane is
@@ -171,13 +157,13 @@ class Counting(Observer):
         for index in range(shape.bases):
             lanes = shape.lane_offsets()[index * shape.group : (index + 1) * shape.group]
             base = element(b, bases, index)
-            low.append(b.add(base, ir.Constant(I64, min(lanes))))
-            high.append(b.add(base, ir.Constant(I64, max(lanes) + size)))
+            low.append(b.add(base, ir.Constant(abi.I64, min(lanes))))
+            high.append(b.add(base, ir.Constant(abi.I64, max(lanes) + size)))
         if shape.bases == 2:
             swapped = b.icmp_signed("<", low[1], low[0])
             low = [b.select(swapped, low[1], low[0]), b.select(swapped, low[0], low[1])]
             high = [b.select(swapped, high[1], high[0]), b.select(swapped, high[0], high[1])]
-        ascending: Value = ir.Constant(I1, 1)
+        ascending: abi.Value = ir.Constant(abi.I1, 1)
         if shape.bases > 2:
             for previous, following in pairwise(low):
                 ascending = b.and_(ascending, b.icmp_signed(">=", following, previous))
@@ -185,14 +171,14 @@ class Counting(Observer):
             with simple:
                 first = [b.ashr(address, FIVE) for address in low]
                 end = [b.add(b.ashr(b.sub(address, ONE), FIVE), ONE) for address in high]
-                add(b, Counter, counter, "sectors", _union(b, first, end))
-                shift = ir.Constant(I64, size.bit_length() - 1)
-                add(b, Counter, counter, "distinct", b.lshr(_union(b, low, high), shift))
+                add(b, abi.Counter, counter, "sectors", _union(b, first, end))
+                shift = ir.Constant(abi.I64, size.bit_length() - 1)
+                add(b, abi.Counter, counter, "distinct", b.lshr(_union(b, low, high), shift))
             with scattered:
                 lanes = expanded(b, reshaped(b, bases, shape, absorbed(shape)), WARP)
-                b.call(scattered_function(b.module), [lanes, ir.Constant(I32, -1), counter])
+                b.call(scattered_function(b.module), [lanes, ir.Constant(abi.I32, -1), counter])
 
-    def _delta(self, number: int) -> Value:
+    def _delta(self, number: int) -> abi.Value:
         """Return what to add to a host address so that sectors begin where they would on a GPU (0 to 31)."""
         if number not in self.deltas:
             shift, start = self.w.range(number, "shift"), self.w.range(number, "start")
@@ -211,13 +197,13 @@ def _is_gapless(access: Access) -> bool:
     return True
 
 
-def _union(b: ir.IRBuilder, low: Sequence[Value], high: Sequence[Value]) -> Value:
+def _union(b: ir.IRBuilder, low: Sequence[abi.Value], high: Sequence[abi.Value]) -> abi.Value:
     """Emit the length of the union of intervals whose lower ends go up."""
     total, end = b.sub(high[0], low[0]), high[0]
     for first, last in zip(low[1:], high[1:], strict=True):
-        begin = intrinsic(b, "smax", I64, first, end)
-        total = b.add(total, intrinsic(b, "smax", I64, b.sub(last, begin), ir.Constant(I64, 0)))
-        end = intrinsic(b, "smax", I64, last, end)
+        begin = intrinsic(b, "smax", abi.I64, first, end)
+        total = b.add(total, intrinsic(b, "smax", abi.I64, b.sub(last, begin), ir.Constant(abi.I64, 0)))
+        end = intrinsic(b, "smax", abi.I64, last, end)
     return total
 
 
@@ -226,32 +212,34 @@ def _count_function(module: ir.Module, space: str) -> ir.Function:
     name, usual_type = f"count_{space}", module.globals["usual"].value_type
     if name in module.globals:
         return module.globals[name]
-    arguments = [POINTER, POINTER, LANES_64, I32, I32, I64]
+    arguments = [abi.POINTER, abi.POINTER, LANES_64, abi.I32, abi.I32, abi.I64]
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     launch, frame, addresses, mask, site, size = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    with b.if_then(b.icmp_unsigned("==", mask, ZERO)):
+    with b.if_then(b.icmp_unsigned("==", mask, abi.ZERO)):
         b.ret_void()
-    counter = b.gep(load_field(b, Frame, frame, "counters"), [site], source_etype=abi.TYPES[Counter])
-    add(b, Counter, counter, "requests", ONE)
-    add(b, Counter, counter, "threads", b.zext(intrinsic(b, "ctpop", I32, mask), I64))
+    counter = b.gep(
+        abi.load_field(b, abi.Frame, frame, "counters"), [site], source_etype=abi.TYPES[abi.Counter]
+    )
+    add(b, abi.Counter, counter, "requests", ONE)
+    add(b, abi.Counter, counter, "threads", b.zext(intrinsic(b, "ctpop", abi.I32, mask), abi.I64))
     start, end = shared_bounds(b, launch, frame)
-    first = b.extract_element(addresses, intrinsic(b, "cttz", I32, mask, ir.Constant(I1, 1)))
+    first = b.extract_element(addresses, intrinsic(b, "cttz", abi.I32, mask, ir.Constant(abi.I1, 1)))
     in_shared = b.and_(b.icmp_signed(">=", first, start), b.icmp_signed("<", first, end))
     if space != "generic":
-        in_shared = ir.Constant(I1, space == "shared")
+        in_shared = ir.Constant(abi.I1, space == "shared")
     with b.if_else(in_shared) as (shared, elsewhere):
         with shared:
             places = b.sub(addresses, broadcast(b, start, WARP))
-            add(b, Counter, counter, "conflicts", count_bank_conflicts(b, places, mask, size))
+            add(b, abi.Counter, counter, "conflicts", count_bank_conflicts(b, places, mask, size))
         with elsewhere:
             b.call(scattered_function(module), [sector_places(b, launch, addresses), mask, counter])
-    with b.if_then(b.icmp_unsigned("==", mask, ir.Constant(I32, -1))):
-        usual = b.gep(module.globals["usual"], [ir.Constant(I32, 0), site], source_etype=usual_type)
+    with b.if_then(b.icmp_unsigned("==", mask, ir.Constant(abi.I32, -1))):
+        usual = b.gep(module.globals["usual"], [ir.Constant(abi.I32, 0), site], source_etype=usual_type)
         for what in ("distinct", "conflicts"):
-            counted = b.load(field(b, Usual, usual, what), typ=I64)
-            add(b, Counter, counter, what, b.sub(ir.Constant(I64, 0), counted))
+            counted = b.load(abi.field(b, abi.Usual, usual, what), typ=abi.I64)
+            add(b, abi.Counter, counter, what, b.sub(ir.Constant(abi.I64, 0), counted))
     b.ret_void()
     return function

@@ -1,7 +1,5 @@
 """Turn the totals of a counted run into the counts of each instruction that a profile needs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

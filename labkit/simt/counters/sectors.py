@@ -6,8 +6,6 @@ all lanes.
 Rule: Nsight Compute documentation, "Memory Tables".
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from llvmlite import ir

@@ -1,7 +1,5 @@
 """A traced run notes each visit of a basic block: which block, which warp, and which of its lanes run it."""
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.analysis.blocks import Block

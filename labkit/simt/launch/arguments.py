@@ -1,7 +1,5 @@
 """Turn Python arguments into the bytes of a kernel's parameters and the memory it may touch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

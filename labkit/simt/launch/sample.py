@@ -1,7 +1,5 @@
 """Choose which blocks of a grid run."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

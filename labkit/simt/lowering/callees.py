@@ -1,7 +1,5 @@
 """Find the functions that a call may reach: one for a call by name, perhaps several by pointer."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from labkit.simt.ptx import Instruction, Kernel, Module, Operand, Symbol, Vector

@@ -1,7 +1,5 @@
 """Refuse, by name and line, each feature that the simulator does not have."""
 
-from __future__ import annotations
-
 import re
 
 from labkit.core.errors import SimtError

@@ -6,8 +6,6 @@ of A or B is a block of 8 rows and 4 * (numbers per register) columns, row after
 layout.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Reference: PTX ISA, 9.7.14.5.
 """
 
-from __future__ import annotations
-
 from labkit.core.errors import SimtError
 from labkit.simt.lowering.writer import Writer
 from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol, Vector

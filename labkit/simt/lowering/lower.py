@@ -5,33 +5,20 @@ compares and branches, and an atomic on a vector becomes one on each element. So
 shapes of loads and stores hold for all of them. Reference: PTX ISA, 9.7.9.25 (cp.async), 9.7.13 (brx.idx).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
+from labkit.simt import ptx
 from labkit.simt.lowering.ldmatrix import load_matrix, move_matrix, store_matrix
 from labkit.simt.lowering.wmma import lower_wmma
 from labkit.simt.lowering.writer import Writer
-from labkit.simt.ptx import (
-    TYPE_BYTES,
-    Address,
-    Guard,
-    Immediate,
-    Instruction,
-    Kernel,
-    Operand,
-    Register,
-    Symbol,
-    Vector,
-)
 
-Rule = Callable[[Writer, Instruction], None]
+Rule = Callable[[Writer, ptx.Instruction], None]
 
 
-def lower(kernel: Kernel) -> None:
+def lower(kernel: ptx.Kernel) -> None:
     """Rewrite the instructions whose first part has a rule."""
-    code: list[Instruction] = []
+    code: list[ptx.Instruction] = []
     places: list[int] = []
     labels: dict[str, int] = {}
     for number, instruction in enumerate(kernel.code):
@@ -49,7 +36,7 @@ def lower(kernel: Kernel) -> None:
     kernel.code = code
 
 
-def _copy(w: Writer, instruction: Instruction) -> None:
+def _copy(w: Writer, instruction: ptx.Instruction) -> None:
     """Lower `cp.async.cg.shared.global [to], [from], 16{, bytes}`; bytes after `bytes` become zero."""
     if instruction.parts[2] not in ("ca", "cg"):
         if instruction.parts[2] not in ("commit_group", "wait_group", "wait_all"):
@@ -58,32 +45,32 @@ def _copy(w: Writer, instruction: Instruction) -> None:
     to, from_, size, *rest = instruction.operands
     if "L2::cache_hint" in instruction.parts:
         rest.pop()
-    assert isinstance(to, Address) and isinstance(from_, Address) and isinstance(size, Immediate)
+    assert isinstance(to, ptx.Address) and isinstance(from_, ptx.Address) and isinstance(size, ptx.Immediate)
     words = [w.register("b32") for _ in range(size.value // 4)]
     count = rest[0] if rest else size
-    if isinstance(count, Immediate):
+    if isinstance(count, ptx.Immediate):
         _load_part(w, from_, words, min(count.value, size.value))
-    elif isinstance(count, Register) and w.kernel.register_type(count.name) == "pred":
+    elif isinstance(count, ptx.Register) and w.kernel.register_type(count.name) == "pred":
         _load_unless(w, from_, words, count)
     else:
         _load_counted(w, from_, words, count)
     w.emit(_vector_opcode("st.shared", words), to, _vector(words))
 
 
-def _vector(registers: list[Register]) -> Operand:
-    return registers[0] if len(registers) == 1 else Vector(tuple(registers))
+def _vector(registers: list[ptx.Register]) -> ptx.Operand:
+    return registers[0] if len(registers) == 1 else ptx.Vector(tuple(registers))
 
 
-def _vector_opcode(name: str, registers: list[Register]) -> str:
+def _vector_opcode(name: str, registers: list[ptx.Register]) -> str:
     return f"{name}.b32" if len(registers) == 1 else f"{name}.v{len(registers)}.b32"
 
 
-def _zero(w: Writer, words: list[Register]) -> None:
+def _zero(w: Writer, words: list[ptx.Register]) -> None:
     for word in words:
-        w.emit("mov.b32", word, Immediate(0))
+        w.emit("mov.b32", word, ptx.Immediate(0))
 
 
-def _load_part(w: Writer, from_: Address, words: list[Register], size: int) -> None:
+def _load_part(w: Writer, from_: ptx.Address, words: list[ptx.Register], size: int) -> None:
     """Load the first `size` bytes; the rest is zero."""
     if size == 4 * len(words):
         w.emit(_vector_opcode("ld.global", words), _vector(words), from_)
@@ -95,58 +82,60 @@ def _load_part(w: Writer, from_: Address, words: list[Register], size: int) -> N
         _load_byte(w, from_, words, i, None)
 
 
-def _load_byte(w: Writer, from_: Address, words: list[Register], i: int, guard: Guard | None) -> None:
+def _load_byte(
+    w: Writer, from_: ptx.Address, words: list[ptx.Register], i: int, guard: ptx.Guard | None
+) -> None:
     byte = w.register("b32")
-    w.emit("mov.b32", byte, Immediate(0))
+    w.emit("mov.b32", byte, ptx.Immediate(0))
     w.emit("ld.global.u8", byte, replace(from_, offset=from_.offset + i), guard=guard)
-    w.emit("shl.b32", byte, byte, Immediate(8 * (i % 4)))
+    w.emit("shl.b32", byte, byte, ptx.Immediate(8 * (i % 4)))
     w.emit("or.b32", words[i // 4], words[i // 4], byte)
 
 
-def _load_unless(w: Writer, from_: Address, words: list[Register], ignore: Register) -> None:
+def _load_unless(w: Writer, from_: ptx.Address, words: list[ptx.Register], ignore: ptx.Register) -> None:
     wanted = _also(w, w.new("not.pred", "pred", ignore))
     _zero(w, words)
     w.emit(_vector_opcode("ld.global", words), _vector(words), from_, guard=wanted)
 
 
-def _load_counted(w: Writer, from_: Address, words: list[Register], count: Operand) -> None:
+def _load_counted(w: Writer, from_: ptx.Address, words: list[ptx.Register], count: ptx.Operand) -> None:
     """Load a number of bytes known only at run time: all at once, or one by one."""
     done, size = w.label("copied"), 4 * len(words)
     _zero(w, words)
-    whole = w.new("setp.ge.u32", "pred", count, Immediate(size))
+    whole = w.new("setp.ge.u32", "pred", count, ptx.Immediate(size))
     w.emit(_vector_opcode("ld.global", words), _vector(words), from_, guard=_also(w, whole))
-    w.code.append(Instruction(("bra",), (done,), _also(w, whole), w.instruction.line))
+    w.code.append(ptx.Instruction(("bra",), (done,), _also(w, whole), w.instruction.line))
     for i in range(size - 1):
-        inside = _also(w, w.new("setp.gt.u32", "pred", count, Immediate(i)))
+        inside = _also(w, w.new("setp.gt.u32", "pred", count, ptx.Immediate(i)))
         _load_byte(w, from_, words, i, inside)
     w.place(done)
 
 
-def _also(w: Writer, predicate: Register) -> Guard:
+def _also(w: Writer, predicate: ptx.Register) -> ptx.Guard:
     """Return a guard that holds where the predicate and the instruction's own guard do."""
     if guard := w.instruction.guard:
         own = guard.register
         both = w.register("pred")
         if guard.negated:
             own = w.register("pred")
-            w.code.append(Instruction(("not", "pred"), (own, guard.register), None, w.instruction.line))
-        w.code.append(Instruction(("and", "pred"), (both, predicate, own), None, w.instruction.line))
+            w.code.append(ptx.Instruction(("not", "pred"), (own, guard.register), None, w.instruction.line))
+        w.code.append(ptx.Instruction(("and", "pred"), (both, predicate, own), None, w.instruction.line))
         predicate = both
-    return Guard(predicate, False)
+    return ptx.Guard(predicate, False)
 
 
-def _branch_by_index(w: Writer, instruction: Instruction) -> None:
+def _branch_by_index(w: Writer, instruction: ptx.Instruction) -> None:
     """Lower `brx.idx r, table`, which goes to the table's r-th label."""
     index, table = instruction.operands
-    assert isinstance(table, Symbol)
+    assert isinstance(table, ptx.Symbol)
     *targets, last = w.kernel.tables[table.name]
     for number, target in enumerate(targets):
-        chosen = w.new("setp.eq.u32", "pred", index, Immediate(number))
-        w.emit("bra", Symbol(target), guard=Guard(chosen, False))
-    w.emit("bra", Symbol(last))
+        chosen = w.new("setp.eq.u32", "pred", index, ptx.Immediate(number))
+        w.emit("bra", ptx.Symbol(target), guard=ptx.Guard(chosen, False))
+    w.emit("bra", ptx.Symbol(last))
 
 
-def _atomic(w: Writer, instruction: Instruction) -> None:
+def _atomic(w: Writer, instruction: ptx.Instruction) -> None:
     """Lower `atom.global.add.v2.f32 {a, b}, [p], {x, y}` to one atomic operation per element."""
     vector = next((part for part in instruction.parts if part in ("v2", "v4", "v8")), None)
     if vector is None:
@@ -154,37 +143,37 @@ def _atomic(w: Writer, instruction: Instruction) -> None:
         return
     parts = tuple(part for part in instruction.parts if part != vector)
     for i in range(int(vector[1:])):
-        operands = tuple(_element(o, i, TYPE_BYTES[instruction.type]) for o in instruction.operands)
+        operands = tuple(_element(o, i, ptx.TYPE_BYTES[instruction.type]) for o in instruction.operands)
         w.code.append(replace(instruction, parts=parts, operands=operands))
 
 
-def _element(operand: Operand, i: int, size: int) -> Operand:
-    if isinstance(operand, Vector):
+def _element(operand: ptx.Operand, i: int, size: int) -> ptx.Operand:
+    if isinstance(operand, ptx.Vector):
         return operand.items[i]
-    return replace(operand, offset=operand.offset + i * size) if isinstance(operand, Address) else operand
+    return replace(operand, offset=operand.offset + i * size) if isinstance(operand, ptx.Address) else operand
 
 
-def copy_parameters(kernel: Kernel) -> None:
+def copy_parameters(kernel: ptx.Kernel) -> None:
     """Copy structures whose address code takes, to index them at run time, to local memory."""
     sizes = {variable.name: variable for variable in kernel.params}
     taken = [
         sizes[o.name]
         for i in kernel.code
         for o in i.operands
-        if isinstance(o, Symbol) and o.name in sizes and i.parts[0] != "call"
+        if isinstance(o, ptx.Symbol) and o.name in sizes and i.parts[0] != "call"
     ]
-    code: list[Instruction] = []
+    code: list[ptx.Instruction] = []
     for parameter in dict.fromkeys(taken):
         copy = replace(parameter, name=f"{parameter.name}~copy", align=max(16, parameter.align))
         kernel.local.append(copy)
         for offset in range(0, parameter.size, 4):
             size = min(4, parameter.size - offset)
             for byte in range(offset, offset + size, 1 if size < 4 else 4):
-                type_, register = ("b32" if size == 4 else "u8"), Register(f"%{copy.name}{byte}")
+                type_, register = ("b32" if size == 4 else "u8"), ptx.Register(f"%{copy.name}{byte}")
                 kernel.registers[register.name] = "b32"
-                places = [Address(Symbol(name), byte) for name in (parameter.name, copy.name)]
-                code.append(Instruction(("ld", "param", type_), (register, places[0]), None, 0))
-                code.append(Instruction(("st", "local", type_), (places[1], register), None, 0))
+                places = [ptx.Address(ptx.Symbol(name), byte) for name in (parameter.name, copy.name)]
+                code.append(ptx.Instruction(("ld", "param", type_), (register, places[0]), None, 0))
+                code.append(ptx.Instruction(("st", "local", type_), (places[1], register), None, 0))
     if not code:
         return
     names = {variable.name for variable in taken}
@@ -192,10 +181,10 @@ def copy_parameters(kernel: Kernel) -> None:
     kernel.code = code + [_with_copies(instruction, names) for instruction in kernel.code]
 
 
-def _with_copies(instruction: Instruction, names: set[str]) -> Instruction:
+def _with_copies(instruction: ptx.Instruction, names: set[str]) -> ptx.Instruction:
     """Use the copies: their addresses, and loads from local memory through them."""
     operands = tuple(
-        Symbol(f"{o.name}~copy") if isinstance(o, Symbol) and o.name in names else o
+        ptx.Symbol(f"{o.name}~copy") if isinstance(o, ptx.Symbol) and o.name in names else o
         for o in instruction.operands
     )
     parts = instruction.parts
@@ -203,7 +192,7 @@ def _with_copies(instruction: Instruction, names: set[str]) -> Instruction:
         parts = tuple("local" if part == "param" else part for part in parts)
     elif parts[0] == "ld" and "param" in parts:
         address = operands[1]
-        if isinstance(address, Address) and isinstance(address.base, Register):
+        if isinstance(address, ptx.Address) and isinstance(address.base, ptx.Register):
             parts = tuple("local" if part == "param" else part for part in parts)
     return replace(instruction, parts=parts, operands=operands)
 

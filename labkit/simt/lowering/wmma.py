@@ -3,31 +3,19 @@
 Reference: PTX ISA, 9.7.14.4. Layout of fragments: fragments.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
+from labkit.simt import ptx
 from labkit.simt.lowering.fragments import BITS, Matrices, matrices
 from labkit.simt.lowering.ldmatrix import LANE, transposed
 from labkit.simt.lowering.writer import Writer
-from labkit.simt.ptx import (
-    TYPE_BYTES,
-    Address,
-    Immediate,
-    Instruction,
-    Operand,
-    Register,
-    Symbol,
-    Vector,
-    unknown,
-)
 
 
-def lower_wmma(w: Writer, instruction: Instruction) -> None:
+def lower_wmma(w: Writer, instruction: ptx.Instruction) -> None:
     """Replace a load, a store or a product of fragments."""
     found = matrices(instruction.parts)
     if found is None:
-        raise unknown(instruction)
+        raise ptx.unknown(instruction)
     if instruction.parts[1] == "mma":
         types = found.types
         shape = next(part for part in instruction.parts if part[0] == "m" and part[1:2].isdigit())
@@ -40,66 +28,66 @@ def lower_wmma(w: Writer, instruction: Instruction) -> None:
 class _Fragment:
     """One load or store of a fragment, which works out where each lane's numbers lie."""
 
-    def __init__(self, w: Writer, instruction: Instruction, found: Matrices) -> None:
+    def __init__(self, w: Writer, instruction: ptx.Instruction, found: Matrices) -> None:
         self.w, self.role, self.is_load = w, instruction.parts[2], instruction.parts[1] == "load"
         self.found, self.type = found, found.type(self.role)
         self.bytes, self.per = BITS[self.type] // 8, found.per_register(self.role)
         first, second, *stride = instruction.operands
         address, values = (second, first) if self.is_load else (first, second)
-        assert isinstance(address, Address)
+        assert isinstance(address, ptx.Address)
         self.space = next((f".{p}" for p in instruction.parts if p in ("global", "shared", "local")), "")
-        self.registers: list[Operand] = list(values.items) if isinstance(values, Vector) else [values]
+        self.registers: list[ptx.Operand] = list(values.items) if isinstance(values, ptx.Vector) else [values]
         self.rows_first = "row" in instruction.parts
         rows, columns = {"a": (found.m, found.k), "b": (found.k, found.n)}.get(self.role, (found.m, found.n))
-        width = Immediate(columns if self.rows_first else rows)
+        width = ptx.Immediate(columns if self.rows_first else rows)
         self.stride = self._known(stride[0]) if stride else width
         self.wide = self._base(address)
         self.lane = self._lane_address(address)
-        self.columns: dict[int, Register] = {}
+        self.columns: dict[int, ptx.Register] = {}
 
-    def _known(self, stride: Operand) -> Operand:
+    def _known(self, stride: ptx.Operand) -> ptx.Operand:
         """Return the stride as a number, if its register is only ever set to one number."""
-        if isinstance(stride, Register):
+        if isinstance(stride, ptx.Register):
             setting = [i for i in self.w.kernel.code if i.operands[:1] == (stride,) and i.parts[0] != "st"]
             if len(setting) == 1 and setting[0].parts[0] == "mov" and not setting[0].guard:
                 value = setting[0].operands[1]
-                return value if isinstance(value, Immediate) else stride
+                return value if isinstance(value, ptx.Immediate) else stride
         return stride
 
-    def _base(self, address: Address) -> str:
+    def _base(self, address: ptx.Address) -> str:
         """Return the type of the address: 32 or 64 bits."""
-        if isinstance(address.base, Register):
-            return f"u{8 * TYPE_BYTES[self.w.kernel.register_type(address.base.name)]}"
+        if isinstance(address.base, ptx.Register):
+            return f"u{8 * ptx.TYPE_BYTES[self.w.kernel.register_type(address.base.name)]}"
         return "u64"
 
-    def _scaled(self, number: Operand, factor: Operand) -> Register:
+    def _scaled(self, number: ptx.Operand, factor: ptx.Operand) -> ptx.Register:
         """Return the product of two unsigned 32-bit numbers, in the width of addresses."""
         if self.wide == "u64":
             return self.w.new("mul.wide.u32", "u64", number, factor)
         return self.w.new("mul.lo.u32", "u32", number, factor)
 
-    def _lane_address(self, address: Address) -> Register:
+    def _lane_address(self, address: ptx.Address) -> ptx.Register:
         """Return the address of this lane's first number in the block at row 0, column 0."""
-        w, size = self.w, Immediate(self.bytes)
+        w, size = self.w, ptx.Immediate(self.bytes)
         lane = w.new("mov.u32", "u32", LANE)
         group, index = (
-            w.new("shr.u32", "u32", lane, Immediate(2)),
-            w.new("and.b32", "u32", lane, Immediate(3)),
+            w.new("shr.u32", "u32", lane, ptx.Immediate(2)),
+            w.new("and.b32", "u32", lane, ptx.Immediate(3)),
         )
         count = 2 if self.role in "cd" else self.per
-        along = w.new("mul.lo.u32", "u32", index, Immediate(count * self.bytes))
+        along = w.new("mul.lo.u32", "u32", index, ptx.Immediate(count * self.bytes))
         across = w.new("mul.lo.u32", "u32", group, size)
         if self._along_rows or self._transposes:  # a lane's two numbers lie side by side
-            first, second = self._scaled(across, self.stride), self._scaled(along, Immediate(1))
+            first, second = self._scaled(across, self.stride), self._scaled(along, ptx.Immediate(1))
         else:
-            first, second = self._scaled(across, Immediate(1)), self._scaled(along, self.stride)
+            first, second = self._scaled(across, ptx.Immediate(1)), self._scaled(along, self.stride)
         offset = w.new(f"add.{self.wide}", self.wide, first, second)
-        base: Operand = address.base
-        if isinstance(base, Symbol):
+        base: ptx.Operand = address.base
+        if isinstance(base, ptx.Symbol):
             base = w.new("mov.u64", "u64", base)
         total = w.new(f"add.{self.wide}", self.wide, base, offset)
         return (
-            w.new(f"add.{self.wide}", self.wide, total, Immediate(address.offset))
+            w.new(f"add.{self.wide}", self.wide, total, ptx.Immediate(address.offset))
             if address.offset
             else total
         )
@@ -114,17 +102,17 @@ class _Fragment:
         """Say whether lanes load the other direction's neighbours and exchange them, as the hardware does."""
         return not self._along_rows and self.bytes == 2
 
-    def _place(self, row: int, column: int) -> Address:
+    def _place(self, row: int, column: int) -> ptx.Address:
         """Return where the lane's number lies, for a row and column relative to its own."""
         major, minor = (row, column) if self.rows_first else (column, row)
-        if isinstance(self.stride, Immediate):
-            return Address(self.lane, (major * self.stride.value + minor) * self.bytes)
+        if isinstance(self.stride, ptx.Immediate):
+            return ptx.Address(self.lane, (major * self.stride.value + minor) * self.bytes)
         if major not in self.columns:
             self.columns[major] = self.lane
             if major:
-                further = self._scaled(self.stride, Immediate(major * self.bytes))
+                further = self._scaled(self.stride, ptx.Immediate(major * self.bytes))
                 self.columns[major] = self.w.new(f"add.{self.wide}", self.wide, self.lane, further)
-        return Address(self.columns[major], minor * self.bytes)
+        return ptx.Address(self.columns[major], minor * self.bytes)
 
     def move(self) -> None:
         """Load or store all registers; a fragment with more registers than blocks holds each block twice."""
@@ -137,7 +125,7 @@ class _Fragment:
             elif self.is_load:
                 self.w.emit("mov.b32", self.registers[first], self.registers[first - len(blocks)])
 
-    def _block(self, registers: list[Operand], row: int, column: int) -> None:
+    def _block(self, registers: list[ptx.Operand], row: int, column: int) -> None:
         """Load or store one block: a register of several numbers, or two registers with one each."""
         count = max(len(registers), self.per)
         places = [
@@ -147,7 +135,9 @@ class _Fragment:
         bits = 64 if self.type == "f64" else 32
         if self._along_rows or count == 1:
             name = f"b{bits}" if len(registers) == 1 else f"v2.b{bits}"
-            self._access(name, registers[0] if len(registers) == 1 else Vector(tuple(registers)), places[0])
+            self._access(
+                name, registers[0] if len(registers) == 1 else ptx.Vector(tuple(registers)), places[0]
+            )
         elif self._transposes and self.is_load:
             loaded = self.w.register("b32")
             self._access("b32", loaded, self._place(row, column))
@@ -159,7 +149,7 @@ class _Fragment:
                 self._access(f"b{bits}", register, place)
         else:
             parts = [self.w.register("b16") for _ in places]
-            packed = Vector(tuple(parts))
+            packed = ptx.Vector(tuple(parts))
             if not self.is_load:
                 self.w.emit("mov.b32", packed, registers[0])
             for part, place in zip(parts, places, strict=True):
@@ -167,7 +157,7 @@ class _Fragment:
             if self.is_load:
                 self.w.emit("mov.b32", registers[0], packed)
 
-    def _access(self, type_: str, value: Operand, place: Address) -> None:
+    def _access(self, type_: str, value: ptx.Operand, place: ptx.Address) -> None:
         if self.is_load:
             self.w.emit(f"ld{self.space}.{type_}", value, place)
         else:

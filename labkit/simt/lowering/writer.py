@@ -1,7 +1,5 @@
 """Write the instructions that replace one that is lowered."""
 
-from __future__ import annotations
-
 from labkit.simt.ptx import Guard, Instruction, Kernel, Operand, Register, Symbol
 
 

@@ -3,8 +3,6 @@
 Reference: PTX ISA, chapters 4.3 (statements), 4.5 (constants) and 6 (operands).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

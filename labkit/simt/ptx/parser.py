@@ -1,29 +1,15 @@
 """Parse PTX text into modules, kernels and instructions. Covers what NVRTC writes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from labkit.core.errors import SimtError
-from labkit.simt.ptx import (
-    TYPE_BYTES,
-    Address,
-    Instruction,
-    Kernel,
-    Module,
-    Operand,
-    Register,
-    Symbol,
-    Variable,
-    Vector,
-    mapped,
-)
+from labkit.simt import ptx
 from labkit.simt.ptx.operands import CARRY, immediate, read_instruction
 
 
-def parse(text: str) -> Module:
+def parse(text: str) -> ptx.Module:
     """Parse the PTX text of one module. Raises SimtError for PTX that it does not know."""
     return _Parser(text).module
 
@@ -52,15 +38,15 @@ class _Scope:
 
     number: int
     start: int
-    registers: dict[str, Register] = field(default_factory=dict)
+    registers: dict[str, ptx.Register] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
 
-    def rename_labels(self, kernel: Kernel) -> None:
+    def rename_labels(self, kernel: ptx.Kernel) -> None:
         """Make the branches of the scope go to the scope's own labels."""
         for i, instruction in enumerate(kernel.code[self.start :], self.start):
             if instruction.family.end == "branch":
                 operands = tuple(
-                    Symbol(self.labels.get(o.name, o.name)) if isinstance(o, Symbol) else o
+                    ptx.Symbol(self.labels.get(o.name, o.name)) if isinstance(o, ptx.Symbol) else o
                     for o in instruction.operands
                 )
                 kernel.code[i] = replace(instruction, operands=operands)
@@ -72,7 +58,7 @@ class _Scope:
 
 class _Parser:
     def __init__(self, text: str) -> None:
-        self.module, self.inner_scopes = Module(), 0
+        self.module, self.inner_scopes = ptx.Module(), 0
         text = _COMMENT.sub("", text)
         self.source_file = _number_of_the_source(text)
         position = 0
@@ -107,7 +93,9 @@ class _Parser:
         match = _SIGNATURE.match(text[header.end() : body])
         if match is None:
             raise SimtError(f"the simulator does not know this PTX function: {text[header.start() : body]}")
-        kernel = Kernel(match["name"], _variables(match["params"] or ""), _variables(match["results"] or ""))
+        kernel = ptx.Kernel(
+            match["name"], _variables(match["params"] or ""), _variables(match["results"] or "")
+        )
         if limit := re.search(r"\.maxntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", match["attributes"]):
             x, y, z = (int(n or 1) for n in limit.groups())
             kernel.max_threads = x * y * z
@@ -116,7 +104,7 @@ class _Parser:
         (self.module.kernels if header[1] == "entry" else self.module.functions)[kernel.name] = kernel
         return end
 
-    def _body(self, kernel: Kernel, text: str) -> None:
+    def _body(self, kernel: ptx.Kernel, text: str) -> None:
         line, label = 0, ""
         scopes: list[_Scope] = []  # inner scopes `{ }`, whose registers and labels may hide outer ones
         for kind, part in _statements(text):
@@ -136,7 +124,7 @@ class _Parser:
                 scopes.pop().rename_labels(kernel)
             elif scopes and (registers := _REGISTERS.match(part)):
                 for name in _register_names(registers[2]):
-                    inner = Register(f"%{scopes[-1].number}~{name.lstrip('%')}")
+                    inner = ptx.Register(f"%{scopes[-1].number}~{name.lstrip('%')}")
                     kernel.registers[inner.name], scopes[-1].registers[name] = registers[1], inner
             elif part.startswith(".branchtargets"):
                 kernel.tables[label] = tuple(name.strip() for name in part.split(None, 1)[1].split(","))
@@ -144,11 +132,11 @@ class _Parser:
                 self._declaration(kernel, part)
             else:
                 kernel.code.append(_in_scopes(read_instruction(part, line), [s.registers for s in scopes]))
-        used = {o.name for i in kernel.code for o in i.operands if isinstance(o, Symbol)}
+        used = {o.name for i in kernel.code for o in i.operands if isinstance(o, ptx.Symbol)}
         used.update(name for table in kernel.tables.values() for name in table)
         kernel.labels = {name: place for name, place in kernel.labels.items() if name in used}
 
-    def _declaration(self, kernel: Kernel, text: str) -> None:
+    def _declaration(self, kernel: ptx.Kernel, text: str) -> None:
         if registers := _REGISTERS.match(text):
             for name in registers[2].split(","):
                 kernel.registers[re.sub(r"<\d+>", "", name.strip())] = registers[1]
@@ -158,10 +146,10 @@ class _Parser:
             raise SimtError(f"the simulator does not know this PTX directive: {text.split(chr(10))[0]}")
 
 
-def return_directly(kernel: Kernel) -> None:
+def return_directly(kernel: ptx.Kernel) -> None:
     """Turn branches to a lone `ret` into returns, so that lanes that leave early wait nowhere."""
     for i, instruction in enumerate(kernel.code):
-        if instruction.parts[0] == "bra" and isinstance(target := instruction.operands[0], Symbol):
+        if instruction.parts[0] == "bra" and isinstance(target := instruction.operands[0], ptx.Symbol):
             place = kernel.labels[target.name]
             if (
                 place < len(kernel.code)
@@ -198,18 +186,18 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
             position = end + 1 if end >= 0 else len(text)
 
 
-def _variables(text: str) -> list[Variable]:
+def _variables(text: str) -> list[ptx.Variable]:
     """Parse the variables listed in a signature."""
     return [variable for part in text.split(",") if (variable := _variable(part.strip()))]
 
 
-def _symbols(operands: tuple[Operand, ...]) -> Iterator[str]:
+def _symbols(operands: tuple[ptx.Operand, ...]) -> Iterator[str]:
     for operand in operands:
-        if isinstance(operand, Address):
+        if isinstance(operand, ptx.Address):
             operand = operand.base
-        if isinstance(operand, Symbol):
+        if isinstance(operand, ptx.Symbol):
             yield operand.name
-        elif isinstance(operand, Vector):
+        elif isinstance(operand, ptx.Vector):
             yield from _symbols(operand.items)
 
 
@@ -222,16 +210,18 @@ def _register_names(text: str) -> list[str]:
     return names
 
 
-def _in_scopes(instruction: Instruction, scopes: list[dict[str, Register]]) -> Instruction:
+def _in_scopes(instruction: ptx.Instruction, scopes: list[dict[str, ptx.Register]]) -> ptx.Instruction:
     """Give registers of inner scopes their own names (in `asm` they need no %)."""
     hidden = {name: register for scope in scopes for name, register in scope.items()}
     if not hidden:
         return instruction
 
-    def rename(operand: Operand) -> Operand:
-        return hidden.get(operand.name, operand) if isinstance(operand, Register | Symbol) else operand
+    def rename(operand: ptx.Operand) -> ptx.Operand:
+        return (
+            hidden.get(operand.name, operand) if isinstance(operand, ptx.Register | ptx.Symbol) else operand
+        )
 
-    return mapped(instruction, rename)
+    return ptx.mapped(instruction, rename)
 
 
 def _matching_brace(text: str, opening: int) -> int:
@@ -243,23 +233,23 @@ def _matching_brace(text: str, opening: int) -> int:
     raise SimtError("PTX ends inside a function body")
 
 
-def _variable(text: str) -> Variable | None:
+def _variable(text: str) -> ptx.Variable | None:
     match = _VARIABLE.match(text)
     if match is None:
         return None
     count = 1
     for dimension in re.findall(r"\[(\w*)\]", match["dims"]):
         count *= int(dimension or 0)  # `[]` is an extern shared array, sized at launch
-    item = TYPE_BYTES[match["type"]]
+    item = ptx.TYPE_BYTES[match["type"]]
     values, addresses = _initial(match["init"] or "", match["type"])
-    return Variable(
+    return ptx.Variable(
         match["name"], match["type"], count * item, int(match["align"] or item), values, addresses
     )
 
 
 def _initial(text: str, type_: str) -> tuple[bytes, tuple[tuple[int, str, int], ...]]:
     """Return the bytes of an initial value and the addresses in it: `generic(x)+8`, or a function's name."""
-    size = TYPE_BYTES[type_]
+    size = ptx.TYPE_BYTES[type_]
     values, addresses = b"", []
     for item in (part.strip() for part in text.strip("{} \n\t").split(",") if part.strip(" {}\n\t")):
         word = item.strip("{} \n\t")

@@ -1,7 +1,5 @@
 """The memory of a module's `__device__` and `__constant__` variables, and how to find one by name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The threads of the host that run a launch, its time limit, and Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -3,8 +3,6 @@
 Reference: CUDA C++ Programming Guide, "Formatted Output". Arguments lie as in a C struct, floats as doubles.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 import struct

@@ -5,8 +5,6 @@ offsets gets a quick look at the shadow of its granules. Whatever is suspicious,
 through `track`, lane by lane.
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.core.limits import WARP

@@ -5,8 +5,6 @@ come from the kernel's C++ declaration (compiler.nvrtc.parameter_types), and PTX
 used.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

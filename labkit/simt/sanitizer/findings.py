@@ -1,7 +1,5 @@
 """Put into words what is wrong with a kernel: the findings behind a launch's errors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

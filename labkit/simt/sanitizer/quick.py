@@ -3,8 +3,6 @@
 It reads the shadow of neighbouring granules as vectors, and leaves what is suspicious to touch.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,19 +14,7 @@ from labkit.simt.code.abi import I1, I32, I64, POINTER, Value
 from labkit.simt.code.instructions import intrinsic
 from labkit.simt.code.memory import MAX_RUNS
 from labkit.simt.code.vectors import all_true, broadcast, vector_type
-from labkit.simt.sanitizer.shadow import (
-    READ_PLACE,
-    READ_SITE,
-    READ_STAMP,
-    SEVERAL,
-    STAMP_STEP,
-    WRITE_PLACE,
-    WRITE_SITE,
-    WRITE_STAMP,
-    read,
-    spread,
-    word,
-)
+from labkit.simt.sanitizer import shadow
 
 
 @dataclass(frozen=True)
@@ -64,7 +50,7 @@ def plan(
             for index in range(begin, begin + max(1, size // granule)):
                 if index in touched and is_store:
                     return None
-                touched[index] = SEVERAL if index in touched else lane
+                touched[index] = shadow.SEVERAL if index in touched else lane
         granules = sorted(touched)
         scattered.append(Run(start // group, tuple(granules), tuple(touched[g] for g in granules)))
         breaks = [i for i in range(1, len(granules)) if granules[i] != granules[i - 1] + 1]
@@ -101,17 +87,19 @@ class _Quick:
         self.planes, self.plane_bytes, self.stamp, self.launch_stamp, self.block_stamp = function.args[:5]
         self.phase, self.site, *self.granules = function.args[5:]
         self.b = ir.IRBuilder(function.append_basic_block("entry"))
-        self.now = self.b.and_(self.stamp, ir.Constant(I32, -STAMP_STEP))
+        self.now = self.b.and_(self.stamp, ir.Constant(I32, -shadow.STAMP_STEP))
 
     def emit(self) -> None:
         b = self.b
         fine: Value = ir.Constant(I1, 1)
         for run in self.runs:
-            fine = b.and_(fine, all_true(b, self._is_past(self._load(run, WRITE_STAMP))))
+            fine = b.and_(fine, all_true(b, self._is_past(self._load(run, shadow.WRITE_STAMP))))
             if self.is_store:
-                fine = b.and_(fine, all_true(b, self._is_past(self._load(run, READ_STAMP))))
+                fine = b.and_(fine, all_true(b, self._is_past(self._load(run, shadow.READ_STAMP))))
             elif self.is_global:
-                fine = b.and_(fine, all_true(b, self._is_not_other_blocks(self._load(run, READ_STAMP))))
+                fine = b.and_(
+                    fine, all_true(b, self._is_not_other_blocks(self._load(run, shadow.READ_STAMP)))
+                )
         with b.if_then(b.not_(fine), likely=False):
             b.ret(ir.Constant(I1, 0))
         for run in self.runs:
@@ -122,33 +110,33 @@ class _Quick:
         """Write the stamps, places and sites of one run."""
         b, lanes = self.b, [ir.Constant(I32, lane) for lane in run.lanes]
         lane = lanes[0] if len(lanes) == 1 else ir.Constant(vector_type(I32, len(lanes)), lanes)
-        place = b.or_(spread(b, self.phase, lane), lane)
-        stamps = spread(b, self.stamp, lane)
+        place = b.or_(shadow.spread(b, self.phase, lane), lane)
+        stamps = shadow.spread(b, self.stamp, lane)
         if self.is_store:
-            self._store(run, WRITE_STAMP, stamps)
-            self._store(run, WRITE_PLACE, place)
-            self._store(run, WRITE_SITE, spread(b, self.site, lane))
+            self._store(run, shadow.WRITE_STAMP, stamps)
+            self._store(run, shadow.WRITE_PLACE, place)
+            self._store(run, shadow.WRITE_SITE, shadow.spread(b, self.site, lane))
         else:
-            old = self._load(run, READ_STAMP)
-            new_stamp, new_place = read(b, old, self._load(run, READ_PLACE), stamps, place)
-            self._store(run, READ_STAMP, new_stamp)
-            self._store(run, READ_PLACE, new_place)
-            self._store(run, READ_SITE, spread(b, self.site, lane))
+            old = self._load(run, shadow.READ_STAMP)
+            new_stamp, new_place = shadow.read(b, old, self._load(run, shadow.READ_PLACE), stamps, place)
+            self._store(run, shadow.READ_STAMP, new_stamp)
+            self._store(run, shadow.READ_PLACE, new_place)
+            self._store(run, shadow.READ_SITE, shadow.spread(b, self.site, lane))
 
     def _is_past(self, x: Value) -> Value:
         """Test for a stamp of an earlier interval of the block, or of an earlier launch."""
         b = self.b
-        low, high = (spread(b, y, x) for y in (self.block_stamp, self.now))
+        low, high = (shadow.spread(b, y, x) for y in (self.block_stamp, self.now))
         if self.is_store and not self.is_global:
             return b.icmp_unsigned("<", x, high)  # shared memory of earlier blocks is gone
         in_block = b.icmp_unsigned("<", b.sub(x, low), b.sub(high, low))
         if not self.is_global:
             return in_block
-        return b.or_(in_block, b.icmp_unsigned("<", x, spread(b, self.launch_stamp, x)))
+        return b.or_(in_block, b.icmp_unsigned("<", x, shadow.spread(b, self.launch_stamp, x)))
 
     def _is_not_other_blocks(self, x: Value) -> Value:
         b = self.b
-        low, high = (spread(b, y, x) for y in (self.launch_stamp, self.block_stamp))
+        low, high = (shadow.spread(b, y, x) for y in (self.launch_stamp, self.block_stamp))
         return b.icmp_unsigned(">=", b.sub(x, low), b.sub(high, low))
 
     def _load(self, run: Run, plane: int) -> Value:
@@ -171,12 +159,14 @@ class _Quick:
     def _first(self, run: Run, plane: int) -> Value:
         """Return the address of the word of a run's first granule."""
         index = self.b.add(self.granules[run.group], ir.Constant(I64, run.granules[0]))
-        return word(self.b, self.planes, self.plane_bytes, plane, index)
+        return shadow.word(self.b, self.planes, self.plane_bytes, plane, index)
 
     def _each(self, run: Run, plane: int) -> Value:
         """Return the addresses of the words of all granules of a run."""
         b, count = self.b, len(run.granules)
-        start = b.ptrtoint(word(b, self.planes, self.plane_bytes, plane, self.granules[run.group]), I64)
+        start = b.ptrtoint(
+            shadow.word(b, self.planes, self.plane_bytes, plane, self.granules[run.group]), I64
+        )
         offsets = [ir.Constant(I64, 4 * granule) for granule in run.granules]
         places = b.add(broadcast(b, start, count), ir.Constant(ir.VectorType(I64, count), offsets))
         return b.inttoptr(places, ir.VectorType(POINTER, count))

@@ -3,8 +3,6 @@
 Rules of the four tools: checking.py and shadow.py. Wrong types of arrays: element_types.py.
 """
 
-from __future__ import annotations
-
 import ctypes
 import weakref
 from collections.abc import Mapping, Sequence

@@ -13,8 +13,6 @@ blocks, from different warps in one interval, or from different lanes of a warp 
 them.
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.code.abi import I8, I64, STAMP_STEP, Value

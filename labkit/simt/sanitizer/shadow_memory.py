@@ -3,8 +3,6 @@
 Each launch continues the numbering of stamps, so what an earlier launch left is older than its first stamp.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from labkit.simt.sanitizer.shadow import PLANES, STAMP_STEP

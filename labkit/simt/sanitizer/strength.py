@@ -1,7 +1,5 @@
 """Find the instructions that are atomic or ordered by the memory model: two of these do not race."""
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.analysis.blocks import results

@@ -1,7 +1,5 @@
 """A checked run's close look at one lane's access, which may race or read what was never written."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from llvmlite import ir

@@ -1,7 +1,5 @@
 """Moves, sums, products, quotients, minima and maxima: the same entries for integers and floats."""
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.code.instructions.table import Emit, operation, type_of

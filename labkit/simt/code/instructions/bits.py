@@ -1,7 +1,5 @@
 """Shifts, logic and all other operations on bits."""
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.code.instructions.table import operation, type_of

@@ -4,8 +4,6 @@ The parser gives the carry its own register: a second result of `.cc` forms, and
 `subc` and `madc`.
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.code.instructions.arithmetic import multiply_high

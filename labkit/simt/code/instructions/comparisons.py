@@ -1,7 +1,5 @@
 """Comparisons and selections."""
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.code.instructions.table import kind_of, operation

@@ -3,8 +3,6 @@
 Reference: PTX ISA, 9.7.9 (cvt). Narrow float types (f16, bf16) live in registers as bits, see half.py.
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.code.instructions import half

@@ -3,8 +3,6 @@
 Reference: PTX ISA, 9.7.1.23 and 9.7.1.24.
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.code.instructions.table import operation

@@ -1,7 +1,5 @@
 """Roots, reciprocals and the elementary functions."""
 
-from __future__ import annotations
-
 import math
 
 from llvmlite import ir

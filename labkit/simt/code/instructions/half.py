@@ -5,8 +5,6 @@ Registers hold the bits, as 16-bit integers (pairs: 32-bit). Sums and products a
 so that it also rounds only once. A NaN result is 0x7fff, as on the hardware. Reference: PTX ISA, 9.7.4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from llvmlite import ir

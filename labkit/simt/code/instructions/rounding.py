@@ -4,8 +4,6 @@ A separate function sets the host's own rounding mode for one operation, so the 
 subnormals, overflow, the sign of zero. Reference: PTX ISA, 9.7.3 and 6.4.1.
 """
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.code.instructions.table import Emit, operation

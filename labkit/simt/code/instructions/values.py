@@ -1,7 +1,5 @@
 """LLVM constants, types and intrinsics that work for scalars and vectors."""
 
-from __future__ import annotations
-
 from llvmlite import ir
 
 from labkit.simt.code.abi import Value

@@ -4,8 +4,6 @@ Reference: PTX ISA, 9.7.17 (video) and 9.7.18 (SIMD video). The scalar ones (`va
 registers or one part of them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial
