@@ -63,6 +63,7 @@ system: $(VENV)/.dev
 	$(BIN)/python tests/browser/chromium.py
 
 format: $(VENV)/.dev
+	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 

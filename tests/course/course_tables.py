@@ -61,9 +61,15 @@ def function_of(cell):
     return magic.answers.pop("99.1")
 
 
+def solved(exercise):
+    """The solved cell."""
+    assert exercise in SOLVED, f"notebooks/solutions has no answer cell of {exercise}"
+    return SOLVED[exercise]
+
+
 def mutant(exercise, *replacements):
     """The solved cell with parts replaced; each must be there."""
-    source = SOLVED[exercise]
+    source = solved(exercise)
     for old, new in replacements:
         assert old in source, old
         source = source.replace(old, new)
@@ -72,7 +78,7 @@ def mutant(exercise, *replacements):
 
 def released(exercise):
     """What a student starts from."""
-    return release.without_solution(SOLVED[exercise])
+    return release.without_solution(solved(exercise))
 
 
 def checks_of_starters(starters):
@@ -124,6 +130,6 @@ def checks_of_other_answers(others):
 
 @cache
 def rows(name):
-    """All rows of the tables WRONG or OTHERS of all labs: first the exercise, then what it is."""
+    """All rows of the tables WRONG or OTHERS of all labs, the exercise first; of STARTERS the exercises."""
     labs = sorted(Path(__file__).parent.glob("test_course_[0-9][0-9].py"))
     return [row for lab in labs for row in getattr(import_module(lab.stem), name)]

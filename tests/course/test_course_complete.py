@@ -13,6 +13,9 @@ from labkit.course import EXERCISES
 def test_each_check_is_tried_with_three_mistakes_and_another_right_answer(exercise):
     mistakes = {row[3:] for row in rows("WRONG") if row[0] == exercise}  # two rows may look at one mistake
     others = {row[2:] for row in rows("OTHERS") if row[0] == exercise}
+    assert exercise in rows("STARTERS"), (
+        f"add {exercise} to STARTERS: words of what the unsolved cell is told"
+    )
     assert len(mistakes) >= 3, f"add rows of {exercise} to WRONG in tests/course: three mistakes"
     assert len(others) >= 1, f"add a row of {exercise} to OTHERS: another right answer"
 

@@ -45,7 +45,7 @@ class TestStudents:
         solved, student = read(NOTEBOOKS / "solutions" / path.name), read(path)
         assert solved.metadata == student.metadata
         shown = [cell for cell in solved.cells if role(cell) != "hidden"]
-        assert [cell.id for cell in shown] == [cell.id for cell in student.cells]
+        assert [cell.id for cell in shown] == [cell.id for cell in student.cells], "run: labkit release"
         for ours, theirs in zip(shown, student.cells, strict=True):
             assert ours.metadata == theirs.metadata
             if role(ours) in ("answer", "prediction"):
