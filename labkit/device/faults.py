@@ -11,7 +11,6 @@ from typing import Any
 
 from labkit.core.errors import InvalidAccess, SimtError
 
-NOT_READY = 600  # cudaErrorNotReady: work is still running
 BY_A_KERNEL = range(700, 800)  # cudaError values: illegal address, misaligned address, assertion, trap, …
 BAD_ADDRESS = (700, 716, 717)  # cudaErrorIllegalAddress, -MisalignedAddress, -InvalidAddressSpace
 

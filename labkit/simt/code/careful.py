@@ -1,6 +1,6 @@
 """LLVM functions that examine every lane of an access, and the loops they are made of."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from llvmlite import ir
@@ -41,38 +41,52 @@ def check_function(module: ir.Module, space: str, is_write: bool, layout: Layout
     reported: it ends the launch if `stops`, otherwise it becomes a finding.
     """
     name = f"check_{space}_write" if is_write else f"check_{space}"
-    if name in module.globals:
-        return module.globals[name]
-    function = cold_function(module, name, I32, [POINTER, POINTER, LANES_64, I32, I32, I64])
-    launch, frame, addresses, mask, site, size = function.args
-    b = ir.IRBuilder(function.append_basic_block("entry"))
-    lanes = _Lanes(b, addresses, size)
-    if space in ("global", "const", "generic"):
-        lanes.look_in_ranges(launch, False if is_write else True if space == "const" else None)
-    if space in ("shared", "generic"):
-        lanes.look_in(*shared_bounds(b, launch, frame))
-    if space in ("local", "generic"):
-        lanes.look_in(*local_bounds(b, frame, layout))
-    wrong = b.and_(b.not_(b.bitcast(b.load(lanes.valid, typ=lanes.predicate), I32)), mask)
-    good = b.icmp_unsigned("==", wrong, ir.Constant(I32, 0))
-    with b.if_then(b.not_(good), likely=False):
-        lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
-        first = b.extract_element(addresses, lane)
-        if stops:
-            report(b, launch, frame, abi.BAD_ACCESS, site, wrong, first)
-        else:
-            found(b, launch, frame, abi.OUT_OF_BOUNDS, site, lane, first)
-    b.ret(b.and_(mask, b.not_(wrong)))
-    return function
+
+    def emit(function: ir.Function) -> None:
+        launch, frame, addresses, mask, site, size = function.args
+        b = ir.IRBuilder(function.append_basic_block("entry"))
+        lanes = _Lanes(b, addresses, size)
+        if space in ("global", "const", "generic"):
+            lanes.look_in_ranges(launch, False if is_write else True if space == "const" else None)
+        if space in ("shared", "generic"):
+            lanes.look_in(*shared_bounds(b, launch, frame))
+        if space in ("local", "generic"):
+            lanes.look_in(*local_bounds(b, frame, layout))
+        wrong = b.and_(b.not_(b.bitcast(b.load(lanes.valid, typ=lanes.predicate), I32)), mask)
+        good = b.icmp_unsigned("==", wrong, ir.Constant(I32, 0))
+        with b.if_then(b.not_(good), likely=False):
+            lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
+            first = b.extract_element(addresses, lane)
+            if stops:
+                report(b, launch, frame, abi.BAD_ACCESS, site, wrong, first)
+            else:
+                found(b, launch, frame, abi.OUT_OF_BOUNDS, site, lane, first)
+        b.ret(b.and_(mask, b.not_(wrong)))
+
+    type_ = ir.FunctionType(I32, [POINTER, POINTER, LANES_64, I32, I32, I64])
+    return defined_once(module, name, type_, emit, is_cold=True)
 
 
-def cold_function(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
-    """Declare an internal function for code that seldom runs and should be short."""
-    function = ir.Function(module, ir.FunctionType(result, arguments), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    function.attributes.add("cold")
-    return function
+def defined_once(
+    module: ir.Module,
+    name: str,
+    type_: ir.FunctionType,
+    emit: Callable[[ir.Function], None],
+    *,
+    is_cold: bool = False,
+) -> ir.Function:
+    """Return the module's function `name`, whose code `emit` writes when it is first asked for.
+
+    `is_cold` is for code that seldom runs and should be short.
+    """
+    if name not in module.globals:
+        function = ir.Function(module, type_, name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        if is_cold:
+            function.attributes.add("cold")
+        emit(function)
+    return module.globals[name]
 
 
 def shared_bounds(b: ir.IRBuilder, launch: Value, frame: Value) -> tuple[Value, Value]:

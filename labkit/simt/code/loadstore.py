@@ -101,22 +101,23 @@ def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, grou
     short.
     """
     module, name = w.function.module, f"load_{access.space}_{kind.name}_{group}"
-    if name in module.globals:
-        return module.globals[name]
     result = vector_type(kind.llvm, WARP // group)
     arguments = [POINTER, POINTER, careful.LANES_64, I32, I32]
-    function = careful.cold_function(module, name, result, arguments)
-    launch, frame, addresses, mask, site = function.args
-    b = ir.IRBuilder(function.append_basic_block("entry"))
-    check = careful.check_function(module, access.space, False, w.layout, observer.stops)
-    valid = b.call(check, [launch, frame, addresses, mask, site, ir.Constant(I64, access.size)])
-    if observer.stops:
-        with b.if_then(b.icmp_unsigned("!=", valid, mask), likely=False):
-            b.ret(ir.Constant(result, None))
-    observer.careful(Look(b, launch, frame, access, addresses, valid, site, []))
-    (values,) = load(b, Where(addresses, VARYING), kind.llvm, access.size, [0], valid)
-    b.ret(group_value(b, values, group))
-    return function
+
+    def emit(function: ir.Function) -> None:
+        launch, frame, addresses, mask, site = function.args
+        b = ir.IRBuilder(function.append_basic_block("entry"))
+        check = careful.check_function(module, access.space, False, w.layout, observer.stops)
+        valid = b.call(check, [launch, frame, addresses, mask, site, ir.Constant(I64, access.size)])
+        if observer.stops:
+            with b.if_then(b.icmp_unsigned("!=", valid, mask), likely=False):
+                b.ret(ir.Constant(result, None))
+        observer.careful(Look(b, launch, frame, access, addresses, valid, site, []))
+        (values,) = load(b, Where(addresses, VARYING), kind.llvm, access.size, [0], valid)
+        b.ret(group_value(b, values, group))
+
+    type_ = ir.FunctionType(result, arguments)
+    return careful.defined_once(module, name, type_, emit, is_cold=True)
 
 
 def _leave_unless(w: Warp, good: Value, stopped: ir.Block) -> None:

@@ -14,7 +14,7 @@ from llvmlite import ir
 from labkit.core.limits import WARP
 from labkit.simt.analysis.lanes import VARYING
 from labkit.simt.code.abi import I32, I64, POINTER, Value
-from labkit.simt.code.careful import entry_slot
+from labkit.simt.code.careful import defined_once, entry_slot
 from labkit.simt.code.instructions import Kind, constant, half, intrinsic
 from labkit.simt.code.vectors import broadcast, shuffled
 from labkit.simt.code.warp import Warp
@@ -62,15 +62,13 @@ def _element(b: ir.IRBuilder, pointer: Value, type_: ir.Type, index: Value | int
 def _function(module: ir.Module, found: Matrices, saturates: bool) -> ir.Function:
     """Define `void product(ptr d, ptr a, ptr b, ptr c)` on fragments: arrays with 32 lanes per register."""
     name = f"product_{found.m}_{found.n}_{found.k}_{'_'.join(found.types)}{'_sat' * saturates}"
-    if name in module.globals:
-        return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * 4), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    b = ir.IRBuilder(function.append_basic_block("entry"))
-    _Product(b, found, saturates).emit(*function.args)
-    b.ret_void()
-    return function
+
+    def emit(function: ir.Function) -> None:
+        b = ir.IRBuilder(function.append_basic_block("entry"))
+        _Product(b, found, saturates).emit(*function.args)
+        b.ret_void()
+
+    return defined_once(module, name, ir.FunctionType(ir.VoidType(), [POINTER] * 4), emit)
 
 
 class _Product:

@@ -9,7 +9,7 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.code.abi import I8, I32, I64, Value
-from labkit.simt.code.careful import LANES_64, counted_loop, each_distinct
+from labkit.simt.code.careful import LANES_64, counted_loop, defined_once, each_distinct
 from labkit.simt.code.instructions import constant, intrinsic
 
 BANKS, BANK_BYTES = 32, 4
@@ -37,14 +37,12 @@ def bank_conflicts(addresses: Sequence[int], size: int) -> int:
 
 def count_bank_conflicts(b: ir.IRBuilder, places: Value, mask: Value, size: Value) -> Value:
     """Emit a call that counts as `bank_conflicts` does, for addresses known only when the kernel runs."""
-    function = b.module.globals.get("bank_conflicts") or _bank_conflict_function(b.module)
+    type_ = ir.FunctionType(I64, [LANES_64, I32, I64])
+    function = defined_once(b.module, "bank_conflicts", type_, _emit_bank_conflicts)
     return b.call(function, [places, mask, size])
 
 
-def _bank_conflict_function(module: ir.Module) -> ir.Function:
-    function = ir.Function(module, ir.FunctionType(I64, [LANES_64, I32, I64]), "bank_conflicts")
-    function.linkage = "internal"
-    function.attributes.add("noinline")
+def _emit_bank_conflicts(function: ir.Function) -> None:
     places, mask, size = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     words_each = b.lshr(b.add(size, ir.Constant(I64, BANK_BYTES - 1)), ir.Constant(I64, 2))
@@ -67,4 +65,3 @@ def _bank_conflict_function(module: ir.Module) -> ir.Function:
         extra_passes = b.zext(b.sub(b.load(worst, typ=I8), ir.Constant(I8, 1)), I64)
         b.store(b.add(b.load(total, typ=I64), extra_passes), total)
     b.ret(b.load(total, typ=I64))
-    return function

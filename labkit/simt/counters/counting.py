@@ -19,7 +19,7 @@ from labkit.simt.analysis.blocks import Block
 from labkit.simt.analysis.lanes import absorbed
 from labkit.simt.code import abi
 from labkit.simt.code.addresses import where
-from labkit.simt.code.careful import LANES_64, shared_bounds
+from labkit.simt.code.careful import LANES_64, defined_once, shared_bounds
 from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.observe import Look, Observer
 from labkit.simt.code.vectors import broadcast, element, expanded, reshaped
@@ -210,36 +210,34 @@ def _union(b: ir.IRBuilder, low: Sequence[abi.Value], high: Sequence[abi.Value])
 def _count_function(module: ir.Module, space: str) -> ir.Function:
     """Define void count(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes)."""
     name, usual_type = f"count_{space}", module.globals["usual"].value_type
-    if name in module.globals:
-        return module.globals[name]
     arguments = [abi.POINTER, abi.POINTER, LANES_64, abi.I32, abi.I32, abi.I64]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), arguments), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    launch, frame, addresses, mask, site, size = function.args
-    b = ir.IRBuilder(function.append_basic_block("entry"))
-    with b.if_then(b.icmp_unsigned("==", mask, abi.ZERO)):
+
+    def emit(function: ir.Function) -> None:
+        launch, frame, addresses, mask, site, size = function.args
+        b = ir.IRBuilder(function.append_basic_block("entry"))
+        with b.if_then(b.icmp_unsigned("==", mask, abi.ZERO)):
+            b.ret_void()
+        counter = b.gep(
+            abi.load_field(b, abi.Frame, frame, "counters"), [site], source_etype=abi.TYPES[abi.Counter]
+        )
+        add(b, abi.Counter, counter, "requests", ONE)
+        add(b, abi.Counter, counter, "threads", b.zext(intrinsic(b, "ctpop", abi.I32, mask), abi.I64))
+        start, end = shared_bounds(b, launch, frame)
+        first = b.extract_element(addresses, intrinsic(b, "cttz", abi.I32, mask, ir.Constant(abi.I1, 1)))
+        in_shared = b.and_(b.icmp_signed(">=", first, start), b.icmp_signed("<", first, end))
+        if space != "generic":
+            in_shared = ir.Constant(abi.I1, space == "shared")
+        with b.if_else(in_shared) as (shared, elsewhere):
+            with shared:
+                places = b.sub(addresses, broadcast(b, start, WARP))
+                add(b, abi.Counter, counter, "conflicts", count_bank_conflicts(b, places, mask, size))
+            with elsewhere:
+                b.call(scattered_function(module), [sector_places(b, launch, addresses), mask, counter])
+        with b.if_then(b.icmp_unsigned("==", mask, ir.Constant(abi.I32, -1))):
+            usual = b.gep(module.globals["usual"], [ir.Constant(abi.I32, 0), site], source_etype=usual_type)
+            for what in ("distinct", "conflicts"):
+                counted = b.load(abi.field(b, abi.Usual, usual, what), typ=abi.I64)
+                add(b, abi.Counter, counter, what, b.sub(ir.Constant(abi.I64, 0), counted))
         b.ret_void()
-    counter = b.gep(
-        abi.load_field(b, abi.Frame, frame, "counters"), [site], source_etype=abi.TYPES[abi.Counter]
-    )
-    add(b, abi.Counter, counter, "requests", ONE)
-    add(b, abi.Counter, counter, "threads", b.zext(intrinsic(b, "ctpop", abi.I32, mask), abi.I64))
-    start, end = shared_bounds(b, launch, frame)
-    first = b.extract_element(addresses, intrinsic(b, "cttz", abi.I32, mask, ir.Constant(abi.I1, 1)))
-    in_shared = b.and_(b.icmp_signed(">=", first, start), b.icmp_signed("<", first, end))
-    if space != "generic":
-        in_shared = ir.Constant(abi.I1, space == "shared")
-    with b.if_else(in_shared) as (shared, elsewhere):
-        with shared:
-            places = b.sub(addresses, broadcast(b, start, WARP))
-            add(b, abi.Counter, counter, "conflicts", count_bank_conflicts(b, places, mask, size))
-        with elsewhere:
-            b.call(scattered_function(module), [sector_places(b, launch, addresses), mask, counter])
-    with b.if_then(b.icmp_unsigned("==", mask, ir.Constant(abi.I32, -1))):
-        usual = b.gep(module.globals["usual"], [ir.Constant(abi.I32, 0), site], source_etype=usual_type)
-        for what in ("distinct", "conflicts"):
-            counted = b.load(abi.field(b, abi.Usual, usual, what), typ=abi.I64)
-            add(b, abi.Counter, counter, what, b.sub(ir.Constant(abi.I64, 0), counted))
-    b.ret_void()
-    return function
+
+    return defined_once(module, name, ir.FunctionType(ir.VoidType(), arguments), emit)

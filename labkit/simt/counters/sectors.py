@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Counter, Range, Record, Value, field, load_field
-from labkit.simt.code.careful import LANES_64, each_distinct, each_range
+from labkit.simt.code.careful import LANES_64, defined_once, each_distinct, each_range
 from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.vectors import all_true, broadcast, element, lanes_of, shuffled
 
@@ -55,12 +55,12 @@ def scattered_function(module: ir.Module) -> ir.Function:
     void scattered(<32 x i64> addresses, i32 mask, ptr counter). It also notes the lanes' stride. Where the
     addresses of all lanes go up or down, each neighbour that differs adds one.
     """
-    name = "scattered"
-    if name in module.globals:
-        return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [LANES_64, I32, POINTER]), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
+    return defined_once(
+        module, "scattered", ir.FunctionType(ir.VoidType(), [LANES_64, I32, POINTER]), _emit_scattered
+    )
+
+
+def _emit_scattered(function: ir.Function) -> None:
     addresses, mask, counter = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     before = shuffled(b, addresses, None, [0, *range(WARP - 1)])
@@ -90,13 +90,12 @@ def scattered_function(module: ir.Module) -> ir.Function:
             offset = b.trunc(b.and_(some, ir.Constant(I64, SECTOR_BYTES - 1)), I32)
             places = b.ashr(b.add(near, broadcast(b, offset, WARP)), constant(near, 5))
             for what, x in (("sectors", places), ("distinct", near)):
-                add(b, Counter, counter, what, b.call(_distinct_function(module), [x]))
+                add(b, Counter, counter, what, b.call(_distinct_function(function.module), [x]))
         with far:
             for what, x in (("sectors", sectors), ("distinct", addresses)):
                 with each_distinct(b, x, mask):
                     add(b, Counter, counter, what, ONE)
     b.ret_void()
-    return function
 
 
 def _distinct_function(module: ir.Module) -> ir.Function:
@@ -105,12 +104,10 @@ def _distinct_function(module: ir.Module) -> ir.Function:
     A lane counts if no lane before it in its half of the warp has its value and, in the second half, no lane
     of the first half has it either.
     """
-    name = "distinct_values"
-    if name in module.globals:
-        return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(I64, [LANES_32]), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
+    return defined_once(module, "distinct_values", ir.FunctionType(I64, [LANES_32]), _emit_distinct)
+
+
+def _emit_distinct(function: ir.Function) -> None:
     (values,) = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     half = WARP // 2
@@ -127,7 +124,6 @@ def _distinct_function(module: ir.Module) -> ir.Function:
     for k in range(half):
         seen = b.or_(seen, equal({lane: (lane + k) % half for lane in range(half, WARP)}))
     b.ret(b.zext(intrinsic(b, "ctpop", I32, b.not_(seen)), I64))
-    return function
 
 
 def sector_places(b: ir.IRBuilder, launch: Value, addresses: Value) -> Value:

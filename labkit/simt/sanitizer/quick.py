@@ -11,6 +11,7 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.code.abi import I1, I32, I64, POINTER, Value
+from labkit.simt.code.careful import defined_once
 from labkit.simt.code.instructions import intrinsic
 from labkit.simt.code.memory import MAX_RUNS
 from labkit.simt.code.vectors import all_true, broadcast, vector_type
@@ -69,14 +70,11 @@ def quick_function(module: ir.Module, runs: tuple[Run, ...], is_store: bool, is_
     name = f"quick_{is_global:d}{is_store:d}_" + "_".join(
         ".".join(map(str, (run.group, *run.granules, "by", *run.lanes))) for run in runs
     )
-    if name in module.globals:
-        return module.globals[name]
     bases = max(run.group for run in runs) + 1
-    function = ir.Function(module, ir.FunctionType(I1, [POINTER, I64, *[I32] * 5, *[I64] * bases]), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    _Quick(function, runs, is_store, is_global).emit()
-    return function
+    type_ = ir.FunctionType(I1, [POINTER, I64, *[I32] * 5, *[I64] * bases])
+    return defined_once(
+        module, name, type_, lambda function: _Quick(function, runs, is_store, is_global).emit()
+    )
 
 
 class _Quick:

@@ -7,7 +7,7 @@ from llvmlite import ir
 from labkit.core.limits import WARP
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Value, load_field
-from labkit.simt.code.careful import cold_function, counted_loop, entry_slot, found
+from labkit.simt.code.careful import counted_loop, defined_once, entry_slot, found
 from labkit.simt.sanitizer.shadow import ATOMIC, PLANES, READ_STAMP, SEVERAL, STAMP_STEP, STRONG, read, word
 
 
@@ -21,14 +21,9 @@ def touch_function(module: ir.Module) -> ir.Function:
     `values` are what the 32 lanes store, and `addresses` where, if they are in `mask`. It is called for the
     lanes in order, before anything is stored.
     """
-    name = "touch"
-    if name in module.globals:
-        return module.globals[name]
     arguments = [POINTER, POINTER, POINTER, *[I64] * 5, POINTER, POINTER, *[I32] * 3, *[I1] * 3]
-    function = cold_function(module, name, ir.VoidType(), arguments)
-    touch = _Touch(function)
-    touch.emit()
-    return function
+    type_ = ir.FunctionType(ir.VoidType(), arguments)
+    return defined_once(module, "touch", type_, lambda function: _Touch(function).emit(), is_cold=True)
 
 
 class _Touch:

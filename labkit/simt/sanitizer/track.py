@@ -15,13 +15,11 @@ def track_function(module: ir.Module, layout: Layout, granule: dict[str, int]) -
     void track(launch, frame, <32 x i64> addresses, i32 mask, site, i64 bytes, <32 x i64> values, i1 reads,
     writes)
     """
-    name = "track"
-    if name in module.globals:
-        return module.globals[name]
     arguments = [POINTER, POINTER, careful.LANES_64, I32, I32, I64, careful.LANES_64, I1, I1]
-    function = careful.cold_function(module, name, ir.VoidType(), arguments)
-    _Track(function, layout, granule).emit()
-    return function
+    type_ = ir.FunctionType(ir.VoidType(), arguments)
+    return careful.defined_once(
+        module, "track", type_, lambda function: _Track(function, layout, granule).emit(), is_cold=True
+    )
 
 
 class _Track:
