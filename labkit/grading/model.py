@@ -70,12 +70,12 @@ class Graded:
     seconds: float
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, to be stored."""
+        """Return plain values, to be stored."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "Graded":
-        """What `as_json` gave."""
+        """Make the results from what `as_json` gave."""
         told = dict(stored["submission"])
         told["answers"] = {id: Answer(**answer) for id, answer in told["answers"].items()}
         told["labs"], told["problems"] = tuple(told["labs"]), tuple(told["problems"])

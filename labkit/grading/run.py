@@ -166,7 +166,7 @@ def _check(wish: Wish) -> None:
 
 
 def _stored(wish: Wish) -> Settings | None:
-    """The settings of the run that goes on; None where it has not begun."""
+    """Return the settings of the run that is resumed; None where it has not begun."""
     path = wish.out / RUN
     if not wish.out.exists() or not any(wish.out.iterdir()):
         return None
@@ -191,7 +191,7 @@ def _stored(wish: Wish) -> Settings | None:
 
 
 def _labs(wish: Wish, entries: Sequence[submissions.Entry]) -> tuple[str, ...]:
-    """Those asked for, or those that the class has."""
+    """Return the labs asked for, or those that the class has."""
     if wish.labs:
         return tuple(sorted({*map(_number, wish.labs)}))
     chosen = submissions.labs_of_class(each for each in _read(entries) if isinstance(each, Submission))
@@ -218,7 +218,7 @@ def _workers(wish: Wish, entries: int) -> AbstractContextManager[engine.Workers]
 
 
 def _isolation(workers: engine.Workers, wanted: str | None) -> str:
-    """The tier that is asked for, if all workers have it; else the strongest that all have."""
+    """Return the tier that is asked for, or else the strongest that all workers have."""
     if wanted is None:
         return max(workers.ask(process.best).values(), key=process.TIERS.index)
     for address, refusal in workers.ask(partial(_refusal, wanted)).items():
@@ -228,7 +228,7 @@ def _isolation(workers: engine.Workers, wanted: str | None) -> str:
 
 
 def _refusal(tier: str) -> str:
-    """On a worker: why it does not have this tier; nothing if it has."""
+    """Say, on a worker, why it does not have this tier; "" if it has."""
     try:
         process.require(tier)
     except process.NoSandbox as error:
@@ -237,7 +237,7 @@ def _refusal(tier: str) -> str:
 
 
 def _tell(settings: Settings, console: Console) -> None:
-    """Say by what is graded."""
+    """Print how submissions are graded."""
     console.print(
         f"labs {', '.join(settings.labs)} · seed {settings.seed} · isolation: {settings.isolation}",
         highlight=False,
@@ -262,7 +262,7 @@ def _graded(
     job: engine.Job,
     console: Console,
 ) -> KeyboardInterrupt | engine.NoCluster | None:
-    """Grade and store what is not done yet. Why it stopped early, if it did."""
+    """Grade and store what is not done yet, and return why it stopped early, if it did."""
     columns = (
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
@@ -306,7 +306,7 @@ def _written(
     entries: Sequence[submissions.Entry],
     stopped: KeyboardInterrupt | engine.NoCluster | None,
 ) -> Ended:
-    """Tables and pages of what is stored."""
+    """Write tables and pages of what is stored."""
     students = [entry.student for entry in entries]
     solved = catalog.shipped() / SOLUTIONS
     began = datetime.fromisoformat(settings.began)
@@ -318,5 +318,5 @@ def _written(
 
 
 def _number(lab: str) -> str:
-    """A lab as exercises have it: 02 for 2."""
+    """Write a lab as the ids of exercises do: 02 for 2."""
     return lab.zfill(2)

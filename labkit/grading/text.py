@@ -17,12 +17,12 @@ _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
 def clean(text: str) -> str:
-    """Text with line ends \\n, without a terminal's commands; what else cannot be shown is U+FFFD."""
+    """Clean a text: line ends \\n, no terminal commands, and U+FFFD for what else cannot be shown."""
     return _UNFIT.sub(_UNKNOWN, _ESCAPES.sub("", text.replace("\r\n", "\n")))
 
 
 def one_line(text: str, most: int = 200) -> str:
-    """Text on one line, cut to `most` characters with … at the end."""
+    """Return a text on one line, cut to `most` characters with … at the end."""
     # what is cut off need not be cleaned: it may be megabytes
     words = " ".join(clean(text[: 4 * most]).split())
     return words if len(words) <= most and len(text) <= 4 * most else words[: most - 1] + "…"

@@ -33,7 +33,7 @@ class Claim:
 
 
 def of_notebook(cells: Sequence[object], exercises: Mapping[str, Exercise]) -> tuple[dict[str, Answer], int]:
-    """The answers of a notebook by exercise, and how many of its cells are no cells."""
+    """Return the answers of a notebook by exercise, and how many of its cells are malformed."""
     claims: dict[str, list[Claim]] = {}
     malformed = 0
     for cell in cells:
@@ -52,7 +52,7 @@ def of_submission(
     exercises: Mapping[str, Exercise],
     released: Collection[str],
 ) -> dict[str, Answer]:
-    """An answer to each exercise from a submission's notebooks: their names and answers.
+    """Choose an answer to each exercise from a submission's notebooks, given by names and answers.
 
     Of several notebooks with different answers that counts which has the name of the released one, else the
     last by name.
@@ -62,7 +62,7 @@ def of_submission(
 
 
 def natural(name: str) -> list[str | tuple[int, str]]:
-    """By what to sort names: lab (10) comes after lab (2)."""
+    """Return the key to sort names by: lab (10) comes after lab (2)."""
     parts = re.split(r"([0-9]+)", name)
     return [(int(part), part) if at % 2 else part for at, part in enumerate(parts)]
 
@@ -101,7 +101,7 @@ def _claim(cell: object, exercises: Mapping[str, Exercise]) -> Claim | None:
 
 
 def _without_magic(exercise: Exercise, text: str) -> Claim:
-    """The claim of a cell that is known by its metadata alone."""
+    """Return the claim of a cell that is known by its metadata alone."""
     if not text.strip():
         return Claim(exercise.id, "", False, f"The cell of {exercise.id} is empty.")
     line = f"%%{exercise.magic} {exercise.id}"
@@ -111,7 +111,7 @@ def _without_magic(exercise: Exercise, text: str) -> Claim:
 
 
 def _text(source: object) -> str:
-    """A cell's text; the file has a list of lines, or one string."""
+    """Return a cell's text; the file has a list of lines, or one string."""
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         source = "".join(source)
     if not isinstance(source, str):
@@ -120,7 +120,7 @@ def _text(source: object) -> str:
 
 
 def _in_metadata(metadata: object, exercises: Mapping[str, Exercise]) -> str | None:
-    """The exercise that the cell was released for."""
+    """Return the exercise that the cell was released for."""
     about = metadata.get("labkit") if isinstance(metadata, dict) else None
     if not isinstance(about, dict) or about.get("role") != "answer":
         return None
@@ -129,7 +129,7 @@ def _in_metadata(metadata: object, exercises: Mapping[str, Exercise]) -> str | N
 
 
 def _options(words: Sequence[str]) -> list[str]:
-    """What stands in a magic's line beside the first name."""
+    """Return the rest of a magic's line, after the first name."""
     for at, word in enumerate(words):
         if not word.startswith("-") and not (at and words[at - 1] in _TAKE_A_WORD):
             return [*words[:at], *words[at + 1 :]]
@@ -137,7 +137,7 @@ def _options(words: Sequence[str]) -> list[str]:
 
 
 def _counting(claims: Sequence[Claim]) -> Answer:
-    """Of the cells of a notebook that claim an exercise the one that counts."""
+    """Choose the cell that counts among those of a notebook that claim an exercise."""
     exercise = claims[0].exercise
     filled = [claim for claim in claims if claim.text] or claims
     named = [claim for claim in filled if claim.has_magic]

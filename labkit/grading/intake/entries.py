@@ -61,7 +61,7 @@ class _Owner:
 
 
 def found(folder: Path) -> list[Entry]:
-    """The submissions in a folder, by student. Raises NoSubmissions."""
+    """Find the submissions in a folder, by student. Raises NoSubmissions."""
     belonging: dict[_Owner | Path, list[Path]] = {}
     for path in _visible(folder):
         if _is_submission(path):
@@ -74,12 +74,12 @@ def found(folder: Path) -> list[Entry]:
 
 
 def overlooked(folder: Path) -> list[str]:
-    """The files in the folder that are taken for no submission, such as a list of the class."""
+    """List the files in the folder that are not taken for submissions, such as a list of the class."""
     return [shown(path.name) for path in _visible(folder) if not _is_submission(path)]
 
 
 def own_name(path: Path) -> str:
-    """What the student called a file that lies beside those of others."""
+    """Return what the student called a file that lies beside those of others."""
     return _owner(path).file
 
 
@@ -89,7 +89,7 @@ def is_notebook(name: str) -> bool:
 
 
 def shown(name: str) -> str:
-    """A file's name as it can be printed: in NFC; what is no letter, mark or sign as \\x0a or \\udcff."""
+    """Return a file's name in a form that can be printed: NFC, with escapes such as \\x0a or \\udcff."""
     return unicodedata.normalize("NFC", "".join(map(_shown, name)))
 
 
@@ -108,7 +108,7 @@ def _visible(folder: Path) -> list[Path]:
 
 
 def _is_submission(path: Path) -> bool:
-    """A link is one that cannot be read: somebody may have meant it as theirs."""
+    """Say whether a path is a submission; a link is one that cannot be read."""
     return path.is_symlink() or path.is_dir() or is_notebook(path.name) or bool(_owner(path).identity)
 
 
@@ -129,7 +129,7 @@ def _owner(path: Path) -> _Owner:
 
 
 def _named_apart(owned: list[tuple[_Owner, tuple[Path, ...]]]) -> list[Entry]:
-    """Entries whose students differ: equal names get the number of Canvas or Moodle, or a count."""
+    """Give entries different students: equal names get the number of Canvas or Moodle, or a count."""
     natural = [shown(owner.student).strip() or shown(paths[0].name) for owner, paths in owned]
     counts = Counter(natural)
     taken = {name for name, count in counts.items() if count == 1}

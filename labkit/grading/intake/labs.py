@@ -20,7 +20,7 @@ class Lab:
 
     @property
     def points(self) -> int:
-        """What its graded exercises are worth together."""
+        """Return what its graded exercises are worth together."""
         return sum(exercise.points for exercise in self.exercises)
 
     def __str__(self) -> str:
@@ -40,23 +40,23 @@ def labs(exercises: Iterable[Exercise], solved: Path) -> list[Lab]:
 
 
 def order(exercise: str) -> tuple[int, ...]:
-    """By what to sort the ids of exercises: 02.10 comes after 02.9."""
+    """Return the key to sort ids of exercises by: 02.10 comes after 02.9."""
     return tuple(int(part) for part in exercise.split("."))
 
 
 def by_exercise(graded: Graded) -> list[Result]:
-    """The results of a submission in the order of the exercises."""
+    """Return the results of a submission in the order of the exercises."""
     return sorted(graded.results, key=lambda result: order(result.exercise))
 
 
 def source_of(graded: Graded, result: Result) -> str:
-    """The answer that a result is about; empty where there is none."""
+    """Return the answer that a result is about; "" where there is none."""
     answer = graded.submission.answers.get(result.exercise)
     return result.source or (answer.source if answer else "")
 
 
 def total(graded: Graded, lab: Lab) -> float | None:
-    """Points of a submission in a lab; None where it was not handed in, or is not yet graded in full."""
+    """Return a submission's points in a lab; None where it is missing or not yet graded in full."""
     if lab.number not in graded.submission.labs:
         return None
     ids = {exercise.id for exercise in lab.exercises}
@@ -67,11 +67,11 @@ def total(graded: Graded, lab: Lab) -> float | None:
 
 
 def number(points: float) -> str:
-    """Points as they are written: 2, 1.5, 0.67."""
+    """Write points: 2, 1.5, 0.67."""
     return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
 def worth(exercise: Exercise) -> list[float]:
-    """Points that each criterion carries: those that the released cell meets already carry none."""
+    """Return the points of each criterion; those that the released cell already meets have none."""
     given, criteria = exercise.given, len(exercise.criteria)
     return [0.0] * given + [exercise.points / (criteria - given)] * (criteria - given)

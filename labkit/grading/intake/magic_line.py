@@ -56,7 +56,7 @@ class Refused(ValueError):
 
 
 def rewritten(source: str, exercise: Exercise) -> str:
-    """The answer with a magic line of our own making. Raises Refused."""
+    """Return the answer with a magic line of our own making. Raises Refused."""
     line, _, body = source.partition("\n")
     found = _ANSWER.fullmatch(line)
     if found is None or found["magic"] != exercise.magic:
@@ -71,7 +71,7 @@ def rewritten(source: str, exercise: Exercise) -> str:
 
 
 def _options(line: str, exercise: Exercise) -> list[str]:
-    """The line's options as words that are known to be harmless. Raises Refused."""
+    """Return the line's options as words that are known to be harmless. Raises Refused."""
     if not line.isprintable() or set(_EXPANDED) & set(line):
         raise Refused(
             f"{_quoted(line, exercise)}: it may not have {' '.join(_EXPANDED)} or unprintable characters."
@@ -103,6 +103,6 @@ def _options(line: str, exercise: Exercise) -> list[str]:
 
 
 def _quoted(line: str, exercise: Exercise) -> str:
-    """The line as an error begins with it."""
+    """Quote the line, as an error begins with it."""
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
     return f"%%{exercise.magic} {shown[:100]}"

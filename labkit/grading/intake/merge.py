@@ -54,7 +54,7 @@ def notebooks(
 
 
 def setups(solved: Path) -> dict[str, tuple[str, ...]]:
-    """What an answer in Python may rely on, by exercise: statements for its setup cell.
+    """Return what an answer in Python may rely on, by exercise: statements for its setup cell.
 
     That is what the cells above it in the solved notebook import, and what they define if they do nothing
     else. Answers, predictions and checks are left out. Raises NoNotebook.
@@ -71,7 +71,7 @@ def setups(solved: Path) -> dict[str, tuple[str, ...]]:
 
 
 def hidden_criteria(solved: Path) -> dict[str, tuple[Criterion, ...]]:
-    """The instructor's hidden checks in a solved notebook, by exercise.
+    """Return the instructor's hidden checks in a solved notebook, by exercise.
 
     A code cell with the metadata `labkit` {exercise, role: "hidden"} defines CRITERIA, a tuple of Criterion.
     It runs here, as Python. Raises NoNotebook, and WrongNotebook where such a cell does not do that.
@@ -92,7 +92,7 @@ def _setup(statements: Sequence[str]) -> NotebookNode:
 
 
 def _cells(exercise: str, source: str) -> list[NotebookNode]:
-    """The answer and the check of an exercise."""
+    """Make the answer cell and the check cell of an exercise."""
     texts = {"answer": source, "check": CHECK.format(exercise=exercise)}
     return [
         new_code_cell(
@@ -105,18 +105,18 @@ def _cells(exercise: str, source: str) -> list[NotebookNode]:
 
 
 def _about(cell: dict[str, Any]) -> tuple[str, str]:
-    """The exercise and the role in a cell's metadata; empty where they have none."""
+    """Return the exercise and the role in a cell's metadata; {} where they are missing."""
     about = cell.get("metadata", {}).get("labkit", {})
     return about.get("exercise", ""), about.get("role", "")
 
 
 def _source(cell: dict[str, Any]) -> str:
-    """A cell's text; the file has a list of lines, or one string."""
+    """Return a cell's text; the file has a list of lines, or one string."""
     return "".join(cell.get("source", ""))
 
 
 def _bindings(source: str) -> list[str]:
-    """What a cell imports; where it does nothing else, what it defines, too."""
+    """Return a cell's imports, and also its definitions where it does nothing else."""
     lines = source.splitlines()
     try:
         body = ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!")))).body
@@ -141,7 +141,7 @@ def _needed(statements: Sequence[str], answer: str) -> list[str]:
 
 
 def _bound(statement: str) -> set[str]:
-    """The names that an import, a definition or an assignment binds."""
+    """Return the names that an import, a definition or an assignment binds."""
     (part,) = ast.parse(statement).body
     if isinstance(part, ast.Import | ast.ImportFrom):
         return {(alias.asname or alias.name).partition(".")[0] for alias in part.names}
@@ -166,7 +166,7 @@ def _defines(part: ast.stmt) -> bool:
 
 
 def _criteria(source: str, where: str) -> tuple[Criterion, ...]:
-    """What a cell of hidden checks defines."""
+    """Return the criteria that a cell of hidden checks defines."""
     named: dict[str, Any] = {"__name__": "hidden checks"}
     try:
         exec(compile(source, where, "exec"), named)

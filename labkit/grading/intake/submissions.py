@@ -46,7 +46,7 @@ File = tuple[str, Path]  # its name as it is told, below the submission's folder
 
 
 def read(entry: Entry, exercises: Mapping[str, Exercise], released: Collection[str]) -> Submission:
-    """What a submission answers to all `exercises`, by id. Raises nothing for what a student did.
+    """Read a submission's answers to all `exercises`, by id. Nothing that a student did raises an error.
 
     `released` are the names of the course's notebooks, such as 02_naive_cuda.ipynb.
     """
@@ -80,7 +80,7 @@ def read(entry: Entry, exercises: Mapping[str, Exercise], released: Collection[s
 
 
 def labs_of_class(submissions: Iterable[Submission]) -> tuple[str, ...]:
-    """The labs that at least half of the submissions have, of those that answer anything."""
+    """Return the labs that at least half of the submissions have, of those that answer anything."""
     counts: Counter[str] = Counter()
     answering = 0
     for submission in submissions:
@@ -95,7 +95,7 @@ class _Unreadable(Exception):
 
 
 def _files(entry: Entry) -> tuple[list[File], list[str]]:
-    """The notebooks of a submission, and what else is told of it."""
+    """Return the notebooks of a submission, and notes about its other files."""
     files: list[File] = []
     problems: list[str] = []
     for path in entry.paths:
@@ -115,7 +115,7 @@ def _files(entry: Entry) -> tuple[list[File], list[str]]:
 
 
 def _walk(top: Path) -> tuple[list[File], list[str]]:
-    """The notebooks below a folder, level by level."""
+    """Find the notebooks below a folder, level by level."""
     files: list[File] = []
     problems: list[str] = []
     level, seen = [top], 0
@@ -146,7 +146,7 @@ def _walk(top: Path) -> tuple[list[File], list[str]]:
 
 
 def _named_apart(files: Iterable[File]) -> list[File]:
-    """Files whose names, as they are told, differ."""
+    """Give files different names to show."""
     named: dict[str, Path] = {}
     for wanted, path in files:
         name, number = wanted, 2
@@ -157,7 +157,7 @@ def _named_apart(files: Iterable[File]) -> list[File]:
 
 
 def _bytes(path: Path, most: int) -> bytes:
-    """What a file holds, if it is a plain one and not larger than allowed. Raises _Unreadable."""
+    """Read a plain file that is not larger than allowed. Raises _Unreadable."""
     try:
         handle = os.open(path, _OPEN)
         with os.fdopen(handle, "rb") as file:
@@ -176,7 +176,7 @@ def _bytes(path: Path, most: int) -> bytes:
 
 
 def _cells(data: bytes) -> list[object]:
-    """The cells of a notebook. Raises _Unreadable."""
+    """Return the cells of a notebook. Raises _Unreadable."""
     if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise _Unreadable(f"is too large: it has more than {MOST_VALUES:,} values")
     try:
@@ -190,7 +190,7 @@ def _cells(data: bytes) -> list[object]:
 
 
 def _reason(error: Exception) -> str:
-    """An error of JSON in a few words."""
+    """Say in a few words what is wrong with JSON."""
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start} is not {error.encoding}"
     return "it nests too deep" if isinstance(error, RecursionError) else str(error).partition(";")[0]
@@ -201,7 +201,7 @@ def _labs(
     answering: Iterable[tuple[str, Mapping[str, Answer]]],
     exercises: Mapping[str, Exercise],
 ) -> tuple[str, ...]:
-    """The labs of which there are answers, or a notebook by its name."""
+    """Return the labs that have answers, or a notebook by its name."""
     numbers = [number[1] for name in names if (number := _LAB.match(_base(name)))]
     answered = [id.partition(".")[0] for _, answers in answering for id in answers]
     return tuple(sorted({*numbers, *answered} & {id.partition(".")[0] for id in exercises}))
@@ -216,6 +216,6 @@ def _link(name: str) -> str:
 
 
 def _few(problems: list[str]) -> tuple[str, ...]:
-    """The first problems, and how many there are beside."""
+    """Name the first problems, and the number of the others."""
     more = len(problems) - MOST_PROBLEMS
     return (*problems[:MOST_PROBLEMS], *([f"There are {more} more such problems."] if more > 0 else []))

@@ -48,7 +48,7 @@ def grade(
 
 
 def asked(labs: Iterable[str]) -> dict[str, Exercise]:
-    """The exercises of `labs`, such as 02, with the instructor's hidden checks, by id."""
+    """Return the exercises of `labs`, such as 02, with the instructor's hidden checks, by id."""
     chosen, hidden = set(labs), _course()[1]
     return {
         id: replace(each, criteria=each.criteria + hidden.get(id, ()))
@@ -98,7 +98,7 @@ def judge(
 
 @cache
 def _course() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[Criterion, ...]]]:
-    """What answers in Python rely on, and the hidden checks, of all solved notebooks by exercise."""
+    """Return what answers in Python rely on, and the hidden checks, by exercise of all solved notebooks."""
     setups: dict[str, tuple[str, ...]] = {}
     hidden: dict[str, tuple[Criterion, ...]] = {}
     for solved in catalog.notebooks(catalog.shipped() / "solutions"):

@@ -66,7 +66,7 @@ class Grading:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(self, file_path: Any, parent: Any) -> Generator[None, list[Any], list[Any]]:
-        """In the place of each of nbval's notebooks one of ours."""
+        """Collect our kind of notebook in the place of nbval's."""
         collectors = yield
         return [
             GradedFile.from_parent(parent, path=file_path, grading=self)
@@ -85,7 +85,7 @@ class GradedFile(IPyNbFile):
         self.setups: list[IPyNbCell] = []
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Setup cells as nbval has them, answer cells and check cells as ours."""
+        """Collect setup cells as nbval does, and answer and check cells as ours."""
         kinds = {"answer": AnswerCell, "check": CheckCell}
         for cell in super().collect():
             role = cell.cell.metadata.get("labkit", {}).get("role")
@@ -102,7 +102,7 @@ class GradedFile(IPyNbFile):
         self.kernel = SandboxedKernel(self.grading.isolation, self.grading.limits)
 
     def revive(self) -> None:
-        """A new kernel in the place of one that an answer has ended."""
+        """Start a new kernel in the place of one that an answer has ended."""
         self.timed_out = False
         if not self.kernel.is_alive():
             self.kernel.stop()
@@ -120,7 +120,7 @@ class AnswerCell(IPyNbCell):
     """The cell of a student."""
 
     def setup(self) -> None:
-        """A kernel that runs."""
+        """Make sure that a kernel runs."""
         self.parent.revive()
 
     def runtest(self) -> None:
@@ -145,7 +145,7 @@ class CheckCell(IPyNbCell):
     """The cell that hands out what the answer gives."""
 
     def setup(self) -> None:
-        """A kernel that has ended is the answer's fault."""
+        """Fail where the kernel has ended: that is the answer's fault."""
 
     def runtest(self) -> None:
         """Judge the answer above, unless it has failed; a failure of the grader itself is told as one."""
@@ -233,7 +233,7 @@ class SandboxedKernel(RunningKernel):
 
     @property
     def stopped_for(self) -> str:
-        """Which limit the answers met."""
+        """Return which limit the answers met."""
         return self._sandbox.stopped_for
 
     @contextmanager
@@ -246,7 +246,7 @@ class SandboxedKernel(RunningKernel):
             self._until = math.inf
 
     def get_message(self, stream: str, timeout: float | None = None) -> Any:
-        """As nbval's. It waits for no kernel that has ended, and stops one that sends what is no message."""
+        """Get a message as nbval does; stop waiting for a kernel that has ended or sends anything else."""
         until = min(self._until, monotonic() + (START_SECONDS if timeout is None else timeout))
         while monotonic() < until:
             try:
@@ -263,7 +263,7 @@ class SandboxedKernel(RunningKernel):
         raise Empty
 
     def accepted(self, seconds: float) -> socket.socket:
-        """The connection of a check cell. Raises BorderError where none comes."""
+        """Accept the connection of a check cell. Raises BorderError where none comes."""
         return self._sandbox.accepted(seconds, self.is_alive)
 
     def finish(self, request: str) -> None:
@@ -281,7 +281,7 @@ class SandboxedKernel(RunningKernel):
         self._sandbox.stop(late if self.is_alive() else ENDED)
 
     def is_alive(self) -> bool:
-        """Whether the kernel runs."""
+        """Say whether the kernel runs."""
         return not self._sandbox.stopped_for and super().is_alive()
 
     def stop(self) -> None:
@@ -305,7 +305,7 @@ class _InSandbox(KernelSpecManager):
         self._command = sandbox.command([sys.executable, *kernel])
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        """Whatever the notebook calls its kernel."""
+        """Return our kernel, whatever the notebook calls its own."""
         return KernelSpec(argv=self._command, display_name="sandbox", language="python")
 
 
@@ -335,11 +335,11 @@ def is_message(message: Any) -> bool:
 
 
 def _short(feedback: Feedback) -> Feedback:
-    """The feedback with a failure of bearable length: there may be in it what the answer says."""
+    """Shorten the feedback's failure: it may hold what the answer prints."""
     told = feedback.failure or ""
     return feedback if len(told) <= MOST_TOLD else replace(feedback, failure=f"{told[:MOST_TOLD]} …")
 
 
 def _told(error: NbCellError) -> str:
-    """What the cell's error says, without colours."""
+    """Return what the cell's error says, without colours."""
     return _COLOURS.sub("", error.inner_traceback or str(error)).strip()

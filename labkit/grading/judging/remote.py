@@ -78,7 +78,7 @@ class Session:
         self._is_alive, self._why_dead = is_alive, why_dead
 
     def answer(self) -> Any:
-        """The answer as a RemoteKernel, a RemoteFunction or a Python function; None where there is none.
+        """Return the answer as a RemoteKernel, a RemoteFunction or a Python function; None if it is missing.
 
         Raises Stopped where the sandbox does not say so, or says that it is of another kind.
         """
@@ -97,7 +97,7 @@ class Session:
             return self._python(made["name"], made["borrowed"])
 
     def ask(self, do: str, seconds: float = 0, callbacks: Sequence[Any] = (), **values: Any) -> Any:
-        """The value that the sandbox gives for a request, which may take `seconds` and SLACK.
+        """Return the sandbox's value for a request, which may take `seconds` and SLACK.
 
         Raises what the answer raises there; Stopped where the sandbox ends or does not reply.
         """
@@ -121,7 +121,7 @@ class Session:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """What goes by inside does not count."""
+        """Pause the time limit."""
         start = monotonic()
         try:
             yield
@@ -129,7 +129,7 @@ class Session:
             self._until += monotonic() - start
 
     def seconds_of(self, program: bytes, calls: Sequence[Arguments], timeout: float) -> float:
-        """See native.seconds_of."""
+        """Time calls as native.seconds_of does."""
         return seconds_of(program, calls, self.isolation, self._limits, min(timeout, self._left()))
 
     def end(self) -> None:
@@ -139,7 +139,7 @@ class Session:
         self._channel.close()
 
     def _left(self) -> float:
-        """Seconds until judging is stopped."""
+        """Return the seconds until judging is stopped."""
         return self._until - monotonic()
 
     def _send(self, message: Any) -> None:
@@ -216,7 +216,7 @@ class RemoteKernel(AnyKernel):
 
     @property
     def attributes(self) -> dict[str, int]:
-        """The figures that the sandbox gives."""
+        """Return the kernel's attributes, as the sandbox gives them."""
         return {str(name): int(value) for name, value in self._ask("attributes").items()}
 
     def _resources_for(self, arch: str) -> Resources:
@@ -268,7 +268,7 @@ class RemoteFunction(CFunction):
         return reply["returned"]
 
     def milliseconds(self, problem: Matmul, timeout: float = 60) -> float:
-        """What a call on `problem` takes, as seen from outside the function's process.
+        """Time a call on `problem` in milliseconds, from outside the function's process.
 
         That process could set its clock, or skip work that it has done before. So it makes several calls,
         each with other numbers, and each result is verified. Raises Mismatch, and Crash where it ends early.
@@ -287,7 +287,7 @@ class RemoteFunction(CFunction):
         return max(LEAST_MS, 1e3 * seconds / count)
 
     def time(self, *args: Any, samples: int = 50, timeout: float = 60) -> Timing:
-        """Not to be had: the function's own process would say what it takes."""
+        """Raise an error: only the function's own process could say how long it took."""
         raise NotImplementedError("the time of a C function in a sandbox is taken by `milliseconds`")
 
     def _program(self, flags: Sequence[str], arguments: Arguments, watch: Watch | None = None) -> Path:
@@ -329,7 +329,7 @@ def _forged_is_stopped() -> Iterator[None]:
 
 
 def _called(callbacks: Sequence[Callable[..., Any]], request: dict[str, Any], args: Sequence[Any]) -> Any:
-    """Call one of the judge's functions for an answer in Python; what it returned, or raised."""
+    """Call one of the judge's functions for an answer in Python, and reply what it returned or raised."""
     _update(args, request["arrays"])
     reply: dict[str, Any]
     try:
@@ -342,7 +342,7 @@ def _called(callbacks: Sequence[Callable[..., Any]], request: dict[str, Any], ar
 
 
 def _update(args: Sequence[Any], arrays: Sequence[Any]) -> None:
-    """Give the arrays among `args` what the sandbox has left in its own. Raises Stopped for other ones."""
+    """Copy what the sandbox left in its arrays to those among `args`. Raises Stopped if they do not fit."""
     if len(arrays) != len(args):
         raise Stopped("The answer's process hands out other arrays than it was given.")
     for mine, theirs in zip(args, arrays, strict=True):
@@ -353,7 +353,7 @@ def _update(args: Sequence[Any], arrays: Sequence[Any]) -> None:
 
 
 def _error(told: dict[str, Any]) -> Exception:
-    """The error that a reply tells of, of its own class if that is one of ours."""
+    """Make the error that a reply describes, of its own class if that is one of ours."""
     kind, message = _ERRORS.get(told["kind"]), str(told["message"])
     if kind is None:
         return Raised(str(told["kind"]), message, told["line"])

@@ -32,5 +32,5 @@ def write_all(out: Path, scores: Scores, run: Run, submissions: Callable[[], Ite
 
 
 def _link(name: str) -> str:
-    """Where a student's page lies, from the overview."""
+    """Return the link to a student's page from the overview."""
     return f"feedback/{slug(name)}.html"

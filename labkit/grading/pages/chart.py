@@ -35,7 +35,7 @@ class Bar:
 
 
 def points(bars: Sequence[Bar], label: str) -> Markup:
-    """A row an exercise: points of what can be had, and a mark at the class's median."""
+    """Draw one row per exercise: its points, and a mark at the class's median."""
     row, high = 26, 14
     most = max(bar.most for bar in bars)
     bottom = row * len(bars) + 6
@@ -60,7 +60,7 @@ def points(bars: Sequence[Bar], label: str) -> Markup:
 
 
 def distribution(totals: Counter[float], most: int, label: str) -> Markup:
-    """How many students have how many of `most` points, in whole points, rounded down."""
+    """Draw how many students have how many of `most` points, rounded down to whole points."""
     top, high = 8, 130
     counts = Counter[int]()
     for value, count in totals.items():
@@ -87,14 +87,14 @@ def distribution(totals: Counter[float], most: int, label: str) -> Markup:
 
 
 def _below(x: Callable[[float], float], ticks: Sequence[int], bottom: float, label: str) -> list[Markup]:
-    """The axis at the bottom."""
+    """Draw the axis at the bottom."""
     numbers = [_TEXT.format("mid", x(tick), bottom + 17, tick) for tick in ticks]
     middle = _TEXT.format("mid", (LEFT + WIDTH - RIGHT) / 2, bottom + 35, label)
     return [_LINE.format("axis", LEFT, bottom, WIDTH - RIGHT, bottom), *numbers, middle]
 
 
 def _ticks(most: int, count: int) -> list[int]:
-    """About `count` round numbers from 0 up to `most`, or the first above it."""
+    """Return about `count` round numbers from 0 up to `most`, or the first above it."""
     steps = (factor * 10**power for power in range(9) for factor in (1, 2, 5))
     step = next(step for step in steps if most <= count * step)
     return list(range(0, most + step, step))

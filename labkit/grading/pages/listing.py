@@ -23,7 +23,7 @@ _NAMED = re.compile(r"\blines? (\d{1,4})(?: and (\d{1,4}))?\b|^ *(\d{1,4}) \| ",
 
 
 def listing(source: str, magic: str, marked: Collection[int] = ()) -> tuple[Markup, str]:
-    """The HTML of a source, and in a sentence what of it is left out.
+    """Return the HTML of a source, and a sentence about what is left out of it.
 
     Its first line, that of the magic, is line 1. `marked` are the numbers of lines that stand out.
     """
@@ -33,7 +33,7 @@ def listing(source: str, magic: str, marked: Collection[int] = ()) -> tuple[Mark
 
 
 def named_lines(failure: str) -> set[int]:
-    """The lines of the source that a message names."""
+    """Return the lines of the source that a message names."""
     return {int(number) for found in _NAMED.finditer(failure) for number in found.groups() if number}
 
 
@@ -46,7 +46,7 @@ _kept = lru_cache(256)(_html)
 
 
 def _tokens(text: str, magic: str) -> Iterator[tuple[object, str]]:
-    """Pygments' tokens. The magic's line is none of the language below."""
+    """Return Pygments' tokens; the magic line is in another language than the rest."""
     first, end, rest = text.partition("\n")
     if not first.startswith("%%"):
         first, end, rest = "", "", text

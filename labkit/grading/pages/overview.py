@@ -25,7 +25,7 @@ class Part:
 
 
 def page(scores: Scores, run: Run, links: Mapping[str, str]) -> str:
-    """The HTML of the overview. `links` are the pages of students."""
+    """Return the HTML of the overview. `links` are the pages of students."""
     return render(
         "overview.html",
         scores=scores,

@@ -45,12 +45,12 @@ class Answered:
 
     @property
     def waits(self) -> bool:
-        """Whether it will be graded again."""
+        """Say whether it will be graded again."""
         return self.result.state == REGRADE
 
     @property
     def is_full(self) -> bool:
-        """Whether it has all its points."""
+        """Say whether it has all its points."""
         return self.result.points is not None and is_full(self.result.points, self.result.most)
 
 

@@ -15,7 +15,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\.ipynb[^)]*\)")  # to a notebook, which
 
 
 def tasks(solved: Path, exercises: Collection[str]) -> dict[str, Markup]:
-    """What each of the exercises asks, by id. `solved` is the folder of the solved notebooks."""
+    """Return what each of the exercises asks, by id. `solved` is the folder of the solved notebooks."""
     found: dict[str, Markup] = {}
     for number in sorted({exercise.partition(".")[0] for exercise in exercises}):
         for path in sorted(solved.glob(f"{number}_*.ipynb")):
@@ -24,7 +24,7 @@ def tasks(solved: Path, exercises: Collection[str]) -> dict[str, Markup]:
 
 
 def _sections(path: Path) -> dict[str, str]:
-    """The Markdown of each exercise: from its heading to the next cell of code."""
+    """Return the Markdown of each exercise: from its heading to the next cell of code."""
     found: dict[str, str] = {}
     exercise = None
     for cell in read(path)["cells"]:
@@ -40,5 +40,5 @@ def _sections(path: Path) -> dict[str, str]:
 
 
 def _html(text: str) -> Markup:
-    """The instructor's Markdown as HTML: it may hold markup, which stays."""
+    """Convert the instructor's Markdown to HTML; markup in it stays."""
     return Markup(markdown(_LINK.sub(r"\1", _HINT.sub("", text)).strip()))

@@ -17,7 +17,7 @@ _LIGHT, _DARK = (
 
 
 def render(template: str, **values: object) -> str:
-    """The page that a template makes of the values."""
+    """Return the page that a template makes of the values."""
     return _environment().get_template(template).render(values)
 
 
@@ -37,10 +37,10 @@ def _environment() -> Environment:
 
 
 def _share(part: float) -> str:
-    """A part of one in per cent, which no line ends within."""
+    """Write a part of one in per cent, without a place for a line break."""
     return f"{100 * part:.0f}\N{NO-BREAK SPACE}%"
 
 
 def _colours(style: str) -> str:
-    """The rules of CSS for the parts of a source."""
+    """Return the CSS rules for the parts of a source."""
     return str(HtmlFormatter(style=style).get_style_defs(".highlight"))

@@ -72,7 +72,7 @@ def write(
 
 
 def versions() -> dict[str, str]:
-    """Versions of what judges and of what keeps submissions apart, by name; "none" for what is not there."""
+    """Return the versions of what judges and isolates submissions, by name; "none" for what is missing."""
     compiler = find_compiler()
     return {
         "Python": platform.python_version(),
@@ -94,7 +94,7 @@ def commit() -> str:
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file's bytes."""
+    """Hash a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -107,7 +107,7 @@ def _version(package: str) -> str:
 
 
 def _told(*command: str) -> str:
-    """What a command prints; empty where it fails or is not there."""
+    """Return what a command prints; "" where it fails or is missing."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=20)
     except (OSError, subprocess.TimeoutExpired):

@@ -65,29 +65,29 @@ class ExerciseScores:
 
     @cached_property
     def students(self) -> int:
-        """How many have points."""
+        """Return how many students have points."""
         return self.points.total()
 
     @cached_property
     def mean_share(self) -> float:
-        """Mean of the points, as a share of what can be had."""
+        """Return the mean of the points, as a share of the most."""
         return sum(points * count for points, count in self.points.items()) / (self.most * self.students)
 
     @cached_property
     def median(self) -> float:
-        """Median of the points."""
+        """Return the median of the points."""
         return statistics.median(self.points.elements())
 
     @cached_property
     def full_share(self) -> float:
-        """Share of the students with all points."""
+        """Return the share of the students with all points."""
         return (
             sum(count for points, count in self.points.items() if is_full(points, self.most)) / self.students
         )
 
     @cached_property
     def commonest(self) -> tuple[str, int] | None:
-        """The criterion that most students fail at, and how many do; of equal ones the first by its text."""
+        """Return the criterion that most students fail, and how many do; on a tie the first by its text."""
         return min(self.unmet.items(), key=lambda each: (-each[1], each[0]), default=None)
 
 
@@ -134,7 +134,7 @@ class Scores:
 
 
 def notes(graded: Graded) -> Iterable[Remark]:
-    """What was odd about a submission. That an answer is missing is told elsewhere."""
+    """Return what was odd about a submission; missing answers are reported elsewhere."""
     student = graded.submission.student
     for problem in graded.submission.problems:
         yield Remark(student, "", one_line(problem, LONGEST_REMARK))
@@ -144,7 +144,7 @@ def notes(graded: Graded) -> Iterable[Remark]:
 
 
 def regrades(graded: Graded) -> Iterable[Remark]:
-    """What of a submission has to be graded again, and why."""
+    """Return which exercises of a submission have to be graded again, and why."""
     for result in by_exercise(graded):
         if result.state == REGRADE:
             reason = one_line(result.failure, LONGEST_REMARK) or "no reason is known"
@@ -152,20 +152,20 @@ def regrades(graded: Graded) -> Iterable[Remark]:
 
 
 def not_graded(student: str) -> Remark:
-    """That a submission has no results, as the run was stopped."""
+    """Remark that a submission has no results, as the run was stopped."""
     return Remark(student, "", "not graded: the run ended before its turn; --resume grades it")
 
 
 def first_unmet(result: Result) -> str:
-    """The text of the first criterion that failed; empty if none has."""
+    """Return the text of the first criterion that failed; "" if none has."""
     return next((line.text for line in result.lines if line.state == FAILED), "")
 
 
 def lab_of(result: Result) -> str:
-    """The lab that a result belongs to, such as 02."""
+    """Return the lab that a result belongs to, such as 02."""
     return result.exercise.partition(".")[0]
 
 
 def is_full(points: float, most: float) -> bool:
-    """Whether these are all points; shares of them need not add up to the last bit."""
+    """Say whether these are all points; shares of them need not add up to the last bit."""
     return points > most - 1e-6

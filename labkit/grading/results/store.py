@@ -26,13 +26,13 @@ class Store:
         self._judged_by = _judged_by(seed, self.exercises)
 
     def put(self, graded: Graded) -> None:
-        """Write a submission's results. A file of them is whole, or is not there."""
+        """Write a submission's results; a file of them is whole or missing."""
         self.folder.mkdir(parents=True, exist_ok=True)
         stored = {"judged_by": self._judged_by, "graded": graded.as_json()}
         write_whole(self._path(graded.submission.student), json.dumps(stored, indent=1))
 
     def get(self, student: str) -> Graded | None:
-        """The results of a student's submission; None where there are none, or the file is damaged."""
+        """Return the results of a student's submission; None where there are none, or the file is damaged."""
         try:
             stored = json.loads(self._path(student).read_bytes())
             if stored["judged_by"] != self._judged_by:
@@ -43,11 +43,11 @@ class Store:
         return graded if graded.submission.student == student else None
 
     def of(self, students: Iterable[str]) -> Iterator[Graded]:
-        """The results of students, one after the other in the order of their names; some may have none."""
+        """Yield the results of students in the order of their names; some may have none."""
         return (graded for student in sorted(students) if (graded := self.get(student)))
 
     def is_done(self, submission: Submission) -> bool:
-        """Whether the same files have been graded, and no result is to be graded again."""
+        """Say whether the same files have been graded, and no result is to be graded again."""
         graded = self.get(submission.student)
         return (
             graded is not None
@@ -60,7 +60,7 @@ class Store:
 
 
 def _judged_by(seed: int, exercises: Iterable[Exercise]) -> str:
-    """A hash of all that results depend on besides the submission."""
+    """Hash all that results depend on besides the submission."""
     asked = [[each.id, each.points, each.given, [one.text for one in each.criteria]] for each in exercises]
     told = json.dumps([FORM, labkit.__version__, seed, sorted(asked)])
     return hashlib.sha256(told.encode()).hexdigest()

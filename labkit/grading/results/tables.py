@@ -130,7 +130,7 @@ def canvas_row(graded: Graded, points: list[float | None]) -> list[str]:
 
 
 def moodle_row(graded: Graded, points: list[float | None]) -> list[str]:
-    """A student's row for Moodle's gradebook, to be mapped from Username.
+    """Return a student's row for Moodle's gradebook, to be mapped from Username.
 
     That cell is never empty: where it is, Moodle gives the grades to the student of the row before.
     """
@@ -140,7 +140,7 @@ def moodle_row(graded: Graded, points: list[float | None]) -> list[str]:
 
 
 def worksheet_row(graded: Graded, lab: Lab, points: float) -> list[str]:
-    """A student's row in the offline grading worksheet of the Moodle assignment that is this lab."""
+    """Return a student's row in the offline grading worksheet of this lab's assignment in Moodle."""
     told, name = graded.submission.identity, graded.submission.student
     own = {result.exercise: result for result in graded.results}
     lines = []
@@ -155,14 +155,14 @@ def worksheet_row(graded: Graded, lab: Lab, points: float) -> list[str]:
 
 
 def cell(text: str, most: int = 120) -> str:
-    """A text for a cell: one line, cut to `most` characters, and no formula in any spreadsheet."""
+    """Make a text fit for a cell: one line, cut to `most` characters, and no formula in any spreadsheet."""
     shown = one_line(text, most)
     return f"'{shown}" if text.startswith(_FORMULA) or shown.startswith(_FORMULA) else shown
 
 
 @contextmanager
 def _written(path: Path) -> Iterator[Writer]:
-    """A table that takes its place when it is whole."""
+    """Write a table that takes its place when it is whole."""
     part = path.with_name(f"{path.name}.part")
     with part.open("w", encoding="utf-8", newline="") as file:
         yield csv.writer(file, lineterminator="\n")

@@ -58,7 +58,7 @@ class Container:
     def command(
         self, program: Sequence[str], variables: Mapping[str, str], limits: Limits, with_gpu: bool = False
     ) -> list[str]:
-        """The command that runs a program inside, which gets these environment variables."""
+        """Return the command that runs a program inside, with these environment variables."""
         keeper = [
             sys.executable,
             "-I",
@@ -76,7 +76,7 @@ class Container:
         return [*keeper, *self._removing(), "--", *run, *filtered, *inside]
 
     def ended_at(self) -> float:
-        """When a program with files to write ended, on perf_counter; now where it does not tell.
+        """Return when a program with files to write ended, on perf_counter; now where it does not say.
 
         The end of the container comes later, by more than a function's time.
         """
@@ -86,21 +86,21 @@ class Container:
         return float(struct.unpack("d", told)[0]) if len(told) == struct.calcsize("d") else now
 
     def pid(self) -> int:
-        """Its first process, by the grader's numbers; 0 before it runs."""
+        """Return its first process, by the grader's numbers; 0 before it runs."""
         if not self._pid:
             with suppress(OSError, ValueError):  # it is not there yet
                 self._pid = int(self._pid_file.read_text() if engine() == "podman" else self._inspected())
         return self._pid
 
     def _inspected(self) -> str:
-        """Docker's answer; it takes more than a look at a file, so it is not asked all the time."""
+        """Return the engine's answer, which is not asked for all the time: a look at a file is quicker."""
         if monotonic() < self._asked_at + ASK_SECONDS:
             return ""
         self._asked_at = monotonic()
         return _asked(["docker", "container", "inspect", "--format", "{{.State.Pid}}", self._name]).stdout
 
     def seen(self, path: Path) -> Path | None:
-        """Where a folder of the container is seen from outside; None before `pid` has found its process."""
+        """Return where a folder of the container is seen from outside; None before `pid` finds it."""
         return Path(f"/proc/{self._pid}/root/{path}") if self._pid else None
 
     def remove(self, clients: Iterable[int]) -> None:
@@ -136,7 +136,7 @@ class Container:
         return [f"--volume={shared}:{shared}:ro", *writable, f"--workdir={shared if writable else HOME}"]
 
     def _own_options(self) -> list[str]:
-        """Options that podman alone has."""
+        """Return the options that only podman has."""
         if engine() != "podman":
             return []
         return [
@@ -152,7 +152,7 @@ class Container:
 
 @cache
 def engine() -> str:
-    """The engine that has the image; nothing where none has."""
+    """Return the engine that has the image; "" where none has."""
     found = [each for each in ENGINES if shutil.which(each)]
     having = (each for each in found if not _asked([each, "image", "inspect", IMAGE]).returncode)
     return next(having, "")
@@ -160,7 +160,7 @@ def engine() -> str:
 
 @cache
 def missing(limits: Limits) -> str:
-    """Why containers do not work here, and what mends it; nothing if they do."""
+    """Say why containers do not work here, and what mends it; "" if they do."""
     if not sys.platform.startswith("linux"):
         return "A container shares sockets with the grader, which takes Linux: grade there."
     if not any(map(shutil.which, ENGINES)):
@@ -171,7 +171,7 @@ def missing(limits: Limits) -> str:
 
 
 def _tried(limits: Limits) -> str:
-    """What goes wrong in a container in which labkit looks at itself; nothing if all is well."""
+    """Say what goes wrong in a container that imports labkit; "" if all is well."""
     with TemporaryDirectory(prefix="labkit-") as folder, socket.socket(socket.AF_UNIX) as judge:
         shared = Path(folder, "shared")
         shared.mkdir()
@@ -198,7 +198,7 @@ def _tried(limits: Limits) -> str:
 
 
 def _build() -> str:
-    """How the image is made."""
+    """Return the command that makes the image."""
     engine = next(filter(shutil.which, ENGINES))
     clone = PACKAGE.parent if (PACKAGE.parent / "containers").is_dir() else None
     place = f"Build it: cd {clone} && " if clone else f"Build it in a clone of labkit {labkit.__version__}: "
@@ -207,7 +207,7 @@ def _build() -> str:
 
 
 def _options(limits: Limits) -> list[str]:
-    """Options of both engines: what a container may not do, and how much it may take."""
+    """Return the options of both engines: what a container may not do, and how much it may take."""
     hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
     processes = PROCESSES if hard == resource.RLIM_INFINITY else min(PROCESSES, hard)
     # Root is somebody else inside.

@@ -29,14 +29,14 @@ class _Filter(ctypes.Structure):
 
 
 def refuse() -> None:
-    """From here on, in this process and those that it starts."""
+    """Refuse the calls from now on, in this process and those that it starts."""
     steps = seccomp_filter()
     made = _Filter(len(steps) // _STEP_BYTES, steps)
     _prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.byref(made))
 
 
 def tell(pipe: str, program: list[str]) -> int:
-    """Run a program and write when it ended; its exit code.
+    """Run a program, write when it ended, and return its exit code.
 
     The program cannot keep it from that: no signal ends the first process of a container from inside.
     """

@@ -14,7 +14,7 @@ POLL_SECONDS = 0.1
 
 
 def main(grader: int, remove: list[str], run: list[str]) -> int:
-    """The client's exit code."""
+    """Run the client and return its exit code."""
     client = subprocess.Popen(run)
     while os.getppid() == grader:
         with suppress(subprocess.TimeoutExpired):

@@ -34,7 +34,7 @@ WAIT_SECONDS = 0.0002
 
 @cache
 def prepare() -> None:
-    """In the judge: have ziglang make its libraries, if it compiles here. Each sandbox would do it anew."""
+    """Have ziglang make its libraries, if it compiles here; otherwise each sandbox would do it anew."""
     if "ziglang" in (find_compiler() or ()):
         with suppress(SimtError):
             nothing = CFunction("void nothing(void) {}", "nothing")
@@ -43,7 +43,7 @@ def prepare() -> None:
 
 
 def run_outside(channel: Channel, job: Job) -> Done:
-    """In the probe: have the judge run a program."""
+    """Have the judge run a program; called in the probe."""
     told = {"words": job.words, "most": job.most, "options": job.options, "timeout": job.timeout}
     files = {"program": _array(job.program.read_bytes()), "data": _array(job.data)}
     channel.send({"run": told | files})
@@ -96,7 +96,7 @@ def _run(
     isolation: str,
     limits: Limits,
 ) -> tuple[Done, float, str]:
-    """How the program ended, its seconds from when it began to read, and why it was stopped, if it was."""
+    """Return how the program ended, its seconds since it began to read, and why it was stopped, if so."""
     limits = replace(limits, disk_bytes=most + MOST_BESIDE)
     variables = sanitizer_environment(options)
     with Sandbox(isolation, limits, writable=("output",), variables=variables) as sandbox:
@@ -146,5 +146,5 @@ class _Feeder:
 
 
 def _array(data: bytes) -> np.ndarray:
-    """Bytes as an array: these have room in a message."""
+    """Make bytes an array: a message has room for these."""
     return np.frombuffer(data, np.uint8)

@@ -57,7 +57,7 @@ class _Bench:
             return {"error": told(error, getattr(self._made[0], "__name__", ""))}
 
     def do_describe(self) -> dict[str, Any]:
-        """What kind of answer it is, and how it was compiled."""
+        """Say what kind of answer it is, and how it was compiled."""
         answer = self._made[0]
         if answer is None:
             return {"magic": ""}
@@ -109,7 +109,7 @@ class _Bench:
         problem: dict[str, Any],
         rungs: Sequence[str],
     ) -> dict[str, Any]:
-        """Times of the kernel and of rungs on this machine's GPU, and what is wrong with it."""
+        """Time the kernel and rungs on this machine's GPU, and say what is wrong with it."""
         from labkit.device.select import RawModule
         from labkit.figures import own_product
 
@@ -127,7 +127,7 @@ class _Bench:
         return {"returned": self._made[of](*args, timeout=timeout), "arrays": _arrays(args)}
 
     def do_program_c(self, of: int | None, args: list[Any]) -> np.ndarray:
-        """The program of the optimised build; where `of` is None, of a function that does nothing."""
+        """Return the program of the optimised build; where `of` is None, of a function that does nothing."""
         function = _idle(args) if of is None else self._made[of]
         return np.frombuffer(function.program(*args), np.uint8)
 
@@ -139,7 +139,7 @@ class _Bench:
         return {"returned": self._made[0](*here), "arrays": _arrays(args)}
 
     def _stub(self, callback: Callback, args: list[Any]) -> Callable[..., Any]:
-        """A function that has the judge call its own, which sees and may change the arrays among `args`."""
+        """Make a function that has the judge call its own, which may change the arrays among `args`."""
 
         def call(*given: Any) -> Any:
             self._channel.send({"call": callback.number, "given": given, "arrays": _arrays(args)})
@@ -175,18 +175,18 @@ def told(error: Exception, name: str) -> dict[str, Any]:
 
 
 def _declared(function: CFunction) -> list[Any]:
-    """How the function is declared: the source is read here alone."""
+    """Return how the function is declared: only the sandbox reads the source."""
     return [function.function.name, list(function.function.parameters), function.function.static]
 
 
 def _idle(args: Sequence[Any]) -> CFunction:
-    """A C function that takes such arguments and does nothing."""
+    """Make a C function that takes such arguments and does nothing."""
     types = ("void *" if isinstance(arg, np.ndarray) else "double" for arg in args)
     return CFunction(f"void idle({', '.join(f'{type} a{k}' for k, type in enumerate(types))}) {{}}", "idle")
 
 
 def _arrays(args: Sequence[Any]) -> list[np.ndarray | None]:
-    """The arrays among arguments, in their places."""
+    """Return the arrays among arguments, in their places."""
     return [arg if isinstance(arg, np.ndarray) else None for arg in args]
 
 

@@ -59,7 +59,7 @@ class NoSandbox(RuntimeError):
 
 @cache
 def best() -> str:
-    """The strongest tier of this machine that needs no image."""
+    """Return the strongest tier of this machine that needs no image."""
     return BUBBLEWRAP if not _missing() else PROCESS
 
 
@@ -75,7 +75,7 @@ def require(tier: str) -> None:
 
 @cache
 def _missing() -> str:
-    """Why bubblewrap does not work here; nothing if it does."""
+    """Say why bubblewrap does not work here; "" if it does."""
     if not sys.platform.startswith("linux"):
         return "Namespaces are Linux's: grade on Linux, or in a virtual machine or container that has it."
     if os.uname().machine not in MACHINES:
@@ -133,7 +133,7 @@ class Sandbox:
         self._process: subprocess.Popen[bytes] | None = None
 
     def command(self, program: Sequence[str]) -> list[str]:
-        """The command that runs a program inside. `{connection_file}` is left for Jupyter."""
+        """Return the command that runs a program inside. `{connection_file}` is left for Jupyter."""
         if self.tier == PROCESS:
             return ["/bin/sh", "-c", f'{self._ulimits()}; exec "$@"', "sh", *program]
         _publish(self.shared)
@@ -152,7 +152,7 @@ class Sandbox:
         ]
 
     def environment(self) -> dict[str, str]:
-        """All environment variables that the command gets, and the program unless it is in a container."""
+        """Return the environment variables of the command, and of the program unless it is in a container."""
         if self.tier == CONTAINER:
             return dict(os.environ)
         inherited = {
@@ -162,7 +162,7 @@ class Sandbox:
         return inherited | {"PATH": path} | self._variables()
 
     def _variables(self) -> dict[str, str]:
-        """Those that the program gets in any tier."""
+        """Return the environment variables that the program gets in any tier."""
         return {
             "HOME": str(self.home),
             "LABKIT_DEVICE": "gpu" if self.with_gpu else "simt",
@@ -182,7 +182,7 @@ class Sandbox:
         threading.Thread(target=self._watch, daemon=True, name=f"watch {process.pid}").start()
 
     def accepted(self, seconds: float, is_alive: Callable[[], bool]) -> socket.socket:
-        """The connection of a probe inside. Raises BorderError where none comes."""
+        """Accept the connection of a probe inside. Raises BorderError where none comes."""
         until = monotonic() + seconds
         self._listener.settimeout(POLL_SECONDS)
         while monotonic() < until and is_alive() and not self.stopped_for:
@@ -191,7 +191,7 @@ class Sandbox:
         raise BorderError("no connection")
 
     def seen(self, path: Path) -> Path | None:
-        """Where a folder of the sandbox is seen from outside; None while it has none."""
+        """Return where a folder of the sandbox is seen from outside; None while it has none."""
         if self.tier == PROCESS:
             return path
         if self.tier == CONTAINER:
@@ -201,7 +201,7 @@ class Sandbox:
         return Path(f"/proc/{pids[0]}/root/{path}") if pids else None
 
     def ended_at(self) -> float:
-        """When the program ended, on perf_counter, as far as that can be told; it has."""
+        """Return when the program, which has ended, did so on perf_counter, as far as that is known."""
         return self._container.ended_at() if self.tier == CONTAINER else perf_counter()
 
     def stop(self, reason: str = "") -> None:
@@ -231,7 +231,7 @@ class Sandbox:
 
     @property
     def _user(self) -> int:
-        """A grader that is root has another user inside: many a file below /proc is root's to write."""
+        """Return the user for the inside if the grader is root: root may write many files below /proc."""
         return USERS + os.getpid() if os.getuid() == 0 else 0
 
     def _limits(self) -> list[str]:
@@ -242,7 +242,7 @@ class Sandbox:
         ]
 
     def _ulimits(self) -> str:
-        """The same for a shell; the number of processes would be that of all of this user's."""
+        """Return the limits for a shell, without one on processes: it would count all of this user's."""
         return f"ulimit -c 0; ulimit -f {self.limits.disk_bytes >> 9}; ulimit -n {self.limits.open_files}"
 
     def _bubblewrap(self) -> list[str]:
@@ -281,7 +281,7 @@ class Sandbox:
         return [*words, "--unsetenv", "JPY_PARENT_PID"]  # of a process that has no number here
 
     def _watch(self) -> None:
-        """Until the end, look now and then at what is used."""
+        """Look now and then, until the end, at what is used."""
         limits = self.limits
         assert self._process is not None
         while not self._ended.wait(WATCH_SECONDS):

@@ -68,7 +68,7 @@ def seccomp_filter() -> bytes:
 
 
 def _of(number: int, steps: Iterable[_Step]) -> list[_Step]:
-    """Steps for one call, which is allowed if they come to their end."""
+    """Return the steps for one call, which is allowed if they come to their end."""
     behind = [*steps, (_RETURN, 0, 0, _ALLOW)]
     return [(_EQUAL, 0, len(behind), number), *behind]
 

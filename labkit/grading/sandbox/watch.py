@@ -10,7 +10,7 @@ _OWN = ("RssAnon:", "RssShmem:", "VmPTE:", "VmSwap:")
 
 
 def below(pid: int, most: int) -> tuple[list[int], int]:
-    """Processes that `pid` and those below it have started, and their threads together; `most` or a few more.
+    """Return the processes below `pid` and the sum of their threads; `most` or a few more.
 
     Not psutil's: that reads all processes of the machine, and in a fork bomb there is no end of them.
     """
@@ -29,7 +29,7 @@ def below(pid: int, most: int) -> tuple[list[int], int]:
 
 
 def memory_bytes(pids: Iterable[int]) -> int:
-    """Memory of the processes, without those that have ended."""
+    """Return the bytes of memory of the processes, without those that have ended."""
     kib = 0
     for pid in pids:
         lines = _read(f"/proc/{pid}/status", lambda path: Path(path).read_text(errors="replace").split("\n"))
@@ -38,7 +38,7 @@ def memory_bytes(pids: Iterable[int]) -> int:
 
 
 def stored_bytes(folder: Path, most: int) -> int:
-    """Bytes of the files below a folder, as far as they can be seen; `most` or a few more."""
+    """Return the bytes of the files below a folder, as far as they can be seen; `most` or a few more."""
     total, folders = 0, [str(folder)]
     while folders and total <= most:
         with suppress(OSError), os.scandir(folders.pop()) as listing:
@@ -51,7 +51,7 @@ def stored_bytes(folder: Path, most: int) -> int:
 
 
 def _read(path: str, read: Callable[[str], list[str]]) -> list[str]:
-    """Nothing where the process has ended meanwhile."""
+    """Read a file below /proc; "" where the process has ended meanwhile."""
     try:
         return read(path)
     except OSError:

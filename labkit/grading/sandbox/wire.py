@@ -64,7 +64,7 @@ class Channel:
         self._socket = connected
 
     def send(self, message: Any, seconds: float = SECONDS) -> None:
-        """Raises BorderError where the message is too long, or the other side has gone or does not listen."""
+        """Send a message. Raises BorderError if it is too long, or the other side does not take it."""
         out = _Out()
         text = out.packed(message)
         numbers = sum(array.nbytes for array in out.arrays)
@@ -81,7 +81,7 @@ class Channel:
             raise BorderError(f"the message was not taken: {error}") from None
 
     def receive(self, seconds: float | None = None, is_alive: Callable[[], bool] = lambda: True) -> Any:
-        """The next message. Raises BorderError where none comes in time, or the other side is dead."""
+        """Receive the next message. Raises BorderError if none comes in time, or the other side is dead."""
         until = math.inf if seconds is None else monotonic() + seconds
         text, numbers = _FRAME.unpack(self._taken(_FRAME.size, until, is_alive))
         if text > MOST_TEXT or numbers > MOST_BYTES:
@@ -101,7 +101,7 @@ class Channel:
         self._socket.close()
 
     def _taken(self, count: int, until: float, is_alive: Callable[[], bool]) -> bytearray:
-        """So many bytes. Memory is taken as they come: they may have been announced alone."""
+        """Receive so many bytes. Memory is taken only as they come, not as they are announced."""
         data = bytearray()
         while len(data) < count:
             self._socket.settimeout(max(0.01, min(POLL_SECONDS, until - monotonic())))
@@ -132,7 +132,7 @@ class _Out:
         return msgpack.packb(value, default=self._form, unicode_errors="replace", strict_types=True)
 
     def _form(self, value: Any) -> msgpack.ExtType | float:
-        """What MessagePack has no form for."""
+        """Give a form to what MessagePack has none for."""
         if isinstance(value, tuple):  # a list is one of its own
             return msgpack.ExtType(_TUPLE, self.packed(list(value)))
         if isinstance(value, np.ndarray) and value.dtype.kind in _NUMBERS:
@@ -160,11 +160,11 @@ class _In:
         self._left = MOST_BYTES - len(numbers)  # for arrays that nobody has written
 
     def unpacked(self, text: bytes | bytearray) -> Any:
-        """Raises whatever strange bytes lead to."""
+        """Unpack a message; strange bytes may raise any error."""
         return msgpack.unpackb(text, ext_hook=self._value, unicode_errors="replace")
 
     def _value(self, code: int, data: bytes) -> Any:
-        """Raises ValueError for what `_Out` does not make."""
+        """Make the value of an extension. Raises ValueError for what `_Out` does not make."""
         value = self.unpacked(data)
         if code == _TUPLE:
             return tuple(value)
@@ -202,7 +202,7 @@ def _is_shallow(value: Any, levels: int) -> bool:
 
 
 def _text(value: Any) -> str:
-    """How Python shows the value; its class where that fails."""
+    """Return how Python shows the value, or its class where that fails."""
     try:
         return str(repr(value))[:SHOWN]
     except Exception:
