@@ -4,7 +4,7 @@ Results have Nsight Compute's names. `data/gpus.csv` holds the GPUs' limits and 
 sources. Rules: NVIDIA, CUDA C++ Programming Guide, "Hardware Multithreading"; CUDA's cuda_occupancy.h.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # `gpus` reads the types of fields as text
 
 import csv
 import re

@@ -29,7 +29,7 @@ def one_line(text: str, most: int = 200) -> str:
 
 
 def block(text: str, lines: int, columns: int = 300) -> tuple[str, str]:
-    """The first `lines` lines of a text, each cut to `columns` characters, and in a sentence what is
+    """Return the first `lines` lines of a text, each cut to `columns` characters, and in a sentence what is
     left out.
     """
     shown = clean(text[: lines * columns]).expandtabs(4).split("\n")
@@ -40,7 +40,7 @@ def block(text: str, lines: int, columns: int = 300) -> tuple[str, str]:
 
 
 def slug(student: str) -> str:
-    """A file's name for a student, safe on every system; a hash of the whole name keeps different
+    """Return a file's name for a student, safe on every system; a hash of the whole name keeps different
     ones apart.
     """
     ascii_only = unicodedata.normalize("NFKD", student[:300]).encode("ascii", "ignore").decode()

@@ -1,4 +1,4 @@
-"""The labs of a course, one a notebook: their titles, and what of them is graded."""
+"""The labs of a course, one per notebook: their titles, and what of them is graded."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Lab:
 
 
 def labs(exercises: Iterable[Exercise], solved: Path) -> list[Lab]:
-    """The labs that the exercises belong to. `solved` is the folder of the solved notebooks, for the
+    """Return the labs that the exercises belong to. `solved` is the folder of the solved notebooks, for the
     titles.
     """
     ordered = sorted(exercises, key=lambda exercise: order(exercise.id))

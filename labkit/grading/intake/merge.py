@@ -32,7 +32,7 @@ class WrongNotebook(ValueError):
 def notebooks(
     answers: Mapping[str, Answer], exercises: Sequence[Exercise], setups: Mapping[str, Sequence[str]]
 ) -> tuple[list[NotebookNode], dict[str, str]]:
-    """The notebooks to run for the answers to `exercises`; and by exercise, why an answer is not in them.
+    """Make the notebooks to run for the answers to `exercises`; say by exercise why an answer is left out.
 
     An exercise without an answer is in neither. `setups` is what the function of that name tells, of all
     solved notebooks together.
@@ -105,7 +105,7 @@ def _cells(exercise: str, source: str) -> list[NotebookNode]:
 
 
 def _about(cell: dict[str, Any]) -> tuple[str, str]:
-    """Return the exercise and the role in a cell's metadata; {} where they are missing."""
+    """Return the exercise and the role in a cell's metadata; both are empty where they are missing."""
     about = cell.get("metadata", {}).get("labkit", {})
     return about.get("exercise", ""), about.get("role", "")
 
@@ -129,7 +129,7 @@ def _bindings(source: str) -> list[str]:
 
 
 def _needed(statements: Sequence[str], answer: str) -> list[str]:
-    """Those that bind a name which the answer has, or another that it needs: to import plots takes
+    """Return those that bind a name which the answer has, or another that it needs: to import plots takes
     seconds.
     """
     needed: list[str] = []

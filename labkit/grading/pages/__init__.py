@@ -1,4 +1,4 @@
-"""What students and teachers read: a page a student, and an overview of the class.
+"""What students and teachers read: one page per student, and an overview of the class.
 
 Each page is one file, without scripts, that fetches nothing. Students' names, sources and error messages are
 shown as text, whatever they hold.

@@ -49,7 +49,7 @@ def _part(lab: Lab, scores: Scores) -> Part:
 
 
 def _hardest(scores: Scores) -> str:
-    """Which exercise gave the smallest share of its points, in a sentence; empty where none has been
+    """Say which exercise gave the smallest share of its points, in a sentence; empty where none has been
     judged.
     """
     judged = {id: own for id, own in scores.exercises.items() if own.students}

@@ -68,7 +68,7 @@ class Part:
 
 
 def page(graded: Graded, scores: Scores, tasks: Mapping[str, Markup]) -> str:
-    """The HTML of a student's page. `scores` are the class's, `tasks` what the exercises ask."""
+    """Return the HTML of a student's page. `scores` are the class's, `tasks` what the exercises ask."""
     handed_in = [lab for lab in scores.labs if lab.number in graded.submission.labs]
     parts = [part for lab in handed_in if (part := _part(graded, lab, scores, tasks)).answered]
     return render(
@@ -98,7 +98,7 @@ def _part(graded: Graded, lab: Lab, scores: Scores, tasks: Mapping[str, Markup])
 
 
 def _finding(bars: list[chart.Bar]) -> str:
-    """What the chart shows, in a sentence."""
+    """Say in a sentence what the chart shows."""
     final = [bar for bar in bars if bar.points is not None]
     compared = [bar for bar in final if bar.median is not None]
     if not compared:
@@ -121,7 +121,7 @@ def _answered(graded: Graded, exercise: Exercise, result: Result, tasks: Mapping
 
 
 def _criteria(exercise: Exercise, result: Result) -> list[Judged]:
-    """The criteria with what they carry; a line that is none of them, as for a wrong magic, carries
+    """Return the criteria with their points; a line that is none of them, as for a wrong magic, carries
     nothing.
     """
     shares = worth(exercise)

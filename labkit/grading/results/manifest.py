@@ -83,7 +83,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit of the clone that labkit runs from, with + where its files have changed; empty
+    """Return the commit of the clone that labkit runs from, with + where its files have changed; empty
     outside one.
     """
     root = Path(labkit.__file__).parent

@@ -14,7 +14,7 @@ FORM = 1  # of the stored files; what another form holds is graded again
 
 
 class Store:
-    """The results of submissions, a file each in `out`/results.
+    """The results of submissions, one file per submission in `out`/results.
 
     Only what this labkit has judged is found there, with the same seed and exercises.
     """

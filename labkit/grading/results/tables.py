@@ -119,7 +119,7 @@ class Tables:
 
 
 def canvas_row(graded: Graded, points: list[float | None]) -> list[str]:
-    """A student's row for Canvas, which looks for the ID first, then SIS User ID, SIS Login ID, and
+    """Return a student's row for Canvas, which looks for the ID first, then SIS User ID, SIS Login ID, and
     the name.
     """
     told, name = graded.submission.identity, graded.submission.student

@@ -19,7 +19,7 @@ INSIDE = "from labkit.grading.sandbox.probe import serve; serve()"
 def measured(
     isolation: str, problem: Matmul, rungs: tuple[str, ...], **kernel: object
 ) -> tuple[pd.DataFrame, str]:
-    """`yours.measured` of a kernel, given by its code, options, expressions and name, in a new sandbox.
+    """Time a kernel in a new sandbox, as `own_product.measured` does; `kernel`: code, options, names.
 
     Raises Disturbed where the GPU is busy, BorderError where the sandbox ends before its time.
     """

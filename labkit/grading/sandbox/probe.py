@@ -162,7 +162,7 @@ _ERRORS = {kind.__name__: kind for kind in SimtError.__subclasses__()} | {"SimtE
 
 
 def told(error: Exception, name: str) -> dict[str, Any]:
-    """An error in plain values: its kind, message and finding, and its line in the Python function `name`."""
+    """Return an error as plain values: kind, message, finding, and its line in the Python function `name`."""
     inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.name == name]
     finding, log = getattr(error, "finding", None), getattr(error, "log", None)
     return {

@@ -302,7 +302,7 @@ def _publish(folder: Path) -> None:
 
 
 def _python_folders() -> list[Path]:
-    """Folders that Python and this package are in, each before what is in it; of a clone what is
+    """Return the folders that Python and this package are in, each before what is in it; of a clone what is
     needed alone.
     """
     packages = {Path(entry) for entry in sys.path if entry.endswith("-packages")}
@@ -312,7 +312,7 @@ def _python_folders() -> list[Path]:
 
 
 def _secrets(seen: list[Path]) -> list[Path]:
-    """What must not be seen of the folders that are: criteria, solutions, and tests, which have
+    """Return what must not be seen of the folders that are: criteria, solutions, and tests, which have
     answers too.
     """
     names = (

@@ -88,7 +88,7 @@ class Relay:
                 each.close()
 
     async def _far_socket(self, name: str) -> socket.socket:
-        """A connection with the kernel, as soon as it listens."""
+        """Connect with the kernel as soon as it listens."""
         while True:
             far = self._far()
             if far is not None:

@@ -49,7 +49,7 @@ _Step = tuple[int, int, int, int]  # code, jump if true, jump if false, constant
 
 
 def seccomp_filter() -> bytes:
-    """The filter for this machine, as the kernel takes it. Raises KeyError for a processor that it is
+    """Return the filter for this machine, as the kernel takes it. Raises KeyError for a processor that it is
     not for.
     """
     column, machine = MACHINES[platform.machine()]

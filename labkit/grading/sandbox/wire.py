@@ -193,7 +193,7 @@ class _In:
 
 
 def _is_shallow(value: Any, levels: int) -> bool:
-    """Whether nothing in it lies deeper: to show or to compare it, Python goes down as deep."""
+    """Say whether nothing in it lies deeper: to show or to compare it, Python goes down as deep."""
     if isinstance(value, dict):
         value = list(value.values())
     if not isinstance(value, list | tuple):
