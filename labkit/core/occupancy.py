@@ -238,6 +238,7 @@ def _units(amount: int, unit: int) -> int:
     return -(-amount // unit)
 
 
+@cache
 def _words(name: str) -> list[str]:
     """Split a name into words: `NVIDIA A100-SXM4-40GB` becomes a100, sxm4, 40gb."""
     words = re.sub(r"(?<=\d) (?=gb\b)", "", name.lower()).replace("-", " ").split()

@@ -35,7 +35,7 @@ from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Kernel
 from labkit.simt.run.crew import can_run_here, run_all, run_here
 from labkit.simt.run.printing import Printer
-from labkit.simt.sanitizer.checking import Checking
+from labkit.simt.sanitizer.checking import Checking, granules
 from labkit.simt.sanitizer.element_types import first_uses
 from labkit.simt.sanitizer.findings import Diagnosis, Finding
 from labkit.simt.sanitizer.sanitizer import Sanitizer
@@ -108,6 +108,7 @@ class Program:
         key = [ptx, kernel.name, *map(repr, how), *host_key()]
         self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, *how))
         self.library = Library(self.compiled.code)
+        self.granules = granules(kernel) if mode == "checked" else {}
         self._idle: list[_Worker] = []
         self._block_seconds = math.inf
 
@@ -128,7 +129,7 @@ class Program:
         checked run adds to `findings`, and runs one block after the other.
         """
         diagnosis = Diagnosis(self.kernel, source, self.block, shared_bytes, self.storage.shared, ranges)
-        sanitizer = None if findings is None else Sanitizer(diagnosis, self.compiled.written)
+        sanitizer = None if findings is None else Sanitizer(diagnosis, self.compiled.written, self.granules)
         blocks = len(sample.numbers) if sample else grid[0] * grid[1] * grid[2]
         threads = 1 if sanitizer else self._worthwhile_threads(blocks)
         workers = [self._take_worker(shared_bytes) for _ in range(threads)]

@@ -28,10 +28,13 @@ from labkit.simt.sanitizer.strength import strong_table
 from labkit.simt.sanitizer.track import track_function
 
 
-def granule_bytes(kernel: Kernel, space: str) -> int:
-    """Return the bytes per word of shadow: the smallest that the kernel reads or writes there, at most 4."""
-    sizes = [TYPE_BYTES[i.type] for i in kernel.code if i.is_access and i.space in (space, "generic")]
-    return min([4, *sizes])
+def granules(kernel: Kernel) -> dict[str, int]:
+    """Return, by memory, the bytes per word of shadow: the smallest that it reads or writes, at most 4."""
+    sizes = [(i.space, TYPE_BYTES[i.type]) for i in kernel.code if i.is_access]
+    return {
+        space: min([4, *(size for where, size in sizes if where in (space, "generic"))])
+        for space in ("global", "shared")
+    }
 
 
 class Checking(Observer):
@@ -44,7 +47,7 @@ class Checking(Observer):
         """Take the warp whose code is being written, and read the fields that checks need."""
         super().attach(w)
         b = w.b
-        self.granule = {space: granule_bytes(w.kernel, space) for space in ("global", "shared")}
+        self.granule = granules(w.kernel)
         self.stamp = b.or_(load_field(b, Launch, w.launch, "stamp"), w.number)
         self.first_stamps = [load_field(b, Launch, w.launch, f"{what}_stamp") for what in ("launch", "block")]
         self.shared_shadow = load_field(b, Launch, w.launch, "shared_shadow")

@@ -13,7 +13,6 @@ import numpy as np
 from labkit.core.limits import WARP
 from labkit.simt.code import abi
 from labkit.simt.launch.arguments import Range
-from labkit.simt.sanitizer.checking import granule_bytes
 from labkit.simt.sanitizer.element_types import mismatch
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 from labkit.simt.sanitizer.shadow import SEVERAL, STAMP_STEP
@@ -72,10 +71,11 @@ def wrong_types(
 
 
 class Sanitizer:
-    """Collects what one launch does wrong."""
+    """Collects what one launch does wrong; `granules` are the bytes per word of shadow, by memory."""
 
-    def __init__(self, diagnosis: Diagnosis, written: set[int] | None) -> None:
+    def __init__(self, diagnosis: Diagnosis, written: set[int] | None, granules: dict[str, int]) -> None:
         self.diagnosis, self.ranges, self.written = diagnosis, diagnosis.ranges, written
+        self._granules = granules
         self._found_at: dict[tuple[str, int, int, str], Finding] = {}
         self._callback = CALLBACK(self._found)
 
@@ -86,10 +86,9 @@ class Sanitizer:
         launch.found = ctypes.cast(self._callback, ctypes.c_void_p)
         self._muted = np.zeros(abi.KINDS * len(kernel.code), np.uint8)
         launch.muted = self._muted.ctypes.data
-        granule = granule_bytes(kernel, "shared")
         launch.stamp = launch.launch_stamp = _shadows.begin()
-        launch.shared_shadow = _shadows.lend(_plane_bytes(launch.shared_bytes, granule))
-        granule = granule_bytes(kernel, "global")
+        launch.shared_shadow = _shadows.lend(_plane_bytes(launch.shared_bytes, self._granules["shared"]))
+        granule = self._granules["global"]
         for first, end, members in _overlapping(self.ranges):
             poisoned = any(start < end and first < stop for _, start, stop in _empty) and _has_poison(
                 first, end
