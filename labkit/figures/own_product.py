@@ -24,7 +24,7 @@ from labkit.ladder import running
 from labkit.model import limits
 from labkit.model.roofline import COUNTED, SECTORS, intensities
 from labkit.records import frame_of
-from labkit.simt.counters.profile import loads, stores
+from labkit.simt.counters.profile import loads
 
 NAME = "yours"
 # Tiles of 32, 48, 64, 96 and 128 fit it, and a product of few blocks is soon counted.
@@ -78,7 +78,7 @@ class Figures:
     def accesses(self) -> pd.DataFrame:
         """Return line, op, `sectors` per 128 bytes asked for, and source of lines with global accesses."""
         lines = self.profile.lines
-        rows = lines[lines.index.isin([*loads(lines, "global").index, *stores(lines, "global").index])]
+        rows = lines[lines.space.isin(["global", "generic"])]
         return rows.assign(sectors=PERFECT * rows.sectors / rows.useful_bytes)[
             ["line", "op", "sectors", "source"]
         ]

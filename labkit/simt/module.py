@@ -66,12 +66,13 @@ class RawModule:
         """Compile the same source with other options. Raises CompileError."""
         return RawModule(code=self.code, options=options, name_expressions=self.name_expressions)
 
+    @cached_property
     def _ranges(self) -> list[Range]:
         """Return the memory of the module's variables, in the order of their numbers (see `Storage`)."""
+        spaces = {name: space for name, (space, _) in self._parsed.variables.items()}
         return [
-            Range(memory.ctypes.data, memory.nbytes, 0, name, is_constant=space == "const")
+            Range(memory.ctypes.data, memory.nbytes, 0, name, is_constant=spaces[name] == "const")
             for name, memory in self._memory.items()
-            for space, _ in [self._parsed.variables[name]]
         ]
 
     @cached_property
@@ -227,7 +228,7 @@ class Kernel(AnyKernel):
         check_launch(self.name, launch.grid, launch.block, self._parsed.max_threads)
         shared = self._shared_bytes(launch.shared_mem)
         params, ranges = bind(self._parsed, self._storage, launch.args)
-        ranges += self.module._ranges()
+        ranges += self.module._ranges
         return _Bound(launch, params, ranges, shared)
 
     def _program(self, launch: Launch, mode: Mode, sample: Sample | None = None) -> Program:

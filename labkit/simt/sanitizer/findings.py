@@ -196,12 +196,16 @@ class Diagnosis:
 
     def _other_space(self, access: Access) -> str:
         """Describe an access that confuses constant memory with the rest; "" where it does not."""
-        there = [r for r in self.ranges if r.start <= access.address < r.start + r.size]
-        if there and self.kernel.code[access.site].space == "const" and not there[0].is_constant:
-            return f"{there[0].name} is not in constant memory"
-        if there and self.kernel.code[access.site].family.writes and there[0].is_constant:
-            return f"{there[0].name} is in constant memory, which a kernel can only read"
+        range_, instruction = self._range(access), self.kernel.code[access.site]
+        if range_ and instruction.space == "const" and not range_.is_constant:
+            return f"{range_.name} is not in constant memory"
+        if range_ and instruction.family.writes and range_.is_constant:
+            return f"{range_.name} is in constant memory, which a kernel can only read"
         return ""
+
+    def _range(self, access: Access) -> Range | None:
+        """Return the first array or variable that holds an address."""
+        return next((r for r in self.ranges if r.start <= access.address < r.start + r.size), None)
 
     def _place(self, access: Access) -> str:
         """Name the memory of an access."""
@@ -211,18 +215,16 @@ class Diagnosis:
             return f"byte {access.address - access.shared - start} of shared `{name}`"
         if space == "local":
             return "a local variable"
-        for range_ in self.ranges:
-            if range_.start <= access.address < range_.start + range_.size:
-                index = (access.address - range_.start) // range_.itemsize
-                return f"element {index} of {range_.name}"
+        if range_ := self._range(access):
+            return f"element {(access.address - range_.start) // range_.itemsize} of {range_.name}"
         return f"{space} memory"
 
     def variable(self, access: Access) -> str:
         """Return the name of the shared array or argument that an access goes to; "" if it has none."""
         if self._space(access) == "shared":
             return self._shared_variable(access)[1]
-        inside = (r.name for r in self.ranges if r.start <= access.address < r.start + r.size)
-        return next(inside, "")
+        range_ = self._range(access)
+        return range_.name if range_ else ""
 
     def _shared_variable(self, access: Access) -> tuple[int, str]:
         """Return the offset and name of the last shared array that begins at or before an address."""
