@@ -76,6 +76,11 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
 
     def make() -> bytes:
         flags = [f"--gpu-architecture={VIRTUAL_ARCH}", "-lineinfo", *with_defaults(options)]
+        if name_expressions:
+            # NVRTC crashes, and takes this process with it, when a name is asked for of a template whose
+            # parameters have an unknown type. Without names it reports that error like any other.
+            with _Program(source, ()) as unnamed:
+                unnamed.compile(flags)
         with _Program(source, name_expressions) as program:
             log = program.compile(flags)
             return json.dumps(asdict(Ptx(program.ptx(), program.lowered_names(), log))).encode()

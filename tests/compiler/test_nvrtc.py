@@ -34,6 +34,14 @@ def test_ptx_has_the_lines_of_the_source():
     assert ".loc\t1 5 " in text
 
 
+@pytest.mark.parametrize("kernel", ["(foat* x)", "(float* x, In n)", "(half* x)"])
+def test_an_unknown_type_in_a_template_is_an_error_by_line(kernel):
+    """NVRTC alone crashes here, and the process with it, as it looks for the name of an instance."""
+    with pytest.raises(CompileError) as caught:
+        compile_ptx("template <int N> __global__ void k" + kernel + " { x[0] = N; }", [], ["k<3>"])
+    assert caught.value.lines[0][0] == 1
+
+
 def test_the_cache_is_keyed_by_source_and_options(compilations):
     first = compile_ptx(SCALE, ["-DFACTOR=2.f"])
     assert compile_ptx(SCALE, ["-DFACTOR=2.f"]) == first
