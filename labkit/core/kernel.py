@@ -52,6 +52,9 @@ class Module(Protocol[ProfileT, FindingT]):
     def get_function(self, name: str) -> Kernel[ProfileT, FindingT]:
         """Return the kernel called `name`. Raises SimtError where there is none."""
 
+    def restart(self) -> None:
+        """Give the `__device__` and `__constant__` variables their first values, as a new process would."""
+
 
 class Kernel(Protocol[ProfileT, FindingT]):
     """A compiled kernel. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from math import ceil, gcd
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -19,6 +19,7 @@ from labkit.kernels.problem import Problem
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Problem)
+S = TypeVar("S", bound="Seeded")
 Size = tuple[int, ...]
 
 FACTORS = (-3, -1.5, -1, 0.5, 1.5, 2, 2.5, 4)  # in the place of alpha = 3, beta = -2
@@ -27,6 +28,14 @@ TILES = 64  # the largest side of a tile that a size is a multiple of, where an 
 TRIES = 100
 
 _seed: ContextVar[tuple[int, int] | None] = ContextVar("seed", default=None)
+
+
+class Seeded(Protocol):
+    """What makes its numbers from a seed."""
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
 
 
 @contextmanager
@@ -45,10 +54,15 @@ def generator(*stated: object) -> np.random.Generator | None:
     return None if seed is None else np.random.default_rng([*seed, crc32(repr(stated).encode())])
 
 
-def fresh(stated: int) -> int:
-    """Return a seed for numbers: `stated`, or one that is drawn."""
-    rng = generator("numbers", stated)
-    return stated if rng is None else int(rng.integers(2**31))
+def fresh(stated: int, use: str = "") -> int:
+    """Return a seed for numbers: `stated`, or one that is drawn.
+
+    Each `use`, such as counting, has numbers of its own: what was kept of one launch is no result of another.
+    """
+    rng = generator("numbers", stated, use)
+    if rng is not None:
+        return int(rng.integers(2**31))
+    return crc32(repr((stated, use)).encode()) if use else stated
 
 
 def one_of(stated: T, others: Sequence[T]) -> T:
@@ -87,9 +101,9 @@ def problems(stated: Sequence[P], whole: int = 1) -> list[P]:
     return further(stated, draw, _count(stated))
 
 
-def numbers(problem: P) -> P:
-    """Return the problem, inside `drawn` with other numbers in its arrays."""
-    return _changed(problem, seed=fresh(problem.seed))
+def numbers(task: S, use: str = "") -> S:
+    """Return a Problem, or another dataclass with a `seed`, with the numbers of this `use`, see `fresh`."""
+    return replace(task, seed=fresh(task.seed, use))  # type: ignore[type-var]  # every one is a dataclass
 
 
 def like(rng: np.random.Generator, base: Size, stated: Sequence[Size], whole: int = 1) -> Size:

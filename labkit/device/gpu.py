@@ -67,6 +67,34 @@ class RawModule:
         """Compile the same source with other options. Raises CompileError."""
         return RawModule(code=self.code, options=options, name_expressions=self.name_expressions)
 
+    def restart(self) -> None:
+        """Give the module's variables their first values, in the order of the GPU's queue."""
+        for now, first in self._variables:
+            now[...] = first
+
+    @cached_property
+    def _variables(self) -> list[tuple[cupy.ndarray, cupy.ndarray]]:
+        """Return the memory of each variable that has an address, and a copy of its first values.
+
+        They are looked up in a module of their own, in which nothing has run.
+        """
+        unused = cupy.RawModule(
+            code=self.code,
+            options=tuple(with_defaults(self.options)),
+            name_expressions=self.name_expressions or None,
+        )
+        found = []
+        for name, (space, variable) in self._parsed.variables.items():
+            # String literals and similar have no address to ask for.
+            with suppress(cupy.cuda.driver.CUDADriverError):
+                if space in ("global", "const"):
+                    now, first = (
+                        cupy.ndarray((variable.size,), cupy.uint8, module.get_global(name))
+                        for module in (self._module, unused)
+                    )
+                    found.append((now, first.copy()))
+        return found
+
     def get_global(self, name: str) -> cupy.cuda.MemoryPointer:
         """Return the memory of a `__device__` or `__constant__` variable, as CuPy does.
 

@@ -43,14 +43,13 @@ def launch(kernel: simt.AnyKernel, problem: Problem) -> tuple[Dim3, Dim3]:
 
 @dataclass(frozen=True, repr=False)
 class Figures:
-    """What a kernel costs per multiply-add of `problem`, which the launch has left in `result`.
+    """What a kernel costs per multiply-add of `problem`.
 
     Counts are the simulator's, loads are those of single threads in PTX; registers and warps are for an H200.
     """
 
     problem: Matmul
     profile: Heat
-    result: np.ndarray
     local_bytes: int
 
     @property
@@ -123,9 +122,13 @@ _WORDS = {"ld": "loads", "st": "stores", "atom": "atomics", "red": "atomics"}
 
 def figures(kernel: simt.AnyKernel, problem: Matmul = MEASURED) -> Figures:
     """Count what the kernel does on `problem`, in the simulator. Raises SimtError where it fails."""
-    simulated, args = kernel.simulated, problem.args(np)
-    counted = show(simulated.profile(*launch(kernel, problem), args))
-    return Figures(problem, counted, problem.output(args), simulated.local_size_bytes)
+    counted = kernel.simulated.profile(*launch(kernel, problem), problem.args(np))
+    return figures_of(kernel, problem, counted)
+
+
+def figures_of(kernel: simt.AnyKernel, problem: Matmul, counted: simt.Profile) -> Figures:
+    """Return the figures of a launch on `problem` that was counted before."""
+    return Figures(problem, show(counted), kernel.simulated.local_size_bytes)
 
 
 def sectors(kernel: simt.AnyKernel, problem: Matmul, blocks: int = 4) -> pd.DataFrame:

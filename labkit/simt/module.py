@@ -62,6 +62,15 @@ class RawModule:
         """
         return self._memory[find_variable(list(self._memory), self._lowered, name)]
 
+    def restart(self) -> None:
+        """Give the module's variables new memory with their first values.
+
+        What `get_global` returned before is no longer theirs.
+        """
+        if self._memory:
+            self._memory = initial_memory(self._parsed)
+            self.__dict__.pop("_ranges", None)
+
     def with_options(self, options: Sequence[str]) -> RawModule:
         """Compile the same source with other options. Raises CompileError."""
         return RawModule(code=self.code, options=options, name_expressions=self.name_expressions)

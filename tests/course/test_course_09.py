@@ -425,7 +425,7 @@ COPY = """extern "C" __global__ void copy(const float* in, float* out, int n)
 
 class TestLaunches:
     x = np.arange(100, dtype=np.float32)
-    given = of_vector(x, x, threads=64, n=100)
+    given = of_vector(lambda _, x=x: (x, x), threads=64, n=100)
 
     def launches(self, kernel):
         return [self.given]

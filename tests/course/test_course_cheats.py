@@ -1,10 +1,19 @@
 """Answers that do nothing where a goal is judged: what is counted or timed must also be right."""
 
+import ast
 import re
 
+import numpy as np
 import pytest
-from course_tables import SOLVED, judged, mutant, released
+from course_tables import SOLUTIONS, SOLVED, judged, mutant, released
 from test_course_09 import LAST
+
+from labkit import simt
+from labkit.core.compare import Mismatch
+from labkit.course import drawn
+from labkit.course.criteria.launches import tiled
+from labkit.kernels.matmul.family import Matmul
+from labkit.simt.counters.profile import loads
 
 END = "        __syncthreads();\n    }\n"
 # Lanes in step do not show it: the last round's tile is overwritten without a barrier.
@@ -54,6 +63,63 @@ def test_an_answer_that_does_nothing_where_it_is_counted_is_wrong(case):
     assert not honest.ok and not feedback.ok
     assert "it should be" not in honest.failure
     assert words in feedback.failure and "it should be" in feedback.failure, feedback
+
+
+def one_place_launches():
+    """The calls in labkit/course that launch, count or check a kernel, by file."""
+    found = set()
+    for path in sorted((SOLUTIONS.parents[1] / "labkit" / "course").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                if called in ("kernel", "kernel.profile", "kernel.check", "kernel.simulated.profile"):
+                    found.add(path.name)
+    return found
+
+
+def test_criteria_launch_kernels_in_one_place():
+    """host.py launches a kernel of its own, on which a student's verdict is judged."""
+    assert one_place_launches() == {"launches.py", "host.py"}
+
+
+def test_a_launch_finds_nothing_that_an_earlier_one_has_left():
+    """The product of the first launch is kept; the next ones copy it, in a few sectors."""
+    kept = """__device__ float kept[1 << 16];
+__device__ int blocks_done;
+extern "C" __global__ void matmul(const float* A, const float* B, float* C,
+                                  int M, int N, int K, float alpha, float beta)
+{
+    int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    bool is_known = blocks_done >= gridDim.x * gridDim.y;
+    __syncthreads();
+    float sum = 0;
+    for (int k = 0; !is_known && k < K; ++k)
+        sum += A[row * K + k] * B[k * N + col];
+    if (!is_known)
+        kept[row * N + col] = sum;
+    C[row * N + col] = kept[row * N + col];
+    if (!is_known && threadIdx.x == 0 && threadIdx.y == 0)
+        atomicAdd(&blocks_done, 1);
+}"""
+    module = simt.RawModule(code=kept)
+    kernel, launch = module.get_function("matmul"), tiled(Matmul(16, 16, 32))
+    for seed in (0, 1):  # the attack works: the second product is the first one
+        args = Matmul(16, 16, 32, seed=seed).args(np)
+        kernel(launch.grid, launch.block, args)
+    with pytest.raises(Mismatch):
+        Matmul(16, 16, 32, seed=1).verify(args[2])
+    launch.run(kernel)
+    assert launch.check(kernel)[1] is None
+    assert loads(launch.profile(kernel).lines, "global").requests.sum() > 2 * 32 * 16 * 16 / 32
+
+
+@pytest.mark.parametrize("use", ["run", "checked", "counted"])
+def test_each_use_of_a_launch_has_numbers_of_its_own(use):
+    problem = Matmul(16, 16, 16)
+    others = {"run", "checked", "counted", "part"} - {use}
+    assert drawn.numbers(problem, use).seed not in {drawn.numbers(problem, other).seed for other in others}
+    with drawn.drawn(7, "03.1"):
+        assert drawn.numbers(problem, use) == drawn.numbers(problem, use) != problem
 
 
 # Reads that are not called loads: an atomic addition of 0, a generic address, global memory read as constant.

@@ -60,7 +60,8 @@ BY_HEART = {
 def test_a_kernel_or_c_function_that_works_for_the_stated_inputs_alone_fails(exercise):
     cell = idle(SOLVED[exercise], BY_HEART[exercise])
     feedback = judged(exercise, cell)
-    assert feedback.ok, feedback
+    # The checked launch has other numbers than the one that is verified first, in a student's own check too.
+    assert feedback.ok == (exercise != "02.1"), feedback
     for seed in SEEDS:
         assert not EXERCISES[exercise].judge(answer_of(exercise, cell), seed).ok
 

@@ -6,7 +6,6 @@ What is counted is the work of a launch whose result is right: one that does not
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -15,7 +14,6 @@ from labkit.core.errors import InvalidAccess, SimtError
 from labkit.course import drawn
 from labkit.course.criteria.launches import Launch, Launches, tiled
 from labkit.course.exercise import Criterion, Unmet, criterion
-from labkit.kernels import verify
 from labkit.kernels.problem import Problem
 from labkit.simt import AnyKernel, Finding, Profile
 from labkit.simt.counters.profile import loads
@@ -51,14 +49,11 @@ NO_HINTS = Hints()
 def right_in(kernel: AnyKernel, text: str, launches: Launches, hints: Hints = NO_HINTS) -> None:
     """Ask for right results. Wrong ones are told with their reason, where `kernel.check` finds one."""
     for launch in launches(kernel):
-        args = launch.args()
         with case(str(launch), hints.usual, hints.out_of_bounds):
-            kernel(launch.grid, launch.block, args, timeout=verify.TIMEOUT)
-        try:
-            launch.verify(args)
-        except Mismatch as error:
-            _no_finding(kernel, launch, hints, f"{error}\n")
-            with case(str(launch), hints.usual):
+            try:
+                launch.run(kernel)
+            except Mismatch as error:
+                _no_finding(kernel, launch, hints, f"{error}\n")
                 raise
 
 
@@ -66,9 +61,10 @@ def right_in(kernel: AnyKernel, text: str, launches: Launches, hints: Hints = NO
 def no_finding_in(kernel: AnyKernel, text: str, launches: Launches, hints: Hints = NO_HINTS) -> None:
     """Ask for launches in which `kernel.check` finds nothing, also where a mistake gives right results."""
     for launch in launches(kernel):
-        args = _no_finding(kernel, launch, hints)
-        with case(str(launch), hints.usual):
-            launch.verify(args)
+        wrong = _no_finding(kernel, launch, hints)
+        if wrong:
+            with case(str(launch), hints.usual):
+                raise wrong
 
 
 def right_on(
@@ -156,13 +152,10 @@ def global_loads(counted: Profile) -> tuple[pd.DataFrame, Iterable[str]]:
     return own, (f"{count} sectors" for count in own.sectors)
 
 
-def profiled(kernel: AnyKernel, launch: Launch, hint: str = "") -> Profile:
+def profiled(kernel: AnyKernel, launch: Launch, hint: str = "", gpu: str = "H200") -> Profile:
     """Profile a launch, which must leave right results. Raises Unmet, which `hint` ends, otherwise."""
-    args = launch.args()
     with case(str(launch), hint):
-        profile = kernel.profile(launch.grid, launch.block, args, timeout=verify.TIMEOUT)
-        launch.verify(args)
-    return profile
+        return launch.profile(kernel, gpu)
 
 
 def missed(found: str, goal: str, lines: pd.DataFrame, costs: Iterable[str], hint: str) -> Unmet:
@@ -210,13 +203,13 @@ def _on(problems: Sequence[Problem], tile: int, rows: int | None) -> Launches:
     return lambda _: [tiled(problem, tile, rows) for problem in drawn.problems(problems, tile)]
 
 
-def _no_finding(kernel: AnyKernel, launch: Launch, hints: Hints, seen: str = "") -> tuple[Any, ...]:
-    """Return the arguments after a launch in which `kernel.check` finds nothing.
+def _no_finding(kernel: AnyKernel, launch: Launch, hints: Hints, seen: str = "") -> Mismatch | None:
+    """Return what is wrong with the results of a launch in which `kernel.check` finds nothing.
 
     Raises Unmet with the first finding, after what was `seen` to be wrong.
     """
-    args = launch.args(is_poisoned=True)
-    for finding in kernel.check(launch.grid, launch.block, args, timeout=verify.TIMEOUT)[:1]:
+    findings, wrong = launch.check(kernel)
+    for finding in findings[:1]:
         told = f"{launch}\n{seen}{finding.tool} finds: {both_sides(finding, kernel)}"
         raise Unmet("\n".join(filter(None, (told, hints.after(finding))))) from None
-    return args
+    return wrong

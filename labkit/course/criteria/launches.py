@@ -1,20 +1,35 @@
-"""Launches that criteria try: their grid and block, what the kernel is given, and what it must leave."""
+"""Launches that criteria try: their grid and block, what the kernel is given, and what it must leave.
 
-from collections.abc import Callable, Iterable, Sequence
+Criteria launch kernels by `Launch` alone. So each launch that is verified, checked or counted has numbers of
+its own and memory that remembers no earlier launch, and no result is left unverified.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from labkit import simt
-from labkit.core.compare import compare, unwritten
-from labkit.course.drawn import numbers, sizes
+from labkit.core.compare import Mismatch, compare, unwritten
+from labkit.course import drawn
 from labkit.figures import own_product
+from labkit.kernels import verify
 from labkit.kernels.problem import Problem
+
+# Draws the inputs of a kernel from a generator; the right output comes last.
+Make = Callable[[np.random.Generator], tuple[np.ndarray, ...]]
 
 
 class Task(Protocol):
     """What a kernel is to work out: a Problem, or what is Given. str() tells the student which it was."""
+
+    @property
+    def seed(self) -> int:
+        """The seed of its numbers."""
 
     @property
     def reads_output(self) -> bool:
@@ -38,17 +53,53 @@ class Launch:
     grid: tuple[int, ...]
     block: tuple[int, ...]
 
-    def args(self, is_poisoned: bool = False) -> tuple[Any, ...]:
-        """Make fresh arguments; `is_poisoned`: an output that must not be read counts as never written."""
-        args = self.task.args(np)
-        if not is_poisoned or self.task.reads_output:
-            return args
-        out = self.task.output(args)
-        return tuple(simt.empty(out.shape, out.dtype) if arg is out else arg for arg in args)
+    def run(self, kernel: simt.AnyKernel) -> None:
+        """Launch the kernel. Raises Mismatch unless its results are right."""
+        with self._begun(kernel, "run") as args:
+            kernel(self.grid, self.block, args, timeout=verify.TIMEOUT)
 
-    def verify(self, args: tuple[Any, ...]) -> None:
-        """Raise Mismatch unless the launch has left the right results in `args`."""
-        self.task.verify(self.task.output(args))
+    def check(self, kernel: simt.AnyKernel) -> tuple[list[simt.Finding], Mismatch | None]:
+        """Return what `kernel.check` finds, and what is wrong with the results, if anything is.
+
+        An output that must not be read counts as never written.
+        """
+        findings: list[simt.Finding] = []
+        try:
+            with self._begun(kernel, "checked") as args:
+                findings += kernel.check(self.grid, self.block, args, timeout=verify.TIMEOUT)
+        except Mismatch as wrong:
+            return findings, wrong
+        return findings, None
+
+    def profile(self, kernel: simt.AnyKernel, gpu: str = "H200") -> simt.Profile:
+        """Return the profile of a launch. Raises Mismatch unless its results are right."""
+        with self._begun(kernel, "counted") as args:
+            return kernel.profile(self.grid, self.block, args, timeout=verify.TIMEOUT, gpu=gpu)
+
+    def written_by_part(self, kernel: simt.AnyKernel, most: int) -> list[int]:
+        """Return how many elements of the output each part of the grid writes; `most` parts at most."""
+        blocks, found = math.prod(self.grid), []
+        for part in range(min(most, blocks)):
+            args = drawn.numbers(self.task, "part").args(np)
+            before = _bits(self.task.output(args)).copy()
+            kernel.module.restart()
+            kernel.profile(
+                self.grid, self.block, args, blocks=range(part, blocks, most), timeout=verify.TIMEOUT
+            )
+            found.append(int((_bits(self.task.output(args)) != before).sum()))
+        return found
+
+    @contextmanager
+    def _begun(self, kernel: simt.AnyKernel, use: str) -> Iterator[tuple[Any, ...]]:
+        """Hand out the arguments of a launch, and verify what it leaves there."""
+        task = drawn.numbers(self.task, use)
+        args = task.args(np)
+        if use == "checked" and not task.reads_output:
+            out = task.output(args)
+            args = tuple(simt.empty(out.shape, out.dtype) if arg is out else arg for arg in args)
+        kernel.module.restart()
+        yield args
+        task.verify(_unwritten_as_such(task.output(args)))
 
     def __str__(self) -> str:
         return f"{self.task}, grid {_shown(self.grid)}, block {_shown(self.block)}"
@@ -60,54 +111,79 @@ Launches = Callable[[simt.AnyKernel], Iterable[Launch]]
 
 def tiled(problem: Problem, tile: int = 16, rows: int | None = None) -> Launch:
     """Make the launch that `Problem.launch(tile, rows)` says."""
-    return Launch(numbers(problem), *problem.launch(tile, rows))
+    return Launch(problem, *problem.launch(tile, rows))
 
 
 def as_said(kernel: simt.AnyKernel, problem: Problem) -> Launch:
     """Make the launch that the kernel's own line says. Raises LaunchError, see `kernels.launch_of`."""
-    return Launch(numbers(problem), *own_product.launch(kernel, problem))
+    return Launch(problem, *own_product.launch(kernel, problem))
+
+
+def in_blocks(problem: Problem, x: int, y: int) -> Launch:
+    """Make a launch with blocks of x * y threads, and one thread for each element that the problem covers."""
+    rows, cols = problem.shapes()[problem.covered]
+    return Launch(problem, (-(-cols // x), -(-rows // y)), (x, y))
 
 
 @dataclass(frozen=True)
 class Given:
     """The arguments `(*inputs, out, *sizes)` of a kernel, and what must stand in `out`, whose type it has.
 
-    `told` says so to the student. Each element may be off by `unit` times its size; 0: it must be equal.
+    `make` draws the inputs and says what is expected of them; `told` names the case to the student. Each
+    element may be off by `unit` times its size; 0: it must be equal.
     """
 
     told: str
-    inputs: tuple[np.ndarray, ...]
+    make: Make
     sizes: tuple[int, ...]
-    expected: np.ndarray
+    seed: int = 0
     unit: float = 0
     reads_output: bool = False
 
+    @cached_property
+    def _made(self) -> tuple[list[np.ndarray], np.ndarray]:
+        *inputs, expected = self.make(np.random.default_rng(self.seed))
+        return inputs, expected
+
     def args(self, xp: Any = np) -> tuple[Any, ...]:
         """Make fresh arguments; `out` is full of NaN, or of the smallest int32."""
-        out = unwritten(self.expected.shape, self.expected.dtype.name)
-        return (*(xp.array(each) for each in self.inputs), out, *map(np.int32, self.sizes))
+        inputs, expected = self._made
+        out = unwritten(expected.shape, expected.dtype.name)
+        return (*(xp.array(each) for each in inputs), out, *map(np.int32, self.sizes))
 
     def output(self, args: tuple[Any, ...]) -> np.ndarray:
         """Return `out` among the arguments."""
-        return args[len(self.inputs)]
+        return args[-1 - len(self.sizes)]
 
     def verify(self, got: np.ndarray) -> None:
-        """Raise Mismatch unless `out` is right."""
-        compare("out", got, self.output(self.args()), self.expected, np.abs(self.unit * self.expected))
+        """Raise Mismatch unless the output `got` is right."""
+        expected = self._made[1]
+        before = unwritten(expected.shape, expected.dtype.name)
+        compare("out", got, before, expected, np.abs(self.unit * expected))
 
     def __str__(self) -> str:
         return self.told
 
 
-def of_vector(x: np.ndarray, expected: np.ndarray, threads: int, n: int, unit: float = 0) -> Launch:
+def of_vector(make: Make, threads: int, n: int, unit: float = 0) -> Launch:
     """Make the launch of kernel(x, out, n), with one thread for each of the n elements."""
-    return Launch(Given(f"n={n}", (x,), (n,), expected, unit), (-(-n // threads),), (threads,))
+    return Launch(Given(f"n={n}", make, (n,), n, unit), (-(-n // threads),), (threads,))
 
 
 def each(make: Callable[..., Launch], *stated: int | tuple[int, ...], whole: int = 1) -> Launches:
     """Make a launch of each size, which is a number or several; `whole` is as in `drawn.sizes`."""
     tuples = [size if isinstance(size, tuple) else (size,) for size in stated]
-    return lambda _: [make(*size) for size in sizes(tuples, whole)]
+    return lambda _: [make(*size) for size in drawn.sizes(tuples, whole)]
+
+
+def _unwritten_as_such(out: np.ndarray) -> np.ndarray:
+    """Return the output of a checked launch with the usual value where nothing was written."""
+    nothing = _bits(simt.empty(1, out.dtype))[0]
+    return np.where(_bits(out) == nothing, unwritten(out.shape, out.dtype.name), out)
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    return array.view(f"u{array.itemsize}")
 
 
 def _shown(size: Sequence[int]) -> str:

@@ -9,14 +9,12 @@ from labkit.core.labkit_calls import borrowed_name
 from labkit.core.limits import MAX_THREADS
 from labkit.core.occupancy import gpu, gpus
 from labkit.core.text import counted
-from labkit.course.criteria.kernels import few_sectors
+from labkit.course.criteria.kernels import few_sectors, profiled
 from labkit.course.criteria.launches import as_said
 from labkit.course.criteria.python import called, number_of
 from labkit.course.drawn import TRIES, further
 from labkit.course.elsewhere import Elsewhere
 from labkit.course.exercise import Unmet, criterion
-from labkit.figures import own_product
-from labkit.kernels import verify
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.blocks_per_sm import LEAST_REGISTERS, RESOURCES, Block, cures
 from labkit.simt import AnyKernel
@@ -69,9 +67,7 @@ def loads_at_most(kernel: AnyKernel, most: int, problem: Matmul, hint: str) -> N
 @criterion(f"at least {LEAST_PERCENT} % occupancy on {{name}}")
 def occupied(kernel: AnyKernel, name: str, problem: Matmul) -> None:
     """Ask that the warps of the launch on `problem` fill an SM of that GPU well."""
-    grid, shape = own_product.launch(kernel, problem)
-    args = problem.args(np)
-    held = kernel.profile(grid, shape, args, blocks=1, gpu=name, timeout=verify.TIMEOUT).occupancy
+    held = profiled(kernel, as_said(kernel, problem), gpu=name).occupancy
     registers = held.launch__registers_per_thread
     block = Block(held.gpu, held.threads_per_block, registers, kernel.shared_size_bytes)
     if block.percent < LEAST_PERCENT:

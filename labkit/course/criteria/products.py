@@ -6,23 +6,19 @@ the ladder that is timed in the same run, where there is a GPU.
 
 from functools import lru_cache
 
-import numpy as np
 import pandas as pd
 
-from labkit.core.compare import Mismatch, unwritten
 from labkit.core.errors import LaunchError
-from labkit.core.limits import Dim3
 from labkit.course import drawn
-from labkit.course.criteria.kernels import both_sides, case, missed
-from labkit.course.criteria.launches import Launch
+from labkit.course.criteria.kernels import both_sides, case, missed, profiled
+from labkit.course.criteria.launches import Launch, as_said
 from labkit.course.criteria.undisturbed import alone
 from labkit.course.exercise import Unmet, criterion
 from labkit.device.select import find_gpu
 from labkit.figures import own_product
 from labkit.figures.own_product import FLOATS, Figures
-from labkit.kernels import verify
 from labkit.kernels.matmul.family import Matmul
-from labkit.simt import AnyKernel, Finding, empty
+from labkit.simt import AnyKernel, Finding
 from labkit.simt.counters import profile
 
 FITS = 32  # divides the sizes that tiles fit
@@ -89,37 +85,25 @@ def right_as_launched(kernel: AnyKernel, text: str, *problems: Matmul, hint: str
     Without a `hint` on wrong results it is one on what the problem asks for: so put problems that ask for
     more behind those that ask for less.
     """
-    for problem in map(drawn.numbers, drawn.problems(problems, drawn.TILES)):
+    for problem in drawn.problems(problems, drawn.TILES):
         usual = hint or _usual(problem)
-        launch = Launch(problem, *_launched(kernel, problem))
-        args = launch.args(is_poisoned=True)
+        launch = _launched(kernel, problem)
         with case(str(launch)):
-            findings = kernel.check(launch.grid, launch.block, args, timeout=verify.TIMEOUT)
-        wrong = _wrong(problem, problem.output(args))
+            findings, wrong = launch.check(kernel)
         if findings:
             first = findings[0]
             found = f"{first.tool} finds: {both_sides(first, kernel)}"
-            raise Unmet("\n".join(filter(None, (str(launch), wrong, found, _reason(first, usual)))))
+            told = [str(launch), str(wrong or ""), found, _reason(first, usual)]
+            raise Unmet("\n".join(filter(None, told)))
         if wrong:
             raise Unmet(f"{launch}\n{wrong}\n{usual}")
 
 
-def _launched(kernel: AnyKernel, problem: Matmul) -> tuple[Dim3, Dim3]:
+def _launched(kernel: AnyKernel, problem: Matmul) -> Launch:
     try:
-        return own_product.launch(kernel, problem)
+        return as_said(kernel, problem)
     except LaunchError as error:
         raise Unmet(f"{error}\n{ROUND_UP}" if "no blocks" in str(error) else str(error)) from None
-
-
-def _wrong(problem: Matmul, c: np.ndarray) -> str:
-    """Say what is wrong with C; elements that nothing was written to are told as such."""
-    nothing = empty(1).view(np.uint32)[0]
-    found = np.where(c.view(np.uint32) == nothing, unwritten(c.shape, problem.dtype), c)
-    try:
-        problem.verify(found)
-    except Mismatch as error:
-        return str(error)
-    return ""
 
 
 def _usual(problem: Matmul) -> str:
@@ -141,21 +125,18 @@ def _reason(finding: Finding, usual: str) -> str:
     return by_tool.get(finding.tool, usual)
 
 
-# Goals for counters, in the launch that labkit.yours.figures counts.
+# Goals for counters, on the problem that labkit.yours.figures counts.
 
 
 @lru_cache(maxsize=1)
-def _counted(kernel: AnyKernel, problem: Matmul) -> Figures:
-    """Count once for all goals. Raises Unmet where the result is wrong."""
-    found = own_product.figures(kernel, problem)
-    wrong = _wrong(found.problem, found.result)
-    if wrong:
-        raise Unmet(f"{found.problem}\n{wrong}\n{REACH}")
-    return found
+def _counted(kernel: AnyKernel, problem: Matmul, seed: int) -> Figures:
+    """Count once for all goals that are judged with one seed. Raises Unmet where the result is wrong."""
+    counted = profiled(kernel, _launched(kernel, problem), REACH)
+    return own_product.figures_of(kernel, problem, counted)
 
 
 def _figures(kernel: AnyKernel) -> Figures:
-    return _counted(kernel, drawn.numbers(own_product.MEASURED))
+    return _counted(kernel, own_product.MEASURED, drawn.fresh(0))
 
 
 @criterion("at least {least} multiply-adds for each sector of global loads")

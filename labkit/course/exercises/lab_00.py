@@ -1,11 +1,15 @@
 """Exercises of 00_start_here: threads and the elements they work on."""
 
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
 import numpy as np
 
 from labkit.core.compare import compare
 from labkit.course.criteria.kernels import case
 from labkit.course.criteria.launches import Given, Launch
-from labkit.course.drawn import FACTORS, fresh, one_of, sizes
+from labkit.course.drawn import FACTORS, one_of, sizes
 from labkit.course.exercise import Exercise, criterion
 from labkit.simt import AnyKernel
 
@@ -13,27 +17,53 @@ THREADS = 256  # of a block, for vectors
 SIDE = 16  # of a square block, for matrices
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """The arguments (x, a, n) of a kernel that multiplies each of n elements by `a`, in place."""
+
+    n: int
+    a: np.float32
+    seed: int
+    reads_output: ClassVar = True
+
+    def args(self, xp: Any = np) -> tuple[Any, ...]:
+        """Make fresh arguments."""
+        x = np.random.default_rng(self.seed).uniform(-1, 1, self.n).astype(np.float32)
+        return xp.array(x), self.a, np.int32(self.n)
+
+    def output(self, args: tuple[Any, ...]) -> np.ndarray:
+        """Return x among the arguments."""
+        return args[0]
+
+    def verify(self, got: np.ndarray) -> None:
+        """Raise Mismatch unless each element is scaled."""
+        before = self.args()[0]
+        compare("x", got, before, self.a * before, np.zeros(self.n))
+
+    def __str__(self) -> str:
+        return f"n={self.n}"
+
+
 @criterion("every element is scaled once, for n = {lengths}")
 def _scaled(kernel: AnyKernel, *lengths: int, hint: str = "") -> None:
     a = np.float32(one_of(3, FACTORS))
     for (n,) in sizes([(n,) for n in lengths], THREADS):
-        x = np.random.default_rng(fresh(n)).uniform(-1, 1, n).astype(np.float32)
-        before, blocks = x.copy(), -(-n // THREADS)
-        with case(f"n={n}: {blocks * THREADS} threads", hint):
-            kernel(blocks, THREADS, (x, a, np.int32(n)))
-            compare("x", x, before, a * before, np.zeros(n))
+        with case(f"n={n}: {-(-n // THREADS) * THREADS} threads", hint):
+            Launch(Scaled(n, a, n), (-(-n // THREADS),), (THREADS,)).run(kernel)
+
+
+def _numbers_of(rows: int, cols: int, _: np.random.Generator) -> tuple[np.ndarray]:
+    """Return what 00.2 asks for: nothing of it is drawn."""
+    return (1000 * np.arange(rows, dtype=np.int32)[:, None] + np.arange(cols, dtype=np.int32),)
 
 
 @criterion("{text}")
 def _numbered(kernel: AnyKernel, text: str, *shapes: tuple[int, int], hint: str = "") -> None:
     for rows, cols in sizes(shapes, SIDE):
-        expected = 1000 * np.arange(rows, dtype=np.int32)[:, None] + np.arange(cols, dtype=np.int32)
-        given = Given(f"rows={rows}, cols={cols}", (), (rows, cols), expected)
+        given = Given(f"rows={rows}, cols={cols}", partial(_numbers_of, rows, cols), (rows, cols))
         launch = Launch(given, (-(-cols // SIDE), -(-rows // SIDE)), (SIDE, SIDE))
-        args = launch.args()
         with case(str(launch), hint):
-            kernel(launch.grid, launch.block, args)
-            launch.verify(args)
+            launch.run(kernel)
 
 
 EXERCISES = (

@@ -7,7 +7,6 @@ import numpy as np
 
 from labkit.course.criteria.kernels import Hints, clean_in, missed, no_finding, profiled, right_in, right_on
 from labkit.course.criteria.launches import Given, Launch, each, of_vector, tiled
-from labkit.course.drawn import fresh
 from labkit.course.exercise import Exercise, criterion
 from labkit.kernels.transpose.family import Transpose
 from labkit.simt import AnyKernel
@@ -45,14 +44,22 @@ NEIGHBOURS = "Neighbouring lanes should write neighbouring floats of a field."
 
 def _copied(n: int, blocks: int = 2, threads: int = 128) -> Launch:
     """Make a launch of copy(in, out, n)."""
-    values = np.random.default_rng(fresh(n)).uniform(-1, 1, n).astype(np.float32)
-    return Launch(Given(f"n={n}", (values,), (n,), values), (blocks,), (threads,))
+
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        values = rng.uniform(-1, 1, n).astype(np.float32)
+        return values, values
+
+    return Launch(Given(f"n={n}", make, (n,), n), (blocks,), (threads,))
 
 
 def _split(n: int) -> Launch:
     """Make a launch of split(particles, out, n) with one thread per particle of 4 floats."""
-    particles = np.random.default_rng(fresh(n)).uniform(-1, 1, (n, 4)).astype(np.float32)
-    return of_vector(particles.ravel(), particles.T.ravel(), 128, n)
+
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        particles = rng.uniform(-1, 1, (n, 4)).astype(np.float32)
+        return particles.ravel(), particles.T.ravel()
+
+    return of_vector(make, 128, n)
 
 
 @criterion("global {many} of at most {most} sectors for {told}: each once")

@@ -5,7 +5,6 @@ import pandas as pd
 
 from labkit.course.criteria import kernels
 from labkit.course.criteria.launches import Launch, each, of_vector, tiled
-from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.transpose.family import Transpose
 from labkit.simt import AnyKernel
@@ -130,8 +129,12 @@ MOST_PASSES = 64  # a block; a tree of pairs in neighbouring words takes 45
 
 def _summed_up(n: int) -> Launch:
     """Make a launch of sum(in, out, n): the sum of each block's numbers."""
-    given = np.random.default_rng(fresh(n)).integers(-1000, 1000, n, dtype=np.int32)
-    return of_vector(given, np.add.reduceat(given, range(0, n, THREADS), dtype=np.int32), THREADS, n)
+
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        given = rng.integers(-1000, 1000, n, dtype=np.int32)
+        return given, np.add.reduceat(given, range(0, n, THREADS), dtype=np.int32)
+
+    return of_vector(make, THREADS, n)
 
 
 def _counted(kernel: AnyKernel, blocks: int = 4) -> pd.DataFrame:

@@ -7,7 +7,6 @@ import numpy as np
 
 from labkit.course.criteria import host, kernels
 from labkit.course.criteria.launches import Given, Launch, each, of_vector, tiled
-from labkit.course.drawn import fresh
 from labkit.course.exercise import Criterion, Exercise, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.simt import AnyKernel
@@ -17,20 +16,21 @@ SIDE = 16  # of a square block
 RADIUS = 3  # neighbours on each side in 09.4
 
 
-def _whole(n: int, *shape: int) -> np.ndarray:
+def _whole(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Return whole numbers from 1 to 9, whose sums are exact."""
-    rng = np.random.default_rng(fresh(n))
-    return rng.integers(1, 9, shape or n, endpoint=True).astype(np.float32)
+    return rng.integers(1, 9, shape, endpoint=True).astype(np.float32)
 
 
 # 09.1: each element's share of the total of its block.
 
 
 def _shares(n: int) -> Launch:
-    x = _whole(n)
-    totals = np.add.reduceat(x, range(0, n, THREADS))
-    expected = x / np.repeat(totals, THREADS)[:n]
-    return of_vector(x, expected, THREADS, n, unit=2**-21)
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        x = _whole(rng, n)
+        totals = np.add.reduceat(x, range(0, n, THREADS))
+        return x, x / np.repeat(totals, THREADS)[:n]
+
+    return of_vector(make, THREADS, n, unit=2**-21)
 
 
 WAIT = kernels.Hints(
@@ -48,11 +48,14 @@ TREE = (
 
 
 def _heat(rows: int, cols: int) -> Launch:
-    x = _whole(rows * cols, rows, cols)
-    padded = np.pad(x, 1)
-    around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        x = _whole(rng, rows, cols)
+        padded = np.pad(x, 1)
+        around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+        return x, around / 4
+
     grid = -(-cols // SIDE), -(-rows // SIDE)
-    given = Given(f"rows={rows}, cols={cols}", (x,), (rows, cols), around / 4)
+    given = Given(f"rows={rows}, cols={cols}", make, (rows, cols), rows * cols)
     return Launch(given, grid, (SIDE, SIDE))
 
 
@@ -67,9 +70,12 @@ NEIGHBOURS = kernels.Hints(
 
 
 def _smooth(n: int) -> Launch:
-    x = _whole(n)
-    expected = np.convolve(x, np.ones(2 * RADIUS + 1, np.float32), "same") if n > 2 * RADIUS else _sums(x)
-    return of_vector(x, expected, 128, n)
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        x = _whole(rng, n)
+        long = n > 2 * RADIUS
+        return x, np.convolve(x, np.ones(2 * RADIUS + 1, np.float32), "same") if long else _sums(x)
+
+    return of_vector(make, 128, n)
 
 
 def _sums(x: np.ndarray) -> np.ndarray:
@@ -87,9 +93,11 @@ EDGES = kernels.Hints(
 
 
 def _running(n: int) -> Launch:
-    x = _whole(n)
-    expected = np.concatenate([np.cumsum(part) for part in np.split(x, range(THREADS, n, THREADS))])
-    return of_vector(x, expected, THREADS, n)
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        x = _whole(rng, n)
+        return x, np.concatenate([np.cumsum(part) for part in np.split(x, range(THREADS, n, THREADS))])
+
+    return of_vector(make, THREADS, n)
 
 
 EVERYONE = kernels.Hints(

@@ -176,6 +176,9 @@ class RemoteModule:
         """Return the same source with other options."""
         return RemoteModule(self.session, self.code, options, self.name_expressions)
 
+    def restart(self) -> None:
+        """Leave it to each launch: the sandbox gives the variables their first values before every one."""
+
     def get_function(self, name: str) -> "RemoteKernel":
         """Compile the source in the sandbox, and return its kernel called `name`."""
         number = self.session.ask(

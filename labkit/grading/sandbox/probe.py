@@ -83,15 +83,15 @@ class _Bench:
         return vars(self._made[of].resources_for(arch))
 
     def do_launch(self, of: int, args: list[Any], **launch: Any) -> dict[str, Any]:
-        self._made[of](args=args, **launch)
+        self._restarted(of)(args=args, **launch)
         return {"arrays": _arrays(args)}
 
     def do_check(self, of: int, args: list[Any], **launch: Any) -> dict[str, Any]:
-        findings = self._made[of].check(args=args, **launch)
+        findings = self._restarted(of).check(args=args, **launch)
         return {"findings": [vars(finding) for finding in findings], "arrays": _arrays(args)}
 
     def do_profile(self, of: int, args: list[Any], **launch: Any) -> dict[str, Any]:
-        profile: Profile = self._made[of].profile(args=args, **launch)
+        profile: Profile = self._restarted(of).profile(args=args, **launch)
         sample = None if profile.sample is None else [profile.sample.numbers, profile.sample.total]
         return {
             "sites": [_plain(site) for site in profile.sites],
@@ -99,6 +99,11 @@ class _Bench:
             "shared_bytes": profile.launch.shared_bytes,
             "arrays": _arrays(args),
         }
+
+    def _restarted(self, of: int) -> Any:
+        """Return a kernel whose module remembers no earlier launch."""
+        self._made[of].module.restart()
+        return self._made[of]
 
     def do_measured(
         self,
