@@ -14,21 +14,23 @@ import ast
 import keyword
 import re
 import shlex
-from argparse import Namespace
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments
 
 import labkit
+from labkit.c import options as c_options
 from labkit.c.compile import FILE_NAME as C_FILE_NAME
 from labkit.c.compile import compile_log
 from labkit.c.function import CFunction
 from labkit.c.source import functions
+from labkit.compiler import options as nvrtc_options
 from labkit.compiler.nvrtc import FILE_NAME, compile_ptx
+from labkit.compiler.options import NAME_EXPRESSION
 from labkit.core.errors import CompileError, SimtError
 from labkit.device import faults
 from labkit.simt.ptx.parser import parse
@@ -62,37 +64,65 @@ class CellError(SimtError):
         return str(self).splitlines()
 
 
+@dataclass(frozen=True)
+class Line:
+    """What stands on the line of `%%cuda` or `%%c`, with the compiler's options in one spelling each."""
+
+    name: str
+    options: list[str]
+    expressions: list[str]
+
+    @property
+    def is_answer(self) -> bool:
+        """Say whether the cell answers an exercise."""
+        return EXERCISE_ID.fullmatch(self.name) is not None
+
+
+def read_line(magic: str, line: str) -> Line:
+    """Read the line of `%%cuda` or `%%c`, as the grader does too. Raises UsageError."""
+    read = c_options.read if magic == "c" else nvrtc_options.read
+    try:
+        words = shlex.split(line)
+        is_answer = any(map(EXERCISE_ID.fullmatch, words))
+        names, options = read(words, in_an_answer=is_answer)
+    except ValueError as error:
+        raise UsageError(f"%%{magic} {line.strip()[:100]}: {str(error).rstrip('.')}.") from None
+    name = _checked_name(magic, next(iter(names), None))
+    for word in names[1:]:
+        raise UsageError(
+            f"%%{magic} {line.strip()[:100]}: what is {word!r}? An option begins with -, such as -D TILE=16."
+        )
+    prefix = f"{NAME_EXPRESSION}="
+    expressions = [option.removeprefix(prefix) for option in options if option.startswith(prefix)]
+    return Line(name, [option for option in options if not option.startswith(prefix)], expressions[-1:])
+
+
 @magics_class
 class LabMagics(Magics):
     """What `%load_ext labkit` adds to a notebook."""
 
     @cell_magic
-    @magic_arguments()
-    @argument("name", nargs="?", help="Python variable for the kernel, or the id of an exercise")
-    @argument("-D", action="append", default=[], metavar="NAME=VALUE", help="define a macro")
-    @argument("--name-expression", metavar="EXPR", help="instance of a template to take, such as 'gemm<16>'")
     def cuda(self, line: str, cell: str) -> None:
-        """Compile the cell as CUDA C++ and keep its kernel under `name`.
+        """Compile the cell as CUDA C++ and keep its kernel under a name: `%%cuda NAME [options]`.
 
+        NAME is a Python variable for the kernel, or the id of an exercise.
+        -D NAME=VALUE defines a macro.
+        --name-expression EXPR is the instance of a template to take, such as 'gemm<16>'.
         Other options that begin with - go to NVRTC: --std=c++20, --use_fast_math, --fmad=false, …
         """
-        given, others = self.cuda.parser.parse_known_args(_words("cuda", line))  # type: ignore[union-attr]
-        keeper, options = self._start("cuda", line, given, others)
-        expressions = [given.name_expression] if given.name_expression else []
-        keeper[given.name] = compile_cell(cell, options, expressions, wanted=given.name)
+        read, keeper = self._start("cuda", line)
+        keeper[read.name] = compile_cell(cell, read.options, read.expressions, wanted=read.name)
 
     @cell_magic
-    @magic_arguments()
-    @argument("name", nargs="?", help="Python variable for the function, or the id of an exercise")
-    @argument("-D", action="append", default=[], metavar="NAME=VALUE", help="define a macro")
     def c(self, line: str, cell: str) -> None:
-        """Compile the cell as C and keep its function under `name`.
+        """Compile the cell as C and keep its function under a name: `%%c NAME [options]`.
 
+        NAME is a Python variable for the function, or the id of an exercise.
+        -D NAME=VALUE defines a macro.
         Other options that begin with - go to the C compiler: -O2, -ffast-math, -fopenmp, …
         """
-        given, others = self.c.parser.parse_known_args(_words("c", line))  # type: ignore[union-attr]
-        keeper, options = self._start("c", line, given, others)
-        keeper[given.name] = compile_c_cell(cell, options, wanted=given.name)
+        read, keeper = self._start("c", line)
+        keeper[read.name] = compile_c_cell(cell, read.options, wanted=read.name)
 
     @cell_magic
     def answer(self, line: str, cell: str) -> None:
@@ -115,20 +145,18 @@ class LabMagics(Magics):
             raise CellError(f"{functions[-1]} is not a plain function any more when the cell has run.")
         answers[exercise] = found
 
-    def _start(
-        self, magic: str, line: str, given: Namespace, others: list[str]
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Return where the result goes, and the compiler's options. Raises UsageError for a wrong line."""
-        name = _checked_name(magic, given.name)
+    def _start(self, magic: str, line: str) -> tuple[Line, dict[str, Any]]:
+        """Return what stands on the line, and where the result goes. Raises UsageError for a wrong line.
+
+        An older result of that name is forgotten: if this cell fails, it must not be taken for its result.
+        """
+        for word in line.split():
+            answers.pop(word, None)
+        read = read_line(magic, line)
         assert self.shell is not None
-        keeper = answers if EXERCISE_ID.fullmatch(name) else self.shell.user_ns
-        keeper.pop(name, None)  # if this cell fails, an older kernel must not be taken for its result
-        for word in others:
-            if not word.startswith("-"):
-                raise UsageError(
-                    f"%%{magic} {line}: what is {word!r}? An option begins with -, such as -D TILE=16."
-                )
-        return keeper, [*(f"-D{macro}" for macro in given.D), *others]
+        keeper = answers if read.is_answer else self.shell.user_ns
+        keeper.pop(read.name, None)
+        return read, keeper
 
 
 def compile_cell(cell: str, options: list[str], expressions: list[str], wanted: str) -> Any:
@@ -179,13 +207,6 @@ def _parsed(code: str) -> ast.Module:
         raise CellError(f"{told}\n{error.lineno or 1:>5} | {text}\n      | {caret}") from None
 
 
-def _words(magic: str, line: str) -> list[str]:
-    try:
-        return shlex.split(line)
-    except ValueError as error:
-        raise UsageError(f"%%{magic} {line}: {error}.") from None
-
-
 def _checked_name(magic: str, name: str | None) -> str:
     if name is None:
         raise UsageError(
@@ -225,12 +246,6 @@ def _function_name(code: str, wanted: str) -> str:
 
 def _explained(error: CompileError) -> str:
     """Return the errors with their lines and carets, or what else NVRTC reports."""
-    unknown = re.search(r"unrecognized option (\S+) found", error.log)
-    if unknown:
-        return (
-            f"{unknown[1]} is not an option of NVIDIA's compiler NVRTC. Often used are -D NAME=VALUE, "
-            "--std=c++17, --use_fast_math and --fmad=false; it always optimises, so -O3 is not needed."
-        )
     first = error.log.partition("\n\n")[0]
     if "header.h(" in first:
         return (

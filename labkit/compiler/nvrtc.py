@@ -336,7 +336,7 @@ def _made_by(package: str) -> str:
 
 def with_defaults(options: Sequence[str]) -> list[str]:
     """Add C++17, unless the options choose a standard, and our header folders, after the options' own."""
-    chosen = any(re.match(r"--?std=", option) for option in options)
+    chosen = any(re.match(r"--?std\b", option) for option in options)
     paths = [f"--include-path={path}" for path in include_paths()]
     return [*([] if chosen else ["--std=c++17"]), *HOST_OPTIONS, *options, *paths]
 

@@ -173,7 +173,8 @@ def listed(lines: pd.DataFrame, costs: Iterable[str]) -> str:
 def recompiled(kernel: AnyKernel, **macros: str | int) -> AnyKernel:
     """Compile the kernel's source with these macros in the place of their old values."""
     module = kernel.module
-    options = [each for each in module.options if not each.startswith(tuple(f"-D{name}" for name in macros))]
+    replaced = {f"-D{name}" for name in macros}
+    options = [each for each in module.options if each.partition("=")[0] not in replaced]
     options += [f"-D{name}={value}" for name, value in macros.items()]
     return module.with_options(options).get_function(kernel.name)
 

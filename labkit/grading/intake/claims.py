@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from labkit.compiler.options import grouped
 from labkit.course.exercise import Exercise
 from labkit.grading.model import Answer
 
@@ -18,7 +19,6 @@ _MAGIC = re.compile(
     r"(?:[ \t]*(?:(?:#|//|%%).*)?\n)*?(?P<indent>[ \t]*)%%(?P<magic>cuda|c|answer)\b(?P<line>.*)"
 )
 _OTHER_MAGIC = re.compile(r"\s*%%.*\n?")
-_TAKE_A_WORD = ("-D", "-U", "--name-expression")  # options
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
@@ -129,11 +129,10 @@ def _in_metadata(metadata: object, exercises: Mapping[str, Exercise]) -> str | N
 
 
 def _options(words: Sequence[str]) -> list[str]:
-    """Return the rest of a magic's line, after the first name."""
-    for at, word in enumerate(words):
-        if not word.startswith("-") and not (at and words[at - 1] in _TAKE_A_WORD):
-            return [*words[:at], *words[at + 1 :]]
-    return list(words)
+    """Return a magic's line without the first name."""
+    groups = list(grouped(words))
+    named = next((group for group in groups if not group[0].startswith("-")), None)
+    return [word for group in groups if group is not named for word in group]
 
 
 def _counting(claims: Sequence[Claim]) -> Answer:

@@ -10,45 +10,12 @@ import shlex
 
 from IPython.core.error import UsageError
 
+from labkit.compiler.options import NAME_EXPRESSION
 from labkit.course.exercise import ASKED, Exercise
-from labkit.magic import LabMagics
+from labkit.magic import read_line
 
 _ANSWER = re.compile(r"%%(?P<magic>cuda|c|answer) (?P<line>.*)")
-_MACRO = re.compile(r"[A-Za-z_]\w*(?:\([\w, .]*\))?(?:=.*)?", re.ASCII)
 _EXPANDED = "{}$"
-
-_BOTH = (
-    r"-O[0-3]",
-    r"--?std=(?:c|gnu)(?:\+\+)?[0-9a-z]+",
-    r"-U[A-Za-z_]\w*",
-)
-_OPTIONS = {
-    "cuda": (
-        *_BOTH,
-        r"--?(?:use_fast_math|extra-device-vectorization|restrict|generate-line-info|disable-warnings)",
-        r"-(?:lineinfo|w)",
-        r"--?(?:ftz|prec-div|prec-sqrt|fmad)=(?:true|false)",
-        r"--?maxrregcount=\d+",
-    ),
-    "c": (
-        *_BOTH,
-        r"-(?:Ofast|Os|Og|g|w|lm|pthread|pedantic)",
-        r"-W[a-z][a-z0-9+-]*(?:=\d+)?",
-        r"-m(?:arch|tune|cpu)=[a-z0-9.+-]+",
-        r"-mprefer-vector-width=\d+",
-        r"-m(?:no-)?(?:avx|sse|fma|bmi|f16c|popcnt|lzcnt)[a-z0-9.]*",
-        r"-ffp-contract=(?:fast|on|off)",
-        # of -f only what changes the code: others, such as -fdump-tree-all, write files
-        r"-f(?:no-)?(?:openmp(?:-simd)?|fast-math|math-errno|trapping-math|signed-zeros|rounding-math|lto|wrapv"
-        r"|(?:unsafe|associative|reciprocal)-math(?:-optimizations)?|finite-math-only|strict-aliasing"
-        r"|(?:unroll|peel|split|interchange|prefetch)-(?:all-)?loop(?:s|-arrays)?|omit-frame-pointer"
-        r"|(?:tree-|slp-|tree-loop-|tree-slp-)?vectorize|inline(?:-functions)?|PIC|pic)",
-    ),
-}
-_EXAMPLES = {
-    "cuda": "-D TILE=16, --use_fast_math",
-    "c": "-D TILE=16, -O2, -ffast-math, -fopenmp, -march=native",
-}
 
 
 class Refused(ValueError):
@@ -81,25 +48,12 @@ def _options(line: str, exercise: Exercise) -> list[str]:
             raise Refused(f"{_quoted(line, exercise)}: that is not the id of an exercise alone.")
         return []
     try:
-        magic = LabMagics.cuda if exercise.magic == "cuda" else LabMagics.c
-        given, others = magic.parser.parse_known_args(shlex.split(line))  # type: ignore[union-attr]
-    except (UsageError, ValueError) as error:
-        raise Refused(f"{_quoted(line, exercise)}: {error}") from None
-    if given.name != exercise.id:
-        raise Refused(f"{_quoted(line, exercise)}: it names {given.name}, not {exercise.id}.")
-    for word in others:
-        if not any(re.fullmatch(form, word, re.ASCII) for form in _OPTIONS[exercise.magic]):
-            raise Refused(
-                f"{_quoted(line, exercise)}: {word} is no option that may be used here. "
-                f"Often used are {_EXAMPLES[exercise.magic]}."
-            )
-    for macro in given.D:
-        if not _MACRO.fullmatch(macro):
-            raise Refused(f"{_quoted(line, exercise)}: -D wants NAME=VALUE, and {macro!r} is none.")
-    instance = (
-        [f"--name-expression={given.name_expression}"] if getattr(given, "name_expression", None) else []
-    )
-    return [*(f"-D{macro}" for macro in given.D), *instance, *others]
+        read = read_line(exercise.magic, line)
+    except UsageError as error:
+        raise Refused(str(error)) from None
+    if read.name != exercise.id:
+        raise Refused(f"{_quoted(line, exercise)}: it names {read.name}, not {exercise.id}.")
+    return [*read.options, *(f"{NAME_EXPRESSION}={each}" for each in read.expressions)]
 
 
 def _quoted(line: str, exercise: Exercise) -> str:
