@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from labkit.core.cache import cache_dir, cached_bytes
@@ -36,6 +37,14 @@ SHARED = ("-shared",) if sys.platform == "win32" else ("-shared", "-fPIC")  # cl
 FLAGS = ("-O3", NATIVE, "-UNDEBUG", "-Werror=implicit-function-declaration")
 # Warnings that help a student: not an exercise's unused parameter, nor `int i < size_t n` in each loop.
 WARNINGS = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-sign-compare")
+
+# Loops stay as they are written: gcc, whatever a pragma wants; clang. What stands side by side may be joined.
+AS_WRITTEN = (("-fdisable-tree-vect",), ("-fno-vectorize", "-mllvm", "-force-vector-width=1"))
+# One instruction that multiplies several floats or doubles: x86, ARM.
+_VECTORS = re.compile(
+    r"^\s*(?:v?mulp[sd]|vfn?m(?:add|sub|addsub|subadd)\d*p[sd]|fm(?:ul|la|ls)\s+v|fm(?:ul|la|ls|ad)\s+z)",
+    re.MULTILINE,
+)
 
 
 def compile_c(source: str, options: Sequence[str] = ()) -> Path:
@@ -74,6 +83,22 @@ def build(
     """
     seconds = FIRST_SECONDS if first else COMPILE_SECONDS
     return _built(tuple(files.items()), tuple(arguments), suffix, _compiler(), seconds)
+
+
+def makes_vectors(source: str, options: Sequence[str] = ()) -> bool:
+    """Return whether the compiler makes instructions that multiply several numbers at a time."""
+    path = build({FILE_NAME: source}, [*FLAGS, "-S", FILE_NAME, *_checked(options)], ".s")
+    return bool(_VECTORS.search(path.read_text(errors="replace")))
+
+
+@functools.cache
+def as_written() -> tuple[str, ...]:
+    """Return options with which the compiler makes no vectors of loops; none if it has no such options."""
+    for options in AS_WRITTEN:
+        with suppress(CompileError):
+            build({FILE_NAME: "int nothing;"}, [*FLAGS, "-S", FILE_NAME, *options], ".s")
+            return options
+    return ()
 
 
 def zig_libraries() -> Path:

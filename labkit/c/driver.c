@@ -1,16 +1,15 @@
 // Calls a student's function in a process of its own. function.py builds it, run.py starts and reads it.
 //
 //   driver MEMORY GUARD SAMPLES SECONDS SIZE...
+//   driver MEMORY                                 makes the calls of calls.c
 //
 // MEMORY   limit of the address space in bytes; 0: none
 // GUARD    bytes before and behind each argument that must stay as they are; 0: AddressSanitizer has its own
-// SAMPLES  0: call once and write the arguments back; else measure so many calls, SECONDS at most;
-//          -n: n calls, each on arguments of its own, which are all written back
+// SAMPLES  0: call once and write the arguments back; else measure so many calls, SECONDS at most
 // SIZE     of each argument in bytes; -k: the memory of argument k - 1
 //
-// It reads the arguments' bytes from the file `input`, those of one call behind the other. In the file `output`
-// it leaves before the call the number and addresses of the first call's, and behind these, after it, a
-// `struct after` and the arguments or samples.
+// It reads the arguments' bytes from the file `input`. In the file `output` it leaves before the call the number
+// and addresses of the arguments, and behind these, after it, a `struct after` and the arguments or samples.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -34,11 +33,13 @@ struct after {
 // Generated, behind the student's source. Returns the struct code of what the function returned.
 const char *labkit_call(void **arguments, void *value);
 
+void labkit_calls(void); // calls.c
+
 #ifdef __linux__
 extern void __sanitizer_print_stack_trace(void) __attribute__((weak)); // NULL in a build without sanitizers
 #endif
 
-// For bounds.c: the arguments of the first call, and how many bytes around each are nobody's.
+// For bounds.c: the arguments, and how many bytes around each are nobody's.
 void **labkit_argument;
 int64_t *labkit_size, labkit_count, labkit_guard;
 
@@ -114,25 +115,27 @@ static int64_t damaged(const unsigned char *start, int64_t size, int64_t guard)
 
 int main(int argc, char **argv)
 {
-    int64_t memory = atoll(argv[1]), guard = atoll(argv[2]), count = argc - 5;
+    set_limits(atoll(argv[1]));
+    setvbuf(stdout, NULL, _IONBF, 0); // what is printed before a crash must not be lost
+    atexit(at_exit);
+    if (argc == 2) {
+        labkit_calls();
+        return EXIT_FAILURE;
+    }
+    int64_t guard = atoll(argv[2]), count = argc - 5;
     int samples = atoi(argv[3]), taken = 0;
     double seconds = atof(argv[4]);
-    set_limits(memory);
-    setvbuf(stdout, NULL, _IONBF, 0); // what is printed before a crash must not be lost
 
-    int calls = samples < 0 ? -samples : 1;
-    samples = samples < 0 ? 0 : samples;
-    int64_t all = calls * count; // arguments
-    int64_t *size = allocate(all * sizeof *size);
-    void **argument = allocate(all * sizeof *argument), **original = allocate(all * sizeof *original);
+    int64_t *size = allocate(count * sizeof *size);
+    void **argument = allocate(count * sizeof *argument), **original = allocate(count * sizeof *original);
     double *times = allocate(samples * sizeof *times);
     FILE *input = fopen("input", "rb"), *output = fopen("output", "wb");
     if (!input || !output)
         return EXIT_FAILURE;
-    for (int64_t i = 0; i < all; i++) {
-        size[i] = atoll(argv[5 + i % count]);
+    for (int64_t i = 0; i < count; i++) {
+        size[i] = atoll(argv[5 + i]);
         if (size[i] < 0) {
-            argument[i] = argument[i - i % count - size[i] - 1];
+            argument[i] = argument[-size[i] - 1];
             continue;
         }
         unsigned char *block = allocate(size[i] + 2 * guard);
@@ -150,11 +153,8 @@ int main(int argc, char **argv)
     labkit_argument = argument, labkit_size = size, labkit_count = count, labkit_guard = guard;
 
     struct after after = {.damaged_argument = -1};
-    atexit(at_exit);
     in_call = 1;
-    const char *type = labkit_call(argument, after.value); // the only call, the first, or the warm-up
-    for (int k = 1; k < calls; k++)
-        labkit_call(argument + k * count, after.value);
+    const char *type = labkit_call(argument, after.value); // the only call, or the warm-up
     double end = milliseconds() + 1e3 * seconds;
     while (taken < samples && (taken < MIN_SAMPLES || milliseconds() < end)) {
         for (int64_t i = 0; i < count; i++)
@@ -167,13 +167,13 @@ int main(int argc, char **argv)
     in_call = 0;
 
     strncpy(after.type, type, sizeof after.type - 1);
-    for (int64_t i = 0; i < all && after.damaged_argument < 0; i++) {
+    for (int64_t i = 0; i < count && after.damaged_argument < 0; i++) {
         after.damaged_byte = size[i] < 0 ? 0 : damaged(argument[i], size[i], guard);
         if (after.damaged_byte)
-            after.damaged_argument = i % count;
+            after.damaged_argument = i;
     }
     fwrite(&after, sizeof after, 1, output);
-    for (int64_t i = 0; i < all && !samples; i++)
+    for (int64_t i = 0; i < count && !samples; i++)
         if (size[i] > 0)
             fwrite(argument[i], 1, size[i], output);
     fwrite(times, sizeof *times, taken, output);

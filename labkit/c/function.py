@@ -6,16 +6,18 @@ sizes.
 """
 
 import functools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.c.arguments import Arguments, bind, misfit
-from labkit.c.compile import FILE_NAME, FLAGS, build, compile_log, find_compiler
+from labkit.c.calls import Calls, Left
+from labkit.c.compile import FILE_NAME, FLAGS, as_written, build, compile_log, find_compiler, makes_vectors
 from labkit.c.process import MAX_PRINTED_BYTES
 from labkit.c.report import without_assert
-from labkit.c.run import GUARD_BYTES, NO_MEMORY, Run, result, run_program, times
+from labkit.c.run import GUARD_BYTES, NO_MEMORY, Run, result, run_calls, run_program, times
 from labkit.c.source import find_function, with_call
 from labkit.core.errors import CompileError, Crash, InvalidAccess
 from labkit.core.processor import cpu_name
@@ -68,6 +70,7 @@ PLAIN = Watch((*FLAGS, "-O1", "-g"), guard=GUARD_BYTES)
 WATCHES = (ADDRESS_SANITIZER, BOUNDS, PLAIN)
 OBJECT = {
     "driver.c": ("-O1",),
+    "calls.c": ("-O1",),
     "bounds.c": (*WATCHED[:-1], "-fsanitize=unreachable", "-fno-sanitize-trap=all"),
 }
 SHOWN_OF_TOO_MUCH = 2000  # characters
@@ -101,6 +104,14 @@ class CFunction:
             self.name if name is None else name,
             self.options if options is None else options,
         )
+
+    def as_written(self) -> "CFunction":
+        """Return the same function, compiled without vectors that the compiler makes of loops by itself."""
+        return self.variant(options=[*self.options, *as_written()])
+
+    def makes_vectors(self) -> bool:
+        """Return whether instructions of the optimised build multiply several numbers at a time."""
+        return makes_vectors(self.source, self.options)
 
     def __call__(self, *args: Any, timeout: float = 10) -> Any:
         """Call the function once, with sanitizers where available; return its number or None.
@@ -139,6 +150,30 @@ class CFunction:
             raise type(error)(f"{error}. Call {self.name} once without .time to see where") from None
         return Timing(samples_ms, f"measured here: {cpu_name()}")
 
+    def make(self, calls: Sequence[Sequence[Any]], timeout: float = 60) -> float:
+        """Make these calls in the optimised build, one after the other; return their processor's seconds.
+
+        Each call gets its own arrays, between pages that nobody can read or write, and changes them in place.
+        The time is taken from outside the function's process, without the start of that process. Raises as a
+        call does.
+        """
+        if not hasattr(os, "mkfifo"):  # Windows: the function's own process takes the time
+            return sum(self._timed(args, timeout) for args in calls)
+        arguments = Calls([bind(args, self.function) for args in calls])
+        left = self._make(arguments, timeout)
+        return arguments.update(left, self.name, self.source, timeout)
+
+    def _timed(self, args: Sequence[Any], timeout: float) -> float:
+        """Make a call in the optimised build, and return its seconds."""
+        best = min(self.time(*args, samples=3, timeout=timeout).samples)
+        arguments = bind(args, self.function)
+        run = run_program(self._program(FLAGS, arguments), arguments, timeout)
+        arguments.update(result(run, arguments, self.name, self.source, timeout)[1])
+        return best / 1e3
+
+    def _make(self, calls: Calls, timeout: float) -> Left:
+        return run_calls(self._program(FLAGS, calls.arguments[0]), calls, timeout)
+
     def program(self, *args: Any) -> bytes:
         """Return the optimised program for arguments of these types; driver.c takes how to run it."""
         return self._program(FLAGS, bind(args, self.function)).read_bytes()
@@ -172,7 +207,8 @@ def _linked(
     source: str, flags: Sequence[str], options: Sequence[str], watch: Watch, *, first: bool = False
 ) -> Path:
     """Build a program from the source, driver.c and what watches it; `first` as for `build`."""
-    files: dict[str, str | bytes] = {FILE_NAME: source + watch.behind, "driver.o": _object("driver.c")}
+    files: dict[str, str | bytes] = {FILE_NAME: source + watch.behind}
+    files |= {"driver.o": _object("driver.c"), "calls.o": _object("calls.c")}
     if watch.beside:
         files["beside.o"] = _object(watch.beside)
     return build(files, [*flags, *files, *options], ".exe", first=first)

@@ -182,7 +182,7 @@ def _access(kind: str, access: re.Match[str], report: str, arrays: Sequence[Memo
         return f"{what}: it is outside the array {variable[1] or variable[2]}"
     if "stack" in kind.partition(" ")[0]:
         return f"{what}: it is outside the function's local arrays"
-    return f"{what}: {_near(address, size, arrays)}"
+    return f"{what}: {near(address, size, arrays)}"
 
 
 def _segmentation_fault(report: str, arrays: Sequence[Memory]) -> str:
@@ -193,10 +193,10 @@ def _segmentation_fault(report: str, arrays: Sequence[Memory]) -> str:
         return f"{what}: {POINTER_IS_NULL}"
     if not address or "high value address" in report:
         return f"{what}: the pointer holds no address. Was it ever set?"
-    return f"{what}: {_near(int(address[1], 16), 0, arrays)}"
+    return f"{what}: {near(int(address[1], 16), 0, arrays)}"
 
 
-def _near(address: int, size: int, arrays: Sequence[Memory]) -> str:
+def near(address: int, size: int, arrays: Sequence[Memory]) -> str:
     """Say where an address lies relative to the nearest array."""
     if not arrays:
         return f"nothing is at the address {address:#x}"

@@ -6,6 +6,7 @@ Programs run here, below this process, or where `elsewhere` says.
 import os
 import stat
 import struct
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from labkit.c.arguments import Arguments
+from labkit.c.calls import Calls, Left
 from labkit.c.process import MAX_PRINTED_BYTES, Ended, run_limited
 from labkit.c.report import (
     Memory,
@@ -27,6 +29,7 @@ from labkit.c.report import (
     line_of,
     split_report,
 )
+from labkit.c.stopwatch import Stopwatch
 from labkit.core.errors import Crash, LaunchError, SimtError, Timeout
 from labkit.core.limits import shown
 
@@ -40,6 +43,7 @@ NUMBERS = b"?bBhHiIlLqQfd"  # struct codes that driver.c gives
 SANITIZER_OPTIONS = (
     "detect_leaks=0:handle_abort=1:handle_sigill=1:allocator_may_return_null=1:print_stacktrace=1:color=never"
 )
+ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}  # environment: OpenMP is right in one thread, too
 FORGED = "{} has written over what the program around it keeps."
 
 
@@ -82,9 +86,7 @@ def elsewhere(runner: Runner) -> Iterator[None]:
 
 def run_here(job: Job) -> Done:
     """Run a program below this process."""
-    # A library in LD_PRELOAD, such as Colab's allocator, keeps a sanitizer from starting.
-    inherited = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    environment = inherited | sanitizer_environment(job.options)
+    environment = _environment() | sanitizer_environment(job.options)
     with tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "input").write_bytes(job.data)
@@ -95,6 +97,11 @@ def run_here(job: Job) -> Done:
 def sanitizer_environment(options: str) -> dict[str, str]:
     """Return the environment variables with the sanitizers' options."""
     return {"ASAN_OPTIONS": options, "UBSAN_OPTIONS": options}
+
+
+def _environment() -> dict[str, str]:
+    """Return ours, without LD_PRELOAD: a library there, such as Colab's allocator, stops a sanitizer."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 _runners: list[Runner] = [run_here]
@@ -150,24 +157,19 @@ def times(run: Run, arguments: Arguments, name: str, source: str, timeout: float
     return tuple(samples.tolist())
 
 
-def words_for(calls: Sequence[Arguments]) -> tuple[str, ...]:
-    """Return the command-line arguments that make driver.c run these calls, one after the other."""
-    nbytes = sum(call.nbytes + 2 * GUARD_BYTES * len(call.sizes) for call in calls)
-    words = (MEMORY_BYTES + nbytes, GUARD_BYTES, -len(calls), TIMING_SECONDS, *calls[0].sizes)
-    return tuple(map(str, words))
+def run_calls(program: Path, calls: Calls, timeout: float) -> Left:
+    """Run a program that makes these calls, below this process."""
+    with tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as name:
+        folder, pids = Path(name), list[int]()
+        with Stopwatch(folder, calls.file(), calls.known, lambda: pids) as watch:
+            command = [str(program), *calls.words(MEMORY_BYTES)]
+            environment = _environment() | ONE_THREAD
 
+            def started(process: subprocess.Popen[bytes]) -> None:
+                pids.append(process.pid)
 
-def update(calls: Sequence[Arguments], done: Done) -> None:
-    """Update the arrays of these calls with their results. Raises ValueError where something went wrong."""
-    output, count = done.output, len(calls[0].values)
-    start = 8 + 8 * count + AFTER.size
-    size = calls[0].nbytes
-    if done.ended.over or done.ended.code or len(output) != start + len(calls) * size:
-        raise ValueError("the program has not come to its end, or has not left what it should")
-    if AFTER.unpack_from(output, start - AFTER.size)[0] >= 0:
-        raise ValueError("something outside the arguments was written to")
-    for k, call in enumerate(calls):
-        call.update(output[start + k * size : start + (k + 1) * size])
+            ended = run_limited(command, folder, environment, timeout, started)
+        return Left(ended, watch.left, watch.seconds)
 
 
 def _left(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:

@@ -1,12 +1,14 @@
 """Criteria for C functions `matmul(A, B, C, M, N, K)`: right and nothing outside the arrays, and fast.
 
-Speed is that of another function timed in turns with the answer, in the same way and on the same arrays: a
-ratio. Whoever else works on the machine meets both, and makes a call slower, never faster: so the fastest
-call of a round counts, and who falls short is timed again before it is said.
+Speed is that of another function timed in turns with the answer, in the same way and on arrays of the same
+sizes: a ratio. Time is the processor's for that process alone, taken from outside it, and each product that
+is timed has numbers of its own and is verified. Whoever else works on the machine makes a call slower, never
+faster: so the fastest call counts, and who falls short is timed again before it is said.
 """
 
-from collections.abc import Mapping
-from functools import singledispatch
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from random import randrange
 
 from labkit import cpu, kernels
 from labkit.c.function import CFunction
@@ -21,10 +23,20 @@ from labkit.kernels.matmul.family import Matmul
 
 Size = tuple[int, int, int]  # M, N, K
 
-ROUNDS, SAMPLES, ATTEMPTS = 3, 3, 5
+ROUNDS, CALLS, ATTEMPTS = 3, 4, 4
+AGREED = 1.25  # two times of the same function that are no further apart
+NEAR = 1.15  # whoever falls short by more does so on a machine that is not busy, too
+YOURS = "yours"
 # One element; around a vector and a block; no two sizes alike; several blocks and a rest.
 ANY_SHAPE = ((1, 1, 1), (7, 7, 7), (31, 31, 31), (33, 33, 33), (45, 29, 67), (100, 17, 333), (20, 333, 70))
+# All three arrays end with a cache line, so that the build which is timed ends there, too; 8 divides no N.
+WHOLE_LINES = ((16, 9, 16), (16, 15, 32), (32, 39, 16))
 
+BUSY = "The times of the same loops differ: this machine was busy with something else. Run the check again."
+BY_ITSELF = (
+    "Here the compiler does not make SIMD instructions of a loop by itself, as that is not what the exercise "
+    "asks for: it asks for vectors that you write, as a vec or with _mm256_… functions."
+)
 MISALIGNED = (
     "A row has N floats, so rows begin at a multiple of 32 bytes only where 8 divides N. Load and store at "
     "any address: a vec with aligned(4), or _mm256_loadu_ps and _mm256_storeu_ps."
@@ -35,11 +47,15 @@ MISALIGNED = (
 def right_in_c(function: CFunction, text: str, *sizes: Size, hints: Hints = NO_HINTS) -> None:
     """Ask for right results for matrices of `sizes`, and that nothing is read or written outside them.
 
-    The function runs once on each, watched by sanitizers where there are any.
+    The function runs once on each, watched by sanitizers where there are any, and then the build that is
+    timed: once with arrays that end where no memory is, once with arrays that begin there.
     """
     matmul = named(function, "matmul")
-    for M, N, K in drawn.sizes(sizes, drawn.TILES):
-        verify(matmul, Matmul(M, N, K), hints)
+    problems = [Matmul(M, N, K) for M, N, K in drawn.sizes(sizes, drawn.TILES)]
+    for problem in problems:
+        verify(matmul, problem, hints)
+    whole = [Matmul(*size) for size in WHOLE_LINES] if sizes == ANY_SHAPE else []
+    verify_optimised(matmul, [*problems, *whole], hints)
 
 
 def verify(matmul: CFunction, problem: Matmul, hints: Hints = NO_HINTS) -> None:
@@ -50,47 +66,85 @@ def verify(matmul: CFunction, problem: Matmul, hints: Hints = NO_HINTS) -> None:
         matmul(*args, problem.M, problem.N, problem.K, timeout=checks.TIMEOUT)
         problem.verify(args[-1])
     except (Mismatch, SimtError) as error:
-        told = (str(problem), str(error), _hint(error, hints))
-        raise Unmet("\n".join(filter(None, told))) from None
+        raise _unmet(str(problem), error, hints) from None
 
 
-@criterion("at least {goal:g} times as fast as {than}, for M = {problem.M}, N = {problem.N}, K = {problem.K}")
+def verify_optimised(matmul: CFunction, problems: Sequence[Matmul], hints: Hints = NO_HINTS) -> None:
+    """Raise Unmet unless the build that is timed is right on `problems`, too, each of them twice."""
+    twice = [drawn.numbers(problem) for problem in problems for _ in range(2)]
+    try:
+        args = [(*problem.inputs(), *problem.sizes.values()) for problem in twice]
+        matmul.make(args, timeout=checks.TIMEOUT)
+    except SimtError as error:
+        raise _unmet("In the optimised build, which is timed", error, hints) from None
+    for problem, given in zip(twice, args, strict=True):
+        try:
+            problem.verify(given[-4])
+        except Mismatch as error:
+            raise _unmet(f"{problem}, in the optimised build, which is timed", error, hints) from None
+
+
+@criterion(
+    "at least {goal:g} times as fast as {than}, for M = {problem.M}, N = {problem.N}, K = {problem.K}{simd}"
+)
 def faster_in_c(
-    function: CFunction, goal: float, rung: str, than: str, problem: Matmul, *, hint: str
+    function: CFunction, goal: float, rung: str, than: str, problem: Matmul, *, hint: str, simd: str = ""
 ) -> None:
     """Ask that it is at least `goal` times as fast as the `rung` of cpu.RUNGS on `problem`.
 
-    `than` is what the student calls the rung; `hint` ends the message.
+    `than` is what the student calls the rung; `hint` ends the message. With `simd`, which says so in the
+    criterion's text, vectors that the compiler makes of a loop by itself do not count: that is not asked.
     """
-    pair = {"yours": named(function, "matmul"), than: rung_beside(function, rung)}
-    verify(pair["yours"], problem)  # nothing is as fast as doing nothing
+    matmul = named(function, "matmul")
+    pair = {YOURS: matmul.as_written() if simd else matmul, than: rung_beside(function, rung)}
+    verify(matmul, problem)
+    best = fastest(pair, problem, lambda best: best[than] >= goal * best[YOURS])
+    ratio = best[than] / best[YOURS]
+    if ratio < goal:
+        listed = ", ".join(f"{name} {time:.3g} ms" for name, time in best.items())
+        short = f"It is {ratio:.1f} times as fast; the goal is {goal:g} times."
+        by_itself = simd and best[than] >= goal * milliseconds({YOURS: matmul}, problem)[YOURS]
+        raise Unmet(f"{problem}: {listed}\n{short}\n{BY_ITSELF if by_itself else hint}")
+    if simd and not pair[YOURS].makes_vectors():
+        raise Unmet(BY_ITSELF)
+
+
+def fastest(
+    functions: Mapping[str, CFunction], problem: Matmul, is_met: Callable[[Mapping[str, float]], bool]
+) -> dict[str, float]:
+    """Return the milliseconds of each function, timed in turns until `is_met` or ATTEMPTS are over.
+
+    What else the machine does only adds to a time, so the least is the nearest to each one's own. Where even
+    the two least of a function that the others are held against differ, the machine was too busy to tell.
+    """
     rounds: list[dict[str, float]] = []
     for _ in range(ATTEMPTS):
-        rounds += [milliseconds(pair, problem) for _ in range(ROUNDS)]
-        # What else the machine does only adds to a time, so the least is the nearest to each one's own.
-        best = {name: min(each[name] for each in rounds) for name in pair}
-        ratio = best[than] / best["yours"]
-        if ratio >= goal:
-            return
-    refuse_if_busy()
-    listed = ", ".join(f"{name} {time:.3g} ms" for name, time in best.items())
-    raise Unmet(f"{problem}: {listed}\nIt is {ratio:.1f} times as fast; the goal is {goal:g} times.\n{hint}")
+        rounds += [milliseconds(functions, problem) for _ in range(ROUNDS)]
+        best = {name: min(each[name] for each in rounds) for name in functions}
+        agreed = all(_agree([each[name] for each in rounds]) for name in functions if name != YOURS)
+        if agreed and is_met(best):
+            return best
+    if is_met(best | {YOURS: best[YOURS] / NEAR}):
+        refuse_if_busy()
+    if is_met(best):
+        listed = ", ".join(f"{name}: {_listed([each[name] for each in rounds])} ms" for name in functions)
+        raise Unmet(f"{problem}: {listed}\n{BUSY}")
+    return best
 
 
 def milliseconds(functions: Mapping[str, CFunction], problem: Matmul) -> dict[str, float]:
-    """Take one round: the time of the fastest of a few calls of each function, under its name."""
+    """Take one round: the time of a call of each function, under its name. YOURS is verified."""
     times = {}
     for name, function in functions.items():
-        with case(f"{problem}, {name}, in the optimised build"), alone():
-            times[name] = fastest_call(function, problem)
+        problems = [replace(problem, seed=randrange(2**31)) for _ in range(CALLS)]
+        args = [(*each.inputs(), *each.sizes.values()) for each in problems]
+        with case(f"{problem}, {name}, in the optimised build"):
+            with alone():
+                times[name] = 1e3 * function.make(args, timeout=checks.TIMEOUT) / CALLS
+            for each, given in zip(problems, args, strict=True):
+                if name == YOURS:
+                    each.verify(given[-4])
     return times
-
-
-@singledispatch
-def fastest_call(function: CFunction, problem: Matmul) -> float:
-    """Return the milliseconds of the fastest of a few calls. The grader times its own class another way."""
-    args = (*drawn.numbers(problem).inputs(), *problem.sizes.values())
-    return min(function.time(*args, samples=SAMPLES, timeout=checks.TIMEOUT).samples)
 
 
 def named(function: CFunction, name: str, behind: str = "") -> CFunction:
@@ -100,9 +154,22 @@ def named(function: CFunction, name: str, behind: str = "") -> CFunction:
     return function.variant(function.source + behind, name)
 
 
-def rung_beside(answer: CFunction, rung: str) -> CFunction:
+def rung_beside(answer: CFunction, rung: str, *options: str) -> CFunction:
     """Return a rung of cpu.RUNGS, to be timed as the answer is, and where it is."""
-    return answer.variant(kernels.whole_source(cpu.RUNGS[rung]), "matmul", ())
+    return answer.variant(kernels.whole_source(cpu.RUNGS[rung]), "matmul", options)
+
+
+def _agree(times: Sequence[float]) -> bool:
+    least, second, *_ = sorted(times)
+    return second <= AGREED * least
+
+
+def _listed(times: Sequence[float]) -> str:
+    return f"{min(times):.3g} to {max(times):.3g}"
+
+
+def _unmet(what: str, error: Mismatch | SimtError, hints: Hints) -> Unmet:
+    return Unmet("\n".join(filter(None, (what, str(error), _hint(error, hints)))))
 
 
 def _hint(error: Mismatch | SimtError, hints: Hints) -> str:

@@ -24,7 +24,7 @@ from jupyter_client.manager import KernelManager
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
-from labkit.course.criteria.undisturbed import taking_turns
+from labkit.course.criteria.undisturbed import Disturbed, taking_turns
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import Feedback
 from labkit.grading.judging.remote import Session, Stopped
@@ -158,6 +158,8 @@ class CheckCell(IPyNbCell):
         try:
             with turns.beside():
                 judgement = Judgement(_short(self._judged(exercise)))
+        except Disturbed as why:
+            judgement = Judgement(broken=str(why))
         except Exception:
             judgement = Judgement(broken=format_exc())
         judgement.seconds = perf_counter() - start

@@ -4,10 +4,8 @@ The criteria of an exercise take these for kernels and functions. Each call is a
 comes back is plain values, and the arrays that were passed are changed as by a call here.
 """
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from labkit.c.arguments import Arguments, bind
+from labkit.c.calls import Calls, Left
 from labkit.c.function import CFunction, Watch
 from labkit.c.source import Function
 from labkit.compiler.nvrtc import Resources
@@ -23,25 +22,21 @@ from labkit.core import errors
 from labkit.core.errors import CompileError, SimtError
 from labkit.core.kernel import Blocks, Launch
 from labkit.core.occupancy import gpu as find_gpu
-from labkit.course.criteria import c_functions
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.device.timing import Timing
 from labkit.figures import own_product
 from labkit.grading.sandbox import gpu
 from labkit.grading.sandbox.limits import Limits
-from labkit.grading.sandbox.native import run_asked, seconds_of
+from labkit.grading.sandbox.native import make, run_asked
 from labkit.grading.sandbox.probe import COUNTS
 from labkit.grading.sandbox.wire import BorderError, Callback, Channel
 from labkit.kernels.matmul.family import Matmul
-from labkit.kernels.verify import TIMEOUT
 from labkit.simt.counters.profile import Circumstances, Profile, Site
 from labkit.simt.launch.sample import Sample
 from labkit.simt.module import AnyKernel
 from labkit.simt.ptx import Instruction
 from labkit.simt.sanitizer.findings import Finding
 
-FLOPS, MOST_CALLS = 4e8, 32  # of the calls of a C function that are timed together
-LEAST_MS = 1e-3
 SLACK = 60  # seconds for compiling, beside what a launch may take
 FORGED = "The answer's process hands out what is no reply."
 MOST_NAME = 100  # characters
@@ -128,9 +123,9 @@ class Session:
         finally:
             self._until += monotonic() - start
 
-    def seconds_of(self, program: bytes, calls: Sequence[Arguments], timeout: float) -> float:
-        """Time calls as native.seconds_of does."""
-        return seconds_of(program, calls, self.isolation, self._limits, min(timeout, self._left()))
+    def make(self, program: bytes, calls: Calls, timeout: float) -> Left:
+        """Make calls as native.make does."""
+        return make(program, calls, self.isolation, self._limits, min(timeout, self._left()))
 
     def end(self) -> None:
         """Let the check cell end."""
@@ -252,7 +247,6 @@ class RemoteFunction(CFunction):
         self._session, self.source, self.name, self.options = session, source, name, tuple(options)
         self._number = number
         self.function = Function(str(declared[0]), tuple(map(str, declared[1])), bool(declared[2]))
-        self._idle: dict[int, float] = {}  # seconds of a function that does nothing, by the calls' bytes
 
     def variant(
         self, source: str | None = None, name: str | None = None, options: Sequence[str] | None = None
@@ -264,43 +258,36 @@ class RemoteFunction(CFunction):
         made = self._session.ask("compile_c", source=source, name=name, options=options)
         return RemoteFunction(self._session, source, name, options, made["number"], made["declared"])
 
+    def as_written(self) -> "RemoteFunction":
+        """See CFunction."""
+        made = self._session.ask("as_written_c", of=self._number)
+        declared = (self.function.name, self.function.parameters, self.function.static)
+        told = self.source, self.name, made["options"], made["number"]
+        return RemoteFunction(self._session, *told, declared)
+
+    def makes_vectors(self) -> bool:
+        """See CFunction."""
+        return bool(self._session.ask("makes_vectors_c", of=self._number))
+
     def __call__(self, *args: Any, timeout: float = 10) -> Any:
         """See CFunction."""
         reply = self._session.ask("call_c", timeout, of=self._number, args=list(args), timeout=timeout)
         _update(args, reply["arrays"])
         return reply["returned"]
 
-    def milliseconds(self, problem: Matmul, timeout: float = 60) -> float:
-        """Time a call on `problem` in milliseconds, from outside the function's process.
-
-        That process could set its clock, or skip work that it has done before. So it makes several calls,
-        each with other numbers, and each result is verified. Raises Mismatch, and Crash where it ends early.
-        """
-        count = max(2, min(MOST_CALLS, round(FLOPS / problem.flops)))
-        problems = [replace(problem, seed=random.randrange(2**31)) for _ in range(count)]
-        size = problem.M, problem.N, problem.K
-        args = [(*each.inputs(), *size) for each in problems]
-        calls = [bind(each, self.function) for each in args]
-        idle = self._seconds(None, calls, args[0], timeout)
-        nbytes = calls[0].nbytes
-        self._idle[nbytes] = min(idle, self._idle.get(nbytes, idle))
-        seconds = self._seconds(self._number, calls, args[0], timeout) - self._idle[nbytes]
-        for each, given in zip(problems, args, strict=True):
-            each.verify(given[-4])
-        return max(LEAST_MS, 1e3 * seconds / count)
+    def make(self, calls: Sequence[Sequence[Any]], timeout: float = 60) -> float:
+        """See CFunction. The calls are made in a sandbox of their own, and timed from outside it."""
+        program = self._session.ask("program_c", of=self._number, args=list(calls[0])).tobytes()
+        made = Calls([bind(args, self.function) for args in calls])
+        left = self._session.make(program, made, timeout)
+        return made.update(left, self.name, self.source, timeout)
 
     def time(self, *args: Any, samples: int = 50, timeout: float = 60) -> Timing:
         """Raise an error: only the function's own process could say how long it took."""
-        raise NotImplementedError("the time of a C function in a sandbox is taken by `milliseconds`")
+        raise NotImplementedError("the time of a C function in a sandbox is taken by `make`")
 
     def _program(self, flags: Sequence[str], arguments: Arguments, watch: Watch | None = None) -> Path:
         raise NotImplementedError("a student's C is compiled in a sandbox alone")
-
-    def _seconds(
-        self, number: int | None, calls: Sequence[Arguments], args: Sequence[Any], timeout: float
-    ) -> float:
-        program = self._session.ask("program_c", of=number, args=list(args)).tobytes()
-        return self._session.seconds_of(program, calls, timeout)
 
 
 @own_product.measured.register
@@ -312,12 +299,6 @@ def _measured(kernel: RemoteKernel, problem: Matmul, *rungs: str) -> tuple[pd.Da
         return gpu.measured(module.session.isolation, problem, rungs, name=kernel.name, **made)
     except BorderError as error:
         raise Stopped(f"The kernel's time could not be taken on the GPU: {error}.") from None
-
-
-@c_functions.fastest_call.register
-def _fastest_call(function: RemoteFunction, problem: Matmul) -> float:
-    """Time the function from outside its process."""
-    return function.milliseconds(problem, TIMEOUT)
 
 
 @contextmanager

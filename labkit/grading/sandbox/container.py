@@ -10,7 +10,6 @@ import resource
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic, perf_counter
+from time import monotonic
 
 import labkit
 from labkit.grading.sandbox.limits import Limits
@@ -46,14 +45,15 @@ for path in package.rglob("*.*"):
 class Container:
     """A container, from the start of its command until it is removed.
 
-    It sees the folder `shared` under the same name, and may change its files `writable`.
+    It sees the folder `shared` under the same name, and may change its files `writable`. Without `forks` it
+    starts no process.
     """
 
-    def __init__(self, name: str, shared: Path, writable: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, shared: Path, writable: Sequence[str] = (), forks: bool = True) -> None:
         self._name, self._shared, self._writable = name, shared, tuple(writable)
+        self._waits = ["--wait" if forks else "--alone"] if writable else []
         self._pid, self._pid_file, self._asked_at = 0, shared.with_name("pid"), monotonic()
         self._lock, self._is_removed = threading.Lock(), False
-        self._told: int | None = None  # a pipe that says when the program ended
 
     def command(
         self, program: Sequence[str], variables: Mapping[str, str], limits: Limits, with_gpu: bool = False
@@ -69,21 +69,9 @@ class Container:
         options = [*_options(limits), *self._sees(), *(self._gpus() if with_gpu else ())]
         named = [f"--env={name}={value}" for name, value in variables.items()]
         run = [engine(), "run", "--name", self._name, *options, *named, *self._own_options(), IMAGE]
-        filtered = (
-            [] if with_gpu else ["python", "-I", "-m", "labkit.grading.sandbox.filtered", *self._telling()]
-        )
+        filtered = [] if with_gpu else ["python", "-I", "-m", "labkit.grading.sandbox.filtered", *self._waits]
         inside = ["python" if word == sys.executable else word for word in program]
         return [*keeper, *self._removing(), "--", *run, *filtered, *inside]
-
-    def ended_at(self) -> float:
-        """Return when a program with files to write ended, on perf_counter; now where it does not say.
-
-        The end of the container comes later, by more than a function's time.
-        """
-        now = perf_counter()
-        told = os.read(self._told, 100) if self._told is not None else b""
-        # The program, too, can write into the pipe. If so, there is more than one number.
-        return float(struct.unpack("d", told)[0]) if len(told) == struct.calcsize("d") else now
 
     def pid(self) -> int:
         """Return its first process, by the grader's numbers; 0 before it runs."""
@@ -109,8 +97,6 @@ class Container:
             if self._is_removed:
                 return
             self._is_removed = True
-            if self._told is not None:
-                os.close(self._told)
             if not _asked(self._removing()).stdout.strip():
                 for pid in clients:
                     with suppress(ProcessLookupError):
@@ -120,15 +106,6 @@ class Container:
     def _removing(self) -> list[str]:
         at_once = ["--time", "0"] if engine() == "podman" else []
         return [engine(), "rm", "--force", *at_once, self._name]
-
-    def _telling(self) -> list[str]:
-        if not self._writable:
-            return []
-        pipe = self._shared / "ended"
-        os.mkfifo(pipe)
-        pipe.chmod(0o777)
-        self._told = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-        return ["--tell", str(pipe)]
 
     def _sees(self) -> list[str]:
         shared = str(self._shared)

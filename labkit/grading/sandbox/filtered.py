@@ -1,20 +1,20 @@
 """In a container: refuse the system calls of filter.py, and be or run another program.
 
     python -m labkit.grading.sandbox.filtered PROGRAM...
-    python -m labkit.grading.sandbox.filtered --tell PIPE PROGRAM...
+    python -m labkit.grading.sandbox.filtered --wait PROGRAM...
+    python -m labkit.grading.sandbox.filtered --alone PROGRAM...
 
-The first becomes the program. The second waits for it, and writes into a pipe when it ended, as a double on
-perf_counter. In a container nothing gains rights (no-new-privileges), so that anybody may set a filter.
+The first becomes the program. The others wait for it, as the first process of a container ignores signals;
+with `--alone` it may start threads, and no other process. In a container nothing gains rights
+(no-new-privileges), so that anybody may set a filter.
 """
 
 import ctypes
 import os
 import signal
-import struct
 import subprocess
 import sys
-from pathlib import Path
-from time import perf_counter
+from functools import partial
 
 from labkit.grading.sandbox.seccomp import seccomp_filter
 
@@ -28,23 +28,18 @@ class _Filter(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
 
 
-def refuse() -> None:
+def refuse(forks: bool = True) -> None:
     """Refuse the calls from now on, in this process and those that it starts."""
-    steps = seccomp_filter()
+    steps = seccomp_filter(forks)
     made = _Filter(len(steps) // _STEP_BYTES, steps)
     _prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.byref(made))
 
 
-def tell(pipe: str, program: list[str]) -> int:
-    """Run a program, write when it ended, and return its exit code.
-
-    The program cannot keep it from that: no signal ends the first process of a container from inside.
-    """
-    _prctl(_SET_DUMPABLE, 0)  # nor can the program, of the same user, reach into its memory
+def wait(program: list[str], forks: bool) -> int:
+    """Run a program, and return its exit code."""
+    _prctl(_SET_DUMPABLE, 0)  # the program, of the same user, cannot reach into this process's memory
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where Python has put a handler
-    with Path(pipe).open("wb", buffering=0) as told:
-        code = subprocess.run(program).returncode
-        told.write(struct.pack("d", perf_counter()))
+    code = subprocess.run(program, preexec_fn=None if forks else partial(refuse, False)).returncode
     return code if code >= 0 else 128 - code
 
 
@@ -56,6 +51,6 @@ def _prctl(*arguments: object) -> None:
 if __name__ == "__main__":
     words = sys.argv[1:]
     refuse()
-    if words[0] == "--tell":
-        sys.exit(tell(words[1], words[2:]))
+    if words[0] in ("--wait", "--alone"):
+        sys.exit(wait(words[1:], words[0] == "--wait"))
     os.execvp(words[0], words)

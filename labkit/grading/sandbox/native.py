@@ -1,35 +1,29 @@
 """A student's C runs in a sandbox of its own, one for each program, which the judge starts and times.
 
 It is compiled where the probe is, and does not run there: so it sees neither the probe nor what another call
-has left, and no process of it outlives a call. What it computes with comes through a pipe, and its time
-counts from when it begins to read that.
+has left, and no process of it outlives a call.
 """
 
-import os
-import select
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from labkit.c.arguments import Arguments
+from labkit.c.calls import Calls, Left
 from labkit.c.compile import find_compiler
 from labkit.c.function import CFunction
 from labkit.c.process import Ended, run_limited
-from labkit.c.run import Done, Job, read_output, sanitizer_environment, update, words_for
+from labkit.c.run import MEMORY_BYTES, ONE_THREAD, Done, Job, read_output, sanitizer_environment
+from labkit.c.stopwatch import ARRAYS, Stopwatch
 from labkit.core.errors import Crash, SimtError
 from labkit.grading.sandbox.limits import Limits
 from labkit.grading.sandbox.process import Sandbox
 from labkit.grading.sandbox.wire import Channel
 
 MOST_BESIDE = 2**16  # bytes of files beside the output
-WAIT_SECONDS = 0.0002
 
 
 @cache
@@ -39,7 +33,7 @@ def prepare() -> None:
         with suppress(SimtError):
             nothing = CFunction("void nothing(void) {}", "nothing")
             nothing()
-            nothing.program()
+            nothing.make([()])
 
 
 def run_outside(channel: Channel, job: Job) -> Done:
@@ -59,7 +53,7 @@ def run_asked(asked: Mapping[str, Any], isolation: str, limits: Limits, seconds:
     words, timeout = tuple(str(word) for word in asked["words"]), min(float(asked["timeout"]), seconds)
     files = asked["program"].tobytes(), asked["data"].tobytes()
     most, options = int(asked["most"]), str(asked["options"])
-    done, _, stopped = _run(*files, words, most, timeout, options, isolation, limits)
+    done, stopped = _run(*files, words, most, timeout, options, isolation, limits)
     return {
         "stopped": stopped,
         "code": done.ended.code,
@@ -69,21 +63,18 @@ def run_asked(asked: Mapping[str, Any], isolation: str, limits: Limits, seconds:
     }
 
 
-def seconds_of(
-    program: bytes, calls: Sequence[Arguments], isolation: str, limits: Limits, timeout: float
-) -> float:
-    """In the judge: seconds from when the program begins to read until it has made these calls and ended.
-
-    Their arrays are changed. Raises Crash where something goes wrong.
-    """
-    data = b"".join(call.data() for call in calls)
-    most = len(data) + MOST_BESIDE
-    done, seconds, stopped = _run(program, data, words_for(calls), most, timeout, "", isolation, limits)
-    try:
-        update(calls, done)
-    except ValueError as why:
-        raise Crash(stopped or f"When its time is taken: {why}.") from None
-    return seconds
+def make(program: bytes, calls: Calls, isolation: str, limits: Limits, timeout: float) -> Left:
+    """In the judge: run a program that makes these calls. Raises Crash where it is stopped at its limits."""
+    limits = replace(limits, disk_bytes=calls.nbytes + MOST_BESIDE)
+    with Sandbox(isolation, limits, writable=(ARRAYS,), variables=ONE_THREAD, forks=False) as sandbox:
+        file = sandbox.shared / "program"
+        file.write_bytes(program)
+        with Stopwatch(sandbox.shared, calls.file(), calls.known, sandbox.pids) as watch:
+            command = sandbox.command([str(file), *calls.words(MEMORY_BYTES)])
+            ended = run_limited(command, sandbox.shared, sandbox.environment(), timeout, sandbox.watch)
+    if sandbox.stopped_for and not watch.seconds:
+        raise Crash(sandbox.stopped_for)
+    return Left(ended, watch.left, watch.seconds)
 
 
 def _run(
@@ -95,54 +86,18 @@ def _run(
     options: str,
     isolation: str,
     limits: Limits,
-) -> tuple[Done, float, str]:
-    """Return how the program ended, its seconds since it began to read, and why it was stopped, if so."""
+) -> tuple[Done, str]:
+    """Return how the program ended, and why it was stopped, if so."""
     limits = replace(limits, disk_bytes=most + MOST_BESIDE)
     variables = sanitizer_environment(options)
     with Sandbox(isolation, limits, writable=("output",), variables=variables) as sandbox:
-        file, given, left = (sandbox.shared / name for name in ("program", "input", "output"))
+        file, left = (sandbox.shared / name for name in ("program", "output"))
         file.write_bytes(program)
+        (sandbox.shared / "input").write_bytes(data)
         left.touch()
-        os.mkfifo(given)
         command = sandbox.command([str(file), *words])
-        with _Feeder(given, data) as feeder:
-            ended = run_limited(command, sandbox.shared, sandbox.environment(), timeout, sandbox.watch)
-            end = sandbox.ended_at()
-        done = Done(ended, read_output(left, most))
-    return done, end - (feeder.start or end), sandbox.stopped_for
-
-
-class _Feeder:
-    """Writes data into a pipe as soon as somebody reads it; `start` is when that began, on perf_counter."""
-
-    def __init__(self, path: Path, data: bytes) -> None:
-        self.start = 0.0
-        self._path, self._data, self._ended = path, data, threading.Event()
-        self._thread = threading.Thread(target=self._feed, daemon=True)
-
-    def __enter__(self) -> "_Feeder":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _feed(self) -> None:
-        while not self._ended.is_set():
-            try:
-                handle = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
-                break
-            except OSError:  # nobody has opened it to read
-                self._ended.wait(WAIT_SECONDS)
-        else:
-            return
-        self.start = perf_counter()
-        rest = memoryview(self._data)
-        with suppress(OSError), os.fdopen(handle, "wb", 0) as pipe:
-            while rest and not self._ended.is_set():
-                if select.select([], [pipe], [], 0.1)[1]:
-                    rest = rest[pipe.write(rest) or 0 :]
+        ended = run_limited(command, sandbox.shared, sandbox.environment(), timeout, sandbox.watch)
+        return Done(ended, read_output(left, most)), sandbox.stopped_for
 
 
 def _array(data: bytes) -> np.ndarray:

@@ -128,13 +128,19 @@ class _Bench:
         function = CFunction(source, name, options)
         return {"number": self._keep(function), "declared": _declared(function)}
 
+    def do_as_written_c(self, of: int) -> dict[str, Any]:
+        function = self._made[of].as_written()
+        return {"number": self._keep(function), "options": function.options}
+
+    def do_makes_vectors_c(self, of: int) -> bool:
+        return self._made[of].makes_vectors()
+
     def do_call_c(self, of: int, args: list[Any], timeout: float) -> dict[str, Any]:
         return {"returned": self._made[of](*args, timeout=timeout), "arrays": _arrays(args)}
 
-    def do_program_c(self, of: int | None, args: list[Any]) -> np.ndarray:
-        """Return the program of the optimised build; where `of` is None, of a function that does nothing."""
-        function = _idle(args) if of is None else self._made[of]
-        return np.frombuffer(function.program(*args), np.uint8)
+    def do_program_c(self, of: int, args: list[Any]) -> np.ndarray:
+        """Return the program of the optimised build."""
+        return np.frombuffer(self._made[of].program(*args), np.uint8)
 
     # Functions in Python.
 
@@ -182,12 +188,6 @@ def told(error: Exception, name: str) -> dict[str, Any]:
 def _declared(function: CFunction) -> list[Any]:
     """Return how the function is declared: only the sandbox reads the source."""
     return [function.function.name, list(function.function.parameters), function.function.static]
-
-
-def _idle(args: Sequence[Any]) -> CFunction:
-    """Make a C function that takes such arguments and does nothing."""
-    types = ("void *" if isinstance(arg, np.ndarray) else "double" for arg in args)
-    return CFunction(f"void idle({', '.join(f'{type} a{k}' for k, type in enumerate(types))}) {{}}", "idle")
 
 
 def _arrays(args: Sequence[Any]) -> list[np.ndarray | None]:

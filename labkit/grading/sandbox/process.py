@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import monotonic
 
 import labkit
 from labkit.c.compile import ZIG, zig_libraries
@@ -104,8 +104,8 @@ class Sandbox:
 
     `shared` is a folder that the program sees under the same name and cannot change, but for the files
     `writable`; the program begins there or, if there are none, in its home. `with_gpu`: the machine's GPUs
-    are to be seen inside. `variables` are set in its environment beside the usual ones. Use it as a context
-    manager.
+    are to be seen inside. `variables` are set in its environment beside the usual ones. Without `forks` the
+    program may start threads, and no other process. Use it as a context manager.
     """
 
     def __init__(
@@ -115,6 +115,7 @@ class Sandbox:
         with_gpu: bool = False,
         writable: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
+        forks: bool = True,
     ) -> None:
         self.tier, self.limits, self.with_gpu, self._writable = tier, limits, with_gpu, tuple(writable)
         self._own_variables = dict(variables or {})
@@ -124,7 +125,8 @@ class Sandbox:
         self.shared.mkdir()
         if tier == PROCESS:
             self.home.mkdir()
-        self._container = container.Container(self.folder.name, self.shared, self._writable)
+        self._forks = forks
+        self._container = container.Container(self.folder.name, self.shared, self._writable, forks)
         self.stopped_for = ""
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(self.shared / "judge"))
@@ -139,7 +141,7 @@ class Sandbox:
         _publish(self.shared)
         if self.tier == CONTAINER:
             return self._container.command(program, self._variables(), self.limits, self.with_gpu)
-        (self.folder / "filter").write_bytes(seccomp_filter())
+        (self.folder / "filter").write_bytes(seccomp_filter(self._forks))
         # Not on the command line, which the program can read: it names folders of the grader's.
         (self.folder / "arguments").write_text("\0".join(self._bubblewrap()))
         words = ["prlimit", *self._limits(), "--"]
@@ -200,9 +202,12 @@ class Sandbox:
         pids = below(self._process.pid, 2)[0][1:] if self._process else []
         return Path(f"/proc/{pids[0]}/root/{path}") if pids else None
 
-    def ended_at(self) -> float:
-        """Return when the program, which has ended, did so on perf_counter, as far as that is known."""
-        return self._container.ended_at() if self.tier == CONTAINER else perf_counter()
+    def pids(self) -> list[int]:
+        """Return its processes, by the grader's numbers."""
+        if self._process is None:
+            return []
+        first = self._container.pid() if self.tier == CONTAINER else self._process.pid
+        return [first, *below(first, self.limits.processes)[0]] if first else []
 
     def stop(self, reason: str = "") -> None:
         """Kill all that runs inside."""

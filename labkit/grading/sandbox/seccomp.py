@@ -34,6 +34,8 @@ REFUSED = {
     "io_uring_setup": (425, 425),
 }
 CLONE, CLONE3, MMAP, SOCKET = (56, 220), (435, 435), (9, 222), (41, 198)
+FORKS = {"fork": (57, -1 & 0xFFFFFFFF), "vfork": (58, -1 & 0xFFFFFFFF)}  # ARM64 has clone alone
+THREAD = 0x10000  # the flag CLONE_THREAD
 NAMESPACES = 0x7E020000  # the flags CLONE_NEW… of clone
 SHARED_MEMORY = 0x21  # MAP_SHARED | MAP_ANONYMOUS: stays when it is in no process's resident memory any more
 FAMILIES = (1, 2, 10, 16)  # of sockets: Unix, IPv4, IPv6, netlink
@@ -48,18 +50,20 @@ _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
 _Step = tuple[int, int, int, int]  # code, jump if true, jump if false, constant
 
 
-def seccomp_filter() -> bytes:
-    """Return the filter for this machine, as the kernel takes it. Raises KeyError for a processor that it is
-    not for.
+def seccomp_filter(forks: bool = True) -> bytes:
+    """Return the filter for this machine, as the kernel takes it; without `forks` a process starts threads
+    alone. Raises KeyError for a processor that it is not for.
     """
     column, machine = MACHINES[platform.machine()]
     steps: list[_Step] = [(_LOAD, 0, 0, _MACHINE), (_EQUAL, 1, 0, machine), _fail(errno.EPERM)]
     steps += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, OTHER_ABI), _fail(errno.ENOSYS)]
-    for numbers in REFUSED.values():
+    for numbers in (REFUSED if forks else REFUSED | FORKS).values():
         steps += [(_EQUAL, 0, 1, numbers[column]), _fail(errno.EPERM)]
     # Its flags are in memory, where no filter can look; the C library then takes clone.
     steps += [(_EQUAL, 0, 1, CLONE3[column]), _fail(errno.ENOSYS)]
-    steps += _of(CLONE[column], [_argument(0), (_ANY_BIT, 0, 1, NAMESPACES), _fail(errno.EPERM)])
+    spaces = [(_ANY_BIT, 0, 1, NAMESPACES), _fail(errno.EPERM)]
+    processes = [] if forks else [(_ANY_BIT, 1, 0, THREAD), _fail(errno.EPERM)]
+    steps += _of(CLONE[column], [_argument(0), *spaces, *processes])
     shared = [(_AND, 0, 0, SHARED_MEMORY), (_EQUAL, 0, 1, SHARED_MEMORY), _fail(errno.EPERM)]
     steps += _of(MMAP[column], [_argument(3), *shared])
     known = [(_EQUAL, len(FAMILIES) - at, 0, family) for at, family in enumerate(FAMILIES)]

@@ -56,7 +56,10 @@ class Turns:
         with self.alone():
             busy = psutil.cpu_percent(BUSY_SECONDS)
         if busy > BUSY_PERCENT:
-            raise Disturbed(f"This machine was busy with something else, {busy:.0f} % of its processors.")
+            raise Disturbed(
+                f"This machine was busy with something else, {busy:.0f} % of its processors: times say too "
+                "little about this answer. Grade it again while nothing else runs."
+            )
 
     def close(self) -> None:
         """Give up all places."""
