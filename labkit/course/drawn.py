@@ -107,18 +107,24 @@ def numbers(task: S, use: str = "") -> S:
 
 
 def like(rng: np.random.Generator, base: Size, stated: Sequence[Size], whole: int = 1) -> Size:
-    """Draw another size near `base`, of the kind of the stated ones, see `sizes`; `base` if none is found."""
+    """Draw another size near `base`, of the kind of the stated ones, see `sizes`; `base` if none is found.
+
+    No side of it is one that is stated there, if such a size is found.
+    """
     columns = list(zip(*stated, strict=True))
     near = [_near(value, column, whole) for value, column in zip(base, columns, strict=True)]
     unlike = [len(set(size)) for size in stated]
+    best = base
     for _ in range(TRIES):
         if max(unlike) == 1:
             found = (int(rng.choice(near[0])),) * len(base)
         else:
             found = tuple(int(rng.choice(values)) for values in near)
         if found not in stated and min(unlike) <= len(set(found)) <= max(unlike):
-            return found
-    return base
+            best = found
+            if not any(side in column for side, column in zip(found, columns, strict=True)):
+                break
+    return best
 
 
 def _near(value: int, stated: Size, whole: int) -> list[int]:

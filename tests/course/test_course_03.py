@@ -89,6 +89,21 @@ WRONG = [
         ("static_assert(TILE >= 1", "#if TILE > 32\n#error no\n#endif\nstatic_assert(TILE >= 1"),
         ("TILE <= 32,", "TILE <= 64,"),
     ),
+    (
+        "03.3",
+        "no message",
+        "the static_assert fails without a message",
+        ('"a block has TILE x TILE threads, at most 1024: choose 1 to 32"', '""'),
+    ),
+    (
+        "03.3",
+        "powers of two alone",
+        "With TILE=5 the cell does not compile",
+        (
+            "static_assert(TILE >= 1",
+            'static_assert((TILE & (TILE - 1)) == 0, "2^n"); static_assert(TILE >= 1',
+        ),
+    ),
     ("03.3", "refuses too much", "static assertion failed", ("TILE <= 32", "TILE <= 16")),
 ]
 

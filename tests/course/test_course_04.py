@@ -42,8 +42,11 @@ STORES = """out[i] = p.x;
     out[2 * n + i] = p.z;
     out[3 * n + i] = p.w;"""
 
+WARP_SHARES = """int warps = threads / 32, share = n / warps / 8 * 8 + 8, first = thread / 32 * share;
+    for (int i = first + thread % 32; i < first + share && i < n; i += 32)"""
 # exercise, what is wrong, words of the answer, then what to replace in the solution
 WRONG = [
+    ("04.1", "a share a warp, where blocks have fewer threads", "block 7", (LOOP, WARP_SHARES)),
     ("04.1", "an element a thread", "out[256] is nan", (LOOP, "int i = thread;\n    if (i < n)")),
     ("04.1", "no end", "invalid global read", ("i < n", "i <= n")),
     ("04.1", "one too few", "out[4095] is nan", ("i < n", "i < n - 1")),
@@ -119,8 +122,6 @@ WRONG = [
 test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
 
 
-WARP_SHARES = """int warps = threads / 32, share = n / warps / 8 * 8 + 8, first = thread / 32 * share;
-    for (int i = first + thread % 32; i < first + share && i < n; i += 32)"""
 VECTORS = """for (int i = thread; i < n / 4; i += threads)
         reinterpret_cast<float4*>(out)[i] = reinterpret_cast<const float4*>(in)[i];
     for (int i = n / 4 * 4 + thread; i < n; i += threads)"""
@@ -141,7 +142,6 @@ RETURN = ("if (i >= n)\n        return;\n", "")
 
 # exercise, how it differs, then what to replace in the solution
 OTHERS = [
-    ("04.1", "a share a warp", (LOOP, WARP_SHARES)),
     ("04.1", "vectors of four", (LOOP, VECTORS)),
     ("04.1", "while", (LOOP, "int i = thread - threads;\n    while ((i += threads) < n)")),
     (

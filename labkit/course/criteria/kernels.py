@@ -3,20 +3,24 @@
 What is counted is the work of a launch whose result is right: one that does nothing costs nothing.
 """
 
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from labkit.core.compare import Mismatch
 from labkit.core.errors import InvalidAccess, SimtError
+from labkit.core.limits import WARP
 from labkit.course import drawn
 from labkit.course.criteria.launches import Launch, Launches, tiled
 from labkit.course.exercise import Criterion, Unmet, criterion
 from labkit.kernels.problem import Problem
 from labkit.simt import AnyKernel, Finding, Profile
-from labkit.simt.counters.profile import loads
+from labkit.simt.counters.profile import loads, stores
 
 SOUND = "right for the right reason: no race, nothing outside the arrays, nothing read before it is written"
 LOADS = ("global", "shared")
@@ -43,6 +47,86 @@ class Hints:
 
 
 NO_HINTS = Hints()
+LEAST_ACTIVE = 1 / 4  # of the lanes that a warp of the launch has
+PARTS = 12  # of a grid that are run alone
+WORD = 4  # bytes of an element
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+BLOCKS = (
+    "Threads are counted by threadIdx.x along x, with blockDim.x of them in a block, and by threadIdx.y "
+    "along y, with blockDim.y. Here the two differ."
+)
+OWN = "Each thread should have elements of its own."
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What each thread may do of a launch, which should have few blocks and fill them.
+
+    No part of the grid may write more than `factor` times its fair share of the output, no thread more than
+    `elements` on average, and all together may load at most `loads` elements. Where there is a hint `once`,
+    each element of the output is written once.
+    """
+
+    launch: Callable[[AnyKernel], Launch]
+    factor: float = 2
+    elements: int = 256
+    loads: int | None = None
+    once: str = ""
+
+    def ask(self, kernel: AnyKernel) -> None:
+        """Raise Unmet where few threads do the work of all, or where threads do it more than once."""
+        launch = self.launch(kernel)
+        profile = profiled(kernel, launch)
+        threads, blocks = math.prod(launch.block), math.prod(launch.grid)
+        output = launch.task.output(launch.task.args(np)).size
+        stored, loaded = (
+            int(many(profile.lines, "global").useful_bytes.sum()) // WORD for many in (stores, loads)
+        )
+        counts, most = profile.ptx_lines[["active", "instructions"]].sum(), min(WARP, threads)
+        lanes = counts.active / counts.instructions
+        if self.once and stored > output:
+            raise Unmet(f"{launch}\n{output} elements are written {stored} times.\n{self.once}")
+        if self.loads is not None and loaded > self.loads:
+            raise Unmet(
+                f"{launch}\nall threads together load {loaded} elements; {self.loads} are plenty. Each "
+                "thread should load what its own elements need, and no other's."
+            )
+        if lanes < LEAST_ACTIVE * most or output > self.elements * threads * blocks:
+            raise Unmet(
+                f"{launch}\non average {lanes:.2g} of {most} lanes are active, and {output} elements are "
+                f"written: a few threads do the work of all. {OWN}"
+            )
+        for part, written in enumerate(launch.written_by_part(kernel, PARTS)):
+            own = len(range(part, blocks, PARTS))
+            if written > self.factor * output * own / blocks:
+                raise Unmet(
+                    f"{launch}\n{own * threads} threads write {written} of the {output} elements, and leave "
+                    f"little to the others. {OWN}"
+                )
+
+
+def shared_out(criterion: Criterion, shares: Shares) -> Criterion:
+    """Return the criterion, which then also asks that threads share the work out."""
+
+    def test(kernel: AnyKernel) -> None:
+        criterion.test(kernel)
+        shares.ask(kernel)
+
+    return Criterion(criterion.text, test)
+
+
+def other_blocks(criterion: Criterion, *launches: Launch) -> Criterion:
+    """Return the criterion, which then also tries launches with blocks of another shape.
+
+    They are for kernels that ask for blockDim: where the exercise says 16 x 16, a kernel may rely on it.
+    """
+
+    def test(kernel: AnyKernel) -> None:
+        criterion.test(kernel)
+        if re.search(r"\bblockDim\b", COMMENT.sub("", kernel.module.code)):
+            right_in("", lambda _: launches, Hints(BLOCKS)).test(kernel)
+
+    return Criterion(criterion.text, test)
 
 
 @criterion("{text}")

@@ -84,7 +84,7 @@ class Launch:
             before = _bits(self.task.output(args)).copy()
             kernel.module.restart()
             kernel.profile(
-                self.grid, self.block, args, blocks=range(part, blocks, most), timeout=verify.TIMEOUT
+                self.grid, self.block, args, blocks=list(range(part, blocks, most)), timeout=verify.TIMEOUT
             )
             found.append(int((_bits(self.task.output(args)) != before).sum()))
         return found

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labkit.core.compare import compare
-from labkit.course.criteria.kernels import case
+from labkit.course.criteria.kernels import Shares, case, other_blocks
 from labkit.course.criteria.launches import Given, Launch
 from labkit.course.drawn import FACTORS, one_of, sizes
 from labkit.course.exercise import Exercise, criterion
@@ -44,12 +44,20 @@ class Scaled:
         return f"n={self.n}"
 
 
+def _scaling(n: int, a: np.float32) -> Launch:
+    return Launch(Scaled(n, a, n), (-(-n // THREADS),), (THREADS,))
+
+
+_SCALES = Shares(lambda _: _scaling(8 * THREADS, np.float32(1.5)))
+
+
 @criterion("every element is scaled once, for n = {lengths}")
 def _scaled(kernel: AnyKernel, *lengths: int, hint: str = "") -> None:
     a = np.float32(one_of(3, FACTORS))
     for (n,) in sizes([(n,) for n in lengths], THREADS):
         with case(f"n={n}: {-(-n // THREADS) * THREADS} threads", hint):
-            Launch(Scaled(n, a, n), (-(-n // THREADS),), (THREADS,)).run(kernel)
+            _scaling(n, a).run(kernel)
+    _SCALES.ask(kernel)
 
 
 def _numbers_of(rows: int, cols: int, _: np.random.Generator) -> tuple[np.ndarray]:
@@ -57,13 +65,21 @@ def _numbers_of(rows: int, cols: int, _: np.random.Generator) -> tuple[np.ndarra
     return (1000 * np.arange(rows, dtype=np.int32)[:, None] + np.arange(cols, dtype=np.int32),)
 
 
+def _numbering(rows: int, cols: int, x: int = SIDE, y: int = SIDE) -> Launch:
+    given = Given(f"rows={rows}, cols={cols}", partial(_numbers_of, rows, cols), (rows, cols))
+    return Launch(given, (-(-cols // x), -(-rows // y)), (x, y))
+
+
+_PLACES = Shares(lambda _: _numbering(3 * SIDE, 3 * SIDE))
+
+
 @criterion("{text}")
 def _numbered(kernel: AnyKernel, text: str, *shapes: tuple[int, int], hint: str = "") -> None:
     for rows, cols in sizes(shapes, SIDE):
-        given = Given(f"rows={rows}, cols={cols}", partial(_numbers_of, rows, cols), (rows, cols))
-        launch = Launch(given, (-(-cols // SIDE), -(-rows // SIDE)), (SIDE, SIDE))
+        launch = _numbering(rows, cols)
         with case(str(launch), hint):
             launch.run(kernel)
+    _PLACES.ask(kernel)
 
 
 EXERCISES = (
@@ -80,12 +96,15 @@ EXERCISES = (
             hint="Whole rows come before an element, each as long as there are columns. "
             "Compare row with rows and col with cols.",
         ),
-        _numbered(
-            "right where the blocks stick out",
-            (1, 1),
-            (31, 33),
-            (45, 29),
-            hint="A thread whose row or column is outside the matrix must do nothing.",
+        other_blocks(
+            _numbered(
+                "right where the blocks stick out",
+                (1, 1),
+                (31, 33),
+                (45, 29),
+                hint="A thread whose row or column is outside the matrix must do nothing.",
+            ),
+            *(_numbering(*shape, *block) for shape in ((48, 64), (19, 21)) for block in ((32, 8), (8, 32))),
         ),
     ),
 )

@@ -1,7 +1,18 @@
 """Exercises of 02_naive_cuda: the matrix product with one thread per element of C."""
 
-from labkit.course.criteria.kernels import Hints, at_most, no_finding, profiled, right_on
-from labkit.course.criteria.launches import tiled
+from dataclasses import replace
+
+from labkit.course.criteria.kernels import (
+    Hints,
+    Shares,
+    at_most,
+    no_finding,
+    other_blocks,
+    profiled,
+    right_on,
+    shared_out,
+)
+from labkit.course.criteria.launches import in_blocks, tiled
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.simt import AnyKernel
@@ -19,6 +30,12 @@ SCALED = Hints(SCALARS, GUARD, OWNER)
 SMALL = Matmul(33, 20, 17)
 EXACT = Matmul(32, 48, 64)  # for blocks of 16 x 16
 RAGGED = [Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (20, 70, 5))]
+
+# Three times three blocks; a thread loads a row of A and a column of B.
+SHARED = Matmul(48, 48, 48)
+SHARES = Shares(lambda _: tiled(SHARED), loads=4 * SHARED.M * SHARED.N * SHARED.K)
+
+BLOCK = 32, 8  # threads along x and y, in the place of 16 x 16
 
 CUBE = Matmul(64, 64, 64)
 # Two loads per multiply-add, 32 lanes per request; and as many again.
@@ -38,17 +55,23 @@ def _all_lanes_work(kernel: AnyKernel) -> None:
 
 EXERCISES = (
     Exercise("02.1", "The naive product", 2).asks(
-        right_on("right for square matrices", Matmul(16, 16, 16), Matmul(64, 64, 64), hints=MAPPED),
+        shared_out(
+            right_on("right for square matrices", Matmul(16, 16, 16), Matmul(64, 64, 64), hints=MAPPED),
+            replace(SHARES, once="Add up in a variable of the thread, and write it to C behind the loop."),
+        ),
         right_on("right where M, N and K differ", EXACT, Matmul(64, 16, 32), hints=MAPPED),
         no_finding(EXACT, hints=MAPPED),
     ),
     Exercise("02.2", "Any shape", 2).asks(
-        right_on("right where the blocks cover C exactly", EXACT, hints=GUARDED),
+        shared_out(right_on("right where the blocks cover C exactly", EXACT, hints=GUARDED), SHARES),
         right_on("right where they stick out, for 1 to 70 rows and columns", *RAGGED, hints=GUARDED),
         no_finding(SMALL, hints=GUARDED),
     ),
     Exercise("02.3", "Scale and add, as BLAS does", 2, given=2).asks(
-        right_on("right for alpha = 1, beta = 1", Matmul(33, 20, 17, alpha=1, beta=1), hints=SCALED),
+        shared_out(
+            right_on("right for alpha = 1, beta = 1", Matmul(33, 20, 17, alpha=1, beta=1), hints=SCALED),
+            replace(SHARES, launch=lambda _: tiled(replace(SHARED, beta=1))),
+        ),
         right_on("right for alpha = 3, beta = -2", Matmul(33, 20, 17, alpha=3, beta=-2), hints=SCALED),
         right_on(
             "right for beta = 0, where C holds NaN before",
@@ -73,6 +96,9 @@ EXERCISES = (
             hint="Threads with neighbouring threadIdx.x are in one warp. Which index of A, B and C "
             "differs between them, and how far apart are those elements in memory?",
         ),
-        _all_lanes_work(),
+        other_blocks(
+            _all_lanes_work(),
+            *(in_blocks(EXACT, *BLOCK), in_blocks(EXACT, *reversed(BLOCK)), in_blocks(SMALL, *BLOCK)),
+        ),
     ),
 )

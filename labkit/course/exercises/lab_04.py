@@ -5,7 +5,17 @@ from functools import partial
 
 import numpy as np
 
-from labkit.course.criteria.kernels import Hints, clean_in, missed, no_finding, profiled, right_in, right_on
+from labkit.course.criteria.kernels import (
+    Hints,
+    Shares,
+    clean_in,
+    missed,
+    no_finding,
+    profiled,
+    right_in,
+    right_on,
+    shared_out,
+)
 from labkit.course.criteria.launches import Given, Launch, each, of_vector, tiled
 from labkit.course.exercise import Exercise, criterion
 from labkit.kernels.transpose.family import Transpose
@@ -84,6 +94,7 @@ def _each_once(
 COPY = Hints(SHARE, SHARE, SHARE)
 TURN, EDGES = Hints(PLACES, GUARD, PLACES), Hints(GUARD, GUARD, PLACES)
 SPLIT, ENDS = Hints(FIELDS, LAST, FIELDS), Hints(LAST, LAST, FIELDS)
+RAGGED = 1003  # elements, which neither a warp nor the grid divides
 LARGE, WIDE = 4096, Transpose(64, 96)
 COPIED = partial(_copied, LARGE), 4 * LARGE // SECTOR_BYTES, f"n={LARGE}"
 TURNED = partial(tiled, WIDE, SIDE), WIDE.bytes // 2 // SECTOR_BYTES, f"{WIDE.rows} x {WIDE.cols}"
@@ -99,12 +110,14 @@ EXERCISES = (
         ),
         right_in(
             "right for any grid, of 1 to 20 blocks",
-            each(_copied, (1000, 1, 128), (1000, 3, 96), (1000, 20, 96), whole=32),
+            each(_copied, (1000, 1, 128), (1000, 3, 96), (1000, 20, 96), (1000, 5, 20), (100, 2, 7)),
             COPY,
         ),
         clean_in(each(_copied, 700), COPY),
         _each_once("loads", *COPIED, LANES),
-        _each_once("stores", *COPIED, LANES),
+        shared_out(
+            _each_once("stores", *COPIED, LANES), Shares(lambda _: _copied(RAGGED), loads=RAGGED, once=SHARE)
+        ),
     ),
     Exercise("04.2", "Write along the rows", 2, given=4).asks(
         right_on("right for square matrices", Transpose(32, 32), Transpose(64, 64), tile=SIDE, hints=TURN),

@@ -156,8 +156,11 @@ EXERCISES = (
         ),
     ),
     Exercise("09.2", "Neighbours that are not there", 2).asks(
-        kernels.right_in(
-            "right where blocks cover the matrix", each(_heat, (16, 16), (32, 48), whole=SIDE), NEIGHBOURS
+        kernels.shared_out(
+            kernels.right_in(
+                "right where blocks cover the matrix", each(_heat, (16, 16), (32, 48), whole=SIDE), NEIGHBOURS
+            ),
+            kernels.Shares(lambda _: _heat(3 * SIDE, 4 * SIDE)),
         ),
         kernels.right_in(
             "right where they stick out", each(_heat, (1, 1), (1, 40), (40, 1), (31, 33)), NEIGHBOURS

@@ -4,6 +4,8 @@ Right, then frugal with global memory, with shared memory and with instructions,
 """
 
 from labkit.course.criteria import products
+from labkit.course.criteria.kernels import Shares, shared_out
+from labkit.course.criteria.launches import as_said
 from labkit.course.exercise import Exercise
 from labkit.kernels.matmul.family import Matmul
 
@@ -18,6 +20,8 @@ RAGGED = tuple(Matmul(*size) for size in SIZES)
 SCALED = tuple(Matmul(*size, alpha=3, beta=-2) for size in SIZES)
 UNREAD = Matmul(33, 20, 17, alpha=3)
 
+CUBE = EXACT[0]
+SHARES = Shares(lambda kernel: as_said(kernel, CUBE), factor=4, loads=4 * CUBE.M * CUBE.N * CUBE.K)
 ANY = products.right_as_launched(
     "right for any shape, alpha and beta, and for the right reason", *EXACT, *RAGGED, *SCALED, UNREAD
 )
@@ -26,7 +30,7 @@ TIDY = (products.coalesced(4, 16), products.few_conflicts(10), products.in_regis
 
 EXERCISES = (
     Exercise("10.1", "Right for any shape", 4, given=1).asks(
-        products.right_as_launched("right where tiles of 16, 32 or 64 fit", *EXACT),
+        shared_out(products.right_as_launched("right where tiles of 16, 32 or 64 fit", *EXACT), SHARES),
         products.launches("the launch has blocks for any shape, 1 to 1100", *RAGGED),
         products.right_as_launched("right for any shape, 1 to 1100", *RAGGED),
         products.right_as_launched("right for alpha = 3, beta = -2", *SCALED),
