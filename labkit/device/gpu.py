@@ -70,7 +70,7 @@ class RawModule:
     def restart(self) -> None:
         """Give the module's variables their first values, in the order of the GPU's queue."""
         for now, first in self._variables:
-            now[...] = first
+            now.data.copy_from_device_async(first.data, first.nbytes)
 
     @cached_property
     def _variables(self) -> list[tuple[cupy.ndarray, cupy.ndarray]]:

@@ -111,19 +111,30 @@ class Timing:
         return f"{self.median:.4g} ms ({spread}; {self.source})"
 
 
-def time_kernel(launch: Callable[[], object], *, seconds: float = 0.5) -> Timing:
+def nothing() -> None:
+    """Do nothing before or after a launch."""
+
+
+def time_kernel(
+    launch: Callable[[], object],
+    *,
+    seconds: float = 0.5,
+    before: Callable[[], object] = nothing,
+    after: Callable[[], object] = nothing,
+) -> Timing:
     """Time `launch()`, which must run its work on `labkit.device()`, as the kernels of `labkit.RawModule` do.
 
     On a GPU, `launch` is called until its time is steady or all calls took about `seconds`, see
     `until_steady`; a longer launch is called once. The call should take the host less than 0.1 ms, so compute
-    grid and block before. The simulator is slow and steady: there it is one warm-up and three samples. Raises
-    ValueError for a negative time.
+    grid and block before. The simulator is slow and steady: there it is one warm-up and three samples.
+    `before` and `after` are called around each launch; their time does not count. Raises ValueError for a
+    negative time.
     """
     if seconds < 0:
         raise ValueError(f"seconds={seconds}. Choose the time to measure for: 0 (one launch) or more.")
     if device().kind != "gpu":
-        return Timing(_wall_times(launch, seconds), SIMULATED)
-    batch = _EventBatch(launch)
+        return Timing(_wall_times(launch, seconds, before, after), SIMULATED)
+    batch = _EventBatch(launch, before, after)
     batch.wake()
     samples = until_steady(batch, seconds)
     if batch.host_ms > BUSY:  # that launch was also compiled, or tried in the simulator: time another
@@ -212,13 +223,15 @@ class _EventBatch:
     kernel pays for writing back the lines that it displaces, and leaves its own behind.
     """
 
-    def __init__(self, launch: Callable[[], object]) -> None:
+    def __init__(
+        self, launch: Callable[[], object], before: Callable[[], object], after: Callable[[], object]
+    ) -> None:
         import cupy
 
         # Twice the L2, and so large (130 us at 4 TB/s) that the launch is queued before its turn comes:
         # otherwise the events would also measure how fast the host launches.
         self._flush = cupy.empty(max(2 * device().l2_bytes, 512 * 2**20), cupy.uint8)
-        self._launch, self._cuda = launch, cupy.cuda
+        self._launch, self._before, self._after, self._cuda = launch, before, after, cupy.cuda
         self.clock_mhz: int | None = None
         self.host_ms = 0.0  # the longest call of `launch`
 
@@ -233,20 +246,30 @@ class _EventBatch:
         events = [(self._cuda.Event(), self._cuda.Event()) for _ in range(count)]
         self.host_ms = 0.0
         for start, end in events:
+            self._before()
             self._flush.fill(0)
             start.record()
             called = perf_counter()
             self._launch()
             self.host_ms = max(self.host_ms, 1e3 * (perf_counter() - called))
             end.record()
+            self._after()
         self.clock_mhz = sm_clock_mhz()  # while the GPU works
         synchronize()
         return tuple(self._cuda.get_elapsed_time(start, end) for start, end in events)
 
 
-def _wall_times(launch: Callable[[], object], seconds: float) -> Samples:
-    first = wall_ms(launch)
-    return (first,) if first > 1e3 * seconds else tuple(wall_ms(launch) for _ in range(3))
+def _wall_times(
+    launch: Callable[[], object], seconds: float, before: Callable[[], object], after: Callable[[], object]
+) -> Samples:
+    def sample() -> float:
+        before()
+        ms = wall_ms(launch)
+        after()
+        return ms
+
+    first = sample()
+    return (first,) if first > 1e3 * seconds else tuple(sample() for _ in range(3))
 
 
 def _pinned_round(problem: Problem, kernel: "AnyKernel", grid: Grid, block: Grid, host: Arrays) -> Round:

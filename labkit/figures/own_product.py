@@ -7,13 +7,16 @@ A kernel here is one of `%%cuda`, such as `labkit.answer("10.2")`, whose cell ha
 from dataclasses import dataclass, field
 from functools import cached_property, singledispatch
 from math import isfinite
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from labkit import simt
+from labkit.core.errors import SimtError
 from labkit.core.limits import Dim3
 from labkit.device.select import device
+from labkit.device.timing import time_kernel
 from labkit.figures.roofline import roofline as draw_roofline
 from labkit.figures.source_costs import Heat, show
 from labkit.figures.style import Plot, sign
@@ -238,6 +241,22 @@ class _Own(running.Case):
     """The student's kernel in the place of a rung."""
 
     answer: simt.AnyKernel = field(kw_only=True)
+    problem: Matmul
+
+    def rows(self, args: tuple[Any, ...]) -> list[running.Row]:
+        """Verify and time the kernel as a rung, but give each timed launch other numbers, and verify it.
+
+        A kernel that keeps results, or finds them in C, has nothing to gain.
+        """
+        kernel, grid, block = self.compiled()
+        running.verified(self, args)
+        new = _Renewed(self.problem, kernel)
+        timing = time_kernel(
+            lambda: kernel(grid, block, new.args), seconds=running.SECONDS, before=new.before, after=new.after
+        )
+        if bool(new.is_wrong):
+            raise SimtError("The kernel is right in its first launch, and wrong in a later one.")
+        return running.timing_rows(self.place(), timing)
 
     def compiled(self) -> tuple[simt.AnyKernel, Dim3, Dim3]:
         from labkit.device.select import RawModule
@@ -248,6 +267,30 @@ class _Own(running.Case):
                 code=module.code, options=module.options, name_expressions=module.name_expressions
             ).get_function(own.name)
         return own, *launch(own, self.problem)
+
+
+class _Renewed:
+    """The arguments of launches that are timed: other numbers before each, and a look at the result after."""
+
+    def __init__(self, problem: Matmul, kernel: simt.AnyKernel) -> None:
+        self._problem, self._kernel, self.args = problem, kernel, problem.args(kernel.xp)
+        self._rng = kernel.xp.random.default_rng(problem.seed)
+        self.is_wrong = kernel.xp.zeros((), bool)
+
+    def before(self) -> None:
+        """Draw A, B, and C where it is read; fill it otherwise, and reset the module's variables."""
+        *inputs, c = self.args[:3]
+        for matrix in [*inputs, c] if self._problem.reads_output else inputs:
+            matrix[...] = self._problem.drawn(self._rng, matrix.shape)
+        if not self._problem.reads_output:
+            running.poison(c)
+        self._old = c.copy()
+        self._kernel.module.restart()
+
+    def after(self) -> None:
+        """Compare C with the right result, where it is."""
+        a, b, c = self.args[:3]
+        self.is_wrong |= self._problem.is_wrong(c, a, b, self._old)
 
 
 def _counters(kernel: simt.AnyKernel) -> pd.DataFrame:

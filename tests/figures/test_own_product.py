@@ -30,6 +30,18 @@ NOTHING = 'extern "C" __global__ void matmul(float*, float*, float*, int, int, i
 SMALL = Matmul(64, 64, 32)
 
 
+# A line at the top, and one before the sum: a kernel that does nothing where a result stands already, or an
+# address tells that it has run before. SMALL's first A begins with another number than its later ones.
+IDLE = {
+    "where C is a number": ("", "if (C[row * N + col] == C[row * N + col]) return;"),
+    "where a variable says so": (
+        "__device__ int ran[64][64];",
+        "if (ran[row][col]) return; ran[row][col] = 1;",
+    ),
+    "at the second launch": ("", f"if (A[0] != {float(SMALL.inputs()[0][0, 0])!r}f) return;"),
+}
+
+
 def kernel_of(source, *options):
     return simt.RawModule(code=source, options=options).get_function("matmul")
 
@@ -123,6 +135,22 @@ class TestTimes:
         monkeypatch.setenv("LABKIT_DEVICE", "simt")
         found, wrong = own_product.measured(kernel_of(NAIVE.replace("k < K", "k < K - 1")), SMALL, "tiled")
         assert list(found.kernel) == ["tiled"] and "C[0, 0] is" in wrong
+
+    @pytest.mark.parametrize("where", ["simt", "gpu"])
+    @pytest.mark.parametrize("idles", IDLE)
+    def test_a_kernel_that_idles_once_its_result_stands_is_not_timed(self, idles, where, monkeypatch):
+        if where == "gpu" and device().kind != "gpu":
+            pytest.skip("needs a GPU")
+        monkeypatch.setenv("LABKIT_DEVICE", where)
+        top, line = IDLE[idles]
+        source = f"{top}\n{NAIVE}".replace("    float sum = 0;", f"    {line}\n    float sum = 0;")
+        assert line in source
+        found, wrong = own_product.measured(kernel_of(source), SMALL)
+        assert (list(found.kernel), wrong) in (
+            ([], "The kernel is right in its first launch, and wrong in a later one."),
+            (["yours"], ""),  # it found nothing that stood there, and worked
+        )
+        assert bool(wrong) == (idles == "at the second launch")
 
     @pytest.mark.skipif(device().kind != "gpu", reason="needs a GPU")
     def test_on_a_gpu(self, naive):

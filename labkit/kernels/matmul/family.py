@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.core.compare import unwritten
+from labkit.core.compare import differs, unwritten
 from labkit.kernels.problem import INT_MAX, Problem, Shape
 
 INT_INPUT = 8  # int32 matrices hold -8..8
@@ -118,6 +118,16 @@ class Matmul(Problem):
         if self.dtype == "int32":
             return rng.integers(-INT_INPUT, INT_INPUT, shape, dtype=np.int32, endpoint=True)
         return rng.uniform(-1, 1, shape).astype(self.dtype)
+
+    def drawn(self, rng: Any, shape: Shape) -> Any:
+        """Draw a matrix as `inputs` does, with a generator of NumPy or CuPy, where that one is."""
+        if self.dtype == "int32":
+            return rng.integers(-INT_INPUT, INT_INPUT + 1, shape, dtype=np.int32)
+        return 2 * rng.random(shape, dtype=self.dtype) - 1
+
+    def is_wrong(self, got: Any, *inputs: Any) -> Any:
+        """Return whether C is wrong for these A, B and old C, as a number where the arrays are."""
+        return differs(got, self._reference(*inputs), self._tolerance(0, *inputs)).any()
 
     def scalars(self) -> tuple[np.generic, ...]:
         """Return M, N and K as int32, alpha and beta in the dtype."""
