@@ -27,7 +27,7 @@ from labkit.simt.analysis.layout import storage
 from labkit.simt.launch.arguments import bind
 from labkit.simt.module import find_kernel
 from labkit.simt.ptx.parser import parse
-from labkit.simt.ptx.variables import find_variable
+from labkit.simt.ptx.variables import find_variable, initial_memory
 
 MOST_READY = 1000  # launches that are remembered as checked
 
@@ -74,25 +74,17 @@ class RawModule:
 
     @cached_property
     def _variables(self) -> list[tuple[cupy.ndarray, cupy.ndarray]]:
-        """Return the memory of each variable that has an address, and a copy of its first values.
+        """Return the memory of each variable, and a copy of its first values.
 
-        They are looked up in a module of their own, in which nothing has run.
+        CuPy keeps one module per source, in which kernels may have run: so the values are the compiler's.
         """
-        unused = cupy.RawModule(
-            code=self.code,
-            options=tuple(with_defaults(self.options)),
-            name_expressions=self.name_expressions or None,
-        )
         found = []
-        for name, (space, variable) in self._parsed.variables.items():
-            # String literals and similar have no address to ask for.
+        for name, first in initial_memory(self._parsed).items():
+            # String literals and similar have no address to ask for; values that are addresses are the GPU's.
             with suppress(cupy.cuda.driver.CUDADriverError):
-                if space in ("global", "const"):
-                    now, first = (
-                        cupy.ndarray((variable.size,), cupy.uint8, module.get_global(name))
-                        for module in (self._module, unused)
-                    )
-                    found.append((now, first.copy()))
+                now = cupy.ndarray((first.size,), cupy.uint8, self._module.get_global(name))
+                if not self._parsed.variables[name][1].addresses:
+                    found.append((now, cupy.asarray(first.view(np.uint8))))
         return found
 
     def get_global(self, name: str) -> cupy.cuda.MemoryPointer:
