@@ -213,7 +213,7 @@ def test_a_missing_header_says_what_to_install(monkeypatch):
     ):
         nvrtc.compile_ptx('#include <cuda_fp16.h>\nextern "C" __global__ void f(half* x) { x[0] = 2; } //?')
     monkeypatch.undo()
-    with pytest.raises(CompileError, match="no host headers such as <vector>"):
+    with pytest.raises(CompileError, match="no host headers such as <vector>: a kernel has arrays"):
         nvrtc.compile_ptx('#include <vector>\nextern "C" __global__ void f(int* x) {}')
 
 
@@ -250,3 +250,72 @@ def test_what_nvcc_takes_from_the_hosts_headers_is_there():
     np.testing.assert_array_equal(y, [double.max, double.tiny, double.eps, np.pi, np.e])
     limits = [whole(np.int32).max, whole(np.int32).min, whole(np.uint32).max]
     assert n.tolist() == [*limits, whole(np.int64).max, whole(np.int64).min, 8421]
+
+
+STANDARD = {
+    "algorithm": ("std::max(3, 4) + std::min(2.f, 1.f) + std::clamp(9, 0, 5)", 10),
+    "array": ("std::array<int, 3>{1, 2, 3}[2]", 3),
+    "bit": ("std::popcount(255u) + std::bit_cast<int>(1.f) % 7", 8 + 0x3F800000 % 7),
+    "cmath": (
+        "std::sqrt(16.f) + sqrt(9) + std::abs(-2.5f) + std::pow(2, 3) + std::fmax(1.f, 2.0) + pow(3, 2)",
+        28.5,
+    ),
+    "complex": (
+        "std::abs(std::complex<float>(3, 4)) + std::abs(-1.f) + std::norm(std::complex<double>(1, 2))",
+        11,
+    ),
+    "cstdint": ("std::uint32_t(7) + sizeof(std::uintptr_t) + sizeof(uint_fast8_t)", 16),
+    "cstdlib": ("std::abs(-3)", 3),
+    "cuda_runtime.h": ("uint(3) + sqrt(4) + INT8_MAX + CHAR_BIT + FLT_DIG + M_SQRT2 / M_SQRT2", 147),
+    "functional": ("std::plus<int>()(1, 2) + std::greater<>()(2, 1)", 4),
+    "initializer_list": ("std::initializer_list<int>{1, 2}.size()", 2),
+    "limits": ("-std::numeric_limits<float>::infinity()", -np.inf),
+    "numeric": ("std::gcd(12, 18) + std::midpoint(2, 4)", 9),
+    "optional": ("std::optional<int>(4).value_or(1)", 4),
+    "tuple": (
+        "std::get<1>(std::make_tuple(1, 2)) + std::tuple_size<std::tuple<int, int, int, int, int>>::value",
+        7,
+    ),
+    "type_traits": (
+        "std::is_same_v<std::remove_const_t<const int>, int> + std::is_integral<float>::value",
+        1,
+    ),
+    "utility": ("std::make_pair(1, 2).second + std::move(3)", 5),
+}
+
+
+@pytest.mark.parametrize("header", STANDARD)
+def test_the_standard_library_is_there_in_namespace_std(header):
+    value, expected = STANDARD[header]
+    using = "using namespace std;" if header != "complex" else ""
+    source = f"""#include <{header}>
+    {using}
+    extern "C" __global__ void f(double* x, double y) {{ x[0] = {value}; x[1] = sqrt(y) + max(1, 2); }}"""
+    (x, _) = run(source, 1, 1, np.zeros(2), np.float64(4))
+    assert x.tolist() == [expected, 4]
+
+
+@pytest.mark.parametrize("backwards", [True, pytest.param(False, marks=pytest.mark.thorough)])
+def test_standard_headers_live_together_in_any_order(backwards):
+    names = {path.name for path in nvrtc.HOST_HEADERS.iterdir()} - {"labkit_cuda_std.h"}
+    kernel = (
+        'extern "C" __global__ void f(int* x) { int a = 1, b = 2; std::swap(a, b); *x = std::max(a, b) + a; }'
+    )
+    includes = "".join(f"#include <{name}>\n" for name in sorted(names, reverse=backwards))
+    compiled = nvrtc.compile_ptx(f"#include <cuda_fp16.h>\n{includes}{kernel}", ["-Werror=all-warnings"])
+    assert compiled.log == ""
+
+
+def test_a_name_of_the_library_without_its_header_says_which():
+    with pytest.raises(CompileError, match="<algorithm> for max, min and swap"):
+        nvrtc.compile_ptx('extern "C" __global__ void f(int* x) { *x = std::max(1, 2); }')
+
+
+def test_the_key_notices_our_headers_only_where_a_source_includes_one(monkeypatch):
+    def keys():
+        return [nvrtc._key(source, (), (), "sm_90") for source in sources]
+
+    sources = ["#include <mma.h>\n", "// include algorithm\n", "#include <algorithm>\n", "#include HEADER\n"]
+    before = keys()
+    monkeypatch.setattr(nvrtc, "_own_headers", lambda: {"algorithm": "other"})
+    assert [one == other for one, other in zip(before, keys(), strict=True)] == [True, True, False, False]
