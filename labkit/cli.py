@@ -220,6 +220,10 @@ def grade(
         str | None,
         typer.Option(help="bubblewrap, container or process; bubblewrap where it works, if left out."),
     ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=1, help="That a submission may take per lab that it answers; 400 if left out."),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Grade what is missing in --out, changed, or to be graded again.")
     ] = False,
@@ -233,7 +237,9 @@ def grade(
     except ImportError as error:
         raise _not_installed(f"What grades ({error.name})", "cluster" if scheduler else "grade") from None
     console, command = Console(), f"labkit {shlex.join(sys.argv[1:])}"
-    wish = grading.Wish(submissions, out, lab or (), seed, workers, scheduler, isolation, resume, command)
+    wish = grading.Wish(
+        submissions, out, lab or (), seed, workers, scheduler, isolation, resume, command, seconds
+    )
     go_on = f"What is graded is in {out}; the same command with --resume goes on from there."
     try:
         ended = grading.run(wish, console)

@@ -13,7 +13,8 @@ sandbox/   process.py is where answers run, within limits.py. seccomp.py lists r
            counts what a kernel sends. Inside, probe.py runs an answer as it is asked to.
 judging/   judge.py turns one submission into its results. plugin.py is nbval's plug-in: kernels run in
            sandboxes, and check cells are judged outside. remote.py is an answer in a sandbox, used as if it
-           were here. engine.py grades all submissions, on processes of this machine (pool.py) or on a Dask
+           were here. faults.py tells an answer's errors from the grader's, and clock.py ends what takes too
+           long. engine.py grades all submissions, on processes of this machine (pool.py) or on a Dask
            cluster (cluster.py).
 results/   store.py keeps results. tables.py and scores.py make grades.csv and gradebooks, and manifest.py
            tells what took part.

@@ -46,7 +46,8 @@ class Result:
     """How an answer did: GRADED, with its `points` of `most`, or REGRADE, and None for the points.
 
     `lines` are the criteria with their states, `failure` says why the first that is not met is not (or why
-    nothing was judged), and `note` what was odd about the answer. `seconds` is what judging took.
+    nothing was judged), and `note` what was odd about the answer. `seconds` is what judging took. `inside`
+    is for instructors alone: the error in the grader that this answer met, with its traceback.
     """
 
     exercise: str
@@ -58,6 +59,7 @@ class Result:
     note: str = ""
     source: str = ""
     seconds: float = 0.0
+    inside: str = ""
 
 
 @dataclass(frozen=True)

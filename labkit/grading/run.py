@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from traceback import format_exc
 
 from rich.console import Console
 from rich.progress import (
@@ -33,6 +34,7 @@ from labkit.course.notebooks import catalog
 from labkit.course.notebooks.release import SOLUTIONS
 from labkit.grading.intake import labs, submissions
 from labkit.grading.judging import engine, judge
+from labkit.grading.judging.faults import ours
 from labkit.grading.judging.pool import Pool
 from labkit.grading.model import REGRADE, Graded, Submission
 from labkit.grading.report import Summary, write_all
@@ -40,9 +42,11 @@ from labkit.grading.results.manifest import Run
 from labkit.grading.results.scores import Scores, is_full
 from labkit.grading.results.store import Store
 from labkit.grading.sandbox import process
+from labkit.grading.sandbox.limits import Limits
 from labkit.grading.text import write_whole
 
 RUN = "run.json"
+SPARE_SECONDS = 60  # of the grader's own computing
 
 
 class NotGraded(ValueError):
@@ -62,6 +66,7 @@ class Wish:
     isolation: str | None = None
     resume: bool = False
     command: str = ""
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,14 +79,16 @@ class Settings:
     labkit: str
     command: str
     began: str  # as ISO 8601 has it, in UTC
+    seconds: float = process.LIMITS.lab_seconds  # of a submission, per lab
 
 
 @dataclass(frozen=True)
 class _Unread:
-    """A submission that this machine failed to read, and why."""
+    """A submission that this machine failed to read, why in a sentence, and the traceback."""
 
-    student: str
+    as_submission: Submission
     why: str
+    inside: str
 
 
 @dataclass(frozen=True)
@@ -108,13 +115,20 @@ def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ende
     with _workers(wish, len(entries)) as workers:
         isolation = _isolation(workers, wish.isolation or (before.isolation if before else None))
         settings = replace(before, isolation=isolation) if before else _begun(wish, chosen, isolation)
+        settings = replace(settings, seconds=wish.seconds or settings.seconds)
         _tell(settings, console)
         wish.out.mkdir(parents=True, exist_ok=True)
         write_whole(wish.out / RUN, json.dumps(asdict(settings), indent=1) + "\n")
         store = Store(wish.out, settings.seed, judge.asked(chosen).values())
-        job = engine.Job(chosen, settings.seed, isolation, grade or judge.grade)
+        judging = partial(judge.grade, limits=_limits(settings))
+        most = SPARE_SECONDS + 2 * len(chosen) * settings.seconds
+        job = engine.Job(chosen, settings.seed, isolation, grade or judging, most)
         stopped = _graded(workers, entries, store, job, console)
     return _written(store, settings, entries, stopped)
+
+
+def _limits(settings: Settings) -> Limits:
+    return replace(process.LIMITS, lab_seconds=settings.seconds)
 
 
 def tell(ended: Ended, console: Console) -> None:
@@ -251,8 +265,14 @@ def _read(entries: Sequence[submissions.Entry]) -> Iterator[Submission | _Unread
     for entry in entries:
         try:
             yield submissions.read(entry, EXERCISES, released)
-        except Exception as error:  # ours: nothing that a student did raises
-            yield _Unread(entry.student, f"it could not be read: {error!r}")
+        except Exception as error:  # nothing that a student did should raise
+            empty = Submission(entry.student, problems=entry.problems, identity=entry.identity)
+            if why := ours(error):
+                yield _Unread(empty, why, format_exc())
+            else:
+                yield replace(
+                    empty, problems=(*entry.problems, f"It cannot be read: {type(error).__name__}.")
+                )
 
 
 def _graded(
@@ -283,7 +303,7 @@ def _graded(
         left = len(entries)
         for submission in _read(entries):
             if isinstance(submission, _Unread):
-                keep(engine.regrade(Submission(submission.student), job, submission.why))
+                keep(engine.regrade(submission.as_submission, job, submission.why, submission.inside))
             elif store.is_done(submission):
                 left -= 1
                 progress.update(bar, total=left)
@@ -310,7 +330,8 @@ def _written(
     students = [entry.student for entry in entries]
     solved = catalog.shipped() / SOLUTIONS
     began = datetime.fromisoformat(settings.began)
-    summary = write_all(store, Run(settings.seed, settings.command, solved, process.LIMITS, began), students)
+    limits = _limits(settings)
+    summary = write_all(store, Run(settings.seed, settings.command, solved, limits, began), students)
     scores = Scores(labs.labs(store.exercises, solved))
     for graded in store.of(students):
         scores.add(graded)

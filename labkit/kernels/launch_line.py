@@ -4,13 +4,16 @@
 
 Each pair of brackets holds one to three sizes, made of whole-number arithmetic (+ - * / and ceil()), the
 problem's sizes (M, N, K, or rows, cols) and macros. `/` (or `//`) drops the remainder, as in C, but is exact
-in ceil(). The text after the semicolon is for the reader. The line may come from a student, so nothing but
-this arithmetic is ever evaluated.
+in ceil(). The text after the semicolon is for the reader.
+
+The line may come from a student. So nothing but this arithmetic is ever evaluated, each macro once; texts,
+depth and numbers are limited; and the time that a source takes is in proportion to its length.
 """
 
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -20,13 +23,13 @@ from labkit.core.limits import Dim3, as_dim3, check_launch
 from labkit.kernels.problem import Problem
 
 FORM = "// launch: block (16, 16), grid (ceil(N/16), ceil(M/16));"
-_LINE = re.compile(r"^[ \t]*//+[ \t]*launch[ \t]*:", re.MULTILINE | re.IGNORECASE)
+_LINE = re.compile(r"[ \t]*//+[ \t]*launch[ \t]*:", re.IGNORECASE)
+_DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(ifndef|define)[ \t]+(\w+)(?:[ \t]+(.*))?")
+_COMMENT = re.compile(r"//|/\*")
 _PARTS = re.compile(r"//+\s*launch\s*:\s*block\s*\((.+)\)\s*,\s*grid\s*\(([^;]+)\)\s*(?:;.*)?", re.IGNORECASE)
-_DEFINE = re.compile(
-    r"^[ \t]*(?:#[ \t]*ifndef[ \t]+(\w+)[^\n]*\n[ \t]*)?#[ \t]*define[ \t]+(\w+)[ \t]+(.+?)[ \t]*(?://.*|/\*.*)?$",
-    re.MULTILINE,
-)
 _OPTION = re.compile(r"(?:-D|--define-macro=) *(\w+)(?:=(.*))?")
+MOST_TEXT, MOST_LEVELS, MOST_NUMBER = 500, 30, 2**63  # characters of a line or macro; of brackets and macros
+SHOWN, MOST_NAMES = 80, 20  # characters and names in a message
 _ARITHMETIC = "whole numbers, sizes, macros, + - * / and ceil() are all that may stand there"
 
 
@@ -41,15 +44,20 @@ def launch_of(source: str, problem: Problem, **macros: int | str) -> tuple[Dim3,
     LaunchLineError where there is no such line or it cannot be evaluated, and LaunchError where no GPU takes
     the launch.
     """
-    line = _only_line(source)
-    names = _defined(source, macros) | problem.sizes
-    text = source.splitlines()[line - 1].strip()
+    lines = source.split("\n")
+    line = _only_line(lines)
+    text = lines[line - 1].strip()
+    if len(text) > MOST_TEXT:
+        raise LaunchLineError(
+            f"line {line} says how the kernel is launched in {len(text)} characters; it may have {MOST_TEXT}."
+        )
     parts = _PARTS.fullmatch(text)
     if parts is None:
         raise LaunchLineError(
             f"line {line} does not say how the kernel is launched:\n{line:>5} | {text}\n"
             f"It should have this form, with one to three sizes in each bracket:\n        {FORM}"
         )
+    names = _Names(_defined(lines, macros) | problem.sizes)
     block, grid = (
         _evaluated(name, sizes, names, line)
         for name, sizes in zip(("block", "grid"), parts.groups(), strict=True)
@@ -67,34 +75,39 @@ def macros_of(options: Sequence[str]) -> dict[str, str]:
     return {option[1]: option[2] or "1" for option in found if option}
 
 
-def _only_line(source: str) -> int:
+def _only_line(lines: Sequence[str]) -> int:
     """Return the number of the line `// launch:`."""
-    numbers = [source.count("\n", 0, match.start()) + 1 for match in _LINE.finditer(source)]
+    numbers = [number for number, text in enumerate(lines, 1) if _LINE.match(text)]
     if not numbers:
         raise LaunchLineError(
             "No line says how the kernel is launched. Put one like this above it, with your sizes:\n"
             f"        {FORM}"
         )
     if len(numbers) > 1:
+        first, second, *_ = numbers
         raise LaunchLineError(
-            f"Lines {' and '.join(map(str, numbers))} both say how the kernel is launched. Keep one of them."
+            f"Lines {first} and {second} both say how the kernel is launched. Keep one of them."
         )
     return numbers[0]
 
 
-def _defined(source: str, given: Mapping[str, int | str]) -> dict[str, int | str]:
+def _defined(lines: Sequence[str], given: Mapping[str, int | str]) -> dict[str, int | str]:
     """Return the macros of the source; one in #ifndef takes the value that was `given`, if there is one."""
-    found = dict(given)
-    for guard, name, value in _DEFINE.findall(source):
-        if guard != name or name not in given:
+    found, guard = dict(given), ""  # the name in the #ifndef of the line above
+    for line in lines:
+        directive = _DIRECTIVE.match(line)
+        kind, name, text = directive.groups() if directive else ("", "", "")
+        value = _COMMENT.split(text, maxsplit=1)[0].strip() if kind == "define" and text else ""
+        if value and (guard != name or name not in given):
             found[name] = value
+        guard = name if kind == "ifndef" else ""
     return found
 
 
-def _evaluated(what: str, text: str, names: Mapping[str, int | str], line: int) -> Dim3:
+def _evaluated(what: str, text: str, names: "_Names", line: int) -> Dim3:
     """Evaluate the sizes in one pair of brackets."""
     try:
-        sizes = [int(_value(part, names)) for part in _parsed(f"({text},)").elts]
+        sizes = [int(names.value(part)) for part in _parsed(f"({text},)").elts]
         if len(sizes) > 3:
             raise ValueError(f"these are {len(sizes)} sizes; there are at most three: x, y and z.")
         return as_dim3(sizes, what)
@@ -109,45 +122,75 @@ def _parsed(text: str) -> Any:
         raise ValueError(f"this is no arithmetic; {_ARITHMETIC}.") from None
 
 
-def _value(node: ast.AST, names: Mapping[str, int | str], exact: bool = False) -> Fraction:
-    """Evaluate an expression; a division that is not `exact` drops the remainder. Raises ValueError."""
-    match node:
-        case ast.Constant(value=int(number)) if not isinstance(number, bool):
-            return Fraction(number)
-        case ast.Name(id=name):
-            return _named(name, names)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, names, exact)
-        case ast.Call(func=ast.Name(id="ceil"), args=[inside], keywords=[]):
-            return Fraction(ceil(_value(inside, names, exact=True)))
-        case ast.BinOp(left=left, op=operator, right=right):
-            a, b = _value(left, names, exact), _value(right, names, exact)
-            match operator:
-                case ast.Add():
-                    return a + b
-                case ast.Sub():
-                    return a - b
-                case ast.Mult():
-                    return a * b
-                case ast.Div() | ast.FloorDiv() if b == 0:
-                    raise ValueError(f"{ast.unparse(node)} divides by 0.")
-                case ast.Div() | ast.FloorDiv():
-                    return a / b if exact and isinstance(operator, ast.Div) else Fraction(int(a / b))
-    raise ValueError(f"what is {ast.unparse(node)!r}? {_ARITHMETIC[0].upper()}{_ARITHMETIC[1:]}.")
+class _Names:
+    """Sizes and macros, and what has been worked out of them."""
+
+    def __init__(self, known: Mapping[str, int | str]) -> None:
+        self._known = known
+        self._values: dict[str, Fraction | ValueError] = {}
+
+    def value(self, node: ast.AST, exact: bool = False, level: int = 0) -> Fraction:
+        """Evaluate an expression; a division that is not `exact` drops the remainder. Raises ValueError."""
+        if level > MOST_LEVELS:
+            raise ValueError(f"brackets and macros are nested more than {MOST_LEVELS} times.")
+        found = self._value(node, exact, level + 1)
+        if max(abs(found.numerator), found.denominator) > MOST_NUMBER:
+            raise ValueError(f"{_shown(node)} is larger than any launch.")
+        return found
+
+    def _value(self, node: ast.AST, exact: bool, level: int) -> Fraction:
+        match node:
+            case ast.Constant(value=int(number)) if not isinstance(number, bool):
+                return Fraction(number)
+            case ast.Name(id=name):
+                return self._named(name, level)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self.value(operand, exact, level)
+            case ast.Call(func=ast.Name(id="ceil"), args=[inside], keywords=[]):
+                return Fraction(ceil(self.value(inside, True, level)))
+            case ast.BinOp(left=left, op=operator, right=right):
+                a, b = self.value(left, exact, level), self.value(right, exact, level)
+                match operator:
+                    case ast.Add():
+                        return a + b
+                    case ast.Sub():
+                        return a - b
+                    case ast.Mult():
+                        return a * b
+                    case ast.Div() | ast.FloorDiv() if b == 0:
+                        raise ValueError(f"{_shown(node)} divides by 0.")
+                    case ast.Div() | ast.FloorDiv():
+                        return a / b if exact and isinstance(operator, ast.Div) else Fraction(int(a / b))
+        raise ValueError(f"what is {_shown(node)!r}? {_ARITHMETIC[0].upper()}{_ARITHMETIC[1:]}.")
+
+    def _named(self, name: str, level: int) -> Fraction:
+        """Evaluate a size or macro, once. A macro's text is evaluated in turn, without the macro itself."""
+        if name not in self._known:
+            names = [*self._known][:MOST_NAMES]
+            known = ", ".join(each[:SHOWN] for each in names) + ", …" * (len(self._known) > MOST_NAMES)
+            raise ValueError(
+                f"nothing says what {name} is. Known are {known}. A macro is made by a line "
+                f"`#define {name} 32`; a C++ constant is not seen here."
+            )
+        text = self._known[name]
+        if isinstance(text, int):
+            return Fraction(text)
+        if name not in self._values:
+            shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+            self._values[name] = ValueError(f"{name} is {shown!r}, which is no whole number.")
+            with suppress(ValueError):
+                if len(text) <= MOST_TEXT:
+                    self._values[name] = self.value(_parsed(text), level=level)
+        found = self._values[name]
+        if isinstance(found, ValueError):
+            raise found
+        return found
 
 
-def _named(name: str, names: Mapping[str, int | str]) -> Fraction:
-    """Evaluate a size or macro. A macro's text is evaluated in turn, without the macro itself."""
-    if name not in names:
-        known = ", ".join(names)
-        raise ValueError(
-            f"nothing says what {name} is. Known are {known}. A macro is made by a line `#define {name} 32`; "
-            "a C++ constant is not seen here."
-        )
-    value = names[name]
-    if isinstance(value, int):
-        return Fraction(value)
+def _shown(node: ast.AST) -> str:
+    """Return an expression's text, for a message."""
     try:
-        return _value(_parsed(value), {key: text for key, text in names.items() if key != name})
-    except ValueError:
-        raise ValueError(f"{name} is {value!r}, which is no whole number.") from None
+        text = ast.unparse(node)
+    except (RecursionError, ValueError):  # it nests deep, or has a number of thousands of digits
+        return "…"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

@@ -16,6 +16,7 @@ from labkit.course import EXERCISES
 from labkit.grading.judging import engine
 from labkit.grading.judging.pool import Pool
 from labkit.grading.model import GRADED, Answer, Graded, Result, Submission
+from labkit.grading.sandbox.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from distributed import LocalCluster
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
 LAB = [id for id in EXERCISES if id.startswith("02.")]
 
 
-def hashed(submission: Submission, labs: tuple[str, ...], seed: int, isolation: str) -> Graded:
+def hashed(
+    submission: Submission, labs: tuple[str, ...], seed: int, isolation: str, limits: Limits = LIMITS
+) -> Graded:
     """Grades by a hash, after what the answer to 02.1 asks for, as JSON.
 
-    `seconds` to wait, a `log` to write to; to `die` or `raise`, until that file exists, or always ("").
+    `seconds` to wait, a `log` to write to, to `compute` without end; to `die` or `raise`, until that file
+    exists, or always ("").
     """
     source = submission.answers["02.1"].source if "02.1" in submission.answers else ""
     do = json.loads(source.partition("\n")[2] or "{}")
@@ -34,6 +38,8 @@ def hashed(submission: Submission, labs: tuple[str, ...], seed: int, isolation: 
     if "log" in do:
         with Path(do["log"]).open("a") as log:
             log.write(f"{submission.student} {os.getpid()}\n")
+    if "compute" in do:
+        sum(range(10**15))  # one step of Python's, which nothing in the process interrupts
     if _first_time(do, "die"):
         os.kill(os.getpid(), signal.SIGKILL)
     if _first_time(do, "raise"):

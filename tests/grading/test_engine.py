@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from subprocess import PIPE
@@ -22,7 +23,7 @@ from typer.testing import Result as Outcome
 from labkit import __version__, cli
 from labkit.doctor import mend
 from labkit.grading import run
-from labkit.grading.judging import engine
+from labkit.grading.judging import engine, faults
 from labkit.grading.judging.pool import Pool
 from labkit.grading.model import GRADED, REGRADE, Submission
 
@@ -92,7 +93,18 @@ class TestWorkers:
     def test_one_that_always_raises_is_for_regrading_and_says_why(self, two, kind):
         found = graded(two, class_of(6, student002={"raise": "", "kind": kind}))
         assert [name for name, each in found.items() if states(each) == {REGRADE}] == ["student002"]
-        assert "the disk is full (hashed_grades.py, line" in found["student002"].results[0].failure
+        first = found["student002"].results[0]
+        assert first.failure == faults.AGAIN  # a student reads no more
+        assert "the disk is full" in first.inside and "hashed_grades.py" in first.inside
+
+    def test_one_that_makes_the_grader_compute_without_end_has_no_points_and_stops_no_other(self, one):
+        job = replace(JOB, cpu_seconds=1)
+        found = list(engine.grade_all(one, class_of(3, student000={"compute": ""}), job))
+        late = next(each for each in found if each.submission.student == "student000")
+        assert {(each.state, each.points, each.failure) for each in late.results} == {
+            (GRADED, 0, engine.TOO_LONG)
+        }
+        assert [states(each) for each in found] == [{GRADED}] * 3
 
     def test_submissions_are_read_as_workers_need_them(self, two):
         read, done, most = 0, 0, 0

@@ -78,13 +78,25 @@ class TestMacros:
         ("#define T T\n" + line("T", "1"), "T is 'T', which is no whole number"),
         (line("16.0", "1"), "what is '16.0'? Whole numbers, sizes, macros, + - * / and ceil() are all"),
         (line("16 +", "1"), "this is no arithmetic"),
-        (line("(" * 999 + "1" + ")" * 999, "1"), "this is no arithmetic"),
+        (line("(" * 210 + "1" + ")" * 210, "1"), "this is no arithmetic"),
         (line("9 ** 9", "1"), "what is '9 ** 9'?"),
         (line("True", "1"), "what is 'True'?"),
         (line("ceil(N, 2)", "1"), "what is 'ceil(N, 2)'?"),
         (line("N if N else M", "1"), "what is 'N if N else M'?"),
         (line("(N := 3)", "1"), "what is '(N := 3)'?"),
         (line("*[1, 2]", "1"), "what is '*[1, 2]'?"),
+        (line("9" * 5000, "1"), "characters; it may have 500"),
+        (line("9" * 400, "1"), "is larger than any launch"),
+        (line("*".join(["99999"] * 20), "1"), "is larger than any launch"),
+        (line("ceil(" + "/".join(["9999"] * 20) + ")", "1"), "is larger than any launch"),
+        (line("-" * 40 + "1", "1"), "nested more than 30 times"),
+        (line("-" * 400 + "x.y", "1"), "nested more than 30 times"),
+        (line("x" + ".y" * 200, "1"), "what is 'x.y.y"),
+        (line("[" * 90 + "]" * 90, "1"), "what is '[["),
+        (line("A", "1") + "#define A B\n#define B A\n", "A is 'B', which is no whole number"),
+        (line("A", "1") + f"#define A 1 {'+ 1' * 9999}\n", "…', which is no whole number"),
+        (line("A\x0c", "1") + "\x85\u2028#define A 1\n", "nothing says what A is"),
+        (line("A", "1") + "".join(f"#define B{n} 1\n" for n in range(99)), "B19, …. A macro is made"),
     ],
 )
 def test_what_comes_to_nothing_is_told(source, words):
@@ -123,3 +135,37 @@ def test_what_no_gpu_takes_is_told_with_the_line_and_the_problem():
     )
     with pytest.raises(LaunchError, match=r"block \(33, 33\) has 1089 threads"):
         launch_of(line("33, 33", "1"), WIDE)
+
+
+SIZE = 2**17
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "".join(f"#define A{n} A{n + 1} + A{n + 1}\n" for n in range(5000)) + line("A0", "1"),
+        "".join(f"#define A{n + 1} A{n}\n" for n in range(5000)) + "#define A0 1\n" + line("A5000", "1"),
+        "".join(f"#define A{n} A{(n + 1) % 60} * A{(n + 7) % 60}\n" for n in range(60)) + line("A0", "1"),
+        "#define A " + " " * SIZE + line("A", "1"),
+        "#define A " + "1 " * SIZE + line("A", "1"),
+        "#define A" + "\t/" * SIZE + line("A", "1"),
+        "#ifndef A " * (SIZE // 10) + line("A", "1"),
+        "#ifndef A\n" * (SIZE // 10) + line("A", "1"),
+        " " * SIZE + line("A", "1") + "/" * SIZE,
+        "// " + " " * SIZE + "launch" + " " * SIZE + ": block (",
+        "// launch: block (" * (SIZE // 10),
+        "// launch: block (" + "), grid (" * 50 + ")" * 20,
+        "// launch:\n" * (SIZE // 10),
+        line("A", "1") + "#define A " + "(" * SIZE,
+    ],
+    ids=lambda source: f"{source[:24]}…",
+)
+def test_a_source_takes_time_in_proportion_to_its_length(source):
+    """One line more of doubling macros, or a regular expression that goes back, would take minutes."""
+    with pytest.raises(LaunchLineError):
+        launch_of(source, WIDE)
+
+
+def test_macros_that_use_macros_are_worked_out_once():
+    doubling = "".join(f"#define A{n} A{n + 1} + A{n + 1}\n" for n in range(9)) + "#define A9 1\n"
+    assert launch_of(doubling + line("A0", "A1"), WIDE) == ((256, 1, 1), (512, 1, 1))

@@ -15,7 +15,8 @@ from distributed import Client, Future, KilledWorker, Security, get_worker
 from distributed.comm import connect
 
 from labkit import __version__
-from labkit.grading.judging.engine import DIED, Attempt, Job, NoCluster, Trouble, attempted, reason_of
+from labkit.grading.judging.engine import DIED, Attempt, Job, NoCluster, Trouble, attempted, trouble
+from labkit.grading.judging.faults import AGAIN
 from labkit.grading.model import Graded, Submission
 
 CONNECT_SECONDS = 20.0
@@ -168,7 +169,7 @@ def _attempt(submission: Submission, job: Job, version: str) -> Graded | Trouble
     """Grade on a worker of the cluster."""
     worker: str = get_worker().address
     if version != __version__:  # a worker that has come since all were asked
-        return Trouble(f"a worker has labkit {__version__}, not {version}", worker)
+        return Trouble(AGAIN, worker, inside=f"The worker {worker} has labkit {__version__}, not {version}.")
     with _one_at_a_time:
         return attempted(submission, job, worker)
 
@@ -186,5 +187,5 @@ def _outcome(future: Future) -> Graded | Trouble | None:
     except KilledWorker as error:
         return Trouble(DIED, error.last_worker.address, was_killed=True)
     except Exception as error:  # Dask's own, such as from a worker that has come without labkit
-        return Trouble(reason_of(error))
+        return trouble(error)
     return outcome

@@ -1,22 +1,25 @@
 """Grade all submissions on the processes of this machine (pool.py) or of a Dask cluster (cluster.py).
 
 The process that asks reads submissions and keeps grades. Workers get submissions as plain data and need no
-files but labkit. Nothing that a student did makes grading raise. If it raises, or if its process dies, the
-infrastructure has failed: the submission is tried again, and after TRIES times its exercises are marked for
-regrading.
+files but labkit. Nothing that a student did makes grading raise: faults.py sees to it. If it raises, or if
+its process dies, the infrastructure has failed: the submission is tried again, and after TRIES times its
+exercises are marked for regrading. If its process was stopped for the time that it takes, the submission is
+the cause, and has no points.
 """
 
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from labkit.course import EXERCISES
-from labkit.grading.model import REGRADE, Graded, Result, Submission
+from labkit.grading.judging.faults import AGAIN, ours
+from labkit.grading.model import GRADED, REGRADE, Graded, Result, Submission
 
 TRIES = 3
-DIED = "the process that graded it died"
+DIED = "The process that graded this submission died. It is to be graded again."
+TOO_LONG = "Judging this submission took the grader too long and was stopped."
 
 Grade = Callable[[Submission, tuple[str, ...], int, str], Graded]
 
@@ -29,22 +32,29 @@ class NoCluster(RuntimeError):
 class Job:
     """What is the same for all submissions: labs such as 02, the seed, the isolation, and what grades one.
 
-    `grade(submission, labs, seed, isolation)` must be a function of a module that workers have.
+    `grade(submission, labs, seed, isolation)` must be a function of a module that workers have. `cpu_seconds`
+    is what it may compute by itself, beside the sandboxes, for one submission.
     """
 
     labs: tuple[str, ...]
     seed: int
     isolation: str
     grade: Grade
+    cpu_seconds: float = 3600
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Infrastructure failed: the reason, and the worker's address on a cluster."""
+    """Infrastructure failed: the reason in a sentence, the worker's address on a cluster, and the traceback.
+
+    `took_too_long`: the worker was stopped for its time, which is the submission's fault.
+    """
 
     reason: str
     worker: str = ""
     was_killed: bool = False
+    inside: str = ""
+    took_too_long: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,8 +107,10 @@ def grade_all(workers: Workers, submissions: Iterable[Submission], job: Job) -> 
             attempt, outcome = workers.land()
             if isinstance(outcome, Graded):
                 yield outcome
+            elif outcome.took_too_long:
+                yield none(attempt.submission, job, outcome.reason)
             elif attempt.number == TRIES:
-                yield regrade(attempt.submission, job, outcome.reason)
+                yield regrade(attempt.submission, job, outcome.reason, outcome.inside)
             else:
                 following = Attempt(attempt.submission, attempt.number + 1, outcome.worker)
                 (suspects if outcome.was_killed else again).append(following)
@@ -106,16 +118,27 @@ def grade_all(workers: Workers, submissions: Iterable[Submission], job: Job) -> 
         workers.abandon()
 
 
-def regrade(submission: Submission, job: Job, reason: str) -> Graded:
+def regrade(submission: Submission, job: Job, reason: str, inside: str = "") -> Graded:
     """Mark all exercises of the labs for regrading."""
+    return _all(submission, job, REGRADE, None, reason, inside)
+
+
+def none(submission: Submission, job: Job, reason: str) -> Graded:
+    """Give no points in all exercises of the labs."""
+    return _all(submission, job, GRADED, 0.0, reason)
+
+
+def _all(
+    submission: Submission, job: Job, state: str, points: float | None, reason: str, inside: str = ""
+) -> Graded:
+    """Make the same result of all exercises of the labs."""
     results = []
     for id, exercise in EXERCISES.items():
         if id.partition(".")[0] in job.labs:
             answer = submission.answers.get(id)
             source, note = (answer.source, answer.note) if answer else ("", "")
-            results.append(
-                Result(id, REGRADE, None, exercise.points, failure=reason, note=note, source=source)
-            )
+            told = Result(id, state, points, exercise.points, failure=reason, note=note, source=source)
+            results.append(replace(told, inside=inside))
     return Graded(submission, tuple(results), job.isolation, 0.0)
 
 
@@ -124,12 +147,9 @@ def attempted(submission: Submission, job: Job, worker: str = "") -> Graded | Tr
     try:
         return job.grade(submission, job.labs, job.seed, job.isolation)
     except BaseException as error:  # SystemExit would end the worker
-        return Trouble(reason_of(error), worker)
+        return trouble(error, worker)
 
 
-def reason_of(error: BaseException) -> str:
-    """Tell an exception, and after its first line where it was raised."""
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    place = "".join(f" ({frame.filename.rpartition('/')[2]}, line {frame.lineno})" for frame in last)
-    first, *more = "".join(traceback.format_exception_only(error)).strip().splitlines()
-    return "\n".join([first + place, *more])
+def trouble(error: BaseException, worker: str = "") -> Trouble:
+    """Return the trouble that an exception is: a sentence for students, the traceback for instructors."""
+    return Trouble(ours(error) or AGAIN, worker, inside="".join(traceback.format_exception(error)))

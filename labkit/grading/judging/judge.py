@@ -16,6 +16,7 @@ from labkit.course import EXERCISES
 from labkit.course.exercise import Criterion, Exercise
 from labkit.course.notebooks import catalog
 from labkit.grading.intake import merge
+from labkit.grading.judging.clock import Clock
 from labkit.grading.judging.plugin import Grading, Judgement
 from labkit.grading.model import GRADED, REGRADE, Answer, Graded, Result, Submission
 from labkit.grading.sandbox import native
@@ -68,7 +69,10 @@ def judge(
     an end.
     """
     notebooks, refused = merge.notebooks(answers, list(exercises.values()), _course()[0])
-    plugin = Grading(exercises, seed, isolation, limits)
+    clock = Clock(
+        limits.lab_seconds * len({id.partition(".")[0] for id in answers}), "Judging this submission"
+    )
+    plugin = Grading(exercises, seed, isolation, clock, limits)
     for id, why in refused.items():
         plugin.judged[id] = Judgement(exercises[id].not_judged("the answer cell can be run", why))
     if not notebooks:
@@ -119,7 +123,8 @@ def _result(exercise: Exercise, answer: Answer, judgement: Judgement | None) -> 
     told = partial(Result, exercise.id, most=exercise.points, note=answer.note, source=answer.source)
     if judgement is None:
         return told(state=GRADED, points=0.0, failure=answer.note or MISSING)
-    again = partial(told, state=REGRADE, points=None, seconds=judgement.seconds)
+    told = partial(told, seconds=judgement.seconds, inside=judgement.inside)
+    again = partial(told, state=REGRADE, points=None)
     feedback = judgement.feedback
     if feedback is None:
         return again(failure=judgement.broken)
@@ -127,4 +132,4 @@ def _result(exercise: Exercise, answer: Answer, judgement: Judgement | None) -> 
         return again(lines=feedback.lines, failure=NO_GPU)
     points = exercise.points_of(feedback)
     failure = feedback.failure or ""
-    return told(state=GRADED, points=points, lines=feedback.lines, failure=failure, seconds=judgement.seconds)
+    return told(state=GRADED, points=points, lines=feedback.lines, failure=failure)

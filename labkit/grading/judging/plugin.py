@@ -9,9 +9,9 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from queue import Empty
 from time import monotonic, perf_counter
 from traceback import format_exc
@@ -24,9 +24,11 @@ from jupyter_client.manager import KernelManager
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
-from labkit.course.criteria.undisturbed import Disturbed, taking_turns
+from labkit.course.criteria.undisturbed import taking_turns
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import Feedback
+from labkit.grading.judging.clock import Clock, Late
+from labkit.grading.judging.faults import fit, guarded, ours, strange
 from labkit.grading.judging.remote import Session, Stopped
 from labkit.grading.sandbox.limits import LIMITS, Limits
 from labkit.grading.sandbox.process import Sandbox
@@ -37,29 +39,33 @@ from labkit.grading.sandbox.wire import BorderError, Channel
 START_SECONDS = 60
 POLL_SECONDS = 0.25
 END_SECONDS = 5  # in which a check cell ends, and the last of what a cell shows arrives
-MOST_TOLD = 4000  # characters of why an answer fails
 ENDED = "The answer has ended the process that runs it."
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass
 class Judgement:
-    """What came of an exercise: its feedback, or what broke in the grader; and the seconds that
-    judging took.
+    """What came of an exercise: its feedback, or in a sentence what was wrong with the grader or its machine;
+    the seconds that judging took; and, for instructors, the traceback of an error in the grader.
     """
 
     feedback: Feedback | None = None
     broken: str = ""
     seconds: float = 0.0
+    inside: str = ""
 
 
 @dataclass
 class Grading:
-    """The plug-in of one run of pytest: what it is to judge, and how; `judged` is filled by exercise."""
+    """The plug-in of one run of pytest: what it is to judge, and how; `judged` is filled by exercise.
+
+    `clock` measures the whole submission.
+    """
 
     exercises: Mapping[str, Exercise]
     seed: int
     isolation: str
+    clock: Clock
     limits: Limits = LIMITS
     judged: dict[str, Judgement] = field(default_factory=dict)
     turns: Turns = field(default_factory=Turns)
@@ -120,25 +126,36 @@ class AnswerCell(IPyNbCell):
     """The cell of a student."""
 
     def setup(self) -> None:
-        """Make sure that a kernel runs."""
-        self.parent.revive()
+        """Make sure that a kernel runs, if there is time left."""
+        if self.parent.grading.clock.left() > 0:
+            self.parent.revive()
 
     def runtest(self) -> None:
         """Run the cell; why it fails is the feedback."""
-        seconds = self.parent.grading.limits.cell_seconds + END_SECONDS
-        with self.parent.grading.turns.beside(), self.parent.kernel.within(seconds):
-            self._run()
-
-    def _run(self) -> None:
+        grading, kernel = self.parent.grading, self.parent.kernel
+        exercise = grading.exercises[self.cell.metadata.labkit.exercise]
         start = perf_counter()
-        exercise = self.parent.grading.exercises[self.cell.metadata.labkit.exercise]
         try:
-            super().runtest()
+            if grading.clock.left() <= 0:
+                raise Late
+            with grading.turns.beside(grading.clock.paused):
+                clock = grading.clock.part(grading.limits.cell_seconds + END_SECONDS, "Running the cell")
+                with kernel.within(clock.left(), clock.why), clock.enforced(kernel.stop_for):
+                    super().runtest()
         except NbCellError as error:
-            why = self.parent.kernel.stopped_for or _told(error)
-            feedback = _short(exercise.not_judged("the answer cell runs", why))
-            self.parent.grading.judged[exercise.id] = Judgement(feedback, seconds=perf_counter() - start)
+            self._failed(exercise, kernel.stopped_for or _told(error), start)
             raise
+        except Late:
+            self._failed(exercise, kernel.stopped_for or grading.clock.why(), start)
+            self.raise_cell_error("late")
+        except Exception as error:  # what its process sends makes nbval raise
+            self._failed(exercise, kernel.stopped_for or strange(error), start, format_exc())
+            raise
+
+    def _failed(self, exercise: Exercise, why: str, start: float, inside: str = "") -> None:
+        feedback = fit(exercise.not_judged("the answer cell runs", why))
+        seconds = perf_counter() - start
+        self.parent.grading.judged[exercise.id] = Judgement(feedback, seconds=seconds, inside=inside)
 
 
 class CheckCell(IPyNbCell):
@@ -148,32 +165,44 @@ class CheckCell(IPyNbCell):
         """Fail where the kernel has ended: that is the answer's fault."""
 
     def runtest(self) -> None:
-        """Judge the answer above, unless it has failed; a failure of the grader itself is told as one."""
+        """Judge the answer above, unless it has failed.
+
+        What is raised meanwhile is the answer's, unless it is one of the causes that are the grader's own.
+        """
         grading = self.parent.grading
         exercise = grading.exercises[self.cell.metadata.labkit.exercise]
         if exercise.id in grading.judged:
             pytest.skip("the answer cell has failed")
-        start = perf_counter()
-        turns = grading.turns
+        start, kernel = perf_counter(), self.parent.kernel
+        errors: list[str] = []
         try:
-            with turns.beside():
-                judgement = Judgement(_short(self._judged(exercise)))
-        except Disturbed as why:
-            judgement = Judgement(broken=str(why))
-        except Exception:
-            judgement = Judgement(broken=format_exc())
+            with grading.turns.beside(grading.clock.paused):
+                clock = grading.clock.part(grading.limits.answer_seconds, "Judging this answer")
+                with clock.enforced(kernel.stop_for):
+                    feedback = self._judged(guarded(exercise, errors), clock)
+            judgement = Judgement(fit(feedback))
+        except Late:
+            why = kernel.stopped_for or clock.why()
+            judgement = Judgement(fit(exercise.not_judged("the answer is judged in time", why)))
+        except Exception as error:
+            errors.append(format_exc())
+            if cause := ours(error):
+                judgement = Judgement(broken=cause)
+            else:
+                judgement = Judgement(fit(exercise.not_judged("the answer can be judged", strange(error))))
         judgement.seconds = perf_counter() - start
+        judgement.inside = "\n".join(errors)
         grading.judged[exercise.id] = judgement
         if judgement.feedback is None or not judgement.feedback.ok:
             self.raise_cell_error(judgement.broken or repr(judgement.feedback))
 
-    def _judged(self, exercise: Exercise) -> Feedback:
+    def _judged(self, exercise: Exercise, clock: Clock) -> Feedback:
         grading, kernel = self.parent.grading, self.parent.kernel
         if not kernel.is_alive():
             return exercise.not_judged("the answer cell runs", kernel.stopped_for or ENDED)
         request = kernel.execute_cell_input(self.cell.source, allow_stdin=False)
         try:
-            channel = Channel(kernel.accepted(grading.limits.cell_seconds))
+            channel = Channel(kernel.accepted(min(grading.limits.cell_seconds, clock.left())))
         except BorderError:
             why = (
                 kernel.stopped_for
@@ -181,7 +210,9 @@ class CheckCell(IPyNbCell):
             )
             return exercise.not_judged("the answer hands out values", why)
         tier, limits = grading.isolation, grading.limits
-        session = Session(channel, exercise.magic, tier, limits, kernel.is_alive, lambda: kernel.stopped_for)
+        session = Session(
+            channel, exercise.magic, tier, limits, clock, kernel.is_alive, lambda: kernel.stopped_for
+        )
         try:
             answer = session.answer()
             if answer is None:
@@ -189,7 +220,7 @@ class CheckCell(IPyNbCell):
                     "the answer cell has run", "The cell has run, and has kept no answer."
                 )
             turns = grading.turns
-            with taking_turns(lambda: turns.alone(session.waiting), turns.refuse_if_busy):
+            with taking_turns(lambda: turns.alone(clock.paused), turns.refuse_if_busy):
                 return exercise.judge(answer, grading.seed)
         except Stopped as why:
             return exercise.not_judged("the answer hands out values", str(why))
@@ -204,6 +235,7 @@ class SandboxedKernel(RunningKernel):
     def __init__(self, isolation: str, limits: Limits) -> None:
         self._sandbox = sandbox = Sandbox(isolation, limits)
         self._until = math.inf  # when messages are not waited for any more
+        self._why: Callable[[], str] = str  # tells what was late
         self._context = zmq.Context()
         name = sandbox.folder.name
         self.km = KernelManager(
@@ -239,13 +271,13 @@ class SandboxedKernel(RunningKernel):
         return self._sandbox.stopped_for
 
     @contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
-        """Wait for messages for so long at most, however many come."""
-        self._until = monotonic() + seconds
+    def within(self, seconds: float, why: Callable[[], str] = str) -> Iterator[None]:
+        """Wait for messages for so long at most, however many come; `why` says what was late."""
+        self._until, self._why = monotonic() + seconds, why
         try:
             yield
         finally:
-            self._until = math.inf
+            self._until, self._why = math.inf, str
 
     def get_message(self, stream: str, timeout: float | None = None) -> Any:
         """Get a message as nbval does; stop waiting for a kernel that has ended or sends anything else."""
@@ -276,10 +308,15 @@ class SandboxedKernel(RunningKernel):
         except (Empty, RuntimeError):
             self._sandbox.stop("The check cell did not end.")
 
+    def stop_for(self, reason: str) -> None:
+        """Stop the answer, which fails for this reason."""
+        self._sandbox.stop(reason)
+
     def interrupt(self) -> None:
         """Stop the kernel: nbval's way with a cell that does not come to its end."""
         seconds = self._sandbox.limits.cell_seconds
-        late = f"The cell ran for more than {seconds:g} s and was stopped."
+        late = self._why() if monotonic() >= self._until else ""
+        late = late or f"The cell ran for more than {seconds:g} s and was stopped."
         self._sandbox.stop(late if self.is_alive() else ENDED)
 
     def is_alive(self) -> bool:
@@ -336,12 +373,7 @@ def is_message(message: Any) -> bool:
     )
 
 
-def _short(feedback: Feedback) -> Feedback:
-    """Shorten the feedback's failure: it may hold what the answer prints."""
-    told = feedback.failure or ""
-    return feedback if len(told) <= MOST_TOLD else replace(feedback, failure=f"{told[:MOST_TOLD]} …")
-
-
 def _told(error: NbCellError) -> str:
-    """Return what the cell's error says, without colours."""
-    return _COLOURS.sub("", error.inner_traceback or str(error)).strip()
+    """Return what the cell's error says, without colours, and of its traceback the frames in the cell."""
+    told = _COLOURS.sub("", error.inner_traceback or str(error)).strip()
+    return "\n\n".join(part for part in told.split("\n\n") if not part.lstrip("\n").startswith("File "))

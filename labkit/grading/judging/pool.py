@@ -5,14 +5,16 @@ whatever reason, ends, and a new one takes its place.
 """
 
 import multiprocessing
+import resource
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from math import ceil
 from multiprocessing.connection import Connection, wait
 
 from threadpoolctl import threadpool_limits
 
-from labkit.grading.judging.engine import DIED, Attempt, Job, Trouble, attempted
+from labkit.grading.judging.engine import DIED, TOO_LONG, Attempt, Job, Trouble, attempted
 from labkit.grading.model import Graded
 
 END_SECONDS = 5.0  # in which a process that is interrupted clears its sandbox away
@@ -67,7 +69,9 @@ class Pool:
         try:
             outcome: Graded | Trouble = worker.pipe.recv()
         except (EOFError, OSError):
-            outcome = Trouble(DIED, was_killed=True)
+            worker.process.join(END_SECONDS)
+            is_late = worker.process.exitcode == -signal.SIGXCPU
+            outcome = Trouble(TOO_LONG, took_too_long=True) if is_late else Trouble(DIED, was_killed=True)
         if isinstance(outcome, Graded):
             self._idle.append(worker)
         else:
@@ -113,4 +117,13 @@ def _serve(pipe: Connection) -> None:
     with threadpool_limits(1), suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while True:
             submission, job = pipe.recv()
+            _limit_cpu(job.cpu_seconds)
             pipe.send(attempted(submission, job))
+
+
+def _limit_cpu(seconds: float) -> None:
+    """Have the kernel end this process when it computes for longer from now on: nothing in it can be late."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft, most = ceil(used.ru_utime + used.ru_stime + seconds), resource.getrlimit(resource.RLIMIT_CPU)[1]
+    if most == resource.RLIM_INFINITY or soft < most:
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, most))

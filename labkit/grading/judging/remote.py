@@ -7,7 +7,6 @@ comes back is plain values, and the arrays that were passed are changed as by a 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from labkit.core.occupancy import gpu as find_gpu
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.device.timing import Timing
 from labkit.figures import own_product
+from labkit.grading.judging.clock import Clock
 from labkit.grading.sandbox import gpu
 from labkit.grading.sandbox.limits import Limits
 from labkit.grading.sandbox.native import make, run_asked
@@ -52,7 +52,7 @@ class Stopped(SimtError):
 
 
 class Session:
-    """Requests on an answer that `magic` begins, for as long as `limits` allow.
+    """Requests on an answer that `magic` begins, for as long as `clock` allows.
 
     `is_alive` tells whether the sandbox runs, `why_dead` in a sentence why it was stopped. `isolation` is the
     tier of sandboxes.
@@ -64,12 +64,12 @@ class Session:
         magic: str,
         isolation: str,
         limits: Limits,
+        clock: Clock,
         is_alive: Callable[[], bool],
         why_dead: Callable[[], str],
     ) -> None:
         self.isolation = isolation
-        self._channel, self._magic, self._limits = channel, magic, limits
-        self._until = monotonic() + limits.answer_seconds
+        self._channel, self._magic, self._limits, self._clock = channel, magic, limits, clock
         self._is_alive, self._why_dead = is_alive, why_dead
 
     def answer(self) -> Any:
@@ -106,22 +106,11 @@ class Session:
                 else:
                     raise Stopped(FORGED)
         except BorderError as error:
-            seconds = self._limits.answer_seconds
-            late = f"Judging this answer took more than {seconds:g} s and was stopped."
-            why = late if self._left() <= 0 else f"The answer's process does not go on: {error}."
+            why = self._clock.why() if self._left() <= 0 else f"The answer's process does not go on: {error}."
             raise Stopped(self._why_dead() or why) from None
         if "error" in reply:
             raise _error(reply["error"])
         return reply["value"]
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Pause the time limit."""
-        start = monotonic()
-        try:
-            yield
-        finally:
-            self._until += monotonic() - start
 
     def make(self, program: bytes, calls: Calls, timeout: float) -> Left:
         """Make calls as native.make does."""
@@ -135,7 +124,7 @@ class Session:
 
     def _left(self) -> float:
         """Return the seconds until judging is stopped."""
-        return self._until - monotonic()
+        return self._clock.left()
 
     def _send(self, message: Any) -> None:
         self._channel.send(message, self._left())

@@ -13,6 +13,7 @@ from labkit.grading.text import one_line
 
 MOST_REMARKS = 500  # that an overview lists
 LONGEST_REMARK = 300  # characters
+ERRORS = "errors.txt"  # for instructors: the grader's own errors, with their tracebacks
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,8 @@ def notes(graded: Graded) -> Iterable[Remark]:
     for result in by_exercise(graded):
         if result.note and source_of(graded, result):
             yield Remark(student, result.exercise, one_line(result.note, LONGEST_REMARK))
+        if result.inside and result.state != REGRADE:
+            yield Remark(student, result.exercise, f"judging it ended in an error: {ERRORS} has it")
 
 
 def regrades(graded: Graded) -> Iterable[Remark]:

@@ -10,7 +10,7 @@ from labkit.course.exercise import Exercise
 from labkit.grading.model import REGRADE, Graded, Submission
 from labkit.grading.text import slug, write_whole
 
-FORM = 1  # of the stored files; what another form holds is graded again
+FORM = 2  # of the stored files; what another form holds is graded again
 
 
 class Store:

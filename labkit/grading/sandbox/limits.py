@@ -5,14 +5,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What the answers in one kernel may take.
+    """What the answers in one kernel may take, and a submission.
 
-    Seconds of a cell and of judging one answer; bytes of memory of all processes together, of files, and of
-    all that the kernel shows; processes and threads at the same time, and open files of a process.
+    Seconds of a cell, of judging one answer, and of a submission per lab that it answers; bytes of memory of
+    all processes together, of files, and of all that the kernel shows; processes and threads at the same
+    time, and open files of a process.
     """
 
     cell_seconds: float = 60
     answer_seconds: float = 120
+    lab_seconds: float = 400
     memory_bytes: int = 4 * 2**30
     disk_bytes: int = 2**29
     message_bytes: int = 2**22

@@ -50,6 +50,8 @@ NAMESPACES = ("ipc", "pid", "net", "uts", "cgroup-try")  # of a grader that is r
 USERS = 2_000_000_000  # from here on: users for the sandboxes of a grader that is root
 SPARE = 16  # processes and threads between the limit at which all is stopped and that of the kernel
 KILLS = 5
+# A machine that is short of memory ends a sandbox first; the limit on what the grader computes is not for it.
+HARMLESS = 'ulimit -S -t "$(ulimit -H -t)"; echo 1000 2>/dev/null > /proc/self/oom_score_adj'
 WATCH_SECONDS, POLL_SECONDS = 0.05, 0.25
 
 
@@ -137,7 +139,7 @@ class Sandbox:
     def command(self, program: Sequence[str]) -> list[str]:
         """Return the command that runs a program inside. `{connection_file}` is left for Jupyter."""
         if self.tier == PROCESS:
-            return ["/bin/sh", "-c", f'{self._ulimits()}; exec "$@"', "sh", *program]
+            return ["/bin/sh", "-c", f'{HARMLESS}; {self._ulimits()}; exec "$@"', "sh", *program]
         _publish(self.shared)
         if self.tier == CONTAINER:
             return self._container.command(program, self._variables(), self.limits, self.with_gpu)
@@ -149,7 +151,7 @@ class Sandbox:
             user = str(self._user)
             words += ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--"]
         return [
-            *("/bin/sh", "-c", 'cd "$0" && exec "$@" 8< arguments 9< filter', str(self.folder)),
+            *("/bin/sh", "-c", f'{HARMLESS}; cd "$0" && exec "$@" 8< arguments 9< filter', str(self.folder)),
             *(shutil.which("bwrap") or "bwrap", "--args", "8", "--", *words, *program),
         ]
 

@@ -29,9 +29,10 @@ class Turns:
         )
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
-        """Run beside others."""
-        self._enter(fcntl.LOCK_SH)
+    def beside(self, waiting: Callable[[], AbstractContextManager[object]] = nullcontext) -> Iterator[None]:
+        """Run beside others. Who is alone is waited for in `waiting()`."""
+        with waiting():
+            self._enter(fcntl.LOCK_SH)
         try:
             yield
         finally:

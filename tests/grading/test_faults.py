@@ -1,0 +1,215 @@
+"""An error while an answer is judged is the answer's, but for a few causes; no student sees the inside."""
+
+import errno
+import sys
+import time
+import traceback
+from contextlib import suppress
+
+import pytest
+from course_tables import SOLVED
+
+import labkit
+from labkit.core.errors import SimtError
+from labkit.course import EXERCISES
+from labkit.course.criteria.undisturbed import Disturbed
+from labkit.course.elsewhere import Raised
+from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.feedback import FAILED, MET, NOT_JUDGED
+from labkit.grading.judging import clock, faults, judge
+from labkit.grading.judging.clock import Clock, Late
+from labkit.grading.model import GRADED, Answer, Submission
+from labkit.grading.sandbox import process
+from labkit.grading.sandbox.limits import Limits
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
+
+
+def raising(error):
+    """An exercise of three criteria, of which the second raises this."""
+
+    def test(answer):
+        raise error
+
+    met = Criterion("met", lambda answer: None)
+    return Exercise("00.1", "Made up", 3, (met, Criterion("raises", test), met), magic="answer")
+
+
+def an_answer():
+    """A function that stands for an answer."""
+
+
+class TestGuarded:
+    @pytest.mark.parametrize(
+        "error",
+        [
+            ValueError("inhomogeneous shape"),
+            RecursionError("maximum recursion depth exceeded"),
+            KeyError("brx.idx"),
+            AssertionError(),
+            ZeroDivisionError(),
+            MemoryError(),
+            OSError("no number"),
+            StopIteration(),
+            Raised("KeyError", "labkit/simt/code.py"),
+            Raised("<img src=x>\n" * 99, "forged"),
+        ],
+        ids=repr,
+    )
+    def test_an_error_is_a_criterion_that_is_not_met_and_the_traceback_is_kept(self, error):
+        errors = []
+        feedback = faults.guarded(raising(error), errors).judge(an_answer)
+        assert [line.state for line in feedback.lines] == [MET, FAILED, NOT_JUDGED]
+        assert feedback.failure.startswith("Judging this answer ended in an error")
+        assert "\n" not in feedback.failure and "<" not in feedback.failure
+        (inside,) = errors
+        assert "Traceback" in inside and __file__ in inside
+
+    @pytest.mark.parametrize("error", [Unmet("why"), SimtError("why")], ids=repr)
+    def test_what_a_criterion_says_stays_as_it_is(self, error):
+        errors = []
+        assert faults.guarded(raising(error), errors).judge(an_answer).failure == "why"
+        assert errors == []
+
+    @pytest.mark.parametrize(
+        ("error", "words"),
+        [
+            (
+                Disturbed("This machine was busy."),
+                "This machine was busy.",
+            ),
+            (OSError(errno.ENOSPC, "No space"), "short of room on its disk"),
+            (OSError(errno.ENOMEM, "No memory"), "short of memory"),
+            (BlockingIOError(errno.EAGAIN, "fork"), "short of processes"),
+            (process.NoSandbox("sudo apt install bubblewrap"), faults.AGAIN),
+        ],
+        ids=repr,
+    )
+    def test_a_cause_of_the_grader_is_told_in_a_sentence(self, error, words):
+        with pytest.raises(type(error)):
+            faults.guarded(raising(error), []).judge(an_answer)
+        assert words in faults.ours(error)
+
+    def test_memory_that_is_missing_is_the_grader_s_only_where_the_machine_has_none(self, monkeypatch):
+        assert not faults.ours(MemoryError())
+        monkeypatch.setattr(faults, "LITTLE_BYTES", 2**60)
+        assert "short of memory" in faults.ours(MemoryError())
+
+
+def test_folders_of_this_machine_are_not_told():
+    try:
+        labkit.RawModule(code="", nonsense=1)
+    except Exception:
+        told = traceback.format_exc()
+    told += f"{labkit.__file__}:1: {sys.prefix}/lib/x.h(3): error"
+    fit = faults.fit(raising(Unmet("")).not_judged("runs", told)).failure
+    assert str(labkit.__file__) not in fit and sys.prefix not in fit
+    assert "labkit/__init__.py:1: lib/x.h(3): error" in fit
+
+
+# What an answer in Python may return that is neither a number nor an array.
+RAGGED = (
+    "[[1, 2], [3]]",
+    "[[], 1]",
+    "{1: 2}",
+    "iter(())",
+    "b'x'",
+    "'1'",
+    "[None]",
+    "(1, (2, 3))",
+    "{'a'}",
+    "print",
+)
+
+
+def results(answers, **limits):
+    """Results by exercise of these answers."""
+    labs = {id.partition(".")[0] for id in answers}
+    submission = Submission("Eve", answers={id: Answer(id, source) for id, source in answers.items()})
+    graded = judge.grade(submission, sorted(labs), 7, process.best(), Limits(**limits))
+    return {result.exercise: result for result in graded.results if result.exercise in answers}
+
+
+def are_told(found):
+    """Each has fewer than all points, a sentence, and nothing of the grader's inside."""
+    for id, result in found.items():
+        assert result.state == GRADED and result.points < EXERCISES[id].points, result
+        assert result.failure and "Traceback" not in result.failure, result
+        assert str(judge.__file__).partition("/labkit/")[0] not in result.failure
+    return True
+
+
+@pytest.mark.parametrize("returned", RAGGED[:3])
+def test_values_of_any_form_are_wrong_and_no_error(returned):
+    answers = {
+        id: f"%%answer {id}\ndef answer(*args):\n    return {returned}\n"
+        for id in ("07.1", "08.4", "09.3", "09.6")
+    }
+    assert are_told(results(answers))
+
+
+@pytest.fixture
+def endless(monkeypatch):
+    """Judging 07.1 never ends, in the judge itself."""
+
+    def test(answer):
+        while True:
+            with suppress(Exception):
+                time.sleep(0.001)
+
+    monkeypatch.setattr(clock, "GRACE_SECONDS", 0.1)
+    endless = Exercise("07.1", "Endless", 2, (Criterion("ends", test),), magic="answer")
+    return {"07.1": endless, "07.3": EXERCISES["07.3"]}
+
+
+class TestLimits:
+    def test_the_judge_s_own_work_on_an_answer_has_a_limit(self, endless):
+        answers = {id: Answer(id, SOLVED[id]) for id in endless}
+        judged = judge.judge(answers, endless, 7, process.best(), Limits(answer_seconds=2))
+        assert judged["07.1"].feedback.failure == "Judging this answer took more than 2 s and was stopped."
+        assert judged["07.3"].feedback.ok
+
+    def test_a_submission_has_a_limit_per_lab(self, endless):
+        answers = {id: Answer(id, SOLVED[id]) for id in endless}
+        judged = judge.judge(answers, endless, 7, process.best(), Limits(lab_seconds=4))
+        why = "Judging this submission took more than 4 s and was stopped."
+        assert {each.feedback.failure for each in judged.values()} == {why}
+
+    def test_an_endless_cell_is_stopped_by_the_submission_s_limit(self):
+        found = results(
+            {"07.1": "%%answer 07.1\nwhile True: pass\ndef f(): pass", "07.3": SOLVED["07.3"]}, lab_seconds=3
+        )
+        assert {(each.state, each.points) for each in found.values()} == {(GRADED, 0)}, found
+        whys = {each.failure for each in found.values()}
+        assert whys == {"Judging this submission took more than 3 s and was stopped."}
+
+
+class TestClock:
+    def test_a_part_is_late_with_the_whole(self):
+        whole = Clock(0.0, "All")
+        assert whole.part(60, "A part").left() <= 0
+        assert whole.part(60, "A part").why() == "All took more than 0 s and was stopped."
+        assert Clock(60, "All").part(0, "A part").why().startswith("A part took more than 0 s")
+
+    def test_time_in_which_it_is_paused_is_not_counted(self):
+        whole = Clock(60, "All")
+        part = whole.part(60, "A part")
+        before = whole.left()
+        with part.paused():
+            time.sleep(0.2)
+            assert before - whole.left() < 0.1
+        assert before - whole.left() < 0.1
+
+    def test_work_that_does_not_end_is_interrupted_after_what_it_runs_was_stopped(self, monkeypatch):
+        monkeypatch.setattr(clock, "GRACE_SECONDS", 0.1)
+        told = []
+        with pytest.raises(Late), Clock(0.1, "Work").enforced(told.append):
+            while True:
+                pass
+        assert told == ["Work took more than 0.1 s and was stopped."]
+
+    def test_work_that_ends_in_time_is_not_interrupted(self, monkeypatch):
+        monkeypatch.setattr(clock, "GRACE_SECONDS", 0.0)
+        for _ in range(200):
+            with Clock(60, "Work").enforced(pytest.fail):
+                pass
