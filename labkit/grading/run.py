@@ -120,7 +120,8 @@ def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ende
         wish.out.mkdir(parents=True, exist_ok=True)
         write_whole(wish.out / RUN, json.dumps(asdict(settings), indent=1) + "\n")
         store = Store(wish.out, settings.seed, judge.asked(chosen).values())
-        judging = partial(judge.grade, limits=_limits(settings))
+        hidden = tuple(str(path.resolve()) for path in (wish.folder, wish.out))
+        judging = partial(judge.grade, limits=replace(_limits(settings), hidden=hidden))
         most = SPARE_SECONDS + 2 * len(chosen) * settings.seconds
         job = engine.Job(chosen, settings.seed, isolation, grade or judging, most)
         stopped = _graded(workers, entries, store, job, console)

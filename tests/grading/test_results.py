@@ -6,6 +6,7 @@ import json
 import random
 import re
 import tracemalloc
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
@@ -238,6 +239,14 @@ class TestCells:
         shown = cell(text)
         assert shown.startswith("'") and "\t" not in shown and "\r" not in shown and "\n" not in shown
 
+    @pytest.mark.parametrize("separator", [";", ",", "\t", "|", "\n", "\r\n"])
+    @pytest.mark.parametrize("begin", ["=", "+", "-", "@", " =", "＝", "﹢"])
+    def test_no_part_of_a_text_is_a_formula_with_another_separator(self, separator, begin):
+        text = f"Eve{separator}{begin}1+1{separator}'{begin}1"
+        for read in (cell(text), f"x;{cell(text)}"):
+            for part in re.split(r"[;,\t|\n\r]", read):
+                assert not unicodedata.normalize("NFKC", part).strip(' "').startswith(tuple("=+-@")), part
+
     def test_text_stays_one_line_without_control_characters(self):
         assert cell(
             "eve\nfrank\x00\x1b[31m red\x9b \u202etxt"
@@ -328,6 +337,20 @@ class TestMoodle:
         )
         written(out, handed_in("x", 3))
         assert not list(out.glob("moodle-worksheet-*"))
+
+    def test_a_name_that_the_student_chose_is_no_username(self, tmp_path):
+        eve = handed_in("bob", 3, identity={"Identifier": "Participant 77"})
+        out = written(tmp_path, eve)
+        (row,) = rows(out / "gradebook-moodle.csv")
+        assert (row["Username"], row["Full name"]) == ("Participant 77", "bob")
+        assert [row["SIS Login ID"] for row in rows(out / "gradebook-canvas.csv")] == ["", ""]
+
+    def test_feedback_is_no_formula_with_another_separator(self, tmp_path):
+        graded = handed_in("jane", 0, identity={"Identifier": "Participant 77"})
+        (first,) = graded.results
+        hostile = replace(first, lines=(replace(first.lines[0], text="'=1+1"),))
+        out = written(tmp_path, replace(graded, results=(hostile,)))
+        assert ";=" not in (out / "moodle-worksheet-02.csv").read_text()
 
     def test_feedback_is_no_markup(self, tmp_path):
         graded = handed_in("jane", 0, identity={"Identifier": "Participant 77"})

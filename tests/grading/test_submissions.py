@@ -102,6 +102,37 @@ class TestWhoseItIs:
             "02_naive_cuda.ipynb"
         ]
 
+    @pytest.mark.parametrize(
+        "hostile",
+        [
+            "Bob_222_assignsubmission_file_111_assignsubmission_file_",
+            "x_222_assignsubmission_111_assignsubmission_file_",
+            "Bob_222_assignsubmission_file__111_assignsubmission_file",
+            "B_222_assignsubmission_onlinetext_y_111_assignsubmission_file_",
+        ],
+    )
+    def test_a_name_that_holds_anothers_number_is_nobodys(self, tmp_path, hostile):
+        put(tmp_path / "Bob_222_assignsubmission_file_" / "02_naive_cuda.ipynb")
+        put(tmp_path / hostile / "02_naive_cuda.ipynb")
+        bob, other = sorted(found(tmp_path), key=lambda entry: entry.student != "Bob")
+        assert bob.identity == {"Identifier": "Participant 222"} and bob.problems == ()
+        assert len(bob.paths) == 1 and other.problems[-1].startswith("Its name has the numbers of several")
+        assert set(other.identity.values()) == {f"in doubt: {other.student}"}
+
+    @pytest.mark.parametrize(
+        "names",
+        [
+            ("doejane_11_1_a.ipynb", "roejohn_11_2_a.ipynb"),
+            ("Jane_11_assignsubmission_file_", "John_11_assignsubmission_file_"),
+        ],
+    )
+    def test_a_number_of_two_students_is_nobodys(self, tmp_path, names):
+        for name in names:
+            put(tmp_path / name / "a.ipynb" if name.endswith("_") else tmp_path / name)
+        for entry in found(tmp_path):
+            assert "2 submissions have the" in entry.problems[0]
+            assert set(entry.identity.values()) == {f"in doubt: {entry.student}"}
+
     def test_years_in_names_of_files_do_not_mix_students_up(self, tmp_path):
         for name in ("jane", "john"):
             put(tmp_path / f"{name}_2026_11_02_naive_cuda.ipynb")

@@ -15,11 +15,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 NOTEBOOK = ".ipynb"
 HIDDEN = (".", "__MACOSX")  # how names begin that nobody means
+BY_HAND = "in the gradebooks it is nobody's; see whose it is, and enter the points by hand."
+WHO = ("Student", "SIS Login ID", "Username")  # columns by which a gradebook finds a student without a number
 
 _NUMBER = r"[1-9][0-9]*"
 _CANVAS = re.compile(
@@ -31,6 +33,8 @@ _CANVAS_ANONYMOUS = re.compile(
 _MOODLE = re.compile(
     rf"(?P<student>.+?)_(?P<id>{_NUMBER})_assignsubmission_[a-z]+(?:_(?P<file>.*))?", re.DOTALL
 )
+# Where this stands twice, a name holds somebody else's number, and nothing says which is whose.
+_MOODLE_NUMBER = re.compile(rf"(?<=_){_NUMBER}_assignsubmission_")
 
 
 class NoSubmissions(ValueError):
@@ -70,7 +74,7 @@ def found(folder: Path) -> list[Entry]:
             belonging.setdefault(key, []).append(path)
     if not belonging:
         raise NoSubmissions(f"There is no submission in {folder}: a folder or a notebook for each student.")
-    return _named_apart([(_owner(paths[0]), tuple(paths)) for paths in belonging.values()])
+    return _with_doubts(_named_apart([(_owner(paths[0]), tuple(paths)) for paths in belonging.values()]))
 
 
 def overlooked(folder: Path) -> list[str]:
@@ -114,17 +118,18 @@ def _is_submission(path: Path) -> bool:
 
 def _owner(path: Path) -> _Owner:
     name = path.name
-    if moodle := _MOODLE.fullmatch(name):
+    moodle = _MOODLE.fullmatch(name)
+    if moodle and len(_MOODLE_NUMBER.findall(name)) == 1:
         number = f"Participant {moodle['id']}"
         student = number if moodle["student"] == "Participant" else moodle["student"]
         return _Owner(student, moodle["file"] or name, (("Identifier", number),))
-    if path.is_symlink() or not path.is_dir():
+    if not moodle and (path.is_symlink() or not path.is_dir()):
         if anonymous := _CANVAS_ANONYMOUS.fullmatch(name):
             return _Owner(f"anon_{anonymous['id']}", anonymous["file"], (("Anonymous ID", anonymous["id"]),))
         if canvas := _CANVAS.fullmatch(name):
             return _Owner(canvas["student"], canvas["file"], (("ID", canvas["id"]),))
-        if is_notebook(name):
-            return _Owner(name[: -len(NOTEBOOK)], name)
+    if is_notebook(name) and (path.is_symlink() or not path.is_dir()):
+        return _Owner(name[: -len(NOTEBOOK)], name)
     return _Owner(name, name)
 
 
@@ -148,3 +153,23 @@ def _named_apart(owned: list[tuple[_Owner, tuple[Path, ...]]]) -> list[Entry]:
             )
         entries.append(Entry(name, paths, dict(owner.identity), problems))
     return sorted(entries, key=lambda entry: entry.student)
+
+
+def _with_doubts(entries: list[Entry]) -> list[Entry]:
+    """Give those submissions to nobody whose number may be another's, and say so.
+
+    In a gradebook the later row of a number would replace the earlier one.
+    """
+    claims = Counter(claim for entry in entries for claim in entry.identity.items())
+    told = []
+    for entry in entries:
+        doubts = [
+            f"{claims[claim]} submissions have the {' '.join(claim)}: {BY_HAND}"
+            for claim in entry.identity.items()
+            if claims[claim] > 1
+        ]
+        if len(_MOODLE_NUMBER.findall(entry.paths[0].name)) > 1:
+            doubts.append(f"Its name has the numbers of several students: {BY_HAND}")
+        identity = dict.fromkeys(WHO, f"in doubt: {entry.student}") if doubts else entry.identity
+        told.append(replace(entry, identity=identity, problems=(*entry.problems, *doubts)))
+    return told

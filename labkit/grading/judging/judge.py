@@ -1,6 +1,7 @@
 """One submission -> its results: merged into notebooks of our own, run by nbval, judged by the plug-in."""
 
 import io
+import os
 from collections.abc import Iterable, Mapping
 from contextlib import closing, redirect_stderr, redirect_stdout
 from dataclasses import replace
@@ -19,7 +20,7 @@ from labkit.grading.intake import merge
 from labkit.grading.judging.clock import Clock
 from labkit.grading.judging.plugin import Grading, Judgement
 from labkit.grading.model import GRADED, REGRADE, Answer, Graded, Result, Submission
-from labkit.grading.sandbox import native
+from labkit.grading.sandbox import native, process
 from labkit.grading.sandbox.limits import LIMITS, Limits
 
 MISSING = "There is no answer to this exercise in what was handed in."
@@ -79,7 +80,7 @@ def judge(
         return plugin.judged
     if any(exercises[id].magic == "c" for id in answers):
         native.prepare()
-    with TemporaryDirectory(prefix="labkit-merged-") as folder:
+    with TemporaryDirectory(prefix=process.prefix(os.getpid())) as folder:
         for number, notebook in enumerate(notebooks):
             nbformat.write(notebook, Path(folder, f"{number}.ipynb"))
         words = [

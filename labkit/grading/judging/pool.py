@@ -5,6 +5,7 @@ whatever reason, ends, and a new one takes its place.
 """
 
 import multiprocessing
+import os
 import resource
 import signal
 from collections.abc import Callable
@@ -16,9 +17,12 @@ from threadpoolctl import threadpool_limits
 
 from labkit.grading.judging.engine import DIED, TOO_LONG, Attempt, Job, Trouble, attempted
 from labkit.grading.model import Graded
+from labkit.grading.sandbox import process
+from labkit.grading.sandbox.watch import below
 
 END_SECONDS = 5.0  # in which a process that is interrupted clears its sandbox away
 HERE = "this machine"
+MOST_BELOW = 10_000  # processes
 # A server imports what grades once, and forks for each worker: so they start at once and share that memory.
 _CONTEXT = multiprocessing.get_context("forkserver")
 
@@ -100,10 +104,16 @@ class _Worker:
         theirs.close()  # so that the pipe ends with the process
 
     def end(self) -> None:
-        """Kill the process."""
+        """Kill the process, and what it runs; remove the folders that it leaves."""
         self.pipe.close()
+        pid = self.process.pid or 0
+        inside = below(pid, MOST_BELOW)[0] if self.process.is_alive() else []
         self.process.kill()
         self.process.join()
+        for each in inside:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(each, signal.SIGKILL)
+        process.clear(pid)
 
 
 def _serve(pipe: Connection) -> None:

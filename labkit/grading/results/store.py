@@ -47,11 +47,14 @@ class Store:
         return (graded for student in sorted(students) if (graded := self.get(student)))
 
     def is_done(self, submission: Submission) -> bool:
-        """Say whether the same files have been graded, and no result is to be graded again."""
+        """Say whether the same files have been graded, of whom they are now, and nothing is to be graded
+        again.
+        """
         graded = self.get(submission.student)
         return (
             graded is not None
             and dict(graded.submission.files) == dict(submission.files)
+            and dict(graded.submission.identity) == dict(submission.identity)
             and all(result.state != REGRADE for result in graded.results)
         )
 

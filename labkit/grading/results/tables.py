@@ -6,6 +6,7 @@ results give the same bytes.
 """
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from html import escape
@@ -30,8 +31,10 @@ WORKSHEET = (
 )
 UNGRADED = "-"  # Moodle's own sign; an empty cell of a new grade item would count as 0
 
-# A spreadsheet takes a cell that begins with one of these as a formula; the last four are full-width forms.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+# A spreadsheet takes a cell that begins with one of these as a formula; the last are wide and small forms.
+_FORMULA = (*"=+-@", "\t", "\r", *"＝＋－＠﹦﹢﹣﹫")
+# Read with another separator than ours, a cell begins within a text.
+_WITHIN = re.compile(r"([;,|\t]\s*[\"']*\s*)(?=[-=+@＝＋－＠﹦﹢﹣﹫])")
 
 
 class Writer(Protocol):
@@ -123,7 +126,7 @@ def canvas_row(graded: Graded, points: list[float | None]) -> list[str]:
     the name.
     """
     told, name = graded.submission.identity, graded.submission.student
-    who = {"Student": name} | ({} if told.keys() & set(CANVAS[1:4]) else {"SIS Login ID": name}) | {**told}
+    who = {"Student": name} | ({} if told else {"SIS Login ID": name}) | {**told}
     # with these words in its first cell the row would set what the labs are worth
     cells = [cell(who.get(column, "").replace(POINTS_POSSIBLE, "Points-Possible")) for column in CANVAS]
     return [*cells, *("" if each is None else number(each) for each in points)]
@@ -135,7 +138,8 @@ def moodle_row(graded: Graded, points: list[float | None]) -> list[str]:
     That cell is never empty: where it is, Moodle gives the grades to the student of the row before.
     """
     told, name = graded.submission.identity, graded.submission.student
-    who = [cell(told.get("Username") or name), cell(told.get("Full name") or name)]
+    # a name that the student chose may be another's username
+    who = [cell(told.get("Username") or told.get("Identifier") or name), cell(told.get("Full name") or name)]
     return [*who, *(UNGRADED if each is None else number(each) for each in points)]
 
 
@@ -149,15 +153,19 @@ def worksheet_row(graded: Graded, lab: Lab, points: float) -> list[str]:
             unmet = first_unmet(result)
             why = f": not met: {one_line(unmet)}" if unmet else ""
             lines.append(f"{exercise.id} {number(result.points)} of {result.most}{why}")
-    feedback = "<br>".join(map(escape, lines))  # Moodle takes it as HTML
+    feedback = _apart("<br>".join(map(escape, lines)))  # Moodle takes it as HTML
     who = [cell(told["Identifier"]), cell(told.get("Full name") or name)]
     return [*who, number(points), str(lab.points), "", feedback]
 
 
 def cell(text: str, most: int = 120) -> str:
     """Make a text fit for a cell: one line, cut to `most` characters, and no formula in any spreadsheet."""
-    shown = one_line(text, most)
+    shown = _apart(one_line(text, most))
     return f"'{shown}" if text.startswith(_FORMULA) or shown.startswith(_FORMULA) else shown
+
+
+def _apart(text: str) -> str:
+    return _WITHIN.sub(r"\1'", text)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ class Limits:
 
     Seconds of a cell, of judging one answer, and of a submission per lab that it answers; bytes of memory of
     all processes together, of files, and of all that the kernel shows; processes and threads at the same
-    time, and open files of a process.
+    time, and open files of a process. `hidden` are folders that no answer sees, wherever they lie.
     """
 
     cell_seconds: float = 60
@@ -20,6 +20,7 @@ class Limits:
     message_bytes: int = 2**22
     processes: int = 512
     open_files: int = 256
+    hidden: tuple[str, ...] = ()
 
 
 LIMITS = Limits()

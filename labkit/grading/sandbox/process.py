@@ -27,7 +27,7 @@ from labkit.c.compile import ZIG, zig_libraries
 from labkit.grading.sandbox import container
 from labkit.grading.sandbox.limits import LIMITS, Limits
 from labkit.grading.sandbox.seccomp import MACHINES, seccomp_filter
-from labkit.grading.sandbox.watch import below, memory_bytes, stored_bytes
+from labkit.grading.sandbox.watch import below, kernel_bytes, memory_bytes, stored_bytes
 from labkit.grading.sandbox.wire import BorderError
 
 CONTAINER, BUBBLEWRAP, PROCESS = "container", "bubblewrap", "process"
@@ -44,6 +44,11 @@ PACKAGE = Path(labkit.__file__).parent
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SETTINGS = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
 DEVICES = ("/dev/null", "/dev/full", "/dev/random", "/dev/urandom")  # of /dev/zero memory could be had
+# Of the folder of a virtual environment, of conda, or of a Python of one's own.
+INSTALLED = (
+    *("bin", "lib", "lib32", "lib64", "libexec", "include", "share", "etc", "ssl", "pyvenv.cfg"),
+    *("compiler_compat", "targets", "nvvm"),
+)
 ZIG_INSIDE = "/zig"  # where a sandbox of bubblewrap has the libraries of ziglang: a name that tells nothing
 TOOLS = ("bwrap", "prlimit", "setpriv")
 NAMESPACES = ("ipc", "pid", "net", "uts", "cgroup-try")  # of a grader that is root
@@ -121,7 +126,8 @@ class Sandbox:
     ) -> None:
         self.tier, self.limits, self.with_gpu, self._writable = tier, limits, with_gpu, tuple(writable)
         self._own_variables = dict(variables or {})
-        self.folder = Path(tempfile.mkdtemp(prefix="labkit-"))  # short: a socket's path has 107 characters
+        # short: a socket's path has 107 characters
+        self.folder = Path(tempfile.mkdtemp(prefix=prefix(os.getpid())))
         self.home = HOMES.get(tier, self.folder / "home")
         self.shared = self.folder / "shared"
         self.shared.mkdir()
@@ -280,7 +286,7 @@ class Sandbox:
         words += ["--ro-bind-try", str(zig_libraries()), ZIG_INSIDE]
         for name in self._writable:
             words += ["--bind", str(self.shared / name), str(self.shared / name)]
-        for name in map(str, _secrets(folders)):
+        for name in map(str, [*_secrets(folders), *_hidden(self.limits.hidden, seen)]):
             words += ["--tmpfs", name, "--remount-ro", name]
         # These are in memory, and of those only /tmp has a limit.
         words += ["--remount-ro", "/dev", "--remount-ro", "/"]
@@ -296,10 +302,27 @@ class Sandbox:
             pids, tasks = below(first, limits.processes)
             if tasks > limits.processes:
                 self.stop(f"It started more than {limits.processes} processes and threads and was stopped.")
-            elif memory_bytes([first, *pids]) > limits.memory_bytes:
+            elif memory_bytes([first, *pids]) + self._kernel_bytes(pids) > limits.memory_bytes:
                 self.stop(f"It used more than {limits.memory_bytes / 2**30:g} GiB of memory and was stopped.")
             elif self.tier == PROCESS and stored_bytes(self.home, limits.disk_bytes) > limits.disk_bytes:
                 self.stop(f"It wrote more than {limits.disk_bytes / 2**20:g} MiB of files and was stopped.")
+
+    def _kernel_bytes(self, pids: Sequence[int]) -> int:
+        """Return the memory that is in no process. Files count only in a file system of the sandbox's own."""
+        own = None if self.tier == PROCESS else self.seen(HOMES[self.tier].parents[-2])
+        return kernel_bytes(pids[-1], own) if pids else 0
+
+
+def prefix(pid: int) -> str:
+    """Return how the folders begin that a grader's process makes for a while."""
+    return f"labkit-{pid}-"
+
+
+def clear(pid: int) -> None:
+    """Remove what a grader's process that was ended has left: programs of its sandboxes, and folders."""
+    for path in Path(tempfile.gettempdir()).glob(f"{prefix(pid)}*"):
+        with suppress(RecursionError):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _publish(folder: Path) -> None:
@@ -315,7 +338,29 @@ def _python_folders() -> list[Path]:
     packages = {Path(entry) for entry in sys.path if entry.endswith("-packages")}
     given = {Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
     needed = {PACKAGE, PACKAGE.parent / "data"}
-    return sorted({Path(sys.prefix), Path(sys.base_prefix)} | packages | (given - {PACKAGE.parent}) | needed)
+    pythons = {path for prefix in (sys.prefix, sys.base_prefix) for path in _parts(Path(prefix))}
+    return sorted(pythons | packages | (given - {PACKAGE.parent}) | needed)
+
+
+def _parts(prefix: Path) -> list[Path]:
+    """Return what belongs to an installation of Python. Others may keep their work beside it: `python -m venv
+    course; cd course`.
+    """
+    return [path for path in prefix.iterdir() if path.name in INSTALLED or path.name.endswith("-linux-gnu")]
+
+
+def _hidden(names: Sequence[str], seen: Sequence[Path]) -> list[Path]:
+    """Return those of the folders that could be seen, but for one that holds what has to be."""
+    system = [path for path in map(Path, SYSTEM) if not path.is_symlink()]
+    tops = {top: top.resolve() for top in (*system, *seen)}
+    paths = [path.resolve() for path in map(Path, names) if path.is_dir()]
+    needless = [path for path in paths if not any(top.is_relative_to(path) for top in tops.values())]
+    return [
+        top / path.relative_to(real)
+        for path in needless
+        for top, real in tops.items()
+        if path.is_relative_to(real)
+    ]
 
 
 def _secrets(seen: list[Path]) -> list[Path]:

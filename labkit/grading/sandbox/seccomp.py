@@ -32,13 +32,16 @@ REFUSED = {
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425),
+    "io_setup": (206, 0),
+    "vmsplice": (278, 75),
 }
-CLONE, CLONE3, MMAP, SOCKET = (56, 220), (435, 435), (9, 222), (41, 198)
+CLONE, CLONE3, MMAP, SOCKET, SET_OPTION = (56, 220), (435, 435), (9, 222), (41, 198), (54, 208)
+SOCKET_LEVEL, BUFFERS = 1, (7, 8, 32, 33)  # SOL_SOCKET; SO_SNDBUF, SO_RCVBUF, and the same by force
 FORKS = {"fork": (57, -1 & 0xFFFFFFFF), "vfork": (58, -1 & 0xFFFFFFFF)}  # ARM64 has clone alone
 THREAD = 0x10000  # the flag CLONE_THREAD
 NAMESPACES = 0x7E020000  # the flags CLONE_NEW… of clone
 SHARED_MEMORY = 0x21  # MAP_SHARED | MAP_ANONYMOUS: stays when it is in no process's resident memory any more
-FAMILIES = (1, 2, 10, 16)  # of sockets: Unix, IPv4, IPv6, netlink
+FAMILIES = (1, 16)  # of sockets: Unix, netlink; what IPv4 and IPv6 keep, also without a network, has no limit
 
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # a column above; AUDIT_ARCH_…
 OTHER_ABI = 0x40000000  # from here on x86-64's calls are those of x32
@@ -68,6 +71,9 @@ def seccomp_filter(forks: bool = True) -> bytes:
     steps += _of(MMAP[column], [_argument(3), *shared])
     known = [(_EQUAL, len(FAMILIES) - at, 0, family) for at, family in enumerate(FAMILIES)]
     steps += _of(SOCKET[column], [_argument(0), *known, _fail(errno.EAFNOSUPPORT)])
+    larger = [step for option in BUFFERS for step in ((_EQUAL, 0, 1, option), _fail(errno.EPERM))]
+    of_sockets = (_EQUAL, 0, 1 + len(larger), SOCKET_LEVEL)
+    steps += _of(SET_OPTION[column], [_argument(1), of_sockets, _argument(2), *larger])
     return b"".join(struct.pack("=HBBI", *step) for step in [*steps, (_RETURN, 0, 0, _ALLOW)])
 
 

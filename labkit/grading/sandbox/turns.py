@@ -1,18 +1,20 @@
 """Who may run on this machine: answers beside each other, or one alone, whose time is taken.
 
-All graders of a machine share two files. What runs beside others holds a shared lock on `room`, what is to
-be alone an exclusive one. Who waits to be alone holds `gate`, so that no newcomer goes in before.
+All graders of a user on a machine share two files in that user's cache, which nobody else can hold. What runs
+beside others holds a shared lock on `room`, what is to be alone an exclusive one. Who waits to be alone holds
+`gate`, so that no newcomer goes in before.
 """
 
 import fcntl
 import os
-import tempfile
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import psutil
 
+from labkit.core.cache import cache_dir
 from labkit.course.criteria.undisturbed import Disturbed
 
 BUSY_SECONDS, BUSY_PERCENT = 0.3, 25
@@ -22,8 +24,8 @@ class Turns:
     """The turns of one grader; of several in a process each needs its own."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        folder = folder or Path(tempfile.gettempdir(), f"labkit-turns-{os.getuid()}")
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder = folder or cache_dir() / f"turns-{socket.gethostname()}"  # homes may be shared by machines
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._gate, self._room = (
             os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600) for name in ("gate", "room")
         )

@@ -6,7 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 
 # What a process has for itself. Pages of files are shared, and page tables are no pages of its own.
-_OWN = ("RssAnon:", "RssShmem:", "VmPTE:", "VmSwap:")
+_OWN = ("RssAnon:", "RssShmem:", "VmPTE:", "VmSwap:", "HugetlbPages:")
+_OPEN_KIB = 4  # of the kernel's for an open file: half a pipe's, of a user who has many
+# What the Linux kernel keeps for a socket at most, where none asks for more (seccomp.py), and for a name.
+_SOCKET_BYTES, _DATAGRAMS, _FILE_BYTES = 212_992, 11, 1100
+_DATAGRAM = "0002"  # the kind of a socket that holds messages of several others
 
 
 def below(pid: int, most: int) -> tuple[list[int], int]:
@@ -34,7 +38,27 @@ def memory_bytes(pids: Iterable[int]) -> int:
     for pid in pids:
         lines = _read(f"/proc/{pid}/status", lambda path: Path(path).read_text(errors="replace").split("\n"))
         kib += sum(int(line.split()[1]) for line in lines if line.startswith(_OWN))
+        kib += sum(int(line.split()[1]) * _OPEN_KIB for line in lines if line.startswith("FDSize:"))
     return kib << 10
+
+
+def kernel_bytes(pid: int, folder: Path | None) -> int:
+    """Return the bytes that the kernel may keep for the network namespace of a process, unless that is ours,
+    and for the names of files in the file system of `folder`.
+    """
+    total = 0
+    with suppress(OSError):
+        if Path(f"/proc/{pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink():
+            unix, netlink = (
+                _read(f"/proc/{pid}/net/{name}", lambda path: Path(path).read_text().splitlines()[1:])
+                for name in ("unix", "netlink")
+            )
+            held = len(netlink) + sum(_DATAGRAMS if _DATAGRAM in line.split()[:5] else 1 for line in unix)
+            total += held * _SOCKET_BYTES
+        if folder:
+            status = os.statvfs(folder)
+            total += (status.f_files - status.f_ffree) * _FILE_BYTES
+    return total
 
 
 def stored_bytes(folder: Path, most: int) -> int:
