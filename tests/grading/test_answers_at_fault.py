@@ -5,6 +5,7 @@ import sys
 import time
 import traceback
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from course_tables import SOLVED
@@ -12,15 +13,18 @@ from course_tables import SOLVED
 import labkit
 from labkit.core.errors import SimtError
 from labkit.course import EXERCISES
+from labkit.course.criteria import kernels
 from labkit.course.criteria.undisturbed import Disturbed
 from labkit.course.elsewhere import Raised
 from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.exercises import lab_01
 from labkit.course.feedback import FAILED, MET, NOT_JUDGED
-from labkit.grading.judging import clock, faults, judge
+from labkit.grading.judging import clock, faults, judge, plugin
 from labkit.grading.judging.clock import Clock, Late
 from labkit.grading.model import GRADED, Answer, Submission
 from labkit.grading.sandbox import process
 from labkit.grading.sandbox.limits import Limits
+from labkit.grading.text import clean
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 
@@ -148,6 +152,21 @@ def test_values_of_any_form_are_wrong_and_no_error(returned):
     assert are_told(results(answers))
 
 
+def test_no_page_has_a_traceback_of_the_magic(monkeypatch):
+    """Neither where an answer's own Python raises, nor where it makes the compiler of its cell raise."""
+    found = results({"07.1": "%%answer 07.1\ndef f():\n    return 1 / 0\nf()\n"})
+    assert are_told(found)
+    assert found["07.1"].failure.splitlines()[0] == "Cell In[1], line 4"
+    assert found["07.1"].failure.endswith("ZeroDivisionError: division by zero")
+    raised = (
+        "-----\nKeyError   Traceback (most recent call last)\nCell In[1], line 1\n\n"
+        "File /opt/labkit/simt/code.py:3\n\nKeyError: 'a'"
+    )
+    error = plugin.NbCellError(0, "", "", raised)
+    told, inside = plugin._told(error, EXERCISES["02.1"])
+    assert "(KeyError)" in told and "Traceback" not in told and "/opt" not in told and inside == raised
+
+
 @pytest.fixture
 def endless(monkeypatch):
     """Judging 07.1 never ends, in the judge itself."""
@@ -160,6 +179,16 @@ def endless(monkeypatch):
     monkeypatch.setattr(clock, "GRACE_SECONDS", 0.1)
     endless = Exercise("07.1", "Endless", 2, (Criterion("ends", test),), magic="answer")
     return {"07.1": endless, "07.3": EXERCISES["07.3"]}
+
+
+@pytest.mark.parametrize(
+    "read",
+    [partial(kernels.COMMENT.sub, ""), lab_01._STEP.findall, clean, partial(plugin._COLOURS.sub, "")],
+)
+@pytest.mark.parametrize("piece", ["a", "a ", "/*a", "a = ", "a=a", "\x1b[0", "\x1b]", "a\n"])
+def test_what_the_judge_reads_of_a_source_takes_time_in_proportion_to_its_length(read, piece):
+    """A regular expression that begins anew at each letter would take minutes, and cannot be interrupted."""
+    read(piece * 2**17)
 
 
 class TestLimits:

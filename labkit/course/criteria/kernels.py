@@ -50,7 +50,7 @@ NO_HINTS = Hints()
 LEAST_ACTIVE = 1 / 4  # of the lanes that a warp of the launch has
 PARTS = 12  # of a grid that are run alone
 WORD = 4  # bytes of an element
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)  # one that is left open goes on to the end
 BLOCKS = (
     "Threads are counted by threadIdx.x along x, with blockDim.x of them in a block, and by threadIdx.y "
     "along y, with blockDim.y. Here the two differ."

@@ -49,7 +49,7 @@ SMALL = Matmul(128, 256, 256)
 L2_BYTES = 256 * 2**10  # where the system does not tell
 TIMES = 2
 WRITTEN = ", with SIMD that you write"
-_STEP = re.compile(r"(\w+)\s*(?:\+=|=\s*\w+\s*\+)\s*BLOCK\b")  # loops that go in steps of BLOCK
+_STEP = re.compile(r"\b(\w+)\s*(?:\+=|=\s*\w+\s*\+)\s*BLOCK\b")  # loops that go in steps of BLOCK
 NO_BLOCK = "Keep the name BLOCK, with the number of rows and columns of a block: the check asks for it."
 TOO_SMALL = (
     "So small a block is used up after a few steps, and C is loaded and stored for each. Try a larger one."

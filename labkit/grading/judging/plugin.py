@@ -25,6 +25,7 @@ from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
 from labkit.course.criteria.undisturbed import taking_turns
+from labkit.course.elsewhere import Raised
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import Feedback
 from labkit.grading.judging.clock import Clock, Late
@@ -39,6 +40,8 @@ from labkit.grading.sandbox.wire import BorderError, Channel
 START_SECONDS = 60
 POLL_SECONDS = 0.25
 END_SECONDS = 5  # in which a check cell ends, and the last of what a cell shows arrives
+_TRACEBACK = "Traceback (most recent call last)"
+_AROUND = ("get_ipython().run_cell_magic(", "[... skipping hidden")  # in IPython's frames above a cell's own
 ENDED = "The answer has ended the process that runs it."
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -143,7 +146,8 @@ class AnswerCell(IPyNbCell):
                 with kernel.within(clock.left(), clock.why), clock.enforced(kernel.stop_for):
                     super().runtest()
         except NbCellError as error:
-            self._failed(exercise, kernel.stopped_for or _told(error), start)
+            why, inside = _told(error, exercise)
+            self._failed(exercise, kernel.stopped_for or why, start, inside)
             raise
         except Late:
             self._failed(exercise, kernel.stopped_for or grading.clock.why(), start)
@@ -373,7 +377,13 @@ def is_message(message: Any) -> bool:
     )
 
 
-def _told(error: NbCellError) -> str:
-    """Return what the cell's error says, without colours, and of its traceback the frames in the cell."""
+def _told(error: NbCellError, exercise: Exercise) -> tuple[str, str]:
+    """Return what a cell's error says, without colours, and of its traceback the frames in the cell; and, for
+    instructors, the whole of an error that is not the cell's own: no C or CUDA C++ has a traceback in Python.
+    """
     told = _COLOURS.sub("", error.inner_traceback or str(error)).strip()
-    return "\n\n".join(part for part in told.split("\n\n") if not part.lstrip("\n").startswith("File "))
+    if _TRACEBACK in told and exercise.magic != "answer":
+        kind = told.rpartition("\n")[2].partition(":")[0]
+        return strange(Raised(kind, "")), told
+    parts = (part for part in told.split("\n\n") if not part.lstrip("\n").startswith("File "))
+    return "\n\n".join(part for part in parts if not any(words in part for words in _AROUND)), ""
