@@ -9,13 +9,21 @@ class Mismatch(AssertionError):
     """A kernel's output is wrong.
 
     `index`, `got` and `expected` describe the first wrong element in row-major order; `wrong` of `total`
-    elements are wrong.
+    elements are wrong, those that are True in `where`.
     """
 
     def __init__(
-        self, message: str, index: tuple[int, ...], got: float, expected: float, wrong: int, total: int
+        self,
+        message: str,
+        index: tuple[int, ...],
+        got: float,
+        expected: float,
+        wrong: int,
+        total: int,
+        where: np.ndarray | None = None,
     ):
         super().__init__(message)
+        self.where = np.ones(total, bool) if where is None else where
         self.index, self.got, self.expected, self.wrong, self.total = index, got, expected, wrong, total
 
 
@@ -54,7 +62,7 @@ def compare(
         f"{bound}. {count} of {wrong.size} elements {'is' if count == 1 else 'are'} wrong. {hint}"
     )
     raise Mismatch(
-        message.strip(), first, got[first].item(), expected[first].item(), count, wrong.size
+        message.strip(), first, got[first].item(), expected[first].item(), count, wrong.size, wrong
     ) from None
 
 
@@ -67,7 +75,8 @@ def _hint(got: np.ndarray, before: np.ndarray, expected: np.ndarray, tolerance: 
         still = "element has" if untouched == 1 else "elements have"
         return f"{untouched} {still} not changed: do the threads, or the loops, reach all of it?"
     if np.isnan(got).any():
-        return "NaN comes from reading what nothing wrote, such as a tile or a sum before it is set."
+        count = int(np.isnan(got).sum())
+        return f"The kernel has written NaN to {count} of them."
     if not differs(got.ravel(), expected.T.ravel(), tolerance.T.ravel()).any():
         return "It is the transpose of the right output: are row and column exchanged?"
     return ""

@@ -37,7 +37,7 @@ WRONG = [
     (
         "00.2",
         "guards exchanged",
-        "Compare row with rows",
+        "compare row with rows",
         ("row < rows", "row < cols"),
         ("col < cols)", "col < rows)"),
     ),

@@ -43,7 +43,7 @@ WRONG = [
     ("02.2", "and for or", "invalid global", (GUARD_02, "row >= M && col >= N")),
     ("02.2", "guard too strict", "C[31, 0] is nan", ("row >= M ||", "row >= M - 1 ||")),
     ("02.3", "alpha forgotten", "alpha=3 beta=-2", ("alpha * sum", "sum")),
-    ("02.3", "alpha for all", "alpha scales the sum alone", ("+= beta", "+= alpha * beta")),
+    ("02.3", "alpha for all", "it should scale the sum alone", ("+= beta", "+= alpha * beta")),
     ("02.3", "sum forgotten", "alpha=1 beta=1", ("result += beta", "result = beta")),
     ("02.4", "only the store", "elements are wrong", ("C[row * N + col]", "C[col * M + row]")),
     ("02.4", "half a guard", "invalid global read", ("row >= M || col >= N", "col >= N")),

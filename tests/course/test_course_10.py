@@ -61,7 +61,7 @@ WRONG = [
     ("10.1", "no such macro", "nothing says what TILE is", (GRID_1, "grid (ceil(N/TILE), ceil(M/8))")),
     ("10.1", "no guard", "Compare each index with the size", ("row >= M || col >= N", "false")),
     ("10.1", "strides of a square", "M=128 N=64 K=32", ("row * K + k", "row * N + k")),
-    ("10.1", "alpha forgotten", "alpha scales the sum alone", ("alpha * sum", "sum")),
+    ("10.1", "alpha forgotten", "alpha has no effect", ("alpha * sum", "sum")),
     ("10.1", "reads C always", "With beta = 0 the kernel must not read C", ("if (beta != 0)", "")),
     (
         "10.1",
@@ -117,7 +117,7 @@ WRONG = [
         ("i, col = col0 + 16 * j", "i, col = col0 + 3 * x + j"),
     ),
     ("10.3", "no first barrier", "Two barriers a round", (FIRST, "        ")),
-    ("10.3", "beta forgotten", "beta the old", (" + (beta != 0 ? beta * C[row * N + col] : 0)", "")),
+    ("10.3", "beta forgotten", "beta * C is not added", (" + (beta != 0 ? beta * C[row * N + col] : 0)", "")),
     ("10.4", "rows of 65", "A float4 is read and written where", ("TILE_M + 4", "TILE_M + 1")),
     ("10.4", "rows of 64", "of the passes over the banks are due to conflicts", ("TILE_M + 4", "TILE_M")),
     ("10.4", "no second barrier", "Two barriers a round", (SECOND, "    }\n")),

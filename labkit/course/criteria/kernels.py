@@ -16,37 +16,19 @@ from labkit.core.compare import Mismatch
 from labkit.core.errors import InvalidAccess, SimtError
 from labkit.core.limits import WARP
 from labkit.course import drawn
-from labkit.course.criteria.launches import Launch, Launches, tiled
+from labkit.course.criteria.hints import NO_HINTS, Hints
+from labkit.course.criteria.launches import Launch, Launches, Wrong, tiled
 from labkit.course.exercise import Criterion, Unmet, criterion
 from labkit.kernels.problem import Problem
 from labkit.simt import AnyKernel, Finding, Profile
 from labkit.simt.counters.profile import loads, stores
+from labkit.simt.counters.sectors import SECTOR_BYTES
 
 SOUND = "right for the right reason: no race, nothing outside the arrays, nothing read before it is written"
 LOADS = ("global", "shared")
 ATOMIC = "Atomic additions load as well, one lane after the other: each lane counts as a request. "
 
 
-@dataclass(frozen=True)
-class Hints:
-    """The end of a message: the usual one, that for an access outside an array, that for a race.
-
-    `owner` is for a race on an argument, where `race` speaks of barriers: they order no other block.
-    """
-
-    usual: str = ""
-    out_of_bounds: str = ""
-    race: str = ""
-    owner: str = ""
-
-    def after(self, finding: Finding) -> str:
-        """Return the hint that fits a finding."""
-        is_shared = "of shared" in str(finding).partition("\n")[0]
-        race = self.race if is_shared else self.owner or self.race
-        return {"memcheck": self.out_of_bounds, "racecheck": race}.get(finding.tool) or self.usual
-
-
-NO_HINTS = Hints()
 LEAST_ACTIVE = 1 / 4  # of the lanes that a warp of the launch has
 PARTS = 12  # of a grid that are run alone
 WORD = 4  # bytes of an element
@@ -54,6 +36,10 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)  # one that is lef
 BLOCKS = (
     "Threads are counted by threadIdx.x along x, with blockDim.x of them in a block, and by threadIdx.y "
     "along y, with blockDim.y. Here the two differ."
+)
+APART = (
+    "Each element comes no more often than it may, but lanes of a warp ask for elements that lie apart. "
+    "Neighbours along threadIdx.x should bring neighbours of a row."
 )
 OWN = "Each thread should have elements of its own."
 
@@ -133,12 +119,13 @@ def other_blocks(criterion: Criterion, *launches: Launch) -> Criterion:
 def right_in(kernel: AnyKernel, text: str, launches: Launches, hints: Hints = NO_HINTS) -> None:
     """Ask for right results. Wrong ones are told with their reason, where `kernel.check` finds one."""
     for launch in launches(kernel):
-        with case(str(launch), hints.usual, hints.out_of_bounds):
-            try:
-                launch.run(kernel)
-            except Mismatch as error:
-                _no_finding(kernel, launch, hints, f"{error}\n")
-                raise
+        try:
+            launch.run(kernel)
+        except Wrong as wrong:
+            _no_finding(kernel, launch, hints, f"{wrong}\n")
+            raise told_of(launch, wrong, hints) from None
+        except SimtError as error:
+            raise told_of(launch, error, hints) from None
 
 
 @criterion("{text}")
@@ -147,8 +134,7 @@ def no_finding_in(kernel: AnyKernel, text: str, launches: Launches, hints: Hints
     for launch in launches(kernel):
         wrong = _no_finding(kernel, launch, hints)
         if wrong:
-            with case(str(launch), hints.usual):
-                raise wrong
+            raise told_of(launch, wrong, hints)
 
 
 def right_on(
@@ -227,7 +213,9 @@ def few_sectors(kernel: AnyKernel, launch: Launch, most: int, told: str, hint: s
     counted = profiled(kernel, launch)
     sectors = loads(counted.lines, "global").sectors.sum()
     if sectors > most:
-        raise missed(f"{told}: {sectors} sectors", f"at most {most}", *global_loads(counted), hint)
+        comes_once = loads(counted.lines, "global").useful_bytes.sum() <= SECTOR_BYTES * most
+        lines = global_loads(counted)
+        raise missed(f"{told}: {sectors} sectors", f"at most {most}", *lines, APART if comes_once else hint)
 
 
 def global_loads(counted: Profile) -> tuple[pd.DataFrame, Iterable[str]]:
@@ -238,8 +226,10 @@ def global_loads(counted: Profile) -> tuple[pd.DataFrame, Iterable[str]]:
 
 def profiled(kernel: AnyKernel, launch: Launch, hint: str = "", gpu: str = "H200") -> Profile:
     """Profile a launch, which must leave right results. Raises Unmet, which `hint` ends, otherwise."""
-    with case(str(launch), hint):
+    try:
         return launch.profile(kernel, gpu)
+    except (Wrong, SimtError) as error:
+        raise told_of(launch, error, Hints(hint)) from None
 
 
 def missed(found: str, goal: str, lines: pd.DataFrame, costs: Iterable[str], hint: str) -> Unmet:
@@ -263,17 +253,26 @@ def recompiled(kernel: AnyKernel, **macros: str | int) -> AnyKernel:
     return module.with_options(options).get_function(kernel.name)
 
 
+def told_of(launch: Launch, error: Wrong | SimtError, hints: Hints) -> Unmet:
+    """Make the error of a launch that failed: what was seen, and the hint that fits it, if one does."""
+    if isinstance(error, Wrong):
+        hint = hints.for_results(error, launch)
+    else:
+        hint = hints.for_finding(error.finding, launch) if isinstance(error.finding, Finding) else ""
+    return Unmet("\n".join(filter(None, (str(launch), str(error), hint))))
+
+
 @contextmanager
-def case(what: str, hint: str = "", out_of_bounds: str = "") -> Iterator[None]:
+def case(what: str, out_of_bounds: str = "") -> Iterator[None]:
     """Tell the student which launch it was that failed inside.
 
-    `hint` ends the message, but for an access outside an array `out_of_bounds` does, where it is given.
+    `out_of_bounds` ends the message for an access outside an array.
     """
     try:
         yield
     except (Mismatch, SimtError) as error:
-        fitting = out_of_bounds if isinstance(error, InvalidAccess) and out_of_bounds else hint
-        raise Unmet("\n".join(filter(None, (what, str(error), fitting)))) from None
+        hint = out_of_bounds if isinstance(error, InvalidAccess) else ""
+        raise Unmet("\n".join(filter(None, (what, str(error), hint)))) from None
 
 
 def both_sides(finding: Finding, kernel: AnyKernel) -> str:
@@ -288,7 +287,7 @@ def _on(problems: Sequence[Problem], tile: int, rows: int | None) -> Launches:
     return lambda _: [tiled(problem, tile, rows) for problem in drawn.problems(problems, tile)]
 
 
-def _no_finding(kernel: AnyKernel, launch: Launch, hints: Hints, seen: str = "") -> Mismatch | None:
+def _no_finding(kernel: AnyKernel, launch: Launch, hints: Hints, seen: str = "") -> Wrong | None:
     """Return what is wrong with the results of a launch in which `kernel.check` finds nothing.
 
     Raises Unmet with the first finding, after what was `seen` to be wrong.
@@ -296,5 +295,5 @@ def _no_finding(kernel: AnyKernel, launch: Launch, hints: Hints, seen: str = "")
     findings, wrong = launch.check(kernel)
     for finding in findings[:1]:
         told = f"{launch}\n{seen}{finding.tool} finds: {both_sides(finding, kernel)}"
-        raise Unmet("\n".join(filter(None, (told, hints.after(finding))))) from None
+        raise Unmet("\n".join(filter(None, (told, hints.for_finding(finding, launch))))) from None
     return wrong

@@ -15,6 +15,7 @@ import numpy as np
 
 from labkit import simt
 from labkit.core.compare import Mismatch, compare, unwritten
+from labkit.core.errors import SimtError
 from labkit.course import drawn
 from labkit.figures import own_product
 from labkit.kernels import verify
@@ -45,6 +46,14 @@ class Task(Protocol):
         """Raise Mismatch unless the output `got` is right."""
 
 
+class Wrong(Mismatch):
+    """The results of a launch are wrong: `output`, of a task with these numbers."""
+
+    def __init__(self, told: Mismatch, task: Task, output: np.ndarray) -> None:
+        super().__init__(str(told), told.index, told.got, told.expected, told.wrong, told.total, told.where)
+        self.task, self.output = task, output
+
+
 @dataclass(frozen=True)
 class Launch:
     """A launch that a criterion tries; str() tells the student which it was."""
@@ -54,11 +63,11 @@ class Launch:
     block: tuple[int, ...]
 
     def run(self, kernel: simt.AnyKernel) -> None:
-        """Launch the kernel. Raises Mismatch unless its results are right."""
+        """Launch the kernel. Raises Wrong unless its results are right."""
         with self._begun(kernel, "run") as args:
             kernel(self.grid, self.block, args, timeout=verify.TIMEOUT)
 
-    def check(self, kernel: simt.AnyKernel) -> tuple[list[simt.Finding], Mismatch | None]:
+    def check(self, kernel: simt.AnyKernel) -> tuple[list[simt.Finding], Wrong | None]:
         """Return what `kernel.check` finds, and what is wrong with the results, if anything is.
 
         An output that must not be read counts as never written.
@@ -67,12 +76,22 @@ class Launch:
         try:
             with self._begun(kernel, "checked") as args:
                 findings += kernel.check(self.grid, self.block, args, timeout=verify.TIMEOUT)
-        except Mismatch as wrong:
-            return findings, wrong
+        except Wrong as wrong:
+            return findings, self._told_plainly(kernel) or wrong
         return findings, None
 
+    def _told_plainly(self, kernel: simt.AnyKernel) -> Wrong | None:
+        """Return what is wrong after a plain launch: a checked one cannot tell NaN from never written."""
+        try:
+            self.run(kernel)
+        except Wrong as wrong:
+            return wrong
+        except SimtError:
+            return None
+        return None
+
     def profile(self, kernel: simt.AnyKernel, gpu: str = "H200") -> simt.Profile:
-        """Return the profile of a launch. Raises Mismatch unless its results are right."""
+        """Return the profile of a launch. Raises Wrong unless its results are right."""
         with self._begun(kernel, "counted") as args:
             return kernel.profile(self.grid, self.block, args, timeout=verify.TIMEOUT, gpu=gpu)
 
@@ -99,7 +118,11 @@ class Launch:
             args = tuple(simt.empty(out.shape, out.dtype) if arg is out else arg for arg in args)
         kernel.module.restart()
         yield args
-        task.verify(_unwritten_as_such(task.output(args)))
+        out = _unwritten_as_such(task.output(args))
+        try:
+            task.verify(out)
+        except Mismatch as told:
+            raise Wrong(told, task, out) from None
 
     def __str__(self) -> str:
         return f"{self.task}, grid {_shown(self.grid)}, block {_shown(self.block)}"

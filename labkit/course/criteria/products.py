@@ -4,13 +4,15 @@ It must be right for the right reason, and meet goals for its counters. Its spee
 the ladder that is timed in the same run, where there is a GPU.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 
 import pandas as pd
 
 from labkit.core.errors import LaunchError
 from labkit.course import drawn
-from labkit.course.criteria.kernels import both_sides, case, missed, profiled
+from labkit.course.criteria.hints import Hints
+from labkit.course.criteria.kernels import both_sides, case, missed, profiled, told_of
 from labkit.course.criteria.launches import Launch, as_said
 from labkit.course.criteria.undisturbed import alone
 from labkit.course.exercise import Unmet, criterion
@@ -18,17 +20,15 @@ from labkit.device.select import find_gpu
 from labkit.figures import own_product
 from labkit.figures.own_product import FLOATS, Figures
 from labkit.kernels.matmul.family import Matmul
-from labkit.simt import AnyKernel, Finding
+from labkit.simt import AnyKernel
 from labkit.simt.counters import profile
 
-FITS = 32  # divides the sizes that tiles fit
 MAPPING = "Row i of A begins at index i * K, row k of B at k * N, row i of C at i * N."
 ROUND_UP = "In the launch line N/16 drops the remainder, as in C; ceil(N/16) rounds up."
 REACH = (
     "Where C is no multiple of a tile, blocks stick out over its edge: does the launch line round up, as "
     "ceil(N/16) does? Where a tile sticks out, it holds 0."
 )
-SCALE = "alpha scales the sum alone, beta the old element of C."
 GUARD = (
     "Compare each index with the size that bounds it: rows of A and C with M, columns of B and C with N, "
     "columns of A and rows of B with K."
@@ -70,6 +70,19 @@ WIDE = (
 )
 FILLED = "A tile is written before it is read, past the edges of A and B too: with 0."
 
+HINTS = Hints(
+    usual=MAPPING,
+    out_of_bounds=GUARD,
+    race=BARRIERS,
+    owner=OWNER,
+    edges=REACH,
+    unread=UNREAD,
+    unfilled=FILLED,
+    misaligned=ALIGNED,
+    sync=ARRIVE,
+    fits=drawn.TILES,
+)
+
 
 @criterion("{text}")
 def launches(kernel: AnyKernel, text: str, *problems: Matmul) -> None:
@@ -82,21 +95,20 @@ def launches(kernel: AnyKernel, text: str, *problems: Matmul) -> None:
 def right_as_launched(kernel: AnyKernel, text: str, *problems: Matmul, hint: str = "") -> None:
     """Ask for right results, and for the right reason: `kernel.check` finds nothing.
 
-    Without a `hint` on wrong results it is one on what the problem asks for: so put problems that ask for
-    more behind those that ask for less.
+    Put problems that ask for more behind those that ask for less. `hint` is for wrong results of any kind.
     """
+    hints = replace(HINTS, usual=hint, edges=hint) if hint else HINTS
     for problem in drawn.problems(problems, drawn.TILES):
-        usual = hint or _usual(problem)
         launch = _launched(kernel, problem)
         with case(str(launch)):
             findings, wrong = launch.check(kernel)
         if findings:
             first = findings[0]
             found = f"{first.tool} finds: {both_sides(first, kernel)}"
-            told = [str(launch), str(wrong or ""), found, _reason(first, usual)]
+            told = [str(launch), str(wrong or ""), found, hints.for_finding(first, launch)]
             raise Unmet("\n".join(filter(None, told)))
         if wrong:
-            raise Unmet(f"{launch}\n{wrong}\n{usual}")
+            raise told_of(launch, wrong, hints)
 
 
 def _launched(kernel: AnyKernel, problem: Matmul) -> Launch:
@@ -104,25 +116,6 @@ def _launched(kernel: AnyKernel, problem: Matmul) -> Launch:
         return as_said(kernel, problem)
     except LaunchError as error:
         raise Unmet(f"{error}\n{ROUND_UP}" if "no blocks" in str(error) else str(error)) from None
-
-
-def _usual(problem: Matmul) -> str:
-    """Return the hint for a wrong result without a finding."""
-    if (problem.alpha, problem.beta) != (1, 0):
-        return SCALE
-    return REACH if any(size % FITS for size in (problem.M, problem.N, problem.K)) else MAPPING
-
-
-def _reason(finding: Finding, usual: str) -> str:
-    """Return the hint that fits a finding."""
-    text = str(finding).splitlines()[0]
-    by_tool = {
-        "memcheck": ALIGNED if finding.kind == "misaligned" else GUARD,
-        "racecheck": BARRIERS if "of shared" in text else OWNER,
-        "synccheck": ARRIVE,
-        "initcheck": UNREAD if "argument 2" in text else FILLED,
-    }
-    return by_tool.get(finding.tool, usual)
 
 
 # Goals for counters, on the problem that labkit.yours.figures counts.

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labkit.core.compare import compare
-from labkit.course.criteria.kernels import Shares, case, other_blocks
-from labkit.course.criteria.launches import Given, Launch
+from labkit.course.criteria.hints import Hints
+from labkit.course.criteria.kernels import Shares, case, other_blocks, right_in, shared_out
+from labkit.course.criteria.launches import Given, Launch, each
 from labkit.course.drawn import FACTORS, one_of, sizes
-from labkit.course.exercise import Exercise, criterion
+from labkit.course.exercise import Criterion, Exercise, criterion
 from labkit.simt import AnyKernel
 
 THREADS = 256  # of a block, for vectors
@@ -73,14 +74,17 @@ def _numbering(rows: int, cols: int, x: int = SIDE, y: int = SIDE) -> Launch:
 _PLACES = Shares(lambda _: _numbering(3 * SIDE, 3 * SIDE))
 
 
-@criterion("{text}")
-def _numbered(kernel: AnyKernel, text: str, *shapes: tuple[int, int], hint: str = "") -> None:
-    for rows, cols in sizes(shapes, SIDE):
-        launch = _numbering(rows, cols)
-        with case(str(launch), hint):
-            launch.run(kernel)
-    _PLACES.ask(kernel)
+def _numbered(text: str, *shapes: tuple[int, int]) -> Criterion:
+    """Ask for right numbers in matrices of these shapes."""
+    return shared_out(right_in(text, each(_numbering, *shapes, whole=SIDE), NUMBERED), _PLACES)
 
+
+ROWS = "Whole rows come before an element, each as long as there are columns."
+NUMBERED = Hints(
+    *(ROWS, ROWS, ROWS),
+    guard="A thread whose row or column is outside the matrix must do nothing, and no other: compare row "
+    "with rows and col with cols.",
+)
 
 EXERCISES = (
     Exercise("00.1", "Scale a vector of any length", 1, given=1).asks(
@@ -89,21 +93,9 @@ EXERCISES = (
     ),
     Exercise("00.2", "From row and column to an index", 2).asks(
         _numbered("right for a square matrix that the blocks cover exactly", (32, 32)),
-        _numbered(
-            "right for wide and tall matrices",
-            (16, 48),
-            (48, 16),
-            hint="Whole rows come before an element, each as long as there are columns. "
-            "Compare row with rows and col with cols.",
-        ),
+        _numbered("right for wide and tall matrices", (16, 48), (48, 16)),
         other_blocks(
-            _numbered(
-                "right where the blocks stick out",
-                (1, 1),
-                (31, 33),
-                (45, 29),
-                hint="A thread whose row or column is outside the matrix must do nothing.",
-            ),
+            _numbered("right where the blocks stick out", (1, 1), (31, 33), (45, 29)),
             *(_numbering(*shape, *block) for shape in ((48, 64), (19, 21)) for block in ((32, 8), (8, 32))),
         ),
     ),

@@ -24,9 +24,9 @@ MAPPING = (
 )
 GUARD = "A thread outside C must neither read nor write: compare row with M and col with N."
 OWNER = "Each element of C is the work of one thread alone. Is its index right, with N elements a row?"
-SCALARS = "alpha scales the sum alone, beta the old element of C."
-MAPPED, GUARDED = Hints(MAPPING, race=OWNER), Hints(GUARD, race=OWNER)
-SCALED = Hints(SCALARS, GUARD, OWNER)
+UNREAD = "With beta = 0 the kernel must not read C: nothing was put there, and 0 * NaN is NaN."
+MAPPED = Hints(MAPPING, MAPPING, OWNER, unread=UNREAD)
+GUARDED = Hints("", MAPPING, OWNER, unread=UNREAD, guard=GUARD)
 SMALL = Matmul(33, 20, 17)
 EXACT = Matmul(32, 48, 64)  # for blocks of 16 x 16
 RAGGED = [Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (20, 70, 5))]
@@ -69,14 +69,14 @@ EXERCISES = (
     ),
     Exercise("02.3", "Scale and add, as BLAS does", 2, given=2).asks(
         shared_out(
-            right_on("right for alpha = 1, beta = 1", Matmul(33, 20, 17, alpha=1, beta=1), hints=SCALED),
+            right_on("right for alpha = 1, beta = 1", Matmul(33, 20, 17, alpha=1, beta=1), hints=GUARDED),
             replace(SHARES, launch=lambda _: tiled(replace(SHARED, beta=1))),
         ),
-        right_on("right for alpha = 3, beta = -2", Matmul(33, 20, 17, alpha=3, beta=-2), hints=SCALED),
+        right_on("right for alpha = 3, beta = -2", Matmul(33, 20, 17, alpha=3, beta=-2), hints=GUARDED),
         right_on(
             "right for beta = 0, where C holds NaN before",
             Matmul(33, 20, 17, alpha=3, beta=0),
-            hints=Hints("0 * NaN is NaN. With beta = 0 the kernel must not read C: nothing was put there."),
+            hints=GUARDED,
         ),
         no_finding(SMALL, Matmul(33, 20, 17, alpha=3, beta=-2), hints=GUARDED),
     ),
@@ -85,7 +85,7 @@ EXERCISES = (
             "right for any shape",
             EXACT,
             *RAGGED,
-            hints=Hints("Every element of C needs a thread of its own.", GUARD),
+            hints=GUARDED,
         ),
         no_finding(SMALL, hints=GUARDED),
         at_most(

@@ -11,6 +11,7 @@ from labkit.kernels.matmul.family import Matmul
 from labkit.simt import AnyKernel
 
 CUBE = Matmul(64, 64, 64)
+STATED = 16  # TILE of the cell
 LARGEST = 32  # TILE of a block that a GPU takes
 BARRIERS = (
     "Between the stores to the tiles and the reads from them must stand a __syncthreads(), and another "
@@ -43,7 +44,7 @@ def _with_tile(kernel: AnyKernel, tile: int) -> AnyKernel:
 @criterion("right with -D TILE={tiles}")
 def _any_tile(kernel: AnyKernel, *tiles: int) -> None:
     for tile in further(tiles, lambda rng, _: int(rng.integers(1, LARGEST, endpoint=True)), 2):
-        right = right_on("", CUBE, Matmul(33, 20, 45), tile=tile, hints=Hints(MACRO))
+        right = right_on("", CUBE, Matmul(33, 20, 45), tile=tile, hints=RAGGED if tile == STATED else OF_TILE)
         right.test(_with_tile(kernel, tile))
 
 
@@ -75,7 +76,9 @@ def _refuses(kernel: AnyKernel, tile: int) -> None:
             )
 
 
-FITTING, RAGGED = Hints(PLACES, PLACES, BARRIERS), Hints(EDGE, GUARD, BARRIERS)
+OF_TILE = Hints(MACRO, MACRO, MACRO, MACRO, MACRO, sync=MACRO)  # the kernel is right with STATED
+FITTING = Hints(PLACES, PLACES, BARRIERS)
+RAGGED = Hints(PLACES, PLACES, BARRIERS, edges=EDGE, sync=EDGE, guard=GUARD)
 
 EXERCISES = (
     Exercise("03.1", "The tiled product", 4, given=3).asks(

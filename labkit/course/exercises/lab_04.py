@@ -92,8 +92,8 @@ def _each_once(
 
 
 COPY = Hints(SHARE, SHARE, SHARE)
-TURN, EDGES = Hints(PLACES, GUARD, PLACES), Hints(GUARD, GUARD, PLACES)
-SPLIT, ENDS = Hints(FIELDS, LAST, FIELDS), Hints(LAST, LAST, FIELDS)
+TURN = Hints(PLACES, PLACES, PLACES, guard=GUARD)
+SPLIT = Hints(FIELDS, FIELDS, FIELDS, guard=LAST)
 RAGGED = 1003  # elements, which neither a warp nor the grid divides
 LARGE, WIDE = 4096, Transpose(64, 96)
 COPIED = partial(_copied, LARGE), 4 * LARGE // SECTOR_BYTES, f"n={LARGE}"
@@ -126,9 +126,9 @@ EXERCISES = (
             "right where blocks stick out, 1 to 100 rows and columns",
             *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
             tile=SIDE,
-            hints=EDGES,
+            hints=TURN,
         ),
-        no_finding(Transpose(45, 33), tile=SIDE, hints=EDGES),
+        no_finding(Transpose(45, 33), tile=SIDE, hints=TURN),
         _each_once("stores", *TURNED, ALONG),
     ),
     Exercise("04.3", "From structs to fields", 3, given=3).asks(
@@ -136,9 +136,9 @@ EXERCISES = (
         right_in(
             "right for any number, from 1 to 1000",
             each(_split, 1, 31, 33, 129, 1000),
-            ENDS,
+            SPLIT,
         ),
-        clean_in(each(_split, 33, 200), ENDS),
+        clean_in(each(_split, 33, 200), SPLIT),
         _each_once("loads", *MANY, ONCE),
         _each_once("stores", *MANY, NEIGHBOURS),
     ),

@@ -1,9 +1,12 @@
 """Exercises of 05_bank_conflicts: the transpose through a tile, its columns without conflicts, a sum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
 from labkit.course.criteria import kernels
+from labkit.course.criteria.hints import Hints
 from labkit.course.criteria.launches import Launch, each, of_vector, tiled
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.transpose.family import Transpose
@@ -70,7 +73,7 @@ FEW = (
 )
 ATOMIC = "Atomic additions to one word are made one after the other."
 NEIGHBOURS = "Each thread brings one element; neighbours bring neighbours."
-ADDING = kernels.Hints(SUM, ENDS, PAIRS)
+ADDING = Hints(SUM, ENDS, PAIRS)
 
 
 @criterion(f"global loads and stores of at most {MOST} sectors each for 64 x 96: 4 a request")
@@ -174,7 +177,8 @@ def _in_few_passes(kernel: AnyKernel) -> None:
 
 def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion, ...]:
     """Ask what every transpose of this notebook must be: right for the right reason, and coalesced."""
-    fitting, ragged = kernels.Hints(places, INSIDE, race, PLACES), kernels.Hints(EDGE, EDGE, race, PLACES)
+    fitting = Hints(places, INSIDE, race, PLACES, twice=RACE)
+    ragged = replace(fitting, guard=EDGE)
     return (
         kernels.right_on("right where the tiles fit", Transpose(32, 32), WIDE, tile=TILE, hints=fitting),
         kernels.right_on(

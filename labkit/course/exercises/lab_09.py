@@ -101,11 +101,11 @@ def _running(n: int) -> Launch:
 
 
 EVERYONE = kernels.Hints(
-    "Every thread of the block must come to every barrier, also one that has nothing to add and one that has "
-    "no element. Put only the work into the branch.",
-    "A thread without an element reads and writes no array. It still comes to the barriers.",
-    "Two barriers a step: all have read the sums of the last step before anyone changes one, and all have "
-    "changed theirs before anyone reads on.",
+    out_of_bounds="A thread without an element reads and writes no array. It still comes to the barriers.",
+    race="Two barriers a step: all have read the sums of the last step before anyone changes one, and all "
+    "have changed theirs before anyone reads on.",
+    sync="Every thread of the block must come to every barrier, also one that has nothing to add and one "
+    "that has no element. Put only the work into the branch.",
 )
 STEPS = (
     "Each step adds what lies d elements before, for d = 1, 2, 4, … 128: all threads together, and none goes "
@@ -119,9 +119,9 @@ REGISTER = (
     "which lives in a register, and go to C once, behind the loop."
 )
 UNREAD = kernels.Hints(
-    "0 * NaN is NaN. With beta = 0 the old C must not be read: nobody has put anything there.",
-    "A thread outside C must neither read nor write: compare row with M and col with N.",
-    "Each element of C is the work of one thread alone.",
+    guard="A thread outside C must neither read nor write: compare row with M and col with N.",
+    owner="Each element of C is the work of one thread alone.",
+    unread="0 * NaN is NaN. With beta = 0 the old C must not be read: nobody has put anything there.",
 )
 
 
