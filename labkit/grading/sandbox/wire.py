@@ -28,6 +28,8 @@ from labkit.simt.sanitizer.sanitizer import empty, is_empty
 MOST_BYTES = 2**28  # of a message's arrays: those of a product of 4096 x 4096 and some room
 MOST_TEXT = 2**20
 MOST_LEVELS = 20  # of lists in lists
+MOST_ARRAYS, MOST_SIDES = 1000, 64  # of a message, and of an array
+LONGEST_TYPE = 8  # characters
 SECONDS = 60.0  # in which the other side takes a message
 POLL_SECONDS = 0.5
 SHOWN = 300  # characters of an Opaque
@@ -91,7 +93,7 @@ class Channel:
         try:
             message = _In(arrays).unpacked(packed)
         except Exception as error:  # whatever strange bytes make MessagePack and NumPy raise
-            raise BorderError(f"what arrived is no message: {error}") from None
+            raise BorderError(f"what arrived is no message: {str(error)[:SHOWN]}") from None
         if not _is_shallow(message, MOST_LEVELS):
             raise BorderError("what arrived nests too deep")
         return message
@@ -156,12 +158,18 @@ class _In:
     """Unpacks a message, with the numbers of its arrays."""
 
     def __init__(self, numbers: bytearray) -> None:
-        self._numbers, self._at = numbers, 0
+        self._numbers, self._at, self._arrays, self._level = numbers, 0, 0, 0
         self._left = MOST_BYTES - len(numbers)  # for arrays that nobody has written
 
     def unpacked(self, text: bytes | bytearray) -> Any:
         """Unpack a message; strange bytes may raise any error."""
-        return msgpack.unpackb(text, ext_hook=self._value, unicode_errors="replace")
+        if self._level >= MOST_LEVELS:  # a value in a value: MessagePack itself would go down without end
+            raise ValueError("it nests too deep")
+        self._level += 1
+        try:
+            return msgpack.unpackb(text, ext_hook=self._value, unicode_errors="replace")
+        finally:
+            self._level -= 1
 
     def _value(self, code: int, data: bytes) -> Any:
         """Make the value of an extension. Raises ValueError for what `_Out` does not make."""
@@ -174,14 +182,16 @@ class _In:
             return Callback(int(value))
         if code == _GPU:
             return gpu(value)
-        kind = np.dtype(value[0])
-        if kind.kind not in _NUMBERS or kind.str != value[0]:
-            raise ValueError(f"an array of {value[0]!r}")
+        name, told = value
+        kind = np.dtype(name[:LONGEST_TYPE])
+        if kind.kind not in _NUMBERS or kind.str != name:
+            raise ValueError(f"an array of {kind}")
         if code == _SCALAR:
-            return np.frombuffer(value[1], kind, 1)[0]
-        shape = tuple(int(side) for side in value[1])
-        if min(shape, default=0) < 0:
-            raise ValueError(f"an array of shape {shape}")
+            return np.frombuffer(told, kind, 1)[0]
+        self._arrays += 1
+        shape = tuple(int(side) for side in told[:MOST_SIDES])
+        if len(told) > MOST_SIDES or min(shape, default=0) < 0 or self._arrays > MOST_ARRAYS:
+            raise ValueError(f"{self._arrays} arrays, one of shape {shape}")
         length = math.prod(shape) * kind.itemsize
         if code == _EMPTY and length <= self._left:
             self._left -= length
