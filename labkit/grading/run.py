@@ -110,6 +110,9 @@ def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ende
     entries = submissions.found(wish.folder)
     for name in submissions.overlooked(wish.folder):
         console.print(f"Not taken for a submission: {name}", markup=False, highlight=False)
+    for entry in entries:
+        for problem in entry.problems:
+            console.print(f"{entry.student}: {problem}", style="yellow", markup=False, highlight=False)
     before = _stored(wish) if wish.resume else None
     chosen = before.labs if before else _labs(wish, entries)
     with _workers(wish, len(entries)) as workers:

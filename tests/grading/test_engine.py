@@ -191,6 +191,16 @@ class TestRun:
         kept = [line for line in before if not line.startswith("student1")]
         assert [line for line in after if not line.startswith(("student1", "student6"))] == kept
 
+    def test_a_name_that_is_in_doubt_is_told_at_once(self, folder, tmp_path):
+        for name in ("Eve_11_assignsubmission_file_", "Mallory_11_assignsubmission_file_"):
+            hand_in(folder, name)
+        console = Console(file=StringIO(), width=1000)
+        run.run(run.Wish(folder, tmp_path / "out", ["2"], workers=1, isolation="process"), console, hashed)
+        told = console.file.getvalue()
+        assert (
+            "Eve: 2 submissions have the Identifier Participant 11: in the gradebooks it is nobody's" in told
+        )
+
     def test_ctrl_c_keeps_what_is_graded_and_resume_ends_as_if_nothing_had_been(
         self, folder, tmp_path, monkeypatch
     ):
