@@ -24,6 +24,7 @@ Size = tuple[int, ...]
 
 FACTORS = (-3, -1.5, -1, 0.5, 1.5, 2, 2.5, 4)  # in the place of alpha = 3, beta = -2
 LEAST, MOST = 0.5, 1.25  # times a stated size
+FAR = 3  # times the longest side that is stated
 TILES = 64  # the largest side of a tile that a size is a multiple of, where an answer may choose its tiles
 TRIES = 100
 
@@ -88,8 +89,11 @@ def sizes(stated: Sequence[Size], whole: int = 1) -> list[Size]:
     return further(stated, lambda rng, base: like(rng, base, stated, whole), _count(stated))
 
 
-def problems(stated: Sequence[P], whole: int = 1) -> list[P]:
-    """Return the problems, and inside `drawn` a few more of their kind, with other sizes and factors."""
+def problems(stated: Sequence[P], whole: int = 1, longer: bool = False) -> list[P]:
+    """Return the problems, and inside `drawn` a few more of their kind, with other sizes and factors.
+
+    With `longer`, one more has a side that is longer than all that are stated.
+    """
     all_sizes = [_size(problem) for problem in stated]
 
     def draw(rng: np.random.Generator, base: P) -> P:
@@ -98,7 +102,14 @@ def problems(stated: Sequence[P], whole: int = 1) -> list[P]:
         factors = {name: float(rng.choice(FACTORS)) for name in scaled}
         return _changed(base, **dict(zip(base.size_names, size, strict=True)), **factors)
 
-    return further(stated, draw, _count(stated))
+    def lengthen(rng: np.random.Generator, base: P) -> P:
+        side = int(rng.integers(len(base.size_names)))
+        column = tuple(size[side] for size in all_sizes)
+        far = _near(FAR * max(column), column, whole)
+        return _changed(draw(rng, base), **{base.size_names[side]: int(rng.choice(far))})
+
+    found = further(stated, draw, _count(stated))
+    return [*found, *further(stated, lengthen)[len(stated) :]] if longer else found
 
 
 def numbers(task: S, use: str = "") -> S:

@@ -55,6 +55,7 @@ LENGTHS = ((256,), (1024,), (1,), (33,), (300,))
 IN_C = (
     *((32, 32, 32), (64, 64, 64), (64, 96, 32), (32, 64, 96), (96, 32, 64)),
     *((1, 1, 1), (7, 7, 7), (31, 31, 31), (33, 33, 33), (45, 29, 67), (100, 17, 333), (20, 333, 70)),
+    (16, 9, 16),
 )
 BY_HEART = {
     "02.2": stated(*MATMULS, names="MNK"),
@@ -170,6 +171,15 @@ class TestSizes:
         found = self.drawn((45, 29, 67))
         assert max(M * N * K for M, N, K in found) < 2 * 45 * 29 * 67
         assert len(set(found)) > 40
+
+    def test_one_of_those_that_are_longer_has_a_side_beyond_all(self):
+        stated = [Matmul(32, 16, 48), Matmul(16, 32, 80)]
+        for seed in range(20):
+            with drawn(seed, "99.1"):
+                found = problems(stated, 16, longer=True)
+            M, N, K = found[-1].sizes.values()
+            assert M > 32 or N > 32 or K > 80
+            assert len(found) == len(problems(stated)) + 2 and M % 16 == N % 16 == K % 16 == 0
 
     def test_each_exercise_and_each_seed_has_its_own(self):
         def first(seed, exercise):

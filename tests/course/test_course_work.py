@@ -84,6 +84,13 @@ NOT_SHARED = [
         "for (int k = 0; k < K; ++k) C[row * N + col] += A[row * K + k] * B[k * N + col];",
     ),
     (
+        "02.2",
+        "x counts rows of a block",
+        "store to global memory takes 16 sectors",
+        "int col = blockIdx.x * 16 + threadIdx.y, row = blockIdx.y * 16 + threadIdx.x;",
+        f"if (row < M && col < N) {{ {SUM} {STORE} }}",
+    ),
+    (
         "04.1",
         "everyone copies the rest",
         "1003 elements are written 60928 times",

@@ -32,6 +32,7 @@ ATOMIC = "Atomic additions load as well, one lane after the other: each lane cou
 LEAST_ACTIVE = 1 / 4  # of the lanes that a warp of the launch has
 PARTS = 12  # of a grid that are run alone
 WORD = 4  # bytes of an element
+BESIDE = 8  # sectors that a warp writes at once: twice as many as 32 elements in a row have
 COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)  # one that is left open goes on to the end
 BLOCKS = (
     "Threads are counted by threadIdx.x along x, with blockDim.x of them in a block, and by threadIdx.y "
@@ -50,7 +51,8 @@ class Shares:
 
     No part of the grid may write more than `factor` times its fair share of the output, no thread more than
     `elements` on average, and all together may load at most `loads` elements. Where there is a hint `once`,
-    each element of the output is written once.
+    each element of the output is written once; where there is a hint `beside`, lanes of a warp write
+    elements that lie side by side.
     """
 
     launch: Callable[[AnyKernel], Launch]
@@ -58,6 +60,7 @@ class Shares:
     elements: int = 256
     loads: int | None = None
     once: str = ""
+    beside: str = ""
 
     def ask(self, kernel: AnyKernel) -> None:
         """Raise Unmet where few threads do the work of all, or where threads do it more than once."""
@@ -70,6 +73,11 @@ class Shares:
         )
         counts, most = profile.ptx_lines[["active", "instructions"]].sum(), min(WARP, threads)
         lanes = counts.active / counts.instructions
+        worst = stores(profile.lines, "global").sectors_per_request.max()
+        if self.beside and worst > BESIDE:
+            raise Unmet(
+                f"{launch}\na warp's store to global memory takes {worst:.3g} sectors.\n{self.beside}"
+            )
         if self.once and stored > output:
             raise Unmet(f"{launch}\n{output} elements are written {stored} times.\n{self.once}")
         if self.loads is not None and loaded > self.loads:
@@ -147,8 +155,11 @@ def right_on(
 def no_finding(
     *problems: Problem, tile: int = 16, rows: int | None = None, hints: Hints = NO_HINTS
 ) -> Criterion:
-    """Ask that `kernel.check` finds nothing for `problems`, launched likewise."""
-    return no_finding_in(SOUND, _on(problems, tile, rows), hints)
+    """Ask that `kernel.check` finds nothing for `problems`, launched likewise.
+
+    Inside `drawn` they have a much longer side, too: barriers may not depend on a loop's few rounds.
+    """
+    return no_finding_in(SOUND, _on(problems, tile, rows, longer=True), hints)
 
 
 def clean_in(launches: Launches, hints: Hints = NO_HINTS) -> Criterion:
@@ -283,8 +294,8 @@ def both_sides(finding: Finding, kernel: AnyKernel) -> str:
     return f"{finding}\n    {other:>4} | {kernel.module.code.splitlines()[other - 1].strip()}"
 
 
-def _on(problems: Sequence[Problem], tile: int, rows: int | None) -> Launches:
-    return lambda _: [tiled(problem, tile, rows) for problem in drawn.problems(problems, tile)]
+def _on(problems: Sequence[Problem], tile: int, rows: int | None, longer: bool = False) -> Launches:
+    return lambda _: [tiled(each, tile, rows) for each in drawn.problems(problems, tile, longer)]
 
 
 def _no_finding(kernel: AnyKernel, launch: Launch, hints: Hints, seen: str = "") -> Wrong | None:

@@ -33,7 +33,11 @@ RAGGED = [Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45,
 
 # Three times three blocks; a thread loads a row of A and a column of B.
 SHARED = Matmul(48, 48, 48)
-SHARES = Shares(lambda _: tiled(SHARED), loads=4 * SHARED.M * SHARED.N * SHARED.K)
+SHARES = Shares(
+    lambda _: tiled(SHARED),
+    loads=4 * SHARED.M * SHARED.N * SHARED.K,
+    beside="x counts columns of C: neighbours along threadIdx.x have neighbouring elements of a row.",
+)
 
 BLOCK = 32, 8  # threads along x and y, in the place of 16 x 16
 
