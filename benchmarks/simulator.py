@@ -7,6 +7,9 @@ cache. plain: the median of the warm runs; counted and checked: as multiples of 
 multiply-adds (a transpose: 32 elements), a thread of the host; it stays the same where cost grows with the
 work. memory: most that the process had beyond the arrays and what it had before the runs.
 
+Another table has the time to build unrolled kernels, from PTX to machine code, over their instructions: it
+grows no faster than they do. `--sizes ""` prints this table alone.
+
 FILE holds JSON objects, one per line, with label, kernel, N and best_s, the best of a few warm runs: those of
 Intel's and PoCL's runtimes for OpenCL, say, on the same naive, tiled and transpose kernels. Then a second
 table says how many times faster the simulator is (its best of the warm runs; for a label with "checked" in
@@ -21,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -71,6 +75,46 @@ COURSE = {
     "transpose/3_padded": (32, None),
     "transpose/4_unrolled": (32, 8),
 }
+# Kernels to build, and how far they are unrolled.
+UNROLLED = {
+    "sum": (
+        """extern "C" __global__ void unrolled(const float* a, const float* b, float* out) {
+            float sum = 0;
+            #pragma unroll
+            for (int k = 0; k < STEPS; k++) sum += a[32 * k + threadIdx.x] * b[k];
+            out[threadIdx.x] = sum;
+        }""",
+        (100, 300, 1000, 2000),
+    ),
+    "tensor cores": (
+        """#include <mma.h>
+        using namespace nvcuda;
+        extern "C" __global__ void unrolled(const half* a, const half* b, float* out) {
+            wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> x[8];
+            wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> y;
+            wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum[8][8];
+            #pragma unroll
+            for (int i = 0; i < 64; i++) wmma::fill_fragment(sum[i / 8][i % 8], 0);
+            #pragma unroll
+            for (int k = 0; k < STEPS; k++) {
+                #pragma unroll
+                for (int i = 0; i < 8; i++)
+                    wmma::load_matrix_sync(x[i], a + 16 * (i * STEPS + k), 16 * STEPS);
+                #pragma unroll
+                for (int j = 0; j < 8; j++) {
+                    wmma::load_matrix_sync(y, b + 16 * (j * STEPS + k), 16 * STEPS);
+                    #pragma unroll
+                    for (int i = 0; i < 8; i++) wmma::mma_sync(sum[i][j], x[i], y, sum[i][j]);
+                }
+            }
+            #pragma unroll
+            for (int i = 0; i < 64; i++)
+                wmma::store_matrix_sync(out + 256 * i, sum[i / 8][i % 8], 16, wmma::mem_row_major);
+        }""",
+        (1, 4, 16, 32),
+    ),
+}
+MODES = ("plain", "counted", "checked")
 WARM_RUNS = 9
 LONGEST = 2.0  # seconds a run; the checked and counted runs of larger sizes are left out
 
@@ -154,6 +198,29 @@ def report_cached(name: str, size: int) -> None:
     print(seconds(lambda: launch.kernel()(launch.grid, launch.block, launch.args)))
 
 
+def build_times() -> Table:
+    """Time from PTX to machine code, for small launches in each mode; instructions are those in the table."""
+    from labkit import simt
+    from labkit.simt.run.machine import compile_kernel
+
+    table = Table(title="time to build a kernel for 128 threads")
+    for heading in ("kernel", "steps", "instructions", *(f"{mode}, s" for mode in MODES), "plain, us/instr."):
+        table.add_column(heading, justify="left" if heading == "kernel" else "right")
+    for name, (source, steps) in UNROLLED.items():
+        for count in steps:
+            kernel = simt.RawModule(code=source, options=(f"-DSTEPS={count}",)).get_function("unrolled")
+            found = []
+            for mode in MODES:
+                build = partial(
+                    compile_kernel, kernel._parsed, kernel._storage, (128, 1, 1), mode, False, True
+                )
+                found.append(seconds(build))
+            length = len(kernel._parsed.code)
+            cells = [f"{each:.2f}" for each in found]
+            table.add_row(name, str(count), str(length), *cells, f"{1e6 * found[0] / length:.0f}")
+    return table
+
+
 def main(
     threads: int = 1,
     sizes: str = "128,256,512",
@@ -166,6 +233,9 @@ def main(
         report_cached(name, int(size))
         return
     console = Console(width=120)
+    console.print(build_times())
+    if not sizes:
+        return
     table = Table(title=f"simulator, {threads} thread(s) of the host")
     headings = (
         "kernel",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from labkit.simt.analysis.blocks import Block, results
+from labkit.simt.analysis.blocks import Block
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.lanes import VARYING, Shape
 from labkit.simt.analysis.layout import Layout
@@ -70,7 +70,7 @@ class Accesses:
                 remainder = access.extent[0] % access.alignment
                 key = (base, version, access.space, access.alignment, remainder)
                 groups.setdefault(key, []).append(access)
-            for register in results(instruction):
+            for register in instruction.results:
                 written[register.name] = position + 1
         for group in groups.values():
             extents = [access.extent for access in group]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from labkit.simt.ptx import Address, Instruction, Kernel, Register, Symbol, Vector
+from labkit.simt.ptx import Instruction, Kernel, Symbol
 
 
 @dataclass
@@ -25,28 +25,6 @@ class Block:
     def end(self) -> str:
         """Return how its code ends: "branch", "leave" or "trap"; "" for a barrier or a label."""
         return self.last.family.end if self.last else ""
-
-
-def results(instruction: Instruction) -> list[Register]:
-    """Return the registers that an instruction writes."""
-    if not instruction.operands or not (instruction.family.has_result or instruction.votes):
-        return []
-    first = instruction.operands[0]
-    items = first.items if isinstance(first, Vector) else (first,)
-    return [item for item in items if isinstance(item, Register) and item.name != "_"]
-
-
-def sources(instruction: Instruction) -> list[Register]:
-    """Return the registers that an instruction reads, including its guard."""
-    read = [instruction.guard.register] if instruction.guard else []
-    for operand in instruction.operands[bool(results(instruction)) :]:
-        if isinstance(operand, Vector):
-            read += [item for item in operand.items if isinstance(item, Register)]
-        elif isinstance(operand, Address):
-            read += [operand.base] if isinstance(operand.base, Register) else []
-        elif isinstance(operand, Register):
-            read.append(operand)
-    return read
 
 
 def split(kernel: Kernel) -> list[Block]:
@@ -157,10 +135,10 @@ def find_live_registers(blocks: list[Block]) -> None:
             live = set().union(*(blocks[s].live_in for s in block.successors)) if block.successors else set()
             for instruction in reversed(block.code):
                 if not instruction.guard:
-                    live -= {register.name for register in results(instruction)}
-                live |= {register.name for register in sources(instruction)}
+                    live -= {register.name for register in instruction.results}
+                live |= {register.name for register in instruction.sources}
                 if instruction.guard:  # where the guard is false the old value stays
-                    live |= {register.name for register in results(instruction)}
+                    live |= {register.name for register in instruction.results}
             if live != block.live_in:
                 block.live_in = frozenset(live)
                 changed = True

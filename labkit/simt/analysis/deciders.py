@@ -6,7 +6,6 @@ product, its alpha) change only the results: where threads read, write and wait 
 
 from dataclasses import dataclass
 
-from labkit.simt.analysis.blocks import results, sources
 from labkit.simt.ptx import Address, Instruction, Kernel, Operand, Register, Symbol, Vector
 
 CONTENTS = "the contents of memory"  # besides the names of parameters
@@ -33,7 +32,7 @@ def find_deciders(kernel: Kernel) -> Deciders:
         changed = False
         for instruction in kernel.code:
             found = _origins(instruction, origins, stored, parameters)
-            targets = [origins.setdefault(register.name, set()) for register in results(instruction)]
+            targets = [origins.setdefault(register.name, set()) for register in instruction.results]
             if instruction.family.writes:
                 targets.append(stored)
             for target in targets:
@@ -55,7 +54,7 @@ def _origins(
     """Return where the values that an instruction reads come from."""
     names = {base.name for base in _bases(instruction) if isinstance(base, Symbol)} & parameters
     memory = stored if _addresses(instruction) and "param" not in instruction.parts else set()
-    return names.union(memory, *(origins.get(register.name, ()) for register in sources(instruction)))
+    return names.union(memory, *(origins.get(register.name, ()) for register in instruction.sources))
 
 
 def _deciding(instruction: Instruction) -> list[Register]:
@@ -63,7 +62,7 @@ def _deciding(instruction: Instruction) -> list[Register]:
     found = [instruction.guard.register] if instruction.guard else []
     found += [address.base for address in _addresses(instruction) if isinstance(address.base, Register)]
     if instruction.family.decides:
-        found += sources(instruction)
+        found += instruction.sources
     elif instruction.family.names_lanes and isinstance(instruction.operands[-1], Register):
         found.append(instruction.operands[-1])
     return found

@@ -9,7 +9,7 @@ register must be blended: only if lanes that wait elsewhere will read its old va
 
 from collections.abc import Iterable
 
-from labkit.simt.analysis.blocks import Block, find_live_registers, ordered, results, split
+from labkit.simt.analysis.blocks import Block, find_live_registers, ordered, split
 from labkit.simt.analysis.lanes import UNIFORM, VARYING, Shape, elementwise, joined
 from labkit.simt.analysis.shapes import ShapeRules
 from labkit.simt.ptx import Instruction, Kernel, Register
@@ -63,7 +63,7 @@ class Flow:
         return self.shapes.get(register.name, UNIFORM)
 
     def _written(self, block: Block) -> set[str]:
-        return {register.name for instruction in block.code for register in results(instruction)}
+        return {register.name for instruction in block.code for register in instruction.results}
 
     def _parts_the_warp(self, block: Block) -> bool:
         last = block.last
@@ -76,25 +76,25 @@ class Flow:
 
     def _find_shapes(self) -> None:
         self.shapes = dict.fromkeys(self.blended, VARYING)
-        changed = True
+        writing = [code for block in self.blocks for code in block.code if code.results]
+        changed = {register.name for code in writing for register in code.results}
         while changed:
-            changed = False
-            for block in self.blocks:
-                for instruction in block.code:
-                    written = results(instruction)
-                    if not written:
-                        continue
-                    shape = self._result_shape(instruction)
-                    for register in written:
-                        merged = joined(self.shapes.get(register.name), shape)
-                        if merged != self.shapes.get(register.name):
-                            self.shapes[register.name] = merged
-                            changed = True
+            due, changed = changed, set()
+            for instruction in writing:
+                registers = (*instruction.sources, *instruction.results)
+                if not any(register.name in due or register.name in changed for register in registers):
+                    continue
+                shape = self._result_shape(instruction)
+                for register in instruction.results:
+                    merged = joined(self.shapes.get(register.name), shape)
+                    if merged != self.shapes.get(register.name):
+                        self.shapes[register.name] = merged
+                        changed.add(register.name)
 
     def _result_shape(self, instruction: Instruction) -> Shape:
         shape = self.rules.result(instruction, self.shapes).shape
         if instruction.guard:  # lanes whose guard is false keep the old value
-            old = [self.shapes.get(register.name, UNIFORM) for register in results(instruction)]
+            old = [self.shapes.get(register.name, UNIFORM) for register in instruction.results]
             guard = self.shape(instruction.guard.register)
             shape = (
                 elementwise(shape, guard, *old)

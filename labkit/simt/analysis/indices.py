@@ -8,7 +8,6 @@ the grid.
 from collections import Counter
 
 from labkit.core.limits import MAX_THREADS
-from labkit.simt.analysis.blocks import results
 from labkit.simt.ptx import Immediate, Instruction, Kernel, Operand, Register, Symbol
 
 MOST_BLOCKS = (1 << 22) - 1  # per direction: with 1024 threads each, and one more warp, indices fit 32 bits
@@ -17,13 +16,13 @@ Meaning = tuple[str, str]  # "tid", "ntid", "ctaid", "first" (of the block) or "
 
 def thread_indices(kernel: Kernel) -> frozenset[str]:
     """Name the registers that hold a thread's index, in a grid of up to MOST_BLOCKS in each direction."""
-    times_written = Counter(register.name for i in kernel.code for register in results(i))
+    times_written = Counter(register.name for i in kernel.code for register in i.results)
     meanings: dict[str, Meaning] = {}
     changed = True
     while changed:
         changed = False
         for instruction in kernel.code:
-            written = results(instruction)
+            written = instruction.results
             if len(written) != 1 or instruction.guard or times_written[written[0].name] > 1:
                 continue
             meaning = _meaning(instruction, meanings)

@@ -1,5 +1,7 @@
 """Where parameters, shared and local variables, a warp's frame and the valid memory lie."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from labkit.core.limits import WARP, Dim3
@@ -10,6 +12,10 @@ from labkit.simt.ptx import TYPE_BYTES, Kernel, Module, Variable
 
 DYNAMIC_ALIGN = 16
 FRAME_HEAD = 64  # bytes of abi.Frame at the start of a frame
+# A kernel with more instructions is large: its code is outlined (simt/code/outline.py), so that the time to
+# build it grows with the kinds of its instructions. One product of matrices is as much code as ten others.
+LARGE = 400
+OF_A_PRODUCT = 10
 
 
 def rounded_up(size: int, align: int) -> int:
@@ -66,8 +72,9 @@ def storage(kernel: Kernel, module: Module) -> Storage:
 class Layout:
     """The storage of a kernel and the frame of its warps, for one block shape.
 
-    The frame of a checked run has a map after the warp's local memory: a byte for each of its bytes, and for
-    each register that may be unset a word with the lanes that have set it.
+    `places` are the offsets of registers in the frame: of those that are needed after a barrier, and in a
+    large kernel of all. The frame of a checked run has a map after the warp's local memory: a byte for each
+    of its bytes, and for each register that may be unset a word with the lanes that have set it.
     """
 
     storage: Storage
@@ -75,7 +82,7 @@ class Layout:
     flow: Flow
     is_checked: bool = False
     barriers: list[int] = field(init=False)
-    saved: dict[str, int] = field(init=False)
+    places: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.params, self.shared, self.local = self.storage.params, self.storage.shared, self.storage.local
@@ -85,15 +92,9 @@ class Layout:
         self.pointees = find_pointees(self.flow.kernel, self.storage.ranges)
         blocks = self.flow.blocks
         self.barriers = [i for i, block in enumerate(blocks) if block.last and block.last.is_barrier]
-        needed = {name for i in self.barriers for name in blocks[blocks[i].successors[0]].live_in}
-        end = FRAME_HEAD
-        self.saved = {}
-        for name in sorted(needed & self.flow.shapes.keys()):
-            size = TYPE_BYTES[self.flow.kernel.register_type(name)] * self.flow.shapes[name].bases
-            align = min(64, 1 << (size - 1).bit_length())
-            end = rounded_up(end, align)
-            self.saved[name] = end
-            end += size
+        code = self.flow.kernel.code
+        self.is_large = sum(OF_A_PRODUCT if each.parts[0] == "mma" else 1 for each in code) > LARGE
+        self.places, end = self._all_places() if self.is_large else self._places_after_barriers()
         self.local_start = rounded_up(end, 64)
         self.local_map_start = self.local_start + WARP * self.local_bytes
         end = self.local_map_start
@@ -104,3 +105,51 @@ class Layout:
             end += 4 * len(self.unset)
         self.map_bytes = end - self.local_map_start
         self.frame_bytes = rounded_up(end, 64)
+
+    def alignment(self, register: str) -> int:
+        """Return the alignment of a register's place in the frame."""
+        return min(64, 1 << (self._bytes(register) - 1).bit_length())
+
+    def _bytes(self, register: str) -> int:
+        flow = self.flow
+        return TYPE_BYTES[flow.kernel.register_type(register)] * flow.shapes[register].bases
+
+    def _places_after_barriers(self) -> tuple[dict[str, int], int]:
+        """Place the registers that are needed after a barrier; return the end, too."""
+        blocks = self.flow.blocks
+        needed = {name for i in self.barriers for name in blocks[blocks[i].successors[0]].live_in}
+        return self._placed(sorted(needed & self.flow.shapes.keys()), FRAME_HEAD)
+
+    def _placed(self, registers: Iterable[str], end: int) -> tuple[dict[str, int], int]:
+        places = {}
+        for name in registers:
+            places[name] = rounded_up(end, self.alignment(name))
+            end = places[name] + self._bytes(name)
+        return places, end
+
+    def _all_places(self) -> tuple[dict[str, int], int]:
+        """Place all registers; those of one basic block alone take places that are free again."""
+        shapes = self.flow.shapes
+        blocks = [
+            [{r.name for r in (*code.sources, *code.results)} & shapes.keys() for code in block.code]
+            for block in self.flow.blocks
+        ]
+        in_blocks = Counter(name for named in blocks for name in set().union(*named))
+        shared = {name for name, count in in_blocks.items() if count > 1}
+        shared |= set().union(*(block.live_in for block in self.flow.blocks)) & shapes.keys()
+        places, end = self._placed(sorted(shared), FRAME_HEAD)
+        free: dict[int, list[int]] = {}
+        for named in blocks:
+            last_use = {name: i for i, names in enumerate(named) for name in names}
+            for i, names in enumerate(named):
+                for name in names:
+                    if name not in places:
+                        size = self._bytes(name)
+                        if not free.get(size):
+                            end = rounded_up(end, self.alignment(name)) + size
+                            free[size] = [end - size]
+                        places[name] = free[size].pop()
+                for name in names:
+                    if last_use[name] == i and name not in shared:
+                        free[self._bytes(name)].append(places[name])
+        return places, end

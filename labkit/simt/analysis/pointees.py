@@ -3,7 +3,6 @@
 `find_pointees` guesses, to say which range to check first; `written_ranges` leaves nothing out.
 """
 
-from labkit.simt.analysis.blocks import results, sources
 from labkit.simt.ptx import Address, Kernel, Operand, Register, Symbol, Vector
 
 
@@ -23,7 +22,7 @@ def find_pointees(kernel: Kernel, ranges: dict[str, int]) -> dict[str, int]:
             keeps_array, is_load = instruction.family.keeps_array, instruction.parts[0] == "ld"
             if not (keeps_array or is_load) or instruction.type not in ("u64", "s64", "b64"):
                 continue
-            for register in results(instruction):
+            for register in instruction.results:
                 if register.name in found:
                     continue
                 operand = instruction.operands[1]
@@ -31,7 +30,7 @@ def find_pointees(kernel: Kernel, ranges: dict[str, int]) -> dict[str, int]:
                 if isinstance(named, Symbol) and named.name in ranges:
                     found[register.name] = ranges[named.name]
                 elif not is_load:
-                    known = [source.name for source in sources(instruction) if source.name in found]
+                    known = [source.name for source in instruction.sources if source.name in found]
                     known.sort(key=lambda name: name not in pointers)
                     if not known:
                         continue
@@ -69,7 +68,7 @@ def written_ranges(kernel: Kernel, ranges: dict[str, int]) -> set[int] | None:
         for instruction in kernel.code:
             is_load = instruction.family.reads and instruction.is_access
             may_be_pointer = instruction.type in ("u64", "s64", "b64", "b128")
-            for register in results(instruction):
+            for register in instruction.results:
                 found: set[int] | None = None if is_load and may_be_pointer else set()
                 if not is_load:
                     found = _united([of(operand) for operand in instruction.operands[1:]])

@@ -1,6 +1,6 @@
 """Registers that may be read before they are written, as in `float sum; sum += x;`."""
 
-from labkit.simt.analysis.blocks import Block, results, sources
+from labkit.simt.analysis.blocks import Block
 from labkit.simt.ptx import Instruction
 
 
@@ -13,16 +13,16 @@ def may_be_unset(blocks: list[Block]) -> dict[str, Instruction]:
     code = [instruction for block in blocks for instruction in block.code]
     unset: dict[str, Instruction] = {}
     for instruction in code:
-        for register in sources(instruction):
+        for register in instruction.sources:
             if register.name in blocks[0].live_in:
                 unset.setdefault(register.name, instruction)
     size = 0
     while size != len(unset):
         size = len(unset)
         for instruction in code:
-            origins = [unset[register.name] for register in sources(instruction) if register.name in unset]
+            origins = [unset[register.name] for register in instruction.sources if register.name in unset]
             if origins and takes_on(instruction):
-                for register in results(instruction):
+                for register in instruction.results:
                     unset.setdefault(register.name, origins[0])
     return unset
 

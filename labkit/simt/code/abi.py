@@ -1,6 +1,7 @@
 """The records that Python and generated code share, as ctypes and as LLVM types with equal fields."""
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -173,3 +174,16 @@ def load_field(b: ir.IRBuilder, structure: Record, pointer: Value, name: str) ->
 def load_stop(b: ir.IRBuilder, launch: Value) -> Value:
     """Emit a load of `stop` that always reads memory: other threads of the host write to it."""
     return b.load_atomic(field(b, Launch, launch, "stop"), "monotonic", 4, typ=I32)
+
+
+def table(module: ir.Module, name: str) -> ir.GlobalVariable:
+    """Declare a constant whose bytes are known only at the end: see `fill`."""
+    declared = ir.GlobalVariable(module, ir.ArrayType(I8, 0), name)
+    declared.global_constant, declared.linkage, declared.align = True, "internal", 8
+    return declared
+
+
+def fill(declared: ir.GlobalVariable, item: ir.Type, items: Sequence[ir.Function] | bytearray) -> None:
+    """Set what a `table` holds: `items` of type `item`; a bytearray is quickest."""
+    declared.value_type = ir.ArrayType(item, len(items))
+    declared.initializer = ir.Constant(declared.value_type, items)

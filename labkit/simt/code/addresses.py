@@ -29,6 +29,8 @@ def where(w: Warp, access: Access) -> Where:
         address = ir.Constant(I64, base.value)
     else:
         address = w.special(base.name, Kind("s64"))
+    if (offset := w.offset()) is not None:
+        address = w.b.add(address, broadcast(w.b, offset, count_of(address)))
     return Where(address, access.shape, w.shared if access.space == "shared" else None)
 
 

@@ -9,7 +9,6 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
-from labkit.simt.analysis.blocks import results
 from labkit.simt.analysis.lanes import VARYING
 from labkit.simt.code.abi import I1, I32, POINTER, Value
 from labkit.simt.code.careful import entry_slot
@@ -52,7 +51,7 @@ def emit(w: Warp, observer: Observer, instruction: Instruction, access: Access, 
     w.b.store(w.b.and_(left, w.b.sub(left, ir.Constant(I32, 1))), remaining)
     w.b.branch(head)
     w.continue_in(after)
-    for register in results(instruction):
+    for register in instruction.results:
         w.write(register, w.b.load(old, typ=old.allocated_type), VARYING, w.guard(instruction))
 
 

@@ -9,7 +9,7 @@ fast code is for whole warps only.
 
 from llvmlite import ir
 
-from labkit.simt.analysis.accesses import Accesses
+from labkit.simt.analysis.accesses import Access, Accesses
 from labkit.simt.analysis.blocks import Block
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.layout import Layout
@@ -18,6 +18,7 @@ from labkit.simt.code.abi import I32, I64, Value
 from labkit.simt.code.control import Control
 from labkit.simt.code.instructions import constant
 from labkit.simt.code.observe import Observer
+from labkit.simt.code.outline import Outlines
 from labkit.simt.code.vectors import broadcast, count_of, element_type, vector_type
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Instruction, Register, Vector, unknown
@@ -33,17 +34,75 @@ class _Code:
         self.w, self.observer = warp, observer
         observer.attach(warp)
         self.control = Control(warp, observer)
+        self.outlines = Outlines(warp, observer, self._outlined)
         self.control.enter()
         for index, block in enumerate(warp.flow.blocks):
             warp.index = index
             self._block(block)
         observer.finish()
+        self.outlines.finish()
 
     def _block(self, block: Block) -> None:
         w, end = self.w, self.w.new_block("end")
         w.continue_in(self.control.starts[w.index])
         accesses = Accesses(block, w.flow, w.layout)
         body = [instruction for instruction in block.code if not instruction.ends_block]
+        if w.layout.is_large:
+            self._calls(block, body, accesses, end)
+        else:
+            self._in_place(block, body, accesses, end)
+        w.continue_in(end)
+        if block.last and block.last.ends_block:
+            self.observer.reads(block.last)
+        self.control.end(block)
+
+    def _calls(self, block: Block, body: list[Instruction], accesses: Accesses, end: ir.Block) -> None:
+        """Emit a call that runs the block's instructions one by one."""
+        w = self.w
+        if self.observer.whole_warps:
+            partial = self._part_whole_warps(block)
+            together = w.new_block("together")
+            w.b.branch(together)
+            w.continue_in(partial)
+            w.b.branch(together)
+            w.continue_in(together)
+        first = len(self.outlines.words)
+        for position, instruction in enumerate(body):
+            self.outlines.add(instruction, accesses.at.get(position))
+        w.b.cbranch(self.outlines.run(first), self.control.stopped, end)
+
+    def _outlined(self, instruction: Instruction, access: Access | None, stopped: ir.Block) -> None:
+        """Emit an instruction in a function of its own: an access has its fast form and its careful one."""
+        w = self.w
+        self.observer.reads(instruction)
+        if access is None:
+            self._instruction(instruction)
+            return
+        end = w.new_block("end")
+        if access.has_fast_form and self.observer.takes(instruction, access):
+            look, fast, careful = (w.new_block(name) for name in ("look", "fast", "careful"))
+            if self.observer.whole_warps:
+                w.b.cbranch(w.b.icmp_unsigned("==", w.active(), ir.Constant(I32, -1)), look, careful)
+            else:
+                w.b.branch(look)
+            w.continue_in(look)
+            w.b.cbranch(loadstore.all_in_range(w, access), fast, careful).set_weights([1000, 1])
+            w.continue_in(fast)
+            loadstore.fast(w, self.observer, instruction, access)
+            w.b.branch(end)
+            w.continue_in(careful)
+        self._carefully(instruction, access, stopped)
+        w.b.branch(end)
+        w.continue_in(end)
+
+    def _carefully(self, instruction: Instruction, access: Access, stopped: ir.Block) -> None:
+        """Emit an access with a check of every lane."""
+        emit = atomics.emit if access.is_atomic else loadstore.carefully
+        emit(self.w, self.observer, instruction, access, stopped)
+
+    def _in_place(self, block: Block, body: list[Instruction], accesses: Accesses, end: ir.Block) -> None:
+        """Emit the block's instructions one after the other, in fast and in careful code."""
+        w = self.w
         leaves: dict[int, ir.Block] = {}
         if not block.may_wait and not block.may_have_exited:
             w.b.store(w.full_mask, w.mask)  # all lanes are together, so LLVM can drop the masks
@@ -52,10 +111,6 @@ class _Code:
         self._fast_code(body, accesses, end, leaves)
         if leaves:
             self._careful_code(body, accesses, leaves, end)
-        w.continue_in(end)
-        if block.last and block.last.ends_block:
-            self.observer.reads(block.last)
-        self.control.end(block)
 
     def _part_whole_warps(self, block: Block) -> ir.Block:
         """Continue here with all 32 lanes; return the block where careful code begins for fewer."""
@@ -110,10 +165,8 @@ class _Code:
             self.observer.reads(instruction)
             if access is None:
                 self._instruction(instruction)
-            elif access.is_atomic:
-                atomics.emit(w, self.observer, instruction, access, self.control.stopped)
             else:
-                loadstore.carefully(w, self.observer, instruction, access, self.control.stopped)
+                self._carefully(instruction, access, self.control.stopped)
         w.b.branch(end)
 
     def _instruction(self, instruction: Instruction) -> None:

@@ -5,7 +5,7 @@ The scheduling rule is in flow.py. A branch becomes a plain branch where it part
 
 from llvmlite import ir
 
-from labkit.simt.analysis.blocks import Block, results
+from labkit.simt.analysis.blocks import Block
 from labkit.simt.analysis.lanes import UNIFORM
 from labkit.simt.code import abi, careful
 from labkit.simt.code.abi import I32, ZERO, Frame, Launch, Value, field, load_field, load_stop
@@ -76,7 +76,7 @@ class Control:
     def _add_waiting(self, targets: list[int], mask: Value) -> None:
         b = self.w.b
         for target in targets:
-            slot = self.w.waiting[target]
+            slot = self.w.waits_at(target)
             b.store(b.or_(b.load(slot, typ=I32), mask), slot)
 
     def _go(self, targets: list[int]) -> None:
@@ -98,7 +98,7 @@ class Control:
         w, candidates = self.w, self.w.flow.next_blocks(self.w.index, targets, may_be_last)
         for candidate in candidates:
             certain = candidate == candidates[-1] and not may_be_last
-            mask, run, look = w.b.load(w.waiting[candidate], typ=I32), w.new_block("run"), None
+            mask, run, look = w.b.load(w.waits_at(candidate), typ=I32), w.new_block("run"), None
             if certain:
                 w.b.branch(run)
             else:
@@ -106,7 +106,7 @@ class Control:
                 w.b.cbranch(w.b.icmp_unsigned("!=", mask, ZERO), run, look)
             w.continue_in(run)
             w.b.store(mask, w.mask)
-            w.b.store(ZERO, w.waiting[candidate])
+            w.b.store(ZERO, w.waits_at(candidate))
             self._jump(candidate)
             if look is None:
                 return
@@ -153,8 +153,8 @@ class Control:
     def _take_vote(self, barrier: Instruction) -> None:
         """Emit the result of __syncthreads_count, _and or _or, after the driver has summed the votes."""
         w, b = self.w, self.w.b
-        register = results(barrier)
-        if not barrier.votes or not register or register[0].name not in w.registers:
+        register = barrier.results
+        if not barrier.votes or not register or register[0].name not in w.types:
             return
         voted, voters = (load_field(b, Frame, w.frame, name) for name in ("voted", "voters"))
         if "popc" in barrier.parts:

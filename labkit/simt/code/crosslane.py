@@ -10,7 +10,6 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from labkit.core.limits import WARP
-from labkit.simt.analysis.blocks import results
 from labkit.simt.analysis.lanes import UNIFORM, VARYING
 from labkit.simt.code import matrix
 from labkit.simt.code.abi import I32, I64, POINTER, Launch, Value, field
@@ -32,7 +31,7 @@ def find(instruction: Instruction) -> Emit | None:
 
 def _shuffle(w: Warp, instruction: Instruction) -> None:
     """Emit `shfl`: each lane reads another's register, or its own beyond the edge of its segment."""
-    b, written = w.b, results(instruction)
+    b, written = w.b, instruction.results
     value, by, control = (w.value(operand, Kind("b32"), WARP) for operand in instruction.operands[1:4])
     lane = ir.Constant(LANES, [ir.Constant(I32, i) for i in range(WARP)])
     segment = b.and_(b.lshr(control, constant(control, 8)), constant(control, 31))
@@ -97,7 +96,7 @@ def _vote(w: Warp, instruction: Instruction) -> None:
 
 def _match(w: Warp, instruction: Instruction) -> None:
     """Emit `match.any` (the lanes that have my value) or `match.all` (the members if all agree, else 0)."""
-    b, written = w.b, results(instruction)
+    b, written = w.b, instruction.results
     value = w.value(instruction.operands[1], Kind(instruction.type), WARP)
     members, same = _members(w, instruction)
     members = broadcast(b, members, WARP) if same else members
@@ -143,7 +142,7 @@ def _reduce(w: Warp, instruction: Instruction) -> None:
         for lane in range(WARP):
             index = ir.Constant(I32, lane)
             result = b.insert_element(result, one(b.extract_element(members, index)), index)
-    w.write(results(instruction)[0], result, UNIFORM if same else VARYING, w.guard(instruction))
+    w.write(instruction.results[0], result, UNIFORM if same else VARYING, w.guard(instruction))
 
 
 def _elect(w: Warp, instruction: Instruction) -> None:
@@ -161,7 +160,7 @@ def _elect(w: Warp, instruction: Instruction) -> None:
 
 
 def _active_mask(w: Warp, instruction: Instruction) -> None:
-    w.write(results(instruction)[0], w.active(instruction), UNIFORM, w.guard(instruction))
+    w.write(instruction.results[0], w.active(instruction), UNIFORM, w.guard(instruction))
 
 
 def _print(w: Warp, instruction: Instruction) -> None:

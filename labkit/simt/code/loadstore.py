@@ -22,10 +22,12 @@ def load_parameter(w: Warp, instruction: Instruction) -> None:
     """Emit `ld.param`, which reads the same value for all lanes."""
     kind, address, first = Kind(instruction.type), instruction.operands[1], instruction.operands[0]
     assert isinstance(address, Address)
-    offset = w.layout.params[address.base.name] + address.offset  # type: ignore[union-attr]
+    start = w.layout.params[address.base.name] + address.offset  # type: ignore[union-attr]
+    first_byte = ir.Constant(I64, start) if (offset := w.offset()) is None else offset
     for i, item in enumerate(first.items if isinstance(first, Vector) else (first,)):
         assert isinstance(item, Register)
-        place = w.b.gep(w.params, [ir.Constant(I64, offset + i * kind.bits // 8)], source_etype=I8)
+        byte = w.b.add(first_byte, ir.Constant(I64, i * kind.bits // 8))
+        place = w.b.gep(w.params, [byte], source_etype=I8)
         loaded = w.b.load(place, typ=ir.IntType(kind.bits), align=1)
         w.write(item, w.cast(loaded, kind), UNIFORM, w.guard(instruction))
 
@@ -136,7 +138,7 @@ def _write_loaded(
 ) -> None:
     guard, kind = w.guard(instruction), Kind(instruction.type)
     for item, value in zip(access.items, values, strict=True):
-        if not isinstance(item, Register) or item.name not in w.registers:
+        if not isinstance(item, Register) or item.name not in w.types:
             continue  # nobody reads it
         declared = w.declared(item)
         if declared.bits > kind.bits:  # a narrow load fills a wider register, with the sign of its type

@@ -54,6 +54,9 @@ class Observer:
     def careful(self, look: Look) -> None:
         """Observe that an access of some lanes comes next."""
 
+    def alike(self, instruction: Instruction, first: Instruction) -> None:
+        """Observe that an access runs the code of an earlier one, which differs only in where it goes."""
+
     def reads(self, instruction: Instruction) -> None:
         """Observe that an instruction of any kind reads its operands next."""
 

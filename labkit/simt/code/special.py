@@ -23,9 +23,12 @@ class Place(Protocol):
     b: ir.IRBuilder
     function: ir.Function
     layout: Layout
-    number: Value
     launch: Value
     frame: Value
+
+    @property
+    def number(self) -> Value:
+        """Return the warp's number in its block."""
 
     def range(self, number: int, name: str) -> Value:
         """Return a field of the record of valid memory `number`."""

@@ -1,10 +1,12 @@
 """The LLVM function of a warp while it is being made: it reads and writes registers and operands.
 
 Registers live in stack slots, which LLVM turns into values. Those still needed after a barrier are kept in
-the warp's frame.
+the warp's frame. All registers of a large kernel live in the frame (outline.py).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -17,6 +19,20 @@ from labkit.simt.code import abi, vectors
 from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.special import special
 from labkit.simt.ptx import Immediate, Instruction, Operand, Register, Symbol, Vector, float_value
+
+
+@dataclass(frozen=True)
+class Inside:
+    """The function of instructions that are alike (outline.py): where it finds what sets one apart.
+
+    `row` is the address of the instruction's words. The others are numbers of words: of the offset of its
+    address, of its plain numbers (by identity), and of the places of its registers in the frame.
+    """
+
+    row: abi.Value
+    offset: int | None
+    numbers: dict[int, int]
+    places: dict[str, int]
 
 
 class Warp:
@@ -32,27 +48,99 @@ class Warp:
             module, ir.FunctionType(abi.I32, [abi.POINTER, abi.POINTER, abi.I32]), "warp"
         )
         self.function.linkage = "internal"
-        self.function.attributes.add("alwaysinline")
+        self.function.attributes.add("noinline" if layout.is_large else "alwaysinline")
         self.launch, self.frame, self.resume = self.function.args
         for argument in (self.launch, self.frame):
             argument.add_attribute("noalias")
         self.b = b = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.number = abi.load_field(b, abi.Frame, self.frame, "warp")
-        self.shared = abi.load_field(b, abi.Frame, self.frame, "shared")
-        self.params = abi.load_field(b, abi.Launch, self.launch, "params")
-        self.ranges = abi.load_field(b, abi.Launch, self.launch, "ranges")
-        self.full_mask = self._initial_mask()
-        self.known: dict[tuple[int, str], abi.Value] = {}
+        self.known: dict[object, abi.Value] = {}
+        self.called: Inside | None = None
         self.mask = b.alloca(abi.I32)
-        self.waiting = [b.alloca(abi.I32) for _ in flow.blocks]
-        self.registers = {name: b.alloca(self._slot_type(name, shape)) for name, shape in flow.shapes.items()}
-        # Lanes that never write a register still take part in vector operations, so no slot is left
-        # undefined.
-        for slot in self.waiting:
-            b.store(ir.Constant(abi.I32, 0), slot)
-        for name, slot in self.registers.items():
-            b.store(self._before(name), slot)
+        self.waiting = b.alloca(ir.ArrayType(abi.I32, len(flow.blocks)))
+        self.types = {name: self._slot_type(name, shape) for name, shape in flow.shapes.items()}
+        self.slots = {} if layout.is_large else {name: b.alloca(type_) for name, type_ in self.types.items()}
+        for block in range(len(flow.blocks)):
+            b.store(abi.ZERO, self.waits_at(block))
+        self._set_registers()
         b.store(self.full_mask, self.mask)
+
+    def once(self, key: object, make: Callable[[ir.IRBuilder], abi.Value]) -> abi.Value:
+        """Return what `make` emits where the function begins, once for each key."""
+        if key not in self.known:
+            with self.b.goto_entry_block():
+                self.known[key] = make(self.b)
+        return self.known[key]
+
+    def field(self, record: abi.Record, name: str) -> abi.Value:
+        """Return a field of the launch or of the frame, read once where the function begins."""
+        pointer = self.launch if record is abi.Launch else self.frame
+        return self.once((record, name), lambda b: abi.load_field(b, record, pointer, name))
+
+    @property
+    def number(self) -> abi.Value:
+        """Return the warp's number in its block."""
+        return self.field(abi.Frame, "warp")
+
+    @property
+    def shared(self) -> abi.Value:
+        """Return the address of the block's shared memory."""
+        return self.field(abi.Frame, "shared")
+
+    @property
+    def params(self) -> abi.Value:
+        """Return the address of the kernel's parameters."""
+        return self.field(abi.Launch, "params")
+
+    @property
+    def full_mask(self) -> abi.Value:
+        """Return the bit mask of all lanes, or those of a last warp that the block does not fill."""
+        threads = self.layout.threads
+        full = ir.Constant(abi.I32, -1)
+        if threads % WARP == 0:
+            return full
+        number, some = self.number, ir.Constant(abi.I32, (1 << threads % WARP) - 1)
+
+        def chosen(b: ir.IRBuilder) -> abi.Value:
+            last = b.icmp_unsigned("==", number, ir.Constant(abi.I32, threads // WARP))
+            return b.select(last, some, full)
+
+        return self.once("full mask", chosen)
+
+    @contextmanager
+    def inside(self, function: ir.Function, called: Inside) -> Iterator[None]:
+        """Build in another function meanwhile: (launch, frame, mask, waiting, row)."""
+        outer = self.__dict__.copy()
+        self.called, self.known, self.function = called, {}, function
+        self.launch, self.frame, self.mask, self.waiting = function.args[:4]
+        self.b = ir.IRBuilder(function.append_basic_block("entry"))
+        body = self.new_block("body")
+        self.b.branch(body)
+        self.continue_in(body)
+        yield
+        self.__dict__.update(outer)
+
+    def word(self, number: int, type_: ir.Type) -> abi.Value:
+        """Return a word, or two, of the row of the instruction that is being run."""
+        assert self.called is not None
+        row = self.called.row
+
+        def read(b: ir.IRBuilder) -> abi.Value:
+            place = b.gep(row, [ir.Constant(abi.I64, 4 * number)], source_etype=abi.I8)
+            return b.load(place, typ=type_, align=4)
+
+        return self.once(("word", number), read)
+
+    def offset(self) -> abi.Value | None:
+        """Return what sets the address of an outlined instruction apart from others of its kind, in bytes."""
+        if self.called is None or self.called.offset is None:
+            return None
+        return self.word(self.called.offset, abi.I64)
+
+    def waits_at(self, block: int) -> abi.Value:
+        """Return the address of the mask of the lanes that wait at a block's start."""
+        indices = [abi.ZERO, ir.Constant(abi.I32, block)]
+        type_ = ir.ArrayType(abi.I32, len(self.flow.blocks)) if self.called else None
+        return self.b.gep(self.waiting, indices, source_etype=type_)
 
     def new_block(self, name: str) -> ir.Block:
         """Append a block to the warp's function."""
@@ -64,19 +152,17 @@ class Warp:
 
     def range(self, number: int, name: str) -> abi.Value:
         """Return a field of the record of valid memory `number`, read once when the function begins."""
-        if (number, name) not in self.known:
-            with self.b.goto_entry_block():
-                record = self.b.gep(
-                    self.ranges, [ir.Constant(abi.I64, number)], source_etype=abi.TYPES[abi.Range]
-                )
-                self.known[number, name] = self.b.load(
-                    abi.field(self.b, abi.Range, record, name), typ=abi.I64
-                )
-        return self.known[number, name]
+        ranges = self.field(abi.Launch, "ranges")
+
+        def loaded(b: ir.IRBuilder) -> abi.Value:
+            record = b.gep(ranges, [ir.Constant(abi.I64, number)], source_etype=abi.TYPES[abi.Range])
+            return b.load(abi.field(b, abi.Range, record, name), typ=abi.I64)
+
+        return self.once((number, name), loaded)
 
     def site(self, instruction: Instruction | None) -> abi.Value:
         """Return the number of an instruction in generated code: its index in the kernel's code."""
-        return ir.Constant(abi.I32, self.sites[id(instruction)])
+        return self.word(2, abi.I32) if self.called else ir.Constant(abi.I32, self.sites[id(instruction)])
 
     def active(self, instruction: Instruction | None = None) -> abi.Value:
         """Return the bit mask of the lanes that run now, and whose guard holds."""
@@ -88,7 +174,7 @@ class Warp:
         """Return the bit mask of the lanes that wait at other blocks."""
         lanes: abi.Value = ir.Constant(abi.I32, 0)
         for block in sorted(self.flow.blocks[self.index].may_wait):
-            lanes = self.b.or_(lanes, self.b.load(self.waiting[block], typ=abi.I32))
+            lanes = self.b.or_(lanes, self.b.load(self.waits_at(block), typ=abi.I32))
         return lanes
 
     def ballot(self, operand: Operand, instruction: Instruction) -> abi.Value:
@@ -106,10 +192,28 @@ class Warp:
 
     def read(self, register: Register, kind: Kind) -> abi.Value:
         """Return the bases of a register, as `kind`; a wider register gives its low bits."""
-        if register.name not in self.registers:  # never written
+        if register.name not in self.types:  # never written
             return _unset(kind, 1)
-        slot = self.registers[register.name]
-        return self.cast(self.b.load(slot, typ=slot.allocated_type), kind)
+        return self.cast(self._load(register.name), kind)
+
+    def _slot(self, register: str) -> abi.Value:
+        """Return where a register is kept: a slot on the stack, or a place in the frame."""
+        if register in self.slots:
+            return self.slots[register]
+        called, place = self.called, ir.Constant(abi.I32, self.layout.places[register])
+        if called:
+            place = self.word(called.places[register], abi.I32)
+        return self.b.gep(self.frame, [place], source_etype=abi.I8)
+
+    def _load(self, register: str) -> abi.Value:
+        return self.b.load(self._slot(register), typ=self.types[register], align=self._alignment(register))
+
+    def _store(self, register: str, value: abi.Value) -> None:
+        self.b.store(value, self._slot(register), align=self._alignment(register))
+
+    def _alignment(self, register: str) -> int | None:
+        """Return the alignment of a register that is kept in the frame."""
+        return None if register in self.slots else self.layout.alignment(register)
 
     def value(self, operand: Operand, kind: Kind, count: int, on_bases: bool = False) -> abi.Value:
         """Return an operand as `count` elements of `kind`: with lane offsets added, or only its bases."""
@@ -122,7 +226,7 @@ class Warp:
                     )
                     return vectors.expanded(self.b, self.cast(bits, kind), count)
             case Immediate():
-                return vectors.broadcast(self.b, _constant(operand, kind), count)
+                return vectors.broadcast(self.b, self._number(operand, kind), count)
             case Vector(items):
                 return self._packed(items, kind, count)
             case Symbol(name):
@@ -144,15 +248,13 @@ class Warp:
 
         Lanes that do not take part keep the old value, if anyone will read it.
         """
-        b, slot, want = self.b, self.registers[register.name], self.flow.shape(register)
+        b, want = self.b, self.flow.shape(register)
         value = vectors.reshaped(b, self.cast(value, self.declared(register)), shape, want)
         if guard is not None:
-            value = b.select(
-                vectors.expanded(b, guard, want.bases), value, b.load(slot, typ=slot.allocated_type)
-            )
+            value = b.select(vectors.expanded(b, guard, want.bases), value, self._load(register.name))
         if self.flow.needs_blend(self.index, register.name):
-            value = b.select(vectors.lanes_of(b, self.active()), value, b.load(slot, typ=slot.allocated_type))
-        b.store(value, slot)
+            value = b.select(vectors.lanes_of(b, self.active()), value, self._load(register.name))
+        self._store(register.name, value)
 
     def declared(self, register: Register) -> Kind:
         """Return the type with which a register is declared."""
@@ -176,29 +278,34 @@ class Warp:
         )
 
     def saved(self, b: ir.IRBuilder, index: int) -> Iterator[tuple[abi.Value, abi.Value]]:
-        """Yield the slots of the registers that block `index` needs, with their addresses in the frame."""
-        for name in sorted(self.flow.blocks[index].live_in & self.registers.keys()):
-            offset = ir.Constant(abi.I64, self.layout.saved[name])
-            yield self.registers[name], b.gep(self.frame, [offset], source_etype=abi.I8)
+        """Yield the stack slots of the registers that block `index` needs, with their places in the frame."""
+        for name in sorted(self.flow.blocks[index].live_in & self.slots.keys()):
+            offset = ir.Constant(abi.I64, self.layout.places[name])
+            yield self.slots[name], b.gep(self.frame, [offset], source_etype=abi.I8)
 
-    def _before(self, register: str) -> abi.Value:
-        """Return what a register holds before it is written: poison where a path may read that."""
-        slot = self.registers[register]
-        if register in self.flow.blocks[0].live_in:
-            return _unset(self.declared(Register(register)), self.flow.shapes[register].bases)
-        return ir.Constant(slot.allocated_type, None)
+    def _set_registers(self) -> None:
+        """Set registers before the kernel begins: to poison where a path may read them unset.
+
+        Lanes that never write a register still take part in vector operations, so no slot is left undefined.
+        """
+        unset = self.flow.blocks[0].live_in & self.types.keys()
+        for name in sorted(self.slots.keys() - unset):
+            self._store(name, ir.Constant(self.types[name], None))
+        at_first: AbstractContextManager[object] = nullcontext()
+        if self.layout.is_large:  # what is in the frame outlasts a barrier
+            at_first = self.b.if_then(self.b.icmp_unsigned("==", self.resume, abi.ZERO))
+        with at_first:
+            for name in sorted(unset):
+                kind, shape = self.declared(Register(name)), self.flow.shapes[name]
+                self._store(name, _unset(kind, shape.bases))
 
     def _slot_type(self, name: str, shape: Shape) -> ir.Type:
         return vectors.vector_type(self.declared(Register(name)).llvm, shape.bases)
 
-    def _initial_mask(self) -> abi.Value:
-        """Return all lanes, or those of a last warp that the block does not fill."""
-        threads, b = self.layout.threads, self.b
-        full = ir.Constant(abi.I32, -1)
-        if threads % WARP == 0:
-            return full
-        last = b.icmp_unsigned("==", self.number, ir.Constant(abi.I32, threads // WARP))
-        return b.select(last, ir.Constant(abi.I32, (1 << threads % WARP) - 1), full)
+    def _number(self, operand: Immediate, kind: Kind) -> abi.Value:
+        if self.called and id(operand) in self.called.numbers:
+            return self.cast(self.word(self.called.numbers[id(operand)], abi.I64), kind)
+        return _constant(operand, kind)
 
     def _packed(self, items: tuple[Operand, ...], kind: Kind, count: int) -> abi.Value:
         """Pack `{low, high}`, operands side by side, into one wider value."""

@@ -46,26 +46,26 @@ class Counting(Observer):
     def attach(self, w: Warp) -> None:
         """Take the warp whose code is being written, and find its counters."""
         super().attach(w)
-        self.counters = abi.load_field(w.b, abi.Frame, w.frame, "counters")
-        self.visits = abi.load_field(w.b, abi.Frame, w.frame, "visits")
-        self.deltas: dict[int, abi.Value] = {}
-        type_ = ir.ArrayType(abi.TYPES[abi.Usual], len(w.kernel.code))
-        self.usual = ir.GlobalVariable(w.function.module, type_, "usual")
-        self.usual.global_constant, self.usual.linkage = True, "internal"
+        self.usual = abi.table(w.function.module, "usual")
         self.known = np.zeros((len(w.kernel.code), len(abi.Usual._fields_)), np.int64)
+
+    def alike(self, instruction: Instruction, first: Instruction) -> None:
+        """Note that the usual accesses of an instruction cost the same as those of another."""
+        self.known[self.w.sites[id(instruction)]] = self.known[self.w.sites[id(first)]]
+
+    def _counter(self, instruction: Instruction) -> abi.Value:
+        counters = self.w.field(abi.Frame, "counters")
+        return self.w.b.gep(counters, [self.w.site(instruction)], source_etype=abi.TYPES[abi.Counter])
 
     def finish(self) -> None:
         """Fill in the table of what the usual accesses cost."""
-        rows = [
-            ir.Constant(abi.TYPES[abi.Usual], [ir.Constant(abi.I64, int(n)) for n in row])
-            for row in self.known
-        ]
-        self.usual.initializer = ir.Constant(self.usual.value_type, rows)
+        abi.fill(self.usual, abi.I8, bytearray(self.known.tobytes()))
 
     def enter(self, block: Block, whole: bool) -> None:
         """Count that a warp enters a block, whole or in part."""
         b = self.w.b
-        row = b.gep(self.visits, [ir.Constant(abi.I32, self.w.index)], source_etype=abi.TYPES[abi.Visits])
+        visits = self.w.field(abi.Frame, "visits")
+        row = b.gep(visits, [ir.Constant(abi.I32, self.w.index)], source_etype=abi.TYPES[abi.Visits])
         if whole:
             add(b, abi.Visits, row, "full", ONE)
         else:
@@ -75,12 +75,11 @@ class Counting(Observer):
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Count an access that a whole warp makes in its fast form."""
-        b, site = self.w.b, self.w.site(instruction)
-        counter = b.gep(self.counters, [site], source_etype=abi.TYPES[abi.Counter])
+        counter, site = self._counter(instruction), self.w.sites[id(instruction)]
         if access.space == "shared":
-            self._shared(access, counter, site.constant)
+            self._shared(access, counter, site)
         elif access.space in ("global", "generic"):  # an access with a range is global
-            self._global(access, counter, site.constant)
+            self._global(access, counter, site)
 
     def careful(self, look: Look) -> None:
         """Count an access lane by lane."""
@@ -93,8 +92,7 @@ class Counting(Observer):
         """Count a branch that parts the lanes of a warp."""
         b = self.w.b
         both = b.and_(b.icmp_unsigned("!=", taken, abi.ZERO), b.icmp_unsigned("!=", other, abi.ZERO))
-        counter = b.gep(self.counters, [self.w.site(instruction)], source_etype=abi.TYPES[abi.Counter])
-        add(b, abi.Counter, counter, "divergent", b.zext(both, abi.I64))
+        add(b, abi.Counter, self._counter(instruction), "divergent", b.zext(both, abi.I64))
 
     def _shared(self, access: Access, counter: abi.Value, site: int) -> None:
         """Add the extra passes over the banks, unless they are always the same."""
@@ -180,11 +178,8 @@ class Counting(Observer):
 
     def _delta(self, number: int) -> abi.Value:
         """Return what to add to a host address so that sectors begin where they would on a GPU (0 to 31)."""
-        if number not in self.deltas:
-            shift, start = self.w.range(number, "shift"), self.w.range(number, "start")
-            with self.w.b.goto_entry_block():
-                self.deltas[number] = delta(self.w.b, shift, start)
-        return self.deltas[number]
+        shift, start = self.w.range(number, "shift"), self.w.range(number, "start")
+        return self.w.once(("delta", number), lambda b: delta(b, shift, start))
 
 
 def _is_gapless(access: Access) -> bool:
@@ -209,7 +204,7 @@ def _union(b: ir.IRBuilder, low: Sequence[abi.Value], high: Sequence[abi.Value])
 
 def _count_function(module: ir.Module, space: str) -> ir.Function:
     """Define void count(launch, frame, <32 x i64> addresses, i32 mask, i32 site, i64 bytes)."""
-    name, usual_type = f"count_{space}", module.globals["usual"].value_type
+    name = f"count_{space}"
     arguments = [abi.POINTER, abi.POINTER, LANES_64, abi.I32, abi.I32, abi.I64]
 
     def emit(function: ir.Function) -> None:
@@ -234,7 +229,7 @@ def _count_function(module: ir.Module, space: str) -> ir.Function:
             with elsewhere:
                 b.call(scattered_function(module), [sector_places(b, launch, addresses), mask, counter])
         with b.if_then(b.icmp_unsigned("==", mask, ir.Constant(abi.I32, -1))):
-            usual = b.gep(module.globals["usual"], [ir.Constant(abi.I32, 0), site], source_etype=usual_type)
+            usual = b.gep(module.globals["usual"], [site], source_etype=abi.TYPES[abi.Usual])
             for what in ("distinct", "conflicts"):
                 counted = b.load(abi.field(b, abi.Usual, usual, what), typ=abi.I64)
                 add(b, abi.Counter, counter, what, b.sub(ir.Constant(abi.I64, 0), counted))

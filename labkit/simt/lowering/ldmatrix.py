@@ -10,6 +10,13 @@ from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand
 LANE = Symbol("%laneid")
 
 
+def lane_numbers(w: Writer) -> tuple[Register, Register, Register]:
+    """Return the lane, the row of an 8 x 8 matrix of which it has two numbers, and which two of the row."""
+    lane = w.at_start("mov.u32", "u32", LANE)
+    row = w.at_start("shr.u32", "u32", lane, Immediate(2))
+    return lane, row, w.at_start("and.b32", "u32", lane, Immediate(3))
+
+
 def shuffled(w: Writer, value: Operand, lane: Operand) -> Register:
     """Read the 32-bit `value` of another lane."""
     return w.new("shfl.sync.idx.b32", "b32", value, lane, Immediate(31), Immediate(0xFFFFFFFF))
@@ -17,15 +24,14 @@ def shuffled(w: Writer, value: Operand, lane: Operand) -> Register:
 
 def transposed(w: Writer, value: Operand) -> Register:
     """Transpose an 8 x 8 matrix of 16-bit numbers, of which each lane holds two."""
-    lane = w.new("mov.u32", "u32", LANE)
-    row, column = w.new("shr.u32", "u32", lane, Immediate(2)), w.new("and.b32", "u32", lane, Immediate(3))
-    half = w.new("shr.u32", "u32", row, Immediate(1))
-    first = w.new("mad.lo.u32", "u32", column, Immediate(8), half)
-    second = w.new("add.u32", "u32", first, Immediate(4))
+    _, row, column = lane_numbers(w)
+    half = w.at_start("shr.u32", "u32", row, Immediate(1))
+    first = w.at_start("mad.lo.u32", "u32", column, Immediate(8), half)
+    second = w.at_start("add.u32", "u32", first, Immediate(4))
     numbers = [shuffled(w, value, lane) for lane in (first, second)]
-    upper = w.new("and.b32", "u32", row, Immediate(1))
+    upper = w.at_start("and.b32", "u32", row, Immediate(1))
     # bytes 1 0 of both numbers, or 3 2
-    pick = w.new("mad.lo.u32", "u32", upper, Immediate(0x2222), Immediate(0x5410))
+    pick = w.at_start("mad.lo.u32", "u32", upper, Immediate(0x2222), Immediate(0x5410))
     return w.new("prmt.b32", "b32", *numbers, pick)
 
 
@@ -49,17 +55,16 @@ def _matrix_pieces(w: Writer, address: Address, count: int, trans: bool) -> list
         raise SimtError(
             f"line {w.instruction.line}: the simulator knows {w.instruction.parts[0]} with .shared only"
         )
-    given, lane = _matrix_address(w, address), w.new("mov.u32", "u32", LANE)
-    row, column = w.new("shr.u32", "u32", lane, Immediate(2)), w.new("and.b32", "u32", lane, Immediate(3))
+    given, (_, row, column) = _matrix_address(w, address), lane_numbers(w)
     pieces = []
     for matrix in range(count):
         if trans:
-            first = w.new("mad.lo.u32", "u32", column, Immediate(2), Immediate(8 * matrix))
-            lanes = [first, w.new("add.u32", "u32", first, Immediate(1))]
-            offset = w.new("shl.b32", "u32", row, Immediate(1))
+            first = w.at_start("mad.lo.u32", "u32", column, Immediate(2), Immediate(8 * matrix))
+            lanes = [first, w.at_start("add.u32", "u32", first, Immediate(1))]
+            offset = w.at_start("shl.b32", "u32", row, Immediate(1))
         else:
-            lanes = [w.new("add.u32", "u32", row, Immediate(8 * matrix))]
-            offset = w.new("shl.b32", "u32", column, Immediate(2))
+            lanes = [w.at_start("add.u32", "u32", row, Immediate(8 * matrix))]
+            offset = w.at_start("shl.b32", "u32", column, Immediate(2))
         pieces.append([Address(w.new("add.u32", "u32", shuffled(w, given, n), offset)) for n in lanes])
     return pieces
 

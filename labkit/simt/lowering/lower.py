@@ -11,7 +11,7 @@ from dataclasses import replace
 from labkit.simt import ptx
 from labkit.simt.lowering.ldmatrix import load_matrix, move_matrix, store_matrix
 from labkit.simt.lowering.wmma import lower_wmma
-from labkit.simt.lowering.writer import Writer
+from labkit.simt.lowering.writer import Start, Writer
 
 Rule = Callable[[Writer, ptx.Instruction], None]
 
@@ -21,19 +21,21 @@ def lower(kernel: ptx.Kernel) -> None:
     code: list[ptx.Instruction] = []
     places: list[int] = []
     labels: dict[str, int] = {}
+    start = Start(kernel)
     for number, instruction in enumerate(kernel.code):
         places.append(len(code))
         rule = RULES.get(instruction.parts[0])
         if rule is None:
             code.append(instruction)
             continue
-        writer = Writer(kernel, instruction, number)
+        writer = Writer(start, instruction, number)
         rule(writer, instruction)
         labels |= {name: len(code) + place for name, place in writer.labels.items()}
         code += writer.code
     places.append(len(code))
-    kernel.labels = {name: places[place] for name, place in kernel.labels.items()} | labels
-    kernel.code = code
+    labels |= {name: places[place] for name, place in kernel.labels.items()}
+    kernel.labels = {name: len(start.code) + place for name, place in labels.items()}
+    kernel.code = [*start.code.values(), *code]
 
 
 def _copy(w: Writer, instruction: ptx.Instruction) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from labkit.simt import ptx
-from labkit.simt.analysis.blocks import find_live_registers, results, sources, split
+from labkit.simt.analysis.blocks import find_live_registers, split
 
 STACK_BYTES = 1024
 STACK = "recursion~stack"
@@ -146,13 +146,13 @@ def _find_saved(kernel: ptx.Kernel, subroutines: list[Subroutine], cycles: dict[
             instruction = block.code[position]
             call = calls.get(instruction)
             if call is not None and call.caller is not None:
-                moved = {r.name for before in block.code[:position] for r in results(before)}
+                moved = {r.name for before in block.code[:position] for r in before.results}
                 mine = cycles[call.callee.cycle]
                 kept = [n for n in live - moved if n.partition(":")[0] in mine]
                 call.keep([ptx.Register(name) for name in sorted(kept)], kernel)
             if not instruction.guard:
-                live -= {register.name for register in results(instruction)}
-            live |= {register.name for register in sources(instruction)}
+                live -= {register.name for register in instruction.results}
+            live |= {register.name for register in instruction.sources}
     kernel.code, kernel.labels = code, labels
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from labkit.simt import ptx
 from labkit.simt.lowering.fragments import BITS, Matrices, matrices
-from labkit.simt.lowering.ldmatrix import LANE, transposed
+from labkit.simt.lowering.ldmatrix import lane_numbers, transposed
 from labkit.simt.lowering.writer import Writer
 
 
@@ -40,19 +40,11 @@ class _Fragment:
         self.rows_first = "row" in instruction.parts
         rows, columns = {"a": (found.m, found.k), "b": (found.k, found.n)}.get(self.role, (found.m, found.n))
         width = ptx.Immediate(columns if self.rows_first else rows)
-        self.stride = self._known(stride[0]) if stride else width
+        given: ptx.Operand = stride[0] if stride else width
+        self.stride = w.start.numbers.get(given, given) if isinstance(given, ptx.Register) else given
         self.wide = self._base(address)
-        self.lane = self._lane_address(address)
+        self.lane, self.offset = self._lane_address(address), address.offset
         self.columns: dict[int, ptx.Register] = {}
-
-    def _known(self, stride: ptx.Operand) -> ptx.Operand:
-        """Return the stride as a number, if its register is only ever set to one number."""
-        if isinstance(stride, ptx.Register):
-            setting = [i for i in self.w.kernel.code if i.operands[:1] == (stride,) and i.parts[0] != "st"]
-            if len(setting) == 1 and setting[0].parts[0] == "mov" and not setting[0].guard:
-                value = setting[0].operands[1]
-                return value if isinstance(value, ptx.Immediate) else stride
-        return stride
 
     def _base(self, address: ptx.Address) -> str:
         """Return the type of the address: 32 or 64 bits."""
@@ -62,35 +54,32 @@ class _Fragment:
 
     def _scaled(self, number: ptx.Operand, factor: ptx.Operand) -> ptx.Register:
         """Return the product of two unsigned 32-bit numbers, in the width of addresses."""
-        if self.wide == "u64":
-            return self.w.new("mul.wide.u32", "u64", number, factor)
-        return self.w.new("mul.lo.u32", "u32", number, factor)
+        opcode, type_ = ("mul.wide.u32", "u64") if self.wide == "u64" else ("mul.lo.u32", "u32")
+        if self._is_known or self.stride not in (number, factor):
+            return self.w.at_start(opcode, type_, number, factor)
+        return self.w.new(opcode, type_, number, factor)
 
     def _lane_address(self, address: ptx.Address) -> ptx.Register:
-        """Return the address of this lane's first number in the block at row 0, column 0."""
-        w, size = self.w, ptx.Immediate(self.bytes)
-        lane = w.new("mov.u32", "u32", LANE)
-        group, index = (
-            w.new("shr.u32", "u32", lane, ptx.Immediate(2)),
-            w.new("and.b32", "u32", lane, ptx.Immediate(3)),
-        )
+        """Return where this lane's first number in the block at row 0, column 0 lies, less the offset."""
+        w = self.w
+        _, group, index = lane_numbers(w)
         count = 2 if self.role in "cd" else self.per
-        along = w.new("mul.lo.u32", "u32", index, ptx.Immediate(count * self.bytes))
-        across = w.new("mul.lo.u32", "u32", group, size)
+        along = w.at_start("mul.lo.u32", "u32", index, ptx.Immediate(count * self.bytes))
+        across = w.at_start("mul.lo.u32", "u32", group, ptx.Immediate(self.bytes))
         if self._along_rows or self._transposes:  # a lane's two numbers lie side by side
             first, second = self._scaled(across, self.stride), self._scaled(along, ptx.Immediate(1))
         else:
             first, second = self._scaled(across, ptx.Immediate(1)), self._scaled(along, self.stride)
-        offset = w.new(f"add.{self.wide}", self.wide, first, second)
+        offset = (w.at_start if self._is_known else w.new)(f"add.{self.wide}", self.wide, first, second)
         base: ptx.Operand = address.base
         if isinstance(base, ptx.Symbol):
             base = w.new("mov.u64", "u64", base)
-        total = w.new(f"add.{self.wide}", self.wide, base, offset)
-        return (
-            w.new(f"add.{self.wide}", self.wide, total, ptx.Immediate(address.offset))
-            if address.offset
-            else total
-        )
+        return w.new(f"add.{self.wide}", self.wide, base, offset)
+
+    @property
+    def _is_known(self) -> bool:
+        """Say whether the stride is a number."""
+        return isinstance(self.stride, ptx.Immediate)
 
     @property
     def _along_rows(self) -> bool:
@@ -106,13 +95,13 @@ class _Fragment:
         """Return where the lane's number lies, for a row and column relative to its own."""
         major, minor = (row, column) if self.rows_first else (column, row)
         if isinstance(self.stride, ptx.Immediate):
-            return ptx.Address(self.lane, (major * self.stride.value + minor) * self.bytes)
+            return ptx.Address(self.lane, self.offset + (major * self.stride.value + minor) * self.bytes)
         if major not in self.columns:
             self.columns[major] = self.lane
             if major:
                 further = self._scaled(self.stride, ptx.Immediate(major * self.bytes))
                 self.columns[major] = self.w.new(f"add.{self.wide}", self.wide, self.lane, further)
-        return ptx.Address(self.columns[major], minor * self.bytes)
+        return ptx.Address(self.columns[major], self.offset + minor * self.bytes)
 
     def move(self) -> None:
         """Load or store all registers; a fragment with more registers than blocks holds each block twice."""

@@ -1,13 +1,38 @@
 """Write the instructions that replace one that is lowered."""
 
-from labkit.simt.ptx import Guard, Instruction, Kernel, Operand, Register, Symbol
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from labkit.simt.ptx import Guard, Immediate, Instruction, Kernel, Operand, Register, Symbol
+
+
+@dataclass
+class Start:
+    """What a kernel does once, before all else: instructions that depend on nothing but a thread's lane."""
+
+    kernel: Kernel
+    code: dict[tuple[str, tuple[Operand, ...]], Instruction] = field(default_factory=dict)
+
+    @cached_property
+    def numbers(self) -> dict[Register, Immediate]:
+        """Return the registers that are only ever set to one number."""
+        setting = [instruction for instruction in self.kernel.code if instruction.results]
+        times = Counter(register for instruction in setting for register in instruction.results)
+        return {
+            instruction.results[0]: value
+            for instruction in setting
+            if instruction.parts[0] == "mov" and not instruction.guard
+            for value in instruction.operands[1:]
+            if isinstance(value, Immediate) and times[instruction.results[0]] == 1
+        }
 
 
 class Writer:
     """Writes instructions in place of one; they keep its line, and its guard unless another is given."""
 
-    def __init__(self, kernel: Kernel, instruction: Instruction, number: int) -> None:
-        self.kernel, self.instruction, self.number = kernel, instruction, number
+    def __init__(self, start: Start, instruction: Instruction, number: int) -> None:
+        self.kernel, self.start, self.instruction, self.number = start.kernel, start, instruction, number
         self.code: list[Instruction] = []
         self.labels: dict[str, int] = {}
         self.registers = 0
@@ -28,6 +53,14 @@ class Writer:
         """Emit an instruction with a new register of `type_` as its result."""
         result = self.register(type_)
         self.emit(opcode, result, *operands)
+        return result
+
+    def at_start(self, opcode: str, type_: str, *operands: Operand) -> Register:
+        """Return what an instruction at the kernel's start gives; the operands are known there."""
+        if (opcode, operands) not in self.start.code:
+            parts, operands_with = tuple(opcode.split(".")), (self.register(type_), *operands)
+            self.start.code[opcode, operands] = Instruction(parts, operands_with, None, self.instruction.line)
+        (result,) = self.start.code[opcode, operands].results
         return result
 
     def label(self, name: str) -> Symbol:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from labkit.core.errors import SimtError
 from labkit.core.limits import MAX_THREADS
@@ -86,7 +87,7 @@ class Instruction:
         """Return the whole opcode, such as `ld.global.f32`."""
         return ".".join(self.parts)
 
-    @property
+    @cached_property
     def family(self) -> Opcode:
         """Return what the table of opcodes says of its family."""
         return OPCODES.get(self.parts[0], COMPUTES)
@@ -116,7 +117,29 @@ class Instruction:
         """Say whether it is the last instruction of a basic block."""
         return bool(self.family.end) or self.is_barrier
 
-    @property
+    @cached_property
+    def results(self) -> tuple[Register, ...]:
+        """Return the registers that it writes."""
+        if not self.operands or not (self.family.has_result or self.votes):
+            return ()
+        first = self.operands[0]
+        items = first.items if isinstance(first, Vector) else (first,)
+        return tuple(item for item in items if isinstance(item, Register) and item.name != "_")
+
+    @cached_property
+    def sources(self) -> tuple[Register, ...]:
+        """Return the registers that it reads, including its guard."""
+        read = [self.guard.register] if self.guard else []
+        for operand in self.operands[bool(self.results) :]:
+            if isinstance(operand, Vector):
+                read += [item for item in operand.items if isinstance(item, Register)]
+            elif isinstance(operand, Address):
+                read += [operand.base] if isinstance(operand.base, Register) else []
+            elif isinstance(operand, Register):
+                read.append(operand)
+        return tuple(read)
+
+    @cached_property
     def type(self) -> str:
         """Return the last part that names a type: `s32` for `add.s32`, the source's type for a conversion."""
         return next((part for part in reversed(self.parts) if part in TYPE_BYTES), "")

@@ -9,7 +9,6 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
-from labkit.simt.analysis.blocks import results, sources
 from labkit.simt.analysis.unset import may_be_unset, takes_on
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, Value, field, load_field
@@ -44,16 +43,10 @@ class Checking(Observer):
     stops = False
 
     def attach(self, w: Warp) -> None:
-        """Take the warp whose code is being written, and read the fields that checks need."""
+        """Take the warp whose code is being written."""
         super().attach(w)
-        b = w.b
         self.granule = granules(w.kernel)
-        self.stamp = b.or_(load_field(b, Launch, w.launch, "stamp"), w.number)
-        self.first_stamps = [load_field(b, Launch, w.launch, f"{what}_stamp") for what in ("launch", "block")]
-        self.shared_shadow = load_field(b, Launch, w.launch, "shared_shadow")
-        shared_bytes = load_field(b, Launch, w.launch, "shared_bytes")
-        self.shared_plane_bytes = plane_bytes_of(b, shared_bytes, self.granule["shared"])
-        b.store(ZERO, field(b, Frame, w.frame, "phase"))
+        w.b.store(ZERO, field(w.b, Frame, w.frame, "phase"))
         strong_table(w.function.module, w.kernel)
         self.unset = may_be_unset(w.flow.blocks) if w.layout.unset else {}
 
@@ -123,14 +116,19 @@ class Checking(Observer):
             planes, plane_bytes = b.inttoptr(known[0], POINTER), known[1]
             origin = b.lshr(w.range(access.range, "start"), shift)
         else:
-            planes, plane_bytes = self.shared_shadow, self.shared_plane_bytes
+            planes, shared_bytes = w.field(Launch, "shared_shadow"), w.field(Launch, "shared_bytes")
+            granule = self.granule["shared"]
+            plane_bytes = w.once("plane bytes", lambda b: plane_bytes_of(b, shared_bytes, granule))
         bases = [
             address if access.shape.bases == 1 else b.extract_element(address, ir.Constant(I32, i))
             for i in range(max(run.group for run in runs) + 1)
         ]
         granules = [b.sub(b.lshr(base, shift), origin) for base in bases]
         phase = b.shl(load_field(b, Frame, w.frame, "phase"), ir.Constant(I32, 6))
-        arguments = [planes, plane_bytes, self.stamp, *self.first_stamps, phase, w.site(instruction)]
+        interval, number = w.field(Launch, "stamp"), w.number
+        stamp = w.once("stamp", lambda b: b.or_(interval, number))
+        first_stamps = [w.field(Launch, f"{what}_stamp") for what in ("launch", "block")]
+        arguments = [planes, plane_bytes, stamp, *first_stamps, phase, w.site(instruction)]
         return b.call(function, [*arguments, *granules])
 
     def _track(self, instruction: Instruction, access: Access) -> None:
@@ -170,8 +168,8 @@ class Checking(Observer):
     def reads(self, instruction: Instruction) -> None:
         """Follow the registers that may be unset, and report where an unset value has an effect."""
         unset = self.w.layout.unset
-        used = [register for register in sources(instruction) if register.name in unset]
-        written = [register for register in results(instruction) if register.name in unset]
+        used = [register for register in instruction.sources if register.name in unset]
+        written = [register for register in instruction.results if register.name in unset]
         if not used and not written:
             return
         b, active = self.w.b, self.w.active(instruction)

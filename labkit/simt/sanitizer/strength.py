@@ -2,7 +2,6 @@
 
 from llvmlite import ir
 
-from labkit.simt.analysis.blocks import results
 from labkit.simt.code.abi import I8
 from labkit.simt.ptx import Address, Instruction, Kernel, Operand, Register
 from labkit.simt.sanitizer.shadow import ATOMIC, STRONG
@@ -34,7 +33,7 @@ def _origins(kernel: Kernel) -> dict[str, Operand]:
     copies: dict[str, Operand] = {}
     written: set[str] = set()
     for instruction in kernel.code:
-        for register in results(instruction):
+        for register in instruction.results:
             if instruction.family.is_copy and register.name not in written:
                 copies[register.name] = instruction.operands[1]
             else:
