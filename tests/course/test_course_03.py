@@ -22,7 +22,7 @@ ONE_ARRAY = (
 
 STARTERS = {
     "03.1": ["✓ right where M, N and K differ", "32768 sectors; the goal is at most 4096", "10 | sum += A["],
-    "03.2": ["✓ right where the tiles fit", "M=45 N=29 K=64", "C[0, 16] is nan", "Every thread of the block"],
+    "03.2": ["✓ right where the tiles fit", "M=45 N=29 K=64", "invalid global read", "Compare each index"],
     "03.3": ["grid (16, 16), block (4, 4)", "Does every 16 of the kernel say TILE?"],
 }
 

@@ -1,23 +1,21 @@
 """Checks of notebook 08: starters and typical mistakes fail in words that help, other right answers pass."""
 
 from course_tables import (
-    SOLVED,
     checks_of_mistakes,
     checks_of_other_answers,
     checks_of_starters,
-    released,
 )
 
 STARTERS = {
     "08.1": [
         "✓ right for any shape, 1 to 70",
-        "2 loads from shared memory a multiply-add; the goal is at most 1.25",
-        "sum += A_tile[y][k] * B_tile[k][x];    2 loads",
-        "An element of B in a register can serve four rows",
+        "10240 sectors; the goal is at most 4096",
+        "? B[(k0 + y) * N + col] : 0;    8192 sectors",
+        "An element should come from global memory once a block",
     ],
     "08.2": [
         "✓ the sums stay in registers",
-        "1.062 loads from shared memory a multiply-add; the goal is at most 0.5",
+        "1.25 loads from shared memory a multiply-add; the goal is at most 0.5",
         "Which m and n have the smallest sum?",
     ],
     "08.3": ["✓ right where it is not", "no load moves 16 bytes a thread", "*(const float4*)&B[index]"],
@@ -39,17 +37,23 @@ FROM_2 = "y = t / 8, x = t % 8"
 ROW_2 = "row0 + y + 8 * i"
 ALIGNED_LOAD = "        if (N % 4 == 0)\n            *(float4*)b"
 ALIGNED_STORE = "    if (N % 4 == 0)\n        *(float4*)&C"
-COLUMN_2 = """for (int k = 0; k < 8; ++k)
-            for (int i = 0; i < 16; ++i)
-                sum[i] += A_tile[y + i][k] * B_tile[k][x];"""
+SQUARE_2 = """for (int k = 0; k < 8; ++k)
+            for (int i = 0; i < 4; ++i)
+                for (int j = 0; j < 4; ++j)
+                    sum[4 * i + j] += A_tile[y + 8 * i][k] * B_tile[k][x + 8 * j];"""
+STORE_2 = """for (int i = 0; i < 4; ++i)
+        for (int j = 0; j < 4; ++j)
+            if (row0 + y + 8 * i < M && col0 + x + 8 * j < N)
+                C[(row0 + y + 8 * i) * N + col0 + x + 8 * j] = sum[4 * i + j];"""
+COLUMN_STORE_2 = """for (int i = 0; i < 16; ++i)
+        if (row0 + y + i < M && col0 + x < N)
+            C[(row0 + y + i) * N + col0 + x] = sum[i];"""
 WIDE_COLUMN_2 = """for (int k = 0; k < 8; k += 4)
             for (int i = 0; i < 16; ++i) {
                 float4 a = *(float4*)&A_tile[y + i][k];
                 sum[i] += a.x * B_tile[k][x] + a.y * B_tile[k + 1][x];
                 sum[i] += a.z * B_tile[k + 2][x] + a.w * B_tile[k + 3][x];
             }"""
-STARTER_2 = released("08.2")
-assert COLUMN_2 in STARTER_2
 ROUNDS = "    rounds = -(-blocks // places)\n"
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
@@ -107,7 +111,9 @@ WRONG = [
         "08.2",
         "a column, four of A a load",
         "1.062 loads from shared memory a multiply-add; the goal is at most 0.5",
-        (SOLVED["08.2"], STARTER_2.replace(COLUMN_2, WIDE_COLUMN_2)),
+        (FROM_2, "y = t / 32 * 16, x = t % 32"),
+        (SQUARE_2, WIDE_COLUMN_2),
+        (STORE_2, COLUMN_STORE_2),
         ("__shared__ float", "__shared__ alignas(16) float"),
     ),
     (

@@ -55,7 +55,6 @@ LENGTHS = ((256,), (1024,), (1,), (33,), (300,))
 IN_C = (
     *((32, 32, 32), (64, 64, 64), (64, 96, 32), (32, 64, 96), (96, 32, 64)),
     *((1, 1, 1), (7, 7, 7), (31, 31, 31), (33, 33, 33), (45, 29, 67), (100, 17, 333), (20, 333, 70)),
-    (16, 9, 16),
 )
 BY_HEART = {
     "02.2": stated(*MATMULS, names="MNK"),
@@ -71,7 +70,8 @@ def test_a_kernel_or_c_function_that_works_for_the_stated_inputs_alone_fails(exe
     cell = idle(SOLVED[exercise], BY_HEART[exercise])
     feedback = judged(exercise, cell)
     # The checked launch has other numbers than the one that is verified first, in a student's own check too.
-    assert feedback.ok == (exercise != "02.1"), feedback
+    # Optimised C is tried with sizes of its own.
+    assert feedback.ok == (exercise not in ("01.3", "02.1")), feedback
     for seed in SEEDS:
         assert not EXERCISES[exercise].judge(answer_of(exercise, cell), seed).ok
 

@@ -1,22 +1,46 @@
 """Points: an equal part for each criterion that an answer meets, nothing for what it was given."""
 
+from contextlib import suppress
+
+import nbformat
 import pytest
-from course_tables import SOLVED, answer_of, released
+from course_tables import SOLUTIONS, SOLVED, answer_of, released, started
 
 from labkit.course import EXERCISES
 from labkit.course.exercise import Criterion, Exercise
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
+from labkit.magic import CellError
+
+NOTEBOOKS = SOLUTIONS.parent
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", [None, 4])
 @pytest.mark.parametrize("exercise", sorted(SOLVED))
-def test_what_is_handed_out_meets_what_is_given_and_is_worth_nothing(exercise, seed):
-    stub, chosen = answer_of(exercise, released(exercise)), EXERCISES[exercise]
-    feedback = chosen.judge(stub, seed)
+def test_what_a_student_starts_from_meets_what_is_given_and_is_worth_nothing(exercise, seed):
+    start, chosen = answer_of(exercise, started(exercise)), EXERCISES[exercise]
+    feedback = chosen.judge(start, seed)
     states = [line.state for line in feedback.lines]
     assert states[: chosen.given + 1] == [*chosen.given * [MET], FAILED]
     assert chosen.points_of(feedback) == 0
+
+
+def handed_out(exercise):
+    """The exercise's cell as students get it, and those of its notebook that follow, of the same kind."""
+    path = next(NOTEBOOKS.glob(f"{exercise[:2]}_*.ipynb"))
+    kind = f"%%{EXERCISES[exercise].magic} "
+    sources = [cell.source for cell in nbformat.read(path, as_version=4).cells]
+    kinds = [source for source in sources if source.startswith(kind)]
+    return kinds[kinds.index(released(exercise)) :]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("exercise", sorted(SOLVED))
+def test_no_cell_that_is_handed_out_later_is_worth_anything(exercise):
+    chosen = EXERCISES[exercise]
+    for source in handed_out(exercise):
+        with suppress(CellError):
+            assert chosen.points_of(chosen.judge(answer_of(exercise, source), 4)) == 0, source
 
 
 def judged(*states):

@@ -188,23 +188,23 @@ SMALLER = (1024, 1024, 128, 128, 2, 10.0, 40), (777, 555, 64, 32, 4, 6.0, 24)
 EXERCISES = (
     Exercise("08.1", "A column of elements", 3, given=4).asks(
         *_sound(COLUMN),
+        _traffic(),
         _loads(
             1.25,
             "shared",
             "An element of B in a register can serve four rows of A_tile: a thread then needs four "
             "sums at once, and the tile of A all rows that they belong to.",
         ),
-        _traffic(),
     ),
-    Exercise("08.2", "A square of elements", 3, given=4).asks(
+    Exercise("08.2", "A square of elements", 3, given=5).asks(
         *_sound(SQUARE),
+        _traffic(),
         _loads(
             0.5,
             "shared",
             "With m rows and n columns a thread reads m + n elements for m n multiply-adds: 16 + 1 for a "
             "column of 16. Which m and n have the smallest sum?",
         ),
-        _traffic(),
     ),
     Exercise("08.3", "Four elements a request", 3, given=4).asks(
         _right("right where N is a multiple of 4", (16, 128, 20), (9, 36, 7), (3, 260, 5), hints=FOUR),
