@@ -222,7 +222,9 @@ def grade(
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(min=1, help="That a submission may take per lab that it answers; 400 if left out."),
+        typer.Option(
+            min=1, max=10**6, help="That a submission may take per lab that it answers; 400 if left out."
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Grade what is missing in --out, changed, or to be graded again.")

@@ -298,6 +298,10 @@ class SandboxedKernel(RunningKernel):
             if is_message(message):
                 return message
             self._sandbox.stop("The answer's process sends what is no message of Jupyter's.")
+        if (
+            stream == "iopub" and self._until < math.inf and self.is_alive()
+        ):  # Jupyter drops what it cannot hold
+            self._sandbox.stop("The cell shows so many pieces, one by one, that the last of them were lost.")
         raise Empty
 
     def accepted(self, seconds: float) -> socket.socket:

@@ -31,6 +31,7 @@ REFUSED = {
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
+    "landlock_create_ruleset": (444, 444),
     "io_uring_setup": (425, 425),
     "io_setup": (206, 0),
     "vmsplice": (278, 75),
