@@ -109,3 +109,27 @@ def test_code_grows_no_faster_than_the_kernel(mode):
     (few, small), (many, large) = sizes
     assert large / small < 1.1 * many / few
     assert large / many < 100, "bytes per instruction"
+
+
+NUMBERS = """extern "C" __global__ void numbers(const float* x, double* out) {
+    float a = x[threadIdx.x];
+    double b = a;
+    a = -0.0f * a;
+    b = b * 1e300 - 1e-300;
+    out[0] = fmin(a, 2.5f) + 0.5f;
+    out[1] = a * __int_as_float(0x7fc00000);
+    out[2] = b / 3.0 + 1e300;
+    out[3] = a < -1e-40f ? 3.0 : 4.0;
+    out[4] = __longlong_as_double(0x3ff0000000000001) + b * 0.0;
+    out[5] = fma(b, -1e-300, 1.0 / 3.0);
+    out[6] = 1.0f / a;
+}"""
+
+
+def test_floats_of_a_row_keep_their_bits(in_rows):
+    in_rows()
+    x, out = np.full(1, 1.5, np.float32), np.zeros(7)
+    simt.RawModule(code=NUMBERS).get_function("numbers")(1, 1, (x, out))
+    b = np.float64(1.5) * 1e300 - 1e-300
+    expected = [0.5, np.nan, b / 3 + 1e300, 4, 1 + 2.0**-52, 1 / 3 - 1.5, -np.inf]
+    np.testing.assert_array_equal(out, expected)

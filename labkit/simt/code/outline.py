@@ -20,8 +20,13 @@ from labkit.simt.code.observe import Observer
 from labkit.simt.code.warp import Inside, Warp
 from labkit.simt.ptx import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 
-# Instructions for which a whole number is a value like another, which decides nothing about the code.
-_PLAIN_NUMBERS = {"add", "sub", "mov", "and", "or", "xor", "setp"}
+# Instructions for which a number is a value like another, which decides nothing about the code.
+_PLAIN_NUMBERS = {
+    "b": {"mov", "and", "or", "xor", "setp"},
+    "s": {"add", "sub", "mov", "setp"},
+    "u": {"add", "sub", "mov", "setp"},
+    "f": {"add", "sub", "mov", "setp", "mul", "fma", "div", "min", "max"},
+}
 _HEAD = 3  # words of a row before those that differ: its length in bytes, its function, its instruction
 _LIKE = ir.FunctionType(I1, [POINTER] * 5)  # (launch, frame, mask, waiting, row): does the launch end?
 Emit = Callable[[Instruction, Access | None, ir.Block], None]
@@ -99,7 +104,12 @@ class Outlines:
 
     def _row(self, instruction: Instruction, access: Access | None) -> _Row:
         w, flow, row = self.w, self.w.flow, _Row([instruction.parts])
-        has_plain_numbers = instruction.parts[0] in _PLAIN_NUMBERS and instruction.type[:1] in ("b", "s", "u")
+        has_plain_numbers = instruction.parts[0] in _PLAIN_NUMBERS.get(instruction.type[:1], ())
+
+        def fits(number: Immediate) -> bool:
+            if number.is_float:
+                return instruction.type == f"f{number.bits}"
+            return instruction.type[:1] != "f"
 
         def register(name: str) -> object:
             declared = w.kernel.register_type(name)
@@ -113,7 +123,7 @@ class Outlines:
             match operand:
                 case Register(name):
                     return register(name) if name != "_" else name
-                case Immediate() if has_plain_numbers:
+                case Immediate() if has_plain_numbers and fits(operand):
                     row.numbers.append(operand)
                     return "number"
                 case Vector(items):
