@@ -91,6 +91,28 @@ MISTAKES = [
         "is the output written?",
         ("float result = alpha * sum;", "float result = alpha * sum / 0 * 0;"),
     ),
+    (
+        "02.1",
+        "a sum of integers",
+        "256 of 256 elements are wrong",
+        "ends early",
+        ("float sum = 0", "int sum = 0"),
+    ),
+    (
+        "02.1",
+        "adds to C",
+        "add up in a variable",
+        "beta",
+        ("C[row * N + col] = sum", "C[row * N + col] += sum"),
+    ),
+    ("02.3", "beta with another sign", "alpha=1 beta=1", "outside C", ("result += beta", "result -= beta")),
+    (
+        "05.1",
+        "guards exchanged",
+        "two guards",
+        "Which element",
+        ("out_row < cols && out_col < rows", "out_row < rows && out_col < cols"),
+    ),
 ]
 
 

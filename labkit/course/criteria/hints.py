@@ -73,8 +73,10 @@ class Hints:
         place, fitting = known_mistake(wrong, of_places) or places(wrong.where), self.usual
         if place and _is_untouched(wrong):
             fitting = self.guard or self.usual
-        elif self._has_edges(launch) and self._is_at_edge(wrong.where, launch):
+        elif self._is_at_edge(wrong.where, launch):
             fitting = self.edges or self.guard or self.usual
+        elif self.edges and self._sticks_out_along_k(launch):
+            fitting = self.edges
         return "\n".join(filter(None, (place, fitting)))
 
     def _sides(self, launch: Launch) -> tuple[int, ...]:
@@ -86,14 +88,13 @@ class Hints:
         sizes = task.sizes.values() if isinstance(task, Problem) else getattr(task, "sizes", ())
         return any(size % side for size in sizes for side in self._sides(launch))
 
-    def _is_at_edge(self, where: np.ndarray, launch: Launch) -> bool:
-        """Return True where all that is wrong lies in tiles that stick out.
+    def _sticks_out_along_k(self, launch: Launch) -> bool:
+        """Return True where tiles stick out along K, so that any element may lack terms."""
+        return isinstance(launch.task, Matmul) and launch.task.K % self._sides(launch)[0] > 0
 
-        Where tiles stick out along K, any element may lack terms.
-        """
+    def _is_at_edge(self, where: np.ndarray, launch: Launch) -> bool:
+        """Return True where all that is wrong lies in tiles that stick out."""
         sides = self._sides(launch)
-        if isinstance(launch.task, Matmul) and launch.task.K % sides[0]:
-            return True
         for axis, (size, side) in enumerate(zip(where.shape, sides[: where.ndim][::-1], strict=False)):
             whole = size // side * side
             if whole < size and not where.take(range(whole), axis).any():
@@ -176,7 +177,7 @@ def of_terms(task: Matmul, wrong: Wrong) -> Iterator[tuple[str, np.ndarray]]:
     for is_late in (False, True):
         sums = np.concatenate([[0], np.cumsum(terms[::-1] if is_late else terms)])[:K] + old[i, j]
         near = np.flatnonzero(np.abs(sums - wrong.output[i, j]) <= DIFFERENT * task.tolerance()[i, j])
-        for count in near[::-1][:DIFFERENT]:
+        for count in near[near > 0][::-1][:DIFFERENT]:
             kept = slice(K - count, K) if is_late else slice(0, count)
             end = "first" if is_late else "last"
             lost = (

@@ -25,8 +25,10 @@ MAPPING = (
 GUARD = "A thread outside C must neither read nor write: compare row with M and col with N."
 OWNER = "Each element of C is the work of one thread alone. Is its index right, with N elements a row?"
 UNREAD = "With beta = 0 the kernel must not read C: nothing was put there, and 0 * NaN is NaN."
-MAPPED = Hints(MAPPING, MAPPING, OWNER, unread=UNREAD)
-GUARDED = Hints("", MAPPING, OWNER, unread=UNREAD, guard=GUARD)
+EMPTY = "C holds nothing before the kernel writes to it: add up in a variable of the thread."
+MAPPED = Hints(MAPPING, MAPPING, OWNER, unread=EMPTY)
+GUARDED = Hints("", MAPPING, OWNER, unread=EMPTY, guard=GUARD)
+SCALED = replace(GUARDED, unread=UNREAD)
 SMALL = Matmul(33, 20, 17)
 EXACT = Matmul(32, 48, 64)  # for blocks of 16 x 16
 RAGGED = [Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (20, 70, 5))]
@@ -73,16 +75,16 @@ EXERCISES = (
     ),
     Exercise("02.3", "Scale and add, as BLAS does", 2, given=2).asks(
         shared_out(
-            right_on("right for alpha = 1, beta = 1", Matmul(33, 20, 17, alpha=1, beta=1), hints=GUARDED),
+            right_on("right for alpha = 1, beta = 1", Matmul(33, 20, 17, alpha=1, beta=1), hints=SCALED),
             replace(SHARES, launch=lambda _: tiled(replace(SHARED, beta=1))),
         ),
-        right_on("right for alpha = 3, beta = -2", Matmul(33, 20, 17, alpha=3, beta=-2), hints=GUARDED),
+        right_on("right for alpha = 3, beta = -2", Matmul(33, 20, 17, alpha=3, beta=-2), hints=SCALED),
         right_on(
             "right for beta = 0, where C holds NaN before",
             Matmul(33, 20, 17, alpha=3, beta=0),
-            hints=GUARDED,
+            hints=SCALED,
         ),
-        no_finding(SMALL, Matmul(33, 20, 17, alpha=3, beta=-2), hints=GUARDED),
+        no_finding(SMALL, Matmul(33, 20, 17, alpha=3, beta=-2), hints=SCALED),
     ),
     Exercise("02.4", "Neighbours read neighbours", 3, given=2).asks(
         right_on(

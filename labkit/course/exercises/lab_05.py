@@ -1,7 +1,5 @@
 """Exercises of 05_bank_conflicts: the transpose through a tile, its columns without conflicts, a sum."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
@@ -177,17 +175,16 @@ def _in_few_passes(kernel: AnyKernel) -> None:
 
 def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion, ...]:
     """Ask what every transpose of this notebook must be: right for the right reason, and coalesced."""
-    fitting = Hints(places, INSIDE, race, PLACES, twice=RACE)
-    ragged = replace(fitting, guard=EDGE)
+    hints = Hints(places, INSIDE, race, PLACES, guard=EDGE, twice=RACE)
     return (
-        kernels.right_on("right where the tiles fit", Transpose(32, 32), WIDE, tile=TILE, hints=fitting),
+        kernels.right_on("right where the tiles fit", Transpose(32, 32), WIDE, tile=TILE, hints=hints),
         kernels.right_on(
             "right where they stick out, 1 to 100 rows and columns",
             *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
             tile=TILE,
-            hints=ragged,
+            hints=hints,
         ),
-        kernels.no_finding(Transpose(45, 33), WIDE, tile=TILE, hints=ragged),
+        kernels.no_finding(Transpose(45, 33), WIDE, tile=TILE, hints=hints),
         _both_sides_coalesced(),
     )
 
