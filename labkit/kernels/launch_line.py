@@ -107,7 +107,9 @@ def _defined(lines: Sequence[str], given: Mapping[str, int | str]) -> dict[str, 
 def _evaluated(what: str, text: str, names: "_Names", line: int) -> Dim3:
     """Evaluate the sizes in one pair of brackets."""
     try:
-        sizes = [int(names.value(part)) for part in _parsed(f"({text},)").elts]
+        inside = _parsed(f"({text},)")
+        parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]  # as (1) if (2,)
+        sizes = [int(names.value(part)) for part in parts]
         if len(sizes) > 3:
             raise ValueError(f"these are {len(sizes)} sizes; there are at most three: x, y and z.")
         return as_dim3(sizes, what)
