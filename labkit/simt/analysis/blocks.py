@@ -128,17 +128,28 @@ def _back_edges(blocks: list[Block]) -> list[tuple[int, int]]:
 
 def find_live_registers(blocks: list[Block]) -> None:
     """Find, backwards, the registers that some path from a block's start reads before it writes them."""
+    effects = [_effect(block) for block in blocks]
     changed = True
     while changed:
         changed = False
-        for block in reversed(blocks):
-            live = set().union(*(blocks[s].live_in for s in block.successors)) if block.successors else set()
-            for instruction in reversed(block.code):
-                if not instruction.guard:
-                    live -= {register.name for register in instruction.results}
-                live |= {register.name for register in instruction.sources}
-                if instruction.guard:  # where the guard is false the old value stays
-                    live |= {register.name for register in instruction.results}
+        for block, (read, written) in zip(reversed(blocks), reversed(effects), strict=True):
+            live = set().union(*(blocks[successor].live_in for successor in block.successors))
+            live = read | (live - written)
             if live != block.live_in:
                 block.live_in = frozenset(live)
                 changed = True
+
+
+def _effect(block: Block) -> tuple[set[str], set[str]]:
+    """Return the registers that a block reads before it writes them, and those that it surely writes."""
+    read: set[str] = set()
+    written: set[str] = set()
+    for instruction in reversed(block.code):
+        results = {register.name for register in instruction.results}
+        if instruction.guard:  # where the guard is false the old value stays
+            read |= results
+        else:
+            read -= results
+            written |= results
+        read.update(register.name for register in instruction.sources)
+    return read, written

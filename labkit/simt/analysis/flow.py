@@ -77,19 +77,30 @@ class Flow:
     def _find_shapes(self) -> None:
         self.shapes = dict.fromkeys(self.blended, VARYING)
         writing = [code for block in self.blocks for code in block.code if code.results]
-        changed = {register.name for code in writing for register in code.results}
-        while changed:
-            due, changed = changed, set()
-            for instruction in writing:
-                registers = (*instruction.sources, *instruction.results)
-                if not any(register.name in due or register.name in changed for register in registers):
-                    continue
-                shape = self._result_shape(instruction)
-                for register in instruction.results:
-                    merged = joined(self.shapes.get(register.name), shape)
-                    if merged != self.shapes.get(register.name):
-                        self.shapes[register.name] = merged
-                        changed.add(register.name)
+        changed_at: dict[str, int] = {}  # by register; time passes with each shape that is worked out
+        seen_at = [-1] * len(writing)
+        time, before = 0, -1
+        while time > before:
+            before = time
+            for number, instruction in enumerate(writing):
+                seen = seen_at[number]
+                if (
+                    seen < 0
+                    or any(changed_at.get(register.name, -1) >= seen for register in instruction.sources)
+                    or any(changed_at.get(register.name, -1) > seen for register in instruction.results)
+                ):
+                    time += 1
+                    seen_at[number] = time
+                    self._widen(instruction, changed_at, time)
+
+    def _widen(self, instruction: Instruction, changed_at: dict[str, int], time: int) -> None:
+        """Join the shape of an instruction's result to its registers; note which of them changed."""
+        shape = self._result_shape(instruction)
+        for register in instruction.results:
+            merged = joined(self.shapes.get(register.name), shape)
+            if merged != self.shapes.get(register.name):
+                self.shapes[register.name] = merged
+                changed_at[register.name] = time
 
     def _result_shape(self, instruction: Instruction) -> Shape:
         shape = self.rules.result(instruction, self.shapes).shape

@@ -68,10 +68,10 @@ def written_ranges(kernel: Kernel, ranges: dict[str, int]) -> set[int] | None:
         for instruction in kernel.code:
             is_load = instruction.family.reads and instruction.is_access
             may_be_pointer = instruction.type in ("u64", "s64", "b64", "b128")
+            found: set[int] | None = None if is_load and may_be_pointer else set()
+            if instruction.results and not is_load:
+                found = _united([of(operand) for operand in instruction.operands[1:]])
             for register in instruction.results:
-                found: set[int] | None = None if is_load and may_be_pointer else set()
-                if not is_load:
-                    found = _united([of(operand) for operand in instruction.operands[1:]])
                 new = _united([reach.get(register.name, set()), found])
                 if new != reach.get(register.name, set()):
                     reach[register.name], changed = new, True

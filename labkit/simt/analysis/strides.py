@@ -1,26 +1,27 @@
 """How far apart in memory neighbouring lanes are, where that is known when code is made."""
 
+from functools import cache
+
 from labkit.core.limits import WARP
-from labkit.simt.analysis.accesses import Accesses
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.lanes import Shape
-from labkit.simt.analysis.layout import Layout
-from labkit.simt.ptx import Kernel
+from labkit.simt.ptx import Address, Instruction, Kernel
 
 
-def strides(kernel: Kernel, flow: Flow, layout: Layout) -> list[int | None]:
+def strides(kernel: Kernel, flow: Flow) -> list[int | None]:
     """Return each instruction's commonest distance in bytes between neighbouring lanes.
 
     None: no distance is common. 0: the same address, or known only when the kernel runs, or no access.
     """
-    found: list[int | None] = [0] * len(kernel.code)
-    site = {id(instruction): number for number, instruction in enumerate(kernel.code)}
-    for block in flow.blocks:
-        for position, access in Accesses(block, flow, layout).at.items():
-            found[site[id(block.code[position])]] = stride(access.shape)
-    return found
+
+    def found(instruction: Instruction) -> int | None:
+        address = next(operand for operand in instruction.operands if isinstance(operand, Address))
+        return stride(flow.rules.operand(address.base, flow.shapes))
+
+    return [found(instruction) if instruction.is_access else 0 for instruction in kernel.code]
 
 
+@cache
 def stride(shape: Shape) -> int | None:
     """Return the commonest step between lanes that share a base, since different bases lie anywhere."""
     offsets = shape.lane_offsets()

@@ -86,7 +86,7 @@ def compile_kernel(
         first_uses(layout) if mode == "checked" else {},
         written_ranges(kernel, storage.ranges) if mode == "checked" else None,
         observer.known if isinstance(observer, Counting) else np.empty(0),
-        strides(kernel, flow, layout) if mode == "counted" else [],
+        strides(kernel, flow) if mode == "counted" else [],
     )
 
 
