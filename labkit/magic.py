@@ -14,6 +14,8 @@ import ast
 import keyword
 import re
 import shlex
+import symtable
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -36,6 +38,15 @@ from labkit.device import faults
 from labkit.simt.ptx.parser import parse
 
 EXERCISE_ID = re.compile(r"\d\d\.\d+")
+# The names of the functions that exercises in Python ask for.
+FUNCTIONS = {
+    "07.1": "rates",
+    "07.3": "warps",
+    "08.4": "expected",
+    "09.3": "verdict",
+    "09.6": "agrees",
+    "09.7": "time_ms",
+}
 
 # Exercise id -> the kernel or function that was last made for it.
 answers: dict[str, Any] = {}
@@ -126,7 +137,10 @@ class LabMagics(Magics):
 
     @cell_magic
     def answer(self, line: str, cell: str) -> None:
-        """Run the cell as Python; the last function that it defines is the answer to the exercise `line`."""
+        """Run the cell as Python; the function that the exercise `line` asks for is the answer to it.
+
+        Where none has its name, the last one is the answer.
+        """
         exercise = line.strip()
         if not EXERCISE_ID.fullmatch(exercise):
             raise UsageError(f"%%answer {line}: that is not the id of an exercise, such as 09.6.")
@@ -134,16 +148,10 @@ class LabMagics(Magics):
         assert self.shell is not None
         code = "\n" + cell  # an empty line in place of the magic's line
         tree = _parsed(code)
-        functions = [part.name for part in tree.body if isinstance(part, ast.FunctionDef)]
-        if not functions:
-            raise CellError("The cell has no function. Write one with def, as the task says.")
         file = self.shell.compile.cache(code, self.shell.execution_count)
         __tracebackhide__ = True  # show only the student's lines of an error
         exec(compile(tree, file, "exec"), self.shell.user_ns)
-        found = self.shell.user_ns.get(functions[-1])
-        if not isinstance(found, FunctionType):
-            raise CellError(f"{functions[-1]} is not a plain function any more when the cell has run.")
-        answers[exercise] = found
+        answers[exercise] = _function_in(self.shell.user_ns, _bound(code), FUNCTIONS.get(exercise, ""))
 
     def _start(self, magic: str, line: str) -> tuple[Line, dict[str, Any]]:
         """Return what stands on the line, and where the result goes. Raises UsageError for a wrong line.
@@ -205,6 +213,30 @@ def _parsed(code: str) -> ast.Module:
         caret = "".join(letter if letter == "\t" else " " for letter in text[:place].ljust(place)) + "^"
         told = f"line {error.lineno}: {type(error).__name__}: {error.msg}"
         raise CellError(f"{told}\n{error.lineno or 1:>5} | {text}\n      | {caret}") from None
+
+
+def _bound(code: str) -> list[str]:
+    """Return the names that a cell defines or assigns outside its functions."""
+    names = symtable.symtable(code, "cell", "exec").get_symbols()
+    return [name.get_name() for name in names if name.is_assigned()]
+
+
+def _function_in(values: dict[str, Any], names: list[str], wanted: str) -> Callable[..., Any]:
+    """Return the function called `wanted`, else the last one, under its name. Raises CellError."""
+    found = [name for name in names if callable(values.get(name)) and not isinstance(values[name], type)]
+    if not found:
+        raise CellError("The cell has no function. Write one with def, as the task says.")
+    name = wanted if wanted in found else found[-1]
+    function: Callable[..., Any] = values[name]
+    if isinstance(function, FunctionType) and function.__name__ == name:
+        return function
+
+    def call(*args: Any) -> Any:
+        return function(*args)
+
+    # A lambda has no name, and functools.partial and objects with __call__ are no functions.
+    call.__name__ = name
+    return call
 
 
 def _checked_name(magic: str, name: str | None) -> str:

@@ -7,15 +7,17 @@ from typing import Any
 class Elsewhere:
     """A function that runs in another process: calling it has `call` do so.
 
-    `borrowed` is a name in its code that stands for a part of labkit, or empty, as `borrowed_name` has it.
+    `call` returns also the name of a function of labkit that the last call has used, or an empty text; after
+    a call it is `borrowed`.
     """
 
-    def __init__(self, name: str, call: Callable[..., Any], borrowed: str) -> None:
-        self.__name__, self._call, self.borrowed = name, call, borrowed
+    def __init__(self, name: str, call: Callable[..., tuple[Any, str]]) -> None:
+        self.__name__, self._call, self.borrowed = name, call, ""
 
     def __call__(self, *args: Any) -> Any:
         """Have the other process call the function. Raises Raised for what it raises there."""
-        return self._call(*args)
+        returned, self.borrowed = self._call(*args)
+        return returned
 
 
 class Raised(Exception):

@@ -185,7 +185,7 @@ WRONG = [
     (
         "07.3",
         "labkit's own function, imported inside",
-        "asks labkit, by the name labkit.model.blocks_per_sm",
+        "has labkit work it out, by its function blocks",
         (
             "return min(blocks) * of_block",
             "from labkit.model.blocks_per_sm import Block\n"
@@ -195,7 +195,7 @@ WRONG = [
     (
         "07.3",
         "labkit's own function, imported outside",
-        "asks labkit, by the name held",
+        "has labkit work it out, by its function occupancy",
         ("def warps", "from labkit.occupancy import occupancy as held\n\ndef warps"),
         ("min(blocks) * of_block", "held(gpu, threads, registers, shared).warps"),
     ),

@@ -1,5 +1,7 @@
 """Fresh inputs: right answers pass with any seed, and those that know the stated inputs by heart do not."""
 
+import re
+
 import numpy as np
 import pytest
 from course_tables import SOLVED, answer_of, judged, mutant, rows
@@ -94,7 +96,32 @@ def test_a_table_of_the_stated_cases_fails(exercise):
 
     assert EXERCISES[exercise].judge(recorded).ok and EXERCISES[exercise].judge(looked_up).ok
     for seed in SEEDS:
-        assert "KeyError" in EXERCISES[exercise].judge(looked_up, seed).failure
+        assert re.search("KeyError|wrong for another", EXERCISES[exercise].judge(looked_up, seed).failure)
+
+
+@pytest.mark.parametrize("exercise", ["07.1", "07.3", "08.4"])
+def test_what_is_told_of_a_case_that_only_grading_tries_is_no_case_of_grading(exercise):
+    solved = answer_of(exercise, SOLVED[exercise])
+    stated, graded = set(), set()
+
+    def recorded(to):
+        def answer(*args):
+            to.add(args)
+            return solved(*args)
+
+        return answer
+
+    EXERCISES[exercise].judge(recorded(stated))
+    EXERCISES[exercise].judge(recorded(graded), SEEDS[0])
+
+    def by_heart(*args):
+        return solved(*args) if args in known else args[100]
+
+    known = set(stated)
+    for _ in range(3):  # as a student would who puts what is told into the table, were it graded
+        told = EXERCISES[exercise].judge(by_heart, SEEDS[0]).failure
+        case = re.search(r"For example, by_heart\((.*)\) should return", told)[1]
+        assert all(case != ", ".join(map(str, args)) for args in graded - stated) and "IndexError" not in told
 
 
 @pytest.mark.parametrize("exercise", ["09.3", "09.7"])

@@ -323,18 +323,36 @@ class TestAnswer:
         _, shown = run("f(0)")
         assert "----> 4     return 1 / y" in shown and "ZeroDivisionError" in shown
 
-    @pytest.mark.parametrize(
-        "cell", ["", "x = 1", "# later", "f = lambda x: x", "class F:\n    def f(self): pass"]
-    )
+    @pytest.mark.parametrize("cell", ["", "x = 1", "# later", "class F:\n    def f(self): pass"])
     def test_a_cell_without_a_function_is_told(self, run, cell):
         result, shown = run(f"%%answer 09.6\n{cell}\n")
         assert not result.success and not magic.answers
         assert shown == "The cell has no function. Write one with def, as the task says.\n"
 
-    @pytest.mark.parametrize("end", ["f = 3", "del f", "import functools\nf = functools.partial(f, 1)"])
+    @pytest.mark.parametrize("end", ["f = 3", "del f"])
     def test_a_name_that_is_no_function_at_the_end_is_told(self, run, end):
         _, shown = run(f"%%answer 09.6\ndef f(x):\n    return x\n{end}")
-        assert "f is not a plain function any more when the cell has run." in shown and not magic.answers
+        assert "The cell has no function." in shown and not magic.answers
+
+    @pytest.mark.parametrize(
+        "cell",
+        [
+            "agrees = lambda x: 2 * x",
+            "def times(y, x):\n    return y * x\nimport functools\nagrees = functools.partial(times, 2)",
+            "class Agrees:\n    def __call__(self, x):\n        return 2 * x\nagrees = Agrees()",
+            "import functools\n@functools.cache\ndef agrees(x):\n    return 2 * x",
+            "def agrees(x, factor=2):\n    return factor * x",
+            "if True:\n    def agrees(x):\n        return 2 * x",
+        ],
+    )
+    def test_a_function_of_any_kind_is_an_answer_under_its_own_name(self, run, cell):
+        run(f"%%answer 09.6\n{cell}")
+        assert magic.answers["09.6"](21) == 42 and magic.answers["09.6"].__name__ == "agrees"
+
+    @pytest.mark.parametrize("helper", ["def helper(x):\n    return 1", "helper = lambda x: 1"])
+    def test_the_name_decides_and_not_the_place(self, run, helper):
+        run(f"%%answer 07.1\ndef rates(x):\n    return helper(x) + 1\n{helper}")
+        assert magic.answers["07.1"].__name__ == "rates" and magic.answers["07.1"](0) == 2
 
     @pytest.mark.parametrize("line", ["", "f", "9.6", "09.6 f", "-D N=3"])
     def test_what_is_no_id_is_told(self, run, line):

@@ -1,11 +1,17 @@
 """Criteria for answers in Python: what counts as the right number, and what a wrong one is told."""
 
+import gc
+import importlib
+import sys
+import threading
+from pathlib import Path
+from types import FunctionType
+
 import numpy as np
 import pytest
 
 import labkit
 from labkit.core.errors import InvalidAccess
-from labkit.core.labkit_calls import borrowed_name
 from labkit.course import magic
 from labkit.course.criteria.occupancy import resident
 from labkit.course.criteria.python import called, returns
@@ -112,13 +118,13 @@ class TestErrors:
             raise Raised("ZeroDivisionError", "division by zero", 5)
 
         told = "elsewhere(1024, 2.0) raises\nline 5: ZeroDivisionError: division by zero"
-        assert refused(Elsewhere("elsewhere", elsewhere, "")) == told
+        assert refused(Elsewhere("elsewhere", elsewhere)) == told
 
     def test_what_was_raised_elsewhere_outside_the_function_has_no_line(self):
         def elsewhere(size, ms):
             raise Raised("TypeError", "alone() takes 1 positional argument but 2 were given")
 
-        assert "raises\nTypeError: alone() takes 1" in refused(Elsewhere("elsewhere", elsewhere, ""))
+        assert "raises\nTypeError: alone() takes 1" in refused(Elsewhere("elsewhere", elsewhere))
 
     def test_an_error_of_labkit_from_elsewhere_brings_its_line(self):
         def elsewhere(size, ms):
@@ -126,9 +132,7 @@ class TestErrors:
             error.answer_line = 7
             raise error
 
-        assert "raises\nline 7: InvalidAccess: read of 4 bytes" in refused(
-            Elsewhere("elsewhere", elsewhere, "")
-        )
+        assert "raises\nline 7: InvalidAccess: read of 4 bytes" in refused(Elsewhere("elsewhere", elsewhere))
 
     def test_the_students_interrupt_is_not_an_answer(self):
         def stopped():
@@ -138,24 +142,94 @@ class TestErrors:
             called(stopped)
 
 
+def by_import(gpu, *block):
+    from labkit.core.occupancy import occupancy
+
+    return occupancy(gpu, *block).warps
+
+
+def by_importlib(gpu, *block):
+    return importlib.import_module("labkit.core." + "occupancy").occupancy(gpu, *block).warps
+
+
+def by_helper(gpu, *block):
+    return by_import(gpu, *block)
+
+
+def by_loaded_modules(gpu, *block):
+    return sys.modules["labkit.core.occupancy"].occupancy(gpu, *block).warps
+
+
+def by_builtins(gpu, *block):
+    return __builtins__["__import__"]("labkit.core.occupancy").core.occupancy.occupancy(gpu, *block).warps
+
+
+def by_the_figures(gpu, *block):
+    return sys.modules[type(gpu).__module__].occupancy(gpu, *block).warps
+
+
+def by_default(gpu, *block, rules=labkit.core.occupancy.occupancy):
+    return rules(gpu, *block).warps
+
+
+def by_model(gpu, *block):
+    from labkit.model.blocks_per_sm import Block
+
+    return Block(gpu, *block).blocks * Block(gpu, *block).warps
+
+
+def by_copy(gpu, *block):
+    names = {"__name__": "labkit.core.occupancy"}
+    exec(Path(sys.modules["labkit.core.occupancy"].__file__).read_text(), names)
+    return names["occupancy"](gpu, *block).warps
+
+
+def by_objects(gpu, *block):
+    functions = [each for each in gc.get_objects() if type(each) is FunctionType]
+    found = [each for each in functions if each.__code__.co_qualname == "occupancy"]
+    return found[0](gpu, *block).warps
+
+
+def by_thread(gpu, *block):
+    got = []
+    thread = threading.Thread(target=lambda: got.append(by_import(gpu, *block)))
+    thread.start()
+    thread.join()
+    return got[0]
+
+
+def unseen(gpu, *block):
+    sys.setprofile(None)
+    return by_import(gpu, *block)
+
+
+WAYS = (
+    *(by_import, by_importlib, by_helper, by_loaded_modules, by_builtins, by_the_figures, by_default),
+    *(by_model, by_copy, by_objects, by_thread, unseen),
+)
+
+
 class TestBorrowed:
-    """Whether a function asks labkit for the answer is looked at where the function lives."""
+    """A function that has labkit work the answer out has not answered, whatever way leads there."""
 
-    def test_a_name_of_labkit_is_found(self):
-        def warps(gpu, threads, registers, shared):
-            return labkit.model.blocks_per_sm.Block(gpu, threads, registers, shared).warps
+    asked = resident("right", "", ("H200", 256, 32, 0))
 
-        assert borrowed_name(warps) == "labkit"
-        assert borrowed_name(rate) == ""
+    @pytest.mark.parametrize("warps", WAYS)
+    def test_labkits_own_rules_are_refused_by_any_way(self, warps):
+        with pytest.raises(Unmet, match="has labkit work it out"):
+            self.asked.test(warps)
 
-    @pytest.mark.parametrize(("borrowed", "words"), [("Block", "by the name Block"), ("", "returns 1;")])
+    def test_the_figures_of_a_gpu_may_be_asked_by_any_name(self):
+        def warps(gpu, *block):
+            other = labkit.core.occupancy.gpu(gpu.name)
+            return min(other.warps_per_sm, other.registers_per_sm // 32 // 32)
+
+        self.asked.test(warps)
+
+    @pytest.mark.parametrize(("borrowed", "words"), [("occupancy", "function occupancy"), ("", "returns 1;")])
     def test_what_was_found_elsewhere_counts(self, borrowed, words):
-        def warps(gpu, threads, registers, shared):
-            return labkit and 1
-
-        answer = Elsewhere("warps", warps, borrowed)
         with pytest.raises(Unmet, match=words):
-            resident("right", "", ("H200", 256, 32, 0)).test(answer)
+            self.asked.test(Elsewhere("warps", lambda *_: (1, borrowed)))
 
 
 class TestExercise:

@@ -1,6 +1,6 @@
 """Criteria for what stands around a kernel: a verdict on a launch, a comparison of results, a clock."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 from labkit import simt
 from labkit.core.errors import InvalidAccess
 from labkit.course.criteria.model_gpu import ModelGpu
-from labkit.course.criteria.python import called, kind_of, number_of
+from labkit.course.criteria.python import called, kind_of, number_of, shown
 from labkit.course.drawn import fresh, further, generator
 from labkit.course.exercise import Unmet, criterion
 
@@ -20,6 +20,18 @@ _COPY = """extern "C" __global__ void copy(const float* in, float* out, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = in[i];
+}
+extern "C" __global__ void turned(const float* in, float* out, int n)
+{
+    if (threadIdx.x < n) out[threadIdx.x] = in[n - 1 - threadIdx.x];
+}
+extern "C" __global__ void one_off(const float* in, float* out, int n)
+{
+    if (threadIdx.x < n) out[threadIdx.x] = in[threadIdx.x] + (threadIdx.x == n / 2);
+}
+extern "C" __global__ void part(const float* in, float* out, int n)
+{
+    if (threadIdx.x + 1 < n) out[threadIdx.x] = in[threadIdx.x];
 }
 extern "C" __global__ void idle(const float* in, float* out, int n) {}
 extern "C" __global__ void outside(const float* in, float* out, int n) { out[n + threadIdx.x] = 0; }
@@ -76,6 +88,9 @@ STALE = (
     "right result can be."
 )
 NOT_REFUSED = "The launch was not refused: it has run. A refused one raises labkit.simt.LaunchError."
+ELEMENTS = (
+    "An element is not what it should be. Compare each element of out with its own in expected: all of them."
+)
 ASK = "Nothing was computed. A refused launch raises labkit.simt.LaunchError: catch it, and say so."
 
 
@@ -102,12 +117,9 @@ def others_get_through(verdict: Callable[..., Any]) -> None:
 # A comparison: when do two products agree?
 
 
-def _product(A: np.ndarray, B: np.ndarray, order: Sequence[int]) -> np.ndarray:
+def _product(A: np.ndarray, B: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Return A @ B in float32, its terms added up in that order."""
-    total = np.zeros((len(A), B.shape[1]), np.float32)
-    for k in order:
-        total += A[:, k, None] * B[k]
-    return total
+    return np.cumsum(A[:, order].T[:, :, None] * B[order][:, None, :], axis=0, dtype=np.float32)[-1]
 
 
 @dataclass(frozen=True)
@@ -115,102 +127,161 @@ class Factors:
     """A and B with elements up to `scale`, and K terms per sum.
 
     With `cancels` every sum is 0; with `small_row` the elements of row 5 of A are ten thousand times smaller.
+    With `positive` no term is negative; with `small_term` the last term of each sum is much smaller, too.
     """
 
     K: int = 400
     scale: float = 1
     cancels: bool = False
     small_row: bool = False
+    positive: bool = False
+    small_term: bool = False
 
-    def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return A, B and their product in float64."""
-        rng = np.random.default_rng(fresh(self.K))
-        A, B = (self.scale * rng.uniform(-1, 1, shape) for shape in ((12, self.K), (self.K, 10)))
+    def matrices(self, use: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return A, B and their product in float64; each use has numbers of its own."""
+        rng = np.random.default_rng(fresh(self.K, use))
+        least = NEARLY if self.small_term else 0 if self.positive else -1
+        A, B = (self.scale * rng.uniform(least, 1, shape) for shape in ((12, self.K), (self.K, 10)))
         A[5] *= 1e-4 if self.small_row else 1
+        A[:, -1] *= SMALL if self.small_term else 1
         A, B = A.astype(np.float32), B.astype(np.float32)
         if self.cancels:
             A[:, self.K // 2 :], B[self.K // 2 :] = A[:, : self.K // 2], -B[: self.K // 2]
         return A, B, A.astype(np.float64) @ B
 
     def __str__(self) -> str:
-        what = ", every sum is 0" if self.cancels else ", smaller ones in row 5" if self.small_row else ""
-        return f"K={self.K}, elements up to {self.scale:g}{what}"
+        kinds = {
+            ", every sum is 0": self.cancels,
+            ", smaller ones in row 5": self.small_row,
+            ", no term is negative": self.positive,
+            ", of which one is small": self.small_term,
+        }
+        return f"K={self.K}, elements up to {self.scale:g}{''.join(what for what in kinds if kinds[what])}"
 
 
-def _other_factors(rng: np.random.Generator, base: Factors) -> Factors:
-    """Draw another scale and, unless it is 1, another K.
-
-    K is even, as half of the terms may cancel the others.
-    """
-    K = base.K if base.K == 1 else 2 * int(rng.integers(base.K // 3, base.K * 2 // 3))
-    return replace(base, K=K, scale=float(f"{base.scale * 10 ** rng.uniform(-0.5, 0.5):.2g}"))
+# A term of this part of a sum of two is a hundred times what rounding does to it. Its factors are nearly 1.
+SMALL, NEARLY = 6.5e-6, 0.95
+Spoil = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-@criterion("{text}")
-def accepts(agrees: Callable[..., Any], text: str, *cases: Factors) -> None:
-    """Ask that right results pass, added up forwards and backwards."""
-    for factors in further(cases, _other_factors):
-        A, B, expected = factors.matrices()
-        forwards = range(factors.K)
-        for how, order in (("first to last", forwards), ("last to first", forwards[::-1])):
-            got = _product(A, B, order)
-            if not _verdict(agrees, got, expected, A, B):
-                raise Unmet(
-                    f"A right result is rejected: {factors}, terms added up from {how}. It is off by at "
-                    f"most {np.abs(got - expected).max():.2g}.\n{BOUND}"
-                )
+@dataclass(frozen=True)
+class Result:
+    """What a comparison is asked about, `told` in words. Right ones have `order`, wrong ones `spoil`."""
 
+    factors: Factors
+    told: str
+    spoil: Spoil = _product
+    order: str = "any"
 
-@criterion("{text}")
-def rejects(
-    agrees: Callable[..., Any], text: str, spoil: Callable[..., np.ndarray], what: str, *cases: Factors
-) -> None:
-    """Ask that `spoil(A, B)`, a wrong product, does not pass."""
-    for factors in further(cases, _other_factors):
-        A, B, expected = factors.matrices()
-        got = spoil(A, B)
-        if _verdict(agrees, got, expected, A, B):
-            off = np.abs(got - expected)
-            far, why = ("", NAN) if np.isnan(off).any() else (f" It is off by {off.max():.2g}.", BOUND)
-            raise Unmet(f"A wrong result passes: {what} {factors}.{far}\n{why}")
+    @property
+    def is_right(self) -> bool:
+        """Return True where rounding explains the result."""
+        return self.spoil is _product
 
-
-def _verdict(
-    agrees: Callable[..., Any], got: np.ndarray, expected: np.ndarray, A: np.ndarray, B: np.ndarray
-) -> bool:
-    rng = generator("order of rows and columns")
-    if rng is not None:
+    def ask(self, agrees: Callable[..., Any], use: str) -> None:
+        """Raise Unmet unless `agrees` tells what the result is. Each use has its own numbers and order."""
+        A, B, expected = self.factors.matrices(use)
+        rng = np.random.default_rng(fresh(0, f"order {use}"))
+        forwards = np.arange(self.factors.K)
+        orders = {"forwards": forwards, "backwards": forwards[::-1], "any": rng.permutation(forwards)}
+        got = self.spoil(A, B, orders[self.order])
         rows, cols = rng.permutation(len(A))[:, None], rng.permutation(B.shape[1])
-        got, expected, A, B = got[rows, cols], expected[rows, cols], A[rows[:, 0]], B[:, cols]
-    verdict = called(agrees, got, expected, A, B)
-    if np.ndim(verdict):
-        shape = np.shape(verdict)
-        raise Unmet(f"It returns an array of shape {shape}. Return one True or False, with .all().")
-    return bool(verdict)
+        verdict = _verdict(agrees, got[rows, cols], expected[rows, cols], A[rows[:, 0]], B[:, cols])
+        if verdict == self.is_right:
+            return
+        off = np.abs(got - expected)
+        if self.is_right:
+            raise Unmet(
+                f"A right result is rejected: {self.factors}, {self.told}. "
+                f"It is off by at most {off.max():.2g}.\n{BOUND}"
+            )
+        far, why = (f" It is off by {off.max():.2g}.", BOUND) if np.isfinite(off).all() else ("", NAN)
+        raise Unmet(f"A wrong result passes: {self.told} {self.factors}.{far}\n{why}")
 
 
-def lost_term(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return A B where one element lacks one term: the one of middling size."""
-    got = _product(A, B, range(A.shape[1]))
+ORDERS = {"forwards": "from first to last", "backwards": "from last to first", "any": "in some order"}
+
+
+def right(*cases: Factors) -> tuple[Result, ...]:
+    """Return right results, their terms added up in each of ORDERS."""
+    return tuple(
+        Result(factors, f"terms added up {told}", order=order)
+        for factors in cases
+        for order, told in ORDERS.items()
+    )
+
+
+def wrong(spoil: Spoil, what: str, *cases: Factors) -> tuple[Result, ...]:
+    """Return results that `spoil` makes of A and B."""
+    return tuple(Result(factors, what, spoil) for factors in cases)
+
+
+def _another(rng: np.random.Generator, base: Result) -> Result:
+    """Draw another scale and, for some hundred terms, another K: an even one, as halves may cancel."""
+    factors, K = base.factors, base.factors.K
+    if 8 < K < 1000:
+        K = 2 * int(rng.integers(K // 3, K * 2 // 3))
+    scale = float(f"{factors.scale * 10 ** rng.uniform(-0.5, 0.5):.2g}")
+    return replace(base, factors=replace(factors, K=K, scale=scale))
+
+
+@criterion("{text}")
+def tells(agrees: Callable[..., Any], text: str, *results: Result) -> None:
+    """Ask that right results pass, and wrong ones do not.
+
+    There should be some of both kinds. Inside `drawn` they come in any order, and a few of them twice: who
+    counts calls, or knows an earlier result again, learns nothing.
+    """
+    rng = generator("order", text)
+    asked = further(results, _another, count=2)
+    if rng is not None:
+        again = rng.integers(len(asked), size=rng.integers(1, 4))
+        asked = [asked[at] for at in rng.permutation([*range(len(asked)), *again])]
+    for number, result in enumerate(asked):
+        result.ask(agrees, f"{text} {number}")
+
+
+def _verdict(agrees: Callable[..., Any], *given: np.ndarray) -> bool:
+    verdict = called(agrees, *given)
+    if isinstance(verdict, bool | np.bool_):
+        return bool(verdict)
+    if isinstance(verdict, np.ndarray) and verdict.ndim:
+        raise Unmet(f"It returns an array of shape {verdict.shape}. Return one True or False, with .all().")
+    raise Unmet(f"It returns {shown(verdict)}. Return True or False.")
+
+
+def lost_term(A: np.ndarray, B: np.ndarray, order: np.ndarray, sign: int = 1) -> np.ndarray:
+    """Return A B where one element lacks a term of this sign: that of middling size; of few the smallest."""
+    got = _product(A, B, order)
     terms = A[5] * B[:, 3]
-    got[5, 3] -= terms[np.argsort(np.abs(terms))[len(terms) // 2]]
+    own = np.sort(sign * terms[sign * terms > 0])
+    got[5, 3] -= sign * own[len(own) // 2 if len(terms) > FEW else 0]
     return got
 
 
-def half_sum(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+def half_sum(A: np.ndarray, B: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Return A B with sums that are kept in 16 bits."""
     total = np.zeros((len(A), B.shape[1]), np.float16)
-    for k in range(A.shape[1]):
+    for k in order:
         total = (total + A[:, k, None] * B[k]).astype(np.float16)
     return total.astype(np.float32)
 
 
-def with_nan(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return A B with one element NaN, as a wrong kernel leaves it."""
-    got = _product(A, B, range(A.shape[1]))
-    got[7, 2] = np.nan
+def with_one(value: float, A: np.ndarray, B: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return A B with one element of that value, as a wrong kernel leaves NaN."""
+    got = _product(A, B, order)
+    got[7, 2] = value
     return got
 
+
+def negated(A: np.ndarray, B: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return -A B, which no bound lets pass."""
+    return -_product(A, B, order)
+
+
+FEW = 8  # terms
+RIGHT = right(Factors())[-1:]  # beside wrong results
+WRONG = wrong(negated, "all signs are wrong.", Factors())  # beside right results
 
 BOUND = (
     "Rounding grows with the number of terms K and with their sizes, not with the sum: a bound is "

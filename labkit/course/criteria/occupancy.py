@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from labkit.core.labkit_calls import borrowed_name
+from labkit.core.answers import borrowing
 from labkit.core.limits import MAX_THREADS
 from labkit.core.occupancy import gpu, gpus
 from labkit.core.text import counted
 from labkit.course.criteria.kernels import few_sectors, profiled
 from labkit.course.criteria.launches import as_said
-from labkit.course.criteria.python import called, number_of
-from labkit.course.drawn import TRIES, further
+from labkit.course.criteria.python import called, number_of, right_for, shown
+from labkit.course.drawn import TRIES
 from labkit.course.elsewhere import Elsewhere
 from labkit.course.exercise import Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
@@ -27,22 +27,52 @@ Asked = tuple[str, int, int, int]
 @criterion("{text}")
 def resident(function: Callable[..., Any], text: str, hint: str, *launches: Asked) -> None:
     """Ask that `function(gpu, threads, registers, shared)` is the number of warps that an SM holds."""
-    # A function that lives elsewhere was looked at there.
-    borrowed = function.borrowed if isinstance(function, Elsewhere) else borrowed_name(function)
+
+    def ask(launch: Asked) -> None:
+        block = _block(launch)
+        got = _own(function, block.on, *launch[1:])
+        if isinstance(got, bool) or number_of(got) != _warps(block):
+            raise Unmet(
+                f"{function.__name__}({_shown(launch)}) returns {shown(got)}; it should be {_warps(block)}.\n"
+                f"{_account(block)}\n{hint}"
+            )
+
+    def told(launch: Asked) -> str:
+        block = _block(launch)
+        return (
+            f"{function.__name__}({_shown(launch)}) should return {_warps(block)}.\n{_account(block)}\n{hint}"
+        )
+
+    right_for(launches, _drawn, ask, told)
+
+
+def _own(function: Callable[..., Any], *args: Any) -> Any:
+    """Return what the function returns. Raises Unmet where labkit has worked it out."""
+    if isinstance(function, Elsewhere):
+        got, borrowed = called(function, *args), function.borrowed
+    else:
+        with borrowing() as found:
+            got = called(function, *args)
+        borrowed = found[0] if found else ""
     if borrowed:
         raise Unmet(
-            f"{function.__name__} asks labkit, by the name {borrowed}: that is what the check compares "
-            "with.\nWork the number out from the figures of gpu, such as gpu.registers_per_sm."
+            f"{function.__name__} has labkit work it out, by its function {borrowed}: that is what the check "
+            "compares with.\nWork the number out from the figures of gpu, such as gpu.registers_per_sm."
         )
-    for name, threads, registers, shared in further(launches, _drawn, 3 + len(launches) // 10):
-        block = Block(gpu(name), threads, registers, shared)
-        got = called(function, block.on, threads, registers, shared)
-        expected = block.blocks * block.warps
-        if isinstance(got, bool) or number_of(got) != expected:
-            raise Unmet(
-                f"{function.__name__}({name}, threads={threads}, registers={registers}, shared={shared}) "
-                f"returns {got!r}; it should be {expected}.\n{_account(block)}\n{hint}"
-            )
+    return got
+
+
+def _block(launch: Asked) -> Block:
+    return Block(gpu(launch[0]), *launch[1:])
+
+
+def _warps(block: Block) -> int:
+    return block.blocks * block.warps
+
+
+def _shown(launch: Asked) -> str:
+    name, threads, registers, shared = launch
+    return f"{name}, threads={threads}, registers={registers}, shared={shared}"
 
 
 def _drawn(rng: np.random.Generator, base: Asked) -> Asked:

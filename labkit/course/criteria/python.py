@@ -1,14 +1,15 @@
 """Criteria for answers in Python: functions that run in the notebook's own process."""
 
-import traceback
-from collections.abc import Callable
+import reprlib
+from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from labkit.core.answers import answer_line
 from labkit.core.errors import SimtError
-from labkit.course.drawn import further
+from labkit.course.drawn import further, generator
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Unmet, criterion
 
@@ -42,12 +43,48 @@ def _line_of(error: Exception, function: Callable[..., Any]) -> int | None:
     """Return the line of the function that an error comes from. One that was raised elsewhere has it."""
     if isinstance(function, Elsewhere):
         return error.answer_line if isinstance(error, Raised | SimtError) else None
-    frames = traceback.extract_tb(error.__traceback__)
-    inside = [frame.lineno for frame in frames if frame.name == function.__name__]
-    return inside[-1] if inside else None
+    return answer_line(error, function)
 
 
 Args = tuple[Any, ...]
+T = TypeVar("T")
+
+
+def right_for(
+    cases: Sequence[T],
+    draw: Callable[[np.random.Generator, T], T],
+    ask: Callable[[T], None],
+    told: Callable[[T], str],
+) -> None:
+    """Have `ask` try each case, which raises Unmet; inside `drawn` two more for every ten, and two at least.
+
+    Of these neither the case nor what the answer makes of it is told, or the next submission could hold them
+    as a table: another case of the kind is told, which nobody is graded by; `told` says what is right for it.
+    """
+    for case in cases:
+        ask(case)
+    others = further(cases, draw, count=2 + len(cases) // 10)[len(cases) :]
+    if all(_is_met(ask, case) for case in others):
+        return
+    rng = generator("examples", cases)
+    assert rng is not None  # as there are others
+    examples = [draw(rng, cases[int(rng.integers(len(cases)))]) for _ in range(EXAMPLES)]
+    example = next((case for case in examples if not _is_met(ask, case)), examples[0])
+    raise Unmet(f"{BY_HEART} For example, {told(example)}")
+
+
+def _is_met(ask: Callable[[T], None], case: T) -> bool:
+    try:
+        ask(case)
+    except Unmet:
+        return False
+    return True
+
+
+BY_HEART = (
+    "It is right for the cases that the notebook's own check tries, and wrong for another of their kind."
+)
+EXAMPLES = 8
 
 
 @criterion("{text}")
@@ -62,16 +99,22 @@ def returns(
 ) -> None:
     """Ask that for each case, its arguments, the function returns what `of` does, within `relative` of it.
 
-    `draw` makes another case of the kind of a stated one, for `drawn.further`.
+    `draw` makes another case of the kind of a stated one, see `right_for`.
     """
-    for args in further(cases, draw, count=2):
+
+    def ask(args: Args) -> None:
         expected = of(*args)
         got = called(function, *args)
         if not _is_close(got, expected, relative):
-            shown, wanted = _number(got), _number(expected)
-            if shown == wanted:
-                shown, wanted = repr(got), repr(expected)
-            raise Unmet(f"{_call(function, args)} returns {shown}; it should be {wanted}.\n{hint}")
+            seen, wanted = _number(got), _number(expected)
+            if seen == wanted:
+                seen, wanted = shown(got), shown(expected)
+            raise Unmet(f"{_call(function, args)} returns {seen}; it should be {wanted}.\n{hint}")
+
+    def told(args: Args) -> str:
+        return f"{_call(function, args)} should return {_number(of(*args))}.\n{hint}"
+
+    right_for(cases, draw, ask, told)
 
 
 def _is_close(got: Any, expected: float, relative: float) -> bool:
@@ -79,10 +122,18 @@ def _is_close(got: Any, expected: float, relative: float) -> bool:
     return number is not None and abs(number - expected) <= relative * abs(expected)
 
 
+def shown(value: Any) -> str:
+    """Write any value in few words."""
+    try:
+        return reprlib.repr(value)
+    except Exception:  # whatever a class of the answer makes of it
+        return f"something of type {type(value).__name__}"
+
+
 def _number(value: Any) -> str:
     """Write a whole number whole and another with six digits; write anything else as Python does."""
     if not isinstance(value, Real):
-        return repr(value)
+        return shown(value)
     number = float(value)
     return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.6g}"
 

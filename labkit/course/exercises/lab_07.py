@@ -11,8 +11,8 @@ from labkit.course.criteria.kernels import Hints, global_loads, missed, no_findi
 from labkit.course.criteria.launches import tiled
 from labkit.course.criteria.occupancy import loads_at_most, occupied, resident
 from labkit.course.criteria.products import right_as_launched
-from labkit.course.criteria.python import called, number_of
-from labkit.course.drawn import further, like
+from labkit.course.criteria.python import called, number_of, right_for, shown
+from labkit.course.drawn import like
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.roofline import SECTOR
@@ -77,16 +77,28 @@ def _rate(
     cases: list[tuple[Sizes, float]],
 ) -> None:
     """Ask that `rates(M, N, K, ms)[at]` is the right rate; a usual mistake is told by its name."""
-    for sizes, ms in further(cases, _drawn, count=2):
-        told = f"{function.__name__}({', '.join(map(str, (*sizes, ms)))}) returns"
-        pair, named = _pair(called(function, *sizes, ms), told), counts(*sizes)
-        rate = pair[at]
-        expected = named[""] / ms / 1e6
+    what = ("GFLOP/s", "GB/s")[at]
+
+    def ask(case: tuple[Sizes, float]) -> None:
+        sizes, ms = case
+        told, named = f"{_call(function, case)} returns", counts(*sizes)
+        pair = _pair(called(function, *sizes, ms), told)
+        rate, expected = pair[at], named[""] / ms / 1e6
         if not isclose(rate, expected, rel_tol=1e-4):
-            what = ("GFLOP/s", "GB/s")[at]
             is_other = isclose(pair[1 - at], expected, rel_tol=1e-4)
             why = ORDER if is_other else _mistake(rate * ms * 1e6, named)
             raise Unmet(f"{told} {rate:.6g} {what}; it should be {expected:.6g}.\n{why}")
+
+    def should(case: tuple[Sizes, float]) -> str:
+        sizes, ms = case
+        return f"{_call(function, case)} should return {counts(*sizes)[''] / ms / 1e6:.6g} {what}.\n{WORK}"
+
+    right_for(cases, _drawn, ask, should)
+
+
+def _call(function: Callable[..., Any], case: tuple[Sizes, float]) -> str:
+    sizes, ms = case
+    return f"{function.__name__}({', '.join(map(str, (*sizes, ms)))})"
 
 
 def _pair(got: Any, told: str) -> tuple[float, float]:
@@ -95,7 +107,7 @@ def _pair(got: Any, told: str) -> tuple[float, float]:
         if first is None or second is None:
             raise TypeError
     except (TypeError, ValueError):
-        raise Unmet(f"{told} {got!r}. Return two numbers: GFLOP/s, then GB/s.") from None
+        raise Unmet(f"{told} {shown(got)}. Return two numbers: GFLOP/s, then GB/s.") from None
     return first, second
 
 

@@ -112,6 +112,8 @@ STEPS = (
     "through the elements alone."
 )
 
+LOST = "one element lacks one term."  # 09.6
+
 # 09.8: a sum in a register.
 
 REGISTER = (
@@ -192,6 +194,14 @@ EXERCISES = (
                 for each in (0, 1, -1)
             ),
             host.Trial("a kernel that writes zeros", "copy", "right", host.WRITTEN, each=0),
+            *(
+                host.Trial(f"a kernel that {what}", kernel, "wrong", host.ELEMENTS)
+                for kernel, what in (
+                    ("one_off", "writes one wrong element"),
+                    ("turned", "writes the right elements to wrong places"),
+                    ("part", "leaves the last element out; out holds an earlier, right result"),
+                )
+            ),
         ),
         host.others_get_through(),
     ),
@@ -214,24 +224,32 @@ EXERCISES = (
         ),
     ),
     Exercise("09.6", "When two products agree", 2, magic="answer").asks(
-        host.accepts(
+        host.tells(
             "right results pass, summed in any order, from small elements to large",
-            host.Factors(K=1),
-            *(host.Factors(scale=scale) for scale in (1, 1000, 0.001)),
+            *host.right(host.Factors(K=1), *(host.Factors(scale=scale) for scale in (1, 1000, 0.001))),
+            *host.right(host.Factors(K=20_000, positive=True)),
+            *host.WRONG,
         ),
-        host.accepts("also where the terms cancel", host.Factors(cancels=True)),
-        host.rejects(
+        host.tells("also where the terms cancel", *host.right(host.Factors(cancels=True)), *host.WRONG),
+        host.tells(
             "a lost term does not pass",
-            host.lost_term,
-            "one element lacks one term.",
-            *(host.Factors(scale=scale) for scale in (1, 1000, 0.01)),
-            host.Factors(small_row=True),
+            *host.wrong(host.lost_term, LOST, *(host.Factors(scale=scale) for scale in (1, 1000, 0.01))),
+            *host.wrong(partial(host.lost_term, sign=-1), LOST, host.Factors(), host.Factors(scale=0.01)),
+            *host.wrong(host.lost_term, LOST, host.Factors(small_row=True), host.Factors(positive=True)),
+            *host.wrong(host.lost_term, LOST, host.Factors(K=2, small_term=True)),
+            *host.RIGHT,
         ),
-        host.rejects(
+        host.tells(
             "a sum kept in half precision does not",
-            *(host.half_sum, "sums are kept in 16 bits.", host.Factors()),
+            *host.wrong(host.half_sum, "sums are kept in 16 bits.", host.Factors()),
+            *host.RIGHT,
         ),
-        host.rejects("nor does NaN", host.with_nan, "one element is NaN.", host.Factors()),
+        host.tells(
+            "nor does NaN",
+            *host.wrong(partial(host.with_one, np.nan), "one element is NaN.", host.Factors()),
+            *host.wrong(partial(host.with_one, np.inf), "one element is infinite.", host.Factors()),
+            *host.RIGHT,
+        ),
     ),
     Exercise("09.7", "A clock that waits", 2, magic="answer").asks(
         host.times("it waits for the kernel", host.EARLIER, {"kernel_ms": 4}, {"kernel_ms": 22}),

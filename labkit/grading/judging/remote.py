@@ -89,7 +89,7 @@ class Session:
             if self._magic == "c":
                 told = made["source"], made["name"], made["options"]
                 return RemoteFunction(self, *told, 0, made["declared"])
-            return self._python(made["name"], made["borrowed"])
+            return self._python(made["name"])
 
     def ask(self, do: str, seconds: float = 0, callbacks: Sequence[Any] = (), **values: Any) -> Any:
         """Return the sandbox's value for a request, which may take `seconds` and SLACK.
@@ -135,16 +135,16 @@ class Session:
             raise BorderError("the reply is none")
         return reply
 
-    def _python(self, name: str, borrowed: str) -> Elsewhere:
-        def call(*args: Any) -> Any:
+    def _python(self, name: str) -> Elsewhere:
+        def call(*args: Any) -> tuple[Any, str]:
             callbacks = [arg for arg in args if callable(arg)]
             sent = [Callback(callbacks.index(arg)) if callable(arg) else arg for arg in args]
             with _forged_is_stopped():
                 reply = self.ask("call", callbacks=callbacks, args=sent)
                 _update(args, reply["arrays"])
-                return reply["returned"]
+                return reply["returned"], str(reply["borrowed"])[:MOST_NAME]
 
-        return Elsewhere(str(name)[:MOST_NAME], call, str(borrowed)[:MOST_NAME])
+        return Elsewhere(str(name)[:MOST_NAME], call)
 
 
 class RemoteModule:

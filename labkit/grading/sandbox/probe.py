@@ -6,7 +6,6 @@ verdict: expected results and goals are not known here.
 
 import os
 import socket
-import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -16,8 +15,8 @@ import numpy as np
 from labkit import magic, simt
 from labkit.c.function import CFunction
 from labkit.c.run import elsewhere
+from labkit.core.answers import answer_line, borrowing
 from labkit.core.errors import SimtError
-from labkit.core.labkit_calls import borrowed_name
 from labkit.grading.sandbox.native import run_outside
 from labkit.grading.sandbox.wire import Callback, Channel
 from labkit.kernels.matmul.family import Matmul
@@ -54,7 +53,7 @@ class _Bench:
         try:
             return {"value": operation(**request)}
         except Exception as error:
-            return {"error": told(error, getattr(self._made[0], "__name__", ""))}
+            return {"error": told(error, self._made[0])}
 
     def do_describe(self) -> dict[str, Any]:
         """Say what kind of answer it is, and how it was compiled."""
@@ -68,7 +67,7 @@ class _Bench:
         if isinstance(answer, CFunction):
             made = {"source": answer.source, "options": answer.options, "declared": _declared(answer)}
             return {"magic": "c", "name": answer.name, **made}
-        return {"magic": "answer", "name": answer.__name__, "borrowed": borrowed_name(answer)}
+        return {"magic": "answer", "name": answer.__name__}
 
     # Kernels.
 
@@ -147,7 +146,9 @@ class _Bench:
     def do_call(self, args: list[Any]) -> dict[str, Any]:
         """Call the answer. Functions among the arguments are the judge's."""
         here = [self._stub(arg, args) if isinstance(arg, Callback) else arg for arg in args]
-        return {"returned": self._made[0](*here), "arrays": _arrays(args)}
+        with borrowing() as found:
+            returned = self._made[0](*here)
+        return {"returned": returned, "arrays": _arrays(args), "borrowed": found[0] if found else ""}
 
     def _stub(self, callback: Callback, args: list[Any]) -> Callable[..., Any]:
         """Make a function that has the judge call its own, which may change the arrays among `args`."""
@@ -172,16 +173,15 @@ class _Bench:
 _ERRORS = {kind.__name__: kind for kind in SimtError.__subclasses__()} | {"SimtError": SimtError}
 
 
-def told(error: Exception, name: str) -> dict[str, Any]:
-    """Return an error as plain values: kind, message, finding, and its line in the Python function `name`."""
-    inside = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.name == name]
+def told(error: Exception, answer: Any) -> dict[str, Any]:
+    """Return an error as plain values: kind, message, finding, and its line in an answer in Python."""
     finding, log = getattr(error, "finding", None), getattr(error, "log", None)
     return {
         "kind": type(error).__name__,
         "message": str(error)[:MOST_TOLD],
         "finding": None if finding is None else vars(finding),
         "log": log and log[:MOST_TOLD],
-        "line": inside[-1] if inside else None,
+        "line": answer_line(error, answer),
     }
 
 
