@@ -7,10 +7,10 @@ so subnormal floats count as 0. Only this module imports CuPy at its top; only s
 there is a GPU.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import cupy
 import numpy as np
@@ -41,12 +41,18 @@ class RawModule:
     """
 
     def __init__(
-        self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None
+        self,
+        *,
+        code: str,
+        options: Sequence[str] = (),
+        name_expressions: Sequence[str] | None = None,
+        enable_cooperative_groups: bool = False,
     ) -> None:
         # Compile for the simulator first: for its messages, and for the types of each kernel's arguments.
         compiled = compile_ptx(code, options, name_expressions or ())
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
-        self._lowered, self._parsed = compiled.lowered_names, parse(compiled.text)
+        self.enable_cooperative_groups = enable_cooperative_groups
+        self.ptx, self._lowered, self._parsed = compiled.text, compiled.lowered_names, parse(compiled.text)
         self._module = cupy.RawModule(
             code=code,
             options=tuple(with_defaults(self.options)),
@@ -65,7 +71,12 @@ class RawModule:
 
     def with_options(self, options: Sequence[str]) -> "RawModule":
         """Compile the same source with other options. Raises CompileError."""
-        return RawModule(code=self.code, options=options, name_expressions=self.name_expressions)
+        return RawModule(
+            code=self.code,
+            options=options,
+            name_expressions=self.name_expressions,
+            enable_cooperative_groups=self.enable_cooperative_groups,
+        )
 
     def restart(self) -> None:
         """Give the module's variables their first values, in the order of the GPU's queue."""
@@ -128,11 +139,31 @@ class Kernel(simt.AnyKernel):
         on_device = tuple(arg if n is None else n for arg, n in zip(args, ready.numbers, strict=True))
         faults.note(self.name, ready.grid, ready.block)
         try:
-            self._function(ready.grid, ready.block, on_device, shared_mem=shared_mem)
+            self._start(ready.grid, ready.block, on_device, shared_mem=shared_mem)
         except cupy.cuda.driver.CUDADriverError as error:
             raise _explained(error) from None
         if is_first and ready.is_tried:
             synchronize()  # so that a mistake the rehearsal missed shows here
+
+    @cached_property
+    def _start(self) -> Callable[..., None]:
+        """Return what launches the kernel; cooperatively where it synchronises its grid.
+
+        CuPy's own `enable_cooperative_groups` would also link a library that such kernels no longer need.
+        """
+        if self.module.enable_cooperative_groups or self._is_cooperative:
+            return partial(self._function.kernel, enable_cooperative_groups=True)
+        return self._function
+
+    @property
+    def _is_cooperative(self) -> bool:
+        """Say whether the kernel synchronises its grid; of one that the simulator refuses, whether it may."""
+        if "%envreg" not in self.module.ptx:
+            return False
+        try:
+            return self.simulated.is_cooperative
+        except SimtError:
+            return True
 
     def _launch(self, launch: Launch) -> None:
         self(launch.grid, launch.block, launch.args, launch.shared_mem, launch.timeout)
@@ -155,7 +186,10 @@ class Kernel(simt.AnyKernel):
         """Return the same kernel for the simulator."""
         module = self.module
         return simt.RawModule(
-            code=module.code, options=module.options, name_expressions=module.name_expressions
+            code=module.code,
+            options=module.options,
+            name_expressions=module.name_expressions,
+            enable_cooperative_groups=module.enable_cooperative_groups,
         ).get_function(self.name)
 
     @cached_property

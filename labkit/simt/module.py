@@ -15,6 +15,7 @@ from labkit.core.kernel import Blocks, Launch
 from labkit.core.kernel import Kernel as KernelProtocol
 from labkit.core.limits import MAX_STATIC_SHARED_BYTES, Dim3, check_launch, max_threads_for
 from labkit.core.occupancy import gpu as find_gpu
+from labkit.core.occupancy import occupancy
 from labkit.simt import ptx
 from labkit.simt.analysis.indices import MOST_BLOCKS
 from labkit.simt.analysis.layout import rounded_up, storage
@@ -23,6 +24,7 @@ from labkit.simt.counters.profile import Circumstances, Profile
 from labkit.simt.launch.arguments import Range, bind
 from labkit.simt.launch.sample import Sample, choose_sample
 from labkit.simt.lowering.features import refuse
+from labkit.simt.lowering.grid import make_grid_barriers
 from labkit.simt.lowering.inline import inline_calls
 from labkit.simt.lowering.lower import copy_parameters, lower
 from labkit.simt.ptx.parser import parse, return_directly
@@ -38,14 +40,21 @@ class RawModule:
 
     `code` is the source, `options` go to NVRTC, and `name_expressions` name template instances such as
     `gemm<16>`. Raises CompileError with the compiler's messages, and TypeError for an argument of the wrong
-    type.
+    type. A kernel that synchronises its grid is launched as CUDA's cooperative launch does, also without
+    `enable_cooperative_groups`, which CuPy asks for.
     """
 
     def __init__(
-        self, *, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None
+        self,
+        *,
+        code: str,
+        options: Sequence[str] = (),
+        name_expressions: Sequence[str] | None = None,
+        enable_cooperative_groups: bool = False,
     ) -> None:
         compiled = compile_ptx(code, options, name_expressions or ())
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
+        self.enable_cooperative_groups = enable_cooperative_groups
         self.ptx, self._lowered, self.log = compiled.text, compiled.lowered_names, compiled.log
         self._parsed = stored("parsed", [self.ptx], lambda: _parsed(self.ptx))
         self._memory = initial_memory(self._parsed)
@@ -73,7 +82,12 @@ class RawModule:
 
     def with_options(self, options: Sequence[str]) -> RawModule:
         """Compile the same source with other options. Raises CompileError."""
-        return RawModule(code=self.code, options=options, name_expressions=self.name_expressions)
+        return RawModule(
+            code=self.code,
+            options=options,
+            name_expressions=self.name_expressions,
+            enable_cooperative_groups=self.enable_cooperative_groups,
+        )
 
     @cached_property
     def _ranges(self) -> list[Range]:
@@ -103,6 +117,8 @@ def _parsed(text: str) -> ptx.Module:
     for kernel in module.kernels.values():
         copy_parameters(kernel)
         inline_calls(kernel, module)
+        if "%envreg" in text:
+            make_grid_barriers(kernel)
         refuse(kernel)
         return_directly(kernel)
     return module
@@ -163,7 +179,7 @@ class Kernel(AnyKernel):
         self._run(self._program(launch, "plain"), bound)
 
     def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> Profile:
-        on_gpu, sample = find_gpu(gpu), choose_sample(blocks, launch.grid)
+        on_gpu, sample = find_gpu(gpu), self._sample(blocks, launch.grid)
         bound = self._bind(launch)
         program = self._program(launch, "counted", sample)
         totals = self._run(program, bound, sample)
@@ -180,7 +196,7 @@ class Kernel(AnyKernel):
 
     def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
         bound = self._bind(launch)
-        sample = choose_sample(blocks, launch.grid)
+        sample = self._sample(blocks, launch.grid)
         program = self._program(launch, "checked", sample)
         source, lines = self.module.lines, program.compiled.first_uses
         findings = wrong_types(self._declared, lines, bound.ranges, source)
@@ -236,9 +252,37 @@ class Kernel(AnyKernel):
         """Check a launch and bind its arguments. Raises LaunchError."""
         check_launch(self.name, launch.grid, launch.block, self._parsed.max_threads)
         shared = self._shared_bytes(launch.shared_mem)
+        if self.module.enable_cooperative_groups or self.is_cooperative:
+            self._check_residency(launch, shared)
         params, ranges = bind(self._parsed, self._storage, launch.args)
         ranges += self.module._ranges
         return _Bound(launch, params, ranges, shared)
+
+    def _sample(self, blocks: Blocks, grid: Dim3) -> Sample | None:
+        """Return the requested blocks; None for all, without which a cooperative launch would not go on."""
+        sample = choose_sample(blocks, grid)
+        return None if self.is_cooperative else sample
+
+    @cached_property
+    def is_cooperative(self) -> bool:
+        """Say whether the kernel synchronises its whole grid, with `cg::this_grid().sync()`."""
+        return self._parsed.waits_for_grid
+
+    def _check_residency(self, launch: Launch, shared_bytes: int) -> None:
+        """Check that a GPU holds all blocks at once. Raises LaunchError."""
+        gpu, threads, blocks = find_gpu("H200"), math.prod(launch.block), math.prod(launch.grid)
+        if blocks <= gpu.multiprocessors:  # any kernel that can run has one block on each
+            return
+        fits = occupancy(gpu, threads, self.resources_for(gpu.arch).registers, shared_bytes)
+        most = fits.blocks * gpu.multiprocessors
+        if blocks > most:
+            limit = " and ".join(fits.limited_by or ["warps"])
+            raise LaunchError(
+                f"kernel `{self.name}` synchronises its grid, so all blocks must be on the GPU at once. The "
+                f"launch has {blocks}, and an {gpu.name} holds {most}: {gpu.multiprocessors} multiprocessors "
+                f"with {fits.blocks} blocks of {threads} threads each, limited by {limit}. Launch at most "
+                f"{most} blocks, and let each do more of the work in a loop"
+            )
 
     def _program(self, launch: Launch, mode: Mode, sample: Sample | None = None) -> Program:
         blocks = math.prod(launch.grid) if sample is None else len(sample.numbers)

@@ -197,12 +197,12 @@ def test_what_the_simulator_does_not_have_is_named(feature):
         simt.RawModule(code=source)
 
 
-def test_grid_wide_synchronisation_is_refused():
+def test_grid_wide_synchronisation_without_optimisation_is_refused():
     source = (
         GROUPS + 'extern "C" __global__ void f(int* x) {\n x[0] = 1;\n cg::this_grid().sync();\n x[1] = 2; }'
     )
-    with pytest.raises(simt.SimtError, match=r"^line 5: the simulator has no grid-wide synchronisation"):
-        simt.RawModule(code=source)
+    with pytest.raises(simt.SimtError, match=r"^line 4: the simulator has no grid-wide .*: leave -G away"):
+        simt.RawModule(code=source, options=("-G",))
 
 
 def test_a_missing_header_says_what_to_install(monkeypatch):

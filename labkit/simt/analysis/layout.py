@@ -92,6 +92,7 @@ class Layout:
         self.pointees = find_pointees(self.flow.kernel, self.storage.ranges)
         blocks = self.flow.blocks
         self.barriers = [i for i, block in enumerate(blocks) if block.last and block.last.is_barrier]
+        self.grid_barriers = [i for i in self.barriers if blocks[i].code[-1].meets_grid]
         code = self.flow.kernel.code
         self.is_large = sum(OF_A_PRODUCT if each.parts[0] == "mma" else 1 for each in code) > LARGE
         self.places, end = self._all_places() if self.is_large else self._places_after_barriers()

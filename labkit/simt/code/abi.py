@@ -56,7 +56,8 @@ class Launch(ctypes.Structure):
         # for a checked run, see checking.py:
         ("stamp", ctypes.c_int32),  # of the interval between two barriers; each next one is STAMP_STEP more
         ("launch_stamp", ctypes.c_int32),  # older than any of this launch; stands for all earlier blocks
-        ("block_stamp", ctypes.c_int32),  # of the block's first interval
+        ("block_stamp", ctypes.c_int32),  # of the block's first interval, here since the grid's barrier
+        ("shared_stamp", ctypes.c_int32),  # of the block's first interval
         ("released", ctypes.c_int32),  # stamp of the last atomic operation after a fence
         ("fenced", ctypes.c_int32),  # has a fence run since then?
         ("acquired", ctypes.c_int32),  # has the block run an atomic operation?
@@ -97,7 +98,7 @@ class Frame(ctypes.Structure):
         ("resume", ctypes.c_int32),  # barrier the warp waits at, 0 before the first, -1 when it has ended
         ("mask", ctypes.c_int32),
         ("warp", ctypes.c_int32),
-        ("x", ctypes.c_int32),
+        ("x", ctypes.c_int32),  # of the block; before a cooperative launch, the block's number
         ("y", ctypes.c_int32),
         ("z", ctypes.c_int32),
         ("shared", ctypes.c_void_p),

@@ -1,6 +1,8 @@
 """The LLVM function of a host thread: it takes a block and runs its warps from barrier to barrier.
 
 void run(ptr launch, ptr frames, ptr shared)
+
+In a cooperative launch it runs the block that its frames are for, to its end or to the grid's next barrier.
 """
 
 from llvmlite import ir
@@ -37,10 +39,18 @@ def add_driver(module: ir.Module, warp: ir.Function, layout: Layout, is_checked:
     b.branch(blocks["take"])
 
     b.position_at_end(blocks["take"])
-    taken = b.atomic_rmw("add", field(b, Launch, launch, "next_block"), ir.Constant(I64, 1), "monotonic")
-    stop = load_stop(b, launch)
-    left = b.icmp_signed("<", taken, load_field(b, Launch, launch, "block_count"))
-    b.cbranch(b.and_(left, b.icmp_unsigned("==", stop, ir.Constant(I32, 0))), blocks["begin"], blocks["done"])
+    if layout.grid_barriers:
+        taken = b.zext(load_field(b, Frame, frames, "x"), I64)
+        is_new = b.icmp_signed("==", load_field(b, Frame, frames, "resume"), ZERO)
+        after = _resume(b, launch, is_checked)
+        b.cbranch(is_new, blocks["begin"], after)
+        ir.IRBuilder(after).branch(blocks["round"])
+    else:
+        taken = b.atomic_rmw("add", field(b, Launch, launch, "next_block"), ir.Constant(I64, 1), "monotonic")
+        stop = load_stop(b, launch)
+        left = b.icmp_signed("<", taken, load_field(b, Launch, launch, "block_count"))
+        go_on = b.and_(left, b.icmp_unsigned("==", stop, ir.Constant(I32, 0)))
+        b.cbranch(go_on, blocks["begin"], blocks["done"])
 
     b.position_at_end(blocks["begin"])
     _start_block(b, launch, frames, shared, taken, layout)
@@ -58,8 +68,29 @@ def add_driver(module: ir.Module, warp: ir.Function, layout: Layout, is_checked:
     again = b.icmp_signed(">", b.load(barrier, typ=I32), ir.Constant(I32, 0))
     if is_checked:
         _end_interval(b, launch, frames, b.load(barrier, typ=I32), layout)
-    b.cbranch(again, blocks["round"], blocks["take"])
+    if not layout.grid_barriers:
+        b.cbranch(again, blocks["round"], blocks["take"])
+    else:
+        for number in _numbers(layout):
+            at = b.icmp_signed("==", b.load(barrier, typ=I32), ir.Constant(I32, number))
+            again = b.and_(again, b.not_(at))
+        b.cbranch(again, blocks["round"], blocks["done"])
     ir.IRBuilder(blocks["done"]).ret_void()
+
+
+def _numbers(layout: Layout) -> list[int]:
+    """Return the numbers of the barriers at which a block waits for the grid."""
+    return [layout.barriers.index(index) + 1 for index in layout.grid_barriers]
+
+
+def _resume(b: ir.IRBuilder, launch: Value, is_checked: bool) -> ir.Block:
+    """Return a block for what comes before a block of the grid goes on after the grid's barrier."""
+    resumed = b.append_basic_block("resume")
+    if is_checked:
+        after = ir.IRBuilder(resumed)
+        after.store(_next_stamp(after, launch), field(after, Launch, launch, "block_stamp"))
+        after.store(ZERO, field(after, Launch, launch, "acquired"))
+    return resumed
 
 
 class _each_warp:  # noqa: N801 - reads as a statement: with _each_warp(...)
@@ -118,7 +149,8 @@ def _start_block(
 def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) -> None:
     """Begin a block: a new interval, nobody has synchronised, no local memory and no register is written."""
     stamp = _next_stamp(b, launch)
-    b.store(stamp, field(b, Launch, launch, "block_stamp"))
+    for what in ("block", "shared"):
+        b.store(stamp, field(b, Launch, launch, f"{what}_stamp"))
     b.store(ir.Constant(I32, 0), field(b, Launch, launch, "acquired"))
     if layout.map_bytes:
         with _each_warp(b, frames, layout) as (frame, following):

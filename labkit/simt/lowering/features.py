@@ -25,7 +25,9 @@ _OPCODES = {
     r"alloca|stacksave|stackrestore": "arrays whose size is known at run time only (alloca)",
 }
 _NAMES = {
-    r"%envreg\d*": "grid-wide synchronisation (cg::this_grid().sync()): end the kernel and launch another",
+    r"%envreg\d*": (
+        "grid-wide synchronisation (cg::this_grid().sync()) in code compiled with -G: leave -G away"
+    ),
     r"%(n?clusterid|cluster_\w+|is_explicit_cluster)(\.\w)?": _CLUSTERS,
     r"cudaCGGetIntrinsicHandle|cudaCGSynchronize\w*": (
         "grid-wide synchronisation (cg::this_grid().sync()): end the kernel and launch another"

@@ -14,6 +14,7 @@ from labkit.core.errors import SimtError
 from labkit.core.limits import MAX_THREADS
 from labkit.simt.opcodes import COMPUTES, OPCODES, SPACES, Opcode
 
+GRID = "grid"  # a part of the opcode of our own: the barrier is the whole grid's, see lowering/grid.py
 _BY_BYTES = {
     1: "pred b8 u8 s8",
     2: "b16 u16 s16 f16 bf16",
@@ -108,6 +109,11 @@ class Instruction:
         return self.family.waits and "warp" not in self.parts
 
     @property
+    def meets_grid(self) -> bool:
+        """Say whether it is a barrier of the whole grid."""
+        return self.is_barrier and GRID in self.parts
+
+    @property
     def votes(self) -> bool:
         """Say whether it is a barrier that counts predicates: __syncthreads_count, _and or _or."""
         return self.family.waits and "red" in self.parts
@@ -181,6 +187,11 @@ class Kernel:
     labels: dict[str, int] = field(default_factory=dict)
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)  # targets of each `brx.idx`, by label
     max_threads: int = MAX_THREADS
+
+    @property
+    def waits_for_grid(self) -> bool:
+        """Say whether it has a barrier of the whole grid, which takes a cooperative launch."""
+        return any(instruction.meets_grid for instruction in self.code)
 
     def register_type(self, name: str) -> str:
         """Return the declared type of a register. Families such as `%f<9>` are declared by their prefix."""

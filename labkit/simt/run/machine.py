@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from llvmlite import ir
 
+from labkit.core.errors import BarrierError
 from labkit.core.limits import Dim3
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.indices import thread_indices
@@ -108,6 +109,7 @@ class Program:
         key = [ptx, kernel.name, *map(repr, how), *host_key()]
         self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, *how))
         self.library = Library(self.compiled.code)
+        self.is_cooperative = kernel.waits_for_grid
         self.granules = granules(kernel) if mode == "checked" else {}
         self._idle: list[_Worker] = []
         self._block_seconds = math.inf
@@ -132,7 +134,7 @@ class Program:
         sanitizer = None if findings is None else Sanitizer(diagnosis, self.compiled.written, self.granules)
         blocks = len(sample.numbers) if sample else grid[0] * grid[1] * grid[2]
         threads = 1 if sanitizer else self._worthwhile_threads(blocks)
-        workers = [self._take_worker(shared_bytes) for _ in range(threads)]
+        workers = [self._take_worker(shared_bytes) for _ in range(blocks if self.is_cooperative else threads)]
         printer = Printer([(r.start, r.start + r.size) for r in ranges])
         table = (abi.Range * max(1, len(ranges)))(
             *(abi.Range(r.start, r.start + r.size, r.shift, r.is_constant) for r in ranges)
@@ -155,14 +157,26 @@ class Program:
             sanitizer.prepare(launch, table)
         start = time.perf_counter()
         jobs = [partial(worker.run, self.library, launch) for worker in workers]
-        in_time = (run_here if self._is_short(blocks) else run_all)(jobs, launch, timeout)
-        self._idle, self._block_seconds = workers, threads * (time.perf_counter() - start) / blocks
+        gone: BarrierError | None = None
+        if self.is_cooperative:
+            grid_run = Cooperative(workers, self.library, launch, sanitizer)
+            in_time = grid_run.run(host_threads(), timeout)
+            if grid_run.waiting and in_time and not launch.error:
+                worker = grid_run.waiting[0]
+                site = self.compiled.barriers[worker.waits_at - 1]
+                gone = diagnosis.blocks_gone(blocks - len(grid_run.waiting), site, worker.place)
+        else:
+            in_time = (run_here if self._is_short(blocks) else run_all)(jobs, launch, timeout)
+            self._idle = workers
+        self._block_seconds = threads * (time.perf_counter() - start) / blocks
         if printer.text:
             print(printer.text, end="")
         if findings is not None and sanitizer:
             findings += sanitizer.finish()
         if launch.error:
             raise diagnosis.error(launch, self.compiled.barriers)
+        if gone:
+            raise gone
         if not in_time:
             raise diagnosis.timeout(launch, timeout)
         if self.mode not in ("counted", "traced"):
@@ -202,13 +216,72 @@ class _Worker:
         self.shared = _aligned(shared_bytes)
         self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
         self.visits = np.zeros((visits, len(Visits._fields_)), np.int64)  # or Visit, of the same size
-        for warp in range(compiled.warps):
-            frame = Frame.from_address(self.frames.ctypes.data + warp * compiled.frame_bytes)
+        self.shadow = (
+            0,
+            0,
+        )  # in a cooperative launch that is checked: of the shared memory, and its first stamp
+        self.heads = [
+            Frame.from_address(self.frames.ctypes.data + warp * compiled.frame_bytes)
+            for warp in range(compiled.warps)
+        ]
+        for warp, frame in enumerate(self.heads):
             frame.warp, frame.shared = warp, self.shared.ctypes.data
             frame.counters, frame.visits = self.counters.ctypes.data, self.visits.ctypes.data
 
+    @property
+    def waits_at(self) -> int:
+        """Return the number of the barrier at which the block's warps wait; 0: all have ended."""
+        return max(0, *(head.resume for head in self.heads))
+
+    @property
+    def place(self) -> Dim3:
+        """Return the coordinates of the block."""
+        return self.heads[0].x, self.heads[0].y, self.heads[0].z
+
     def run(self, library: Library, launch: Launch) -> None:
         library.run(ctypes.addressof(launch), self.frames.ctypes.data, self.shared.ctypes.data)
+
+
+class Cooperative:
+    """A launch whose blocks meet: each has a worker of its own, and runs to the grid's next barrier.
+
+    `waiting` are the workers of blocks that wait at the grid's barrier.
+    """
+
+    def __init__(
+        self, workers: list[_Worker], library: Library, launch: Launch, sanitizer: Sanitizer | None
+    ) -> None:
+        self.waiting, self._workers = workers, workers
+        self._library, self._launch, self._sanitizer = library, launch, sanitizer
+        for number, worker in enumerate(workers):
+            worker.shadow = (sanitizer.lend_shared(), 0) if sanitizer else (0, 0)
+            worker.heads[0].x, worker.heads[0].resume = number, 0
+
+    def run(self, threads: int, timeout: float) -> bool:
+        """Run until all blocks have ended, or some have while others wait. Return True if in time."""
+        end, threads = time.monotonic() + timeout, 1 if self._sanitizer else threads
+        while self.waiting:
+            parts = [self.waiting[i::threads] for i in range(min(threads, len(self.waiting)))]
+            jobs = [partial(self._run_part, part) for part in parts]
+            if not run_all(jobs, self._launch, max(0, end - time.monotonic())):
+                return False
+            self.waiting = [worker for worker in self.waiting if worker.waits_at]
+            if self._launch.error or len(self.waiting) < len(self._workers):
+                return True
+            if self._sanitizer:
+                self._sanitizer.meet()
+        return True
+
+    def _run_part(self, workers: Sequence[_Worker]) -> None:
+        launch = self._launch
+        for worker in workers:
+            if launch.stop or launch.error:
+                return
+            if self._sanitizer:
+                launch.shared_shadow, launch.shared_stamp = worker.shadow
+            worker.run(self._library, launch)
+            if self._sanitizer:
+                worker.shadow = launch.shared_shadow, launch.shared_stamp
 
 
 def _aligned(size: int, alignment: int = 256) -> np.ndarray:

@@ -127,7 +127,8 @@ class Checking(Observer):
         phase = b.shl(load_field(b, Frame, w.frame, "phase"), ir.Constant(I32, 6))
         interval, number = w.field(Launch, "stamp"), w.number
         stamp = w.once("stamp", lambda b: b.or_(interval, number))
-        first_stamps = [w.field(Launch, f"{what}_stamp") for what in ("launch", "block")]
+        since = "shared" if known is None else "block"
+        first_stamps = [w.field(Launch, f"{what}_stamp") for what in ("launch", since)]
         arguments = [planes, plane_bytes, stamp, *first_stamps, phase, w.site(instruction)]
         return b.call(function, [*arguments, *granules])
 

@@ -92,6 +92,16 @@ class Diagnosis:
             finding = self._barrier(self._recorded(launch, here), message)
         return BarrierError(str(finding), finding)
 
+    def blocks_gone(self, ended: int, site: int, block: Dim3) -> BarrierError:
+        """Return the error for a grid of which `ended` blocks have ended while `block` waits for them."""
+        who = "a block of the grid has" if ended == 1 else f"{ended} blocks of the grid have"
+        message = (
+            f"{who} ended, and others wait here for ever: every block of a grid must reach grid.sync(). "
+            "Let idle blocks skip the work alone"
+        )
+        finding = self._barrier(Access(site, 0, 0, block, 0), message)
+        return BarrierError(str(finding), finding)
+
     def timeout(self, launch: Launch, seconds: float) -> Timeout:
         """Return the error for a launch that was stopped after `seconds`, with the line where it was."""
         line = self._line(launch.stopped_at) if launch.stopped_at >= 0 else 0
@@ -144,7 +154,11 @@ class Diagnosis:
         if self.kernel.code[other_site].family.is_atomic:
             did["wrote"] = f"changes by an atomic operation in {there}"
         other_block = "another block" in other
-        missing = "nothing orders blocks within a launch" if other_block else "no barrier lies between them"
+        missing = "no barrier lies between them"
+        if other_block and not self.kernel.waits_for_grid:
+            missing = "nothing orders blocks within a launch"
+        elif other_block:
+            missing = "no grid.sync() lies between them"
         message = (
             f"race ({kind}) on {self._place(access)}: the thread {what.format(other=other, **did)}; {missing}"
         )

@@ -87,7 +87,7 @@ class Sanitizer:
         self._muted = np.zeros(abi.KINDS * len(kernel.code), np.uint8)
         launch.muted = self._muted.ctypes.data
         launch.stamp = launch.launch_stamp = _shadows.begin()
-        launch.shared_shadow = _shadows.lend(_plane_bytes(launch.shared_bytes, self._granules["shared"]))
+        launch.shared_shadow = self.lend_shared()
         granule = self._granules["global"]
         for first, end, members in _overlapping(self.ranges):
             poisoned = any(start < end and first < stop for _, start, stop in _empty) and _has_poison(
@@ -100,6 +100,15 @@ class Sanitizer:
                 record, start = table[number], self.ranges[number].start
                 record.poisoned, record.plane_bytes = poisoned, plane_bytes
                 record.shadow = shadow and shadow + 4 * (start // granule - first // granule)
+
+    def lend_shared(self) -> int:
+        """Return a shadow for the shared memory of a further block."""
+        return _shadows.lend(_plane_bytes(self._launch.shared_bytes, self._granules["shared"]))
+
+    def meet(self) -> None:
+        """Note that the whole grid has met at a barrier: what was before it is as of an earlier launch."""
+        self._launch.stamp += STAMP_STEP
+        self._launch.launch_stamp = self._launch.stamp
 
     def _found(
         self,

@@ -38,8 +38,8 @@ class _Touch:
         self.reads, self.writes, self.is_global = function.args[13:]
         warp = load_field(b, Frame, self.frame, "warp")
         self.stamp = b.or_(load_field(b, Launch, self.launch, "stamp"), warp)
-        self.launch_stamp, self.block_stamp = (
-            load_field(b, Launch, self.launch, f"{what}_stamp") for what in ("launch", "block")
+        self.launch_stamp, self.block_stamp, self.shared_stamp = (
+            load_field(b, Launch, self.launch, f"{what}_stamp") for what in ("launch", "block", "shared")
         )
         phase = load_field(b, Frame, self.frame, "phase")
         self.place = b.or_(b.shl(phase, ir.Constant(I32, 6)), self.lane)
@@ -65,7 +65,7 @@ class _Touch:
         """Compare with the last write: a race (RAW or WAW), or memory that was never written."""
         b = self.b
         in_shared_read = b.and_(self.reads, b.not_(self.is_global))
-        with b.if_then(b.and_(in_shared_read, b.icmp_unsigned("<", stamp, self.block_stamp))):
+        with b.if_then(b.and_(in_shared_read, b.icmp_unsigned("<", stamp, self.shared_stamp))):
             self._found(abi.UNWRITTEN)
         with b.if_then(self._races(stamp, place, site)):
             with b.if_then(self.reads):
