@@ -38,8 +38,17 @@ FLAGS = ("-O3", NATIVE, "-UNDEBUG", "-Werror=implicit-function-declaration")
 # Warnings that help a student: not an exercise's unused parameter, nor `int i < size_t n` in each loop.
 WARNINGS = ("-Wall", "-Wextra", "-Wno-unused-parameter", "-Wno-unused-function", "-Wno-sign-compare")
 
-# Loops stay as they are written: gcc, whatever a pragma wants; clang. What stands side by side may be joined.
-AS_WRITTEN = (("-fdisable-tree-vect",), ("-fno-vectorize", "-mllvm", "-force-vector-width=1"))
+_OUTLINED = ("instrumentation-with-call-threshold=0", "stack=0", "globals=0")
+# Ways to compile, by what they are for: options of clang, which gcc refuses, and of gcc.
+WAYS = {
+    # The compiler makes no vectors of a loop, whatever a pragma wants. It may join what stands side by side.
+    "as written": (("-fno-vectorize", "-mllvm", "-force-vector-width=1"), ("-fdisable-tree-vect",)),
+    # Each access calls a function, such as __asan_load4_noabort.
+    "accesses called": tuple(
+        ("-fsanitize=kernel-address", *(word for each in _OUTLINED for word in (*before, f"{name}{each}")))
+        for before, name in ((("-mllvm",), "-asan-"), ((), "--param=asan-"))
+    ),
+}
 # One instruction that multiplies several floats or doubles: x86, ARM.
 _VECTORS = re.compile(
     r"^\s*(?:v?mulp[sd]|vfn?m(?:add|sub|addsub|subadd)\d*p[sd]|fm(?:ul|la|ls)\s+v|fm(?:ul|la|ls|ad)\s+z)",
@@ -92,9 +101,9 @@ def makes_vectors(source: str, options: Sequence[str] = ()) -> bool:
 
 
 @functools.cache
-def as_written() -> tuple[str, ...]:
-    """Return options with which the compiler makes no vectors of loops; none if it has no such options."""
-    for options in AS_WRITTEN:
+def way(name: str) -> tuple[str, ...]:
+    """Return the compiler's options for one of WAYS; none if it has no such options."""
+    for options in WAYS[name]:
         with suppress(CompileError):
             build({FILE_NAME: "int nothing;"}, [*FLAGS, "-S", FILE_NAME, *options], ".s")
             return options

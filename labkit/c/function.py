@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.c.arguments import Arguments, bind, misfit
 from labkit.c.calls import Calls, Left
-from labkit.c.compile import FILE_NAME, FLAGS, as_written, build, compile_log, find_compiler, makes_vectors
+from labkit.c.compile import FILE_NAME, FLAGS, build, compile_log, find_compiler, makes_vectors, way
 from labkit.c.process import MAX_PRINTED_BYTES
 from labkit.c.report import without_assert
 from labkit.c.run import GUARD_BYTES, NO_MEMORY, Run, result, run_calls, run_program, times
@@ -105,9 +105,9 @@ class CFunction:
             self.options if options is None else options,
         )
 
-    def as_written(self) -> "CFunction":
-        """Return the same function, compiled without vectors that the compiler makes of loops by itself."""
-        return self.variant(options=[*self.options, *as_written()])
+    def compiled(self, how: str) -> "CFunction":
+        """Return the same function, compiled in one of `compile.WAYS`, if the compiler has it."""
+        return self.variant(options=[*self.options, *way(how)])
 
     def makes_vectors(self) -> bool:
         """Return whether instructions of the optimised build multiply several numbers at a time."""
@@ -195,6 +195,11 @@ class CFunction:
             return _linked(source, flags, ("-pthread", *self.options, "-lm"), watch or PLAIN)
         except CompileError as error:
             raise misfit(error, self.function, arguments.values) or error from None
+
+
+def accesses_source() -> str:
+    """Return C that, behind a matmul, writes down the cache lines which it uses."""
+    return Path(__file__).with_name("accesses.c").read_text(encoding="utf-8")
 
 
 def _show(printed: str) -> None:

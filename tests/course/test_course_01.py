@@ -16,6 +16,7 @@ from llvmlite import binding
 
 import labkit
 from labkit import cpu, kernels, simt
+from labkit.c.compile import find_compiler
 from labkit.c.function import CFunction
 from labkit.course import EXERCISES, magic
 from labkit.course.criteria import c_functions
@@ -38,6 +39,7 @@ STARTERS = {
 test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
 
 
+NO_BLOCKS_OF_J = (("j0 + BLOCK, N", "N, N"), ("j0 += BLOCK", "j0 += N"))
 LEFT_01_1 = "        for (; j < N; ++j) { // the columns"
 ONE_BY_ONE = "for (volatile int v = 0; v < 8; ++v) for (int k = 0; k < K; ++k)"
 BLOCK_OF_B = "return 4L * (BLOCK * BLOCK + 2 * BLOCK)"
@@ -94,6 +96,8 @@ WRONG = [
         "The next i takes other rows",
         (BLOCK_OF_B, "return 12L * BLOCK * BLOCK"),
     ),
+    ("01.2", "blocks of rows alone", "both stay within a block", *NO_BLOCKS_OF_J),
+    ("01.2", "bytes of pointers", "The next i takes other rows", ("return 4L", "return sizeof(float *)")),
     ("01.2", "first term", "C[0, 0] is nan", ("k0 == 0 ? (vec){0} : ", "")),
     ("01.3", "j past the edge", "Which of the three loops", (J_END, "j0 + min(BLOCK, N)")),
     ("01.3", "j past the edge: where", "invalid read of 4 bytes", (J_END, "j0 + min(BLOCK, N)")),
@@ -151,8 +155,9 @@ class TestBlock:
         function = compiled("01.2", ("#define BLOCK 64", f"#define BLOCK {block}"))
         with pytest.raises(Unmet) as unmet:
             EXERCISES["01.2"].criteria[-1].test(function)
-        assert f"3 ms with your loops and BLOCK = {block}, 1 ms with the course's and BLOCK = {best}" in str(
-            unmet.value
+        assert (
+            f"3 ms with your loops and BLOCK = {block}, 1 ms with cpu_avx_blocked and BLOCK = {best}"
+            in str(unmet.value)
         )
         assert words in str(unmet.value)
 
@@ -264,6 +269,59 @@ void matmul(const float *A, const float *B, float *C, int M, int N, int K)
         }
 }
 """
+FOUR_STEPS = """%%c 01.4
+typedef float vec __attribute__((vector_size(32), aligned(4)));
+
+void matmul(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    for (int i = 0; i < M; ++i) {
+        int j = 0;
+        for (; j + 8 <= N; j += 8) {
+            vec sums[4] = {0};
+            int k = 0;
+            for (; k + 4 <= K; k += 4)
+                for (int v = 0; v < 4; ++v)
+                    sums[v] += A[i * K + k + v] * *(const vec *)&B[(k + v) * N + j];
+            for (; k < K; ++k)
+                sums[0] += A[i * K + k] * *(const vec *)&B[k * N + j];
+            *(vec *)&C[i * N + j] = sums[0] + sums[1] + sums[2] + sums[3];
+        }
+        for (; j < N; ++j) {
+            C[i * N + j] = 0;
+            for (int k = 0; k < K; ++k)
+                C[i * N + j] += A[i * K + k] * B[k * N + j];
+        }
+    }
+}
+"""
+
+
+ROWS = "for (int k = 0; k < K; ++k) for (int j = 0; j < N; ++j) C[i * N + j] += A[i * K + k] * B[k * N + j];"
+ZEROS = "for (int j = 0; j < N; ++j) C[i * N + j] = 0;"
+BEGIN = "void matmul(const float *A, const float *B, float *C, int M, int N, int K) {"
+IN_ORDER = f"{BEGIN} for (int i = 0; i < M; ++i) {{ {ZEROS} {ROWS} }} }}"
+BY_PRAGMA = f'#pragma GCC optimize("O3,tree-vectorize")\n{IN_ORDER}'
+IN_THREADS = IN_ORDER.replace("{ for (int i", "{\n#pragma omp parallel for\nfor (int i")
+
+
+class TestSimd:
+    """01.1 and 01.4 ask for vectors that the student writes."""
+
+    @pytest.mark.parametrize("exercise", ["01.1", "01.4"])
+    @pytest.mark.parametrize("source", [IN_ORDER, BY_PRAGMA, IN_THREADS], ids=["order", "pragma", "OpenMP"])
+    def test_what_the_compiler_makes_of_a_loop_is_none(self, exercise, source):
+        options = "-fopenmp" if source == IN_THREADS and "ziglang" not in find_compiler() else "-O3"
+        feedback = judged(exercise, f"%%c {exercise} {options}\n{source}")
+        assert "the compiler does not make SIMD instructions of a loop by itself" in feedback.failure
+
+    def test_eight_sums_side_by_side_are_written(self):
+        sums = "; ".join(f"s[{v}] += A[i * K + k] * B[k * N + j + {v}]" for v in range(8))
+        source = SOLVED["01.1"].partition("\n")[2].replace("vec sums = {0};", "float s[8] = {0};")
+        source = source.replace("sums += A[i * K + k] * *(const vec *)&B[k * N + j];", f"{{ {sums}; }}")
+        source = source.replace(
+            "*(vec *)&C[i * N + j] = sums;", "for (int v = 0; v < 8; ++v) C[i * N + j + v] = s[v];"
+        )
+        assert judged("01.1", f"%%c 01.1\n{source}").ok
 
 
 LOAD_01_1 = "                sums += A[i * K + k] * *(const vec *)&B[k * N + j];"
@@ -274,8 +332,17 @@ OTHERS = [
     ("01.1", "a vector copied from memory", (LOAD_01_1, COPIED)),
     *([("01.1", "AVX2 by name, columns first", (SOLVED["01.1"], INTRINSICS))] if HAS_AVX2 else []),
     ("01.2", "other order of blocks, in i too, BLOCK from outside", (SOLVED["01.2"], ALL_THREE)),
+    (
+        "01.2",
+        "numbers of blocks, a constant in the place of a macro",
+        ("#define BLOCK 64", "enum { BLOCK = 40 };"),
+        ("for (int j0 = 0; j0 < N; j0 += BLOCK)", "for (int jb = 0; jb * BLOCK < N; ++jb)"),
+        ("for (int k0 = 0; k0 < K; k0 += BLOCK) {", "for (int kb = 0, j0, k0; kb * BLOCK < K; ++kb) {"),
+        ("int j, j1", "j0 = jb * BLOCK, k0 = kb * BLOCK; int j, j1"),
+    ),
     ("01.3", "blocks of columns alone", (SOLVED["01.3"], ROW_BY_ROW)),
     ("01.4", "four rows", (SOLVED["01.4"], FOUR_ROWS)),
+    ("01.4", "four steps of k", (SOLVED["01.4"], FOUR_STEPS)),
 ]
 
 

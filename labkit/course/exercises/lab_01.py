@@ -11,6 +11,7 @@ from labkit.course.criteria.c_functions import (
     YOURS,
     faster_in_c,
     fastest,
+    fetched,
     named,
     right_in_c,
     rung_beside,
@@ -44,8 +45,11 @@ SEVERAL = Hints(
 
 RUNG, OTHERS = "cpu_avx_blocked", (32, 64, 128, 256)
 SLACK = 128  # bytes: a few variables
+LINE, ROW, MORE = 64, 16, 8  # bytes and floats of a cache line; lines that a cache may have on top
 # B has 256 KiB. A time with larger matrices is that of memory, for which all that runs on a machine competes.
 SMALL = Matmul(128, 256, 256)
+# Here a column of B does not push itself out of the first cache, so that vectors of other rows help as well.
+UNEVEN = Matmul(128, 264, 256)
 L2_BYTES = 256 * 2**10  # where the system does not tell
 TIMES = 2
 WRITTEN = ", with SIMD that you write"
@@ -70,7 +74,7 @@ def _working_set(function: CFunction) -> None:
     one, three = 4 * (block * block + 2 * block), 12 * block * block
     in_blocks = len(set(_STEP.findall(function.source))) > 2
     if any(right <= counted <= right + SLACK for right in ((one, three) if in_blocks else (one,))):
-        return
+        return _stays(function, block, counted)
     told = f"working_set() returns {counted:,} with BLOCK = {block}.\n"
     if counted < 4 * block * block:
         raise Unmet(
@@ -104,7 +108,7 @@ def _fits(function: CFunction) -> None:
         )
 
 
-@criterion(f"at most {TIMES} times as slow as the course's blocked loop with this machine's best BLOCK")
+@criterion(f"at most {TIMES} times as slow as {RUNG} with the best BLOCK of this machine")
 def _best_block(function: CFunction) -> None:
     """Ask that the answer is not much slower than a rung with the best of OTHERS.
 
@@ -120,9 +124,24 @@ def _best_block(function: CFunction) -> None:
         return
     hint = TOO_SMALL if block < OTHERS[list(rungs).index(best)] else TOO_LARGE
     raise Unmet(
-        f"{SMALL}: {times[YOURS]:.3g} ms with your loops and BLOCK = {block}, {times[best]:.3g} ms with the "
-        f"course's and {best}\n{hint}"
+        f"{SMALL}: {times[YOURS]:.3g} ms with your loops and BLOCK = {block}, {times[best]:.3g} ms with "
+        f"{RUNG} and {best}\n{hint}"
     )
+
+
+def _stays(function: CFunction, block: int, counted: int) -> None:
+    """Ask that a cache with what is counted keeps a block of B from one row of C to the next."""
+    M, side = 6, ROW * -(-block * 3 // (2 * ROW))
+    # On top: the next row's parts of A and C; and where blocks do not end with cache lines, a line per row.
+    more = MORE + block // 4 + (block if block % ROW else 0)
+    fetches = fetched(named(function, "matmul"), Matmul(M, side, side), counted // LINE + more)
+    if fetches.of_b > M / 2 * fetches.lines_of_b:
+        raise Unmet(
+            f"For N = K = {side}, B has {fetches.lines_of_b:,} cache lines. With a cache of {counted:,} "
+            f"bytes, which working_set() returns, your loops fetch {fetches.of_b:,} for {M} rows of C: they "
+            "do not use again what is counted. Do the loops over j and over k both stay within a block while "
+            "i goes on?"
+        )
 
 
 def _counted(function: CFunction) -> int:
@@ -196,7 +215,7 @@ EXERCISES = (
             1.5,
             "cpu_avx",
             "the SIMD loop with one vector of sums",
-            SMALL,
+            UNEVEN,
             hint="A multiply-add takes about 4 cycles, and the next one for the same sums waits for it. "
             "In the loop over k there must be several vectors of sums, each in a variable of its own, "
             "that do not need each other.",

@@ -247,9 +247,9 @@ class RemoteFunction(CFunction):
         made = self._session.ask("compile_c", source=source, name=name, options=options)
         return RemoteFunction(self._session, source, name, options, made["number"], made["declared"])
 
-    def as_written(self) -> "RemoteFunction":
+    def compiled(self, how: str) -> "RemoteFunction":
         """See CFunction."""
-        made = self._session.ask("as_written_c", of=self._number)
+        made = self._session.ask("compiled_c", of=self._number, how=how)
         declared = (self.function.name, self.function.parameters, self.function.static)
         told = self.source, self.name, made["options"], made["number"]
         return RemoteFunction(self._session, *told, declared)

@@ -127,8 +127,8 @@ class _Bench:
         function = CFunction(source, name, options)
         return {"number": self._keep(function), "declared": _declared(function)}
 
-    def do_as_written_c(self, of: int) -> dict[str, Any]:
-        function = self._made[of].as_written()
+    def do_compiled_c(self, of: int, how: str) -> dict[str, Any]:
+        function = self._made[of].compiled(how)
         return {"number": self._keep(function), "options": function.options}
 
     def do_makes_vectors_c(self, of: int) -> bool:
