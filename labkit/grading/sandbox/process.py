@@ -302,15 +302,15 @@ class Sandbox:
             pids, tasks = below(first, limits.processes)
             if tasks > limits.processes:
                 self.stop(f"It started more than {limits.processes} processes and threads and was stopped.")
-            elif memory_bytes([first, *pids]) + self._kernel_bytes(pids) > limits.memory_bytes:
+            elif self._memory_bytes([first, *pids]) > limits.memory_bytes:
                 self.stop(f"It used more than {limits.memory_bytes / 2**30:g} GiB of memory and was stopped.")
             elif self.tier == PROCESS and stored_bytes(self.home, limits.disk_bytes) > limits.disk_bytes:
                 self.stop(f"It wrote more than {limits.disk_bytes / 2**20:g} MiB of files and was stopped.")
 
-    def _kernel_bytes(self, pids: Sequence[int]) -> int:
-        """Return the memory that is in no process. Files count only in a file system of the sandbox's own."""
+    def _memory_bytes(self, pids: Sequence[int]) -> int:
+        """Return what is in processes, and what is not. Files count in a file system of the sandbox's own."""
         own = None if self.tier == PROCESS else self.seen(HOMES[self.tier].parents[-2])
-        return kernel_bytes(pids[-1], own) if pids else 0
+        return memory_bytes(pids, self.limits.memory_bytes) + kernel_bytes(pids[-1], own)
 
 
 def prefix(pid: int) -> str:

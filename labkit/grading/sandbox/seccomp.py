@@ -32,11 +32,13 @@ REFUSED = {
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
     "landlock_create_ruleset": (444, 444),
+    "seccomp": (317, 277),
     "io_uring_setup": (425, 425),
     "io_setup": (206, 0),
     "vmsplice": (278, 75),
 }
 CLONE, CLONE3, MMAP, SOCKET, SET_OPTION = (56, 220), (435, 435), (9, 222), (41, 198), (54, 208)
+PRCTL, ADD_FILTER = (157, 167), 22  # PR_SET_SECCOMP: a filter like this one is memory of the kernel's
 SOCKET_LEVEL, BUFFERS = 1, (7, 8, 32, 33)  # SOL_SOCKET; SO_SNDBUF, SO_RCVBUF, and the same by force
 FORKS = {"fork": (57, -1 & 0xFFFFFFFF), "vfork": (58, -1 & 0xFFFFFFFF)}  # ARM64 has clone alone
 THREAD = 0x10000  # the flag CLONE_THREAD
@@ -70,6 +72,7 @@ def seccomp_filter(forks: bool = True) -> bytes:
     steps += _of(CLONE[column], [_argument(0), *spaces, *processes])
     shared = [(_AND, 0, 0, SHARED_MEMORY), (_EQUAL, 0, 1, SHARED_MEMORY), _fail(errno.EPERM)]
     steps += _of(MMAP[column], [_argument(3), *shared])
+    steps += _of(PRCTL[column], [_argument(0), (_EQUAL, 0, 1, ADD_FILTER), _fail(errno.EPERM)])
     known = [(_EQUAL, len(FAMILIES) - at, 0, family) for at, family in enumerate(FAMILIES)]
     steps += _of(SOCKET[column], [_argument(0), *known, _fail(errno.EAFNOSUPPORT)])
     larger = [step for option in BUFFERS for step in ((_EQUAL, 0, 1, option), _fail(errno.EPERM))]
