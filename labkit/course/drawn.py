@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from math import ceil, gcd
 from typing import Protocol, TypeVar
 from zlib import crc32
@@ -92,7 +94,7 @@ def sizes(stated: Sequence[Size], whole: int = 1) -> list[Size]:
 def problems(stated: Sequence[P], whole: int = 1, longer: bool = False) -> list[P]:
     """Return the problems, and inside `drawn` a few more of their kind, with other sizes and factors.
 
-    With `longer`, one more has a side that is longer than all that are stated.
+    With `longer` there is one more for each side, in which that is longer than all that are stated.
     """
     all_sizes = [_size(problem) for problem in stated]
 
@@ -102,14 +104,15 @@ def problems(stated: Sequence[P], whole: int = 1, longer: bool = False) -> list[
         factors = {name: float(rng.choice(FACTORS)) for name in scaled}
         return _changed(base, **dict(zip(base.size_names, size, strict=True)), **factors)
 
-    def lengthen(rng: np.random.Generator, base: P) -> P:
-        side = int(rng.integers(len(base.size_names)))
+    def lengthen(rng: np.random.Generator, base: P, side: int) -> P:
         column = tuple(size[side] for size in all_sizes)
         far = _near(FAR * max(column), column, whole)
         return _changed(draw(rng, base), **{base.size_names[side]: int(rng.choice(far))})
 
     found = further(stated, draw, _count(stated))
-    return [*found, *further(stated, lengthen)[len(stated) :]] if longer else found
+    sides = range(len(all_sizes[0])) if longer else ()
+    far = (further(stated, partial(lengthen, side=side))[len(stated) :] for side in sides)
+    return [*found, *chain.from_iterable(far)]
 
 
 def numbers(task: S, use: str = "") -> S:

@@ -40,7 +40,7 @@ def trace(
     bound = kernel._bind(launch)
     program = kernel._program(launch, "traced")
     sample = choose_sample([number], launch.grid)
-    (count, *_), *visits = kernel._run(program, bound, sample).visits
+    (count, *_), *visits = kernel._run(program, bound, sample).visits[0]
     if count > MOST:
         raise ValueError(f"block {number} of `{kernel.name}` takes {count} steps; choose at most {MOST}")
     code = kernel._parsed.code

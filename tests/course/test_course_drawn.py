@@ -199,14 +199,15 @@ class TestSizes:
         assert max(M * N * K for M, N, K in found) < 2 * 45 * 29 * 67
         assert len(set(found)) > 40
 
-    def test_one_of_those_that_are_longer_has_a_side_beyond_all(self):
+    def test_each_side_is_once_longer_than_all_that_are_stated(self):
         stated = [Matmul(32, 16, 48), Matmul(16, 32, 80)]
         for seed in range(20):
             with drawn(seed, "99.1"):
                 found = problems(stated, 16, longer=True)
-            M, N, K = found[-1].sizes.values()
-            assert M > 32 or N > 32 or K > 80
-            assert len(found) == len(problems(stated)) + 2 and M % 16 == N % 16 == K % 16 == 0
+            for problem in found:
+                assert all(size % 16 == 0 for size in problem.sizes.values())
+            assert len(found) == len(stated) + 1 + 3
+            assert found[-3].M > 32 and found[-2].N > 32 and found[-1].K > 80
 
     def test_each_exercise_and_each_seed_has_its_own(self):
         def first(seed, exercise):

@@ -35,6 +35,10 @@ ITS_BLOCK = """for (int row = 16 * blockIdx.y; row < 16 * blockIdx.y + 16 && row
     for (int col = 16 * blockIdx.x; col < 16 * blockIdx.x + 16 && col < {cols}; ++col) {{ {work} }}"""
 STRIDED = """for (int i = first; i < {rows} * {cols}; i += step) {{
     int row = i / {cols}, col = i % {cols}; {work} }}"""
+BY_ONE_WARP = """int number = threadIdx.y * blockDim.x + threadIdx.x; if (number >= 32) return;
+    for (int i = number; i < 256; i += 32) {{
+        int row = 16 * blockIdx.y + i / 16, col = 16 * blockIdx.x + i % 16;
+        if (row < {rows} && col < {cols}) {{ {work} }} }}"""
 FEW, LITTLE = "a few threads do the work of all", "leave little to the others"
 
 
@@ -68,6 +72,7 @@ NOT_SHARED = [
     ),
     *((id, "one thread", FEW, FIRST_THREAD, of_matrix(id, ALL)) for id in MATRICES),
     *((id, "one block", LITTLE, LAST_BLOCK, of_matrix(id, STRIDED)) for id in MATRICES),
+    *((id, "one warp of each block", "few warps do the work", of_matrix(id, BY_ONE_WARP)) for id in MATRICES),
     *((id, "one thread of each block", FEW, FIRST_OF_BLOCK, of_matrix(id, ITS_BLOCK)) for id in MATRICES),
     (
         "02.2",
@@ -93,10 +98,16 @@ NOT_SHARED = [
     (
         "04.1",
         "everyone copies the rest",
-        "1003 elements are written 60928 times",
+        "4003 elements are written 56000 times",
         "int step = gridDim.x * blockDim.x, i = blockIdx.x * blockDim.x + threadIdx.x;",
         "int whole = n - n % step; for (; i < whole; i += step) out[i] = in[i];",
         "for (i = whole; i < n; ++i) out[i] = in[i];",
+    ),
+    (
+        "04.1",
+        "one block",
+        LITTLE,
+        "if (blockIdx.x == 0) for (int i = threadIdx.x; i < n; i += blockDim.x) out[i] = in[i];",
     ),
     (
         "04.1",
@@ -130,6 +141,21 @@ def test_an_answer_that_does_not_do_the_work_that_was_asked_fails(case):
 GRID = "int step = gridDim.x * blockDim.x * gridDim.y * blockDim.y;"
 NUMBER = "((blockIdx.y * gridDim.x + blockIdx.x) * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x"
 SHARED = [
+    (
+        "00.1",
+        "four each, as a float4",
+        "int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);",
+        "if (i + 3 < n) { float4* p = (float4*)(x + i); float4 v = *p;",
+        "*p = make_float4(a * v.x, a * v.y, a * v.z, a * v.w); }",
+        "else for (; i < n; ++i) x[i] *= a;",
+    ),
+    (
+        "04.1",
+        "four each, as a float4",
+        "int step = gridDim.x * blockDim.x, first = blockIdx.x * blockDim.x + threadIdx.x;",
+        "for (int i = first; i < n / 4; i += step) ((float4*)out)[i] = ((const float4*)in)[i];",
+        "int rest = n - n % 4 + first; if (rest < n) out[rest] = in[rest];",
+    ),
     (
         "00.1",
         "two each",

@@ -89,6 +89,19 @@ def test_one_word_for_all_lanes_is_no_conflict():
     assert profile(source, 1, 32, np.zeros(32, np.float32)).metrics[CONFLICTS.format("ld")] == 0
 
 
+def test_instructions_are_counted_by_warp_of_a_block_too():
+    source = """extern "C" __global__ void f(float* x, int n)
+{
+    if (threadIdx.x / 32 == 2)
+        for (int i = 0; i < n; ++i)
+            atomicAdd(x, 1.0f);
+}"""
+    few, many = (profile(source, 3, 128, np.zeros(1, np.float32), np.int32(n)) for n in (10, 110))
+    assert sum(few.by_warp) == few.ptx["instructions"]
+    assert few.by_warp[0] == few.by_warp[1] == few.by_warp[3] == many.by_warp[0] < few.by_warp[2]
+    assert many.by_warp[2] - few.by_warp[2] >= 3 * 100
+
+
 def test_only_active_lanes_count():
     source = (
         'extern "C" __global__ void f(float* out, int n) { if (threadIdx.x < n) out[8 * threadIdx.x] = 1; }'

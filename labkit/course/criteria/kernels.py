@@ -29,6 +29,7 @@ LOADS = ("global", "shared")
 ATOMIC = "Atomic additions load as well, one lane after the other: each lane counts as a request. "
 
 
+BUSIEST = 2  # times the instructions of an average warp of a block
 LEAST_ACTIVE = 1 / 4  # of the lanes that a warp of the launch has
 PARTS = 12  # of a grid that are run alone
 WORD = 4  # bytes of an element
@@ -49,10 +50,11 @@ OWN = "Each thread should have elements of its own."
 class Shares:
     """What each thread may do of a launch, which should have few blocks and fill them.
 
-    No part of the grid may write more than `factor` times its fair share of the output, no thread more than
-    `elements` on average, and all together may load at most `loads` elements. Where there is a hint `once`,
-    each element of the output is written once; where there is a hint `beside`, lanes of a warp write
-    elements that lie side by side.
+    No part of the grid may write more than `factor` times its fair share of the output, no warp of a block
+    may run much more than its share of the instructions, no thread may write more than `elements` on average,
+    and all together may load at most `loads` elements. Where there is a hint `once`, each element of the
+    output is written once; where there is a hint `beside`, lanes of a warp write elements that lie side by
+    side.
     """
 
     launch: Callable[[AnyKernel], Launch]
@@ -89,6 +91,13 @@ class Shares:
             raise Unmet(
                 f"{launch}\non average {lanes:.2g} of {most} lanes are active, and {output} elements are "
                 f"written: a few threads do the work of all. {OWN}"
+            )
+        average = sum(profile.by_warp) / len(profile.by_warp)
+        if max(profile.by_warp) > BUSIEST * average:
+            busiest = profile.by_warp.index(max(profile.by_warp))
+            raise Unmet(
+                f"{launch}\nwarp {busiest} of a block runs {max(profile.by_warp)} instructions; on average a "
+                f"warp runs {average:.0f}: few warps do the work of all. {OWN}"
             )
         for part, written in enumerate(launch.written_by_part(kernel, PARTS)):
             own = len(range(part, blocks, PARTS))

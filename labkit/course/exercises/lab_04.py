@@ -94,7 +94,7 @@ def _each_once(
 COPY = Hints(SHARE, SHARE, SHARE)
 TURN = Hints(PLACES, PLACES, PLACES, guard=GUARD)
 SPLIT = Hints(FIELDS, FIELDS, FIELDS, guard=LAST)
-RAGGED = 1003  # elements, which neither a warp nor the grid divides
+RAGGED = 4003  # elements, which neither a warp nor the grid divides
 LARGE, WIDE = 4096, Transpose(64, 96)
 COPIED = partial(_copied, LARGE), 4 * LARGE // SECTOR_BYTES, f"n={LARGE}"
 TURNED = partial(tiled, WIDE, SIDE), WIDE.bytes // 2 // SECTOR_BYTES, f"{WIDE.rows} x {WIDE.cols}"
@@ -116,7 +116,8 @@ EXERCISES = (
         clean_in(each(_copied, 700), COPY),
         _each_once("loads", *COPIED, LANES),
         shared_out(
-            _each_once("stores", *COPIED, LANES), Shares(lambda _: _copied(RAGGED), loads=RAGGED, once=SHARE)
+            _each_once("stores", *COPIED, LANES),
+            Shares(lambda _: _copied(RAGGED, 5, 64), loads=RAGGED, once=SHARE),
         ),
     ),
     Exercise("04.2", "Write along the rows", 2, given=4).asks(
@@ -129,7 +130,7 @@ EXERCISES = (
             hints=TURN,
         ),
         no_finding(Transpose(45, 33), tile=SIDE, hints=TURN),
-        _each_once("stores", *TURNED, ALONG),
+        shared_out(_each_once("stores", *TURNED, ALONG), Shares(lambda _: tiled(WIDE, SIDE))),
     ),
     Exercise("04.3", "From structs to fields", 3, given=3).asks(
         right_in("right for 128 and 512 particles", each(_split, 128, 512, whole=128), SPLIT),
@@ -140,6 +141,6 @@ EXERCISES = (
         ),
         clean_in(each(_split, 33, 200), SPLIT),
         _each_once("loads", *MANY, ONCE),
-        _each_once("stores", *MANY, NEIGHBOURS),
+        shared_out(_each_once("stores", *MANY, NEIGHBOURS), Shares(lambda _: _split(1024))),
     ),
 )

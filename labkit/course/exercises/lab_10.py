@@ -21,7 +21,9 @@ SCALED = tuple(Matmul(*size, alpha=3, beta=-2) for size in SIZES)
 UNREAD = Matmul(33, 20, 17, alpha=3)
 
 CUBE = EXACT[0]
-SHARES = Shares(lambda kernel: as_said(kernel, CUBE), factor=4, loads=4 * CUBE.M * CUBE.N * CUBE.K)
+SHARES = Shares(
+    lambda kernel: as_said(kernel, CUBE), factor=4, elements=64, loads=4 * CUBE.M * CUBE.N * CUBE.K
+)
 ANY = products.right_as_launched(
     "right for any shape, alpha and beta, and for the right reason", *EXACT, *RAGGED, *SCALED, UNREAD
 )

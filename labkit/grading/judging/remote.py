@@ -199,6 +199,7 @@ class RemoteKernel(AnyKernel):
         sample = reply["sample"] and Sample(*reply["sample"])
         profile = Profile((), _uncounted, self.module.lines, sample, circumstances)
         profile.sites = [_site(each) for each in reply["sites"]]
+        profile.by_warp = [int(each) for each in reply["by_warp"]]
         return profile
 
     @property

@@ -94,6 +94,7 @@ class _Bench:
         sample = None if profile.sample is None else [profile.sample.numbers, profile.sample.total]
         return {
             "sites": [_plain(site) for site in profile.sites],
+            "by_warp": list(profile.by_warp),
             "sample": sample,
             "shared_bytes": profile.launch.shared_bytes,
             "arrays": _arrays(args),

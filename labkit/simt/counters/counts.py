@@ -14,9 +14,11 @@ from labkit.simt.ptx import Instruction
 
 @dataclass(frozen=True)
 class Totals:
-    """The totals of a counted run: one row per instruction (abi.Counter) and per basic block (abi.Visits).
+    """The totals of a counted run.
 
-    In a traced run, `visits` starts with the number of visits; one row per visit follows (abi.Visit).
+    `counters` has one row per instruction (abi.Counter), `visits` one table per warp of a block, with one row
+    per basic block (abi.Visits). In a traced run, its one table starts with the number of visits, and one row
+    per visit follows (abi.Visit).
     """
 
     counters: np.ndarray
@@ -30,6 +32,8 @@ NO_TOTALS = Totals(np.empty(0), np.empty(0), [])
 @dataclass(frozen=True)
 class Counts:
     """The counts of a run over the blocks that it ran: int64 arrays, one entry per instruction.
+
+    `by_warp` has one entry per warp of a block: the instructions that those of all blocks ran.
 
     Every instruction: `executed`, how often warps ran it; `active`, its active lanes, summed over those.
     Branches: `divergent`, executions in which lanes went both ways.
@@ -50,14 +54,16 @@ class Counts:
     conflicts: np.ndarray
     strides: Sequence[int | None]
     used_bytes: np.ndarray
+    by_warp: Sequence[int] = ()
 
 
 def counts_of(code: Sequence[Instruction], compiled: Compiled, totals: Totals) -> Counts:
     """Compute the counts of a run from its totals."""
     counters = dict(zip((entry[0] for entry in Counter._fields_), totals.counters.T, strict=True))
     executed, active, whole = np.zeros((3, len(code)), np.int64)
-    for sites, (full, fewer, lanes) in zip(compiled.blocks, totals.visits, strict=True):
+    for sites, (full, fewer, lanes) in zip(compiled.blocks, totals.visits.sum(axis=0), strict=True):
         executed[sites], active[sites], whole[sites] = full + fewer, WARP * full + lanes, full
+    entered = totals.visits[:, :, :2].sum(axis=2)  # by warp and basic block
     guarded = np.array([i.guard is not None for i in code], bool)
     requests = np.where(guarded, counters["requests"], executed)
     distinct, conflicts = (
@@ -78,6 +84,7 @@ def counts_of(code: Sequence[Instruction], compiled: Compiled, totals: Totals) -
         conflicts=conflicts,
         strides=[_stride(*both) for both in zip(compiled.strides, np.array(totals.strides).T, strict=True)],
         used_bytes=distinct * moved,
+        by_warp=(entered @ np.array([len(sites) for sites in compiled.blocks])).tolist(),
     )
 
 

@@ -101,6 +101,11 @@ class Profile:
         counts = self._count()
         return [_site(i, counts, number, scale) for number, i in enumerate(self._code)]
 
+    @cached_property
+    def by_warp(self) -> Sequence[int]:
+        """Return the instructions that each warp of a block ran, summed over the blocks that were counted."""
+        return self._count().by_warp
+
     @property
     def label(self) -> str:
         """Say where the figures come from, for plots and tables."""

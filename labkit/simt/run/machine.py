@@ -201,8 +201,9 @@ class Program:
         worker = self._idle.pop() if self._idle else None
         if worker is None or worker.shared.size != shared_bytes:
             sites = len(self.kernel.code) * (self.mode == "counted")
+            tables = self.compiled.warps if self.mode == "counted" else 1
             visits = 1 + MOST if self.mode == "traced" else len(self.compiled.blocks)
-            return _Worker(self.compiled, sites, visits, shared_bytes)
+            return _Worker(self.compiled, sites, (tables, visits), shared_bytes)
         worker.counters.fill(0)
         worker.visits.fill(0)
         return worker
@@ -211,11 +212,11 @@ class Program:
 class _Worker:
     """One host thread's memory: the frames of a block's warps, its shared memory, and the counters."""
 
-    def __init__(self, compiled: Compiled, sites: int, visits: int, shared_bytes: int) -> None:
+    def __init__(self, compiled: Compiled, sites: int, visits: tuple[int, int], shared_bytes: int) -> None:
         self.frames = _aligned(compiled.warps * compiled.frame_bytes)
         self.shared = _aligned(shared_bytes)
         self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
-        self.visits = np.zeros((visits, len(Visits._fields_)), np.int64)  # or Visit, of the same size
+        self.visits = np.zeros((*visits, len(Visits._fields_)), np.int64)  # or Visit, of the same size
         self.shadow = (
             0,
             0,
@@ -226,7 +227,8 @@ class _Worker:
         ]
         for warp, frame in enumerate(self.heads):
             frame.warp, frame.shared = warp, self.shared.ctypes.data
-            frame.counters, frame.visits = self.counters.ctypes.data, self.visits.ctypes.data
+            frame.counters = self.counters.ctypes.data
+            frame.visits = self.visits[warp % len(self.visits)].ctypes.data
 
     @property
     def waits_at(self) -> int:
