@@ -24,6 +24,8 @@ STEPS, SUM = "for (int k = 0; k < TILE; ++k)", "sum += A_tile[y][k] * B_tile[k][
 WHOLE = "blockIdx.x * 32 + 32 <= cols && blockIdx.y * 32 + 32 <= rows"
 A_ZEROS, B_ZEROS = "row < M && k0 + x < K ? A[row * K + k0 + x] : 0", "B[(k0 + y) * N + col]"
 
+EIGHT = "".join(f"{SUM}\n".replace("k]", f"k + {i}]") for i in range(8)) + "}"
+
 # exercise, what is wrong, words of the answer, then what to replace in the solution
 WRONG = [
     (
@@ -95,6 +97,13 @@ WRONG = [
     ),
     (
         "06.2",
+        "eight steps by hand",
+        "15 is a multiple of neither 2 nor 4",
+        (STEPS, "for (int k = 0; k < TILE; k += 8) {"),
+        (SUM, EIGHT),
+    ),
+    (
+        "06.2",
         "written out where TILE divides K alone",
         "K=65 float32, TILE = 16\na branch of line",
         ("        #pragma unroll\n", ""),
@@ -110,6 +119,18 @@ WRONG = [
         ),
     ),
     ("06.3", "no guards at all", "invalid global", (WHOLE, "true")),
+    (
+        "06.3",
+        "31 columns past the edge",
+        "cols=63",
+        ("blockIdx.x * 32 + 32 <= cols", "blockIdx.x * 32 + 31 <= cols"),
+    ),
+    (
+        "06.3",
+        "31 rows past the edge",
+        "rows=31",
+        ("blockIdx.y * 32 + 32 <= rows", "blockIdx.y * 32 + 31 <= rows"),
+    ),
     ("06.3", "columns alone", "the block's rows with rows", (" && blockIdx.y * 32 + 32 <= rows", "")),
     (
         "06.3",
@@ -149,9 +170,9 @@ OTHERS = [
     ),
     (
         "06.2",
-        "eight steps by hand",
-        (STEPS, "for (int k = 0; k < TILE; k += 8) {"),
-        (SUM, "".join(f"{SUM}\n".replace("k]", f"k + {i}]") for i in range(8)) + "}"),
+        "eight steps by hand, and the rest",
+        (STEPS, "for (int k = 0; k + 8 <= TILE; k += 8) {"),
+        (SUM, EIGHT + "\n#pragma unroll\n" + f"for (int k = TILE / 8 * 8; k < TILE; ++k) {SUM}"),
     ),
     (
         "06.2",

@@ -57,6 +57,10 @@ LAST = """    float result = alpha * sum;
 TOLERANCE = """    bound = A.shape[1] * 2.0**-24 * (abs(A) @ abs(B))
     return bool((abs(got - expected) <= 2 * bound).all())
 """
+OLD_FIRST = """float sum = 0, old = 0;
+    if (beta != 0)
+        old = beta * C[row * N + col];
+    #pragma unroll 4"""
 CLOCK = """    launch()
     synchronize()
     start = clock()
@@ -147,6 +151,12 @@ def returned(expression):
 # exercise, what is wrong, words of the answer, then what to replace in the solution
 WRONG = [
     ("09.1", "no barrier in the loop", "race (read after write)", (TREE, TREE.replace(WAITED, ""))),
+    (
+        "09.1",
+        "two barriers a step",
+        "a thread comes to 17 barriers; the goal is at most 9",
+        (TREE, TREE.replace("        if (t < half)", "        __syncthreads();\n        if (t < half)")),
+    ),
     ("09.1", "no barrier before the loop", "what another thread has written", (FIRST, "    for")),
     (
         "09.1",
@@ -384,6 +394,24 @@ WRONG = [
         ("sum += A", "sum += alpha * A"),
         (LAST, ""),
     ),
+    (
+        "09.8",
+        "sets C before the loop",
+        "2 stores for each element of C; the goal is 1",
+        ("float sum = 0;", "float sum = 0;\n    if (beta == 0)\n        C[row * N + col] = 0;"),
+    ),
+    (
+        "09.8",
+        "alpha where beta is not 0 alone",
+        "alpha=3",
+        ("float result = alpha * sum", "float result = (beta != 0 ? alpha : 1) * sum"),
+    ),
+    (
+        "09.8",
+        "alpha scales the old C, too",
+        "alpha scales beta * C",
+        (LAST, LAST.replace("alpha * sum", "sum").replace("= result", "= alpha * result")),
+    ),
     ("09.8", "reads C where beta is 0", "the old C must not be read", ("if (beta != 0)", "if (true)")),
     ("09.8", "forgets beta", "alpha=3 beta=-2", ("if (beta != 0)", "if (false)")),
     ("09.8", "no guard", "compare row with M", ("row >= M || col >= N", "false")),
@@ -398,6 +426,18 @@ OTHERS = [
         "neighbours first",
         ("half = blockDim.x / 2; half > 0; half /= 2", "half = 1; half < 256; half *= 2"),
         ("t < half)", "t % (2 * half) == 0)"),
+    ),
+    (
+        "09.1",
+        "a barrier at the start of each step, and one behind",
+        (
+            TREE,
+            TREE.replace("        __syncthreads();\n", "").replace(
+                "        if (t < half)", "        __syncthreads();\n        if (t < half)"
+            )
+            + "    __syncthreads();\n",
+        ),
+        ("    __syncthreads();\n    for", "    for"),
     ),
     ("09.1", "warps first, by shuffles", (TREE, SHUFFLED), ("mine / s[0]", "s[t] / sum")),
     (
@@ -464,9 +504,13 @@ OTHERS = [
             "const float* A, const float* B, float* C",
             "const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C",
         ),
-        ("float sum = 0;", "float& sum = C[row * N + col];\n    sum = beta != 0 ? beta * sum : 0;"),
-        ("sum += A", "sum += alpha * A"),
-        (LAST, ""),
+        ("row >= M || col >= N", "!(row < M && col < N)"),
+    ),
+    (
+        "09.8",
+        "the old C first, four steps at once",
+        ("float sum = 0;", OLD_FIRST),
+        (LAST, "    C[row * N + col] = alpha * sum + old;\n"),
     ),
 ]
 

@@ -61,8 +61,12 @@ REGISTERS = (
     "and its sums, in registers."
 )
 UNROLLED = (
-    "An array stays in registers where all its indices are known to the compiler (loops over it are "
-    "unrolled: #pragma unroll), and where there are not too many of them."
+    "An array stays in registers where all its indices are known to the compiler: loops over it are "
+    "unrolled (#pragma unroll)."
+)
+SPILLED = (
+    "No array lies there: what a thread keeps wants more registers than it may have. Fewer elements of C per "
+    "thread need fewer; __launch_bounds__(threads, blocks) and -maxrregcount set the limit."
 )
 WIDE = (
     "Four neighbours come in one load, as a float4, where their address is a multiple of 16 bytes; "
@@ -181,9 +185,11 @@ def in_registers(kernel: AnyKernel) -> None:
     """Ask that no thread has local memory."""
     found = _figures(kernel)
     if found.local_bytes:
+        lines = found.profile.lines
+        hint = UNROLLED if (lines.space == "local").any() else SPILLED
         raise Unmet(
             f"{found.problem}\nEach thread has {found.local_bytes} bytes of local memory, which lies where "
-            f"global memory does.\n{UNROLLED}"
+            f"global memory does.\n{hint}"
         )
 
 

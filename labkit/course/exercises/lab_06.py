@@ -46,6 +46,7 @@ ZEROS = (
     "What lies past the edge of A or B is 0 in the tile. So a round may always take TILE steps: the last "
     "ones add zeros."
 )
+ANY = "TILE may be any number: {tile} is a multiple of neither 2 nor 4."
 MACRO = "Does the kernel count with TILE alone? The cell is compiled again with other values."
 SHARED = "Let each element come from global memory once a block, through the tiles, as in notebook 03."
 KNOWN = (
@@ -79,7 +80,7 @@ def _turned(inside: Hints, edges: Hints) -> tuple[Criterion, ...]:
         ),
         right_on(
             "right where they stick out, 1 to 100 rows and columns",
-            *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
+            *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (63, 64), (64, 63), (100, 20))),
             tile=TILE,
             rows=ROWS,
             hints=edges,
@@ -138,6 +139,15 @@ def _written_out(kernel: AnyKernel, tile: int, text: str) -> None:
         _no_loop_left(profiled(kernel, tiled(problem, tile), MACRO), problem, tile)
 
 
+@criterion("right with -D TILE={tile}")
+def _right_with(kernel: AnyKernel, tile: int) -> None:
+    """Ask for a right result with another tile, such as one that 2 and 4 do not divide."""
+    try:
+        profiled(recompiled(kernel, TILE=tile), tiled(Matmul(33, 20, 46), tile), MACRO)
+    except Unmet as unmet:
+        raise Unmet(f"{unmet}\n{ANY.format(tile=tile)}") from None
+
+
 def _no_loop_left(profile: Profile, problem: Matmul, tile: int) -> None:
     """Raise Unmet where a branch runs for each multiply-add."""
     warp_rounds = (problem.M // tile) * (problem.N // tile) * -(-problem.K // tile) * (tile * tile // 32)
@@ -176,6 +186,7 @@ EXERCISES = (
         _few_sectors(4096),
         _written_out(16, "no branch for each multiply-add, at PTX level"),
         _written_out(32, "the same with -D TILE=32: right, and no branch for each multiply-add"),
+        _right_with(15),
     ),
     Exercise("06.3", "One guard for a whole block", 3, given=4).asks(
         *_turned(PAST, PAST),

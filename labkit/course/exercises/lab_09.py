@@ -5,11 +5,13 @@ from functools import partial
 
 import numpy as np
 
+from labkit.core.limits import WARP
 from labkit.course.criteria import host, kernels
 from labkit.course.criteria.launches import Given, Launch, each, of_vector, tiled
-from labkit.course.exercise import Criterion, Exercise, criterion
+from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.simt import AnyKernel
+from labkit.simt.counters.profile import loads, stores
 
 THREADS = 256  # of a block, for vectors
 SIDE = 16  # of a square block
@@ -43,6 +45,33 @@ TREE = (
     "In a tree half of the threads add in the first step, a quarter in the second, and so on: 8 steps for "
     "256 elements, not 256."
 )
+
+BARRIERS = 9  # before the tree of 256 elements, and after each of its 8 steps
+ONLY = (
+    "One barrier before the tree and one after each step are enough: all threads have then added, and the "
+    "next step reads what this one has written."
+)
+
+
+@criterion(f"barriers only where they are needed: at most {BARRIERS} for a block of 256")
+def _few_barriers(kernel: AnyKernel) -> None:
+    launch = _shares(THREADS)
+    profile = kernels.profiled(kernel, launch)
+    met = [site for site in profile.sites if site.instruction.is_barrier]
+    warps = THREADS // WARP
+    if sum(site.instructions for site in met) > BARRIERS * warps:
+        lines: dict[int, int] = {}
+        for site in met:
+            lines[site.line] = lines.get(site.line, 0) + site.instructions // warps
+        rows = "\n".join(
+            f"{line:>5} | {profile.source_line(line).strip()}    {times} times"
+            for line, times in lines.items()
+        )
+        raise Unmet(
+            f"{launch}\na thread comes to {sum(lines.values())} barriers; the goal is at most {BARRIERS}\n"
+            f"{rows}\n{ONLY}"
+        )
+
 
 # 09.2: the mean of the four neighbours in a matrix.
 
@@ -120,6 +149,7 @@ REGISTER = (
     "An element of C is loaded or stored in every round of the loop. Add up in a variable of the thread, "
     "which lives in a register, and go to C once, behind the loop."
 )
+ONCE = "Each element of C is stored once, behind the loop, and loaded once at most: where beta is not 0."
 UNREAD = kernels.Hints(
     guard="A thread outside C must neither read nor write: compare row with M and col with N.",
     owner="Each element of C is the work of one thread alone.",
@@ -127,9 +157,12 @@ UNREAD = kernels.Hints(
 )
 
 
-@criterion("at most {most:g} requests to global memory for each multiply-add of a warp")
+@criterion("at most {most:g} requests to global memory for each multiply-add of a warp, and one store")
 def _requests(kernel: AnyKernel, most: float, *problems: Matmul) -> None:
-    """Limit the requests to global memory, loads and stores, for each multiply-add of a warp."""
+    """Limit the requests to global memory, loads and stores, for each multiply-add of a warp.
+
+    Each element of C is stored once, and loaded once where beta is not 0.
+    """
     for problem in problems:
         lines = kernels.profiled(kernel, tiled(problem, SIDE)).lines.query("space == 'global'")
         each = lines.requests / (problem.flops / 2 / 32)
@@ -137,6 +170,16 @@ def _requests(kernel: AnyKernel, most: float, *problems: Matmul) -> None:
             costs = (f"{op} {number:.2f}" for op, number in zip(lines.op, each, strict=True))
             found = f"{problem}: {each.sum():.2f} requests a multiply-add"
             raise kernels.missed(found, f"at most {most:g}", lines, costs, REGISTER)
+        of_c = problem.M * problem.N
+        for rows, what, goal in (
+            (stores(lines, "global"), "stores", 1),
+            (loads(lines, "global"), "loads", 2 * problem.K + (problem.beta != 0)),
+        ):
+            times = rows.threads / of_c
+            if times.sum() > goal:
+                found = f"{problem}: {times.sum():.4g} {what} for each element of C"
+                told = f"{goal}: {2 * problem.K} of A and B" if what == "loads" else f"{goal}"
+                raise kernels.missed(found, told, rows, (f"{count:.4g}" for count in times), ONCE)
 
 
 def _sound(make: Callable[[int], Launch], hints: kernels.Hints) -> tuple[Criterion, ...]:
@@ -149,6 +192,7 @@ def _sound(make: Callable[[int], Launch], hints: kernels.Hints) -> tuple[Criteri
 
 
 SCALED = Matmul(33, 20, 17, alpha=3, beta=-2)
+APART = Matmul(33, 20, 17, alpha=3), Matmul(20, 33, 18, beta=-2)
 
 EXERCISES = (
     Exercise("09.1", "Shares of a total", 2).asks(
@@ -156,6 +200,7 @@ EXERCISES = (
         kernels.loads_in(
             170, "still a tree: a block of 256 loads at most 170 times", partial(_shares, 256), hint=TREE
         ),
+        _few_barriers(),
     ),
     Exercise("09.2", "Neighbours that are not there", 2).asks(
         kernels.shared_out(
@@ -263,8 +308,10 @@ EXERCISES = (
     ),
     Exercise("09.8", "A sum in a register", 2).asks(
         kernels.right_on("right for beta = 0, where C holds NaN before", Matmul(33, 20, 17), hints=UNREAD),
-        kernels.right_on("right for alpha = 3, beta = -2", SCALED, hints=UNREAD),
-        kernels.no_finding(Matmul(33, 20, 17), SCALED, hints=UNREAD),
+        kernels.right_on(
+            "right for alpha = 3, beta = -2, and for either alone", SCALED, *APART, hints=UNREAD
+        ),
+        kernels.no_finding(Matmul(33, 20, 17), SCALED, APART[0], hints=UNREAD),
         _requests(2.1, Matmul(32, 32, 64), Matmul(32, 32, 64, alpha=3, beta=-2)),
     ),
 )
