@@ -165,6 +165,26 @@ def altered(*replacements):
     return magic.compile_cell(cell, [], [], wanted="matmul")
 
 
+ONE_SUM = """    float sum = 0;
+    for (int k = 0; k < K; ++k)
+        sum += A[row * K + k] * B[k * N + col];
+    float result"""
+MANY_SUMS = """    float sum = 0, s[48] = {};
+    for (int k = 0; k < K; k += 48)
+        for (int i = 0; i < 48; ++i)
+            if (k + i < K) s[i] += A[row * K + k + i] * B[(k + i) * N + col];
+    for (int i = 0; i < 48; ++i)
+        sum += s[i];
+    float result"""
+
+
+def test_registers_that_are_spilled_are_no_array():
+    bounds = ("__global__ void", "__global__ void __launch_bounds__(1024, 2)")
+    kernel = altered(bounds, (ONE_SUM, MANY_SUMS))
+    with pytest.raises(Unmet, match="No array lies there"):
+        in_registers().test(kernel)
+
+
 def test_local_memory_is_told():
     kernel = altered(("float sum = 0;", "volatile float sum = 0;"))
     with pytest.raises(Unmet, match="Each thread has 8 bytes of local memory"):

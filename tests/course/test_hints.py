@@ -71,6 +71,13 @@ MISTAKES = [
         (B_TILE, SLANTED[1]),
     ),
     (
+        "09.2",
+        "a root of less than 0",
+        "The kernel has written NaN to 256 of them.",
+        "neighbour",
+        ("(left + right", "(sqrtf(-1.0f - rows) + left + right"),
+    ),
+    (
         "03.2",
         "two fills of one element",
         "Two threads write the same element",

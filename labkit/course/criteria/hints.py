@@ -71,7 +71,9 @@ class Hints:
         if told := known_mistake(wrong, of_terms):
             return told
         place, fitting = known_mistake(wrong, of_places) or places(wrong.where), self.usual
-        if place and _is_untouched(wrong):
+        if _is_computed_nan(wrong):
+            fitting = ""  # inputs are finite, so that no row or column that is mistaken makes a NaN
+        elif place and _is_untouched(wrong):
             fitting = self.guard or self.usual
         elif self._is_at_edge(wrong.where, launch):
             fitting = self.edges or self.guard or self.usual
@@ -112,6 +114,12 @@ def _is_untouched(wrong: Wrong) -> bool:
     out = wrong.output[wrong.where]
     before = unwritten(out.shape, out.dtype.name)
     return not wrong.task.reads_output and out.tobytes() == before.tobytes()
+
+
+def _is_computed_nan(wrong: Wrong) -> bool:
+    """Return True where all wrong elements are NaN that the kernel has worked out and written."""
+    out = wrong.output[wrong.where]
+    return out.dtype.kind == "f" and bool(np.isnan(out).all()) and not _is_untouched(wrong)
 
 
 def places(where: np.ndarray) -> str:
