@@ -99,6 +99,15 @@ def test_memory_that_is_in_no_process_is_counted(monkeypatch, kind, most):
     assert why == "It used more than 0.125 GiB of memory and was stopped.", said
 
 
+def test_processes_of_one_sandbox_do_not_count_for_the_next():
+    """When a sandbox is gone, so are its processes, of which its user may have only so many."""
+    for _ in range(2):
+        assert ran("import os\nwhile True: os.fork()")[1].startswith("It started more than 64 processes")
+        assert (
+            ran("import os; print(all(os.fork() >= 0 for _ in range(3)))", SMALL)[0].split() == ["True"] * 8
+        )
+
+
 REFUSED = {
     "larger buffers": "socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**28)",
     "sockets of the Internet": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",

@@ -20,14 +20,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 
 import labkit
 from labkit.c.compile import ZIG, zig_libraries
 from labkit.grading.sandbox import container
 from labkit.grading.sandbox.limits import LIMITS, Limits
 from labkit.grading.sandbox.seccomp import MACHINES, seccomp_filter
-from labkit.grading.sandbox.watch import below, kernel_bytes, memory_bytes, stored_bytes
+from labkit.grading.sandbox.watch import below, has_ended, kernel_bytes, memory_bytes, stored_bytes
 from labkit.grading.sandbox.wire import BorderError
 
 CONTAINER, BUBBLEWRAP, PROCESS = "container", "bubblewrap", "process"
@@ -58,6 +58,7 @@ KILLS = 5
 # A machine that is short of memory ends a sandbox first; the limit on what the grader computes is not for it.
 HARMLESS = 'ulimit -S -t "$(ulimit -H -t)"; echo 1000 2>/dev/null > /proc/self/oom_score_adj'
 WATCH_SECONDS, POLL_SECONDS = 0.05, 0.25
+END_SECONDS, END_POLL_SECONDS = 10, 0.005
 
 
 class NoSandbox(RuntimeError):
@@ -141,6 +142,7 @@ class Sandbox:
         self._listener.listen(1)
         self._ended = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
+        self._dying: list[int] = []
 
     def command(self, program: Sequence[str]) -> list[str]:
         """Return the command that runs a program inside. `{connection_file}` is left for Jupyter."""
@@ -231,6 +233,8 @@ class Sandbox:
                     os.kill(pid, signal.SIGKILL)
         if self.tier == CONTAINER:
             self._container.remove(below(self._process.pid, self.limits.processes)[0])
+        if self.tier == BUBBLEWRAP:
+            self._dying = self._dying or below(self._process.pid, 2)[0][:1]
         self._process.kill()
 
     def __enter__(self) -> "Sandbox":
@@ -239,6 +243,10 @@ class Sandbox:
     def __exit__(self, *_: object) -> None:
         self.stop()
         self._listener.close()
+        # A namespace's first process is gone when all are; until then they count for this user's next one.
+        until = monotonic() + END_SECONDS
+        while not all(map(has_ended, self._dying)) and monotonic() < until:
+            sleep(END_POLL_SECONDS)
         with suppress(RecursionError):  # folders in folders, of a process that is in no namespace
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -310,7 +318,7 @@ class Sandbox:
     def _memory_bytes(self, pids: Sequence[int]) -> int:
         """Return what is in processes, and what is not. Files count in a file system of the sandbox's own."""
         own = None if self.tier == PROCESS else self.seen(HOMES[self.tier].parents[-2])
-        return memory_bytes(pids, self.limits.memory_bytes) + kernel_bytes(pids[-1], own)
+        return memory_bytes(pids) + kernel_bytes(pids[-1], own)
 
 
 def prefix(pid: int) -> str:

@@ -1,14 +1,15 @@
 """What the processes of a sandbox use, as seen from outside."""
 
 import os
-from collections.abc import Callable, Iterable
+import random
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 # What a process has for itself. Pages of files are shared, and page tables are no pages of its own.
 _OWN = ("RssAnon:", "RssShmem:", "VmPTE:", "VmSwap:", "HugetlbPages:")
 _OPEN_BYTES = 2**12  # of the kernel's for an open file: half a pipe's, of a user who has many
-# And for a range of addresses, of which a process may have 65 530. To count them takes time: few have few.
+# And for a range of addresses, of which a process may have 65 530. To count takes time: one of many tells.
 _RANGE_BYTES, _FEW = 240, 16
 # What the Linux kernel keeps for a socket at most, where none asks for more (seccomp.py), and for a name.
 _SOCKET_BYTES, _DATAGRAMS, _FILE_BYTES = 212_992, 11, 1100
@@ -34,18 +35,22 @@ def below(pid: int, most: int) -> tuple[list[int], int]:
     return found, tasks
 
 
-def memory_bytes(pids: Iterable[int], most: int) -> int:
-    """Return the bytes of memory of the processes, without those that have ended; `most` or some more."""
+def memory_bytes(pids: Sequence[int]) -> int:
+    """Return the bytes of memory of the processes, without those that have ended."""
     total = 0
-    for number, pid in enumerate(pids):
+    for pid in pids:
         lines = _read(f"/proc/{pid}/status", _lines)
         total += 2**10 * sum(int(line.split()[1]) for line in lines if line.startswith(_OWN))
         total += _OPEN_BYTES * sum(int(line.split()[1]) for line in lines if line.startswith("FDSize:"))
-        if total > most:
-            break
-        if number >= _FEW:
-            total += _RANGE_BYTES * len(_read(f"/proc/{pid}/maps", _lines))
+    if len(pids) > _FEW:
+        total += _RANGE_BYTES * len(pids) * len(_read(f"/proc/{random.choice(pids)}/maps", _lines))
     return total
+
+
+def has_ended(pid: int) -> bool:
+    """Say whether a process has ended, also where nobody has asked for its exit code."""
+    lines = _read(f"/proc/{pid}/status", _lines)
+    return not any(line.startswith("State:") and line.split()[1] not in "ZX" for line in lines)
 
 
 def kernel_bytes(pid: int, folder: Path | None) -> int:
