@@ -1,7 +1,7 @@
 """The work that was asked: each thread has its share, no work is done twice, blocks have any shape."""
 
 import pytest
-from course_tables import answer_of, judged, mutant
+from course_tables import SOLVED, answer_of, judged, mutant
 
 from labkit.course import EXERCISES
 
@@ -13,7 +13,8 @@ HEADS = {
     "04.1": "void copy(const float* in, float* out, int n)",
     "09.2": "void heat(const float* in, float* out, int rows, int cols)",
 }
-HEADS |= dict.fromkeys(("02.2", "02.3", "02.4", "10.1"), HEADS["02.1"])
+HEADS |= dict.fromkeys(("02.2", "02.3", "02.4", "03.2", "10.1"), HEADS["02.1"])
+HEADS |= dict.fromkeys(("05.1", "05.2"), "void transpose(const float* in, float* out, int rows, int cols)")
 LAUNCH = "// launch: block (16, 16), grid (ceil(N/16), ceil(M/16));\n"
 SUM = """float sum = 0;
     for (int k = 0; k < K; ++k) sum += A[row * K + k] * B[k * N + col];"""
@@ -136,6 +137,35 @@ def test_an_answer_that_does_not_do_the_work_that_was_asked_fails(case):
     feedback = judged(exercise, cell(exercise, *body))
     assert not feedback.ok
     assert words in feedback.failure, feedback
+
+
+def body(exercise):
+    """The body of the solution, in braces."""
+    return SOLVED[exercise][SOLVED[exercise].index("{") :]
+
+
+NAIVE = of_matrix("02.2", f"{MINE} if (row < {{rows}} && col < {{cols}}) {{{{ {{work}} }}}}")
+ONE_BY_ONE = f"{MINE} if (row < rows && col < cols) out[col * rows + row] = in[row * cols + col];"
+FITS = "if (M % 16 == 0 && N % 16 == 0 && K % 16 == 0)"
+WHOLE = "if (rows % 32 == 0 && cols % 32 == 0)"
+
+
+@pytest.mark.parametrize(
+    ("exercise", "words", "answer"),
+    [
+        ("03.2", "M=45 N=29 K=67", f"{FITS} {body('03.1')} else {{ {NAIVE} }}"),
+        ("05.1", "rows=45 cols=67", f"{WHOLE} {body('05.1')} else {{ {ONE_BY_ONE} }}"),
+        (
+            "05.2",
+            "rows=45 cols=67",
+            f"{WHOLE} {body('05.2')} else {body('05.1')}",
+        ),
+    ],
+)
+def test_tiles_where_they_fit_and_something_simpler_elsewhere_fail(exercise, words, answer):
+    feedback = judged(exercise, cell(exercise, answer))
+    assert not feedback.ok
+    assert words in feedback.failure and "the goal is" in feedback.failure, feedback
 
 
 GRID = "int step = gridDim.x * blockDim.x * gridDim.y * blockDim.y;"

@@ -3,15 +3,16 @@
 import re
 
 from labkit.core.errors import CompileError
+from labkit.course import drawn
 from labkit.course.criteria.kernels import Hints, few_sectors, no_finding, recompiled, right_on
 from labkit.course.criteria.launches import tiled
-from labkit.course.drawn import further
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.simt import AnyKernel
 
-CUBE = Matmul(64, 64, 64)
+CUBE, UNEVEN = Matmul(64, 64, 64), Matmul(45, 29, 67)
 STATED = 16  # TILE of the cell
+FLOATS = 8  # of a sector
 LARGEST = 32  # TILE of a block that a GPU takes
 BARRIERS = (
     "Between the stores to the tiles and the reads from them must stand a __syncthreads(), and another "
@@ -28,10 +29,21 @@ ONCE = "An element should come from global memory once a block, and from shared 
 MACRO = "Does every 16 of the kernel say TILE?"
 
 
-@criterion("global loads of at most {most} sectors for M = N = K = 64")
-def _sectors(kernel: AnyKernel, most: int, tile: int = 16) -> None:
-    """Limit the sectors of global loads, all lines together, for CUBE."""
-    few_sectors(kernel, tiled(CUBE, tile), most, f"{CUBE}, blocks of {tile} x {tile}", ONCE)
+def _most_sectors(problem: Matmul, tile: int) -> int:
+    """Return the sectors of global loads where each block reads the rows of each tile once."""
+    is_aligned = problem.N % FLOATS == problem.K % FLOATS == 0
+    row = tile // FLOATS + (not is_aligned)
+    blocks_down, blocks_across, rounds = (-(-size // tile) for size in (problem.M, problem.N, problem.K))
+    return blocks_down * blocks_across * rounds * 2 * tile * row
+
+
+@criterion("{text}")
+def _sectors(kernel: AnyKernel, text: str, *problems: Matmul, tile: int = STATED) -> None:
+    """Limit the sectors of global loads, all lines together; what tiles fit stays so where it is drawn."""
+    for stated in problems:
+        for problem in drawn.problems([stated], tile):
+            told = f"{problem}, blocks of {tile} x {tile}"
+            few_sectors(kernel, tiled(problem, tile), _most_sectors(problem, tile), told, ONCE)
 
 
 def _with_tile(kernel: AnyKernel, tile: int) -> AnyKernel:
@@ -43,7 +55,7 @@ def _with_tile(kernel: AnyKernel, tile: int) -> AnyKernel:
 
 @criterion("right with -D TILE={tiles}")
 def _any_tile(kernel: AnyKernel, *tiles: int) -> None:
-    for tile in further(tiles, lambda rng, _: int(rng.integers(1, LARGEST, endpoint=True)), 2):
+    for tile in drawn.further(tiles, lambda rng, _: int(rng.integers(1, LARGEST, endpoint=True)), 2):
         right = right_on("", CUBE, Matmul(33, 20, 45), tile=tile, hints=RAGGED if tile == STATED else OF_TILE)
         right.test(_with_tile(kernel, tile))
 
@@ -52,13 +64,12 @@ def _any_tile(kernel: AnyKernel, *tiles: int) -> None:
 def _traffic_by_tile(kernel: AnyKernel, *tiles: int) -> None:
     """Ask for the best that tiles can do: A and B are read once for each tile's side of C."""
     for tile in tiles:
-        most = 2 * CUBE.M * CUBE.K * (CUBE.N // tile) * 4 // 32
-        _sectors(most, tile).test(_with_tile(kernel, tile))
+        _sectors("", CUBE, UNEVEN, tile=tile).test(_with_tile(kernel, tile))
 
 
 @criterion("-D TILE={tile} does not compile: a static_assert says why")
 def _refuses(kernel: AnyKernel, tile: int) -> None:
-    for each in further([tile], lambda rng, least: int(rng.integers(least + 1, 2 * least))):
+    for each in drawn.further([tile], lambda rng, least: int(rng.integers(least + 1, 2 * least))):
         try:
             recompiled(kernel, TILE=each)
         except CompileError as error:
@@ -85,7 +96,7 @@ EXERCISES = (
         right_on("right for square matrices", Matmul(16, 16, 16), CUBE, hints=FITTING),
         right_on("right where M, N and K differ", Matmul(32, 48, 64), Matmul(64, 16, 32), hints=FITTING),
         no_finding(Matmul(32, 16, 48), Matmul(16, 32, 80), CUBE, hints=FITTING),
-        _sectors(4096),
+        _sectors("global loads of at most 4096 sectors for M = N = K = 64", CUBE),
     ),
     Exercise("03.2", "Tiles that stick out", 3, given=1).asks(
         right_on("right where the tiles fit", CUBE, hints=FITTING),
@@ -97,7 +108,7 @@ EXERCISES = (
             hints=RAGGED,
         ),
         no_finding(Matmul(29, 20, 35), Matmul(20, 29, 51), CUBE, hints=RAGGED),
-        _sectors(4096),
+        _sectors("global loads of few sectors, where tiles fit and where they stick out", CUBE, UNEVEN),
     ),
     Exercise("03.3", "One kernel for every tile", 3).asks(
         _any_tile(16, 4, 8, 32, 1, 5, 12),

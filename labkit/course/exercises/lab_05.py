@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from labkit.course import drawn
 from labkit.course.criteria import kernels
 from labkit.course.criteria.hints import Hints
 from labkit.course.criteria.launches import Launch, each, of_vector, tiled
@@ -13,7 +14,7 @@ from labkit.simt.counters.profile import loads, stores
 
 PLURALS = {"sector": "sectors", "conflict": "conflicts", "lane": "lanes", "pass": "passes"}
 TILE = 32
-WIDE = Transpose(64, 96)
+WIDE, UNEVEN = Transpose(64, 96), Transpose(45, 67)
 ELEMENTS = WIDE.rows * WIDE.cols
 MOST = ELEMENTS * 4 // 32  # sectors
 PLACES = (
@@ -76,26 +77,37 @@ ADDING = Hints(SUM, ENDS, PAIRS)
 
 @criterion(f"global loads and stores of at most {MOST} sectors each for 64 x 96: 4 a request")
 def _both_sides_coalesced(kernel: AnyKernel) -> None:
-    """Ask for global loads and stores that touch each sector once, all lines together."""
-    lines = _profile(kernel)
-    for what, own in (("loads", loads(lines, "global")), ("stores", stores(lines, "global"))):
-        if own.sectors.sum() > MOST:
-            found = f"{WIDE}\nglobal {what} touch {own.sectors.sum()} sectors"
-            costs = _costs(own, "sectors_per_request", "sector", "a request")
-            raise kernels.missed(found, f"at most {MOST}", own, costs, ROWS)
+    """Ask for global loads and stores that touch each sector once, all lines together.
+
+    Where rows begin anywhere, those of a tile may touch one more; where tiles stick out, too.
+    """
+    uneven = drawn.problems([UNEVEN])[-1]
+    rows, cols = uneven.rows, uneven.cols
+    goals = rows * -(-cols // TILE) * 5, cols * -(-rows // TILE) * 5
+    for problem, most in ((WIDE, (MOST, MOST)), (uneven, goals)):
+        lines = _profile(kernel, problem)
+        sides = ("loads", loads(lines, "global")), ("stores", stores(lines, "global"))
+        for (what, own), goal in zip(sides, most, strict=True):
+            if own.sectors.sum() > goal:
+                found = f"{problem}\nglobal {what} touch {own.sectors.sum()} sectors"
+                costs = _costs(own, "sectors_per_request", "sector", "a request")
+                raise kernels.missed(found, f"at most {goal}", own, costs, ROWS)
 
 
 @criterion("no bank conflict, neither in stores nor in loads")
 def _no_conflicts(kernel: AnyKernel) -> None:
     """Ask for no bank conflict in whole warps: one that is taken apart has none either, and gains nothing."""
     most = 2 * (2 * ELEMENTS // 32)  # twice what a store and a load per element take
+    for problem in (WIDE, UNEVEN):
+        lines = _profile(kernel, problem)
+        shared = lines[lines.space == "shared"]
+        if shared.conflicts.any():
+            worst = shared[shared.conflicts_per_request == shared.conflicts_per_request.max()]
+            found = f"{problem}\n{shared.conflicts.sum()} bank conflicts"
+            costs = _costs(worst, "conflicts_per_request", "conflict", "a request")
+            raise kernels.missed(found, "none", worst, costs, BANKS)
     lines = _profile(kernel)
     shared = lines[lines.space == "shared"]
-    if shared.conflicts.any():
-        worst = shared[shared.conflicts_per_request == shared.conflicts_per_request.max()]
-        found = f"{WIDE}\n{shared.conflicts.sum()} bank conflicts"
-        costs = _costs(worst, "conflicts_per_request", "conflict", "a request")
-        raise kernels.missed(found, "none", worst, costs, BANKS)
     if shared.passes.sum() > most:
         found = f"{WIDE}\n{shared.passes.sum()} passes over the banks"
         costs = _costs(shared, "threads_per_request", "lane", "a request")
@@ -111,8 +123,8 @@ def _shared_bytes(kernel: AnyKernel, most: int) -> None:
         )
 
 
-def _profile(kernel: AnyKernel) -> pd.DataFrame:
-    lines = kernels.profiled(kernel, tiled(WIDE, TILE)).lines
+def _profile(kernel: AnyKernel, problem: Transpose = WIDE) -> pd.DataFrame:
+    lines = kernels.profiled(kernel, tiled(problem, TILE)).lines
     return lines.assign(threads_per_request=lines.threads / lines.requests)
 
 
