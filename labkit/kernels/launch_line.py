@@ -3,8 +3,8 @@
     // launch: block (TILE, TILE), grid (ceil(N/TILE), ceil(M/TILE)); any M, N, K
 
 Each pair of brackets holds one to three sizes, made of whole-number arithmetic (+ - * / and ceil()), the
-problem's sizes (M, N, K, or rows, cols) and macros. `/` (or `//`) drops the remainder, as in C, but is exact
-in ceil(). The text after the semicolon is for the reader.
+problem's sizes (M, N, K, or rows, cols), macros and constants. `/` (or `//`) drops the remainder, as in C,
+but is exact in ceil(). The text after the semicolon is for the reader.
 
 The line may come from a student. So nothing but this arithmetic is ever evaluated, each macro once; texts,
 depth and numbers are limited; and the time that a source takes is in proportion to its length.
@@ -25,6 +25,13 @@ from labkit.kernels.problem import Problem
 FORM = "// launch: block (16, 16), grid (ceil(N/16), ceil(M/16));"
 _LINE = re.compile(r"[ \t]*//+[ \t]*launch[ \t]*:", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(ifndef|define)[ \t]+(\w+)(?:[ \t]+(.*))?")
+_COMMENTS = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_BEFORE, _CONSTANT = (
+    re.compile(r"[}()>]|#[^\n]*"),
+    {"const", "constexpr", "enum"},
+)  # what a declaration follows
+_WHOLE = re.compile(r"[\w\s()+*/-]+")
+_SUFFIX = re.compile(r"\b(\d+)[uUlL]+\b")  # of a number in C
 _COMMENT = re.compile(r"//|/\*")
 _PARTS = re.compile(r"//+\s*launch\s*:\s*block\s*\((.+)\)\s*,\s*grid\s*\(([^;]+)\)\s*(?:;.*)?", re.IGNORECASE)
 _OPTION = re.compile(r"(?:-D|--define-macro=) *(\w+)(?:=(.*))?")
@@ -57,7 +64,8 @@ def launch_of(source: str, problem: Problem, **macros: int | str) -> tuple[Dim3,
             f"line {line} does not say how the kernel is launched:\n{line:>5} | {text}\n"
             f"It should have this form, with one to three sizes in each bracket:\n        {FORM}"
         )
-    names = _Names(_defined(lines, macros) | problem.sizes)
+    known = _defined(lines, macros) | problem.sizes
+    names = _Names(known | {name: text for name, text in _constants(source).items() if name not in known})
     block, grid = (
         _evaluated(name, sizes, names, line)
         for name, sizes in zip(("block", "grid"), parts.groups(), strict=True)
@@ -101,6 +109,23 @@ def _defined(lines: Sequence[str], given: Mapping[str, int | str]) -> dict[str, 
         if value and (guard != name or name not in given):
             found[name] = value
         guard = name if kind == "ifndef" else ""
+    return found
+
+
+def _constants(source: str) -> dict[str, str]:
+    """Return what `const`, `constexpr` and `enum` give names to; of several of one name the first.
+
+    What looks like no whole number, such as threadIdx.x, is left out.
+    """
+    found: dict[str, str] = {}
+    for statement in _COMMENTS.sub(" ", source).split(";"):
+        head, _, values = statement.partition("=")
+        words = _BEFORE.split(head)[-1].split()
+        if not _CONSTANT.isdisjoint(words):
+            for part in f"{words[-1]}={values}".rstrip("} \n").split(","):
+                name, _, value = part.partition("=")
+                if _WHOLE.fullmatch(value):
+                    found.setdefault(name.strip(), value.strip())
     return found
 
 
@@ -172,7 +197,7 @@ class _Names:
             known = ", ".join(each[:SHOWN] for each in names) + ", …" * (len(self._known) > MOST_NAMES)
             raise ValueError(
                 f"nothing says what {name} is. Known are {known}. A macro is made by a line "
-                f"`#define {name} 32`; a C++ constant is not seen here."
+                f"`#define {name} 32`, a constant by `constexpr int {name} = 32;`."
             )
         text = self._known[name]
         if isinstance(text, int):
@@ -182,7 +207,7 @@ class _Names:
             self._values[name] = ValueError(f"{name} is {shown!r}, which is no whole number.")
             with suppress(ValueError):
                 if len(text) <= MOST_TEXT:
-                    self._values[name] = self.value(_parsed(text), level=level)
+                    self._values[name] = self.value(_parsed(_SUFFIX.sub(r"\1", text)), level=level)
         found = self._values[name]
         if isinstance(found, ValueError):
             raise found

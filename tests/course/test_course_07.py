@@ -289,6 +289,12 @@ OTHERS = [
         "an integer of NumPy",
         ("return min(blocks) * of_block", "return np.int64(min(blocks)) * of_block"),
     ),
+    (
+        "07.4",
+        "constants in the place of macros",
+        ("#define TILE 16", "constexpr int TILE = 16;"),
+        ("#define ROUND 32", "const int ROUND = 2 * TILE;"),
+    ),
     ("07.4", "longer rounds", ("ROUND 32", "ROUND 100")),
     (
         "07.4",

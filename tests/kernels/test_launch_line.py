@@ -52,6 +52,31 @@ class TestMacros:
         source = MACROS + line("SIDE, SIDE", "EACH")
         assert launch_of(source, WIDE, TILE=32, EACH=8) == ((4, 1, 1), (8, 8, 1))
 
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "constexpr int TILE = 16;",
+            "static constexpr unsigned TILE =16u;",
+            "int const TILE = 16;",
+            "constexpr int HALF = 8, TILE = 2 * HALF;",
+            "#define HALF 8\nconst int TILE = (HALF + HALF);",
+            "enum { ROUND = 32, TILE = 16 };",
+            "enum Sizes : int {\n    TILE = 16\n};",
+            "/* const int TILE = 3; */ // const int TILE = 4;\nconstexpr auto TILE = 16; // the side",
+            "extern __global__ void k(const int n) { constexpr int TILE = 16; const int x = threadIdx.x;",
+            "__device__ constexpr int TILE = 16;\n__global__ void k() { int TILE = 3; }",
+        ],
+    )
+    def test_constants_of_cpp_are_known_as_well(self, source):
+        assert launch_of(f"{source}\n{line('TILE', 'TILE * 2')}", WIDE) == ((32, 1, 1), (16, 1, 1))
+
+    @pytest.mark.parametrize(
+        "source", ["int TILE = 16;", "const int TILE = threadIdx.x;", "// const int TILE = 16;"]
+    )
+    def test_what_is_no_constant_is_not_known(self, source):
+        with pytest.raises(LaunchLineError, match="nothing says what TILE is"):
+            launch_of(f"{source}\n{line('TILE', '1')}", WIDE)
+
     def test_of_the_compilers_options(self):
         options = ["-DTILE=16", "-D EACH=2", "--std=c++17", "-DFAST", "--define-macro=X=3"]
         assert macros_of(options) == {"TILE": "16", "EACH": "2", "FAST": "1", "X": "3"}
@@ -160,6 +185,12 @@ SIZE = 2**17
         "// launch: block (" + "), grid (" * 50 + ")" * 20,
         "// launch:\n" * (SIZE // 10),
         line("A", "1") + "#define A " + "(" * SIZE,
+        line("A", "1") + "const " * SIZE,
+        line("A", "1") + "const int A =" * SIZE,
+        line("A", "1") + "const int B = 1, " * SIZE,
+        line("A", "1") + "const int A = A;" * SIZE,
+        line("A", "1") + "/*" * SIZE,
+        line("A", "1") + "const #" * SIZE,
     ],
     ids=lambda source: f"{source[:24]}…",
 )
