@@ -69,6 +69,7 @@ OPCODES = {
     "trap": Opcode(has_result=False, end="trap", decides=True),
     "bar": _BARRIER,
     "barrier": _BARRIER,
+    "yield": Opcode(has_result=False, is_free=True),  # our own, see lowering/lower.py
     # warp-wide operations
     "shfl": Opcode(names_lanes=True, lanes="varying"),
     "vote": Opcode(names_lanes=True, lanes="members"),

@@ -8,7 +8,7 @@ from labkit.core.limits import WARP, Dim3
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.pointees import find_pointees
 from labkit.simt.analysis.unset import may_be_unset
-from labkit.simt.ptx import TYPE_BYTES, Kernel, Module, Variable
+from labkit.simt.ptx import TYPE_BYTES, Kernel, Module, Symbol, Variable
 
 DYNAMIC_ALIGN = 16
 FRAME_HEAD = 64  # bytes of abi.Frame at the start of a frame
@@ -16,6 +16,10 @@ FRAME_HEAD = 64  # bytes of abi.Frame at the start of a frame
 # build it grows with the kinds of its instructions. One product of matrices is as much code as ten others.
 LARGE = 400
 OF_A_PRODUCT = 10
+
+
+# Shared memory that CUDA keeps for cooperative groups of several warps, by the name of its special register.
+RESERVED = Variable("%reserved_smem_offset_1", "b8", 288, 16)
 
 
 def rounded_up(size: int, align: int) -> int:
@@ -31,6 +35,15 @@ def placed(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], i
         offsets[variable.name] = start
         start += variable.size
     return offsets, start
+
+
+def granules(kernel: Kernel) -> dict[str, int]:
+    """Return, by memory, the bytes per word of shadow: the smallest that it reads or writes, at most 4."""
+    sizes = [(i.space, TYPE_BYTES[i.type]) for i in kernel.code if i.is_access]
+    return {
+        space: min([4, *(size for where, size in sizes if where in (space, "generic"))])
+        for space in ("global", "shared")
+    }
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,8 @@ def storage(kernel: Kernel, module: Module) -> Storage:
     params, param_bytes = placed(kernel.params)
     in_module = [variable for space, variable in module.variables.values() if space == "shared"]
     static = [variable for variable in [*kernel.shared, *in_module] if variable.size]
+    if any(Symbol(RESERVED.name) in instruction.operands for instruction in kernel.code):
+        static.append(RESERVED)
     shared, shared_bytes = placed(static)
     dynamic = rounded_up(shared_bytes, DYNAMIC_ALIGN)
     shared |= {variable.name: dynamic for variable in in_module if not variable.size}
@@ -73,8 +88,10 @@ class Layout:
     """The storage of a kernel and the frame of its warps, for one block shape.
 
     `places` are the offsets of registers in the frame: of those that are needed after a barrier, and in a
-    large kernel of all. The frame of a checked run has a map after the warp's local memory: a byte for each
-    of its bytes, and for each register that may be unset a word with the lanes that have set it.
+    large kernel of all. `turns` are those of the `barriers` at which a warp only lets others run. Lanes may
+    then wait at other blocks: `waiting` has an offset for each. The frame of a checked run has a map after
+    the warp's local memory: a byte for each of its bytes, and for each register that may be unset a word with
+    the lanes that have set it.
     """
 
     storage: Storage
@@ -91,11 +108,16 @@ class Layout:
         self.warps = -(-self.threads // WARP)
         self.pointees = find_pointees(self.flow.kernel, self.storage.ranges)
         blocks = self.flow.blocks
-        self.barriers = [i for i, block in enumerate(blocks) if block.last and block.last.is_barrier]
+        self.barriers = [i for i, block in enumerate(blocks) if block.last and block.last.stops]
+        self.turns = [i for i in self.barriers if blocks[i].code[-1].gives_way]
         self.grid_barriers = [i for i in self.barriers if blocks[i].code[-1].meets_grid]
         code = self.flow.kernel.code
         self.is_large = sum(OF_A_PRODUCT if each.parts[0] == "mma" else 1 for each in code) > LARGE
         self.places, end = self._all_places() if self.is_large else self._places_after_barriers()
+        self.waiting: dict[int, int] = {}
+        for index in sorted(set().union(*(blocks[i].may_wait for i in self.turns))):
+            self.waiting[index] = end = rounded_up(end, 4)
+            end += 4
         self.local_start = rounded_up(end, 64)
         self.local_map_start = self.local_start + WARP * self.local_bytes
         end = self.local_map_start
@@ -107,6 +129,12 @@ class Layout:
         self.map_bytes = end - self.local_map_start
         self.frame_bytes = rounded_up(end, 64)
 
+    def live_after(self, index: int) -> set[str]:
+        """Return the registers that lanes need after a stop at the end of block `index`."""
+        block = self.flow.blocks[index]
+        following = [*block.successors, *(block.may_wait if index in self.turns else ())]
+        return {name for each in following for name in self.flow.blocks[each].live_in}
+
     def alignment(self, register: str) -> int:
         """Return the alignment of a register's place in the frame."""
         return min(64, 1 << (self._bytes(register) - 1).bit_length())
@@ -117,8 +145,7 @@ class Layout:
 
     def _places_after_barriers(self) -> tuple[dict[str, int], int]:
         """Place the registers that are needed after a barrier; return the end, too."""
-        blocks = self.flow.blocks
-        needed = {name for i in self.barriers for name in blocks[blocks[i].successors[0]].live_in}
+        needed = {name for i in self.barriers for name in self.live_after(i)}
         return self._placed(sorted(needed & self.flow.shapes.keys()), FRAME_HEAD)
 
     def _placed(self, registers: Iterable[str], end: int) -> tuple[dict[str, int], int]:

@@ -33,8 +33,8 @@ class Control:
             switch.add_case(ir.Constant(I32, number), block)
             b, following = ir.IRBuilder(block), w.flow.blocks[index].successors[0]
             b.store(load_field(b, Frame, w.frame, "mask"), w.mask)
-            for slot, place in w.saved(b, following):
-                b.store(b.load(place, typ=slot.allocated_type), slot)
+            for slot, place, type_ in w.saved(b, index):
+                b.store(b.load(place, typ=type_), slot)
             w.continue_in(block)
             w.index = following
             self._take_vote(w.flow.blocks[index].code[-1])
@@ -43,7 +43,9 @@ class Control:
     def end(self, block: Block) -> None:
         """Emit the end of `block`, which is number `w.index`."""
         last = block.last
-        if last is not None and last.is_barrier:
+        if last is not None and last.gives_way:
+            self._stop()
+        elif last is not None and last.is_barrier:
             self._barrier(block, last)
         elif last is not None and block.end == "trap":
             w = self.w
@@ -132,7 +134,7 @@ class Control:
 
     def _barrier(self, block: Block, barrier: Instruction) -> None:
         """Save what the next block needs and wait; it is a mistake if lanes of this warp are elsewhere."""
-        w, b, following = self.w, self.w.b, block.successors[0]
+        w, b = self.w, self.w.b
         if block.may_wait:
             elsewhere = w.elsewhere()
             parted, together = w.new_block("parted"), w.new_block("together")
@@ -142,12 +144,17 @@ class Control:
             b.branch(self.stopped)
             w.continue_in(together)
         self.observer.barrier(barrier)
-        b = w.b
-        b.store(w.active(), field(b, Frame, w.frame, "mask"))
         if barrier.votes:
+            b = w.b
             b.store(w.ballot(barrier.operands[-1], barrier), field(b, Frame, w.frame, "votes"))
-        for slot, place in w.saved(b, following):
-            b.store(b.load(slot, typ=slot.allocated_type), place)
+        self._stop()
+
+    def _stop(self) -> None:
+        """Save what the warp needs when it goes on, and return to the driver."""
+        w, b = self.w, self.w.b
+        b.store(w.active(), field(b, Frame, w.frame, "mask"))
+        for slot, place, type_ in w.saved(b, w.index):
+            b.store(b.load(slot, typ=type_), place)
         b.ret(ir.Constant(I32, w.layout.barriers.index(w.index) + 1))
 
     def _take_vote(self, barrier: Instruction) -> None:

@@ -5,9 +5,11 @@ void run(ptr launch, ptr frames, ptr shared)
 In a cooperative launch it runs the block that its frames are for, to its end or to the grid's next barrier.
 """
 
+from functools import reduce
+
 from llvmlite import ir
 
-from labkit.simt.analysis.layout import Layout
+from labkit.simt.analysis.layout import RESERVED, Layout, granules
 from labkit.simt.code import abi
 from labkit.simt.code.abi import (
     I1,
@@ -60,9 +62,12 @@ def add_driver(module: ir.Module, warp: ir.Function, layout: Layout, is_checked:
 
     b.position_at_end(blocks["round"])
     b.store(ir.Constant(I32, 0), barrier)
+    turns = _Turns(b, layout, launch, is_checked) if layout.turns else None
     with _each_warp(b, frames, layout) as (frame, following):
-        _run_warp(b, warp, launch, frame, barrier, blocks["done"])
+        _run_warp(b, warp, launch, frame, barrier, blocks["done"], turns)
         b.branch(following)
+    if turns:
+        turns.end()
     if any(layout.flow.blocks[i].code[-1].votes for i in layout.barriers):
         _count_votes(b, frames, layout)
     again = b.icmp_signed(">", b.load(barrier, typ=I32), ir.Constant(I32, 0))
@@ -71,16 +76,57 @@ def add_driver(module: ir.Module, warp: ir.Function, layout: Layout, is_checked:
     if not layout.grid_barriers:
         b.cbranch(again, blocks["round"], blocks["take"])
     else:
-        for number in _numbers(layout):
-            at = b.icmp_signed("==", b.load(barrier, typ=I32), ir.Constant(I32, number))
-            again = b.and_(again, b.not_(at))
+        at_grid = _is_at(b, b.load(barrier, typ=I32), layout.grid_barriers, layout)
+        again = b.and_(again, b.not_(at_grid))
         b.cbranch(again, blocks["round"], blocks["done"])
     ir.IRBuilder(blocks["done"]).ret_void()
 
 
-def _numbers(layout: Layout) -> list[int]:
-    """Return the numbers of the barriers at which a block waits for the grid."""
-    return [layout.barriers.index(index) + 1 for index in layout.grid_barriers]
+def _is_at(b: ir.IRBuilder, state: Value, places: list[int], layout: Layout) -> Value:
+    """Say whether a warp's state is that it stops at the end of one of the blocks `places`."""
+    numbers = [layout.barriers.index(index) + 1 for index in places]
+    tests = [b.icmp_signed("==", state, ir.Constant(I32, number)) for number in numbers]
+    return reduce(b.or_, tests)
+
+
+class _Turns:
+    """Rounds in which only those warps run that have given way, until all are at a barrier or have ended.
+
+    In a checked run each of them begins a new interval: it may have waited for what others did.
+    """
+
+    def __init__(self, b: ir.IRBuilder, layout: Layout, launch: Value, is_checked: bool) -> None:
+        self.b, self.layout, self.launch, self.is_checked = b, layout, launch, is_checked
+        self._is_first, self._is_last = (entry_slot(b, I1) for _ in range(2))
+        b.store(ir.Constant(I1, 1), self._is_first)
+        self._start = b.append_basic_block("turns")
+        b.branch(self._start)
+        b.position_at_end(self._start)
+        b.store(ir.Constant(I1, 1), self._is_last)
+
+    def takes(self, resume: Value) -> Value:
+        """Say whether a warp with this state runs now."""
+        b = self.b
+        gave_way = _is_at(b, resume, self.layout.turns, self.layout)
+        if self.is_checked:
+            with b.if_then(gave_way):
+                _next_stamp(b, self.launch)
+        return b.or_(b.load(self._is_first, typ=I1), gave_way)
+
+    def at_barrier(self, state: Value) -> Value:
+        """Say whether a warp that has run to this state is at a barrier."""
+        b = self.b
+        gives_way = _is_at(b, state, self.layout.turns, self.layout)
+        b.store(b.and_(b.load(self._is_last, typ=I1), b.not_(gives_way)), self._is_last)
+        return b.and_(b.icmp_signed(">", state, ZERO), b.not_(gives_way))
+
+    def end(self) -> None:
+        """End a round, and begin another if a warp has given way."""
+        b = self.b
+        b.store(ir.Constant(I1, 0), self._is_first)
+        after = b.append_basic_block("settled")
+        b.cbranch(b.load(self._is_last, typ=I1), after, self._start)
+        b.position_at_end(after)
 
 
 def _resume(b: ir.IRBuilder, launch: Value, is_checked: bool) -> ir.Block:
@@ -159,6 +205,17 @@ def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) 
             arguments = [place, ir.Constant(I8, 0), size, ir.Constant(I1, 0)]
             intrinsic(b, "memset", ir.VoidType(), *arguments, overloads=(POINTER, I64))
             b.branch(following)
+    if RESERVED.name in layout.shared:
+        _set_reserved(b, launch, stamp, layout)
+
+
+def _set_reserved(b: ir.IRBuilder, launch: Value, stamp: Value, layout: Layout) -> None:
+    """Note that what CUDA keeps for itself in shared memory is written: its own code looks after it."""
+    shadow, granule = load_field(b, Launch, launch, "shared_shadow"), granules(layout.flow.kernel)["shared"]
+    start = layout.shared[RESERVED.name]
+    for place in range(start // granule, (start + RESERVED.size) // granule):
+        b.store(stamp, b.gep(shadow, [ir.Constant(I64, 4 * place)], source_etype=I8))
+    _next_stamp(b, launch)
 
 
 def _next_stamp(b: ir.IRBuilder, launch: Value) -> Value:
@@ -208,17 +265,24 @@ def _count_votes(b: ir.IRBuilder, frames: Value, layout: Layout) -> None:
 
 
 def _run_warp(
-    b: ir.IRBuilder, warp: ir.Function, launch: Value, frame: Value, barrier: Value, done: ir.Block
+    b: ir.IRBuilder,
+    warp: ir.Function,
+    launch: Value,
+    frame: Value,
+    barrier: Value,
+    done: ir.Block,
+    turns: _Turns | None,
 ) -> None:
     """Run a warp that has not ended to its next barrier, which must be the one the others wait at."""
     zero = ir.Constant(I32, 0)
     resume = load_field(b, Frame, frame, "resume")
-    with b.if_then(b.icmp_signed(">=", resume, zero)):
+    runs = b.icmp_signed(">=", resume, zero)
+    with b.if_then(b.and_(runs, turns.takes(resume)) if turns else runs):
         state = b.call(warp, [launch, frame, resume])
         with b.if_then(b.icmp_signed("==", state, ir.Constant(I32, abi.STOPPED)), likely=False):
             b.branch(done)
         b.store(state, field(b, Frame, frame, "resume"))
-        with b.if_then(b.icmp_signed(">", state, zero)):
+        with b.if_then(turns.at_barrier(state) if turns else b.icmp_signed(">", state, zero)):
             first = b.load(barrier, typ=I32)
             fits = b.or_(b.icmp_signed("==", first, zero), b.icmp_signed("==", first, state))
             with b.if_then(b.not_(fits), likely=False):

@@ -136,11 +136,11 @@ class Warp:
             return None
         return self.word(self.called.offset, abi.I64)
 
-    def waits_at(self, block: int) -> abi.Value:
+    def waits_at(self, block: int, b: ir.IRBuilder | None = None) -> abi.Value:
         """Return the address of the mask of the lanes that wait at a block's start."""
         indices = [abi.ZERO, ir.Constant(abi.I32, block)]
         type_ = ir.ArrayType(abi.I32, len(self.flow.blocks)) if self.called else None
-        return self.b.gep(self.waiting, indices, source_etype=type_)
+        return (b or self.b).gep(self.waiting, indices, source_etype=type_)
 
     def new_block(self, name: str) -> ir.Block:
         """Append a block to the warp's function."""
@@ -277,11 +277,16 @@ class Warp:
             else b.bitcast(value, vectors.vector_type(kind.llvm, count))
         )
 
-    def saved(self, b: ir.IRBuilder, index: int) -> Iterator[tuple[abi.Value, abi.Value]]:
-        """Yield the stack slots of the registers that block `index` needs, with their places in the frame."""
-        for name in sorted(self.flow.blocks[index].live_in & self.slots.keys()):
-            offset = ir.Constant(abi.I64, self.layout.places[name])
-            yield self.slots[name], b.gep(self.frame, [offset], source_etype=abi.I8)
+    def saved(self, b: ir.IRBuilder, index: int) -> Iterator[tuple[abi.Value, abi.Value, ir.Type]]:
+        """Yield the slots that are needed after a stop at the end of a block, with places and types."""
+        layout = self.layout
+        names = sorted(layout.live_after(index) & self.slots.keys())
+        slots = [(self.slots[name], layout.places[name], self.types[name]) for name in names]
+        if index in layout.turns:
+            waiting = sorted(self.flow.blocks[index].may_wait)
+            slots += [(self.waits_at(each, b), layout.waiting[each], abi.I32) for each in waiting]
+        for slot, place, type_ in slots:
+            yield slot, b.gep(self.frame, [ir.Constant(abi.I64, place)], source_etype=abi.I8), type_
 
     def _set_registers(self) -> None:
         """Set registers before the kernel begins: to poison where a path may read them unset.

@@ -2,7 +2,10 @@
 
 `cp.async` becomes a load and a store (a warp runs in step, so a copy is complete at once), `brx.idx` becomes
 compares and branches, and an atomic on a vector becomes one on each element. So the checks, counters and
-shapes of loads and stores hold for all of them. Reference: PTX ISA, 9.7.9.25 (cp.async), 9.7.13 (brx.idx).
+shapes of loads and stores hold for all of them. Before each access that acquires what other warps of the
+block have written, which may be in a loop until they have, a `yield` lets them run.
+
+Reference: PTX ISA, 9.7.9.25 (cp.async), 9.7.13 (brx.idx).
 """
 
 from collections.abc import Callable
@@ -24,6 +27,8 @@ def lower(kernel: ptx.Kernel) -> None:
     start = Start(kernel)
     for number, instruction in enumerate(kernel.code):
         places.append(len(code))
+        if _awaits_warps(instruction):
+            code.append(ptx.Instruction(("yield",), (), None, instruction.line))
         rule = RULES.get(instruction.parts[0])
         if rule is None:
             code.append(instruction)
@@ -36,6 +41,11 @@ def lower(kernel: ptx.Kernel) -> None:
     labels |= {name: places[place] for name, place in kernel.labels.items()}
     kernel.labels = {name: len(start.code) + place for name, place in labels.items()}
     kernel.code = [*start.code.values(), *code]
+
+
+def _awaits_warps(instruction: ptx.Instruction) -> bool:
+    """Say whether it may be part of a loop that waits for what other warps of the block write."""
+    return "cta" in instruction.parts and not {"acquire", "acq_rel"}.isdisjoint(instruction.parts)
 
 
 def _copy(w: Writer, instruction: ptx.Instruction) -> None:

@@ -114,6 +114,16 @@ class Instruction:
         return self.is_barrier and GRID in self.parts
 
     @property
+    def stops(self) -> bool:
+        """Say whether the warp stops here, and others of the block run before it goes on."""
+        return self.is_barrier or self.gives_way
+
+    @property
+    def gives_way(self) -> bool:
+        """Say whether the block's other warps get their turn here, as when it waits for what they write."""
+        return self.parts[0] == "yield"
+
+    @property
     def votes(self) -> bool:
         """Say whether it is a barrier that counts predicates: __syncthreads_count, _and or _or."""
         return self.family.waits and "red" in self.parts
@@ -121,7 +131,7 @@ class Instruction:
     @property
     def ends_block(self) -> bool:
         """Say whether it is the last instruction of a basic block."""
-        return bool(self.family.end) or self.is_barrier
+        return bool(self.family.end) or self.stops
 
     @cached_property
     def results(self) -> tuple[Register, ...]:

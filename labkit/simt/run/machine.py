@@ -17,7 +17,7 @@ from labkit.core.errors import BarrierError
 from labkit.core.limits import Dim3
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.indices import thread_indices
-from labkit.simt.analysis.layout import Layout, Storage
+from labkit.simt.analysis.layout import Layout, Storage, granules
 from labkit.simt.analysis.pointees import written_ranges
 from labkit.simt.analysis.shapes import ShapeRules
 from labkit.simt.analysis.strides import strides
@@ -36,7 +36,7 @@ from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Kernel
 from labkit.simt.run.crew import can_run_here, run_all, run_here
 from labkit.simt.run.printing import Printer
-from labkit.simt.sanitizer.checking import Checking, granules
+from labkit.simt.sanitizer.checking import Checking
 from labkit.simt.sanitizer.element_types import first_uses
 from labkit.simt.sanitizer.findings import Diagnosis, Finding
 from labkit.simt.sanitizer.sanitizer import Sanitizer

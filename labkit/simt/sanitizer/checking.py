@@ -9,6 +9,7 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
+from labkit.simt.analysis.layout import granules
 from labkit.simt.analysis.unset import may_be_unset, takes_on
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, Value, field, load_field
@@ -20,20 +21,11 @@ from labkit.simt.code.observe import Look, Observer
 from labkit.simt.code.vectors import element_type, lanes_of, mask_of
 from labkit.simt.code.warp import Warp
 from labkit.simt.lowering.recursion import keeps_registers
-from labkit.simt.ptx import TYPE_BYTES, Instruction, Kernel, Operand, Register
+from labkit.simt.ptx import Instruction, Operand, Register
 from labkit.simt.sanitizer.quick import Run, plan, quick_function
 from labkit.simt.sanitizer.shadow import plane_bytes_of
 from labkit.simt.sanitizer.strength import strong_table
 from labkit.simt.sanitizer.track import track_function
-
-
-def granules(kernel: Kernel) -> dict[str, int]:
-    """Return, by memory, the bytes per word of shadow: the smallest that it reads or writes, at most 4."""
-    sizes = [(i.space, TYPE_BYTES[i.type]) for i in kernel.code if i.is_access]
-    return {
-        space: min([4, *(size for where, size in sizes if where in (space, "generic"))])
-        for space in ("global", "shared")
-    }
 
 
 class Checking(Observer):
