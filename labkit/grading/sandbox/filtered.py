@@ -39,7 +39,9 @@ def wait(program: list[str], forks: bool) -> int:
     """Run a program, and return its exit code."""
     _prctl(_SET_DUMPABLE, 0)  # the program, of the same user, cannot reach into this process's memory
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where Python has put a handler
-    code = subprocess.run(program, preexec_fn=None if forks else partial(refuse, False)).returncode
+    started = subprocess.Popen(program, preexec_fn=partial(refuse, forks))
+    refuse()  # after the program's own: a filter refuses further ones
+    code = started.wait()
     return code if code >= 0 else 128 - code
 
 
@@ -50,7 +52,7 @@ def _prctl(*arguments: object) -> None:
 
 if __name__ == "__main__":
     words = sys.argv[1:]
-    refuse()
     if words[0] in ("--wait", "--alone"):
         sys.exit(wait(words[1:], words[0] == "--wait"))
+    refuse()
     os.execvp(words[0], words)
