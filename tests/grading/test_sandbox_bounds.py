@@ -99,6 +99,20 @@ def test_memory_that_is_in_no_process_is_counted(monkeypatch, kind, most):
     assert why == "It used more than 0.125 GiB of memory and was stopped.", said
 
 
+def test_containers_are_watched_in_the_same_way(monkeypatch):
+    """Here a process of ours stands for a container's first one."""
+    with process.Sandbox(process.CONTAINER, SMALL) as sandbox:
+        program = subprocess.Popen(
+            [sys.executable, "-c", f"import time\nheld = b'x' * 2**28\ntime.sleep({SECONDS})"]
+        )
+        monkeypatch.setattr(sandbox._container, "pid", lambda: program.pid)
+        monkeypatch.setattr(sandbox._container, "seen", lambda path: path)
+        monkeypatch.setattr(sandbox._container, "remove", lambda clients: None)
+        sandbox.watch(program)
+        program.wait(SECONDS)
+        assert sandbox.stopped_for == "It used more than 0.125 GiB of memory and was stopped."
+
+
 def test_processes_of_one_sandbox_do_not_count_for_the_next():
     """When a sandbox is gone, so are its processes, of which its user may have only so many."""
     limits = Limits(processes=64)

@@ -32,7 +32,8 @@ from labkit.grading.sandbox.wire import BorderError
 
 CONTAINER, BUBBLEWRAP, PROCESS = "container", "bubblewrap", "process"
 TIERS = (CONTAINER, BUBBLEWRAP, PROCESS)
-HOMES = {CONTAINER: container.HOME, BUBBLEWRAP: Path("/tmp/home")}
+FILES = Path("/tmp")  # of a container, and of bubblewrap's sandboxes: a file system in memory
+HOMES = {CONTAINER: container.HOME, BUBBLEWRAP: FILES / "home"}
 WARNINGS = {
     PROCESS: (
         "Answers run without a sandbox: they can read this user's files, use the network and disturb each "
@@ -317,7 +318,7 @@ class Sandbox:
 
     def _memory_bytes(self, pids: Sequence[int]) -> int:
         """Return what is in processes, and what is not. Files count in a file system of the sandbox's own."""
-        own = None if self.tier == PROCESS else self.seen(HOMES[self.tier].parents[-2])
+        own = None if self.tier == PROCESS else self.seen(FILES)
         return memory_bytes(pids) + kernel_bytes(pids[-1], own)
 
 
