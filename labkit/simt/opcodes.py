@@ -79,6 +79,10 @@ OPCODES = {
     "activemask": Opcode(lanes="uniform"),
     "mma": Opcode(lanes="varying"),
     "printf": Opcode(has_result=False),  # calls vprintf, see lowering/inline.py
+    # textures and surfaces
+    "tex": Opcode(lanes="varying"),
+    "tld4": Opcode(lanes="varying"),
+    "suaddr": Opcode(lanes="varying"),  # where a surface access goes, see lowering/surfaces.py
     # pointers
     "mov": Opcode(is_copy=True, keeps_array=True),
     "cvta": Opcode(is_copy=True, keeps_array=True),

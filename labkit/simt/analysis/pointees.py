@@ -68,8 +68,9 @@ def written_ranges(kernel: Kernel, ranges: dict[str, int]) -> set[int] | None:
         for instruction in kernel.code:
             is_load = instruction.family.reads and instruction.is_access
             may_be_pointer = instruction.type in ("u64", "s64", "b64", "b128")
-            found: set[int] | None = None if is_load and may_be_pointer else set()
-            if instruction.results and not is_load:
+            is_any = instruction.parts[0] == "suaddr" or (is_load and may_be_pointer)
+            found: set[int] | None = None if is_any else set()
+            if instruction.results and not is_load and not is_any:
                 found = _united([of(operand) for operand in instruction.operands[1:]])
             for register in instruction.results:
                 new = _united([reach.get(register.name, set()), found])

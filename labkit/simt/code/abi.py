@@ -7,6 +7,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from labkit.simt.texture import Record as Texture
+
 # An llvmlite value: a scalar, or a vector of one value per group of lanes. llvmlite has no type information.
 Value = Any
 Record = type[ctypes.Structure]
@@ -52,7 +54,8 @@ class Launch(ctypes.Structure):
         ("error_z", ctypes.c_int32),
         ("error_address", ctypes.c_uint64),
         ("error_shared", ctypes.c_void_p),  # where the block's shared memory begins
-        ("error_other", ctypes.c_int32),  # the other barrier, where two differ
+        ("error_other", ctypes.c_int32),  # the other barrier, where two differ; the handle of a surface
+        ("error_depth", ctypes.c_int64),  # the third coordinate; the first two are the halves of the address
         # for a checked run, see checking.py:
         ("stamp", ctypes.c_int32),  # of the interval between two barriers; each next one is STAMP_STEP more
         ("launch_stamp", ctypes.c_int32),  # older than any of this launch; stands for all earlier blocks
@@ -65,6 +68,8 @@ class Launch(ctypes.Structure):
         ("found", ctypes.c_void_p),  # called for a finding, see findings.py
         ("muted", ctypes.c_void_p),  # one byte per kind and instruction: how often it was found
         ("shared_shadow", ctypes.c_void_p),  # shadow of the block's shared memory
+        ("textures", ctypes.c_void_p),  # by handle, the address of a Texture or null
+        ("texture_count", ctypes.c_int64),
     ]
 
 
@@ -82,7 +87,7 @@ class Range(ctypes.Structure):
     ]
 
 
-BAD_ACCESS, PARTED_AT_BARRIER, DIFFERENT_BARRIERS, TRAPPED = 1, 2, 3, 4
+BAD_ACCESS, PARTED_AT_BARRIER, DIFFERENT_BARRIERS, TRAPPED, BAD_TEXTURE, BAD_SURFACE_PLACE = range(1, 7)
 # Kinds of findings of a checked run, and how many of one kind an instruction may report.
 OUT_OF_BOUNDS, UNWRITTEN, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE = range(5)
 EXITED, SYNC_MASK, UNSET = range(5, 8)
@@ -156,7 +161,8 @@ def _types(structure: Record) -> ir.LiteralStructType:
 
 
 TYPES: dict[Record, ir.LiteralStructType] = {
-    structure: _types(structure) for structure in (Launch, Range, Frame, Counter, Usual, Visits, Visit)
+    structure: _types(structure)
+    for structure in (Launch, Range, Frame, Counter, Usual, Visits, Visit, Texture)
 }
 
 

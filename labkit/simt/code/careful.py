@@ -16,9 +16,19 @@ LANES_64 = ir.VectorType(I64, WARP)
 
 
 def report(
-    b: ir.IRBuilder, launch: Value, frame: Value, error: int, site: Value, mask: Value, address: Value = None
+    b: ir.IRBuilder,
+    launch: Value,
+    frame: Value,
+    error: int,
+    site: Value,
+    mask: Value,
+    address: Value = None,
+    **others: Value,
 ) -> ir.IRBuilder:
-    """Record a mistake, unless another thread of the host was first, and stop the launch."""
+    """Record a mistake, unless another thread of the host was first, and stop the launch.
+
+    `others` are more fields of the record, such as `error_other`.
+    """
     code = ir.Constant(I32, error)
     answer = b.cmpxchg(field(b, Launch, launch, "error"), ir.Constant(I32, 0), code, "seq_cst")
     with b.if_then(b.extract_value(answer, 1)):
@@ -27,6 +37,7 @@ def report(
         values["error_shared"] = load_field(b, Frame, frame, "shared")
         if address is not None:
             values["error_address"] = address
+        values |= others
         for name, value in values.items():
             b.store(value, field(b, Launch, launch, name))
     b.atomic_rmw("xchg", field(b, Launch, launch, "stop"), ir.Constant(I32, 1), "monotonic")

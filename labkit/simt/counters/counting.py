@@ -88,6 +88,14 @@ class Counting(Observer):
             function = _count_function(look.b.module, space)
             look.b.call(function, [look.launch, look.frame, look.addresses, look.mask, look.site, size])
 
+    def step(self, instruction: Instruction) -> None:
+        """Count a fetch from a texture that some lanes skip; visits of the block count the others."""
+        if instruction.is_texture and instruction.guard is not None:
+            b, mask, counter = self.w.b, self.w.active(instruction), self._counter(instruction)
+            some = b.icmp_unsigned("!=", mask, abi.ZERO)
+            add(b, abi.Counter, counter, "requests", b.zext(some, abi.I64))
+            add(b, abi.Counter, counter, "threads", b.zext(intrinsic(b, "ctpop", abi.I32, mask), abi.I64))
+
     def part(self, instruction: Instruction, taken: abi.Value, other: abi.Value) -> None:
         """Count a branch that parts the lanes of a warp."""
         b = self.w.b

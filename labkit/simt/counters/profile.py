@@ -170,10 +170,11 @@ class Profile:
         """Return a table of memory accesses, with one row per source line, space and operation.
 
         line                  number in the source, from 1; 0: code that belongs to no line
-        space, op             global, shared, local, const, generic; ld, st, atom, red
+        space, op             global, shared, local, const, generic, texture, surface; ld, st, atom, red
         requests              accesses of a warp with an active lane
         threads               active lanes, summed over the requests
-        sectors               of 32 bytes, of global memory
+        sectors               of 32 bytes, of global memory; NaN for textures and surfaces, whose texels
+                              lie in an order that NVIDIA does not publish
         passes, conflicts     over the banks of shared memory, and those that bank conflicts add
         useful_bytes          that lanes asked for; a byte that all 32 ask for counts 32 times
         sectors_per_request, conflicts_per_request
@@ -185,6 +186,10 @@ class Profile:
             ["line", "space", "op"],
             ["requests", "threads", "sectors", "passes", "conflicts", "useful_bytes"],
         )
+        if (in_texture_unit := table["space"].isin(["texture", "surface"])).any():
+            unknown = ["sectors", "useful_bytes"]  # its cache has an order of its own
+            table = table.astype(dict.fromkeys(unknown, float))
+            table.loc[in_texture_unit, unknown] = float("nan")
         for what in ("sectors", "conflicts"):
             table.insert(len(table.columns) - 1, f"{what}_per_request", table[what] / table["requests"])
         return table
@@ -326,6 +331,10 @@ def _site(instruction: Instruction, counts: Counts, number: int, scale: float) -
 def _kind(instruction: Instruction) -> tuple[str, str]:
     """Return memory space and operation; ("", "branch" or "other") if the instruction is not an access."""
     name = instruction.parts[0]
+    if "surface" in instruction.parts:
+        return "surface", name
+    if instruction.is_texture and name != "suaddr":
+        return "texture", "ld"
     if instruction.is_access:
         return instruction.space, "ld" if name == "ldu" else name
     is_branch = instruction.family.end in ("branch", "leave") and instruction.guard is not None

@@ -11,6 +11,7 @@ from labkit.core.limits import check_array
 from labkit.simt.analysis.layout import Storage
 from labkit.simt.code.instructions import Kind
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Variable
+from labkit.simt.texture import CUDAarray, SurfaceObject, TextureObject
 
 GPU_ALIGNMENT = 256  # device memory is allocated in multiples of this
 
@@ -22,7 +23,7 @@ class Range:
     start: int
     size: int
     shift: int
-    owner: np.ndarray | str | None = None  # the array, or the name of a variable
+    owner: np.ndarray | CUDAarray | str | None = None  # the array, or the name of a variable
     position: int = 0  # of the argument
     is_constant: bool = False  # a `__constant__` variable
 
@@ -31,6 +32,8 @@ class Range:
         """Return the name by which a student knows the memory."""
         if isinstance(self.owner, np.ndarray):
             return _shown(self.owner, self.position)
+        if isinstance(self.owner, CUDAarray):
+            return str(self.owner)
         return f"variable {self.owner} ({self.size} bytes)" if self.owner else ""
 
     @property
@@ -41,10 +44,16 @@ class Range:
     @property
     def itemsize(self) -> int:
         """Return the bytes per element, or 1 for memory that is not an array."""
-        return self.owner.itemsize if isinstance(self.owner, np.ndarray) else 1
+        array = self.owner.memory if isinstance(self.owner, CUDAarray) else self.owner
+        return array.itemsize if isinstance(array, np.ndarray) else 1
 
 
 NOTHING = Range(0, 0, 0)
+
+
+def array_range(array: CUDAarray) -> Range:
+    """Return the memory of a CUDA array, which surfaces read and write."""
+    return Range(array.memory.ctypes.data, array.memory.nbytes, 0, array)
 
 
 def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, list[Range]]:
@@ -62,6 +71,8 @@ def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, 
     for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
         if isinstance(arg, np.ndarray):
             value, range_ = _array(param, arg, position)
+        elif isinstance(arg, TextureObject | SurfaceObject):
+            value, range_ = _handle(param, arg, position), NOTHING
         else:
             value, range_ = _scalar(param, arg, position), NOTHING
         offset = storage.params[param.name]
@@ -86,6 +97,15 @@ def _array(param: Variable, array: np.ndarray, position: int) -> tuple[bytes, Ra
         owner = owner.base
     shift = (start - owner.ctypes.data) % GPU_ALIGNMENT
     return start.to_bytes(8, "little"), Range(start, array.nbytes, shift, array, position)
+
+
+def _handle(param: Variable, each: TextureObject | SurfaceObject, position: int) -> bytes:
+    if param.size != 8 or Kind(param.type).is_float:
+        raise LaunchError(
+            f"argument {position} is {each}; the kernel takes a number of {param.size} bytes here, not a "
+            "cudaTextureObject_t or cudaSurfaceObject_t"
+        )
+    return each.ptr.to_bytes(8, "little")
 
 
 def _shown(array: np.ndarray, position: int) -> str:

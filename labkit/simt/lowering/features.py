@@ -3,14 +3,17 @@
 import re
 
 from labkit.core.errors import SimtError
-from labkit.simt.ptx import Address, Instruction, Kernel, Symbol
+from labkit.simt.ptx import Address, Instruction, Kernel, Symbol, Vector
 
 _SOME = "barriers for some threads of a block (bar.sync with a number of threads): use __syncthreads()"
 _CLUSTERS = "thread block clusters (cg::this_cluster): work block by block"
 # A pattern for the opcode or a name among the operands, and the name by which students know it.
 _OPCODES = {
-    r"tex|tld4|txq|isetp\.tex": "textures (tex1D, tex2D, tex1Dfetch): read from a plain array",
-    r"suld|sust|sured|suq": "surfaces (surf2Dread, surf2Dwrite): read and write a plain array",
+    r"txq|suq|istypep": "questions about a texture or surface (txq, suq): pass its sizes as arguments",
+    r"sured": "atomic operations on surfaces (sured): use atomicAdd on a plain array",
+    r"suld\.p|sust\.p": "surface accesses with conversion (sust.p): write the element's own type",
+    r"suld|sust": "surface accesses of this kind: use surf1D, surf2D or surf3D",
+    r"tex\.(2dms|a2dms|base)": "multi-sampled textures (tex.2dms): use tex2D",
     r"cp\.async\.bulk|cp\.reduce\.async\.bulk|prefetch\.tensor|tensormap|st\.bulk": (
         "bulk copies (TMA, cp.async.bulk): use cp.async (__pipeline_memcpy_async) or plain loads"
     ),
@@ -53,6 +56,13 @@ def _feature(instruction: Instruction) -> str | None:
     for pattern, feature in _OPCODES.items():
         if re.match(rf"({pattern})(\.|$)", instruction.opcode):
             return feature
+    first = instruction.operands[0] if instruction.operands else None
+    if (
+        instruction.is_texture
+        and isinstance(first, Vector)
+        and any(isinstance(i, Vector) for i in first.items)
+    ):
+        return "sparse textures (tex2D with a bool* for residency): leave that argument out"
     if any("::cluster" in part for part in instruction.parts):
         return _CLUSTERS
     if instruction.is_barrier and not instruction.votes and len(instruction.operands) > 1:

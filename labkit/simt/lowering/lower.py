@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from labkit.simt import ptx
 from labkit.simt.lowering.ldmatrix import load_matrix, move_matrix, store_matrix
+from labkit.simt.lowering.surfaces import load_surface, store_surface
 from labkit.simt.lowering.wmma import lower_wmma
-from labkit.simt.lowering.writer import Start, Writer
+from labkit.simt.lowering.writer import Start, Writer, also
 
 Rule = Callable[[Writer, ptx.Instruction], None]
 
@@ -105,7 +106,7 @@ def _load_byte(
 
 
 def _load_unless(w: Writer, from_: ptx.Address, words: list[ptx.Register], ignore: ptx.Register) -> None:
-    wanted = _also(w, w.new("not.pred", "pred", ignore))
+    wanted = also(w, w.new("not.pred", "pred", ignore))
     _zero(w, words)
     w.emit(_vector_opcode("ld.global", words), _vector(words), from_, guard=wanted)
 
@@ -115,25 +116,12 @@ def _load_counted(w: Writer, from_: ptx.Address, words: list[ptx.Register], coun
     done, size = w.label("copied"), 4 * len(words)
     _zero(w, words)
     whole = w.new("setp.ge.u32", "pred", count, ptx.Immediate(size))
-    w.emit(_vector_opcode("ld.global", words), _vector(words), from_, guard=_also(w, whole))
-    w.code.append(ptx.Instruction(("bra",), (done,), _also(w, whole), w.instruction.line))
+    w.emit(_vector_opcode("ld.global", words), _vector(words), from_, guard=also(w, whole))
+    w.code.append(ptx.Instruction(("bra",), (done,), also(w, whole), w.instruction.line))
     for i in range(size - 1):
-        inside = _also(w, w.new("setp.gt.u32", "pred", count, ptx.Immediate(i)))
+        inside = also(w, w.new("setp.gt.u32", "pred", count, ptx.Immediate(i)))
         _load_byte(w, from_, words, i, inside)
     w.place(done)
-
-
-def _also(w: Writer, predicate: ptx.Register) -> ptx.Guard:
-    """Return a guard that holds where the predicate and the instruction's own guard do."""
-    if guard := w.instruction.guard:
-        own = guard.register
-        both = w.register("pred")
-        if guard.negated:
-            own = w.register("pred")
-            w.code.append(ptx.Instruction(("not", "pred"), (own, guard.register), None, w.instruction.line))
-        w.code.append(ptx.Instruction(("and", "pred"), (both, predicate, own), None, w.instruction.line))
-        predicate = both
-    return ptx.Guard(predicate, False)
 
 
 def _branch_by_index(w: Writer, instruction: ptx.Instruction) -> None:
@@ -218,4 +206,6 @@ RULES: dict[str, Rule] = {
     "stmatrix": store_matrix,
     "movmatrix": move_matrix,
     "wmma": lower_wmma,
+    "suld": load_surface,
+    "sust": store_surface,
 }

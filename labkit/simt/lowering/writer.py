@@ -70,3 +70,16 @@ class Writer:
     def place(self, label: Symbol) -> None:
         """Put a label before what is added next."""
         self.labels[label.name] = len(self.code)
+
+
+def also(w: Writer, predicate: Register) -> Guard:
+    """Return a guard that holds where the predicate and the instruction's own guard do."""
+    if guard := w.instruction.guard:
+        own = guard.register
+        both = w.register("pred")
+        if guard.negated:
+            own = w.register("pred")
+            w.code.append(Instruction(("not", "pred"), (own, guard.register), None, w.instruction.line))
+        w.code.append(Instruction(("and", "pred"), (both, predicate, own), None, w.instruction.line))
+        predicate = both
+    return Guard(predicate, False)

@@ -104,6 +104,11 @@ class Instruction:
         return (self.family.reads or self.family.writes) and "param" not in self.parts
 
     @property
+    def is_texture(self) -> bool:
+        """Say whether it looks up a texture or a surface by its handle."""
+        return self.parts[0] in ("tex", "tld4", "suaddr")
+
+    @property
     def is_barrier(self) -> bool:
         """Say whether it waits for the whole block. `bar.warp.sync` does not: a warp runs in step."""
         return self.family.waits and "warp" not in self.parts

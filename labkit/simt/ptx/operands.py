@@ -25,7 +25,7 @@ def read_instruction(text: str, line: int) -> Instruction:
         guard = Guard(Register(guarded[2]), bool(guarded[1]))
         text = guarded[3]
     opcode, _, rest = text.replace("\n", " ").replace("\t", " ").partition(" ")
-    operands = tuple(_operand(part) for part in _split_operands(rest))
+    operands = tuple(operand for part in _split_operands(rest) for operand in _operands(part))
     parts = tuple(part.removesuffix("::cta").removesuffix("::entry") for part in opcode.split("."))
     return _with_carry(Instruction(parts, operands, guard, line))
 
@@ -51,14 +51,22 @@ def _split_operands(text: str) -> list[str]:
     return [part.strip() for part in [*parts, text[start:]] if part.strip()]
 
 
+def _operands(text: str) -> list[Operand]:
+    """Read an operand; `[texture, {x, y}]` becomes two: the texture, and the vector of its coordinates."""
+    inner = _split_operands(text[1:-1]) if text[0] == "[" else []
+    return [_operand(part) for part in inner] if len(inner) > 1 else [_operand(text)]
+
+
 def _operand(text: str) -> Operand:
+    if "}|" in text:  # a texture's texel, and whether it is resident
+        return Vector(tuple(_operand(part) for part in text.rsplit("|", 1)))
     if text[0] in "{(":
         return Vector(tuple(_operand(part) for part in _split_operands(text[1:-1])))
     if "|" in text:
         return Vector(tuple(_operand(part) for part in text.split("|")))
     if text[0] == "[":
         address = _ADDRESS.fullmatch(text[1:-1])
-        if address is None:  # a tensor map and coordinates: the instruction will be refused
+        if address is None:
             return Symbol(text)
         number = int(address["offset"] or "0", 0)
         return Address(_plain_operand(address["base"]), -number if address["sign"] == "-" else number)

@@ -31,7 +31,7 @@ from labkit.simt.code.observe import Observer
 from labkit.simt.counters.counting import Counting
 from labkit.simt.counters.counts import NO_TOTALS, Totals
 from labkit.simt.counters.tracing import MOST, Tracing
-from labkit.simt.launch.arguments import Range
+from labkit.simt.launch.arguments import Range, array_range
 from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Kernel
 from labkit.simt.run.crew import can_run_here, run_all, run_here
@@ -41,6 +41,7 @@ from labkit.simt.sanitizer.element_types import first_uses
 from labkit.simt.sanitizer.findings import Diagnosis, Finding
 from labkit.simt.sanitizer.sanitizer import Sanitizer
 from labkit.simt.stored import stored
+from labkit.simt.texture import Table
 
 SECONDS_A_THREAD = 4e-4  # of work; waking a thread costs about 50 microseconds, and its cache is cold
 SHORT_SECONDS = 2 * SECONDS_A_THREAD  # less than this runs on one thread
@@ -111,6 +112,7 @@ class Program:
         self.library = Library(self.compiled.code)
         self.is_cooperative = kernel.waits_for_grid
         self.granules = granules(kernel) if mode == "checked" else {}
+        self.has_textures = any(i.is_texture for i in kernel.code)
         self._idle: list[_Worker] = []
         self._block_seconds = math.inf
 
@@ -130,6 +132,9 @@ class Program:
         Raises the error of the first mistake, or Timeout; what was written until then stays written. A
         checked run adds to `findings`, and runs one block after the other.
         """
+        textures = Table() if self.has_textures else None
+        if textures:
+            ranges = [*ranges, *map(array_range, textures.arrays())]
         diagnosis = Diagnosis(self.kernel, source, self.block, shared_bytes, self.storage.shared, ranges)
         sanitizer = None if findings is None else Sanitizer(diagnosis, self.compiled.written, self.granules)
         blocks = len(sample.numbers) if sample else grid[0] * grid[1] * grid[2]
@@ -153,6 +158,11 @@ class Program:
             grid_z=grid[2],
             stopped_at=-1,
         )
+        if textures:
+            launch.textures, launch.texture_count = (
+                ctypes.addressof(textures.pointers),
+                len(textures.pointers),
+            )
         if sanitizer:
             sanitizer.prepare(launch, table)
         start = time.perf_counter()

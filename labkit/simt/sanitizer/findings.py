@@ -10,6 +10,7 @@ from labkit.simt.code import abi
 from labkit.simt.code.abi import Launch
 from labkit.simt.launch.arguments import Range
 from labkit.simt.ptx import Kernel
+from labkit.simt.texture import CALLS, GEOMETRIES, existed, existing
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,12 @@ class Diagnosis:
             message = _TRAPS[kind]
             finding = self._finding("memcheck", kind, self._recorded(launch, launch.error_at), message)
             return SimtError(str(finding), finding)
+        if launch.error == abi.BAD_TEXTURE:
+            finding = self._wrong_object(self._recorded(launch, launch.error_at))
+            return SimtError(str(finding), finding)
+        if launch.error == abi.BAD_SURFACE_PLACE:
+            finding = self._beyond_surface(launch)
+            return InvalidAccess(str(finding), finding)
         if launch.error == abi.PARTED_AT_BARRIER:
             lanes = (launch.error_mask & 0xFFFFFFFF).bit_count()
             message = (
@@ -130,6 +137,56 @@ class Diagnosis:
             where = self._other_space(access) or _near(access.address, size, self.ranges)
         kind = "misaligned" if "multiple" in where else "out of bounds"
         return self._finding("memcheck", kind, access, f"{what}: {where}")
+
+    def _wrong_object(self, access: Access) -> Finding:
+        """Describe a handle that stands for no texture or surface of the kind that the call needs."""
+        parts, handle = self.kernel.code[access.site].parts, access.address
+        call = CALLS[next(part for part in parts if part in GEOMETRIES)]
+        call = "tex1Dfetch" if parts[0] == "tex" and "1d" in parts and parts[-1] != "f32" else call
+        call = "tex2Dgather" if parts[0] == "tld4" else call
+        call = call.replace("tex", "surf") + "read or -write" if parts[0] == "suaddr" else call
+        if each := existing(handle):
+            what = f"gets {each}"
+        elif existed(handle):
+            what = (
+                f"gets the handle {handle} of a texture or surface that no longer exists: keep the Python "
+                "object until the kernel has run"
+            )
+        else:
+            what = (
+                f"gets {handle:#x}, which is the handle of no texture or surface: pass a TextureObject or "
+                "SurfaceObject"
+            )
+        return self._finding("memcheck", "wrong texture", access, f"{call} {what}")
+
+    def _beyond_surface(self, launch: Launch) -> Finding:
+        """Describe an access of a surface beyond its edges, or one that is not aligned."""
+        access = self._recorded(launch, launch.error_at)
+        _, geometry, _, size = self.kernel.code[access.site].parts
+        x, y, z = (
+            (number & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
+            for number in (launch.error_address, launch.error_address >> 32, launch.error_depth)
+        )
+        each = existing(launch.error_other)
+        assert each is not None, "the launch keeps it"
+        record = each.record
+        names = {"1d": "x", "2d": "xy", "3d": "xyz", "a1d": "xz", "a2d": "xyz"}[geometry]
+        ends = {"x": record.width * record.texel_bytes, "y": record.height, "z": record.depth}
+        shown = {"z": "layer"} if geometry[0] == "a" else {}
+        at = {"x": x, "y": y, "z": z}
+        place = ", ".join(f"{shown.get(name, name)} = {at[name]}" for name in names)
+        if x % int(size):
+            where = f"x = {x} is no multiple of {size} bytes"
+        else:
+            outside = [name for name in names if not 0 <= at[name] < ends[name]]
+            beyond = [f"{shown.get(name, name)} goes from 0 to {ends[name] - 1}" for name in outside]
+            where = "; ".join(beyond) or f"its {size} bytes end beyond the row"
+        message = (
+            f"invalid surface access of {size} bytes at {place}: {where} ({each}). x counts bytes: the "
+            "element's index times its size"
+        )
+        kind = "misaligned" if x % int(size) else "out of bounds"
+        return self._finding("memcheck", kind, access, message)
 
     def unwritten(self, access: Access) -> Finding:
         """Describe a read of memory that nobody has written."""

@@ -17,6 +17,7 @@ from labkit.simt.sanitizer.element_types import mismatch
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 from labkit.simt.sanitizer.shadow import SEVERAL, STAMP_STEP
 from labkit.simt.sanitizer.shadow_memory import ShadowMemory
+from labkit.simt.texture import CUDAarray
 
 CALLBACK = ctypes.CFUNCTYPE(
     None,
@@ -90,9 +91,10 @@ class Sanitizer:
         launch.shared_shadow = self.lend_shared()
         granule = self._granules["global"]
         for first, end, members in _overlapping(self.ranges):
-            poisoned = any(start < end and first < stop for _, start, stop in _empty) and _has_poison(
-                first, end
+            may_be_empty = any(start < end and first < stop for _, start, stop in _empty) or any(
+                isinstance(self.ranges[number].owner, CUDAarray) for number in members
             )
+            poisoned = may_be_empty and _has_poison(first, end)
             shadow, plane_bytes = 0, _plane_bytes(end - first, granule)
             if self.written is None or self.written.intersection(members):
                 shadow = _shadows.lend(plane_bytes)
