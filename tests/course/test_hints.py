@@ -120,6 +120,21 @@ MISTAKES = [
         "Which element",
         ("out_row < cols && out_col < rows", "out_row < rows && out_col < cols"),
     ),
+    (
+        "05.4",
+        "everyone writes the sum",
+        "One thread of a block writes",
+        "barrier, and",
+        ("    if (t == 0)\n", ""),
+        ("= part[0]", "= part[t]"),
+    ),
+    (
+        "10.1",
+        "a grid for the transpose",
+        "rows 64 to 127 of 128 x 64.\nThe blocks of the launch line must cover C",
+        "Row i",
+        ("block (32, 8), grid (ceil(N/32), ceil(M/8))", "block (16, 16), grid (ceil(M/16), ceil(N/16))"),
+    ),
 ]
 
 

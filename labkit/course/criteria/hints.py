@@ -25,12 +25,12 @@ DIFFERENT = 4  # times the tolerance: how far a result may be from that of a kno
 class Hints:
     """The hints of a criterion, by what they apply to.
 
-    `usual` is for wrong results, and `edges` for those that are wrong at the edges alone. `out_of_bounds` is
-    for an access outside an array, and `guard` for one where there are edges, or for elements that nothing
-    was written to. `race` is for a race on shared memory, `twice` for two writes to it, and `owner` for a
-    race on an argument. `unread` is for an output that is read before it is written, and `unfilled` for
-    shared memory that nobody has filled. Where all sizes are multiples of `fits`, or else of the block's
-    sides, there are no edges.
+    `usual` is for wrong results, and `edges` for those that are wrong at the edges alone. `untouched`, or
+    else `guard`, is for elements that nothing was written to. `out_of_bounds` is for an access outside an
+    array, and `guard` for one where there are edges. `race` is for a race on shared memory, `twice` for two
+    writes to it, and `owner` for a race on an argument. `unread` is for an output that is read before it is
+    written, and `unfilled` for shared memory that nobody has filled. Where all sizes are multiples of
+    `fits`, or else of the block's sides, there are no edges.
     """
 
     usual: str = ""
@@ -43,6 +43,7 @@ class Hints:
     misaligned: str = MISALIGNED
     sync: str = ARRIVE
     guard: str = ""
+    untouched: str = ""
     twice: str = TWICE
     fits: int = 0
 
@@ -74,7 +75,7 @@ class Hints:
         if _is_computed_nan(wrong):
             fitting = ""  # inputs are finite, so that no row or column that is mistaken makes a NaN
         elif place and _is_untouched(wrong):
-            fitting = self.guard or self.usual
+            fitting = self.untouched or self.guard or self.usual
         elif self._is_at_edge(wrong.where, launch):
             fitting = self.edges or self.guard or self.usual
         elif self.edges and self._sticks_out_along_k(launch):

@@ -43,6 +43,10 @@ BARRIERS = (
     "before anyone overwrites them."
 )
 ARRIVE = "Every thread of the block comes to every barrier, also one without an element of C."
+COVER = (
+    "The blocks of the launch line must cover C. Where blockIdx.x counts blocks of columns, the first size "
+    "of the grid comes from N and the second from M."
+)
 UNREAD = "With beta = 0 the kernel must not read C: nothing was put there, and 0 * NaN is NaN."
 SQUARE = (
     "Each block reads whole rows of A and columns of B: a square of C with twice the side needs half "
@@ -84,6 +88,7 @@ HINTS = Hints(
     unfilled=FILLED,
     misaligned=ALIGNED,
     sync=ARRIVE,
+    untouched=COVER,
     fits=drawn.TILES,
 )
 

@@ -72,7 +72,13 @@ FEW = (
 )
 ATOMIC = "Atomic additions to one word are made one after the other."
 NEIGHBOURS = "Each thread brings one element; neighbours bring neighbours."
-ADDING = Hints(SUM, ENDS, PAIRS)
+ADDING = Hints(
+    SUM,
+    ENDS,
+    PAIRS,
+    owner="One thread of a block writes its sum to out, when all is added.",
+    unfilled="A thread without an element brings a 0 to part.",
+)
 
 
 @criterion(f"global loads and stores of at most {MOST} sectors each for 64 x 96: 4 a request")
