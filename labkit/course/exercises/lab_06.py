@@ -168,7 +168,9 @@ def _no_loop_left(profile: Profile, problem: Matmul, tile: int) -> None:
 
 
 FITTING, EDGES = Hints(ROWS_OF, ROWS_OF, BARRIER, PLACES), Hints(EACH_ROW, EACH_ROW, BARRIER, PLACES)
-INNER = Hints(ZEROS, "Guard the loads as in 03.2.", "Two barriers a round, as in 03.1.")
+INNER = Hints(
+    out_of_bounds="Guard the loads as in 03.2.", race="Two barriers a round, as in 03.1.", edges=ZEROS
+)
 PAST = Hints(WHOLE, BOTH_WAYS, BARRIER)
 
 EXERCISES = (

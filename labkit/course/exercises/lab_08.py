@@ -32,12 +32,14 @@ ONCE = (
 )
 BARRIERS = "Two barriers a round: complete before it is read, read before it is overwritten."
 INSIDE = "Compare each index with the size that bounds it: rows of A and C with M, columns of B and C with N."
+FILLED = "All threads together fill both tiles in every round, past the edges of A and B with 0."
 COLUMN = Hints(
     "A thread's sums belong to different rows of C and start at 0 once, before the first round. In the round "
     "of k0 the block needs A[row, k0 …] of all its rows, and B[k0 …, col].",
     INSIDE,
     BARRIERS,
     OWNER,
+    unfilled=FILLED,
 )
 SQUARE = Hints(
     "Which rows and columns does a thread compute? The same numbers y and x must stand in the reads from the "
@@ -45,13 +47,15 @@ SQUARE = Hints(
     INSIDE,
     BARRIERS,
     OWNER,
+    unfilled=FILLED,
 )
 FOUR = Hints(
     "Element j of the four belongs to column col + j, in B, in the sums and in C: also where N is not a "
     "multiple of 4.",
-    "A load or store of 16 bytes wants an address that is a multiple of 16 bytes, and all four elements "
-    "inside the row. Rows begin at a multiple of 16 bytes only if N is a multiple of 4. What of other N?",
-    "Each element of C is the work of one thread alone: columns from N on belong to the next row.",
+    "Compare row with M, k with K, and each of the four columns, col + j, with N.",
+    owner="Each element of C is the work of one thread alone: columns from N on belong to the next row.",
+    misaligned="A load or store of 16 bytes wants an address that is a multiple of 16 bytes. Rows begin at "
+    "one only if N is a multiple of 4. What of other N?",
 )
 
 
@@ -183,7 +187,7 @@ RAGGED = (
     (500, 300, 128, 256, 1, 50.0, 132), (129, 4096, 128, 64, 2, 30.0, 132),
     (100, 5000, 64, 128, 2, 30.0, 132), (1, 1, 16, 16, 8, 8.0, 132),
 )  # fmt: skip
-SMALLER = (1024, 1024, 128, 128, 2, 10.0, 40), (777, 555, 64, 32, 4, 6.0, 24)
+SMALLER = (1024, 1024, 128, 128, 2, 10.0, 40), (777, 555, 64, 32, 4, 6.5, 24)
 
 EXERCISES = (
     Exercise("08.1", "A column of elements", 3, given=4).asks(

@@ -35,11 +35,13 @@ def _shares(n: int) -> Launch:
     return of_vector(make, THREADS, n, unit=2**-21)
 
 
+PADDED = "A thread without an element brings a 0 to the tree, and writes nothing."
 WAIT = kernels.Hints(
     "In each step of the tree a thread adds what another has summed up in the step before.",
-    "A thread without an element brings a 0 to the tree, and writes nothing.",
+    PADDED,
     "Who reads what another thread has written must wait for it: between the two must stand a "
     "__syncthreads(), which all threads of the block reach.",
+    edges=PADDED,
 )
 TREE = (
     "In a tree half of the threads add in the first step, a quarter in the second, and so on: 8 steps for "
