@@ -430,3 +430,26 @@ def test_arrays_beyond_the_gpus_memory_are_refused_with_the_sum(gpu, monkeypatch
     small = problem("matmul", 9000, 9000, 9000)
     assert case.output(small.args(gpu)).shape == (9000, 9000)
     gpu.get_default_memory_pool().free_all_blocks()
+
+
+@pytest.mark.parametrize("options", [(), ("-G",)])
+def test_a_kernel_that_synchronises_its_grid_is_launched_so(gpu, options):
+    source = """#include <cooperative_groups.h>
+    extern "C" __global__ void f(int* a, int* out) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x, n = gridDim.x * blockDim.x;
+        a[i] = i;
+        cooperative_groups::this_grid().sync();
+        out[i] = a[n - 1 - i];
+    }"""
+    f = labkit.RawModule(code=source, options=options).get_function("f")
+    a, out = gpu.zeros((2, 264 * 256), np.int32)
+    if options:  # the simulator does not have it
+        with pytest.warns(UserWarning, match="goes to the GPU untried"):
+            f((264,), (256,), (a, out))
+    else:
+        f((264,), (256,), (a, out))
+        many = gpu.zeros((2, 1057 * 256), np.int32)
+        with pytest.raises(LaunchError, match="must be on the GPU at once"):
+            f((1057,), (256,), tuple(many))
+    synchronize()
+    np.testing.assert_array_equal(out.get(), np.arange(264 * 256)[::-1])
