@@ -319,7 +319,7 @@ WRONG = [
     (
         "09.6",
         "a bound that does not grow with K",
-        "A right result is rejected: K=20000",
+        "A right result is rejected: K=40000",
         ("A.shape[1] * 2.0**-24", "25 * 2.0**-24"),
     ),
     (

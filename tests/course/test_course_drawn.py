@@ -99,6 +99,11 @@ def test_a_table_of_the_stated_cases_fails(exercise):
         assert re.search("KeyError|wrong for another", EXERCISES[exercise].judge(looked_up, seed).failure)
 
 
+def test_an_sm_of_07_3_has_quarters_in_grading_too():
+    quarters = mutant("07.3", ("gpu.warp_unit", "4"))
+    assert all(EXERCISES["07.3"].judge(answer_of("07.3", quarters), seed).ok for seed in range(9))
+
+
 @pytest.mark.parametrize("exercise", ["07.1", "07.3", "08.4"])
 def test_what_is_told_of_a_case_that_only_grading_tries_is_no_case_of_grading(exercise):
     solved = answer_of(exercise, SOLVED[exercise])

@@ -76,9 +76,13 @@ def _shown(launch: Asked) -> str:
 
 
 def _drawn(rng: np.random.Generator, base: Asked) -> Asked:
-    """Draw another launch for which the same resources decide, on any GPU; `base` if none is found."""
+    """Draw another launch for which the same resources decide; `base` if none is found.
+
+    It is on any GPU whose SMs have as many parts: the text speaks of quarters, and a P100 has halves.
+    """
+    alike = [each for each in gpus() if each.warp_unit == gpu(base[0]).warp_unit]
     for _ in range(TRIES):
-        on = gpus()[rng.integers(len(gpus()))]
+        on = alike[rng.integers(len(alike))]
         threads, registers, shared = (int(each * rng.uniform(0.5, 1.25)) for each in base[1:])
         block = Block(on, min(threads, MAX_THREADS), max(registers, LEAST_REGISTERS), shared)
         is_possible = shared <= on.shared_bytes_per_block

@@ -274,7 +274,7 @@ EXERCISES = (
         host.tells(
             "right results pass, summed in any order, from small elements to large",
             *host.right(host.Factors(K=1), *(host.Factors(scale=scale) for scale in (1, 1000, 0.001))),
-            *host.right(host.Factors(K=20_000, positive=True)),
+            *host.right(host.Factors(K=40_000, positive=True)),
             *host.WRONG,
         ),
         host.tells("also where the terms cancel", *host.right(host.Factors(cancels=True)), *host.WRONG),
