@@ -225,7 +225,7 @@ class _Program:
     def compile(self, flags: Sequence[str]) -> str:
         encoded = [flag.encode() for flag in flags]
         (status,) = self.nvrtc.nvrtcCompileProgram(self.handle, len(encoded), encoded)
-        log = self._text("nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+        log = _of_the_source(self._text("nvrtcGetProgramLogSize", "nvrtcGetProgramLog"))
         if status != self.nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise compile_error((log or f"NVRTC stopped: {status.name}") + _header_advice(log))
         return log
@@ -251,6 +251,13 @@ class _Program:
         if status != self.nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise CompileError(f"NVRTC stopped: {status.name}")
         return values[0] if values else None
+
+
+def _of_the_source(log: str) -> str:
+    """Return the compiler's messages without warnings about CUDA's own headers."""
+    folders = "|".join(map(re.escape, include_paths())) or "(?!)"
+    warning, remark = r"\): warning (?:[^\n]+\n)+\n*", r"(?:Remark: The warnings can be suppressed[^\n]*\n+)?"
+    return re.sub(rf"^(?:{folders})[^\n]*{warning}{remark}", "", log, flags=re.MULTILINE)
 
 
 def compile_error(log: str) -> CompileError:

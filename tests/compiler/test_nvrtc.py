@@ -136,3 +136,13 @@ def test_ptx_is_the_same_in_every_folder(tmp_path, monkeypatch):
         texts.add(nvrtc.compile_ptx(source).text)
     (text,) = texts
     assert '"kernel.cu"' in text
+
+
+def test_warnings_about_cudas_own_headers_are_not_the_students():
+    source = (
+        '#include <cuda/std/climits>\nextern "C" __global__ void f(int* x) { int unused; x[0] = INT_MAX; }'
+    )
+    log = nvrtc.compile_ptx(source).log
+    assert log.startswith('kernel.cu(2): warning #177-D: variable "unused"')
+    with pytest.raises(CompileError, match=r'^kernel.cu\(2\): error: identifier "y" is undefined'):
+        nvrtc.compile_ptx(source.replace("x[0]", "y[0]"))

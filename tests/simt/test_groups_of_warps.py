@@ -76,6 +76,10 @@ GROUPS = {
         """if (t / 32 == 5) { s[t] = v; __syncwarp(); if (t % 32 == 0) release(&ready); }
         if (t < 32) { while (!acquire(&ready)) {} out[i] = s[t + 160]; }""",
         np.where(np.arange(THREADS) < 32, np.roll(VALUES, -160, -1), 0)),
+    "a volatile flag": (
+        """if (t / 32 == 5) { s[t] = v; __threadfence_block(); __syncwarp(); *(volatile int*)&ready = 1; }
+        if (t < 32) { while (*(volatile int*)&ready == 0) {} out[i] = s[t + 160]; }""",
+        np.where(np.arange(THREADS) < 32, np.roll(VALUES, -160, -1), 0)),
     "a flag that one thread watches": (
         """if (t / 32 == 5) { s[t] = v; __syncwarp(); if (t % 32 == 3) release(&ready); }
         if (t < 32) { if (t == 7) while (!acquire(&ready)) {} __syncwarp(); out[i] = s[t + 160] + t; }""",

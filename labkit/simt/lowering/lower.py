@@ -2,8 +2,8 @@
 
 `cp.async` becomes a load and a store (a warp runs in step, so a copy is complete at once), `brx.idx` becomes
 compares and branches, and an atomic on a vector becomes one on each element. So the checks, counters and
-shapes of loads and stores hold for all of them. Before each access that acquires what other warps of the
-block have written, which may be in a loop until they have, a `yield` lets them run.
+shapes of loads and stores hold for all of them. Before each access at which a warp may wait for what others
+of its block write, a `yield` lets them run.
 
 Reference: PTX ISA, 9.7.9.25 (cp.async), 9.7.13 (brx.idx).
 """
@@ -17,6 +17,7 @@ from labkit.simt.lowering.surfaces import load_surface, store_surface
 from labkit.simt.lowering.wmma import lower_wmma
 from labkit.simt.lowering.writer import Start, Writer, also
 
+LONGEST_WAIT = 16  # instructions of a loop that does nothing but wait
 Rule = Callable[[Writer, ptx.Instruction], None]
 
 
@@ -25,10 +26,10 @@ def lower(kernel: ptx.Kernel) -> None:
     code: list[ptx.Instruction] = []
     places: list[int] = []
     labels: dict[str, int] = {}
-    start = Start(kernel)
+    start, waiting = Start(kernel), _awaits_warps(kernel)
     for number, instruction in enumerate(kernel.code):
         places.append(len(code))
-        if _awaits_warps(instruction):
+        if number in waiting:
             code.append(ptx.Instruction(("yield",), (), None, instruction.line))
         rule = RULES.get(instruction.parts[0])
         if rule is None:
@@ -44,9 +45,32 @@ def lower(kernel: ptx.Kernel) -> None:
     kernel.code = [*start.code.values(), *code]
 
 
-def _awaits_warps(instruction: ptx.Instruction) -> bool:
-    """Say whether it may be part of a loop that waits for what other warps of the block write."""
-    return "cta" in instruction.parts and not {"acquire", "acq_rel"}.isdisjoint(instruction.parts)
+def _awaits_warps(kernel: ptx.Kernel) -> set[int]:
+    """Return the places of accesses at which a warp may wait for what others of its block write.
+
+    They acquire it for the block, or are in a short loop that does nothing but look at memory.
+    """
+    code = kernel.code
+    waiting = {
+        place
+        for place, each in enumerate(code)
+        if "cta" in each.parts and not {"acquire", "acq_rel"}.isdisjoint(each.parts)
+    }
+    for end, branch in enumerate(code):
+        target = branch.operands[0] if branch.parts[0] == "bra" else None
+        start = kernel.labels.get(target.name, end) if isinstance(target, ptx.Symbol) else end
+        if start < end < start + LONGEST_WAIT:
+            body = code[start:end]
+            if not any(each.family.writes or each.is_barrier or each.parts[0] == "call" for each in body):
+                waiting |= {start + i for i, each in enumerate(body) if _looks_again(each, body)}
+    return waiting
+
+
+def _looks_again(load: ptx.Instruction, body: list[ptx.Instruction]) -> bool:
+    """Say whether a load in a loop looks at the same place each time, for what other threads write there."""
+    changed = {register for each in body for register in each.results}
+    places = {operand.base for operand in load.operands if isinstance(operand, ptx.Address)}
+    return places.isdisjoint(changed) and not {"volatile", "acquire", "relaxed"}.isdisjoint(load.parts)
 
 
 def _copy(w: Writer, instruction: ptx.Instruction) -> None:
