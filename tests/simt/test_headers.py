@@ -176,8 +176,9 @@ def test_the_pipeline_of_the_cuda_library():
 
 
 REFUSED = {
-    "textures": "cudaTextureObject_t t, float* y) {\n y[0] = tex2D<float>(t, y[0], y[1]);",
-    "surfaces": "cudaSurfaceObject_t t, float* y) {\n surf1Dwrite(y[0], t, 4);",
+    "questions about a texture": (
+        'cudaTextureObject_t t, int* y) {\n asm volatile("txq.width.b32 %0, [%1];" : "=r"(y[0]) : "l"(t));'
+    ),
     "heap": "int n, float* y) {\n float* p = (float*)malloc(n); p[n - 1] = y[n]; y[0] = p[0];",
     "thread block clusters": 'int n, float* y) {\n asm volatile("barrier.cluster.arrive.aligned;");',
     "bulk copies": (
