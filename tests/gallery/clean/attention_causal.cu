@@ -1,8 +1,8 @@
 // attention_causal: one block per query; scores in shared memory, softmax, then the weighted sum of the values
-// launch: attention; grid 13 2; block 32; shared 52
+// launch: attention; grid 13 2; block 32; shared 64
 // args: out out float32[2,13,8] nan; in q float32[2,13,8] normal; in k float32[2,13,8] normal; in v float32[2,13,8] normal; T int32 13; D int32 8
 extern "C" __global__ void attention(float* out, const float* q, const float* k, const float* v, int T, int D) {
-    extern __shared__ float score[];
+    extern __shared__ float score[];  // T of them; the compiler reads up to 3 more
     int t = blockIdx.x, head = blockIdx.y, base = head * T * D;
     float largest = -1e30f;
     for (int s = threadIdx.x; s <= t; s += blockDim.x) {
