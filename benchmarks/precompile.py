@@ -19,9 +19,8 @@ os.environ["LABKIT_DEVICE"] = "simt"
 
 import numpy as np
 from rich.console import Console
-from sliders import EXPLORERS
 
-from labkit import kernels
+from labkit import kernels, widgets
 from labkit.compiler import precompiled
 from labkit.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, supported_architectures
 from labkit.core.cache import digest
@@ -47,7 +46,7 @@ def main(everything: bool) -> None:
         for rung in chain.from_iterable(map(kernels.names, kernels.FAMILIES)):
             launch(rung)
         if everything:
-            for make in EXPLORERS:
+            for make in (getattr(widgets, name) for name in widgets.EXPLORERS):
                 print(make.__name__, flush=True)
                 visit(make())
             for notebooks in (catalog.shipped() / release.SOLUTIONS, catalog.shipped()):
