@@ -283,9 +283,8 @@ class _Unit:
         first = b.ashr(fixed, constant(fixed, FRACTION_BITS))
         fraction = b.sitofp(b.and_(fixed, constant(fixed, STEPS - 1)), DOUBLES)
         both = (first, b.add(first, constant(first, 1)))
-        last = broadcast(
-            b, _less_one(b, self._size(axis)), WARP
-        )  # of two texels that are one, all is the first
+        # where the two texels are one, all of the weight is the first's
+        last = broadcast(b, _less_one(b, self._size(axis)), WARP)
         is_one = b.icmp_unsigned(">=", first, last)
         is_clamped = b.icmp_unsigned("==", mode, ir.Constant(I32, cudaAddressModeClamp))
         is_one = b.and_(is_one, broadcast(b, is_clamped, WARP))
