@@ -1,6 +1,7 @@
 """An error while an answer is judged is the answer's, but for a few causes; no student sees the inside."""
 
 import errno
+import subprocess
 import sys
 import time
 import traceback
@@ -236,6 +237,23 @@ class TestClock:
             while True:
                 pass
         assert told == ["Work took more than 0.1 s and was stopped."]
+
+    def test_nothing_of_a_clock_is_left_that_makes_a_profiled_call_endless(self):
+        """CPython 3.11 goes round for ever in a profiled call while an exception is said to be under way."""
+        script = """if True:
+            import sys, time
+            from contextlib import suppress
+            from labkit.grading.judging import clock
+            clock.GRACE_SECONDS = 0.0
+            for seconds in (60, 0.01):
+                with suppress(clock.Late), clock.Clock(seconds, "Work").enforced(lambda why: None):
+                    time.sleep(0.1)
+            sys.setprofile(lambda *_: None)
+            print((lambda: "done")())
+        """
+        command = [sys.executable, "-c", script]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        assert told.stdout == "done\n"
 
     def test_work_that_ends_in_time_is_not_interrupted(self, monkeypatch):
         monkeypatch.setattr(clock, "GRACE_SECONDS", 0.0)
