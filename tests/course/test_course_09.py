@@ -605,6 +605,6 @@ def test_who_finds_what():
 
 def test_the_sanitizers_record_says_where_it_is_from():
     said = records.sanitizer()
-    assert set(said.source) == {"recorded: NVIDIA H200, compute-sanitizer 2025.3.1.0, 2026-11-21"}
+    assert set(said.source) == {"recorded: NVIDIA H200, compute-sanitizer 2025.3.1.0, 2026-11-23"}
     row = said[(said.kernel == "race_reverse") & (said.tool == "racecheck")].iloc[0]
     assert (row.kind, row.lines) == ("Error: Race reported", "8 9")
