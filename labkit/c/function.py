@@ -6,7 +6,7 @@ sizes.
 """
 
 import functools
-import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,7 +157,7 @@ class CFunction:
         The time is taken from outside the function's process, without the start of that process. Raises as a
         call does.
         """
-        if not hasattr(os, "mkfifo"):  # Windows: the function's own process takes the time
+        if sys.platform == "win32":  # the function's own process takes the time
             return sum(self._timed(args, timeout) for args in calls)
         arguments = Calls([bind(args, self.function) for args in calls])
         left = self._make(arguments, timeout)

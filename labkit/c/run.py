@@ -7,6 +7,7 @@ import os
 import stat
 import struct
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,9 +30,11 @@ from labkit.c.report import (
     line_of,
     split_report,
 )
-from labkit.c.stopwatch import Stopwatch
 from labkit.core.errors import Crash, LaunchError, SimtError, Timeout
 from labkit.core.limits import shown
+
+if sys.platform != "win32":  # it has no pipes of this kind
+    from labkit.c.stopwatch import Stopwatch
 
 GUARD_BYTES = 64  # before and after each argument; a multiple of their alignment
 MEMORY_BYTES = 2**31  # that a function may use besides its arguments
@@ -158,18 +161,20 @@ def times(run: Run, arguments: Arguments, name: str, source: str, timeout: float
 
 
 def run_calls(program: Path, calls: Calls, timeout: float) -> Left:
-    """Run a program that makes these calls, below this process."""
-    with tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as name:
-        folder, pids = Path(name), list[int]()
-        with Stopwatch(folder, calls.file(), calls.known, lambda: pids) as watch:
-            command = [str(program), *calls.words(MEMORY_BYTES)]
-            environment = _environment() | ONE_THREAD
+    """Run a program that makes these calls, below this process. Raises OSError on Windows."""
+    if sys.platform != "win32":
+        with tempfile.TemporaryDirectory(prefix="labkit-", ignore_cleanup_errors=True) as name:
+            folder, pids = Path(name), list[int]()
+            with Stopwatch(folder, calls.file(), calls.known, lambda: pids) as watch:
+                command = [str(program), *calls.words(MEMORY_BYTES)]
+                environment = _environment() | ONE_THREAD
 
-            def started(process: subprocess.Popen[bytes]) -> None:
-                pids.append(process.pid)
+                def started(process: subprocess.Popen[bytes]) -> None:
+                    pids.append(process.pid)
 
-            ended = run_limited(command, folder, environment, timeout, started)
-        return Left(ended, watch.left, watch.seconds)
+                ended = run_limited(command, folder, environment, timeout, started)
+            return Left(ended, watch.left, watch.seconds)
+    raise OSError("Windows has no pipes by which to time a program from outside.")
 
 
 def _left(run: Run, arguments: Arguments, name: str, source: str, timeout: float) -> tuple[Any, bytes]:

@@ -11,13 +11,14 @@ import os
 import select
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from time import clock_gettime, perf_counter
 
 import numpy as np
 
+assert sys.platform != "win32"  # it has no such pipes: there CFunction.make does without this module
 WAIT_SECONDS = 0.0005
 LOOK_SECONDS = 0.05
 PIPES = ("go", "done")
@@ -103,9 +104,9 @@ def processor_seconds(pids: Sequence[int]) -> dict[int, float]:
     another process: there it is the time of day.
     """
     if not sys.platform.startswith("linux"):
-        return dict.fromkeys(pids[:1], perf_counter())
+        return dict.fromkeys(pids[:1], time.perf_counter())
     found = {}
     for pid in pids:
         with suppress(OSError):  # it has ended
-            found[pid] = clock_gettime((~pid << 3) | 2)  # Linux: the clock CPUCLOCK_SCHED of a process
+            found[pid] = time.clock_gettime((~pid << 3) | 2)  # Linux: the clock CPUCLOCK_SCHED of a process
     return found
