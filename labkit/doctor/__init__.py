@@ -24,7 +24,7 @@ from labkit.doctor.row import MISSING, OK, OPTIONAL, Absent, Row
 
 __all__ = ["MISSING", "OK", "OPTIONAL", "Gpu", "Row", "find_gpu", "report", "suggested_extras"]
 
-BASE_PACKAGES = ("numpy", "pandas", "matplotlib", "ipython", "ipywidgets")
+BASE_PACKAGES = ("numpy", "pandas", "matplotlib", "ipython", "anywidget")
 
 
 def suggested_extras() -> list[str]:

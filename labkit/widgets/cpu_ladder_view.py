@@ -22,11 +22,10 @@ def cpu_ladder() -> Explorer:
     A menu chooses the rung; sliders set the matrix size and BLOCK.
     """
     controls = {
-        "rung": menu("rung", plain(_NAMES)),
+        "rung": menu("rung", plain(_NAMES), "cpu_avx_blocked"),
         "n": selection("matrix size", plain(SIZES), 256),
         "block": selection("block side", plain(BLOCKS), 64),
     }
-    controls["rung"].value = "cpu_avx_blocked"  # of which BLOCK is a parameter
     return Explorer(cpu_ladder_view, controls)
 
 

@@ -32,12 +32,11 @@ def occupancy() -> Explorer:
         }
 
     controls = {
-        "gpu": menu("GPU", [(each.name, each.name) for each in reversed(gpus())]),
+        "gpu": menu("GPU", [(each.name, each.name) for each in reversed(gpus())], "H200"),
         "threads": selection("block size", plain(THREADS), 256),
         "registers": selection("registers", plain(REGISTERS), 80),
         "shared_kb": selection("shared KB", plain(SHARED_KB), 8),
     }
-    controls["gpu"].value = "H200"
     return Explorer(occupancy_view, controls, offer)
 
 

@@ -16,32 +16,37 @@ def thread_map() -> Explorer:
         return {"row": plain(range(M)), "col": plain(range(N))}
 
     controls = {
-        "M": slider("rows M", 1, 48, 20),
-        "N": slider("columns N", 1, 48, 30),
-        "block_x": slider("block x", 1, 40, 16),  # some pairs have more than 1024 threads: the text says so
-        "block_y": slider("block y", 1, 40, 8),
-        "row": selection("row", plain(range(20)), 9),
-        "col": selection("column", plain(range(30)), 20),
+        "row": selection("row", plain(range(20)), 9, group="element of C"),
+        "col": selection("column", plain(range(30)), 20, group="element of C"),
+        "M": slider("rows M", 1, 48, 20, group="shape of C"),
+        "N": slider("columns N", 1, 48, 30, group="shape of C"),
+        "block_x": slider("block x", 1, 40, 16, group="block"),  # some pairs have more than 1024 threads
+        "block_y": slider("block y", 1, 40, 8, group="block"),
     }
-    return Explorer(thread_map_view, controls, offer)
+    return Explorer(thread_map_view, controls, offer, "Which thread computes which element of C")
 
 
 def thread_map_view(M: int, N: int, block_x: int, block_y: int, row: int, col: int) -> View:
     """Draw which block, warp and lane compute C[row, col], and which threads have no element."""
     block = (block_x, block_y)
-    figure = product.thread_map(M, N, block, row, col)
     who, grid = product.worker(row, col, block), product.grid_of(M, N, block)
-    lines = (
+    details = (
         "row = blockIdx.y * blockDim.y + threadIdx.y = "
         f"{who.block[1]} * {block_y} + {who.thread[1]} = {row}; "
         "col = blockIdx.x * blockDim.x + threadIdx.x = "
         f"{who.block[0]} * {block_x} + {who.thread[0]} = {col}.",
         f"Thread (x, y) = {who.thread} has number y * {block_x} + x = {who.warp * WARP + who.lane} in its "
         f"block, so it is lane {who.lane} of warp {who.warp}.",
-        f"The grid {grid} covers C ({M}, {N}) with {counted(grid[0] * grid[1], 'block')}. "
-        + about_block(*block),
+        f"The grid {grid} covers C ({M}, {N}) with {counted(grid[0] * grid[1], 'block')}: "
+        f"{product.idle_threads(M, N, block)}. {about_block(*block)}",
     )
-    return View((figure,), "\n".join(lines))
+    return View(
+        (product.thread_map(M, N, block, row, col),),
+        f"C[{row}, {col}] belongs to thread {who.thread} of block {who.block}: warp {who.warp}, "
+        f"lane {who.lane}.",
+        "\n".join(details),
+        "Point at an element to see its thread; click to keep it.",
+    )
 
 
 def about_block(x: int, y: int) -> str:

@@ -1,13 +1,10 @@
 """Views as plain functions, against the records and addresses worked out in NumPy; then the widgets."""
 
-import gc
 import re
 from types import SimpleNamespace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from labkit import records, widgets
 from labkit.core.errors import LaunchError
@@ -78,7 +75,7 @@ def test_block_sweep_states_the_records_and_the_counts(report, kernel, size, sid
         counted = here.count(name, size, side)
         assert f"{name} reads {counted.per_multiply_add:.5g} sectors per multiply-add" in view.text
     assert f"A block of {side}×{side} has {side * side} thread" in view.text
-    (figure,) = view.figures
+    (figure,) = view.pictures
     time, loads = figure.axes
     assert (time.get_ylabel(), loads.get_ylabel()) == ("time (ms)", "global loads (sectors per multiply-add)")
     assert all(axes.get_title(loc="left") and axes.get_xlabel() for axes in figure.axes)
@@ -97,7 +94,7 @@ def test_tiling_states_speedup_and_traffic(report, tile):
         f"reads {sectors('naive', 512, tile) / sectors('tiled', 512, tile):.3g}× fewer sectors" in view.text
     )
     assert f"{8 * tile * tile} bytes of shared memory" in view.text
-    assert [len(figure.axes) for figure in view.figures] == [1, 2]
+    assert [len(figure.axes) for figure in view.pictures] == [1, 2]
 
 
 def test_tiling_with_a_tile_of_one_gains_nothing():
@@ -162,7 +159,7 @@ def test_on_a_gpu_measured_times_stand_beside_the_reports(monkeypatch):
     monkeypatch.setattr(report_sweeps, "device", lambda: gpu)
     view = block_sweep_view("int-matmul", "both", CUBES[256], 16)
     assert "tiled takes 0.125 ms (measured here: Test GPU)." in view.text
-    assert len(view.figures[0].axes) == 2 and "measured here: Test GPU" in figure_text(view.figures[0])
+    assert len(view.pictures[0].axes) == 2 and "measured here: Test GPU" in figure_text(view.pictures[0])
     rows = here.rows(["tiled"], [CUBES[4096]], [1, 16], (CUBES[4096], 16), "float32")
     assert rows[rows.quantity == "time"].block_x.tolist() == [16]  # 1×1 takes seconds
     rows = here.rows(["tiled"], [CUBES[4096]], [1], (CUBES[4096], 1), "float32")
@@ -173,14 +170,14 @@ def test_on_a_gpu_measured_times_stand_beside_the_reports(monkeypatch):
 
 
 @pytest.mark.parametrize("name", widgets.EXPLORERS)
-def test_every_control_is_labelled_and_redraws_on_release(name):
+def test_every_control_is_labelled_and_every_picture_has_words(name):
     assert name in dir(widgets)
     shown = getattr(widgets, name)()
-    labels = [control.description for control in shown.controls.values()]
+    labels = [control.label for control in shown.controls.values()]
     assert all(labels) and len(set(labels)) == len(labels)
-    sliders = [control for control in shown.controls.values() if hasattr(control, "continuous_update")]
-    assert sliders and not any(control.continuous_update for control in sliders)
-    assert 'role="status"' in shown.text.value and 'alt="' in shown.pictures.value
+    assert shown.current().conclusion and all(picture.alt for picture in shown.current().pictures)
+    bundle = shown._repr_mimebundle_()[0]
+    assert bundle["image/svg+xml"].startswith("<svg") and shown.current().conclusion in bundle["text/plain"]
 
 
 MOVES = [
@@ -210,57 +207,59 @@ MOVES = [
 @pytest.mark.parametrize("make, name, value", MOVES)
 def test_a_moved_control_changes_text_and_picture(make, name, value):
     shown = make()
-    before = shown.text.value, shown.pictures.value
-    shown.controls[name].value = value
-    assert shown.text.value != before[0] and shown.pictures.value != before[1]
+    before = shown.shown
+    view = shown.set(**{name: value})
+    assert view.text and shown.shown["pictures"] != before["pictures"]
+    assert (shown.shown["conclusion"], shown.shown["details"]) != (before["conclusion"], before["details"])
     assert shown.values[name] == value
+
+
+def test_the_page_asks_by_positions_and_gets_the_answer_to_its_question():
+    shown = widgets.thread_map()
+    positions = {"row": 3, "col": 5, "M": 19, "N": 29, "block_x": 15, "block_y": 7}
+    shown.asked = {"id": 7, "positions": positions}
+    assert shown.shown["id"] == 7 and shown.values == {
+        "row": 3,
+        "col": 5,
+        "M": 20,
+        "N": 30,
+        "block_x": 16,
+        "block_y": 8,
+    }
+    assert "C[3, 5] belongs to thread (5, 3)" in shown.shown["conclusion"]
+    shown.asked = {"id": 8, "positions": positions | {"row": 400}}  # more than there are
+    assert shown.values["row"] == 19
 
 
 def test_controls_offer_what_goes_together():
     shown = widgets.block_sweep()
-    shown.controls["side"].value = 2
-    shown.controls["report"].value = "cpu-gpu-matmul"
-    assert [side for _, side in shown.controls["side"].options] == [4, 8, 16, 32]
+    shown.set(side=2)
+    shown.set(report="cpu-gpu-matmul")
+    assert [side for _, side in shown.now["side"].choices] == [4, 8, 16, 32]
     assert shown.values["side"] in (4, 8, 16, 32) and shown.values["size"] in sizes_of("cpu-gpu-matmul")
-    walk = widgets.tile_walk()
-    walk.controls["k0"].value = 8
-    walk.controls["tile"].value = 16
-    assert [k0 for _, k0 in walk.controls["k0"].options] == [0]
-    assert walk.values["k0"] == 0 and "round 1 of 1" in walk.text.value
     mapped = widgets.thread_map()
-    mapped.controls["row"].value = 19
-    mapped.controls["M"].value = 5
+    mapped.set(row=19)
+    mapped.set(M=5)
     assert mapped.values["row"] == 4
+    with pytest.raises(ValueError, match=r"row has no position 19\. Choose one of: 0, 1, 2, 3, 4\."):
+        mapped.set(row=19)
 
 
 def test_an_error_is_a_sentence_and_no_old_picture_stays():
     shown = widgets.thread_map()
-    shown.controls["block_x"].value = 40
-    shown.controls["block_y"].value = 32
-    assert "1280 threads; a block holds at most 1024" in shown.text.value
-    assert shown.pictures.value == ""
-    shown.controls["block_y"].value = 25
-    assert "1000 threads" in shown.text.value and "<img" in shown.pictures.value
+    shown.set(block_x=40)
+    assert "1280 threads; a block holds at most 1024" in shown.set(block_y=32)
+    assert shown.shown["pictures"] == [] and "1280 threads" in shown.shown["error"]
+    assert "1000 threads" in shown.set(block_y=25).text and shown.shown["pictures"]
 
 
 def test_a_place_seen_before_is_not_drawn_again():
     shown = widgets.tile_walk()
-    shown.controls["k0"].value = 4
+    shown.set(M=11)
     drawn = explorer.drawn.cache_info().misses
-    shown.controls["k0"].value = 0
-    shown.controls["k0"].value = 4
+    shown.set(M=10)
+    shown.set(M=11)
     assert explorer.drawn.cache_info().misses == drawn
-
-
-def test_no_figure_is_left():
-    shown = widgets.tile_walk()
-    gc.collect()
-    before = sum(isinstance(each, Figure) for each in gc.get_objects())
-    for tile in range(1, 9):
-        shown.controls["tile"].value = tile
-    gc.collect()
-    assert sum(isinstance(each, Figure) for each in gc.get_objects()) == before
-    assert plt.get_fignums() == []
 
 
 def figure_text(figure):

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from labkit.core.limits import WARP, as_dim3, check_launch
 from labkit.figures.style import Plot
+from labkit.figures.svg import Svg, ink_on
 
 LARGEST = 64  # a picture of more rows or columns no longer shows single elements
 
@@ -51,29 +52,50 @@ def grid_of(M: int, N: int, block: tuple[int, int]) -> tuple[int, int]:
     return -(-N // block[0]), -(-M // block[1])
 
 
-def thread_map(M: int, N: int, block: tuple[int, int], row: int = 0, col: int = 0) -> Plot:
-    """Draw C (M,N) in blocks, coloured by warp; C[row, col] is framed, threads without an element hatched."""
+def thread_map(M: int, N: int, block: tuple[int, int], row: int = 0, col: int = 0) -> Svg:
+    """Draw C (M,N) in blocks, coloured by warp; C[row, col] is framed, threads without an element are grey.
+
+    In an explorer a click or an arrow key moves the controls `row` and `col`.
+    """
     _check_sizes(M=M, N=N)
     check_launch("matmul", (1, 1, 1), as_dim3(block, "block"))
     _check_inside(f"C ({M}, {N})", row=(row, M), col=(col, N))
     who, grid = worker(row, col, block), grid_of(M, N, block)
     width, height = grid[0] * block[0], grid[1] * block[1]
-    figure = Plot(figsize=(7.5, 5.5))
-    scale = min(5 / width, 4 / height)
-    axes = panel(figure, MARGIN, 5.5 - _TITLE - scale * height, width, height, scale)
-    axes.imshow(_warp_colors(width, height, block))
-    _hatch_outside(axes, (M, N), (height, width))
-    _lines(axes, width, height, (1, 1), "white", 0.5)
-    _lines(axes, width, height, block, "black", 1.5)
-    _frame(axes, (row, col), 1, 1, 3)
-    _name_warps(axes, M, N, block, who.block)
-    axes.set(xlabel="column of C (elements)", ylabel="row of C (elements)")
-    headline(
-        figure,
-        f"C[{row}, {col}]: thread {who.thread} of block {who.block}, warp {who.warp}, lane {who.lane}",
-        _idle(M, N, width, height),
+    cell = min(22.0, 600 / width, 400 / height)
+    left, top, right, bottom = 46, 34, 46 + width * cell, 34 + height * cell
+    told = f"C[{row}, {col}]: thread {who.thread} of block {who.block}, warp {who.warp}, lane {who.lane}"
+    picture = Svg(max(right + 12, 470), bottom + 66, f"C in blocks, coloured by warp. {told}")
+    y, x = np.indices((height, width))
+    warps = (y % block[1] * block[0] + x % block[0]) // WARP % len(_WARP_COLORS)
+    looks: list[dict[str, object]] = [{"fill": color} for color in _WARP_COLORS]
+    inside = (y < M) & (x < N)
+    gap = 1 if cell > 6 else 0.4
+    picture.cells(left, top, (cell, cell), np.where(inside, warps, -1), looks, gap)
+    outside: list[dict[str, object]] = [{"class_": "empty"}]
+    picture.cells(left, top, (cell, cell), np.where(inside, -1, 0), outside, gap)
+    _number_axes(picture, (left, top, cell), (M, N), ("column of C", "row of C"))
+    edges = [f"M{left + i * block[0] * cell:g} {top:g}V{bottom:g}" for i in range(grid[0] + 1)]
+    edges += [f"M{left:g} {top + i * block[1] * cell:g}H{right:g}" for i in range(grid[1] + 1)]
+    picture.path("".join(edges), class_="line", stroke_width=1.5)
+    place = left + col * cell, top + row * cell, cell, cell
+    picture.rect(*place, fill="none", stroke="#000", stroke_width=4)
+    picture.rect(*place, fill="none", stroke="#fff", stroke_width=1.5)
+    picture.rect(
+        *(left, top, N * cell, M * cell),
+        fill="transparent",
+        tabindex=0,
+        role="application",
+        aria_label=f"C, {M} rows and {N} columns; arrow keys move. {told}",
+        data_key="elements",
+        data_x="col",
+        data_y="row",
+        data_cols=N,
+        data_rows=M,
+        data_hover="",
     )
-    return figure
+    _name_warps(picture, (left, bottom + 20), (M, N), block, who.block)
+    return picture
 
 
 def naive_reads(M: int, N: int, K: int, row: int = 0, col: int = 0) -> Plot:
@@ -129,22 +151,72 @@ def tile_round(M: int, N: int, K: int, tile: int, k0: int, block: tuple[int, int
     return Round(tile, k0 // tile + 1, -(-K // tile), starts, inside)
 
 
-def tile_walk(M: int, N: int, K: int, tile: int, k0: int, block: tuple[int, int] = (0, 0)) -> Plot:
+LOAD, BARRIER, MULTIPLY = "load", "barrier", "multiply"
+
+
+def tile_walk(
+    M: int, N: int, K: int, tile: int, k0: int, block: tuple[int, int] = (0, 0), part: str = LOAD
+) -> Svg:
     """Draw the tiles that block (x, y) brings to shared memory in round `k0`, for its tile of C.
 
     Beside the matrices are the two tiles as they lie in shared memory; what lies past an edge is 0 there.
+    `part` is what the block is doing: LOAD, BARRIER or MULTIPLY. In an explorer a click on C moves the
+    controls `block_x` and `block_y`.
     """
     now, shapes = tile_round(M, N, K, tile, k0, block), _shapes(M, N, K)
-    figure = Plot(figsize=(10, 5.5))
-    for name, axes in _product_panels(figure, M, N, K, tile).items():
-        _draw_matrix(axes, name, _walked(name, shapes[name], now), shapes[name])
-        height, width = _covered(shapes[name], tile)
-        _lines(axes, width, height, (tile, tile), "0.4", 0.8)
-        _frame(axes, now.starts[name], tile, tile, 2)
-    for name, bottom in (("B", MARGIN + 1.7 + GAP), ("A", MARGIN)):
-        _draw_tile(panel(figure, 7.7, bottom, tile, tile, 1.7 / tile), name, shapes[name], now)
-    headline(figure, f"block {block}, k0 = {k0}: round {now.number} of {now.rounds}", padding(now))
-    return figure
+    covered = {name: _covered(shape, tile) for name, shape in shapes.items()}
+    across, up = covered["A"][1] + covered["C"][1], covered["B"][0] + covered["C"][0]
+    cell = min(20.0, 400 / across, 330 / up)
+    left, top = 40.0, 40.0
+    middle, below = left + covered["A"][1] * cell + 46, top + covered["B"][0] * cell + 46
+    corners = {"A": (left, below), "B": (middle, top), "C": (middle, below)}
+    right, bottom = middle + covered["C"][1] * cell + 40, below + covered["C"][0] * cell
+    shared = 150 / tile
+    picture = Svg(
+        right + 190,
+        max(bottom + 30, 420),
+        f"A {shapes['A']} and B {shapes['B']} with the tiles of round {now.number} of {now.rounds} marked "
+        f"for block {block}, and these tiles in shared memory. {_PARTS[part]}",
+    )
+    for name, corner in corners.items():
+        _draw_cells(picture, name, _walked(name, shapes[name], now), corner, cell, shapes[name])
+        row, col = now.starts[name]
+        for each in range(0, covered[name][0] + 1, tile):
+            _rule(picture, corner, cell, (each, 0), (each, covered[name][1]))
+        for each in range(0, covered[name][1] + 1, tile):
+            _rule(picture, corner, cell, (0, each), (covered[name][0], each))
+        busy = part == (MULTIPLY if name == "C" else LOAD)
+        box = corner[0] + col * cell, corner[1] + row * cell, tile * cell, tile * cell
+        picture.rect(*box, fill="none", class_="line", stroke_width=4 if busy else 2)
+    grid = grid_of(M, N, (tile, tile))
+    size = covered["C"][1] * cell, covered["C"][0] * cell
+    picture.rect(
+        *(*corners["C"], *size),
+        fill="transparent",
+        tabindex=0,
+        role="application",
+        aria_label=f"C in {grid[1]} x {grid[0]} tiles; arrow keys choose a block. Block {block}.",
+        data_key="blocks",
+        data_x="block_x",
+        data_y="block_y",
+        data_cols=grid[0],
+        data_rows=grid[1],
+    )
+    for name, y in (("A", 40.0), ("B", 240.0)):
+        _draw_shared(picture, name, (right + 16, y), shared, shapes[name], now, part)
+    return picture
+
+
+_PARTS = {
+    LOAD: "All threads load one element of A and one of B.",
+    BARRIER: "All threads wait until both tiles are complete.",
+    MULTIPLY: "Each thread adds the products of a row of A_tile and a column of B_tile.",
+}
+
+
+def part_in_words(part: str) -> str:
+    """Say what a block does in this part of a round."""
+    return _PARTS[part]
 
 
 def padding(now: Round) -> str:
@@ -238,34 +310,48 @@ def _hatch_outside(axes: Axes, shape: tuple[int, int], covered: tuple[int, int])
     _frame(axes, (0, 0), rows, cols, 1.5)
 
 
-def _warp_colors(width: int, height: int, block: tuple[int, int]) -> np.ndarray:
-    """Return the RGB colour of each thread's element, (height, width, 3)."""
-    y, x = np.indices((height, width))
-    warps = (y % block[1] * block[0] + x % block[0]) // WARP
-    return np.array([to_rgb(color) for color in _WARP_COLORS])[warps % len(_WARP_COLORS)]
-
-
-def _name_warps(axes: Axes, M: int, N: int, block: tuple[int, int], at: tuple[int, int]) -> None:
+def _name_warps(
+    picture: Svg,
+    place: tuple[float, float],
+    shape: tuple[int, int],
+    block: tuple[int, int],
+    at: tuple[int, int],
+) -> None:
     """Add a legend of the warps of block `at` that have an element of C: the first of each colour."""
-    rows, cols = min(block[1], M - at[1] * block[1]), min(block[0], N - at[0] * block[0])
+    rows, cols = min(block[1], shape[0] - at[1] * block[1]), min(block[0], shape[1] - at[0] * block[0])
     y, x = np.indices((rows, cols))
     warps = np.unique((y * block[0] + x) // WARP)
-    names = [
-        Patch(color=color, label=f"warp {warp}") for warp, color in zip(warps, _WARP_COLORS, strict=False)
-    ]
-    if len(warps) > len(names):
-        names.append(Patch(color="none", label=f"… to warp {warps[-1]},\nagain in these colours"))
-    axes.legend(
-        handles=names,
-        title=f"block {at}",
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1),
-        fontsize=9,
-        frameon=False,
-    )
+    picture.text(*place, f"block {at}, warps", class_="soft")
+    left, top = place[0] + 126, place[1]
+    for warp, color in zip(warps, _WARP_COLORS, strict=False):
+        picture.rect(left, top - 8, 26, 16, fill=color)
+        picture.text(left + 13, top, str(warp), "middle", class_=ink_on(color))
+        left += 32
+    if len(warps) > len(_WARP_COLORS):
+        picture.text(left + 4, top, f"… to {warps[-1]}, in the same colours", class_="soft")
+    picture.rect(place[0], top + 16, 12, 12, class_="empty")
+    picture.text(place[0] + 20, top + 22, "a thread without an element of C", class_="soft")
 
 
-def _idle(M: int, N: int, width: int, height: int) -> str:
+def _number_axes(
+    picture: Svg, at: tuple[float, float, float], shape: tuple[int, int], names: tuple[str, str]
+) -> None:
+    """Number columns above and rows on the left of a grid of cells at = (left, top, size of a cell)."""
+    left, top, cell = at
+    for count, across in ((shape[1], True), (shape[0], False)):
+        each = next(step for step in (1, 2, 4, 8, 16) if step * cell >= (24 if across else 14))
+        for i in range(0, count, each):
+            middle = (i + 0.5) * cell
+            x, y, anchor = (left + middle, top - 8, "middle") if across else (left - 6, top + middle, "end")
+            picture.text(x, y, str(i), anchor, class_="soft")
+    picture.text(left, top - 24, names[0])
+    picture.text(12, top, names[1], "end", transform=f"rotate(-90 12 {top})")
+
+
+def idle_threads(M: int, N: int, block: tuple[int, int]) -> str:
+    """Say how many threads have no element of C (M,N)."""
+    grid = grid_of(M, N, block)
+    width, height = grid[0] * block[0], grid[1] * block[1]
     idle = width * height - M * N
     if not idle:
         return f"all {width * height} threads have an element of C"
@@ -296,21 +382,79 @@ def _draw_matrix(axes: Axes, name: str, strength: np.ndarray, shape: tuple[int, 
     _whole_ticks(axes)
 
 
-def _draw_tile(axes: Axes, name: str, shape: tuple[int, int], now: Round) -> None:
+def _rule(
+    picture: Svg, corner: tuple[float, float], cell: float, start: tuple[int, int], end: tuple[int, int]
+) -> None:
+    """Draw a line between two corners of elements, (row, col) each."""
+    (x, y), ((row, col), (last_row, last_col)) = corner, (start, end)
+    picture.line(x + col * cell, y + row * cell, x + last_col * cell, y + last_row * cell, class_="grid")
+
+
+def _draw_cells(
+    picture: Svg,
+    name: str,
+    strength: np.ndarray,
+    corner: tuple[float, float],
+    cell: float,
+    shape: tuple[int, int],
+) -> None:
+    """Draw a matrix: in full colour this round's elements, paler those before, hollow those outside."""
+    row, col = np.indices(strength.shape)
+    inside = (row < shape[0]) & (col < shape[1])
+    kinds = np.where(strength == 1, 2, np.where(strength > 0, 1, 0))
+    color = _COLORS[name]
+    looks: list[dict[str, object]] = [
+        {"class_": "empty"},
+        {"fill": color, "fill_opacity": _EARLIER},
+        {"fill": color},
+        {"class_": "grid", "stroke_dasharray": "2 2"},
+    ]
+    picture.cells(*corner, (cell, cell), np.where(inside, kinds, 3), looks)
+    across, down = {"A": ("k", "i"), "B": ("j", "k"), "C": ("j", "i")}[name]
+    picture.text(corner[0], corner[1] - 26, f"{name} {shape}", font_weight="600")
+    each = 4 if cell >= 7 else 8
+    for i in range(0, shape[1], each):
+        label = str(i) if i else f"{across}=0"
+        picture.text(corner[0] + (i + 0.5) * cell, corner[1] - 9, label, "middle", class_="soft")
+    for i in range(0, shape[0], each):
+        label = str(i) if i else f"{down}=0"
+        picture.text(corner[0] - 6, corner[1] + (i + 0.5) * cell, label, "end", class_="soft")
+
+
+def _draw_shared(
+    picture: Svg,
+    name: str,
+    corner: tuple[float, float],
+    cell: float,
+    shape: tuple[int, int],
+    now: Round,
+    part: str,
+) -> None:
     """Draw a tile as it lies in shared memory: each element's row and column, or 0 past the edge."""
-    tile = now.tile
+    tile, (x, y) = now.tile, corner
     row, col = np.indices((tile, tile)) + np.array(now.starts[name])[:, None, None]
     inside = (row < shape[0]) & (col < shape[1])
-    axes.imshow(np.where(inside[..., None], to_rgb(_COLORS[name]), to_rgb(_OUTSIDE)))
-    _lines(axes, tile, tile, (1, 1), "0.8", 0.5)
-    _frame(axes, (0, 0), tile, tile, 2)
+    color = _COLORS[name]
+    looks: list[dict[str, object]] = [
+        {"class_": "empty"},
+        {"fill": color, "fill_opacity": _EARLIER if part == LOAD else 1},
+    ]
+    picture.text(x, y - 26, f"{name}_tile in shared memory", font_weight="600")
+    picture.text(
+        x, y - 9, {LOAD: "being filled", BARRIER: "complete", MULTIPLY: "being read"}[part], class_="soft"
+    )
+    picture.cells(x, y, (cell, cell), inside.astype(int), looks)
     if tile <= 5:  # smaller cells have no room for text
-        for y, x in np.ndindex(tile, tile):
-            content = f"{row[y, x]},{col[y, x]}" if inside[y, x] else "0"
-            axes.text(x, y, content, ha="center", va="center", fontsize=8)
-    axes.set_title(f"{name}_tile in shared memory", fontsize=10, y=1)
-    axes.set(xlabel="x (threads)", ylabel="y (threads)")
-    _whole_ticks(axes)
+        for i, k in np.ndindex(tile, tile):
+            content = f"{row[i, k]},{col[i, k]}" if inside[i, k] else "0"
+            look = "on" if inside[i, k] and part != LOAD else None
+            picture.text(x + (k + 0.5) * cell, y + (i + 0.5) * cell, content, "middle", class_=look)
+    if part == MULTIPLY:  # what thread (1, 1) reads, or the last one of a smaller block
+        at = min(1, tile - 1)
+        strip = (
+            (x, y + at * cell, tile * cell, cell) if name == "A" else (x + at * cell, y, cell, tile * cell)
+        )
+        picture.rect(*strip, fill="none", class_="line", stroke_width=3)
 
 
 def _whole_ticks(axes: Axes) -> None:
