@@ -1,7 +1,7 @@
 """A notebook that has run, as an HTML page: one file, which needs no network and no kernel.
 
-Pictures lie in the page and formulas are MathML. A widget needs a kernel to answer it: in its place stand its
-text and pictures as they were, and the values of its controls.
+Pictures lie in the page and formulas are MathML. A widget needs a kernel to answer it: in the place of an
+explorer stand its pictures, its text and the values of its controls; in that of another widget its text.
 """
 
 from collections.abc import Mapping
@@ -21,6 +21,7 @@ from labkit.course.notebooks.release import solution
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CONTROLS_STAND = "The controls move when the notebook runs in Jupyter. Here they stood at"
+EXPLORER_STYLE = Path(__file__).parents[2] / "widgets" / "page" / "explorer.css"
 
 Widgets = Mapping[str, Mapping[str, Any]]  # model id -> state, as the kernel sent it
 
@@ -37,7 +38,7 @@ main { max-width: 1080px; margin: 0 auto; }
 .labkit-controls { color: var(--jp-ui-font-color2); margin-bottom: 0.5em; }
 .labkit-controls span { white-space: nowrap; margin-left: 1em; }
 .labkit-controls b { color: var(--jp-content-font-color1); }
-</style>{% endblock %}
+{explorer}</style>{% endblock %}
 """
 
 
@@ -51,7 +52,10 @@ def page(notebook: NotebookNode, widgets: Widgets, path: Path) -> str:
     # A cell of %%cuda or %%c is coloured as what it holds, where the others are IPython.
     notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}
     config = Config(HighlightMagicsPreprocessor={"languages": {"%%cuda": "cuda", "%%c": "c"}})
-    exporter = _Exporter(raw_template=_TEMPLATE, embed_images=True, config=config)
+    style = EXPLORER_STYLE.read_text(encoding="utf-8")
+    exporter = _Exporter(
+        raw_template=_TEMPLATE.replace("{explorer}", style), embed_images=True, config=config
+    )
     resources = {"metadata": {"name": path.stem, "path": str(path.parent)}}
     text, _ = exporter.from_notebook_node(notebook, resources)
     return text
@@ -109,32 +113,25 @@ def _without_widget(output: NotebookNode, widgets: Widgets) -> bool:
     view = output.get("data", {}).pop(WIDGET, None)
     if view is None or view["model_id"] not in widgets:
         return True
-    shown, controls = _shown(view["model_id"], widgets)
-    if controls:
-        values = " ".join(f"<span>{escape(label)} <b>{escape(value)}</b></span>" for label, value in controls)
-        shown = f'<div class="labkit-controls">{CONTROLS_STAND} {values}</div>{shown}'
-    output.data["text/html"] = shown
-    return bool(shown)
-
-
-def _shown(model_id: str, widgets: Widgets) -> tuple[str, list[tuple[str, str]]]:
-    """Return the HTML of a widget and those in it, and the label and value of each control."""
-    model = widgets[model_id]
-    layout = widgets.get(_id(model.get("layout")), {})
+    model = widgets[view["model_id"]]
+    layout = widgets.get((model.get("layout") or "").removeprefix("IPY_MODEL_"), {})
     if layout.get("visibility") == "hidden" or layout.get("display") == "none":
-        return "", []
-    if "children" in model:
-        parts = [_shown(_id(child), widgets) for child in model["children"]]
-        return "".join(html for html, _ in parts), [each for _, controls in parts for each in controls]
-    if model["_model_name"] == "HTMLModel":
-        return f"<div>{model['value']}</div>", []
-    if not model.get("description"):
-        return "", []
-    labels = model.get("_options_labels")
-    value = labels[model["index"]] if labels else model.get("value", "")
-    return "", [(model["description"], str(value))]
+        return False
+    if "shown" in model:
+        output.data["text/html"] = _explorer(model["shown"])
+    return True
 
 
-def _id(reference: str | None) -> str:
-    """Return a model's id, from how another one refers to it."""
-    return (reference or "").removeprefix("IPY_MODEL_")
+def _explorer(shown: Mapping[str, Any]) -> str:
+    """Make HTML of what an explorer showed."""
+    values = " ".join(
+        f"<span>{escape(each['label'])} <b>{escape(each['labels'][each['position']])}</b></span>"
+        for each in shown["controls"]
+    )
+    pictures = "".join(f'<div class="lk-scroll">{picture}</div>' for picture in shown["pictures"])
+    found = escape(shown.get("error") or shown["conclusion"])
+    return (
+        f'<section class="lk"><div class="lk-pictures">{pictures}</div><div class="lk-side">'
+        f'<p class="lk-conclusion">{found}</p><div>{shown["details"]}</div>'
+        f'<div class="labkit-controls">{CONTROLS_STAND} {values}</div></div></section>'
+    )
