@@ -1,11 +1,11 @@
-"""Drive JupyterLab as a student does: open a notebook, run it, move a slider, read what it shows.
+"""Drive JupyterLab as a student does: open a notebook, run it, move a control, read what it shows.
 
 with jupyter_server(folder) as url, browser_page() as page:
     open_notebook(page, url, "02_naive_cuda.ipynb")
     run_all(page)
-    before = result(page, "tile")
-    seconds = move_slider(page, "tile")
-    after = result(page, "tile")
+    before = result(page, "TILE")
+    seconds = move(page, "TILE")
+    after = result(page, "TILE")
 """
 
 import json
@@ -33,21 +33,11 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 
-# What an output area shows apart from its controls: its text, and the pixels of its pictures.
-READ_RESULT = """area => {
-    const pixels = image => {
-        const canvas = document.createElement("canvas");
-        canvas.width = image.naturalWidth || image.width;
-        canvas.height = image.naturalHeight || image.height;
-        canvas.getContext("2d").drawImage(image, 0, 0);
-        return canvas.toDataURL();
-    };
-    const controls = ".widget-inline-hbox:not(.widget-html), .widget-button, script, style";
-    const copy = area.cloneNode(true);
-    copy.querySelectorAll(controls).forEach(control => control.remove());
-    const drawn = [...area.querySelectorAll("img, canvas")].filter(image => image.complete !== false);
-    const vectors = [...area.querySelectorAll("svg")].map(svg => svg.outerHTML);
-    return [copy.textContent.replace(/\\s+/g, " ").trim(), drawn.map(pixels).concat(vectors)];
+# What an explorer shows apart from its controls: its text, and its pictures.
+READ_RESULT = """explorer => {
+    const all = chosen => [...explorer.querySelectorAll(chosen)];
+    const text = all(".lk-conclusion, .lk-side > details > div").map(part => part.textContent).join(" ");
+    return [text, all(".lk-scroll").map(picture => picture.innerHTML)];
 }"""
 
 # A kernel can be called idle before the page is connected to it; what is run then is lost.
@@ -59,7 +49,7 @@ KERNEL_READY = """() => {
 
 @dataclass(frozen=True)
 class Result:
-    """What stands beside a slider: the text without the controls, and the pictures as data."""
+    """What an explorer shows: the text without the controls, and the pictures as SVG."""
 
     text: str
     pictures: tuple[str, ...]
@@ -175,24 +165,26 @@ def wait_idle(page: Page, seconds: float = 60) -> None:
     page.wait_for_function(idle, timeout=seconds * 1000)
 
 
-def slider(page: Page, label: str) -> Locator:
-    """The handle of the slider with exactly this label."""
-    name = page.locator(".widget-label", has_text=re.compile(rf"^\s*{re.escape(label)}\s*$"))
-    return page.locator(".widget-slider").filter(has=name).locator("[role=slider]")
+def control(page: Page, label: str) -> Locator:
+    """The slider or menu of an explorer with exactly this label."""
+    return page.locator(".lk input[type=range], .lk select").and_(page.get_by_label(label, exact=True)).first
+
+
+def explorer(page: Page, label: str) -> Locator:
+    """The explorer with the control of this label."""
+    return control(page, label).locator("xpath=ancestor::section[contains(@class, 'lk')]")
 
 
 def result(page: Page, label: str) -> Result:
-    """What the cell of this slider shows beside its controls."""
-    text, pictures = _output_area(page, label).evaluate(READ_RESULT)
+    """What the explorer with this control shows beside its controls."""
+    text, pictures = explorer(page, label).evaluate(READ_RESULT)
     return Result(text, tuple(pictures))
 
 
-def move_slider(page: Page, label: str, seconds: float = 20) -> float:
+def move(page: Page, label: str, seconds: float = 20) -> float:
     """Press the right arrow key, or at its end the left one, on the slider; seconds until another picture."""
-    before = result(page, label)
-    handle = slider(page, label)
-    at_end = handle.get_attribute("aria-valuenow") == handle.get_attribute("aria-valuemax")
-    key = "ArrowLeft" if at_end else "ArrowRight"
+    before, handle = result(page, label), control(page, label)
+    key = "ArrowLeft" if handle.evaluate("it => it.value === it.max") else "ArrowRight"
     handle.focus()
     start = time.perf_counter()
     handle.press(key)
@@ -203,8 +195,3 @@ def move_slider(page: Page, label: str, seconds: float = 20) -> float:
     elapsed = time.perf_counter() - start
     wait_idle(page)
     return elapsed
-
-
-def _output_area(page: Page, label: str) -> Locator:
-    """The outputs of the cell in which the slider stands (an Output widget has an area of its own inside)."""
-    return slider(page, label).locator("xpath=ancestor::*[contains(@class, 'jp-Cell-outputArea')]")

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lab import failing_on_purpose, move_slider, open_notebook, result, run_all, slider
+from lab import control, failing_on_purpose, move, open_notebook, result, run_all
 
 pytestmark = pytest.mark.browser
 
@@ -17,7 +17,7 @@ SLIDERS = {
         *("matrix size", "block side"),
     ],
     "03_shared_memory_tiling.ipynb": [
-        *("rows M", "columns N", "K", "TILE", "block x", "block y", "k0"),
+        *("step", "TILE", "rows M", "columns N", "K", "block x", "block y"),
         *("matrix size", "tile"),
     ],
     "04_coalescing.ipynb": ["size (bytes)", "stride", "offset", "threads in x", "row length"],
@@ -51,10 +51,10 @@ def run_and_move(page, server, folder, name, labels):
     open_notebook(page, server, name)
     run_all(page, failing=failing_on_purpose(folder / name))
     for label in labels:
-        before, value = result(page, label), slider(page, label).get_attribute("aria-valuenow")
-        seconds = move_slider(page, label)
+        before, value = result(page, label), control(page, label).input_value()
+        seconds = move(page, label)
         after = result(page, label)
         print(f"{name}: {label} answered after {seconds:.2f} s")
-        assert slider(page, label).get_attribute("aria-valuenow") != value
+        assert control(page, label).input_value() != value
         assert after.text != before.text
         assert after.pictures != before.pictures

@@ -34,6 +34,8 @@ class Explorer {
     this.onShown = () => this.show();
     model.on("change:shown", this.onShown);
     this.show();
+    this.resized = new ResizeObserver(() => this.fit());
+    this.resized.observe(this.pictures);
     this.onKernelGone = () => this.leave();
     model.on("comm_live_update", this.onKernelGone); // ipywidgets says this of all widgets of a kernel that ends
   }
@@ -41,6 +43,7 @@ class Explorer {
   close() {
     this.stop();
     clearTimeout(this.waiting);
+    this.resized.disconnect();
     this.model.off("change:shown", this.onShown);
     this.model.off("comm_live_update", this.onKernelGone);
   }
@@ -59,12 +62,19 @@ class Explorer {
     if (focus) this.pictures.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
     for (const svg of this.pictures.querySelectorAll("svg"))
       svg.style.minWidth = `${Math.min(0.8 * svg.getAttribute("width"), 640)}px`;
-    for (const box of this.pictures.children) if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    this.fit();
     this.conclusion.textContent = shown.error || shown.conclusion;
     this.conclusion.classList.toggle("lk-error", Boolean(shown.error));
     this.words.innerHTML = shown.details;
     this.details.hidden = !shown.details;
     if (!this.words.contains(document.activeElement)) this.readout.textContent = shown.hint || "";
+  }
+
+  // A picture that scrolls can be reached with the keyboard.
+  fit() {
+    for (const box of this.pictures.children)
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
   }
 
   drawControls(controls, latest) {
