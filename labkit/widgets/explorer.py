@@ -168,7 +168,7 @@ class Explorer(anywidget.AnyWidget):
             f"{control.label} = {control.choices[_values(control.choices).index(self.values[name])][0]}"
             for name, control in self.now.items()
         )
-        return f"{words}\n({settings}. Run the cell to move these.)"
+        return f"{words}\n({settings})"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Return the widget, and for where there is no kernel its picture and text."""

@@ -27,12 +27,6 @@ from urllib.error import URLError
 import chromium
 from playwright.sync_api import Locator, Page, TimeoutError, sync_playwright
 
-# All cells in the page, not only those in view; no question about news.
-SETTINGS = {
-    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
-    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-}
-
 # What an explorer shows apart from its controls: its text, and its pictures.
 READ_RESULT = """explorer => {
     const all = chosen => [...explorer.querySelectorAll(chosen)];
@@ -59,10 +53,6 @@ class Result:
 def jupyter_server(folder: Path) -> Iterator[str]:
     """A JupyterLab on `folder` with settings of its own; gives its address with the token as `http://...?token=...`."""
     with tempfile.TemporaryDirectory(prefix="labkit-jupyter-", ignore_cleanup_errors=True) as private:
-        for name, values in SETTINGS.items():
-            file = Path(private, "settings", f"{name}.jupyterlab-settings")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(values))
         variables = {
             "JUPYTER_CONFIG_DIR": f"{private}/config",
             "JUPYTER_RUNTIME_DIR": f"{private}/runtime",

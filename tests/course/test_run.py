@@ -171,7 +171,7 @@ class TestRun:
             *(("step", "k0 = 0: load"), ("TILE", "4"), ("block x", "0"), ("block y", "0")),
             *(("rows M", "10"), ("columns N", "14"), ("K", "11")),
         ]
-        assert "loads A[0 + y, 0 + x]" in good and "Run the cell to move these" not in good
+        assert "loads A[0 + y, 0 + x]" in good and "(step = k0" not in good
 
     def test_a_progress_bar_that_is_done_with_leaves_nothing(self, good):
         assert words(good).count("measuring") == 1  # in the source

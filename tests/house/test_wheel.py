@@ -46,7 +46,8 @@ def wheel(tmp_path_factory):
 
 
 def test_the_wheel_has_every_file_of_the_package_the_notebooks_and_the_data(wheel):
-    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    listed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    names = {name for name in listed if ".data/" not in name}
     wanted = {name if name.startswith("labkit/") else f"labkit/{name}" for name in files(*INSTALLED)}
     assert names == wanted
     for some in (
@@ -62,6 +63,18 @@ def test_the_wheel_has_every_file_of_the_package_the_notebooks_and_the_data(whee
         "grading/pages/student.html",
     ):
         assert f"labkit/{some}" in names
+
+
+def test_the_wheel_puts_its_part_of_jupyter_where_jupyter_looks(wheel):
+    names = {name.partition(".data/data/")[2] for name in zipfile.ZipFile(wheel).namelist()} - {""}
+    assert names == {
+        "etc/jupyter/jupyter_server_config.d/labkit.json",
+        "share/jupyter/lab/settings/overrides.d/labkit.json",
+        *(
+            name.replace("labkit/lab/extension", "share/jupyter/labextensions/labkit")
+            for name in files("labkit/lab/extension")
+        ),
+    }
 
 
 def test_the_sdist_has_every_file_of_the_repository(tmp_path):
@@ -84,8 +97,18 @@ def installed(wheel, tmp_path_factory):
     for here in Path(sysconfig.get_path("purelib")).iterdir():
         if "labkit" not in here.name and not (packages / here.name).exists():
             (packages / here.name).symlink_to(here)
-    (folder / "share").symlink_to(Path(sys.prefix, "share"))
+    link_what_is_missing(Path(sys.prefix, "share"), folder / "share")
     return folder / "bin" / "labkit"
+
+
+def link_what_is_missing(here: Path, there: Path) -> None:
+    """Link each file or folder of `here` into `there`, in folders that both have too."""
+    for path in here.iterdir():
+        target = there / path.name
+        if not target.exists():
+            target.symlink_to(path)
+        elif path.is_dir() and not target.is_symlink():
+            link_what_is_missing(path, target)
 
 
 @pytest.fixture

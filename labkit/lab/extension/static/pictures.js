@@ -1,0 +1,62 @@
+// An explorer's output holds a picture and a text beside the widget. Where the widget's model is gone, as after
+// a notebook was closed and opened again, ipywidgets shows an error: these stand in its place.
+
+const GONE = "Error displaying widget: model not found";
+const NOTE = "The picture is from when the notebook was saved. Run the cell to use its controls.";
+
+export function keepPictures(panel) {
+  let due = false;
+  const look = () => {
+    due = false;
+    for (const error of panel.node.querySelectorAll(".jp-OutputArea-output.jupyter-widgets"))
+      if (error.textContent === GONE) replace(panel, error);
+  };
+  const watch = new MutationObserver(() => {
+    if (due) return;
+    due = true;
+    requestAnimationFrame(look);
+  });
+  watch.observe(panel.node, { childList: true, subtree: true });
+  panel.disposed.connect(() => watch.disconnect());
+  look();
+}
+
+function replace(panel, error) {
+  const cell = panel.content.widgets.find((each) => each.node.contains(error));
+  const outputs = cell?.outputArea;
+  const index = outputs?.widgets.findIndex((each) => each.node.contains(error)) ?? -1;
+  if (index < 0) return;
+  const { data, trusted } = outputs.model.get(index);
+  const text = String(data["text/plain"] ?? "");
+  const shown = document.createElement("div");
+  shown.className = "labkit-saved";
+  const svg = data["image/svg+xml"];
+  if (svg) shown.append(picture([svg].flat().join(""), trusted, text));
+  const [conclusion, ...rest] = text.split("\n");
+  const words = rest.map((line) => paragraph(line));
+  shown.append(paragraph(conclusion, "strong"), ...words, paragraph(svg ? NOTE : "Run the cell to see this.", "em"));
+  error.replaceChildren(shown);
+}
+
+function paragraph(text, tag = "span") {
+  const made = document.createElement("p");
+  const inner = document.createElement(tag);
+  inner.textContent = text;
+  made.append(inner);
+  return made;
+}
+
+// In a trusted notebook the SVG is part of the page and takes the theme's colours; else it is an image.
+function picture(svg, trusted, text) {
+  const box = document.createElement("div");
+  if (trusted) {
+    box.innerHTML = svg;
+    return box;
+  }
+  const image = document.createElement("img");
+  image.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+  image.alt = text.split("\n")[0];
+  image.style.background = "white";
+  box.append(image);
+  return box;
+}

@@ -1,0 +1,74 @@
+"""labkit's part of JupyterLab: the page Course, the colours of cells, and what a reopened notebook shows."""
+
+import json
+import shutil
+from pathlib import Path
+
+import lab
+import nbformat
+import pytest
+
+from labkit.course import EXERCISES
+
+pytestmark = pytest.mark.browser
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+LANGUAGES = """() => jupyterapp.shell.currentWidget.content.widgets
+    .filter(cell => cell.model.type === "code")
+    .map(cell => [cell.model.sharedModel.getSource().split("\\n")[0], cell.model.mimeType])"""
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """A server on a student's folder."""
+    folder = tmp_path_factory.mktemp("course")
+    for notebook in NOTEBOOKS.glob("*.ipynb"):
+        shutil.copy(notebook, folder)
+    (folder / "solutions").mkdir()
+    with lab.jupyter_server(folder) as server:
+        yield server
+
+
+def test_the_lab_opens_on_the_course_and_leads_to_a_notebook(page, course):
+    page.goto(course.replace("/tree/{path}", ""))
+    page.get_by_role("heading", name="CUDA matrix kernels").wait_for()
+    points = sum(each.points for each in EXERCISES.values())
+    assert (
+        f"0 of {points} points, 0 of {len(EXERCISES)} exercises"
+        in page.locator("#labkit-course").inner_text()
+    )
+    assert page.locator(".jp-Launcher, .jp-toastContainer button").count() == 0
+    assert page.get_by_role("img", name="open").count() == len(EXERCISES)
+    assert page.locator(".jp-DirListing-item", has_text="02_naive").count() == 1
+    assert page.locator(".jp-DirListing-item", has_text="solutions").count() == 0
+    page.get_by_role("link", name="02 · The naive kernel").press("Enter")
+    page.wait_for_function(lab.KERNEL_READY, timeout=60_000)
+    cells = dict(page.evaluate(LANGUAGES))
+    assert cells["%%cuda 02.1"] == "text/x-c++src" and cells["import labkit"] == "text/x-ipython"
+    assert page.locator(".jp-CodeCell .cm-lineNumbers").first.is_visible()
+    # A cell follows what is typed into it.
+    edit = "source => jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.setSource(source)"
+    page.evaluate("jupyterapp.shell.currentWidget.content.activeCellIndex = 2")
+    page.evaluate(edit, "%%c twice")
+    assert dict(page.evaluate(LANGUAGES))["%%c twice"] == "text/x-c++src"
+    page.evaluate(edit, "twice = 2")
+    assert dict(page.evaluate(LANGUAGES))["twice = 2"] == "text/x-ipython"
+
+
+def test_a_notebook_that_is_opened_again_shows_its_pictures(page, server, folder):
+    path = folder / "again.ipynb"
+    source = "import labkit\nlabkit.widgets.thread_map()"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, path)
+    lab.open_notebook(page, server, path.name)
+    lab.run_all(page)
+    page.evaluate("jupyterapp.shell.currentWidget.context.save()")
+    page.evaluate("jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    page.goto("about:blank")
+    lab.open_notebook(page, server, path.name)
+    page.locator(".labkit-saved svg").wait_for()
+    text = page.locator(".labkit-saved").inner_text()
+    assert "C[9, 20] belongs to thread (4, 1)" in text and "Run the cell to use its controls" in text
+    (output,) = json.loads(path.read_text())["cells"][0]["outputs"]
+    assert {"image/svg+xml", "text/plain"} < set(output["data"])
