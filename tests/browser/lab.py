@@ -76,7 +76,7 @@ def jupyter_server(folder: Path) -> Iterator[str]:
         try:
             base = f"http://127.0.0.1:{port}"
             _wait_for_server(f"{base}/api?token={token}", process, log)
-            yield f"{base}/lab/tree/{{path}}?token={token}"
+            yield f"{base}/lab/tree/{{path}}?reset&token={token}"  # reset: not what was open before
         finally:
             process.terminate()  # also ends the kernels
             process.wait(20)
