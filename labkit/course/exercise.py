@@ -127,9 +127,13 @@ class Exercise:
         Those that are `given` are worth nothing, or a student would have points for handing in what was
         handed out.
         """
+        return round(self.points * self.share_of(feedback), 2)
+
+    def share_of(self, feedback: Feedback) -> float:
+        """Return the share of the points, from 0 to 1, that an answer is worth."""
         states = [line.state for line in feedback.lines]
         earned = max(0, states.count(MET) - self.given)
-        return round(self.points * earned / (len(states) - self.given), 2) if earned else 0.0
+        return earned / (len(states) - self.given) if earned else 0.0
 
     def not_judged(self, text: str, failure: str) -> Feedback:
         """Make the feedback on an answer that no criterion can be tried on: what it lacks, and why."""

@@ -34,6 +34,24 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Score:
+    """The points of an answer and what comes next: an exercise or, with its `file`, a notebook."""
+
+    points: str
+    next: str = ""
+    file: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.points} · next: {self.next}" if self.next else self.points
+
+    def html(self) -> str:
+        """Return the same with a link to the notebook."""
+        if not self.file:
+            return escape(str(self))
+        return f'{escape(self.points)} · next: <a href="{escape(self.file)}">{escape(self.next)}</a>'
+
+
+@dataclass(frozen=True)
 class Feedback:
     """The answer of a check. `failure` says in words why the failed criterion is not met, or is None.
 
@@ -43,6 +61,7 @@ class Feedback:
     title: str
     lines: tuple[Line, ...]
     failure: str | None = None
+    score: "Score | None" = None
 
     @property
     def ok(self) -> bool:
@@ -61,7 +80,8 @@ class Feedback:
 
     def __repr__(self) -> str:
         text = [self._headline, *(f"  {_MARKS[line.state]} {line}" for line in self.lines)]
-        return "\n".join([*text, "", self.failure] if self.failure else text)
+        text += ["", self.failure] if self.failure else []
+        return "\n".join([*text, "", str(self.score)] if self.score else text)
 
     def _repr_html_(self) -> str:
         lines = "".join(
@@ -70,8 +90,9 @@ class Feedback:
             for line in self.lines
         )
         why = f'<pre style="{_WRAPPED}">{escape(self.failure)}</pre>' if self.failure else ""
+        score = f'<div style="margin-top: 0.5em"><b>{self.score.html()}</b></div>' if self.score else ""
         colour = _COLOURS[MET if self.ok else FAILED]
         return (
             f'<div style="border-left: 4px solid {colour}; padding-left: 0.8em">'
-            f"<b>{escape(self._headline)}</b>{lines}{why}</div>"
+            f"<b>{escape(self._headline)}</b>{lines}{why}{score}</div>"
         )

@@ -26,7 +26,7 @@ def _load_jupyter_server_extension(app: Any) -> None:
     app.web_app.add_handlers(".*$", [(route, CourseHandler, {"root": root})])
     undelayed(app.web_app.settings)
     if course_folder(root):
-        hidden = ["solutions", "progress.json"]
+        hidden = ["solutions", "progress.jsonl"]
         app.contents_manager.hide_globs = [*app.contents_manager.hide_globs, *hidden]
 
 
@@ -67,11 +67,14 @@ class CourseHandler(APIHandler):
 
 def course(root: Path) -> dict[str, Any]:
     """Return what the page Course shows, for the course in `root` or in its folder notebooks/."""
+    from labkit.course import progress
     from labkit.course.notebooks import catalog
 
     folder = course_folder(root)
     if folder is None:
         return {"notebooks": []}
+    earned = progress.load(folder)
+    nothing = progress.Best(0, False)
     notebooks = []
     for path in catalog.notebooks(folder):
         try:
@@ -85,9 +88,16 @@ def course(root: Path) -> dict[str, Any]:
                 "title": lesson.title,
                 "concept": lesson.concept,
                 "exercises": [
-                    {"id": each.id, "title": each.title, "points": each.points, "earned": 0}
+                    {
+                        "id": each.id,
+                        "title": each.title,
+                        "points": each.points,
+                        "earned": each.points * earned.best.get(each.id, nothing).share,
+                        "solved": earned.best.get(each.id, nothing).solved,
+                    }
                     for each in lesson.exercises
                 ],
             }
         )
-    return {"notebooks": notebooks}
+    last = next((each["path"] for each in notebooks if each["number"] == earned.last[:2]), "")
+    return {"notebooks": notebooks, "last": last}

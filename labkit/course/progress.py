@@ -1,0 +1,95 @@
+"""What a student has earned, kept in a file beside the notebooks.
+
+Each line of the file is a JSON object: an exercise, the share of its points that was earned, and whether it
+is solved. A line is added when a result is better than all before, and nothing is ever changed: so several
+notebooks can write at once, a damaged line costs no other, and the best result counts. A share stays true
+when another labkit gives other points.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FILE = "progress.jsonl"
+COURSE = "[0-9][0-9]_*.ipynb"  # progress is kept only beside notebooks of the course
+SOLUTIONS = "solutions"  # and not beside the solved ones
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best result in an exercise: the `share` of its points, from 0 to 1, and whether it is solved.
+
+    An exercise can be solved with less than all points: where a criterion needs a GPU that is not here.
+    """
+
+    share: float
+    solved: bool
+
+    def beats(self, other: "Best | None") -> bool:
+        """Return whether this is better than another result; None is no result."""
+        return self.share > 0 and (other is None or (self.solved, self.share) > (other.solved, other.share))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The best results by exercise, and the exercise that was improved last."""
+
+    best: Mapping[str, Best] = field(default_factory=dict)
+    last: str = ""
+
+
+def load(folder: Path | None = None) -> Progress:
+    """Return the progress of a folder, the current one if none is given."""
+    best = dict(_unkept)
+    last = next(reversed(best), "")
+    with suppress(OSError):
+        text = ((folder or Path.cwd()) / FILE).read_text(encoding="utf-8", errors="replace")
+        for exercise, result in _lines(text):
+            last = exercise
+            if result.beats(best.get(exercise)):
+                best[exercise] = result
+    return Progress(best, last)
+
+
+def record(exercise: str, result: Best) -> None:
+    """Keep a result, if it is the best so far: in the current folder, or in memory where that cannot be."""
+    folder = Path.cwd()
+    if not result.beats(load(folder).best.get(exercise)):
+        return
+    line = json.dumps({"exercise": exercise, "share": result.share, "solved": result.solved}) + "\n"
+    try:
+        if folder.name == SOLUTIONS or not any(folder.glob(COURSE)):
+            raise OSError("no notebooks of a student here")
+        # One write to the end of the file: what another notebook writes at the same time stays whole.
+        file = os.open(folder / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            ended = not (size := os.fstat(file).st_size) or _ends_a_line(folder / FILE, size)
+            os.write(file, (line if ended else f"\n{line}").encode())
+        finally:
+            os.close(file)
+    except OSError:
+        _unkept[exercise] = result
+
+
+# Results of this session that have no file.
+_unkept: dict[str, Best] = {}
+
+
+def _lines(text: str) -> Iterator[tuple[str, Best]]:
+    """Read the lines that can be read."""
+    for line in text.splitlines():
+        with suppress(ValueError, TypeError, KeyError):
+            found = json.loads(line)
+            exercise, share, solved = found["exercise"], found["share"], found["solved"]
+            if isinstance(exercise, str) and isinstance(solved, bool) and 0 <= share <= 1:
+                yield exercise, Best(float(share), solved)
+
+
+def _ends_a_line(path: Path, size: int) -> bool:
+    """Return whether a file ends with a line feed; one that was cut off does not."""
+    with path.open("rb") as file:
+        file.seek(size - 1)
+        return file.read(1) == b"\n"
