@@ -72,6 +72,8 @@ def feedback() -> None:
 
 def roofline() -> None:
     """roofline.png: an H200's, with every rung of the recorded run."""
+    import lab
+
     from labkit import problem, records
     from labkit import roofline as draw
     from labkit.ladder import running
@@ -79,7 +81,9 @@ def roofline() -> None:
     runs = records.recorded("h200")
     counts = runs[(runs.m == 1024) & (runs.dtype == "float32")]
     picture = draw(running.recorded(problem("matmul", 4096, 4096, 4096)), counts, runs)
-    picture.savefig(DOCS / "roofline.png", dpi=100)
+    with lab.browser_page(picture.width + 16, picture.height + 16) as page:
+        page.set_content(f"<body style='background: white'>{picture}</body>")
+        page.screenshot(path=DOCS / "roofline.png")
 
 
 PICTURES = {

@@ -20,6 +20,7 @@ from labkit.device.timing import time_kernel
 from labkit.figures.roofline import roofline as draw_roofline
 from labkit.figures.source_costs import Heat, show
 from labkit.figures.style import Plot, sign
+from labkit.figures.svg import Svg
 from labkit.kernels import launch_of, macros_of
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import Problem
@@ -156,23 +157,12 @@ def beside(kernel: simt.AnyKernel, problem: Matmul = LARGE) -> pd.DataFrame:
     return table.sort_values("FLOP/B", kind="stable").rename_axis("kernel")
 
 
-def roofline(kernel: simt.AnyKernel, problem: Matmul = LARGE) -> Plot:
+def roofline(kernel: simt.AnyKernel, problem: Matmul = LARGE) -> Svg:
     """Draw the recorded roofline of an H200, and how high the roofs are where the kernel's counts put it.
 
     `problem` is one that was recorded. The kernel has not run there: it is a line, not a point.
     """
-    counters = _counters(kernel)
-    roofs = limits.ceilings()
-    figure = draw_roofline(limits.times_of(problem), counters, roofs)
-    axes, x = figure.axes[0], intensities(counters).get(NAME)
-    if x is None:
-        return figure
-    (l1,) = roofs[roofs.quantity == "peak_l1_bandwidth"].value / 1e3
-    low, roof = axes.get_ylim()[0], min(x * l1, limits.peak_rate(problem.dtype))
-    axes.plot([x, x], [low, roof], "--", color=_YOURS, linewidth=1.5, zorder=2)
-    text = f"{NAME}: {x:.3g} FLOP/B"
-    axes.text(0.97 * x, 1.1 * low, text, rotation=90, ha="right", va="bottom", fontsize=9, color=_YOURS)
-    return figure
+    return draw_roofline(limits.times_of(problem), _counters(kernel), limits.ceilings(), untimed=NAME)
 
 
 def times(kernel: simt.AnyKernel, problem: Matmul, *rungs: str) -> pd.DataFrame:

@@ -8,16 +8,15 @@ rung moves to the right. What the caches answer never reaches the device memory,
 memory's roof, but never above that of the L1 caches.
 """
 
-from dataclasses import dataclass
-from math import atan, degrees, isnan, log10
-from textwrap import fill
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import atan2, degrees, isnan
+from textwrap import wrap
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from labkit.figures.style import Plot, sign
+from labkit.figures.axes import Axes, Scale
+from labkit.figures.svg import BLUE, GREEN, RED, Svg
 from labkit.kernels.problem import Problem, problem_of
 from labkit.ladder.running import row_dicts
 from labkit.model.roofline import count_sectors, intensities
@@ -25,18 +24,20 @@ from labkit.records.tables import sizes_of
 
 __all__ = ["Roof", "count_sectors", "intensities", "roofline"]
 
-_RUNG, _BEST = "#0072B2", "#D55E00"  # Okabe and Ito's, which colour-blind readers can distinguish
-# Of the figure: left, bottom, width, height. Set by hand, as matplotlib's layout engines draw everything
-# twice.
-_AXES = (0.064, 0.125, 0.713, 0.78)
-NAME = 0.047  # of the height of the axes: room for a name
-_SMALL: dict[str, Any] = {"fontsize": 8, "color": "0.3"}
+_WIDTH, _HEIGHT = 640, 478
+_LEFT, _ACROSS, _DOWN = 52, 400, 356  # of the axes
+_COLUMN = _LEFT + _ACROSS + 14  # where the rungs' names begin
+_NAME = 16  # room for a name downwards
+_FULL_LINE = 96  # letters across the picture
 
 
-def roofline(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame, chosen: str = "") -> Plot:
+def roofline(
+    times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame, chosen: str = "", untimed: str = ""
+) -> Svg:
     """Draw rungs timed at one size and dtype under the roofs of their GPU; both axes are logarithmic.
 
-    The kernel `chosen` stands out, or otherwise the fastest of ours.
+    The kernel `chosen` stands out, or otherwise the fastest of ours. The kernel `untimed`, where it was
+    counted, is a line up to the roof.
 
     All three tables have the columns of `records.load`, and rows other than these are left out: `times` holds
     the times; `counters` the sectors of each rung at any one size, from Nsight Compute or `count_sectors`;
@@ -45,30 +46,7 @@ def roofline(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame, c
     or dtypes, for several counts of a kernel or none of any, for roofs without a peak of that dtype or a
     memory, and for a kernel `chosen` that was not both timed and counted.
     """
-    problem, rungs = _rungs(times, counters)
-    shown = _shown(rungs, chosen)
-    peak, memory = _roofs(roofs, problem.dtype)
-    figure = Plot(figsize=(9.8, 5.5))
-    axes = figure.add_axes(_AXES)
-    left = min(rungs.intensity.min(), _ridge(peak, memory)) / 2
-    axes.set(xscale="log", xlim=(left, 1.6 * problem.flops / problem.bytes))
-    axes.set(yscale="log", ylim=(rungs.rate.min() / 3, 2 * peak.highest))
-    _draw_roofs(axes, peak, memory)
-    _draw_limit(axes, problem, rungs, peak)
-    _draw_rungs(axes, rungs, str(shown.kernel))
-    axes.set_xlabel("FLOP for each byte asked of the L1 caches (global loads and stores: sectors × 32 B)")
-    axes.set_ylabel(peak.unit)
-    low, high = axes.get_ylim()
-    if high < 100 * low:  # the powers of ten alone would give only one or two ticks
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_locator(NullLocator())
-    axes.set_title(_finding(rungs, shown, problem, peak), loc="left", fontsize=10, y=1)
-    axes.grid(alpha=0.25)
-    sources = pd.concat([each[["source"]] for each in (rungs, counters, roofs)])
-    sign(figure, sources, start="Solid: measured, dashed: theoretical. ")
-    return figure
+    return draw(scene_of(times, counters, roofs), chosen, untimed=untimed)
 
 
 @dataclass(frozen=True)
@@ -82,9 +60,9 @@ class Roof:
 
     @property
     def lines(self) -> list[tuple[str, float]]:
-        """Return the figures that exist, each with the style of its line."""
-        both = (("--", self.theoretical), ("-", self.measured))
-        return [(style, rate) for style, rate in both if rate is not None]
+        """Return the figures that exist, each with the dashes of its line."""
+        both = (("6 4", self.theoretical), ("", self.measured))
+        return [(dashes, rate) for dashes, rate in both if rate is not None]
 
     @property
     def highest(self) -> float:
@@ -92,13 +70,120 @@ class Roof:
         return max(rate for _, rate in self.lines)
 
     def __str__(self) -> str:
-        words = {"--": "theoretical", "-": "measured"}
-        figures = ", ".join(f"{words[style]} {rate:.3g}" for style, rate in self.lines)
+        both = (("theoretical", self.theoretical), ("measured", self.measured))
+        figures = ", ".join(f"{word} {rate:.3g}" for word, rate in both if rate is not None)
         return f"{self.name}: {figures} {self.unit}"
 
 
-def _rungs(times: pd.DataFrame, counters: pd.DataFrame) -> tuple[Problem, pd.DataFrame]:
-    """Return the problem, and per kernel its rate (TFLOP/s), intensity (missing: not known) and source."""
+@dataclass(frozen=True)
+class Rung:
+    """A kernel's rate in 10^12 operations per second, and its operations per byte; NaN: not known."""
+
+    kernel: str
+    rate: float
+    intensity: float
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a roofline shows: rungs with rising rates, every intensity that was counted, and the roofs."""
+
+    problem: Problem
+    rungs: tuple[Rung, ...]
+    intensity: dict[str, float]
+    peak: Roof
+    memory: tuple[Roof, ...]
+    source: str
+
+    @property
+    def ours(self) -> tuple[Rung, ...]:
+        """Return the rungs that were counted."""
+        return tuple(rung for rung in self.rungs if not isnan(rung.intensity))
+
+    @property
+    def most(self) -> float:
+        """Return the operations per byte of a kernel that asks for each element once."""
+        return self.problem.flops / self.problem.bytes
+
+    @property
+    def ridge(self) -> float:
+        """Return the operations per byte at which the highest bandwidth is enough for the peak."""
+        return self.peak.highest / max(roof.highest for roof in self.memory)
+
+    @property
+    def window(self) -> tuple[Scale, Scale]:
+        """Return scales across and downwards on which everything can be seen."""
+        left = min(*(rung.intensity for rung in self.ours), self.ridge) / 2
+        low = min(rung.rate for rung in self.rungs) / 3
+        return Scale(left, 1.6 * self.most, log=True), Scale(low, 2 * self.peak.highest, log=True)
+
+    def roof_at(self, intensity: float) -> float:
+        """Return the highest rate of a kernel with so many operations per byte."""
+        return min(self.peak.highest, intensity * max(roof.highest for roof in self.memory))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What an explorer adds: the rungs in its control's order, the lowest limit of the chosen one, scales."""
+
+    kernels: Sequence[str]
+    limit: str
+    rate: float
+    window: tuple[Scale, Scale]
+
+
+def scene_of(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame) -> Scene:
+    """Read what `roofline` draws from its tables; raises as it does."""
+    timed, problem = _timed(times)
+    intensity = intensities(counters[counters.problem == problem.family])
+    rungs = _rungs(timed, problem, intensity)
+    if all(isnan(rung.intensity) for rung in rungs):
+        raise ValueError(
+            f"no sectors were counted of {', '.join(timed.kernel)}, only of {', '.join(intensity) or 'none'}."
+        )
+    source = "; ".join(dict.fromkeys(name for each in (timed, counters, roofs) for name in each.source))
+    peak, memory = _roofs(roofs, problem.dtype)
+    return Scene(problem, rungs, intensity, peak, tuple(memory), source)
+
+
+def scene_with(scene: Scene, times: pd.DataFrame) -> Scene:
+    """Return a scene with times of another size in place of its own."""
+    timed, problem = _timed(times)
+    return replace(scene, problem=problem, rungs=_rungs(timed, problem, scene.intensity))
+
+
+def draw(scene: Scene, chosen: str = "", choice: Choice | None = None, untimed: str = "") -> Svg:
+    """Draw a scene as `roofline` does; with a `choice` a click on a rung chooses it, and the title is left out."""
+    shown = _shown(scene, chosen)
+    finding = _finding(scene, shown)
+    alt = f"Roofline: {finding}."
+    if choice:
+        alt += f" Its lowest limit, {choice.limit}, is {choice.rate:.3g} {scene.peak.unit}."
+    picture = Svg(_WIDTH, _HEIGHT - (40 if choice else 0), alt)
+    lines = [] if choice else wrap(finding, 90)
+    for number, line in enumerate(lines):
+        picture.text(8, 12 + 17 * number, line, font_weight="600")
+    top = 26 + 17 * len(lines)
+    axes = Axes(picture, (_LEFT, top, _ACROSS, _DOWN), *(choice.window if choice else scene.window))
+    axes.frame(
+        "FLOP for each byte asked of the L1 caches (loads and stores: sectors × 32 B)", scene.peak.unit
+    )
+    _draw_once(axes, scene)
+    _draw_roofs(axes, scene, brief=choice is not None)
+    if untimed in scene.intensity:
+        _draw_untimed(axes, scene, untimed)
+    _draw_rungs(axes, scene, shown, choice)
+    if choice:
+        _draw_limit(axes, scene, shown, choice)
+    told = f"Solid: measured, dashed: theoretical. {scene.source}"
+    for number, line in enumerate(wrap(told, _FULL_LINE)):
+        picture.text(8, top + _DOWN + 54 + 15 * number, line, class_="soft", font_size=11)
+        picture.height = max(picture.height, top + _DOWN + 64 + 15 * number)
+    return picture
+
+
+def _timed(times: pd.DataFrame) -> tuple[pd.DataFrame, Problem]:
+    """Return the times of kernels that compute something, and their problem."""
     timed = times[times.quantity == "time"]
     timed = timed[[bool(problem_of(row, "float32").flops) for row in row_dicts(timed)]]
     problems = timed[["problem", *sizes_of(timed), "dtype"]].drop_duplicates()
@@ -107,17 +192,16 @@ def _rungs(times: pd.DataFrame, counters: pd.DataFrame) -> tuple[Problem, pd.Dat
             f"the frame has times of {len(problems)} matrix sizes and dtypes; choose one: "
             "frame[(frame.n == 4096) & (frame.dtype == 'float32')]."
         )
-    problem = problem_of(row_dicts(problems)[0])
-    intensity = intensities(counters[counters.problem == problem.family])
-    rungs = timed[["kernel", "source"]].assign(
-        rate=[problem.gflops(ms / 1e3) / 1e3 for ms in timed.value],
-        intensity=timed.kernel.map(intensity).astype(float),
-    )
-    if rungs.intensity.isna().all():
-        raise ValueError(
-            f"no sectors were counted of {', '.join(rungs.kernel)}, only of {', '.join(intensity) or 'none'}."
-        )
-    return problem, rungs.sort_values("rate")
+    return timed, problem_of(row_dicts(problems)[0])
+
+
+def _rungs(timed: pd.DataFrame, problem: Problem, intensity: dict[str, float]) -> tuple[Rung, ...]:
+    """Return the timed rungs with rising rates."""
+    rungs = [
+        Rung(str(kernel), problem.gflops(ms / 1e3) / 1e3, intensity.get(str(kernel), float("nan")))
+        for kernel, ms in zip(timed.kernel, timed.value, strict=True)
+    ]
+    return tuple(sorted(rungs, key=lambda rung: rung.rate))
 
 
 def _roofs(roofs: pd.DataFrame, dtype: str) -> tuple[Roof, list[Roof]]:
@@ -145,85 +229,151 @@ def _roofs(roofs: pd.DataFrame, dtype: str) -> tuple[Roof, list[Roof]]:
     return peak, [roof for roof in (caches, memory) if roof.lines]
 
 
-def _ridge(peak: Roof, memory: list[Roof]) -> float:
-    """Return the FLOP per byte at which the highest bandwidth is enough for the peak."""
-    return peak.highest / max(roof.highest for roof in memory)
+# Drawing.
 
 
-def _draw_roofs(axes: Axes, peak: Roof, memory: list[Roof]) -> None:
-    """Draw each roof, with its name above the higher line."""
-    (left, right), low = axes.get_xlim(), axes.get_ylim()[0]
-    ridge = _ridge(peak, memory)
-    look: dict[str, Any] = {"color": "0.25", "linewidth": 1.2}
-    for style, rate in peak.lines:
-        axes.plot([ridge, right], [rate, rate], style, **look)
-    axes.text(ridge, 1.05 * peak.highest, str(peak), va="bottom", **_SMALL)
-    for roof in memory:
-        for style, rate in roof.lines:
-            axes.plot([left, peak.highest / rate], [left * rate, peak.highest], style, **look)
-        x = 1.3 * max(left, low / roof.highest)
-        y = 1.1 * x * roof.highest
-        name = axes.text(x, y, str(roof), va="bottom", rotation_mode="anchor", **_SMALL)
-        name.set(rotation=degrees(atan(y / x)), transform_rotates_text=True)  # along the line
+def _draw_roofs(axes: Axes, scene: Scene, brief: bool) -> None:
+    """Draw each roof, with its name above the higher line; a brief one leaves room in an explorer."""
+    (left, right), low = (axes.x_scale.low, axes.x_scale.high), axes.y_scale.low
+    peak = scene.peak
+    look: dict[str, object] = {"class_": "line", "stroke_width": 1.3}
+    for dashes, rate in peak.lines:
+        axes.line([(scene.ridge, rate), (right, rate)], stroke_dasharray=dashes or None, **look)
+    axes.picture.text(axes.x(scene.ridge) + 4, axes.y(peak.highest) - 10, str(peak), class_="halo")
+    for roof in scene.memory:
+        for dashes, rate in roof.lines:
+            start = max(left, low / rate)
+            points = [(start, start * rate), (peak.highest / rate, peak.highest)]
+            axes.line(points, stroke_dasharray=dashes or None, **look)
+        start = max(left, low / roof.highest)
+        if roof is not scene.memory[0]:
+            start *= 24 if brief else 4  # away from slow rungs; none is above the first roof
+        x, y = axes.x(start), axes.y(start * roof.highest)
+        end = axes.x(peak.highest / roof.highest), axes.y(peak.highest)
+        slope = degrees(atan2(end[1] - y, end[0] - x))  # along the line
+        name = f"{roof.name}: {roof.highest:.3g} {roof.unit}" if brief else str(roof)
+        acts = {"data_tip": f"{roof}.", "tabindex": 0} if brief else {}
+        with axes.picture.group(transform=f"translate({x:.1f} {y:.1f}) rotate({slope:.2f})"):
+            axes.picture.text(14, -10, name, class_="halo", **acts)
 
 
-def _draw_limit(axes: Axes, problem: Problem, rungs: pd.DataFrame, peak: Roof) -> None:
-    """Mark the intensity of a kernel that asks for each element once; the name goes where no point is."""
-    most = problem.flops / problem.bytes
-    axes.axvline(most, color="0.5", linestyle=":")
-    text = f"each element once: {most:.0f} FLOP/B"
-    below = not rungs.intensity.between(most / 2, most).any()
-    y, va = (axes.get_ylim()[0] * 1.1, "bottom") if below else (0.95 * peak.highest, "top")
-    axes.text(0.94 * most, y, text, rotation=90, ha="right", va=va, **_SMALL)
+def _draw_once(axes: Axes, scene: Scene) -> None:
+    """Mark the intensity of a kernel that asks for each element once."""
+    x, (_, top, _, height) = axes.x(scene.most), axes.place
+    axes.picture.line(x, top, x, top + height, stroke_dasharray="2 4")
+    _name_below(axes, x, 12, f"each element once: {scene.most:.0f} FLOP/B")
 
 
-def _draw_rungs(axes: Axes, rungs: pd.DataFrame, chosen: str) -> None:
+def _draw_untimed(axes: Axes, scene: Scene, kernel: str) -> None:
+    """Draw a kernel that was counted only as a line up to the roof."""
+    x, roof = scene.intensity[kernel], scene.roof_at(scene.intensity[kernel])
+    axes.line([(x, axes.y_scale.low), (x, roof)], stroke=GREEN, stroke_dasharray="6 3")
+    _name_below(axes, axes.x(x), 30, f"{kernel}: {x:.3g} FLOP/B", font_weight="600")
+
+
+def _name_below(axes: Axes, x: float, above: float, text: str, **look: object) -> None:
+    """Name an upright line near its lower end, `above` the axis, where there is room."""
+    left, top, width, height = axes.place
+    place, anchor = (x - 6, "end") if x > left + width / 2 else (x + 6, "start")
+    axes.picture.text(place, top + height - above, text, anchor, class_="halo", **look)
+
+
+def _draw_limit(axes: Axes, scene: Scene, shown: Rung, choice: Choice) -> None:
+    """Draw a line from the rung up to its lowest limit, with the limit's name where no point is."""
+    x, y = axes.x(shown.intensity), axes.y(choice.rate)
+    axes.picture.line(x, axes.y(shown.rate) - 9, x, y, stroke=RED, stroke_width=2, stroke_dasharray="2 3")
+    axes.picture.line(x - 14, y, x + 14, y, stroke=RED, stroke_width=4)
+    name = f"{choice.limit}: {choice.rate:.3g}"
+    long = 6.6 * len(name)
+    places = {"left": (x - 20 - long, y), "below": (x + 14, y + 22), "right": (x + 20, y)}
+    points = [(axes.x(rung.intensity), axes.y(rung.rate)) for rung in scene.ours]
+    peak = axes.y(scene.peak.highest)
+    free = [
+        (left, down)
+        for left, down in places.values()
+        if left > 4
+        and abs(down - peak) > 12
+        and not any(left - 16 < at < left + long + 6 and abs(below - down) < 14 for at, below in points)
+    ]
+    left, down = free[0] if free else places["right"]
+    axes.picture.text(left, down, name, class_="halo", font_weight="600")
+
+
+def _draw_rungs(axes: Axes, scene: Scene, shown: Rung, choice: Choice | None) -> None:
     """Draw one point per rung, or a line at the edge, and its name in a column at the right."""
-    low, high = map(log10, axes.get_ylim())
-    heights = _apart([(log10(rate) - low) / (high - low) for rate in rungs.rate])
-    left, right = axes.get_xlim()
-    column = right * (right / left) ** 0.025
-    for kernel, rate, x, height in zip(rungs.kernel, rungs.rate, rungs.intensity, heights, strict=True):
-        color, known = _BEST if kernel == chosen else _RUNG, not isnan(x)
-        if known:
-            axes.plot(x, rate, "o", color=color, markersize=7, zorder=3)
-        else:
-            color, x = "0.35", right
-            axes.plot([right / 4, right], [rate, rate], color=color, linestyle="-.", linewidth=1)
-        y = 10 ** (low + height * (high - low))
-        axes.plot([x, column], [rate, y], color="0.75", linewidth=0.7, clip_on=False, zorder=1)
-        weight = "bold" if kernel == chosen else "normal"
-        name = f" {kernel} {rate:.3g}"
-        axes.text(column, y, name, va="center", color=color, fontsize=9, fontweight=weight)
+    heights = _apart([axes.y(rung.rate) for rung in scene.rungs])
+    for rung, height in zip(scene.rungs, heights, strict=True):
+        with axes.picture.group(**_acts(scene, rung, shown, choice)):
+            _draw_rung(axes, rung, rung == shown, height)
 
 
-def _apart(rising: list[float]) -> list[float]:
-    """Move the heights down so that neighbours have room for a name; there is most room below the points."""
+def _draw_rung(axes: Axes, rung: Rung, chosen: bool, height: float) -> None:
+    picture, right, y = axes.picture, _LEFT + _ACROSS, axes.y(rung.rate)
+    known = not isnan(rung.intensity)
+    x = axes.x(rung.intensity) if known else right
+    picture.line(x, y, _COLUMN - 3, height, class_="grid")
+    if known:
+        axes.point(rung.intensity, rung.rate, fill=RED if chosen else BLUE)
+        if chosen:
+            picture.add("circle", cx=x, cy=y, r=9, class_="line", stroke_width=2)
+    else:
+        picture.line(right - 60, y, right, y, stroke_dasharray="8 3 2 3")
+    picture.add("circle", cx=x, cy=y, r=10, fill="transparent")
+    picture.rect(_COLUMN - 2, height - 8, _WIDTH - _COLUMN, 16, fill="transparent")
+    weight = "700" if chosen else None
+    picture.text(_COLUMN, height, f"{rung.kernel} {rung.rate:.3g}", font_weight=weight)
+
+
+def _acts(scene: Scene, rung: Rung, shown: Rung, choice: Choice | None) -> dict[str, object]:
+    """Return what a rung does in an explorer: it can be pointed at, and chosen if it was counted."""
+    if not choice:
+        return {}
+    tip = f"{rung.kernel}: {rung.rate:.3g} {scene.peak.unit}"
+    if isnan(rung.intensity):
+        return {"data_tip": f"{tip}. Its bytes were not counted.", "data_link": rung.kernel, "tabindex": 0}
+    tip += f" with {rung.intensity:.3g} FLOP for each byte; its roof is {scene.roof_at(rung.intensity):.3g}."
+    return {
+        "data_tip": tip,
+        "data_link": rung.kernel,
+        "data_key": rung.kernel,
+        "data_set": f'{{"rung": {list(choice.kernels).index(rung.kernel)}}}',
+        "tabindex": 0,
+        "role": "button",
+        "aria_label": tip,
+        "aria_pressed": "true" if rung == shown else "false",
+    }
+
+
+def _apart(falling: list[float]) -> list[float]:
+    """Move heights down so that neighbours have room for a name; there is most room below the points."""
     heights: list[float] = []
-    for height in reversed(rising):
-        heights.append(min(height, heights[-1] - NAME) if heights else height)
+    for height in reversed(falling):
+        heights.append(max(height, heights[-1] + _NAME) if heights else height)
     return heights[::-1]
 
 
-def _shown(rungs: pd.DataFrame, chosen: str) -> pd.Series:
-    """Return the rung that stands out: `chosen`, or the fastest of ours. The rungs have rising rates."""
-    ours = rungs[rungs.intensity.notna()]
+# Sentences.
+
+
+def _shown(scene: Scene, chosen: str) -> Rung:
+    """Return the rung that stands out: `chosen`, or the fastest of ours."""
+    ours = {rung.kernel: rung for rung in scene.ours}
     if not chosen:
-        return ours.iloc[-1]
-    if chosen not in set(ours.kernel):
-        raise ValueError(f"{chosen} was not both timed and counted. Choose one of {', '.join(ours.kernel)}.")
-    return ours[ours.kernel == chosen].iloc[0]
+        return scene.ours[-1]
+    if chosen not in ours:
+        raise ValueError(f"{chosen} was not both timed and counted. Choose one of {', '.join(ours)}.")
+    return ours[chosen]
 
 
-def _finding(rungs: pd.DataFrame, shown: pd.Series, problem: Problem, peak: Roof) -> str:
-    first = rungs[rungs.intensity.notna()].iloc[0]
-    size = _size(problem)
+def _finding(scene: Scene, shown: Rung) -> str:
+    first, peak = scene.ours[0], scene.peak
     kind = "theoretical" if peak.theoretical else "measured"
-    found = f"{size}: {shown.kernel} reaches {_percent(shown.rate / peak.highest)} % of the {kind} peak"
+    share = _percent(shown.rate / peak.highest)
+    found = f"{_size(scene.problem)}: {shown.kernel} reaches {share} % of the {kind} peak"
     if shown.kernel != first.kernel:
         speed, gain = shown.rate / first.rate, shown.intensity / first.intensity
         found += f", {speed:.3g}× {first.kernel}, with {gain:.3g}× its FLOP a byte"
-    return fill(found, 105)
+    return found
 
 
 def _in_a_row(name: str) -> int:

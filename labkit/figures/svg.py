@@ -33,6 +33,7 @@ STYLE = (
     f".lk-svg .soft{{fill:{_SOFT}}}"
     f".lk-svg .code{{font-family:var(--jp-code-font-family,monospace);white-space:pre}}"
     ".lk-svg text.on{fill:#000}.lk-svg text.dark{fill:#fff}"
+    f".lk-svg text.halo{{stroke:{_PAPER};stroke-width:3px;paint-order:stroke}}"
     f".lk-svg .paper{{fill:{_PAPER}}}"
     f".lk-svg .empty{{fill:{_INK};fill-opacity:.07}}.lk-svg .mid{{fill:{_INK};fill-opacity:.22}}"
     f".lk-svg .grid{{stroke:{_INK};stroke-opacity:.25;fill:none}}"

@@ -46,7 +46,7 @@ def bounds(problem: Matmul, *rungs: str) -> pd.DataFrame:
     chosen = pd.Index(rungs or list(times), name="kernel")
     peak, roofs = peak_rate(problem.dtype), ceilings()
     (l1_gb_s,) = roofs[roofs.quantity == "peak_l1_bandwidth"].value
-    intensity = pd.Series(intensities(counters(problem.dtype)))
+    intensity = pd.Series(intensity_of(problem.dtype))
     return pd.DataFrame(
         {
             "peak": peak,
@@ -74,6 +74,13 @@ def block_count(rung: str, problem: Matmul) -> int:
     return prod(kernels.launch(case.kernel, problem, **dict(case.macros))[0])
 
 
+@lru_cache
+def intensity_of(dtype: str) -> dict[str, float]:
+    """Return the FLOP per byte asked of the L1 caches, by rung."""
+    return intensities(counters(dtype))
+
+
+@lru_cache
 def peak_rate(dtype: str) -> float:
     """Return the GPU's peak in 10^12 operations per second: theoretical, or measured if there is no other."""
     roofs = ceilings()
@@ -88,6 +95,7 @@ def counted(rung: str) -> pd.Series:
     return rows.set_index("quantity").value
 
 
+@lru_cache
 def multiply_add_shares(dtype: str = "float32") -> pd.Series:
     """Return, by rung, the share of multiply-adds in the instructions that Nsight Compute counted."""
     runs = _runs()
@@ -122,6 +130,7 @@ def counters(dtype: str) -> pd.DataFrame:
     return count_sectors([rung for rung in timed if rung in running.rungs("matmul")], problem)
 
 
+@lru_cache
 def ceilings() -> pd.DataFrame:
     """Return the ceilings that `roofline` draws, as `ceilings.table` gives those of this machine's GPU."""
     runs = _runs()

@@ -1,21 +1,21 @@
 """The explorer of the roofline: one rung under the roofs of the recorded H200, and what holds it back."""
 
+from functools import lru_cache
 from math import ceil, isnan
-from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
-from labkit.figures.roofline import roofline as draw
+from labkit.figures.axes import Scale
+from labkit.figures.roofline import Choice, Scene, draw, scene_of, scene_with
 from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
 from labkit.model import limits as bounds
-from labkit.model.roofline import intensities
 from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
 DTYPES = ("float32", "float64", "int32")
-_MARK = "#D55E00"
+# All that was recorded is inside; the roofs stay where they are while the size changes.
+_WINDOW = Scale(0.025, 2500, log=True), Scale(0.07, 140, log=True)
 _SHORT = 0.03  # ms: of a shorter launch start and end are a good part
 # Nsight Compute's measures of how busy a part of the SM was, in percent of what it can do.
 _L1 = "l1tex__throughput.avg.pct_of_peak_sustained_active"
@@ -38,56 +38,65 @@ _CURES = {
 def roofline() -> Explorer:
     """Show one rung under the roofs of a recorded H200, and what limits it.
 
-    A menu chooses the dtype; sliders set the matrix size and the rung.
+    A menu chooses the dtype; sliders, or a click in the picture, set the matrix size and the rung.
     """
 
     def offer(dtype: str, **_: object) -> dict[str, Choices]:
         return {"rung": _rungs(dtype)}
 
     controls = {
-        "dtype": menu("dtype", plain(DTYPES)),
-        "n": selection("matrix size", plain(SIZES), 4096),
-        "rung": selection("rung", _rungs("float32"), "tiled"),
+        "rung": selection("rung", _rungs("float32"), "tiled", group="kernel"),
+        "n": selection("matrix size", [(f"N = {n}", n) for n in SIZES], 4096, group="problem"),
+        "dtype": menu("dtype", plain(DTYPES), group="problem"),
     }
-    return Explorer(roofline_view, controls, offer)
+    return Explorer(roofline_view, controls, offer, "The roofline: what limits a kernel")
 
 
 def roofline_view(dtype: str, n: int, rung: str) -> View:
     """Draw all rungs timed at size n on the recorded H200; `rung` stands out, with its lowest limit."""
     problem = Matmul(n, n, n, dtype=dtype)
-    counters, times = bounds.counters(dtype), bounds.times_of(problem)
-    limits = {str(name): float(each) for name, each in bounds.bounds(problem, rung).iloc[0].items()}
-    rate, of_rung = limits.pop("measured"), times[times.kernel == rung].iloc[0]
-    intensity = intensities(counters)[rung]
-    figure = draw(times, counters, bounds.ceilings(), rung)
-    _mark(figure, intensity, rate, limits)
-    kind = "theoretical" if dtype == "float32" else "measured"
-    unit = "TOP/s" if dtype == "int32" else "TFLOP/s"
+    times, scene = bounds.times_of(problem), _scene(problem)
+    limits = _limits(problem, rung)
+    rate, lowest = limits.pop("measured"), _lowest_of(limits)
+    of_rung = times[times.kernel == rung].iloc[0]
+    names = [name for _, name in _rungs(dtype)]
+    picture = draw(scene, rung, Choice(names, lowest, limits[lowest], _WINDOW))
+    kind, unit = "theoretical" if dtype == "float32" else "measured", scene.peak.unit
     lines = [
         f"{rung}, N = {n}, {dtype}: {rate:.3g} {unit}, {_percent(rate / limits['peak'])} of the {kind} peak "
         f"of {limits['peak']:.3g} ({of_rung.source}).",
         _lowest(limits, rate, of_rung.value),
-        _bytes(limits, intensity),
+        _bytes(limits, scene.intensity[rung]),
         _instructions(limits) + _blocks(problem, rung, limits),
         *(_busy(rung) if dtype == "float32" else []),
         *_tensor_cores(times, problem, limits["peak"]),
         *_here(rung, problem, rate, unit),
     ]
-    return View((figure,), "\n".join(lines))
+    return View(
+        (picture,),
+        _conclusion(rung, limits, rate, unit, of_rung.value),
+        "\n".join(lines),
+        "Point at a rung to see its numbers; click it, or its name, to choose it.",
+    )
 
 
-def _mark(figure: Figure, intensity: float, rate: float, limits: dict[str, float]) -> None:
-    """Draw a line from the rung up to its lowest limit, with the limit's name."""
-    axes, lowest = figure.axes[0], _lowest_of(limits)
-    limit = limits[lowest]
-    axes.plot([intensity, intensity], [rate, limit], color=_MARK, linewidth=1, linestyle=":")
-    axes.plot([intensity / 1.35, intensity * 1.35], [limit, limit], color=_MARK, linewidth=2)
-    look: dict[str, Any] = {"fontsize": 8, "color": _MARK}
-    look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    if lowest == "L1 bytes" or limit > 0.95 * limits["peak"]:  # on a roof, which has its name above it
-        axes.text(intensity * 1.08, 0.93 * limit, lowest, ha="left", va="top", **look)
-    else:
-        axes.text(intensity / 1.45, limit, lowest, ha="right", va="center", **look)
+@lru_cache
+def _scene(problem: Matmul) -> Scene:
+    first = Matmul(SIZES[0], SIZES[0], SIZES[0], dtype=problem.dtype)
+    times = bounds.times_of(problem)
+    if problem == first:
+        return scene_of(times, bounds.counters(problem.dtype), bounds.ceilings())
+    return scene_with(_scene(first), times)
+
+
+def _limits(problem: Matmul, rung: str) -> dict[str, float]:
+    """Return the rung's limits by what sets them, and the rate that was measured."""
+    return {str(name): float(each) for name, each in _bounds(problem).loc[rung].items()}
+
+
+@lru_cache
+def _bounds(problem: Matmul) -> pd.DataFrame:
+    return bounds.bounds(problem, *(rung.kernel for rung in _scene(problem).ours))
 
 
 def _lowest_of(limits: dict[str, float]) -> str:
@@ -95,6 +104,21 @@ def _lowest_of(limits: dict[str, float]) -> str:
 
 
 # Sentences. `limits` are rates in 10^12 a second, by what sets them.
+
+
+def _conclusion(rung: str, limits: dict[str, float], rate: float, unit: str, milliseconds: float) -> str:
+    """Say how near the rung comes to its lowest limit."""
+    if milliseconds < _SHORT:
+        return f"{rung} takes {1e3 * milliseconds:.0f} µs: so little work is over before the GPU is busy."
+    lowest = _lowest_of(limits)
+    most = f"{rung} reaches {rate:.3g} of at most {limits[lowest]:.3g} {unit}"
+    if isnan(limits["instructions"]) and limits[lowest] > _NEARLY * limits["peak"]:
+        return f"{most}, nearly the peak: its instructions, which may be the limit, were not counted."
+    name = {
+        "peak": "the peak is its lowest limit",
+        "L1 bytes": "the bandwidth of the L1 caches is its lowest limit",
+    }.get(lowest, f"its {lowest} are the lowest limit")
+    return f"{most}: {name}."
 
 
 def _lowest(limits: dict[str, float], rate: float, milliseconds: float) -> str:
@@ -113,6 +137,7 @@ def _lowest(limits: dict[str, float], rate: float, milliseconds: float) -> str:
     return f"{found} {_CURES[lowest]}"
 
 
+@lru_cache
 def _least() -> float:
     """Return the milliseconds of the smallest recorded launch, a naive product of 32 x 32 matrices."""
     return float(bounds.times_of(Matmul(32, 32, 32)).value.min())
@@ -176,6 +201,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.095 else f"{100 * share:.0f} %"
 
 
+@lru_cache
 def _rungs(dtype: str) -> Choices:
     """Offer the rungs that were timed with the dtype."""
     n = SIZES[-1]

@@ -1,13 +1,14 @@
 """The roofline: intensities against counting by hand, and what the picture shows."""
 
 import itertools
+import json
+import math
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 
-from labkit.figures.roofline import roofline
+from labkit.figures.roofline import Choice, draw, roofline, scene_of
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.roofline import COUNTED, SECTORS, count_sectors, intensities
 from labkit.records import frame_of
@@ -81,70 +82,115 @@ class TestIntensities:
 
 
 @pytest.fixture(scope="module")
-def figure():
-    figure = roofline(times(), counters(), roofs())
-    FigureCanvasAgg(figure).draw()
-    return figure
+def picture():
+    return roofline(times(), counters(), roofs())
+
+
+def parsed(picture):
+    return ElementTree.fromstring(str(picture))
+
+
+def elements(picture, tag):
+    return parsed(picture).iter(f"{{http://www.w3.org/2000/svg}}{tag}")
+
+
+def texts(picture):
+    return [each.text for each in elements(picture, "text") if each.text]
+
+
+def bold(picture):
+    return [each.text for each in elements(picture, "text") if each.get("font-weight") == "700"]
 
 
 class TestPicture:
-    def points(self, figure):
-        dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
-        return sorted((line.get_xdata()[0], line.get_ydata()[0]) for line in dots)
+    def points(self, picture):
+        """Return the filled markers' middles, in pixels."""
+        found = []
+        for path in elements(picture, "path"):
+            if path.get("fill") in ("#0072B2", "#D55E00"):
+                corners = [tuple(map(float, corner.split())) for corner in path.get("d")[1:-1].split("L")]
+                found.append(tuple(sum(each) / len(corners) for each in zip(*corners, strict=True)))
+        return found
 
-    def test_every_counted_rung_is_a_point(self, figure):
-        expected = sorted((each, RATES[name]) for name, each in INTENSITIES.items() if each)
-        assert self.points(figure) == [pytest.approx(point) for point in expected]
+    def test_every_counted_rung_is_a_point_in_its_place(self, picture):
+        """Three points give the scale of each axis; the others lie on it."""
+        found = self.points(picture)
+        rungs = [(each, RATES[name]) for name, each in INTENSITIES.items() if each]
+        assert len(found) == len(rungs) == 10
+        for axis, direction in ((0, 1), (1, -1)):
+            values = sorted(math.log(rung[axis]) for rung in rungs)
+            pixels = sorted(direction * point[axis] for point in found)
+            scale = (pixels[-1] - pixels[0]) / (values[-1] - values[0])
+            for value, pixel in zip(values, pixels, strict=True):
+                assert pixel - pixels[0] == pytest.approx(scale * (value - values[0]), abs=0.2)
 
-    def test_no_point_is_above_the_caches_roof_or_the_peak(self, figure):
-        lines = [line for line in figure.axes[0].lines if line.get_linestyle() == "--"]
-        highest = max(line.get_ydata()[-1] for line in lines)
-        steepest = max(line.get_ydata()[0] / line.get_xdata()[0] for line in lines)
-        assert highest == pytest.approx(66.908)
-        assert steepest == pytest.approx(33.454)
-        assert all(y < min(highest, steepest * x) for x, y in self.points(figure))
+    def test_no_rung_is_above_the_caches_roof_or_the_peak(self):
+        scene = scene_of(times(), counters(), roofs())
+        assert scene.roof_at(1) == pytest.approx(33.454) and scene.roof_at(9) == pytest.approx(66.908)
+        assert all(rung.rate < scene.roof_at(rung.intensity) for rung in scene.ours)
 
-    def test_names_have_room(self, figure):
-        boxes = {text.get_text(): Text.get_window_extent(text) for text in figure.axes[0].texts}
-        assert {name.split()[0] for name in boxes} >= set(RATES)
-        column = {name: box for name, box in boxes.items() if name.split()[0] in RATES}
-        for (one, box), (other, its) in itertools.combinations(column.items(), 2):
-            assert not box.overlaps(its), (one, other)
-        width, height = figure.canvas.get_width_height()
-        for name, box in boxes.items():
-            assert box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height, name
+    def test_names_have_room(self, picture):
+        names = {
+            each.text: float(each.get("y"))
+            for each in elements(picture, "text")
+            if each.text and each.text.split()[0] in RATES
+        }
+        assert {name.split()[0] for name in names} == set(RATES)
+        heights = sorted(names.values())
+        assert all(below - above >= 15.9 for above, below in itertools.pairwise(heights))
+        assert heights[0] > 0 and heights[-1] < picture.height and picture.width <= 640
 
-    def test_the_title_says_what_was_found(self, figure):
-        title = figure.axes[0].get_title("left").replace("\n", " ")
-        assert title == (
+    def test_the_title_says_what_was_found(self, picture):
+        found = (
             "N = 4096: tuned reaches 78 % of the theoretical peak, 42× naive_uncoalesced, "
             "with 700× its FLOP a byte"
         )
+        assert found in " ".join(texts(picture)) and picture.alt == f"Roofline: {found}."
 
-    def test_axes_have_units_and_the_sources_are_told(self, figure):
-        axes = figure.axes[0]
-        assert "sectors × 32 B" in axes.get_xlabel() and axes.get_ylabel() == "TFLOP/s"
-        assert "each element once: 683 FLOP/B" in [text.get_text() for text in axes.texts]
+    def test_axes_have_units_and_the_sources_are_told(self, picture):
+        told = " ".join(texts(picture))
+        for words in ("sectors × 32 B", "TFLOP/s", "each element once: 683 FLOP/B"):
+            assert words in told
         for source in (HERE, COUNTED, "theoretical: H200"):
-            assert source in figure.get_supxlabel()
+            assert source in told
 
     def test_one_rung_alone(self):
-        figure = roofline(times({"tuned": 52.5}), counters({"tuned": 42}), roofs())
-        assert figure.axes[0].get_title("left") == "N = 4096: tuned reaches 78 % of the theoretical peak"
-        assert self.points(figure) == [(42, pytest.approx(52.5))]
+        picture = roofline(times({"tuned": 52.5}), counters({"tuned": 42}), roofs())
+        assert "N = 4096: tuned reaches 78 % of the theoretical peak" in texts(picture)
+        assert len(self.points(picture)) == 1
 
     def test_the_chosen_rung_stands_out(self):
-        axes = roofline(times(), counters(), roofs(), chosen="naive").axes[0]
-        assert axes.get_title("left") == (
-            "N = 4096: naive reaches 9 % of the theoretical peak, 4.8× naive_uncoalesced, "
-            "with 6.67× its FLOP a byte"
+        picture = roofline(times(), counters(), roofs(), chosen="naive")
+        assert picture.alt == (
+            "Roofline: N = 4096: naive reaches 9 % of the theoretical peak, 4.8× naive_uncoalesced, "
+            "with 6.67× its FLOP a byte."
         )
-        assert [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"] == [" naive 6"]
+        assert bold(picture) == ["naive 6"]
+        assert [path.get("fill") for path in elements(picture, "path")].count("#D55E00") == 1
 
     def test_without_theory_the_measured_peak_is_the_roof(self):
         measured = {key: value for key, value in ROOFS.items() if not key[0].startswith("peak")}
-        figure = roofline(times(), counters(), roofs(measured))
-        assert "83 % of the measured peak" in figure.axes[0].get_title("left")
+        assert "83 % of the measured peak" in roofline(times(), counters(), roofs(measured)).alt
+
+    def test_without_an_explorer_nothing_can_be_clicked(self, picture):
+        assert "data-" not in str(picture) and "tabindex" not in str(picture)
+
+
+def test_in_an_explorer_a_click_chooses_a_rung():
+    """The positions are those of the control; cublas, whose bytes are unknown, can be pointed at only."""
+    scene = scene_of(times(), counters(), roofs())
+    order = [name for name in INTENSITIES if name != "cublas"]
+    picture = draw(scene, "tiled", Choice(order, "instructions", 17.6, scene.window))
+    buttons = [each for each in elements(picture, "g") if each.get("role") == "button"]
+    positions = {each.get("data-key"): json.loads(each.get("data-set"))["rung"] for each in buttons}
+    assert positions == {name: place for place, name in enumerate(order)}
+    assert [each.get("data-key") for each in buttons if each.get("aria-pressed") == "true"] == ["tiled"]
+    assert all(each.get("aria-label") and each.get("tabindex") == "0" for each in buttons)
+    tips = {each.get("data-link"): each.get("data-tip") for each in elements(picture, "g")}
+    assert tips["tiled"] == "tiled: 9 TFLOP/s with 4 FLOP for each byte; its roof is 66.9."
+    assert tips["naive"] == "naive: 6 TFLOP/s with 0.4 FLOP for each byte; its roof is 13.4."
+    assert tips["cublas"].endswith("Its bytes were not counted.")
+    assert "instructions: 17.6" in texts(picture) and "instructions, is 17.6 TFLOP/s" in picture.alt
 
 
 class TestRefusals:
