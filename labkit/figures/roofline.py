@@ -153,7 +153,7 @@ def scene_with(scene: Scene, times: pd.DataFrame) -> Scene:
 
 
 def draw(scene: Scene, chosen: str = "", choice: Choice | None = None, untimed: str = "") -> Svg:
-    """Draw a scene as `roofline` does; with a `choice` a click on a rung chooses it, and the title is left out."""
+    """Draw a scene as `roofline` does; with a `choice` a click on a rung chooses it, and it has no title."""
     shown = _shown(scene, chosen)
     finding = _finding(scene, shown)
     alt = f"Roofline: {finding}."
@@ -252,9 +252,9 @@ def _draw_roofs(axes: Axes, scene: Scene, brief: bool) -> None:
         end = axes.x(peak.highest / roof.highest), axes.y(peak.highest)
         slope = degrees(atan2(end[1] - y, end[0] - x))  # along the line
         name = f"{roof.name}: {roof.highest:.3g} {roof.unit}" if brief else str(roof)
-        acts = {"data_tip": f"{roof}.", "tabindex": 0} if brief else {}
+        tip = f"{roof}." if brief else None
         with axes.picture.group(transform=f"translate({x:.1f} {y:.1f}) rotate({slope:.2f})"):
-            axes.picture.text(14, -10, name, class_="halo", **acts)
+            axes.picture.text(14, -10, name, class_="halo", data_tip=tip, tabindex=0 if brief else None)
 
 
 def _draw_once(axes: Axes, scene: Scene) -> None:

@@ -28,7 +28,7 @@ _INK = "var(--jp-ui-font-color1, var(--vscode-editor-foreground, #212121))"
 _SOFT = "var(--jp-ui-font-color2, var(--vscode-descriptionForeground, #5f5f5f))"
 _PAPER = "var(--jp-layout-color0, var(--vscode-editor-background, #ffffff))"
 STYLE = (
-    ".lk-svg{font:12px var(--jp-ui-font-family,system-ui,sans-serif)}"
+    f".lk-svg{{font:12px var(--jp-ui-font-family,system-ui,sans-serif);background:{_PAPER}}}"
     f".lk-svg text{{fill:{_INK};stroke:none}}"
     f".lk-svg .soft{{fill:{_SOFT}}}"
     f".lk-svg .code{{font-family:var(--jp-code-font-family,monospace);white-space:pre}}"

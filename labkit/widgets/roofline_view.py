@@ -91,7 +91,8 @@ def _scene(problem: Matmul) -> Scene:
 
 def _limits(problem: Matmul, rung: str) -> dict[str, float]:
     """Return the rung's limits by what sets them, and the rate that was measured."""
-    return {str(name): float(each) for name, each in _bounds(problem).loc[rung].items()}
+    table = _bounds(problem)
+    return {str(name): float(table[name][rung]) for name in table.columns}
 
 
 @lru_cache

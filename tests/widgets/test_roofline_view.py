@@ -40,13 +40,17 @@ CONCLUSIONS = {
     ("float32", "naive", 4096): (
         "naive reaches 6.27 of at most 13.4 TFLOP/s: the bandwidth of the L1 caches is its lowest limit."
     ),
-    ("float32", "tuned", 1024): "tuned reaches 12.6 of at most 16.2 TFLOP/s: its blocks are the lowest limit.",
+    (
+        "float32",
+        "tuned",
+        1024,
+    ): "tuned reaches 12.6 of at most 16.2 TFLOP/s: its blocks are the lowest limit.",
     ("float32", "tiled", 256): (
         "tiled takes 15 µs: so little work is over before the GPU is busy."  # 2 * 256³ / 2.222e12 s
     ),
     ("int32", "tiled", 8192): (
-        "tiled reaches 8.11 of at most 33.4 TOP/s, nearly the peak: its instructions, which may be the limit, "
-        "were not counted."
+        "tiled reaches 8.11 of at most 33.4 TOP/s, nearly the peak: its instructions, which may be the "
+        "limit, were not counted."
     ),
 }
 
