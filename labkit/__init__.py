@@ -25,6 +25,7 @@ _EXPORTS = {
     "ladder": "ladder",
     "load_ipython_extension": "magic:load_ipython_extension",
     "plots": "figures.curves",
+    "predict": "course.predictions:predict",
     "problem": "kernels.problem:problem",
     "profile": "figures.source_costs:profile",
     "records": "records",

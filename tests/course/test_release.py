@@ -48,7 +48,7 @@ class TestStudents:
         assert [cell.id for cell in shown] == [cell.id for cell in student.cells], "run: labkit release"
         for ours, theirs in zip(shown, student.cells, strict=True):
             assert ours.metadata == theirs.metadata
-            if role(ours) in ("answer", "prediction"):
+            if role(ours) == "answer":
                 assert ours.source != theirs.source and "your code here" in theirs.source
             else:
                 assert ours.source == theirs.source

@@ -1,0 +1,624 @@
+"""The predictions of the notebooks: what each asks, its answer, and one sentence of why.
+
+A cell of a notebook names one: `labkit.predict("02.a")`. The text above the cell asks the question; here
+stands what the input is labelled with. The answer is worked out here or taken from a record, and a student
+sees it only when a prediction is committed.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from math import gcd, isfinite
+from typing import Literal
+
+from labkit import records
+from labkit.core.errors import SimtError
+from labkit.core.occupancy import gpu, occupancy
+from labkit.kernels.problem import problem
+from labkit.ladder import recorded, steps
+from labkit.widgets.prediction import Prediction, Reveal, Said
+
+Answer = float | str
+Verdict = Literal["Right", "Close", "Wrong", "Partly right"]
+
+SIMULATED = "Counted by the simulator."
+REPORT = "As the report {} printed it."
+H200 = "Recorded on an NVIDIA H200."
+NSIGHT = "Counted by Nsight Compute on an NVIDIA H200, and recorded."
+H200_PEAK = gpu("H200").peak_gflop_s or 0  # GFLOP/s
+SMALL = ("tiled", "tiled_unrolled", "register_column", "double_buffered", "tuned")  # rungs for N = 512
+CLOSE = 1.5  # the factor up to which a number is close
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input: its label, the answer, and a unit or choices.
+
+    A number is right within `margin` of the answer's size, and within `slack` of the answer.
+    """
+
+    label: str
+    answer: Answer | Callable[[], Answer]
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    margin: float = 0.02
+    slack: float = 0
+
+    @property
+    def right(self) -> Answer:
+        """Return the answer, worked out if need be."""
+        return self.answer() if callable(self.answer) else self.answer
+
+    def judge(self, said: str) -> Verdict:
+        """Hold what was said against the answer. Raises NotANumber."""
+        right = self.right
+        if isinstance(right, str):
+            return "Right" if said == right else "Wrong"
+        value = number(said)
+        off = abs(value - right)
+        if off <= max(self.margin * abs(right), self.slack):
+            return "Right"
+        near = right / CLOSE <= value <= right * CLOSE or off <= 3 * self.slack
+        return "Close" if near else "Wrong"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a prediction asks, why the answer is what it is, and where a measured answer comes from."""
+
+    inputs: tuple[Input, ...]
+    why: str
+    source: str = ""
+
+    def judge(self, said: Said) -> Reveal:
+        """Say how good a prediction is, and what is right."""
+        right = self._listed([shown(each.right) for each in self.inputs])
+        tells = f"It is {right}: {self.why}"
+        if said is None:
+            return {"verdict": "", "text": tells, "source": self.source}
+        try:
+            found = [each.judge(value) for each, value in zip(self.inputs, said, strict=True)]
+        except NotANumber as error:
+            return {"error": str(error)}
+        if "Right" in found and set(found) != {"Right"}:
+            verdict: Verdict = "Partly right"
+        else:
+            verdict = "Close" if "Close" in found else found[0]
+        mine = self._listed([" ".join(value.split()) for value in said])
+        before = "" if mine == right else f"You said {mine}. "
+        return {"verdict": verdict, "text": before + tells, "source": self.source}
+
+    def _listed(self, values: list[str]) -> str:
+        """Name each value with its unit, and with its label where there are several."""
+        several = len(values) > 1
+        parts = [
+            f"{value} {_singular(each.unit) if value == '1' else each.unit}".rstrip()
+            + (f" ({each.label})" if several else "")
+            for each, value in zip(self.inputs, values, strict=True)
+        ]
+        return " and ".join(parts)
+
+
+class NotANumber(SimtError):
+    """What was entered is no number; the message says what one looks like."""
+
+
+def number(text: str) -> float:
+    """Read a number as people write it: 18,977 or 0,5 or 1e3 or 16 %. Raises NotANumber."""
+    plain = text.replace(" ", "").strip("%x×").replace("−", "-")
+    head, *groups = plain.split(",")
+    thousands = bool(groups) and head not in ("", "0") and all(len(group[:3]) == 3 for group in groups)
+    with suppress(ValueError):
+        if isfinite(value := float(plain.replace(",", "" if thousands else "."))):
+            return value
+    raise NotANumber(f"“{text.strip()[:40]}” is no number. Enter one such as 16 or 0.5.")
+
+
+def shown(answer: Answer) -> str:
+    """Write an answer with as many digits as matter."""
+    if isinstance(answer, str):
+        return answer
+    if answer >= 1000:
+        return f"{answer:,.0f}"
+    return f"{answer:g}" if round(answer, 2) == answer else f"{answer:.3g}"
+
+
+def predict(id: str) -> Prediction:
+    """Ask for the prediction `id`, such as "02.a". Raises ValueError where there is none."""
+    if id not in QUESTIONS:
+        alike = [known for known in QUESTIONS if known[:2] == id[:2]] or list(QUESTIONS)
+        raise ValueError(f"There is no prediction {id!r}. There are {alike[0]} to {alike[-1]}.")
+    question = QUESTIONS[id]
+    inputs = [{"label": each.label, "unit": each.unit, "choices": each.choices} for each in question.inputs]
+
+    def judge(said: Said) -> Reveal:
+        reveal = question.judge(said)
+        if "error" not in reveal:
+            _COMMITTED[id] = said
+        return reveal
+
+    return Prediction(f"Prediction {id}", inputs, judge, _COMMITTED.get(id), id in _COMMITTED)
+
+
+_COMMITTED: dict[str, Said] = {}  # what this kernel's student has committed
+
+
+def _singular(unit: str) -> str:
+    counted = len(unit) > 2 and unit.replace("-", "").isalpha() and unit != "times"  # threads, but not ms
+    return unit.removesuffix("s") if counted else unit
+
+
+def _one(
+    label: str,
+    answer: Answer | Callable[[], Answer],
+    unit: str,
+    why: str,
+    source: str = "",
+    *,
+    margin: float | None = None,
+    choices: tuple[str, ...] = (),
+    slack: float = 0,
+) -> Question:
+    """Make a question with one input; what was measured is right within a tenth."""
+    near = margin if margin is not None else 0.1 if callable(answer) else 0.02
+    return Question((Input(label, answer, unit, choices, near, slack),), why, source)
+
+
+def _time(report: str, **where: object) -> float:
+    """Return the one time of a report, in milliseconds."""
+    return float(records.load(report, "time", **where).value.item())
+
+
+def _h200(quantity: str = "time", **where: object) -> float:
+    """Return the one figure recorded on the H200."""
+    return float(records.recorded("h200", quantity, **where).value.item())
+
+
+def _transpose(kernel: str, size: int = 8192, dtype: str = "float32") -> float:
+    """Return the time of a transpose kernel on the H200, in milliseconds."""
+    return float(recorded(problem("transpose", size, size, dtype=dtype)).set_index("kernel").value[kernel])
+
+
+def _rates(size: int) -> Mapping[str, float]:
+    """Return the rate of each rung of the product on the H200, in TFLOP/s."""
+    return dict(steps.rates(recorded(problem("matmul", size, size, size)))["TFLOP/s"])
+
+
+def _best_block() -> str:
+    sweep = records.load("cpu-gpu-matmul", "time", kernel="cpu_avx_blocked", n=2048)
+    best = sweep[sweep.tile.notna()].set_index("tile").value.idxmin()
+    return f"{best}"
+
+
+def _kernel_share() -> float:
+    """Return the part of allocation, copies and kernel that is the kernel's, in per cent."""
+    parts = ["malloc_time", "htod_time", "time", "dtoh_time"]
+    rows = records.load("cpu-gpu-matmul", parts, kernel="naive", block_x=16, n=512)
+    times = rows.set_index("quantity").value
+    return float(100 * times["time"] / times.sum())
+
+
+def _at_l2(kernel: str) -> float:
+    """Return the sectors that a transpose moves at the L2, as a multiple of those of the copy."""
+    sectors = records.recorded("h200", "lts__t_sectors.sum", problem="transpose", rows=2048)
+    counted = sectors.set_index("kernel").value
+    return float(counted[kernel] / counted["copy"])
+
+
+def _gain(size: int) -> float:
+    """Return how much faster `double_buffered` is than `vectorised` on the H200, in per cent."""
+    rate = _rates(size)
+    return 100 * (rate["double_buffered"] / rate["vectorised"] - 1)
+
+
+def _unrolling_gain() -> float:
+    """Return how much faster writing out a loop makes the tiled kernel on the H200, in per cent."""
+    tiled, unrolled = (
+        _h200(kernel=kernel, tile=32, dtype="float32", m=1024, n=1024, k=1024)
+        for kernel in ("tiled", "tiled_unrolled")
+    )
+    return 100 * (tiled / unrolled - 1)
+
+
+def _multiply_adds() -> float:
+    """Return the multiply-adds of the naive kernel on the H200, in per cent of all instructions."""
+    executed = _h200("smsp__inst_executed.sum", kernel="naive", dtype="float32", problem="matmul", m=1024)
+    return 100 * (1024**3 / 32) / executed
+
+
+def _tf32_error() -> float:
+    """Return the error of the product with TF32, as a multiple of that in float32."""
+    tf32, float32 = (
+        _h200("error", kernel=kernel, dtype=dtype, n=4096)
+        for kernel, dtype in (("tensor_cores", "tf32"), ("cublas", "float32"))
+    )
+    return tf32 / float32
+
+
+QUESTIONS: dict[str, Question] = {
+    "00.a": Question(
+        (Input("block", 7 // 5), Input("thread in the block", 7 % 5)),
+        "each block takes 5 elements, and 7 = 1 · 5 + 2.",
+    ),
+    "00.b": _one(
+        *("Threads without an element", -(-1000 // 256) * 256 - 1000, "threads"),
+        "1000 elements need 4 blocks of 256, which are 1024 threads.",
+    ),
+    "00.c": _one(
+        *("Index of row 2, column 1", 2 * 4 + 1, ""),
+        "two whole rows of 4 elements come first, and one element of its own row.",
+    ),
+    "01.a": _one(
+        "Time for N = 2048, as a multiple of that for N = 128",
+        lambda: (
+            _time("cpu-gpu-matmul", kernel="cpu_naive", n=2048)
+            / _time("cpu-gpu-matmul", kernel="cpu_naive", n=128)
+        ),
+        "times as long",
+        "there are 4096 times as many operations, and each of them is slower.",
+        REPORT.format("cpu-gpu-matmul"),
+    ),
+    "01.b": _one(
+        *("Fetches of each line of B", 48**3 / 144, "times"),
+        "each of the 48³ accesses to B is a miss, and B has 144 lines.",
+    ),
+    "01.c": _one(
+        "Lines that this order fetches, for every 100 of the three loops",
+        round(100 * (144 + 48**3 / 16 + 144) / (3 * 48 * 48 + 48**3 + 48 * 48)),
+        "lines",
+        "a line of B is used 16 times before it goes, and A and C are fetched once.",
+        margin=0.1,
+    ),
+    "01.d": _one(
+        *("Best BLOCK for N = 2048", _best_block, ""),
+        "a block of B then fits the second cache, and smaller ones have more loops around them.",
+        REPORT.format("cpu-gpu-matmul"),
+        choices=("8", "16", "32", "64", "128", "256", "512", "1024"),
+    ),
+    "01.e": _one(
+        "Time with B transposed, as a multiple of that without",
+        lambda: (
+            _time("cpu-gpu-matmul", n=2048, tile="", kernel="cpu_avx_blocked_bt")
+            / _time("cpu-gpu-matmul", n=2048, tile="", kernel="cpu_avx_blocked")
+        ),
+        "times as long",
+        "eight neighbours of a row of B now lie in eight rows, and are collected one by one.",
+        REPORT.format("cpu-gpu-matmul"),
+    ),
+    "01.f": _one(
+        *("FMAs per load", 6 * 4 / (6 + 4), "FMAs"),
+        "each step has 6 · 4 FMAs and loads 4 vectors of B and 6 numbers of A.",
+    ),
+    "01.g": _one(
+        *("Multiplications saved with three levels", round(100 * (1 - (7 / 8) ** 3)), "%"),
+        "each level makes 7 products of 8, and (7/8)³ is 67 %.",
+    ),
+    "02.a": _one(
+        *("Rows of C in one warp", len({thread // 16 for thread in range(32)}), "rows"),
+        "32 threads are two lines of 16.",
+    ),
+    "02.b": _one(
+        *("Sectors in one request for A", len({thread % 16 for thread in range(32)}), "sectors"),
+        "neighbours along x stand in 16 different rows of A, and each row is a sector of its own.",
+    ),
+    "02.c": _one(
+        "Time with blocks of 1 × 1, as a multiple of that with 32 × 32",
+        lambda: (
+            _time("int-matmul", kernel="naive", n=1024, block_x=1)
+            / _time("int-matmul", kernel="naive", n=1024, block_x=32)
+        ),
+        "times as long",
+        "a warp with one thread takes as long as one with 32, and there are 32 times as many.",
+        REPORT.format("int-matmul"),
+    ),
+    "02.d": _one(
+        *("Elements that differ, of 64", 38, "elements"),
+        "the GPU rounds a multiply-add once, NumPy twice, so the last digits differ in many.",
+        SIMULATED,
+    ),
+    "02.e": _one(
+        *("The kernel's share of the total time", _kernel_share, "%"),
+        "allocating the memory takes 234 of 236 ms.",
+        REPORT.format("cpu-gpu-matmul"),
+        margin=0.2,
+    ),
+    "03.a": Question(
+        (Input("requests", 16, "times fewer"), Input("sectors", 16 * 2 // 4, "times fewer")),
+        "a naive request takes 2 sectors, as neighbours share them; a tiled one brings 32 elements in 4.",
+    ),
+    "03.b": _one(
+        *("Rows of C that are right, of 16", 2, "rows"),
+        "the warps run one after the other, and only the last one finds both tiles complete.",
+        "In the simulator. On a GPU it may be another number with each launch.",
+    ),
+    "03.c": _one(
+        *("Elements of C that are wrong, of 64", 0, "elements"),
+        "the 16 threads of a block are in one warp and happen to run in step.",
+        "In the simulator, and in five launches on an NVIDIA H200.",
+    ),
+    "03.d": _one(
+        *(
+            "Time with TILE = 1 and N = 1024",
+            lambda: _time("int-matmul", kernel="tiled", n=1024, tile=1),
+            "ms",
+        ),
+        "it does all that the naive kernel does, and stores, barriers and loads for a single use.",
+        REPORT.format("int-matmul"),
+    ),
+    "03.e": _one(
+        "Time of naive, as a multiple of that of tiled",
+        lambda: (
+            _time("int-matmul", kernel="naive", n=1024, block_x=16)
+            / _time("int-matmul", kernel="tiled", n=1024, block_x=16)
+        ),
+        "times as fast",
+        "the naive kernel's extra sectors were mostly answered by caches.",
+        REPORT.format("int-matmul"),
+    ),
+    "04.a": _one(
+        "Effective bandwidth of naive",
+        lambda: 2 * 4 * 2048**2 / (_time("int-transpose", kernel="naive") / 1e3 / 100) / 1e9,
+        "GB/s",
+        "33.6 million bytes in 1.95 ms, as each launch of the 100 took.",
+        "From the time in the report int-transpose.",
+        margin=0.05,
+    ),
+    "04.b": _one(
+        *("Sectors in one request, stride 7", (31 * 7 * 4 + 4 + 31) // 32, "sectors"),
+        "31 steps of 28 bytes and the last element are 872 bytes, and none of their 28 sectors is left out.",
+    ),
+    "04.c": _one(
+        *("Sectors in one request to write, blocks of 8 × 8", 32 // 4, "sectors"),
+        "the 32 elements lie in 8 rows of 4 neighbours.",
+    ),
+    "04.d": _one(
+        "Time of naive, as a multiple of that of naive_write_coalesced",
+        lambda: _transpose("naive") / _transpose("naive_write_coalesced"),
+        "times as fast",
+        "the caches help scattered reads, and not scattered writes, although the sectors are as many.",
+        H200,
+    ),
+    "04.e": Question(
+        (
+            Input("naive", lambda: _at_l2("naive"), "times", margin=0.1),
+            Input("naive_write_coalesced", lambda: _at_l2("naive_write_coalesced"), "times", margin=0.1),
+        ),
+        "the L1 keeps what scattered reads bring for the next warps, and hands each store on at once.",
+        NSIGHT,
+    ),
+    "05.a": _one(
+        "Speed of the transpose through the tile",
+        lambda: 100 * _transpose("copy") / _transpose("shared"),
+        "% of the copy's",
+        "it has as few sectors as the copy, so something else holds it back.",
+        H200,
+    ),
+    "05.b": _one(
+        *("Wavefronts of one request for a column", 32, "wavefronts"),
+        "a row is 32 words long, so the whole column lies in one bank.",
+    ),
+    "05.c": Question(
+        (
+            Input("padding 2", gcd(32 + 2, 32) - 1, "conflicts"),
+            Input("padding 8", gcd(32 + 8, 32) - 1, "conflicts"),
+        ),
+        "a column comes back to its first bank after 16 rows with 2, and after 4 rows with 8.",
+    ),
+    "05.d": Question(
+        (Input("[32][32]", 2 * (16 - 1), "conflicts"), Input("[32][33]", 0, "conflicts")),
+        "each half-warp wants 16 words of one bank; with 66 words in a row they fill all 32 banks.",
+    ),
+    "05.e": Question(
+        (Input("store", 1, "conflicts"), Input("load", 1, "conflicts")),
+        "the second row of a warp begins at bank 17, so its last element comes round to the first bank.",
+    ),
+    "05.f": _one(
+        *("Time that padding should gain", 1e3 * 31 * (8192**2 / 32) / 132 / 1980e6, "ms"),
+        "2 097 152 requests · 31 wavefronts, shared by 132 multiprocessors at 1980 MHz.",
+        margin=0.05,
+    ),
+    "05.g": _one(
+        "Time of shared, as a multiple of that of padded",
+        lambda: _h200("report_time", kernel="shared") / _h200("report_time", kernel="padded"),
+        "times as fast",
+        "the two copies are in both times, and no kernel makes them shorter.",
+        H200,
+        margin=0.05,
+    ),
+    "06.a": _one(
+        *("Right elements, of 1024", 8 * 8, "elements"),
+        "256 threads fill 8 rows of the tile and write 256 elements, of which only 8 · 8 are in those rows.",
+    ),
+    "06.b": _one(
+        *("PTX instructions per multiply-add", 3 + 5 / 4, "instructions"),
+        "three of them work, and the other five are shared by four.",
+    ),
+    "06.c": _one(
+        *("tiled_unrolled is faster by", _unrolling_gain, "%"),
+        "the compiler writes the loop out by itself, so both are the same code.",
+        H200,
+        slack=0.5,
+    ),
+    "06.d": _one(
+        *("PTX instructions per element", 24.25, "instructions"),
+        "some 25 are the same for all elements of a thread, and four share them.",
+        "Counted by the simulator.",
+        margin=0.05,
+    ),
+    "06.e": _one(
+        "Time that a thread of copy stays",
+        lambda: 1e6 * _transpose("copy", dtype="int32") / (8192**2 / (132 * 2048)),
+        "ns",
+        "248 generations of threads follow one another in 0.275 ms, and wait for their loads.",
+        "From the time recorded on an NVIDIA H200.",
+    ),
+    "06.f": _one(
+        "Time with 8 bytes, as a multiple of that with 4",
+        lambda: _transpose("padded", dtype="float64") / _transpose("padded", dtype="int32"),
+        "times as long",
+        "it waits for its loads, and each now brings twice as much.",
+        H200,
+    ),
+    "06.g": _one(
+        *("Local memory per thread", 32 * 4, "bytes"),
+        "registers have no numbers, so all 32 floats of v must lie in memory.",
+    ),
+    "06.h": _one(
+        "Time of padded, as a multiple of that of unrolled",
+        lambda: _h200("launch_time", kernel="padded") / _h200("launch_time", kernel="unrolled"),
+        "times as fast",
+        "the copies, which no step changes, are no longer in the time.",
+        H200,
+    ),
+    "07.a": _one(
+        *("Rate of the product for 680", 2 * 680**3 / 0.154e-3 / 1e9, "GFLOP/s"),
+        "2 · 680³ operations in 0.154 ms, three times what the report prints.",
+    ),
+    "07.b": _one(
+        *("Peak of the H200", H200_PEAK / 1e3, "TFLOP/s"),
+        "2 · 132 · 128 · 1.98 GHz.",
+    ),
+    "07.c": _one(
+        "Rate of the multiply-adds, of the theoretical peak",
+        lambda: 100 * _h200("performance", kernel="peak", dtype="float32") / H200_PEAK,
+        "%",
+        "a kernel that does nothing else comes very near; the peak is real.",
+        H200,
+        margin=0.03,
+    ),
+    "07.d": _one(
+        *("Intensity of the naive kernel", 2 * 32 / (5 * 32), "FLOP per byte"),
+        "32 multiply-adds are 64 FLOP, and 5 sectors are 160 bytes.",
+    ),
+    "07.e": _one(
+        *("Multiply-adds, of all instructions of the naive kernel", _multiply_adds, "%"),
+        "with each come two loads, and one or two other instructions.",
+        NSIGHT,
+    ),
+    "07.f": _one(
+        *("The most that tuned can reach for N = 1024", round(100 * (8 * 4) / 132), "% of the peak"),
+        "8 · 4 = 32 blocks keep 32 of 132 SMs busy.",
+    ),
+    "07.g": _one(
+        "Warps on an SM, of 64",
+        float(occupancy(gpu("H200"), threads_per_block=256, registers_per_thread=215).warps),
+        "warps",
+        "a warp takes 32 · 216 registers, so each quarter of the SM has room for 2.",
+    ),
+    "07.h": _one(
+        "Warps of register_tile on an SM, of 64",
+        float(occupancy(gpu("H200"), threads_per_block=256, registers_per_thread=128).warps),
+        "warps",
+        "it takes 128 registers per thread; 8 sums per thread and more do what other warps would.",
+        "With the registers recorded on an NVIDIA H200.",
+    ),
+    "08.a": _one(
+        "Rate of tiled",
+        lambda: 100 * _rates(4096)["tiled"] / _rates(4096)["cublas"],
+        "% of cuBLAS's",
+        "tiling is a small part of the way.",
+        H200,
+    ),
+    "08.b": _one(
+        "Instructions per multiply-add",
+        lambda: float(steps.counters().instructions["tiled"]),
+        "instructions",
+        "two loads, and the steps of counters and jumps, come with each multiply-add.",
+        NSIGHT,
+    ),
+    "08.c": _one(
+        *("Reads from shared memory per multiply-add", (4 + 1) / 4, "reads"),
+        "four multiply-adds need one element of B and four of A.",
+    ),
+    "08.d": Question(
+        (
+            Input("N = 1024", lambda: _gain(1024), "%", margin=0.1),
+            Input("N = 4096", lambda: _gain(4096), "%", margin=0.1, slack=1),
+        ),
+        "the large product has other blocks to run while one waits, and the small one has not.",
+        H200,
+    ),
+    "08.e": Question(
+        (
+            Input("blocks of tuned", (512 // 128) * (512 // 256)),
+            Input(
+                "the fastest rung",
+                lambda: max((_rates(512)[rung], rung) for rung in SMALL)[1],
+                choices=SMALL,
+            ),
+        ),
+        "small tiles make enough blocks for 132 SMs, and large ones leave most of them idle.",
+        H200,
+    ),
+    "08.f": _one(
+        *("The error with TF32, as a multiple of that of cuBLAS", _tf32_error, "times"),
+        "a TF32 has 11 significant bits where a float has 24.",
+        H200,
+        margin=0.2,
+    ),
+    "09.a": _one(
+        *("Sizes of a block with which all sums are right, of four", 2, "sizes"),
+        "with 32 and 64 threads, nobody reads what another warp adds up.",
+        "In the simulator. On a GPU it may be another number with each launch.",
+    ),
+    "09.b": _one(
+        *("Threads that read outside", 2, "threads"),
+        "thread 0 wants in[-1], and thread 255 wants in[256].",
+    ),
+    "09.c": _one(
+        *("Sides that the program calls right, of three", 3, "sides"),
+        "the launch with 33 was refused, and the comparison read what the one before had left.",
+    ),
+    "09.d": Question(
+        (Input("N = 100", 0, "results"), Input("N = 50", 40, "results")),
+        "in the second round of 100 columns old numbers lie in the tile, and 0 times a number is 0; "
+        "with 50 nobody has written there, and 0 times NaN is NaN.",
+        SIMULATED,
+    ),
+    "09.e": _one(
+        *("Threads that are missing", 1, "threads"),
+        "thread 0 has nobody before it.",
+    ),
+    "09.f": _one(
+        *("Elements that differ, of 4096", 2954, "elements"),
+        "rounding once or twice changes the last bits of most sums.",
+        SIMULATED,
+        margin=0.1,
+    ),
+    "09.g": _one(
+        *("Rate that the clock tells", 2 * 4096**3 / 0.005e-3 / 1e12, "TFLOP/s"),
+        "the clock has timed the launch alone, which takes 0.005 ms.",
+        margin=0.1,
+    ),
+    "09.h": _one(
+        *("Requests per multiply-add", 3, "requests"),
+        "the compiler keeps the sum in a register, and still has to store it in every round.",
+        SIMULATED,
+    ),
+    "09.i": _one(
+        *("Mistakes that compute-sanitizer finds, of seven", 4, "mistakes"),
+        "it watches a real GPU at full speed, and cannot remember who has touched each byte.",
+        H200,
+    ),
+    "10.a": _one(
+        *("Blocks for C of 1000 × 33", -(-1000 // 128) * -(-33 // 128), "blocks"),
+        "eight blocks of 128 rows, and one of 128 columns.",
+    ),
+    "10.b": _one(
+        *("Multiply-adds per sector", 32 / (1 + 4), "multiply-adds"),
+        "all 32 threads share one sector of A and four of B.",
+    ),
+    "10.c": _one(
+        *("Intensity with 128 multiply-adds per sector", 128 * 2 / 32, "FLOP per byte"),
+        "256 FLOP for 32 bytes.",
+    ),
+    "10.d": _one(
+        *("Reads from shared memory per multiply-add", (4 + 4) / (4 * 4), "reads"),
+        "4 elements of A and 4 of B serve 16 multiply-adds.",
+    ),
+    "10.e": _one(
+        *("Loads per multiply-add", 2 / 16 + (4 + 4) / (16 * 4 * 4), "loads"),
+        "two loads of float4 serve 16 multiply-adds, and 8 loads bring what 16 rounds of k use.",
+        margin=0.05,
+    ),
+}

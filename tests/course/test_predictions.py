@@ -1,0 +1,261 @@
+"""Predictions: the answers are those that the notebooks' cells compute, and nothing shows them too early."""
+
+import json
+import re
+from collections import Counter
+from math import prod
+from pathlib import Path
+
+import pytest
+
+import labkit
+from labkit.course import predictions
+from labkit.course.predictions import QUESTIONS, NotANumber, number, predict, shown
+
+SOLVED = sorted((Path(__file__).parents[2] / "notebooks" / "solutions").glob("*.ipynb"))
+
+# What a cell below the prediction says, computed in the simulator or from records; nbval compares it, too.
+# Groups are the answers.
+SEEN = {
+    "00.a": r"element 7: block (\d+) and thread (\d+)",
+    "00.b": r"1024 threads, (\d+) of them",
+    "00.c": r"has index (\d+)",
+    "01.a": r"([\d,]+) times as long",
+    "01.b": r"144 lines of B: (\d+) times",
+    "01.c": r"(\d+) for every 100",
+    "01.d": r"best at 2048: (\d+)",
+    "01.e": r"([\d.]+) times as long",
+    "01.f": r"loads in each step: ([\d.]+) for a load",
+    "01.g": r"3 levels: .*, (\d+) % saved",
+    "02.b": r"line 11: (\d+) sectors per request",
+    "02.c": r"with 32 x 32: ([\d.]+) times as long",
+    "02.d": r"(\d+) of 64 elements differ",
+    "02.e": r"kernel at N = 512: ([\d.]+) %",
+    "03.a": r"requests .* (\d+) times fewer\nsectors .* (\d+) times fewer",
+    "03.c": r"(\d+) of 64 elements are wrong",
+    "03.d": r"\n1 +[\d.]+ +[\d.]+ +([\d.]+) ",
+    "03.e": r"\n16 +[\d.]+ +[\d.]+ +([\d.]+)",
+    "04.a": r"\nnaive +([\d.]+) GB/s",
+    "04.b": r"stride +7: (\d+) sectors",
+    "04.c": r"8 x 8 .*, (\d+) to write",
+    "04.d": r"([\d.]+) times as fast",
+    "05.g": r"padded +32×32(?: +[\d.]+){5} +([\d.]+)",
+    "06.h": r"unrolled +[\d.]+ +[\d.]+ +([\d.]+)",
+    "04.e": r"naive ([\d.]+), naive_write_coalesced ([\d.]+)",
+    "05.c": r"(?s)padding 2: 0 .*?, (\d+) a load.*padding 8: 0 .*?, (\d+) a load",
+    "05.d": r"(?s)float64 transpose/2_shared .*?: (\d+) a request.*float64 transpose/3_padded .*?: (\d+) a",
+    "05.e": r"TILE = 16  3_padded +(\d+) conflicts a store, (\d+) a load",
+    "05.f": r"float32, N = 8192: estimate ([\d.]+)",
+    "06.a": r"(\d+) of 1024 elements are right",
+    "06.b": r"4 multiply-adds, ([\d.]+) each",
+    "06.c": r"\n1024 .* ([\d.]+)\n",
+    "06.d": r"unrolled +([\d.]+) PTX instructions",
+    "06.e": r"copy .* each stays +(\d+) ns",
+    "06.f": r"padded .*: ([\d.]+) times as long",
+    "06.g": r"(\d+) bytes of local memory",
+    "07.a": r"K = 680, 0.154 ms: ([\d,]+) GFLOP/s",
+    "07.b": r"H200 .*: +([\d.]+) TFLOP/s",
+    "07.d": r"naive +([\d.]+) FLOP",
+    "07.e": r"naive +(\d+)",
+    "07.f": r"N = 1024 .* at most +([\d.]+)%",
+    "07.g": r"(\d+) of 64 warps",
+    "07.h": r"register_tile .*, +(\d+) of 64 warps",
+    "08.a": r"tiled +[\d.]+ +[\d.]+ +([\d.]+)",
+    "08.b": r"tiled +([\d.]+)",
+    "08.c": r"register_column +[\d.]+ +([\d.]+)",
+    "08.d": r"N = 1024: .*, \+([\d.]+)%\nN = 4096: .*, \+([\d.]+)%",
+    "08.f": r"(\d+) times as large",
+    "09.e": r"(\d+) of the warp's 32 threads are elsewhere",
+    "09.f": r"(\d+) of 4096 differ",
+    "09.g": r"launch +[\d.]+ ms +([\d,.]+) TFLOP/s",
+    "09.h": r"addup: ([\d.]+) requests",
+    "10.b": r"multiply-adds for a sector of global loads +([\d.]+)",
+    "10.d": r"elements from shared memory for a multiply-add +([\d.]+)",
+    "10.e": r"loads of a thread for a multiply-add +([\d.]+)",
+}
+# Answers that have to be counted in the output.
+COUNTED = {
+    "02.a": lambda said: [len({thread // 16 for thread in range(32)})],
+    "03.b": lambda said: [len(re.search(r"right: (.*)", said)[1].split(","))],
+    "05.a": lambda said: [100 * float(re.search(r"shared .* ([\d.]+) of the copy", said)[1])],
+    "07.c": lambda said: [
+        100 * rate(r"peak +.* ([\d.]+) GFLOP/s  mult", said) / rate(r" ([\d.]+) GFLOP/s 2 ×", said)
+    ],
+    "08.e": lambda said: [
+        rate(r"tuned +(\d+) blocks", said),
+        max(reversed(FASTEST.findall(said)), key=by_rate)[0],
+    ],
+    "05.b": lambda said: [max(Counter(32 * row % 32 for row in range(32)).values())],
+    "09.a": lambda said: [sum(a == b for a, b in re.findall(r"(\d+) of (\d+) sums", said))],
+    "09.b": lambda said: [sum(not 0 <= i - 1 <= i + 1 < 256 for i in range(256))],
+    "09.c": lambda said: [said.count("right")],
+    "09.d": lambda said: [float(n) for n in re.findall(r"(\d+) wrong", said)],
+    "09.i": lambda said: [7 - said.count("nothing")],
+    "10.a": lambda said: [prod(map(int, re.search(r"1000 x 33: grid \((.*?)\)", said)[1].split(",")))],
+    "10.c": lambda said: [128 * 2 / 32],
+}
+FASTEST = re.compile(r"(\w+) +\d+ blocks +([\d.]+) TFLOP/s")
+
+
+def by_rate(found):
+    return float(found[1])
+
+
+def rate(pattern, said):
+    return float(re.search(pattern, said)[1])
+
+
+def predicted(path):
+    """The predictions of a notebook, in order, each with its cell and the outputs of the cells below it."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    for place, cell in enumerate(cells):
+        if cell["metadata"].get("labkit", {}).get("role") == "prediction":
+            below = [text_of(each) for each in cells[place + 1 :] if each["cell_type"] == "code"]
+            yield re.fullmatch(r'labkit\.predict\("(.*)"\)', "".join(cell["source"]))[1], cell, below
+
+
+def text_of(cell):
+    return "".join(
+        "".join(output.get("text") or output.get("data", {}).get("text/plain", ""))
+        for output in cell["outputs"]
+    )
+
+
+BELOW = {id: below for path in SOLVED for id, _, below in predicted(path)}
+
+
+def test_each_notebook_asks_its_predictions_in_order():
+    for path in SOLVED:
+        asked = [id for id, _, _ in predicted(path)]
+        assert asked == [id for id in QUESTIONS if id[:2] == path.name[:2]] and asked
+
+
+@pytest.mark.parametrize("id", QUESTIONS)
+def test_the_answer_is_what_the_cells_below_compute(id):
+    right = [each.right for each in QUESTIONS[id].inputs]
+    if id in COUNTED:
+        seen = COUNTED[id](BELOW[id][0])
+    else:
+        found = next(match for said in BELOW[id][:4] if (match := re.search(SEEN[id], said)))
+        seen = [
+            number(group) if isinstance(each, (int, float)) else group
+            for group, each in zip(found.groups(), right, strict=True)
+        ]
+    assert len(seen) == len(right)
+    for mine, theirs in zip(right, seen, strict=True):
+        assert mine == theirs if isinstance(mine, str) else mine == pytest.approx(theirs, rel=0.02, abs=0.05)
+
+
+@pytest.mark.parametrize("id", QUESTIONS)
+def test_nothing_shows_the_answer_before_a_prediction_is_committed(id, fresh):
+    asked, question = predict(id), QUESTIONS[id]
+    state = asked.get_state()
+    assert state["reveal"] == state["said"] == {}
+    told = repr(asked) + json.dumps([state["title"], state["inputs"]])
+    assert question.why not in told
+    # A number of the label, such as "of 64", may be the answer by chance; nothing else may.
+    words = " ".join(f"{each.label} {each.unit} {' '.join(each.choices)}" for each in question.inputs)
+    hidden = {shown(each.right) for each in question.inputs} - set(re.findall(r"[\w.,]+", f"{words} {id}"))
+    assert not hidden & set(re.findall(r"[\w.,]+", told))
+    stored = next(cell for path in SOLVED for name, cell, _ in predicted(path) if name == id)
+    assert text_of(stored) == repr(asked)
+    assert "application/vnd.jupyter.widget-view+json" not in stored["outputs"][0]["data"]
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """A kernel in which nothing has been committed."""
+    monkeypatch.setattr(predictions, "_COMMITTED", {})
+
+
+def commit(asked, *values):
+    asked.said = {"id": asked.said.get("id", 0) + 1, "values": list(values) or None}
+    return asked.reveal
+
+
+class TestCommitted:
+    @pytest.mark.parametrize(
+        ("id", "said", "verdict"),
+        [
+            ("02.a", ["2"], "Right"),
+            ("02.a", ["2 "], "Right"),
+            ("02.a", ["3"], "Close"),
+            ("02.a", ["4"], "Wrong"),
+            ("03.a", ["16", "8"], "Right"),
+            ("03.a", ["16", "16"], "Partly right"),
+            ("03.a", ["20", "16"], "Close"),
+            ("03.a", ["2", "2"], "Wrong"),
+            ("01.d", ["128"], "Right"),
+            ("01.d", ["64"], "Wrong"),
+            ("08.e", ["8", "tuned"], "Partly right"),
+            ("03.c", ["0"], "Right"),
+            ("03.c", ["1"], "Wrong"),
+            ("06.c", ["0"], "Right"),
+            ("06.c", ["1"], "Close"),
+            ("06.c", ["30"], "Wrong"),
+            ("01.a", ["19,000"], "Right"),
+        ],
+    )
+    def test_is_right_close_or_wrong_in_words(self, id, said, verdict, fresh):
+        reveal = commit(predict(id), *said)
+        assert reveal["verdict"] == verdict and reveal["text"].startswith(("You said ", "It is "))
+
+    def test_tells_what_was_said_what_it_is_and_why(self, fresh):
+        assert commit(predict("02.a"), "4")["text"] == (
+            "You said 4 rows. It is 2 rows: 32 threads are two lines of 16."
+        )
+        assert commit(predict("02.b"), "16")["text"].startswith("It is 16 sectors: ")
+        assert commit(predict("05.c"), "0", "1")["text"].startswith(
+            "You said 0 conflicts (padding 2) and 1 conflict (padding 8). "
+            "It is 1 conflict (padding 2) and 7 conflicts (padding 8): "
+        )
+
+    def test_i_do_not_know_is_an_answer(self, fresh):
+        reveal = commit(predict("02.a"))
+        assert reveal["verdict"] == "" and reveal["text"].startswith("It is 2 rows: ")
+
+    def test_a_measured_answer_says_where_it_is_from(self, fresh):
+        assert commit(predict("01.a"), "1")["source"] == "As the report cpu-gpu-matmul printed it."
+        assert commit(predict("08.f"), "1")["source"] == "Recorded on an NVIDIA H200."
+
+    def test_survives_a_second_run_of_the_cell(self, fresh):
+        before = commit(predict("02.a"), "4")
+        again = predict("02.a")
+        assert again.reveal["text"] == before["text"] and again.said["values"] == ["4"]
+        commit(predict("02.b"))
+        assert predict("02.b").reveal["text"].startswith("It is 16 sectors")
+
+    def test_what_is_no_number_is_told_and_may_be_mended(self, fresh):
+        asked = predict("02.a")
+        assert commit(asked, "two")["error"] == "“two” is no number. Enter one such as 16 or 0.5."
+        assert predict("02.a").reveal == {}
+        assert commit(asked, "2")["verdict"] == "Right"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(
+            ("16", 16),
+            (" 0.5 ", 0.5),
+            ("0,5", 0.5),
+            ("1,5", 1.5),
+            ("18,977", 18977),
+            ("1,234,567.5", 1234567.5),
+        ),
+        *(("1 000", 1000), ("2e3", 2000), ("33 %", 33), ("16x", 16), ("−1", -1), ("0,125", 0.125)),
+    ],
+)
+def test_numbers_as_people_write_them(text, value):
+    assert number(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "two", "1.2.3", "nan", "inf", "1,2,3"])
+def test_what_is_no_number(text):
+    with pytest.raises(NotANumber, match="is no number"):
+        number(text)
+
+
+def test_an_unknown_prediction_is_told():
+    with pytest.raises(ValueError, match=r"no prediction '02\.z'\. There are 02\.a to 02\.e\."):
+        labkit.predict("02.z")
