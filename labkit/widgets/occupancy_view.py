@@ -2,68 +2,92 @@
 
 from functools import lru_cache
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import MultipleLocator
-
 from labkit.core.limits import MAX_THREADS, WARP
 from labkit.core.occupancy import Gpu, gpus
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.core.text import counted
-from labkit.figures.style import Plot
+from labkit.figures.axes import Axes, Scale
+from labkit.figures.svg import BLUE, RED, SKY, Svg
 from labkit.model.blocks_per_sm import RESOURCES, Block, cures
 from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 
 THREADS = range(WARP, MAX_THREADS + 1, WARP)
 REGISTERS = (*range(16, 256, 8), 255)
 SHARED_KB = (0, 1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 99, 112, 128, 163, 192, 227)
+_SHARED = [(f"{kb} KB", kb) for kb in SHARED_KB]
+BLOCK = "block"  # the group of controls
 _PARTS = {2: "half", 4: "quarter"}
-_LINE, _CHOSEN, _BAR = "#0072B2", "#D55E00", "#9DB9D3"
+_LEFT, _ACROSS = 52, 544  # of the curve: each block size has a column of 17 pixels
+_BARS = 130  # where the bars begin
 
 
 def occupancy() -> Explorer:
     """Show how many warps an SM holds, which resource limits them, and what would let more in.
 
-    A menu chooses the GPU; sliders set a block's threads, the registers of each, and shared memory.
+    A menu chooses the GPU; sliders set a block's threads, the registers of each, and shared memory. In the
+    picture a click on the curve sets the threads.
     """
 
     def offer(gpu: str, **_: object) -> dict[str, Choices]:
-        return {
-            "shared_kb": plain(kb for kb in SHARED_KB if 1024 * kb <= find_gpu(gpu).shared_bytes_per_block)
-        }
+        most = find_gpu(gpu).shared_bytes_per_block
+        return {"shared_kb": [choice for choice in _SHARED if 1024 * choice[1] <= most]}
 
     controls = {
+        "threads": selection("block size", [(counted(each, "thread"), each) for each in THREADS], 256, BLOCK),
+        "registers": selection("registers of each thread", plain(REGISTERS), 80, BLOCK),
+        "shared_kb": selection("shared memory", _SHARED, 8, BLOCK),
         "gpu": menu("GPU", [(each.name, each.name) for each in reversed(gpus())], "H200"),
-        "threads": selection("block size", plain(THREADS), 256),
-        "registers": selection("registers", plain(REGISTERS), 80),
-        "shared_kb": selection("shared KB", plain(SHARED_KB), 8),
     }
-    return Explorer(occupancy_view, controls, offer)
+    return Explorer(occupancy_view, controls, offer, "Occupancy: how many warps an SM holds")
 
 
 def occupancy_view(gpu: str, threads: int, registers: int, shared_kb: int) -> View:
     """Draw occupancy against the block size, and the blocks that each resource has room for."""
     block = Block(find_gpu(gpu), threads, registers, 1024 * shared_kb)
-    figure = Plot(figsize=(9.5, 4))
-    _draw_curve(figure.add_axes((0.07, 0.15, 0.47, 0.68)), block)
-    _draw_limits(figure.add_axes((0.68, 0.15, 0.28, 0.68)), block)
-    figure.suptitle(_finding(block), fontsize=10, x=0.01, y=0.98, ha="left", va="top")
-    return View((figure,), "\n".join([_finding(block), _taken(block), *_changes(block)]))
+    picture = Svg(_LEFT + _ACROSS + 14, 446, _alt(block))
+    _draw_curve(picture, block)
+    _draw_limits(picture, block)
+    return View(
+        (picture,),
+        _finding(block),
+        "\n".join([*_changes(block), _taken(block)]),
+        "Point at the curve to try a block size, and click to keep it; point at a bar to see its sum.",
+    )
 
 
 # Drawing.
 
 
-def _draw_curve(axes: Axes, block: Block) -> None:
-    sizes = list(THREADS)
-    curve = _curve(block.on, block.registers, block.shared)
-    axes.plot(sizes, curve, ".-", color=_LINE, linewidth=1, markersize=4)
-    axes.plot(block.threads, block.percent, "o", color=_CHOSEN, markersize=9, clip_on=False)
-    axes.set(xlim=(0, MAX_THREADS + 24), ylim=(0, 105))
-    axes.set(xlabel="block size (threads)", ylabel="occupancy (% of an SM's warps)")
-    axes.xaxis.set_major_locator(MultipleLocator(128))
-    axes.grid(alpha=0.3)
-    title = f"{block.on.name}: {block.registers} registers a thread, {block.shared // 1024} KB a block"
-    axes.set_title(title, fontsize=10, loc="left", y=1)
+def _draw_curve(picture: Svg, block: Block) -> None:
+    """Draw occupancy over block sizes; each size is a column that can be pointed at."""
+    half = WARP / 2
+    sizes = Scale(THREADS[0] - half, THREADS[-1] + half, ticks=tuple(range(128, MAX_THREADS + 1, 128)))
+    axes = Axes(picture, (_LEFT, 30, _ACROSS, 196), sizes, Scale(0, 106, ticks=(0, 25, 50, 75, 100)))
+    axes.frame("block size (threads)", "occupancy (% of an SM's places for warps)")
+    points = list(zip(THREADS, _curve(block.on, block.registers, block.shared), strict=True))
+    x, y = axes.x(block.threads), axes.y(block.percent)
+    picture.rect(x - 8.5, 30, 17, 196, class_="empty")
+    axes.line(points, stroke=BLUE, stroke_width=1.5)
+    for size, percent in points:
+        axes.point(size, percent, size=3, fill=BLUE)
+    axes.point(block.threads, block.percent, size=6, fill=RED)
+    picture.add("circle", cx=x, cy=y, r=10, class_="line", stroke_width=2)
+    beside = min(max(x, _LEFT + 24), _LEFT + _ACROSS - 24)
+    told = f"{block.percent:.3g} %"
+    picture.text(
+        beside, y + (20 if block.percent > 85 else -20), told, "middle", font_weight="600", class_="halo"
+    )
+    picture.rect(
+        *(_LEFT, 30, _ACROSS, 196),
+        fill="transparent",
+        tabindex=0,
+        role="application",
+        aria_label=f"Occupancy by block size; left and right arrow keys choose. {_finding(block)}",
+        data_key="sizes",
+        data_x="threads",
+        data_cols=len(THREADS),
+        data_hover="",
+    )
 
 
 @lru_cache(maxsize=256)
@@ -71,17 +95,28 @@ def _curve(on: Gpu, registers: int, shared: int) -> list[float]:
     return [Block(on, threads, registers, shared).percent for threads in THREADS]
 
 
-def _draw_limits(axes: Axes, block: Block) -> None:
-    limits, fewest = block.limits, block.blocks
-    longest = max(limits.values())
-    for place, (name, blocks) in enumerate(reversed(limits.items())):
-        color = _CHOSEN if name in block.limited_by else _BAR
-        axes.barh(place, blocks, color=color, height=0.6)
-        axes.text(blocks + 0.02 * longest, place, f"{blocks}", va="center", fontsize=9)
-    axes.axvline(fewest, color=_CHOSEN, linewidth=1, linestyle=":")
-    axes.set_yticks(range(len(limits)), [RESOURCES[name] for name in reversed(limits)])
-    axes.set(xlim=(0, 1.15 * max(longest, 1)), xlabel="blocks that an SM has room for")
-    axes.set_title(f"limited by {_limits(block)}", fontsize=10, loc="left", y=1)
+def _draw_limits(picture: Svg, block: Block) -> None:
+    """Draw a bar per resource: the blocks that it has room for. The limit has a frame, and says so."""
+    limits, top, wide = block.limits, 316, 400
+    most = 1.25 * block.on.blocks_per_sm  # a longer bar is broken off
+    blocks = Scale(0, min(max(*limits.values(), 1), most))
+    picture.text(8, top - 24, "blocks that an SM has room for, by what they need", font_weight="600")
+    for place, (name, count) in enumerate(limits.items()):
+        y, limiting = top + 30 * place, name in block.limited_by
+        length = wide * min(blocks.share(count), 1)
+        label = f"{count}: the limit" if limiting else f"{count}"
+        with picture.group(data_link=name, data_tip=_room(block, name), tabindex=0, data_key=name):
+            picture.rect(0, y - 15, picture.width, 30, fill="transparent")
+            picture.text(_BARS - 8, y, RESOURCES[name], "end", font_weight="700" if limiting else None)
+            picture.rect(_BARS, y - 10, length, 20, fill=RED if limiting else SKY)
+            if limiting:
+                picture.rect(_BARS, y - 10, length, 20, class_="line", stroke_width=2)
+            if count > most:
+                for x in (_BARS + length - 22, _BARS + length - 14):
+                    picture.line(x, y + 14, x + 8, y - 14, class_="hole", stroke_width=3)
+            picture.text(_BARS + length + 8, y, label, font_weight="700" if limiting else None)
+    x = _BARS + wide * blocks.share(block.blocks)
+    picture.line(x, top - 14, x, top + 104, stroke=RED, stroke_width=1.5, stroke_dasharray="2 3")
 
 
 # Sentences.
@@ -94,6 +129,39 @@ def _finding(block: Block) -> str:
         f"{block.percent:.3g} % occupancy on {block.on.name}: {counted(block.blocks, 'block')} of "
         f"{counted(block.warps, 'warp')}, {block.blocks * block.warps} of {block.on.warps_per_sm} warps."
     )
+
+
+def _alt(block: Block) -> str:
+    room = ", ".join(f"{RESOURCES[name]} {count}" for name, count in block.limits.items())
+    return (
+        f"Occupancy on {block.on.name} by block size, with {block.registers} registers a thread and "
+        f"{block.shared // 1024} KB a block: {block.percent:.3g} % with {block.threads} threads. "
+        f"Blocks that an SM has room for: {room}."
+    )
+
+
+def _room(block: Block, name: str) -> str:
+    """Say how a resource's number of blocks comes about."""
+    on, count = block.on, counted(block.limits[name], "block")
+    if not block.limits[name]:
+        return f"{RESOURCES[name]}: not one block fits."
+    if name == "registers":
+        quarter = on.registers_per_sm // on.warp_unit
+        fit = quarter // block.registers_of_warp
+        return (
+            f"registers: a warp takes {block.registers_of_warp:,}, so each {_PARTS[on.warp_unit]} of the SM "
+            f"with its {quarter:,} has room for {counted(fit, 'warp')}: {fit * on.warp_unit} warps, {count}."
+        )
+    if name == "shared_mem":
+        if not block.shared_taken:
+            return "shared memory: the block takes none."
+        return (
+            f"shared memory: a block takes {block.shared_taken / 1024:g} of "
+            f"{on.shared_bytes_per_sm / 1024:g} KB: {count}."
+        )
+    if name == "warps":
+        return f"warps: a block has {block.warps}, and an SM has {on.warps_per_sm} places: {count}."
+    return f"blocks: an SM holds {on.blocks_per_sm}, whatever they take."
 
 
 def _taken(block: Block) -> str:

@@ -165,6 +165,7 @@ def _blocks(problem: Matmul, rung: str, limits: dict[str, float]) -> str:
     return f"Its {blocks:,} blocks go to {sms} SMs, {share}: at most {limits['blocks']:.3g}."
 
 
+@lru_cache
 def _busy(rung: str) -> list[str]:
     """Say what Nsight Compute saw while the rung ran."""
     seen = bounds.counted(rung)

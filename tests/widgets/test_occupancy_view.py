@@ -1,5 +1,7 @@
 """Blocks on an SM, by hand and against labkit.occupancy; and the explorer that shows them."""
 
+from xml.etree import ElementTree
+
 import pytest
 
 from labkit import widgets
@@ -94,27 +96,75 @@ def test_the_text_names_the_limit_and_what_to_change(values):
     shown = view.occupancy_view(*values)
     for words in TEXTS[values]:
         assert words in shown.text
-    (figure,) = shown.figures
-    assert shown.text.startswith(figure.get_suptitle())
-    curve, bars = figure.axes
-    assert curve.get_xlabel() == "block size (threads)" and "%" in curve.get_ylabel()
-    assert bars.get_xlabel() == "blocks that an SM has room for" and len(bars.patches) == 4
+    (picture,) = shown.pictures
+    assert shown.text.startswith(shown.conclusion)
+    texts = [each.text for each in elements(picture, "text")]
+    assert "block size (threads)" in texts and any("%" in text for text in texts)
+    bars = [each for each in elements(picture, "g") if each.get("data-tip")]
+    assert [each.get("data-link") for each in bars] == ["registers", "shared_mem", "warps", "blocks"]
+    block = Block(gpu(values[0]), values[1], values[2], 1024 * values[3])
+    limiting = {each.get("data-link") for each in bars if any("limit" in t.text for t in each if t.text)}
+    assert limiting == set(block.limited_by)
+
+
+def elements(picture, tag):
+    return ElementTree.fromstring(str(picture)).iter(f"{{http://www.w3.org/2000/svg}}{tag}")
 
 
 def test_the_curve_is_that_of_labkit_occupancy():
-    (figure,) = view.occupancy_view("RTX 4090", 256, 40, 12).figures
-    line, point = figure.axes[0].lines
+    """The line has a corner per block size; the scale is that of 0 and 100 % on its axis."""
+    (picture,) = view.occupancy_view("RTX 4090", 256, 40, 12).pictures
+    (line,) = [each for each in elements(picture, "path") if each.get("fill") == "none"]
+    corners = [tuple(map(float, corner.split())) for corner in line.get("d")[1:].split("L")]
+    ticks = {each.text: float(each.get("y")) for each in elements(picture, "text") if each.text.isdigit()}
     rtx = gpu("RTX 4090")
     expected = [occupancy(rtx, threads, 40, 12 * 1024) for threads in range(32, 1025, 32)]
-    assert list(line.get_ydata()) == [each.sm__maximum_warps_per_active_cycle_pct for each in expected]
-    assert (point.get_xdata()[0], point.get_ydata()[0]) == (256, pytest.approx(expected[7].warps / 0.48))
+    assert [100 * (ticks["0"] - y) / (ticks["0"] - ticks["100"]) for _, y in corners] == [
+        pytest.approx(each.sm__maximum_warps_per_active_cycle_pct, abs=0.1) for each in expected
+    ]
+    (ring,) = elements(picture, "circle")
+    place = float(ring.get("cx")), float(ring.get("cy"))
+    assert place == pytest.approx(corners[7], abs=0.1)  # 256 threads
+
+
+def test_the_curve_is_a_grid_of_all_block_sizes():
+    """A click in its k-th column sets the k-th position of the control."""
+    (picture,) = view.occupancy_view("H200", 256, 80, 8).pictures
+    (grid,) = [each for each in elements(picture, "rect") if each.get("data-cols")]
+    sizes = [size for _, size in widgets.occupancy().now["threads"].choices]
+    assert (grid.get("data-x"), grid.get("data-cols")) == ("threads", str(len(sizes)))
+    (ring,) = elements(picture, "circle")
+    column = len(sizes) * (float(ring.get("cx")) - float(grid.get("x"))) / float(grid.get("width"))
+    assert sizes[int(column)] == 256 and column % 1 == pytest.approx(0.5, abs=0.01)
+
+
+TIPS = {  # 65,536 registers in quarters of 16,384: 6 warps of 2,560 each
+    "registers": "registers: a warp takes 2,560, so each quarter of the SM with its 16,384 has room for 6 "
+    "warps: 24 warps, 3 blocks.",
+    "shared_mem": "shared memory: a block takes 9 of 228 KB: 25 blocks.",
+    "warps": "warps: a block has 8, and an SM has 64 places: 8 blocks.",
+    "blocks": "blocks: an SM holds 32, whatever they take.",
+}
+
+
+def test_a_bar_shows_its_sum():
+    (picture,) = view.occupancy_view("H200", 256, 80, 8).pictures
+    tips = {each.get("data-link"): each.get("data-tip") for each in elements(picture, "g")}
+    assert tips == TIPS
+
+
+@pytest.mark.parametrize("values", [("P100", 320, 200, 0), ("H200", 1024, 128, 0)], ids=str)
+def test_a_bar_without_a_block_says_so(values):
+    (picture,) = view.occupancy_view(*values).pictures
+    tips = {each.get("data-link"): each.get("data-tip") for each in elements(picture, "g")}
+    assert tips["registers"] == "registers: not one block fits."
 
 
 def test_the_explorer_offers_no_more_shared_memory_than_a_block_may_have(monkeypatch):
     monkeypatch.setenv("LABKIT_DEVICE", "simt")
     shown = widgets.occupancy()
     assert shown.values == {"gpu": "H200", "threads": 256, "registers": 80, "shared_kb": 8}
-    assert max(kb for _, kb in shown.controls["shared_kb"].options) == 227
-    shown.controls["gpu"].value = "T4"
-    assert max(kb for _, kb in shown.controls["shared_kb"].options) == 64
-    assert "on T4" in shown.text.value
+    assert shown.now["shared_kb"].choices[-1] == ("227 KB", 227)
+    shown.set(gpu="T4")
+    assert shown.now["shared_kb"].choices[-1] == ("64 KB", 64)
+    assert "on T4" in shown.shown["conclusion"]
