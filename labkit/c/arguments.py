@@ -9,7 +9,8 @@ import numpy as np
 
 from labkit.c.source import CALL_FILE, Function
 from labkit.core.errors import CompileError, LaunchError, SimtError
-from labkit.core.limits import check_array, shown
+from labkit.core.limits import check_array
+from labkit.core.named import Named, named_array, parameter_name, shown
 
 _INTEGER_PARAMETER = re.compile(r"((const|signed|unsigned|char|short|int|long|size_t|u?int\d+_t) )+\w+")
 INT = np.iinfo(np.int32)
@@ -17,10 +18,18 @@ INT = np.iinfo(np.int32)
 
 @dataclass(frozen=True)
 class Arguments:
-    """`values`: one array per argument, without axes for numbers. `sizes`: as driver.c takes them."""
+    """`values`: one array per argument, without axes for numbers. `sizes`: as driver.c takes them.
+
+    `names` are the names of the parameters, "" for one without a name.
+    """
 
     values: tuple[np.ndarray, ...]
     sizes: tuple[int, ...]  # bytes; -k: the memory of argument k - 1
+    names: tuple[str, ...]
+
+    def named(self, position: int) -> Named:
+        """Return an array as a student knows it."""
+        return named_array(self.values[position], position, self.names[position])
 
     @property
     def nbytes(self) -> int:
@@ -52,7 +61,9 @@ def bind(args: Sequence[Any], function: Function) -> Arguments:
             f"{'was' if len(args) == 1 else 'were'} given. It is declared as {function}"
         )
     values = tuple(_value(arg, function, position) for position, arg in enumerate(args))
-    return Arguments(values, tuple(_size(values, position) for position in range(len(values))))
+    positions = range(len(values))
+    names = tuple(parameter_name(function.parameter(position)) for position in positions)
+    return Arguments(values, tuple(_size(values, position) for position in positions), names)
 
 
 def misfit(error: CompileError, function: Function, values: Sequence[np.ndarray]) -> SimtError | None:

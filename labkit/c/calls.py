@@ -16,7 +16,6 @@ from labkit.c.arguments import Arguments
 from labkit.c.process import MAX_PRINTED_BYTES, Ended
 from labkit.c.report import Memory, from_assert, from_exit, from_guards, near
 from labkit.core.errors import Crash, InvalidAccess, SimtError, Timeout
-from labkit.core.limits import shown
 
 ALIGNMENT = 64  # bytes: each array begins at a cache line
 GUARD, GUARD_BYTE = 2**20, 0xA5  # bytes of a guard of calls.c
@@ -118,8 +117,7 @@ class Calls:
                     changed = np.flatnonzero(beside != GUARD_BYTE)
                     if changed.size:
                         place = changed[0 if first == end else -1]
-                        memory = Memory(shown(value, k), 0, value.nbytes, value.itemsize)
-                        raise from_guards(memory, int(first + place - start))
+                        raise from_guards(call.named(k), int(first + place - start))
 
     def _error(self, left: Left, name: str, source: str, timeout: float) -> SimtError:
         """Explain why the program has not made all calls."""
@@ -144,7 +142,7 @@ class Calls:
             return None
         places = table[HEAD:].reshape(len(self.arguments), -1, PLACE)[call]
         arrays = [
-            Memory(shown(value, k), int(address), value.nbytes, value.itemsize)
+            Memory(self.arguments[call].named(k), int(address))
             for k, (value, (_, _, address)) in enumerate(
                 zip(self.arguments[call].values, places, strict=True)
             )

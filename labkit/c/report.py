@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from labkit.c.compile import FILE_NAME
 from labkit.core.errors import Crash, InvalidAccess, SimtError
+from labkit.core.named import Named
+from labkit.core.text import counted
 
 # clang and gcc: #1 0x401 in f kernel.c:3; zig: /tmp/x/kernel.c:3:5: 0x401 in f (kernel.c)
 _FRAME = re.compile(rf"#\d+ 0x\w+ in \S+ [^\n]*?{FILE_NAME}:(\d+)|{FILE_NAME}:(\d+):\d+: 0x\w+ in ")
@@ -65,12 +67,14 @@ _SIGNALS = {
 
 @dataclass(frozen=True)
 class Memory:
-    """An argument in the C function's process: the student's name for it, its address and bytes there."""
+    """Memory in the C function's process: what it is, and its address there."""
 
-    name: str
+    named: Named
     address: int
-    size: int
-    itemsize: int
+
+    def outside(self, address: int, size: int) -> str:
+        """Say where an access of `size` bytes (0: unknown) outside the memory lies."""
+        return self.named.outside(address - self.address, size)
 
 
 def at_line(message: str, line: int, source: Sequence[str]) -> str:
@@ -129,10 +133,10 @@ def from_exit(code: int, report: str, source: Sequence[str]) -> SimtError:
     return error(f"{_SIGNALS.get(name, 'it was stopped')} ({name})")
 
 
-def from_guards(array: Memory, offset: int) -> InvalidAccess:
+def from_guards(array: Named, offset: int) -> InvalidAccess:
     """Return the error of a write to byte `offset`, outside an array, noticed after the call."""
     element = offset // array.itemsize * array.itemsize
-    return InvalidAccess(f"invalid write: {_outside(array.address + element, 0, array)}")
+    return InvalidAccess(f"invalid write: {array.outside(element, 0)}")
 
 
 def _undefined(message: str) -> tuple[type[SimtError], str]:
@@ -166,18 +170,20 @@ def _access(kind: str, access: re.Match[str], report: str, arrays: Sequence[Memo
     """Describe a read or write that AddressSanitizer has stopped."""
     size, address = int(access["size"]), int(access["address"], 16)
     library = _IN_LIBRARY.match(report)
-    what = f"invalid {access['verb'].lower()} of {_bytes(size)}{f' in {library[1]}' if library else ''}"
+    what = (
+        f"invalid {access['verb'].lower()} of {counted(size, 'byte')}{f' in {library[1]}' if library else ''}"
+    )
     if library:
         size = 0  # the address is the first byte outside, not the start of the access
     if kind.startswith("heap-use-after-free"):
         if not _FRAME.search(report.partition("\nfreed by ")[0]):  # not in the function: noticed later
-            return f"free() of {_nearest(address, arrays).name}, which belongs to the notebook"
+            return f"free() of {_nearest(address, arrays).named.name}, which belongs to the notebook"
         return f"{what}: the memory is freed already"
     allocated, region = _ALLOCATED.search(report), _REGION.search(report)
     if allocated and region:
         start, length = int(region["start"], 16), int(region["size"])
-        block = Memory(f"the {_bytes(length)} from malloc in line {allocated[1]}", start, length, 1)
-        return f"{what}: {_outside(address, size, block)}"
+        block = Named(f"the {counted(length, 'byte')} from malloc in line {allocated[1]}", length)
+        return f"{what}: {block.outside(address - start, size)}"
     if variable := _VARIABLE.search(report):
         return f"{what}: it is outside the array {variable[1] or variable[2]}"
     if "stack" in kind.partition(" ")[0]:
@@ -200,26 +206,10 @@ def near(address: int, size: int, arrays: Sequence[Memory]) -> str:
     """Say where an address lies relative to the nearest array."""
     if not arrays:
         return f"nothing is at the address {address:#x}"
-    return _outside(address, size, _nearest(address, arrays))
+    return _nearest(address, arrays).outside(address, size)
 
 
 def _nearest(address: int, arrays: Sequence[Memory]) -> Memory:
-    return min(arrays, key=lambda array: max(array.address - address, address - array.address - array.size))
-
-
-def _outside(address: int, size: int, array: Memory) -> str:
-    """Say where an access of `size` bytes (0: unknown) outside the array lies."""
-    offset = address - array.address
-    index = (
-        f" (index {offset // array.itemsize})" if array.itemsize > 1 and offset % array.itemsize == 0 else ""
+    return min(
+        arrays, key=lambda array: max(array.address - address, address - array.address - array.named.size)
     )
-    if offset < 0:
-        return f"{_bytes(-offset)} before the start of {array.name}{index}"
-    behind = offset + size - array.size
-    if behind == 0:
-        return f"beyond the end of {array.name}{index}"
-    return f"{'it ends ' if size else ''}{_bytes(behind)} behind the end of {array.name}{index}"
-
-
-def _bytes(count: int) -> str:
-    return f"{count} byte{'s' * (count != 1)}"

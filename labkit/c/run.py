@@ -31,7 +31,6 @@ from labkit.c.report import (
     split_report,
 )
 from labkit.core.errors import Crash, LaunchError, SimtError, Timeout
-from labkit.core.limits import shown
 
 if sys.platform != "win32":  # it has no pipes of this kind
     from labkit.c.stopwatch import Stopwatch
@@ -186,7 +185,7 @@ def _left(run: Run, arguments: Arguments, name: str, source: str, timeout: float
     if argument >= len(arguments.values) or len(code) > 1 or code not in NUMBERS:
         raise SimtError(FORGED.format(name))
     if argument >= 0:
-        raise from_guards(_memory(run, arguments, argument), offset)
+        raise from_guards(arguments.named(argument), offset)
     return struct.unpack_from(code, value)[0] if code else None, run.after[AFTER.size :]
 
 
@@ -244,5 +243,4 @@ def _error(run: Run, arguments: Arguments, name: str, source: Sequence[str], tim
 
 
 def _memory(run: Run, arguments: Arguments, k: int) -> Memory:
-    value = arguments.values[k]
-    return Memory(shown(value, k), run.addresses[k], value.nbytes, value.itemsize)
+    return Memory(arguments.named(k), run.addresses[k])

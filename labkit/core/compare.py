@@ -57,9 +57,13 @@ def compare(
     first = tuple(int(i) for i in np.unravel_index(int(wrong.argmax()), wrong.shape))
     count = int(wrong.sum())
     bound = f" ± {tolerance[first]:.2g}" if tolerance[first] else ""
+    filler = unwritten((1,), before.dtype.name)
+    was_written = _bits(got)[first] != _bits(before)[first] or _bits(before)[first] != _bits(filler)
+    told = "" if was_written else ", which an output holds until it is written"
     message = (
-        f"{name}[{', '.join(map(str, first))}] is {_show(got[first])}; it should be {_show(expected[first])}"
-        f"{bound}. {count} of {wrong.size} elements {'is' if count == 1 else 'are'} wrong. {hint}"
+        f"{name}[{', '.join(map(str, first))}] is {_show(got[first])}{told}; it should be "
+        f"{_show(expected[first])}{bound}. {count} of {wrong.size} elements "
+        f"{'is' if count == 1 else 'are'} wrong. {hint}"
     )
     raise Mismatch(
         message.strip(), first, got[first].item(), expected[first].item(), count, wrong.size, wrong

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from labkit.core.errors import LaunchError
+from labkit.core.named import shown
 
 WARP = 32
 MAX_THREADS = 1024  # per block
@@ -66,11 +67,6 @@ def _shown(size: Dim3) -> str:
     if size[2] != 1:
         return str(size)
     return str(size[:2]) if size[1] != 1 else f"({size[0]},)"
-
-
-def shown(value: np.ndarray, position: int) -> str:
-    """Name an argument in a student's terms: by its position, type and shape."""
-    return f"argument {position} ({value.dtype}{f', shape {value.shape}' if value.ndim else ''})"
 
 
 def check_array(array: np.ndarray, position: int, reader: str) -> None:

@@ -14,6 +14,7 @@ from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import Blocks, Launch
 from labkit.core.kernel import Kernel as KernelProtocol
 from labkit.core.limits import MAX_STATIC_SHARED_BYTES, Dim3, check_launch, max_threads_for
+from labkit.core.named import parameter_names
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.core.occupancy import occupancy
 from labkit.simt import ptx
@@ -239,6 +240,11 @@ class Kernel(AnyKernel):
         module = self.module
         return parameter_types(module.code, module.options, module.name_expressions, self.name)
 
+    @cached_property
+    def _names(self) -> list[str]:
+        """Return the names of the kernel's parameters; [] where its source does not show them."""
+        return parameter_names(self.module.code, self.name, len(self._parsed.params))
+
     @property
     def _resources(self) -> Resources:
         return self.module.resources[self._parsed.name]
@@ -254,7 +260,7 @@ class Kernel(AnyKernel):
         shared = self._shared_bytes(launch.shared_mem)
         if self.module.enable_cooperative_groups or self.is_cooperative:
             self._check_residency(launch, shared)
-        params, ranges = bind(self._parsed, self._storage, launch.args)
+        params, ranges = bind(self._parsed, self._storage, launch.args, self._names)
         ranges += self.module._ranges
         return _Bound(launch, params, ranges, shared)
 

@@ -56,10 +56,10 @@ class TestOutside:
     @pytest.mark.parametrize(
         ("body", "where"),
         [
-            ("volatile float y = x[n + 15]; (void)y;", "behind the end of argument 0"),
-            ("x[n + 15] = 1;", "behind the end of argument 0"),
-            ("volatile float y = x[-1]; (void)y;", "4 bytes before the start of argument 0"),
-            ("x[-1] = 1;", "4 bytes before the start of argument 0"),
+            ("volatile float y = x[n + 15]; (void)y;", "past the end of `x`"),
+            ("x[n + 15] = 1;", "past the end of `x`"),
+            ("volatile float y = x[-1]; (void)y;", r"`x\[-1\]` is before the start of `x`"),
+            ("x[-1] = 1;", r"`x\[-1\]` is before the start of `x`"),
         ],
     )
     def test_one_of_two_calls_ends(self, body, where, size):
@@ -69,7 +69,7 @@ class TestOutside:
             function.make(of(size, size))
 
     def test_what_is_written_into_the_rest_of_a_cache_line(self):
-        with pytest.raises(InvalidAccess, match="invalid write: beyond the end of argument 0"):
+        with pytest.raises(InvalidAccess, match="invalid write: `x\\[3\\]` is past the end of `x`"):
             f("x[n] = 1;").make(of(3))
 
     @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ class TestOutside:
         [
             ("exit(0);", Crash, r"exit\(0\)"),
             ("abort();", Crash, r"abort\(\)"),
-            ("*(volatile int *)(long)(n - 3) = 1;", InvalidAccess, "before the start of argument 0|SIGSEGV"),
+            ("*(volatile int *)(long)(n - 3) = 1;", InvalidAccess, "before the start of `x`|SIGSEGV"),
             ("for (volatile int i = 0;; i = n) ;", Timeout, "0.5 s in the optimised build"),
             ("kill(getpid(), 9);", Crash, "SIGKILL"),
         ],

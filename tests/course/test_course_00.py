@@ -20,7 +20,10 @@ STARTERS = {
         "by thread (1, 0, 0) of block (0, 0, 0)",
         "A thread without an element must do nothing.",
     ],
-    "00.2": ["out[0, 1] is -2147483648; it should be 1.", "have not changed: do the threads, or the loops"],
+    "00.2": [
+        "out[0, 1] is -2147483648, which an output holds until it is written; it should be 1.",
+        "have not changed: do the threads, or the loops",
+    ],
 }
 
 

@@ -102,7 +102,7 @@ WRONG = [
     ("01.3", "j past the edge", "Which of the three loops", (J_END, "j0 + min(BLOCK, N)")),
     ("01.3", "j past the edge: where", "invalid read of 4 bytes", (J_END, "j0 + min(BLOCK, N)")),
     ("01.3", "k ends at N", "Which limit takes the wrong one?", (K_END, "min(k0 + BLOCK, N)")),
-    ("01.3", "no limit of i", "behind the end of argument 0", ("i < min(i0 + BLOCK, M)", "i < i0 + BLOCK")),
+    ("01.3", "no limit of i", "past the end of `A`", ("i < min(i0 + BLOCK, M)", "i < i0 + BLOCK")),
     (
         "01.3",
         "only whole blocks",

@@ -8,7 +8,7 @@ STARTERS = {
     "02.2": ["Nothing has changed: is the output written?"],
     "02.3": [
         "C[0, 0] is nan",
-        "initcheck finds: line 13: reads element 0 of argument 2 (float32, shape (33, 20)), which nobody has",
+        "initcheck finds: line 13: reads `C[0]` (`C[0, 0]`), which nobody has",
         "With beta = 0 the kernel must not read C",
     ],
     "02.4": ["line 13 has 16 sectors per request; the goal is at most 4", "13 | float a = A[row * K + k];"],

@@ -14,13 +14,13 @@ from labkit.simt import Finding
 
 STARTERS = {
     "09.1": ["✗ right for whole blocks", "racecheck finds: line 11: race", "must stand a __syncthreads()"],
-    "09.2": ["before the start of argument 0", "Each of the four reads needs a condition"],
+    "09.2": ["before the start of `in`", "Each of the four reads needs a condition"],
     "09.3": ["the verdict is 'right'", "A refused launch raises labkit.simt.LaunchError"],
     "09.4": ["out[0] is nan", "initcheck finds: line 12", "Where the array has none, the tile must hold a 0"],
     "09.5": ["__syncthreads() inside a branch", "Every thread of the block must come to every barrier"],
     "09.6": ["A right result is rejected: K=400, elements up to 1000", "abs(A) @ abs(B)"],
     "09.7": ["it returns 0.005; the kernel takes 4 ms", "synchronize() waits for that"],
-    "09.8": ["C[0, 0] is nan", "line 10: reads element 0 of argument 2", "the old C must not be read"],
+    "09.8": ["C[0, 0] is nan", "line 10: reads `C[0]`", "the old C must not be read"],
 }
 
 test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
@@ -196,7 +196,7 @@ WRONG = [
     ),
     ("09.2", "a neighbour in the row above", "and no neighbour", ("col > 0 ?", "i > 0 ?")),
     ("09.2", "a neighbour in the row below", "and no neighbour", ("col + 1 < cols", "i + 1 < rows * cols")),
-    ("09.2", "one too far", "behind the end of argument 0", ("row + 1 < rows ?", "row < rows ?")),
+    ("09.2", "one too far", "past the end of `in`", ("row + 1 < rows ?", "row < rows ?")),
     ("09.2", "leaves the rim out", "have not changed", ("if (row >= rows", "if (row < 1 || row > rows - 2")),
     (
         "09.2",
@@ -562,7 +562,7 @@ class TestLaunches:
             right_in("", self.launches).test(self.kernel(("= s[threadIdx.x]", "= 2 * s[threadIdx.x]")))
 
     def test_an_output_that_is_read_was_never_written(self):
-        with pytest.raises(Unmet, match="initcheck finds: line 6: reads element 0 of argument 1"):
+        with pytest.raises(Unmet, match="initcheck finds: line 6: reads `out\\[0\\]`"):
             clean_in(self.launches).test(self.kernel(("out[i] = ", "out[i] = 0 * out[i] + ")))
 
 

@@ -649,7 +649,7 @@ def test_empty_partly_written():
     assert check(1, 64, (array[:2], out, np.int32(32))) == []
     found = check(1, 64, (array, out, np.int32(34)))
     assert [finding.thread for finding in found] == [(32, 0, 0)]
-    assert "element 32 of argument 0" in found[0].message
+    assert "`in[32]` (`in[2, 0]`)" in found[0].message
     assert len(check(1, 64, (array[2:], out, np.int32(1)))) == 1
 
 
@@ -822,7 +822,7 @@ def test_mismatch(dtype, declared, wanted):
 def test_wrong_dtypes_are_found_where_they_are_used():
     found = reader("f4").check(1, 64, (np.zeros(64), floats(64), np.int32(64)))
     assert [(f.tool, f.kind, f.line) for f in found] == [("memcheck", "wrong dtype", 3)]
-    assert "argument 0" in found[0].message and "np.float32" in found[0].message
+    assert "(float64, shape (64,)) is not what" in found[0].message and "np.float32" in found[0].message
 
 
 def test_parameter_types():

@@ -6,6 +6,7 @@ is timed has numbers of its own and is verified. Whoever else works on the machi
 faster: so the fastest call counts, and who falls short is timed again before it is said.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import randrange
@@ -208,4 +209,6 @@ def _hint(error: Mismatch | SimtError, hints: Hints) -> str:
         return ""
     if "is not a multiple of" in str(error):
         return MISALIGNED
-    return hints.out_of_bounds if "argument" in str(error) else ""  # not for a null or a wild pointer
+    return (
+        hints.out_of_bounds if re.search(r"(start|end) of (`|argument)", str(error)) else ""
+    )  # not for a null or a wild pointer

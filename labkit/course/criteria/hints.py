@@ -4,6 +4,7 @@ A hint on an edge is given where the wrong elements lie at one, a hint on a barr
 another has written, and so on. Where no test says so, there is no hint.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ from labkit.simt import Finding
 MISALIGNED = "An access of 8 or 16 bytes wants an address that is a multiple of as many bytes."
 ARRIVE = "Every thread of the block must come to every barrier, also one that has no element."
 TWICE = "Two threads write the same element, and one result is lost: let each element belong to one thread."
+_ELSEWHERE = re.compile(
+    r"(of|on|reads) (shared |variable |a local |byte )"
+)  # not in an argument of the kernel
 DIFFERENT = 4  # times the tolerance: how far a result may be from that of a known mistake
 
 
@@ -58,10 +62,10 @@ class Hints:
             return self.sync
         if finding.tool == "racecheck":
             if "write after write" in first:
-                return (self.owner or self.race if "argument" in first else "") or self.twice
+                return (self.owner or self.race if _ELSEWHERE.search(first) is None else "") or self.twice
             return self.race if "of shared" in first else self.owner or self.race
         if finding.tool == "initcheck":
-            if "argument" in first:
+            if _ELSEWHERE.search(first) is None and finding.kind != "unset variable":
                 return self.unread
             if "of shared" in first:
                 return self.unfilled or (self.edges if self._has_edges(launch) else "") or self.usual

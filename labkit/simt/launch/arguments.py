@@ -8,6 +8,7 @@ import numpy as np
 
 from labkit.core.errors import LaunchError
 from labkit.core.limits import check_array
+from labkit.core.named import Named, named_array, shown
 from labkit.simt.analysis.layout import Storage
 from labkit.simt.code.instructions import Kind
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Variable
@@ -25,21 +26,17 @@ class Range:
     shift: int
     owner: np.ndarray | CUDAarray | str | None = None  # the array, or the name of a variable
     position: int = 0  # of the argument
+    parameter: str = ""  # its name in the kernel's source, where that is known
     is_constant: bool = False  # a `__constant__` variable
 
     @property
-    def name(self) -> str:
-        """Return the name by which a student knows the memory."""
+    def named(self) -> Named:
+        """Return the memory as a student knows it."""
         if isinstance(self.owner, np.ndarray):
-            return _shown(self.owner, self.position)
-        if isinstance(self.owner, CUDAarray):
-            return str(self.owner)
-        return f"variable {self.owner} ({self.size} bytes)" if self.owner else ""
-
-    @property
-    def dtype(self) -> np.dtype | None:
-        """Return the type of the elements, or None for memory that is not an array."""
-        return self.owner.dtype if isinstance(self.owner, np.ndarray) else None
+            return named_array(self.owner, self.position, self.parameter)
+        variable = f"variable {self.owner} ({self.size} bytes)" if self.owner else ""
+        name = str(self.owner) if isinstance(self.owner, CUDAarray) else variable
+        return Named(name, self.size, self.itemsize)
 
     @property
     def itemsize(self) -> int:
@@ -56,10 +53,13 @@ def array_range(array: CUDAarray) -> Range:
     return Range(array.memory.ctypes.data, array.memory.nbytes, 0, array)
 
 
-def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, list[Range]]:
+def bind(
+    kernel: Kernel, storage: Storage, args: Sequence[Any], names: Sequence[str] = ()
+) -> tuple[bytes, list[Range]]:
     """Lay out the arguments as the kernel's parameters, with one range each (empty for scalars).
 
-    NumPy arrays are passed by address, without a copy, and scalars by value. Raises LaunchError.
+    NumPy arrays are passed by address, without a copy, and scalars by value. `names` are those of the
+    parameters in the source, if they are known. Raises LaunchError.
     """
     if len(args) != len(kernel.params):
         raise LaunchError(
@@ -70,7 +70,7 @@ def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, 
     data, ranges = bytearray(storage.param_bytes), []
     for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
         if isinstance(arg, np.ndarray):
-            value, range_ = _array(param, arg, position)
+            value, range_ = _array(param, arg, position, names[position] if names else "")
         elif isinstance(arg, TextureObject | SurfaceObject):
             value, range_ = _handle(param, arg, position), NOTHING
         else:
@@ -81,22 +81,22 @@ def bind(kernel: Kernel, storage: Storage, args: Sequence[Any]) -> tuple[bytes, 
     return bytes(data), ranges
 
 
-def _array(param: Variable, array: np.ndarray, position: int) -> tuple[bytes, Range]:
+def _array(param: Variable, array: np.ndarray, position: int, name: str) -> tuple[bytes, Range]:
     if TYPE_BYTES[param.type] != 8 or param.size != 8:
         raise LaunchError(
-            f"{_shown(array, position)}: the kernel takes a number of {param.size} bytes here, not an array"
+            f"{shown(array, position)}: the kernel takes a number of {param.size} bytes here, not an array"
         )
     check_array(array, position, "a kernel")
     if array.dtype.hasobject or not array.dtype.isnative:
         raise LaunchError(
-            f"{_shown(array, position)}: a kernel can only work on plain numbers in this machine's byte order"
+            f"{shown(array, position)}: a kernel can only work on plain numbers in this machine's byte order"
         )
     start = array.ctypes.data
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     shift = (start - owner.ctypes.data) % GPU_ALIGNMENT
-    return start.to_bytes(8, "little"), Range(start, array.nbytes, shift, array, position)
+    return start.to_bytes(8, "little"), Range(start, array.nbytes, shift, array, position, name)
 
 
 def _handle(param: Variable, each: TextureObject | SurfaceObject, position: int) -> bytes:
@@ -106,10 +106,6 @@ def _handle(param: Variable, each: TextureObject | SurfaceObject, position: int)
             "cudaTextureObject_t or cudaSurfaceObject_t"
         )
     return each.ptr.to_bytes(8, "little")
-
-
-def _shown(array: np.ndarray, position: int) -> str:
-    return f"argument {position} ({array.dtype}, shape {array.shape})"
 
 
 def _scalar(param: Variable, value: Any, position: int) -> bytes:

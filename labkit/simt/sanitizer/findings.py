@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from labkit.core.errors import BarrierError, InvalidAccess, SimtError, Timeout
 from labkit.core.limits import WARP, Dim3
+from labkit.core.named import Named
 from labkit.simt.code import abi
 from labkit.simt.code.abi import Launch
 from labkit.simt.launch.arguments import Range
@@ -129,8 +130,8 @@ class Diagnosis:
         shown = "constant" if space == "const" else space
         what = f"invalid {shown} {self._verb(access.site)} of {size} bytes"
         if space == "shared":
-            name = f"the block's {self.shared_bytes} bytes of shared memory"
-            where = _outside(access.address - access.shared, size, self.shared_bytes, name)
+            block = Named(f"the block's {self.shared_bytes} bytes of shared memory", self.shared_bytes)
+            where = _place(access.address - access.shared, size, block)
         elif space == "local":
             where = "the address is outside the thread's own arrays, or not aligned"
         else:
@@ -269,9 +270,9 @@ class Diagnosis:
         """Describe an access that confuses constant memory with the rest; "" where it does not."""
         range_, instruction = self._range(access), self.kernel.code[access.site]
         if range_ and instruction.space == "const" and not range_.is_constant:
-            return f"{range_.name} is not in constant memory"
+            return f"{range_.named.name} is not in constant memory"
         if range_ and instruction.family.writes and range_.is_constant:
-            return f"{range_.name} is in constant memory, which a kernel can only read"
+            return f"{range_.named.name} is in constant memory, which a kernel can only read"
         return ""
 
     def _range(self, access: Access) -> Range | None:
@@ -287,7 +288,7 @@ class Diagnosis:
         if space == "local":
             return "a local variable"
         if range_ := self._range(access):
-            return f"element {(access.address - range_.start) // range_.itemsize} of {range_.name}"
+            return range_.named.element((access.address - range_.start) // range_.itemsize)
         return f"{space} memory"
 
     def variable(self, access: Access) -> str:
@@ -295,7 +296,7 @@ class Diagnosis:
         if self._space(access) == "shared":
             return self._shared_variable(access)[1]
         range_ = self._range(access)
-        return range_.name if range_ else ""
+        return range_.named.name if range_ else ""
 
     def _shared_variable(self, access: Access) -> tuple[int, str]:
         """Return the offset and name of the last shared array that begins at or before an address."""
@@ -328,17 +329,16 @@ def _near(address: int, size: int, ranges: Sequence[Range]) -> str:
     """Describe where an address lies relative to the nearest array."""
     if address < 4096:
         return f"address {address:#x} is a null pointer" + (f" plus {address} bytes" if address else "")
-    arrays = [r for r in ranges if r.name]
+    arrays = [r for r in ranges if r.owner is not None]
     if not arrays:
         return "no array was passed to the kernel"
     nearest = min(arrays, key=lambda r: max(r.start - address, address + size - r.start - r.size, 0))
-    return _outside(address - nearest.start, size, nearest.size, nearest.name, nearest.itemsize)
+    return _place(address - nearest.start, size, nearest.named)
 
 
-def _outside(offset: int, size: int, length: int, name: str, itemsize: int = 1) -> str:
-    if offset >= 0 and offset + size <= length:
-        return f"byte {offset} of {name} is not a multiple of {size}, as an access of {size} bytes needs"
-    index = f" (index {offset // itemsize})" if itemsize > 1 and offset % itemsize == 0 else ""
-    if offset < 0:
-        return f"{-offset} bytes before the start of {name}{index}"
-    return f"it ends {offset + size - length} bytes behind the end of {name}{index}"
+def _place(offset: int, size: int, memory: Named) -> str:
+    if offset >= 0 and offset + size <= memory.size:
+        return (
+            f"byte {offset} of {memory.name} is not a multiple of {size}, as an access of {size} bytes needs"
+        )
+    return memory.outside(offset, size)

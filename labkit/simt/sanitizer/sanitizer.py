@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from labkit.core.limits import WARP
+from labkit.core.named import shown
 from labkit.simt.code import abi
 from labkit.simt.launch.arguments import Range
 from labkit.simt.sanitizer.element_types import mismatch
@@ -62,11 +63,13 @@ def wrong_types(
     """Report each array whose dtype is not what the kernel reads; `lines` says where, by its number."""
     findings = []
     for number, (type_, range_) in enumerate(zip(declared, ranges, strict=False)):
-        reason = mismatch(range_.dtype, type_) if range_.dtype is not None else None
-        if reason:
+        array = range_.owner
+        if isinstance(array, np.ndarray) and (reason := mismatch(array.dtype, type_)):
             line, nobody = lines.get(number, 0), (0, 0, 0)
             text = source[line - 1].strip() if 0 < line <= len(source) else ""
-            message = f"{range_.name} is not what the kernel reads: {reason}"
+            message = (
+                f"{shown(array, range_.position, range_.parameter)} is not what the kernel reads: {reason}"
+            )
             findings.append(Finding("memcheck", "wrong dtype", line, nobody, nobody, message, text))
     return findings
 
