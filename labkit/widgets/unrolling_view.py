@@ -4,18 +4,18 @@ The kernel is transpose/4_unrolled with 32 / ROWS elements per thread, compiled 
 are counted in its PTX, registers are the assembler's for an H200, and the rates beside them are recorded.
 """
 
+import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from labkit import kernels, simt
 from labkit.core import occupancy
 from labkit.core.occupancy import Occupancy
 from labkit.core.text import counted
-from labkit.figures.style import Plot
+from labkit.figures.axes import Axes, Scale
+from labkit.figures.svg import BLUE, ORANGE, PURPLE, RED, Svg, ink_on
 from labkit.kernels.problem import C_TYPES
 from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
@@ -26,6 +26,7 @@ from labkit.widgets.explorer import Explorer, View, menu, plain, selection
 TILE = 32
 ELEMENTS = (1, 2, 4, 8, 16)
 UNROLLED, KEPT = "unrolled", "kept"
+KERNEL = "kernel"  # the group of controls
 DTYPES = {4: "float32", 8: "float64"}
 RECORDED = {"copy": 1, "padded": 1, "unrolled": 4}  # rungs with an H200's time, and their elements a thread
 SIDE = 8192  # of the matrix that was timed
@@ -33,8 +34,14 @@ THREADS = 2048  # that an SM of the H200 holds of each of these rungs
 WAITS = range(200, 2001, 100)  # nanoseconds
 _GPU = occupancy.gpu("H200")
 _PEAK = float(_GPU.bandwidth_gb_s or np.inf)
-_COLORS = {MOVES: "#0072B2", INDEX: "#E69F00", CONTROL: "#CC79A7"}
-_CHOSEN = "#D55E00"
+_COLORS = {MOVES: BLUE, INDEX: ORANGE, CONTROL: PURPLE}
+# Where the names stand at their markers, which lie close together.
+_NAMES = {
+    **{("copy", size): (-9, -8, "end") for size in DTYPES},
+    ("padded", 8): (4, 20, "start"),
+    ("unrolled", 4): (0, 16, "middle"),
+    ("unrolled", 8): (12, 0, "start"),
+}
 _MARKS = {"copy": "P", "padded": "D", "unrolled": "^"}
 
 
@@ -42,15 +49,15 @@ def unrolling() -> Explorer:
     """Show what several elements per thread save, and how many bytes they keep in flight.
 
     A menu chooses the loop; sliders set the elements per thread, their size, and how long a load is in
-    flight.
+    flight. In the picture a click on a bar or on a recorded rate chooses its elements.
     """
     controls = {
-        "loop": menu("loop", plain((UNROLLED, KEPT))),
-        "elements": selection("elements", plain(ELEMENTS), 1),
-        "size": selection("bytes each", plain(DTYPES), 4),
-        "wait": selection("wait (ns)", plain(WAITS), 1100),
+        "elements": selection("elements of each thread", plain(ELEMENTS), 1, KERNEL),
+        "size": selection("size of each", [(f"{size} bytes", size) for size in DTYPES], 4, KERNEL),
+        "loop": menu("loops over them", plain((UNROLLED, KEPT)), group=KERNEL),
+        "wait": selection("a load takes", [(f"{wait} ns", wait) for wait in WAITS], 1100, "memory"),
     }
-    return Explorer(unrolling_view, controls)
+    return Explorer(unrolling_view, controls, title="What several elements per thread save")
 
 
 @dataclass(frozen=True)
@@ -86,19 +93,21 @@ def unrolling_view(loop: str, elements: int, size: int, wait: int) -> View:
     """
     chosen = variant(loop, elements, size)
     loads = elements if loop == UNROLLED else 1
-    figure = Plot(figsize=(11.5, 3.9))
-    # placed by hand: a search for room takes longer than all the rest
-    tile, bars, law = (figure.add_axes((left, 0.19, width, 0.65)) for left, width in _PLACES)
-    _draw_tile(tile, TILE // elements)
-    _draw_bars(bars, [variant(loop, each, size) for each in ELEMENTS], elements)
-    _draw_law(law, chosen.threads * loads * size, wait)
-    source = f"instructions counted in PTX; rates {reached()[0].source}, {SIDE} × {SIDE}"
-    figure.text(0.01, 0.02, source, fontsize=8, color="0.35")
+    under_way = chosen.threads * loads * size
+    rate, source = possible(under_way, wait), reached()[0].source
+    told = (
+        f"{counted(elements, 'element')} a thread: {chosen.an_element:.4g} PTX instructions for each, and at "
+        f"most {rate:,.0f} GB/s with {under_way / 1024:g} KB on their way."
+    )
+    picture = Svg(640, 478, f"A thread's elements in a tile, its instructions, and Little's law. {told}")
+    _draw_tile(picture, TILE // elements)
+    _draw_bars(picture, [variant(loop, each, size) for each in ELEMENTS], elements)
+    _draw_law(picture, under_way, wait)
+    note = f"Instructions counted in PTX; rates {source}, {SIDE} × {SIDE}."
+    picture.text(8, 470, note, class_="soft", font_size=11)
     lines = _instructions(chosen, loop), _room(chosen), _little(chosen, loads, size, wait)
-    return View((figure,), "\n".join(lines))
-
-
-_PLACES = ((0.045, 0.22), (0.33, 0.24), (0.64, 0.35))  # left and width of the three panels
+    hint = "Point at a bar or a marker to see its numbers; a click chooses its elements."
+    return View((picture,), told, "\n".join(lines), hint)
 
 
 @lru_cache(maxsize=64)
@@ -149,71 +158,111 @@ def reached() -> tuple[Reached, ...]:
 # Drawing.
 
 
-def _draw_tile(axes: Axes, rows: int) -> None:
+def _draw_tile(picture: Svg, rows: int) -> None:
     """Draw the tile in strips as high as the block; one thread's elements stand out."""
-    x, y = 12, rows // 4
-    own = np.arange(y, TILE, rows)
-    axes.set(xlim=(-0.5, TILE - 0.5), ylim=(TILE - 0.5, -0.5), aspect="equal", facecolor="0.93")
-    axes.hlines(np.arange(rows, TILE, rows) - 0.5, -0.5, TILE - 0.5, color="0.3", linewidth=0.8)
-    axes.scatter(np.full(len(own), x), own, marker="s", s=18, color=_CHOSEN)
-    title = f"thread ({x}, {y}) of a block of 32×{rows} moves\n{len(own)} of the 1024 elements of a tile"
-    _titled(axes, title, "column of the tile", "row of the tile")
-    axes.set(xticks=(0, 8, 16, 24, 31), yticks=(0, 8, 16, 24, 31))
+    x, y, left, top, cell = 12, rows // 4, 36.0, 52.0, 4.75
+    own = list(range(y, TILE, rows))
+    side = TILE * cell
+    picture.text(8, 12, f"thread ({x}, {y}) of 32×{rows}", font_weight="600")
+    picture.text(8, 30, f"moves {len(own)} of 1024 elements")
+    picture.rect(left, top, side, side, class_="empty")
+    for row in range(0, TILE + 1, rows):
+        picture.line(left, top + row * cell, left + side, top + row * cell, class_="grid")
+    for row in own:
+        at = left + x * cell - 1, top + row * cell - 1
+        picture.rect(*at, cell + 2, cell + 2, fill=RED)
+    for each in (0, 8, 16, 24, 31):
+        middle = (each + 0.5) * cell
+        picture.text(left + middle, top + side + 10, str(each), "middle", class_="soft")
+        picture.text(left - 5, top + middle, str(each), "end", class_="soft")
+    picture.text(left + side / 2, top + side + 28, "column of the tile", "middle")
+    picture.text(10, top + side / 2, "row", "middle", transform=f"rotate(-90 10 {top + side / 2})")
 
 
-def _draw_bars(axes: Axes, variants: list[Variant], chosen: int) -> None:
+def _draw_bars(picture: Svg, variants: list[Variant], chosen: int) -> None:
     """Draw PTX instructions per element, by kind, for each number of elements per thread."""
-    places, bottom = range(len(variants)), np.zeros(len(variants))
-    for name, color in _COLORS.items():
-        heights = np.array([each.counts[name] / each.elements for each in variants])
-        bars = axes.bar(places, heights, bottom=bottom, color=color, label=name)
-        for bar, each in zip(bars, variants, strict=True):
-            bar.set_alpha(1 if each.elements == chosen else 0.4)
-        bottom += heights
-    for place, height in zip(places, bottom, strict=True):
-        axes.text(place, height + 0.6, f"{height:.4g}", ha="center", fontsize=9)
-    axes.set_xticks(places, [str(each.elements) for each in variants])
-    axes.set_ylim(0, 66)
-    legend = axes.legend(frameon=False, fontsize=8, loc="upper right", reverse=True)
-    for patch in legend.get_patches():
-        patch.set_alpha(1)
-    now, first = bottom[ELEMENTS.index(chosen)], bottom[0]
-    title = f"{chosen} a thread: {now:.4g} PTX instructions\nan element; 1 a thread: {first:.4g}"
-    _titled(axes, title, "elements a thread", "PTX instructions an element")
+    names = {float(place): str(each.elements) for place, each in enumerate(variants)}
+    across = Scale(-0.6, len(variants) - 0.4, ticks=tuple(names))
+    axes = Axes(picture, (258, 52, 376, 152), across, Scale(0, 64, ticks=(0, 20, 40, 60)))
+    axes.frame("elements of each thread", "PTX instructions for each element", names=names)
+    picture.legend(214, 12, [(name, {"fill": color}) for name, color in reversed(_COLORS.items())])
+    for place, each in enumerate(variants):
+        _draw_bar(axes, place, each, each.elements == chosen)
 
 
-def _draw_law(axes: Axes, under_way: int, wait: int) -> None:
+def _draw_bar(axes: Axes, place: int, each: Variant, chosen: bool) -> None:
+    picture, wide, left = axes.picture, 46, axes.x(place) - 23
+    parts = {name: each.counts[name] / each.elements for name in _COLORS}
+    told = ", ".join(f"{count:.3g} {name}" for name, count in parts.items())
+    tip = f"{counted(each.elements, 'element')} a thread: {each.an_element:.4g} for each ({told})."
+    position = ELEMENTS.index(each.elements)
+    with picture.group(**_button(f"bar {each.elements}", tip, {"elements": position}, chosen)):
+        below = 0.0
+        for name, color in _COLORS.items():
+            y, height = axes.y(below + parts[name]), axes.y(below) - axes.y(below + parts[name])
+            picture.rect(left, y, wide, height, fill=color)
+            if height > 13:
+                count = f"{parts[name]:.3g}"
+                picture.text(left + wide / 2, y + height / 2, count, "middle", class_=ink_on(color))
+            below += parts[name]
+        top, bottom = axes.y(below), axes.y(0)
+        if chosen:
+            picture.rect(
+                left - 3, top - 3, wide + 6, bottom - top + 3, fill="none", class_="line", stroke_width=2
+            )
+        weight = "700" if chosen else None
+        picture.text(left + wide / 2, top - 11, f"{below:.4g}", "middle", font_weight=weight)
+
+
+def _button(key: str, tip: str, positions: dict[str, int], chosen: bool) -> dict[str, object]:
+    """Return the attributes of a group that a click chooses."""
+    return {
+        "data_set": json.dumps(positions),
+        "data_tip": tip,
+        "data_key": key,
+        "tabindex": 0,
+        "role": "button",
+        "aria_label": tip,
+        "aria_pressed": "true" if chosen else "false",
+    }
+
+
+def _draw_law(picture: Svg, under_way: int, wait: int) -> None:
     """Draw GB/s over the bytes in flight: Little's law, the memory's peak, and recorded rates."""
-    rate, places = possible(under_way, wait), np.geomspace(2**11, 2**18, 80)
-    law = [possible(each, wait) for each in places]
-    axes.plot(places / 1024, law, color="0.4", label=f"possible with {wait} ns", zorder=1)
+    low, end = 450.0, 256.0
+    across = Scale(2, end, log=True, ticks=tuple(2.0**power for power in range(1, 9)))
+    axes = Axes(
+        picture, (58, 292, 556, 120), across, Scale(low, 5800, log=True, ticks=(500, 1000, 2000, 4000))
+    )
+    axes.frame("KB of loads on their way in an SM, at most", "GB/s read and written")
+    a_kilobyte = 2 * _GPU.multiprocessors * 1024 / wait  # GB/s for each KB
+    start, knee = max(2.0, low / a_kilobyte), _PEAK / a_kilobyte
+    axes.line([(start, start * a_kilobyte), (knee, _PEAK), (end, _PEAK)], class_="line", stroke_width=1.5)
+    x, rate = axes.x(under_way / 1024), possible(under_way, wait)
+    right = x - 14 if x > axes.x(100) else axes.x(end)
+    picture.text(right, axes.y(_PEAK) - 10, f"memory's peak: {_PEAK:,.0f}", "end", class_="halo")
+    picture.line(x, 292, x, 412, stroke=RED, stroke_width=1.5, stroke_dasharray="2 3")
     for point in reached():
-        at, name = (point.kilobytes, point.rate), f"{point.rung}, {point.size} bytes"
-        face = "#0072B2" if point.size == 4 else "white"
-        axes.scatter(*at, marker=_MARKS[point.rung], s=50, edgecolor="#0072B2", color=face, zorder=3)
-        (shift, side) = ((-8, 7), "right") if point.rung == "copy" else ((7, -11), "left")
-        if name == "unrolled, 8 bytes":  # below it stands the name of its neighbour
-            shift = (8, -3)
-        axes.annotate(name, at, shift, textcoords="offset points", fontsize=8, ha=side)
-    axes.axvline(under_way / 1024, color=_CHOSEN, linestyle=":", zorder=0)
-    axes.scatter(under_way / 1024, rate, marker="o", s=70, color=_CHOSEN, label="your choice", zorder=2)
-    for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
-        scale("log", base=2)
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_locator(NullLocator())
-    axes.set(xlim=(2, 256), ylim=(400, 8000), yticks=(500, 1000, 2000, 4000, 8000))
-    axes.legend(framealpha=0.9, edgecolor="none", fontsize=8, loc="lower right")
-    axes.grid(alpha=0.3)
-    held = f"{under_way / 1024:g} KB on their way for {wait} ns:"
-    title = f"{held}\nat most {rate:,.0f} GB/s (blue: an H200 reached)"
-    _titled(axes, title, "KB of loads on their way in an SM, at most", "GB/s read and written")
+        _draw_reached(axes, point)
+    axes.point(under_way / 1024, rate, size=6, fill=RED)
+    picture.add("circle", cx=x, cy=axes.y(rate), r=10, class_="line", stroke_width=2)
+    told = f"at most {rate:,.0f}, if a load takes {wait} ns"
+    picture.text(axes.x(end), 266, told, "end", font_weight="600")
 
 
-def _titled(axes: Axes, title: str, x_label: str, y_label: str) -> None:
-    axes.set_title(title, fontsize=9.5, loc="left", y=1)  # a given y spares a search for room
-    axes.set_xlabel(x_label, fontsize=9)
-    axes.set_ylabel(y_label, fontsize=9)
-    axes.tick_params(labelsize=9)
+def _draw_reached(axes: Axes, point: Reached) -> None:
+    """Draw what an H200 reached; a click chooses the elements of that rung."""
+    name = f"{point.rung}, {point.size} bytes"
+    tip = f"{name}: an H200 reached {point.rate:,.0f} GB/s with {point.kilobytes:g} KB on their way, at most."
+    elements = ELEMENTS.index(RECORDED[point.rung])
+    positions = {"loop": 0, "elements": elements, "size": list(DTYPES).index(point.size)}
+    x, y = axes.x(point.kilobytes), axes.y(point.rate)
+    right, down, anchor = _NAMES.get((point.rung, point.size), (10, 9, "start"))
+    with axes.picture.group(**_button(name, tip, positions, False)):
+        face: dict[str, object] = {"fill": BLUE} if point.size == 4 else {"class_": "paper"}
+        axes.point(point.kilobytes, point.rate, _MARKS[point.rung], 6, stroke=BLUE, stroke_width=1.5, **face)
+        axes.picture.add("circle", cx=x, cy=y, r=11, fill="transparent")
+        axes.picture.text(x + right, y + down, name, anchor, class_="halo")
 
 
 # Sentences.

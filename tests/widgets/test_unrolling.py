@@ -1,6 +1,8 @@
 """PTX by line and by kind, against counts by hand and by the simulator; the explorer of unrolling."""
 
+import json
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -115,19 +117,65 @@ class TestView:
         text = unrolling_view.unrolling_view(KEPT, 4, 4, 1100).text
         assert "2048 threads × 1 load × 4 bytes are 8 KB" in text and "at most 1,966 GB/s" in text
 
-    def test_titles_say_what_the_panels_show(self):
-        (figure,) = unrolling_view.unrolling_view(UNROLLED, 2, 8, 600).figures
-        titles = [" ".join(axes.get_title(loc="left").split()) for axes in figure.axes]
-        assert titles[0] == "thread (12, 4) of a block of 32×16 moves 2 of the 1024 elements of a tile"
-        assert titles[1].startswith("2 a thread: 30.5 PTX instructions an element; 1 a thread: 44")
-        assert titles[2].startswith("32 KB on their way for 600 ns: at most 4,814 GB/s")
-        assert all(axes.get_xlabel() and axes.get_ylabel() for axes in figure.axes)
-        assert "recorded: NVIDIA H200" in " ".join(text.get_text() for text in figure.texts)
+    def test_the_picture_says_what_its_panels_show(self):
+        shown = unrolling_view.unrolling_view(UNROLLED, 2, 8, 600)
+        assert shown.conclusion == (
+            "2 elements a thread: 30.5 PTX instructions for each, "
+            "and at most 4,814 GB/s with 32 KB on their way."
+        )
+        texts = [each.text for each in elements_of(shown, "text")]
+        assert {"thread (12, 4) of 32×16", "moves 2 of 1024 elements", "30.5", "44"} <= set(texts)
+        assert "at most 4,814, if a load takes 600 ns" in texts
+        assert any("recorded: NVIDIA H200" in text for text in texts)
+        assert shown.conclusion in shown.pictures[0].alt
+
+    def test_a_thread_has_its_elements_one_per_strip(self):
+        """A block of 32×8 passes over the tile four times: rows 2, 10, 18 and 26 of column 12."""
+        shown = unrolling_view.unrolling_view(UNROLLED, 4, 4, 1100)
+        own = [each for each in elements_of(shown, "rect") if each.get("fill") == "#D55E00"]
+        places = [(float(each.get("x")), float(each.get("y"))) for each in own]
+        rows = [(y - places[0][1]) / 4.75 + 2 for _, y in places]  # a row is 4.75 pixels high
+        assert rows == pytest.approx([2, 10, 18, 26]) and len({x for x, _ in places}) == 1
+
+    def test_bars_and_recorded_rates_choose_their_elements(self):
+        shown = unrolling_view.unrolling_view(KEPT, 2, 4, 1100)
+        buttons = {
+            each.get("data-key"): json.loads(each.get("data-set"))
+            for each in elements_of(shown, "g")
+            if each.get("role") == "button"
+        }
+        bars = {f"bar {each}": {"elements": place} for place, each in enumerate((1, 2, 4, 8, 16))}
+        assert buttons == bars | {
+            f"{rung}, {size} bytes": {"loop": 0, "elements": elements, "size": place}
+            for rung, elements in (("copy", 0), ("padded", 0), ("unrolled", 2))
+            for place, size in enumerate((4, 8))
+        }
+        pressed = [
+            each.get("data-key") for each in elements_of(shown, "g") if each.get("aria-pressed") == "true"
+        ]
+        assert pressed == ["bar 2"]
+
+    def test_a_bar_is_as_high_as_its_instructions(self):
+        """At 1 element a thread: 4 moves, 30 of index arithmetic and 10 guards and jumps."""
+        shown = unrolling_view.unrolling_view(UNROLLED, 1, 4, 1100)
+        bar = next(each for each in elements_of(shown, "g") if each.get("data-key") == "bar 1")
+        heights = [
+            float(each.get("height"))
+            for each in bar
+            if each.get("fill", "none") != "none" and each.get("height")
+        ]
+        assert heights == pytest.approx([each * sum(heights) / 44 for each in (4, 30, 10)], rel=1e-3)
+        assert bar.get("data-tip") == (
+            "1 element a thread: 44 for each (4 loads, stores, 30 index arithmetic, 10 guards, jumps)."
+        )
 
     def test_every_control_changes_text_and_picture(self):
         shown = unrolling()
         for name, value in (("loop", KEPT), ("elements", 8), ("size", 8), ("wait", 1200)):
-            shown.controls["elements"].value = 4
-            before = shown.text.value, shown.pictures.value
-            shown.controls[name].value = value
-            assert shown.text.value != before[0] and shown.pictures.value != before[1], name
+            before = shown.set(elements=4)
+            after = shown.set(**{name: value})
+            assert after.text != before.text and str(after.pictures[0]) != str(before.pictures[0]), name
+
+
+def elements_of(shown, tag):
+    return list(ElementTree.fromstring(str(shown.pictures[0])).iter(f"{{http://www.w3.org/2000/svg}}{tag}"))
