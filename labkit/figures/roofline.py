@@ -176,6 +176,8 @@ def draw(scene: Scene, chosen: str = "", choice: Choice | None = None, untimed: 
     if choice:
         _draw_limit(axes, scene, shown, choice)
     told = f"Solid: measured, dashed: theoretical. {scene.source}"
+    if untimed and untimed not in scene.intensity:
+        told = f"No line for {untimed}: it neither loads nor stores yet. {told}"
     for number, line in enumerate(wrap(told, _FULL_LINE)):
         picture.text(8, top + _DOWN + 54 + 15 * number, line, class_="soft", font_size=11)
         picture.height = max(picture.height, top + _DOWN + 64 + 15 * number)

@@ -1,7 +1,8 @@
 """Figures that were printed in a report or recorded on a GPU, as tables with their source.
 
 `tables` defines the columns and reads and writes the files, `shipped` finds and compares the tables under
-data/, and `provenance` says on what a run was recorded. The names here are those that a notebook uses.
+data/, `shown` shows them to students, and `provenance` says on what a run was recorded. The names here are
+those that a notebook uses.
 """
 
 from labkit.records.provenance import provenance, provenance_of
@@ -15,6 +16,7 @@ from labkit.records.shipped import (
     reports,
     sanitizer,
 )
+from labkit.records.shown import Table, table
 from labkit.records.tables import COLUMNS, INTEGERS, frame_of, read
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "INTEGERS",
     "PINNED",
     "REPORT_TIME",
+    "Table",
     "beside",
     "counterparts",
     "frame_of",
@@ -32,4 +35,5 @@ __all__ = [
     "recorded",
     "reports",
     "sanitizer",
+    "table",
 ]

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 from labkit import cpu, records
-from labkit.figures.cpu_ladder import ladder_picture
+from labkit.figures.cpu_ladder import ladder_picture, share
 from labkit.widgets.explorer import Explorer, View, menu, plain, selection
 
 REPORT = "cpu-gpu-matmul"
@@ -12,6 +12,7 @@ SIZES = (128, 256, 512, 1024, 2048)
 BLOCKS = (8, 16, 32, 64, 128, 256, 512, 1024)
 _BLOCKED = ("cpu_avx_blocked", "cpu_avx_blocked_bt")
 _NAMES = [name for name in cpu.RUNGS if name != "cpu_threads"] + [cpu.BLAS]  # one thread: it is cpu_packed
+ABOVE = " when that was measured (its clock is higher now)"
 _SLOWEST = 512  # up to this size all rungs are timed, beyond it the chosen one and those that are quick
 _QUICK = ("cpu_loop_order", "cpu_packed", cpu.BLAS)
 
@@ -56,7 +57,7 @@ def _here(row: dict[str, Any], n: int, peak: float, blas: float) -> str:
     beside = f", {blas / row['value']:.2g} of the speed of {cpu.Blas().name}"
     return (
         f"{row['kernel']}{with_block}, N = {n}: {row['value']:.4g} ms{rows}, {rate:.3g} GFLOP/s, "
-        f"{100 * rate / peak:.2g} % of what this core could multiply and add"
+        f"{share(rate, peak)} of what this core could multiply and add{ABOVE if rate > peak else ''}"
         f"{'' if row['kernel'] == cpu.BLAS else beside} ({row['source']})."
     )
 

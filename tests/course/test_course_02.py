@@ -6,11 +6,7 @@ from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of
 STARTERS = {
     "02.1": ["Nothing has changed: is the output written?"],
     "02.2": ["Nothing has changed: is the output written?"],
-    "02.3": [
-        "C[0, 0] is nan",
-        "initcheck finds: line 13: reads `C[0]` (`C[0, 0]`), which nobody has",
-        "With beta = 0 the kernel must not read C",
-    ],
+    "02.3": ["alpha=1 beta=1"],
     "02.4": ["line 13 has 16 sectors per request; the goal is at most 4", "13 | float a = A[row * K + k];"],
 }
 
@@ -43,6 +39,12 @@ WRONG = [
     ("02.2", "and for or", "invalid global", (GUARD_02, "row >= M && col >= N")),
     ("02.2", "guard too strict", "C[31, 0] is nan", ("row >= M ||", "row >= M - 1 ||")),
     ("02.3", "alpha forgotten", "alpha=3 beta=-2", ("alpha * sum", "sum")),
+    (
+        "02.3",
+        "C read for beta = 0",
+        "which nobody has",
+        ("if (beta != 0)\n        result", "result"),
+    ),
     ("02.3", "alpha for all", "it should scale the sum alone", ("+= beta", "+= alpha * beta")),
     ("02.3", "sum forgotten", "alpha=1 beta=1", ("result += beta", "result = beta")),
     ("02.4", "only the store", "elements are wrong", ("C[row * N + col]", "C[col * M + row]")),

@@ -73,7 +73,7 @@ EXERCISES = (
         right_on("right where they stick out, for 1 to 70 rows and columns", *RAGGED, hints=GUARDED),
         no_finding(SMALL, hints=GUARDED),
     ),
-    Exercise("02.3", "Scale and add, as BLAS does", 2, given=2).asks(
+    Exercise("02.3", "Scale and add, as BLAS does", 2).asks(
         shared_out(
             right_on("right for alpha = 1, beta = 1", Matmul(33, 20, 17, alpha=1, beta=1), hints=SCALED),
             replace(SHARES, launch=lambda _: tiled(replace(SHARED, beta=1))),
