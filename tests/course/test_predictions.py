@@ -78,9 +78,7 @@ COUNTED = {
     "02.a": lambda said: [len({thread // 16 for thread in range(32)})],
     "03.b": lambda said: [len(re.search(r"right: (.*)", said)[1].split(","))],
     "05.a": lambda said: [100 * float(re.search(r"shared .* ([\d.]+) of the copy", said)[1])],
-    "07.c": lambda said: [
-        100 * rate(r"peak +.* ([\d.]+) GFLOP/s  mult", said) / rate(r" ([\d.]+) GFLOP/s 2 ×", said)
-    ],
+    "07.c": lambda said: [100 * rate(r" peak +([\d.]+) GFLOP", said) / rate(r" ([\d.]+) GFLOP/s 2 ×", said)],
     "08.e": lambda said: [
         rate(r"tuned +(\d+) blocks", said),
         max(reversed(FASTEST.findall(said)), key=by_rate)[0],
