@@ -53,12 +53,13 @@ def lab(context: typer.Context) -> None:
 
 @app.command()
 def course() -> None:
-    """List the notebooks: what each teaches, its exercises and their points."""
+    """List the notebooks: what each teaches, its exercises, their points, and what you have earned."""
+    from labkit.course import progress
     from labkit.course.notebooks import catalog  # imported here: it imports the simulator
 
     with _reported(catalog.NoNotebook):
         lessons = [catalog.lesson(path) for path in catalog.notebooks(catalog.shipped())]
-    Console().print(catalog.table(lessons))
+    Console().print(catalog.table(lessons, progress.load(_of_the_student()).best))
 
 
 @app.command()
@@ -286,11 +287,9 @@ def notebooks() -> Path:
     """
     from labkit.course.notebooks import catalog, copies
 
-    shipped = catalog.shipped()
-    if shipped.parent != catalog.PACKAGE:
+    shipped, mine = catalog.shipped(), _of_the_student()
+    if mine == shipped:
         return shipped
-    here = Path.cwd()
-    mine = here if (here / copies.CAME_AS).exists() else here / "labkit-notebooks"
     try:
         changed = copies.keep(shipped, mine)
     except OSError as error:
@@ -305,3 +304,13 @@ def notebooks() -> Path:
             file=sys.stderr,
         )
     return mine
+
+
+def _of_the_student() -> Path:
+    """Return the folder of notebooks to work in, which need not be there yet."""
+    from labkit.course.notebooks import catalog, copies
+
+    shipped, here = catalog.shipped(), Path.cwd()
+    if shipped.parent != catalog.PACKAGE:
+        return shipped
+    return here if (here / copies.CAME_AS).exists() else here / "labkit-notebooks"

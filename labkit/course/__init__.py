@@ -3,7 +3,6 @@
 The exercises of a notebook stand in exercises/lab_NN.py; each such file has a tuple EXERCISES.
 """
 
-from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
@@ -57,30 +56,16 @@ def check(exercise: str, kernel: Answer | None = None) -> Feedback:
 
 def _noted(exercise: Exercise, feedback: Feedback) -> Score:
     """Keep what the student's own answer has earned; return it in words, with what comes next."""
+    from labkit.course import way  # imported here: it imports this package
+
     progress.record(exercise.id, progress.Best(exercise.share_of(feedback), feedback.ok))
     points, total = exercise.points_of(feedback), f"{exercise.points} point{'s' * (exercise.points != 1)}"
     words = f"{points:g} of {total}"
-    best = progress.load().best.get(exercise.id)
-    if best and round(exercise.points * best.share, 2) > points:
-        words += f" (your best: {round(exercise.points * best.share, 2):g})"
-    return following(exercise, words) if feedback.ok else Score(words)
-
-
-def following(exercise: Exercise, points: str) -> Score:
-    """Return the points with what follows an exercise: the next of its notebook, or the next notebook."""
-    from labkit.course.notebooks import catalog  # imported here: it imports this package
-
-    ids = sorted(EXERCISES, key=lambda id: [int(part) for part in id.split(".")])
-    after = ids[ids.index(exercise.id) + 1 :]
-    if after and after[0].split(".")[0] == exercise.id.split(".")[0]:
-        return Score(points, f"{after[0]} {EXERCISES[after[0]].title}")
-    number = exercise.id.split(".")[0]
-    with suppress(catalog.NoNotebook, OSError):
-        later = [path for path in catalog.notebooks(catalog.shipped()) if path.name[:2] > number]
-        if later:
-            lesson = catalog.lesson(later[0])
-            return Score(points, f"notebook {lesson.number}, {lesson.title}", later[0].name)
-    return Score(points)
+    best = progress.load().best
+    most = round(exercise.points * best[exercise.id].share, 2) if exercise.id in best else 0
+    words += f" (your best: {most:g})" * (most > points)
+    way.update()
+    return way.following(exercise, words, best) if feedback.ok else Score(words)
 
 
 def _known(exercise: str) -> str:

@@ -35,20 +35,20 @@ class Line:
 
 @dataclass(frozen=True)
 class Score:
-    """The points of an answer and what comes next: an exercise or, with its `file`, a notebook."""
+    """The points of an answer, and what comes next with the link to it."""
 
     points: str
     next: str = ""
-    file: str = ""
+    link: str = ""
 
     def __str__(self) -> str:
         return f"{self.points} · next: {self.next}" if self.next else self.points
 
     def html(self) -> str:
-        """Return the same with a link to the notebook."""
-        if not self.file:
+        """Return the same with the link."""
+        if not self.link:
             return escape(str(self))
-        return f'{escape(self.points)} · next: <a href="{escape(self.file)}">{escape(self.next)}</a>'
+        return f'{escape(self.points)} · next: <a href="{escape(self.link)}">{escape(self.next)}</a>'
 
 
 @dataclass(frozen=True)

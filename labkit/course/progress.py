@@ -1,9 +1,9 @@
 """What a student has earned, kept in a file beside the notebooks.
 
 Each line of the file is a JSON object: an exercise, the share of its points that was earned, and whether it
-is solved. A line is added when a result is better than all before, and nothing is ever changed: so several
-notebooks can write at once, a damaged line costs no other, and the best result counts. A share stays true
-when another labkit gives other points.
+is solved; or a notebook that was worked in. A line is added when a result is better than all before, and
+nothing is ever changed: so several notebooks can write at once, a damaged line costs no other, and the best
+result counts. A share stays true when another labkit gives other points.
 """
 
 import json
@@ -16,6 +16,8 @@ from pathlib import Path
 FILE = "progress.jsonl"
 COURSE = "[0-9][0-9]_*.ipynb"  # progress is kept only beside notebooks of the course
 SOLUTIONS = "solutions"  # and not beside the solved ones
+
+MARKS = {"solved": "✓", "begun": "◐", "open": "○"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Progress:
-    """The best results by exercise, and the exercise that was improved last."""
+    """The best results by exercise, and the number of the notebook last worked in, such as 02."""
 
     best: Mapping[str, Best] = field(default_factory=dict)
     last: str = ""
@@ -44,22 +46,33 @@ class Progress:
 def load(folder: Path | None = None) -> Progress:
     """Return the progress of a folder, the current one if none is given."""
     best = dict(_unkept)
-    last = next(reversed(best), "")
+    last = next(reversed(best), "")[:2]
     with suppress(OSError):
         text = ((folder or Path.cwd()) / FILE).read_text(encoding="utf-8", errors="replace")
-        for exercise, result in _lines(text):
-            last = exercise
-            if result.beats(best.get(exercise)):
-                best[exercise] = result
+        for name, result in _lines(text):
+            last = name[:2]
+            if result and result.beats(best.get(name)):
+                best[name] = result
     return Progress(best, last)
 
 
 def record(exercise: str, result: Best) -> None:
     """Keep a result, if it is the best so far: in the current folder, or in memory where that cannot be."""
+    if result.beats(load().best.get(exercise)):
+        told = {"exercise": exercise, "share": result.share, "solved": result.solved}
+        if not _kept(json.dumps(told) + "\n"):
+            _unkept[exercise] = result
+
+
+def opened(notebook: str) -> None:
+    """Keep which notebook is worked in, such as 02, where that can be kept."""
+    if load().last != notebook:
+        _kept(json.dumps({"notebook": notebook}) + "\n")
+
+
+def _kept(line: str) -> bool:
+    """Add a line to the file of the current folder. Return False where that cannot be."""
     folder = Path.cwd()
-    if not result.beats(load(folder).best.get(exercise)):
-        return
-    line = json.dumps({"exercise": exercise, "share": result.share, "solved": result.solved}) + "\n"
     try:
         if folder.name == SOLUTIONS or not any(folder.glob(COURSE)):
             raise OSError("no notebooks of a student here")
@@ -71,21 +84,30 @@ def record(exercise: str, result: Best) -> None:
         finally:
             os.close(file)
     except OSError:
-        _unkept[exercise] = result
+        return False
+    return True
+
+
+def state(exercise: str, best: Mapping[str, Best]) -> str:
+    """Return `solved`, `begun` or `open`, the keys of MARKS."""
+    found = best.get(exercise)
+    return "open" if not found else "solved" if found.solved else "begun"
 
 
 # Results of this session that have no file.
 _unkept: dict[str, Best] = {}
 
 
-def _lines(text: str) -> Iterator[tuple[str, Best]]:
-    """Read the lines that can be read."""
+def _lines(text: str) -> Iterator[tuple[str, Best | None]]:
+    """Read the lines that can be read: an exercise with its result, or a notebook."""
     for line in text.splitlines():
-        with suppress(ValueError, TypeError, KeyError):
-            found = json.loads(line)
-            exercise, share, solved = found["exercise"], found["share"], found["solved"]
-            if isinstance(exercise, str) and isinstance(solved, bool) and 0 <= share <= 1:
-                yield exercise, Best(float(share), solved)
+        with suppress(ValueError, RecursionError):
+            match json.loads(line):
+                case {"exercise": str(name), "share": int() | float() as share, "solved": bool(solved)}:
+                    if 0 <= share <= 1:
+                        yield name, Best(float(share), solved)
+                case {"notebook": str(name)}:
+                    yield name, None
 
 
 def _ends_a_line(path: Path, size: int) -> bool:

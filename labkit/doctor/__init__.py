@@ -18,11 +18,21 @@ from pathlib import Path
 
 from labkit.c.compile import compiler_version, find_compiler
 from labkit.core.cache import cache_dir
-from labkit.doctor import gpu, machine, mend, nvrtc
+from labkit.doctor import gpu, machine, mend, nvrtc, students
 from labkit.doctor.gpu import Gpu, find_gpu
 from labkit.doctor.row import MISSING, OK, OPTIONAL, Absent, Row
 
-__all__ = ["MISSING", "OK", "OPTIONAL", "Gpu", "Row", "find_gpu", "report", "suggested_extras"]
+__all__ = [
+    "MISSING",
+    "OK",
+    "OPTIONAL",
+    "Gpu",
+    "Row",
+    "find_gpu",
+    "for_students",
+    "report",
+    "suggested_extras",
+]
 
 BASE_PACKAGES = ("numpy", "pandas", "matplotlib", "ipython", "anywidget")
 
@@ -49,6 +59,11 @@ def report() -> list[Row]:
         _row("Cache", _cache),
         _row("Machine", machine.machine),
     ]
+
+
+def for_students() -> students.Table:
+    """Return what a student needs of the report, in plain words."""
+    return students.table(report())
 
 
 def _row(name: str, look: Callable[[], str], state_if_absent: str = OPTIONAL) -> Row:

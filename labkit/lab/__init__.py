@@ -87,6 +87,7 @@ def course(root: Path) -> dict[str, Any]:
                 "number": lesson.number,
                 "title": lesson.title,
                 "concept": lesson.concept,
+                "minutes": lesson.minutes,
                 "exercises": [
                     {
                         "id": each.id,
@@ -99,5 +100,5 @@ def course(root: Path) -> dict[str, Any]:
                 ],
             }
         )
-    last = next((each["path"] for each in notebooks if each["number"] == earned.last[:2]), "")
+    last = next((each["path"] for each in notebooks if each["number"] == earned.last), "")
     return {"notebooks": notebooks, "last": last}

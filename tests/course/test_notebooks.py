@@ -161,8 +161,14 @@ class TestSolved:
     def test_begins_as_all_do(self, path):
         install, setup = code_cells(read(path))[:2]
         assert role(install) == "install" and not install.outputs
-        first = setup.source.splitlines()
-        assert "import labkit" in first and "%load_ext labkit" in first and "print(labkit.device())" in first
+        assert setup.source.splitlines() == ["import labkit", "import numpy as np", _call("start", path)]
+
+    def test_ends_with_the_way_on(self, path):
+        assert code_cells(read(path))[-1].source == _call("end", path) == read(path).cells[-1].source
+
+
+def _call(name, path):
+    return f'labkit.{name}("{path.name[:2]}")'
 
 
 def test_the_first_notebook_lists_all_with_their_titles():

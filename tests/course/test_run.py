@@ -299,6 +299,14 @@ class TestNames:
         )
 
 
+def test_links_in_outputs_lead_to_pages(tmp_path):
+    link = '<a href="03_shared_memory_tiling.ipynb">on</a> <a href="#Exercise">down</a>'
+    output = nbformat.v4.new_output("display_data", {"text/html": link})
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", outputs=[output])])
+    html = page(notebook, {}, tmp_path / "02.ipynb")
+    assert '<a href="03_shared_memory_tiling.html">on</a> <a href="#Exercise">down</a>' in html
+
+
 class TestCourse:
     @pytest.fixture
     def folder(self, tmp_path, monkeypatch):
@@ -323,18 +331,31 @@ class TestCourse:
         lines = [" ".join(line.split()) for line in self.listed().output.splitlines()]
         assert lines[:3] == [
             "00 The first steps 3 points",
-            "what a thread is",
-            "00.1 Scale a vector of any length 1",
+            "what a thread is (about 10 minutes)",
+            "00.1 ○ Scale a vector of any length 1",
         ]
         assert "77 Extra 0 points" in lines
         assert lines[-1] == "2 notebooks, 2 exercises 3 points"
 
-    def test_the_real_course_is_readable_in_80_columns(self):
+    def test_shows_what_is_earned(self, folder, tmp_path, monkeypatch):
+        write(folder / "00_first.ipynb", ["# 00 · First"])
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "labkit-notebooks").mkdir()
+        earned = [("00.1", 1.0, True), ("00.2", 0.5, False)]
+        told = [json.dumps(dict(zip(("exercise", "share", "solved"), each, strict=True))) for each in earned]
+        (tmp_path / "labkit-notebooks" / "progress.jsonl").write_text("\n".join(told))
+        lines = [" ".join(line.split()) for line in self.listed().output.splitlines()]
+        assert lines[0] == "00 First 2 of 3 points"
+        assert [line[:6] for line in lines[2:4]] == ["00.1 ✓", "00.2 ◐"]
+        assert lines[-1] == "1 notebooks, 2 exercises, 1 solved 2 of 3 points"
+
+    def test_the_real_course_is_readable_in_80_columns(self, monkeypatch):
+        monkeypatch.setattr("labkit.course.progress.FILE", "nothing.jsonl")
         output = CliRunner(env={"COLUMNS": "80"}).invoke(cli.app, ["course"]).output
         assert max(map(len, output.splitlines())) <= 80 and "…" not in output
         flat = " ".join(output.split())
         for exercise in EXERCISES.values():
-            assert f"{exercise.id} {exercise.title} {exercise.points}" in flat
+            assert f"{exercise.id} ○ {exercise.title} {exercise.points}" in flat
         assert f"{len(EXERCISES)} exercises {sum(each.points for each in EXERCISES.values())} points" in flat
 
     def test_works_without_nbformat(self):

@@ -1,5 +1,6 @@
 """`labkit doctor` says what does not fit on a machine, and the one command that mends it there."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -12,10 +13,23 @@ import pytest
 
 from labkit import doctor
 from labkit.core import memory
-from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row, machine, mend, nvrtc
+from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row, machine, mend, nvrtc, students
 
 ROOT = Path(__file__).parents[2]
 GPU = import_module("labkit.doctor.gpu")
+ROWS = (
+    "Python",
+    "Packages",
+    "NVRTC (CUDA C++ to PTX)",
+    "LLVM (PTX to this CPU)",
+    "JupyterLab",
+    "C compiler",
+    "GPU",
+    "CuPy",
+    "Sandbox (labkit grade)",
+    "Cache",
+    "Machine",
+)
 HOPPER = "NVIDIA H200, 580.95.05, 9.0"
 MODPROBE = "sudo modprobe nvidia"
 NVRTC, COMPILER, CARD, CUPY = "NVRTC (CUDA C++ to PTX)", "C compiler", "GPU", "CuPy"
@@ -94,6 +108,34 @@ def outside(monkeypatch, tmp_path):
 class TestReport:
     def test_the_course_can_run_here(self):
         assert {row.name: row.state for row in doctor.report() if row.state == MISSING} == {}
+
+    def test_students_are_told_in_plain_words(self):
+        table = students.table([Row(name, OK, "x") for name in ROWS])
+        assert [row.state for row in table.rows] == [students.READY] * 3
+        assert not re.search("NVRTC|LLVM|PTX|Sandbox|CuPy", repr(table) + table._repr_html_())
+
+    @pytest.mark.parametrize(
+        ("name", "state", "told"),
+        [
+            ("LLVM (PTX to this CPU)", MISSING, "✗ Cells of CUDA: to be mended. It is gone.\n    mend it"),
+            ("C compiler", OPTIONAL, "○ Cells of C: not here. There is no C compiler that works."),
+            ("GPU", OPTIONAL, "○ GPU: not here. None is needed. The simulator runs your kernels"),
+            ("CuPy", OPTIONAL, "○ GPU: not here. There is one, but CuPy"),
+            ("Machine", OPTIONAL, "✗ Memory: to be mended."),
+            ("Cache", OPTIONAL, "○ Cache: not here."),
+            ("Sandbox (labkit grade)", OPTIONAL, ""),
+        ],
+    )
+    def test_students_are_told_what_to_mend(self, name, state, told):
+        rows = [
+            Row(each, state, "It is gone", "mend it") if each == name else Row(each, OK, "x") for each in ROWS
+        ]
+        table = students.table(rows)
+        assert told in repr(table) and ("mend it" in repr(table)) == bool(told)
+        assert repr(table).count("✓") + bool(told) == len(table.rows)
+
+    def test_the_report_has_what_students_are_told_of(self):
+        assert {row.name for row in doctor.report()} == set(ROWS)
 
     def test_a_broken_package_is_a_row_not_a_crash(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib", None)

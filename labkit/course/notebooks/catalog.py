@@ -5,7 +5,7 @@ Notebooks are read as JSON: the base install has no nbformat.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,12 @@ from labkit import kernels
 from labkit.core import paths
 from labkit.course import EXERCISES
 from labkit.course.exercise import Exercise
+from labkit.course.progress import MARKS, Best, state
 
 PACKAGE = Path(__file__).parents[2]
+_WORDS_A_MINUTE, _MINUTES_A_POINT = 100, 4
 _TITLE = re.compile(r"^# (?:\d+ · )?(.+)$", re.MULTILINE)
+_TASK = re.compile(r"^#+ (?P<heading>Exercise (?P<id>\d\d\.\d+)\b.*?) *$", re.MULTILINE)
 
 
 class NoNotebook(ValueError):
@@ -27,18 +30,23 @@ class NoNotebook(ValueError):
 
 @dataclass(frozen=True)
 class Lesson:
-    """A notebook: its file, its `number` such as 03, its title, and one line on what it teaches."""
+    """A notebook: its file, its `number` such as 03, its title, and one line on what it teaches.
+
+    `minutes` is an estimate: a minute per 100 words of text, and four per point of its exercises. `headings`
+    has the heading above each exercise's task, by the exercise's id.
+    """
 
     path: Path
     number: str
     title: str
     concept: str
+    minutes: int
+    headings: Mapping[str, str]
 
     @property
     def exercises(self) -> list[Exercise]:
         """Return its exercises, in order."""
-        ids = sorted(EXERCISES, key=lambda id: [int(part) for part in id.split(".")])
-        return [EXERCISES[id] for id in ids if id.startswith(f"{self.number}.")]
+        return _exercises(self.number)
 
     @property
     def points(self) -> int:
@@ -83,12 +91,27 @@ def cuda_sources() -> list[str]:
 def lesson(path: Path) -> Lesson:
     """Read what a notebook says of itself. Raises NoNotebook where it is none."""
     notebook = read(path)
-    headings = (
-        _TITLE.search(_source(cell)) for cell in notebook["cells"] if cell.get("cell_type") == "markdown"
-    )
-    title = next((heading[1].strip() for heading in headings if heading), path.stem)
+    text = "\n".join(_source(cell) for cell in notebook["cells"] if cell.get("cell_type") == "markdown")
+    title = _TITLE.search(text)
     concept = notebook.get("metadata", {}).get("labkit", {}).get("concept", "")
-    return Lesson(path, path.name[:2], title, concept)
+    number = path.name[:2]
+    minutes = len(text.split()) / _WORDS_A_MINUTE + _MINUTES_A_POINT * sum(
+        exercise.points for exercise in _exercises(number)
+    )
+    return Lesson(
+        path,
+        number,
+        title[1].strip() if title else path.stem,
+        concept,
+        max(5, 5 * round(minutes / 5)),
+        {task["id"]: task["heading"] for task in _TASK.finditer(text)},
+    )
+
+
+def _exercises(number: str) -> list[Exercise]:
+    """Return the exercises of a notebook, in order."""
+    ids = sorted(EXERCISES, key=lambda id: [int(part) for part in id.split(".")])
+    return [EXERCISES[id] for id in ids if id.startswith(f"{number}.")]
 
 
 def find(names: Iterable[str], folder: Path) -> list[Path]:
@@ -99,22 +122,24 @@ def find(names: Iterable[str], folder: Path) -> list[Path]:
     return list({path.resolve(): path for path in (_find(name, folder) for name in names)}.values())
 
 
-def table(lessons: Iterable[Lesson]) -> Table:
-    """List all notebooks and exercises with their points, for the terminal."""
+def table(lessons: Iterable[Lesson], best: Mapping[str, Best]) -> Table:
+    """List all notebooks and exercises with their points and what is earned, for the terminal."""
     lessons = list(lessons)
     shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     shown.add_column(no_wrap=True)
     shown.add_column(overflow="fold")
     shown.add_column(justify="right", no_wrap=True)
     for each in lessons:
-        shown.add_row(each.number, each.title, _points(each.points), style="bold")
-        shown.add_row("", each.concept, "")
+        shown.add_row(each.number, each.title, _earned([each], best), style="bold")
+        shown.add_row("", f"{each.concept} (about {each.minutes} minutes)", "")
         for exercise in each.exercises:
-            shown.add_row(exercise.id, exercise.title, str(exercise.points))
+            mark = MARKS[state(exercise.id, best)]
+            shown.add_row(exercise.id, f"{mark} {exercise.title}", str(exercise.points))
         shown.add_row()
-    exercises = sum(len(each.exercises) for each in lessons)
-    total = f"{len(lessons)} notebooks, {exercises} exercises"
-    shown.add_row("", total, _points(sum(each.points for each in lessons)), style="bold")
+    exercises = [exercise.id for each in lessons for exercise in each.exercises]
+    solved = sum(state(each, best) == "solved" for each in exercises)
+    total = f"{len(lessons)} notebooks, {len(exercises)} exercises" + f", {solved} solved" * bool(solved)
+    shown.add_row("", total, _earned(lessons, best), style="bold")
     return shown
 
 
@@ -139,5 +164,9 @@ def _source(cell: dict[str, Any]) -> str:
     return "".join(cell.get("source", ""))
 
 
-def _points(count: int) -> str:
-    return f"{count} point" + "s" * (count != 1)
+def _earned(lessons: Iterable[Lesson], best: Mapping[str, Best]) -> str:
+    """Say how many points there are, and how many are earned if any are."""
+    exercises = [exercise for each in lessons for exercise in each.exercises]
+    points = sum(exercise.points for exercise in exercises)
+    earned = round(sum(each.points * best[each.id].share for each in exercises if each.id in best), 2)
+    return f"{earned:g} of " * bool(earned) + f"{points} point" + "s" * (points != 1)

@@ -4,6 +4,7 @@ Pictures lie in the page and formulas are MathML. A widget needs a kernel to ans
 explorer stand its pictures, its text and the values of its controls; in that of another widget its text.
 """
 
+import re
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
@@ -22,6 +23,8 @@ from labkit.course.notebooks.release import solution
 WIDGET = "application/vnd.jupyter.widget-view+json"
 CONTROLS_STAND = "The controls move when the notebook runs in Jupyter. Here they stood at"
 EXPLORER_STYLE = Path(__file__).parents[2] / "widgets" / "page" / "explorer.css"
+
+_OTHERS = re.compile(r'href="([\w.-]+)\.ipynb"')  # links to other notebooks become links to their pages
 
 Widgets = Mapping[str, Mapping[str, Any]]  # model id -> state, as the kernel sent it
 
@@ -48,6 +51,8 @@ def page(notebook: NotebookNode, widgets: Widgets, path: Path) -> str:
         if cell.cell_type == "code":
             cell.source = solution(cell.source)
             cell.outputs = [output for output in cell.outputs if _without_widget(output, widgets)]
+            for data in (output.data for output in cell.outputs if "text/html" in output.get("data", {})):
+                data["text/html"] = _OTHERS.sub(r'href="\1.html"', data["text/html"])
     notebook.metadata.pop("widgets", None)
     # A cell of %%cuda or %%c is coloured as what it holds, where the others are IPython.
     notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}

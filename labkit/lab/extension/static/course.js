@@ -2,7 +2,7 @@
 
 export const STYLE = `
 .labkit-course { overflow: auto; padding: 24px; color: var(--jp-ui-font-color1); background: var(--jp-layout-color0);
-  font: 15px/1.5 var(--jp-ui-font-family); }
+  font: 15px/1.5 var(--jp-ui-font-family); outline: none; }
 .labkit-course main { max-width: 860px; margin: 0 auto; }
 .labkit-course h1 { font-size: 26px; margin: 0 0 8px; }
 .labkit-course h2 { font-size: 17px; margin: 0; }
@@ -48,7 +48,10 @@ export class Course {
     this.main = element("main");
     this.widget.node.append(this.main);
     this.refresh();
-    app.shell.currentChanged?.connect(() => app.shell.currentWidget === this.widget && this.refresh());
+    this.widget.onActivateRequest = () => {
+      this.widget.node.focus(); // or JupyterLab takes the document before for the current one
+      this.refresh();
+    };
   }
 
   async refresh() {

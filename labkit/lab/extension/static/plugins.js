@@ -44,6 +44,13 @@ export async function plugins(load) {
         if (!page.isAttached) app.shell.add(page, "main", { activate: false, mode: "tab-before" });
         app.shell.activateById(page.id);
       };
+      const toCourse = (event) => {
+        if (!event.target.closest?.("a.labkit-course-link")) return;
+        event.preventDefault(); // elsewhere the link leads to notebook 00, which lists the course
+        event.stopPropagation();
+        open();
+      };
+      if (app.name === "JupyterLab") document.addEventListener("click", toCourse, true);
       app.commands.addCommand("labkit:course", { label: "Open the Course", execute: open });
       palette?.addItem({ command: "labkit:course", category: "labkit" });
       if (app.name !== "JupyterLab") return; // Notebook 7 has one document per page

@@ -1,0 +1,202 @@
+"""The head and the foot of a notebook: what is solved, what is next, and the way to the other notebooks.
+
+`labkit.start("02")` in its second cell shows the head, and `labkit.end("02")` in its last the foot. Both are
+plain HTML with relative links, so they work without JupyterLab, too. A check brings them up to date.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from urllib.parse import quote
+
+from IPython.core.getipython import get_ipython
+from IPython.display import display, update_display
+
+from labkit.course import progress
+from labkit.course.exercise import Exercise
+from labkit.course.feedback import Score
+from labkit.course.notebooks import catalog
+from labkit.course.notebooks.catalog import Lesson
+from labkit.course.progress import MARKS, Best, state
+from labkit.device.select import device
+
+COURSE = "labkit-course-link"  # JupyterLab opens the page Course for a link of this class: lab/extension
+_FRAME = (
+    "border: 1px solid var(--jp-border-color2, #bdbdbd); border-radius: 4px; padding: 0.5em 0.9em; "
+    "max-width: 60em; line-height: 1.6"
+)
+_ROW = "display: flex; flex-wrap: wrap; gap: 0 1.4em"
+
+_shown: set[tuple[str, bool]] = set()  # the heads and feet of this session: number, whether it is a foot
+
+
+def start(number: str) -> None:
+    """Load labkit's cells into the notebook, show the notebook's head, and print what runs kernels."""
+    lesson = _lesson(number)
+    if shell := get_ipython():
+        shell.run_line_magic("load_ext", "labkit")
+    progress.opened(number)
+    _show(lesson, is_foot=False)
+    print(device())
+
+
+def end(number: str) -> None:
+    """Show the notebook's foot."""
+    _show(_lesson(number), is_foot=True)
+
+
+def update() -> None:
+    """Bring the heads and feet that are shown up to date."""
+    best = progress.load().best
+    for number, is_foot in _shown:
+        update_display(Panel(_lesson(number), best, is_foot), display_id=_name(number, is_foot))
+
+
+def following(exercise: Exercise, points: str, best: Mapping[str, Best]) -> Score:
+    """Return the points with what follows a solved exercise.
+
+    That is the next of its notebook which is not solved, before or after it, or else the next notebook.
+    """
+    lesson = _lesson(exercise.id[:2])
+    order = [each.id for each in lesson.exercises]
+    place = order.index(exercise.id)
+    for each in order[place + 1 :] + order[:place]:
+        if state(each, best) != "solved":
+            return Score(points, f"{each} {_title(lesson, each)}", _anchor(lesson, each))
+    done = f"{points} · {_all_solved(lesson)}"
+    after = _beside(lesson)[1]
+    return Score(done, f"notebook {after.number}, {after.title}", after.path.name) if after else Score(done)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The head or foot of a notebook."""
+
+    lesson: Lesson
+    best: Mapping[str, Best]
+    is_foot: bool
+
+    @property
+    def states(self) -> dict[str, str]:
+        """Return the state of each exercise."""
+        return {each.id: state(each.id, self.best) for each in self.lesson.exercises}
+
+    @property
+    def earned(self) -> str:
+        """Say what is solved, as in `exercises: 1 of 4 solved, 2 of 9 points`."""
+        states = [*self.states.values()]
+        points = sum(
+            each.points * self.best[each.id].share for each in self.lesson.exercises if each.id in self.best
+        )
+        solved = f"{states.count('solved')} of {len(states)} exercises solved"
+        return f"{solved}, {round(points, 2):g} of {self.lesson.points} points"
+
+    @property
+    def next(self) -> str:
+        """Return the exercise that is to be solved next; empty where all are."""
+        return next((each for each, found in self.states.items() if found != "solved"), "")
+
+    def __repr__(self) -> str:
+        marks = [
+            f"  {MARKS[found]} {each} {_title(self.lesson, each)}" for each, found in self.states.items()
+        ]
+        head = f"{self.lesson.number} · {self.lesson.title}: {self.earned}"
+        before, after = _beside(self.lesson)
+        ways = [f"{word}: {each.path.name}" for word, each in (("previous", before), ("next", after)) if each]
+        return "\n".join([head, *marks, *ways])
+
+    def _repr_html_(self) -> str:
+        before, after = _beside(self.lesson)
+        first = next(iter(_lessons().values()))
+        ways = [
+            f"← {_link(_named(before), before.path.name)}" if before else "",
+            _link("Course", first.path.name, COURSE),
+            f"{_link(_named(after), after.path.name)} →" if after else "",
+        ]
+        place, minutes = ("foot", "") if self.is_foot else ("head", f"about {self.lesson.minutes} minutes · ")
+        marks = "".join(self._mark(each, found) for each, found in self.states.items())
+        way = f'<div style="{_ROW}; justify-content: space-between">{_spans(ways)}</div>'
+        done = (
+            f"<div><b>{escape(_named(self.lesson))}</b> · {minutes}{self.earned}</div>"
+            f'<div role="list" aria-label="exercises of {self.lesson.number}" style="{_ROW}">{marks}</div>'
+            f"<div>{self._to_do(after)}</div>"
+        )
+        label = f"Course, {place} of notebook {self.lesson.number}"
+        inside = done + way if self.is_foot else way + done
+        return f'<nav aria-label="{label}" style="{_FRAME}">{inside}</nav>'
+
+    def _mark(self, exercise: str, found: str) -> str:
+        sign = f'<span role="img" aria-label="{found}" title="{found}">{MARKS[found]}</span>'
+        link = _link(f"{exercise} {_title(self.lesson, exercise)}", _anchor(self.lesson, exercise))
+        return f'<span role="listitem">{sign} {link}</span>'
+
+    def _to_do(self, after: Lesson | None) -> str:
+        """Say what is next: an exercise, or another notebook."""
+        if self.next:
+            text = f"{self.next} {_title(self.lesson, self.next)}"
+            return f"Next: <b>{_link(text, _anchor(self.lesson, self.next))}</b>"
+        done = _all_solved(self.lesson)
+        done = f"{done[0].upper()}{done[1:]}."
+        return f"{done} Next: <b>{_link(_named(after), after.path.name)}</b>" if after else done
+
+
+def _show(lesson: Lesson, is_foot: bool) -> None:
+    _shown.add((lesson.number, is_foot))
+    panel = Panel(lesson, progress.load().best, is_foot)
+    display(panel, display_id=_name(lesson.number, is_foot))
+
+
+def _name(number: str, is_foot: bool) -> str:
+    """Name the display of a head or foot."""
+    return f"labkit-{'foot' if is_foot else 'head'}-{number}"
+
+
+@cache
+def _lessons() -> dict[str, Lesson]:
+    """Read the course's own notebooks; the student's copies have the same names and headings."""
+    found = [catalog.lesson(path) for path in catalog.notebooks(catalog.shipped())]
+    return {lesson.number: lesson for lesson in found}
+
+
+def _lesson(number: str) -> Lesson:
+    if number not in _lessons():
+        raise ValueError(f"there is no notebook {number!r}. Choose one of {', '.join(_lessons())}.")
+    return _lessons()[number]
+
+
+def _beside(lesson: Lesson) -> tuple[Lesson | None, Lesson | None]:
+    """Return the notebooks before and after one."""
+    order = [None, *_lessons().values(), None]
+    place = order.index(lesson)
+    return order[place - 1], order[place + 1]
+
+
+def _title(lesson: Lesson, exercise: str) -> str:
+    return next(each.title for each in lesson.exercises if each.id == exercise)
+
+
+def _named(lesson: Lesson) -> str:
+    return f"{lesson.number} · {lesson.title}"
+
+
+def _all_solved(lesson: Lesson) -> str:
+    count = len(lesson.exercises)
+    return f"{'both' if count == 2 else f'all {count}'} exercises of {lesson.number} are solved"
+
+
+def _anchor(lesson: Lesson, exercise: str) -> str:
+    """Return the link to an exercise's heading in its notebook, which JupyterLab names by its text."""
+    heading = lesson.headings.get(exercise, "")
+    return f"#{quote(heading.replace(' ', '-'), safe=':(),')}" if heading else ""
+
+
+def _link(text: str, href: str, look: str = "") -> str:
+    if not href:
+        return escape(text)
+    kind = f' class="{look}"' if look else ""
+    return f'<a{kind} href="{escape(href)}">{escape(text)}</a>'
+
+
+def _spans(parts: list[str]) -> str:
+    return "".join(f"<span>{part}</span>" for part in parts)

@@ -1,0 +1,141 @@
+"""A notebook's head and foot show what is solved and what is next, and a check brings them up to date."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import nbformat
+import pytest
+
+import labkit
+from labkit.course import EXERCISES, progress, way
+from labkit.course.feedback import FAILED, MET, Feedback, Line
+from labkit.course.notebooks import catalog
+from labkit.course.progress import Best
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+NAMES = [path.name for path in catalog.notebooks(NOTEBOOKS)]
+SOLVED = Best(1.0, True)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A student's folder, with a notebook of the course in it."""
+    (tmp_path / "02_naive_cuda.ipynb").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(progress, "_unkept", {})
+    monkeypatch.setattr(way, "_shown", set())
+    return tmp_path
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What is shown anew in a display: its name, and the panel."""
+    shown = []
+    show = lambda panel, display_id: shown.append((display_id, panel))  # noqa: E731
+    monkeypatch.setattr(way, "display", show)
+    monkeypatch.setattr(way, "update_display", show)
+    return shown
+
+
+def panel(number, solved=(), is_foot=False):
+    return way.Panel(way._lesson(number), dict.fromkeys(solved, SOLVED), is_foot)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("is_foot", [False, True])
+def test_links_lead_to_the_notebooks_beside_it_and_to_its_own_exercises(name, is_foot):
+    number = name[:2]
+    page = ElementTree.fromstring(panel(number, is_foot=is_foot)._repr_html_())
+    links = [link.get("href") for link in page.iter("a")]
+    place = NAMES.index(name)
+    beside = [*NAMES[max(place - 1, 0) : place], NAMES[0], *NAMES[place + 1 : place + 2]]
+    assert [link for link in links if not link.startswith("#")] == beside
+    # JupyterLab's name of a heading is its text with - for each space.
+    texts = (cell.source for cell in nbformat.read(NOTEBOOKS / name, 4).cells if cell.cell_type == "markdown")
+    headings = [
+        line.lstrip("# ") for text in texts for line in text.splitlines() if line.startswith("### Exer")
+    ]
+    named = [f"#{heading.replace(' ', '-')}" for heading in headings]
+    assert [link for link in links if link.startswith("#")] in ([*named, named[0]], [named[0], *named])
+
+
+def test_says_what_is_earned_and_what_is_next():
+    text = repr(panel("02", ["02.1", "02.3"]))
+    assert text.startswith("02 · The naive kernel: 2 of 4 exercises solved, 4 of 9 points\n")
+    assert [line[2] for line in text.splitlines()[1:5]] == ["✓", "○", "✓", "○"]
+    html = panel("02", ["02.1"])._repr_html_()
+    assert html.count('aria-label="solved"') == 1 and html.count('aria-label="open"') == 3
+    assert "Next: <b><a" in html and re.sub("<[^>]*>", "", html).endswith("Next: 02.2 Any shape")
+    begun = way.Panel(way._lesson("02"), {"02.4": Best(1 / 3, False)}, is_foot=False)
+    assert (
+        begun.earned == "0 of 4 exercises solved, 1 of 9 points"
+        and 'aria-label="begun"' in begun._repr_html_()
+    )
+
+
+def test_leads_to_the_next_notebook_when_all_are_solved():
+    html = panel("02", ["02.1", "02.2", "02.3", "02.4"])._repr_html_()
+    assert "All 4 exercises of 02 are solved. Next: <b><a" in html and "03 · Tiles in shared memory" in html
+    last = [id for id in EXERCISES if id.startswith("10.")]
+    assert panel("10", last)._repr_html_().count("03_shared") == 0
+    assert "All 5 exercises of 10 are solved.<" in panel("10", last)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("exercise", "solved", "words", "link"),
+    [
+        ("02.1", ["02.1"], "02.2 Any shape", "#Exercise-02.2:-any-shape-(2-points)"),
+        ("02.1", ["02.1", "02.2"], "02.3 Scale", "#Exercise-02.3:"),
+        ("02.4", ["02.4", "02.1"], "02.2 Any shape", "#Exercise-02.2:-any-shape-(2-points)"),
+        (
+            "02.4",
+            ["02.1", "02.2", "02.3", "02.4"],
+            "notebook 03, Tiles in shared memory",
+            "03_shared_memory_tiling.ipynb",
+        ),
+        ("10.5", ["10.1", "10.2", "10.3", "10.4", "10.5"], "", ""),
+    ],
+)
+def test_what_follows_an_exercise(exercise, solved, words, link):
+    score = way.following(EXERCISES[exercise], "3 of 3 points", dict.fromkeys(solved, SOLVED))
+    assert score.next.startswith(words) and score.link.startswith(link)
+    assert score.points.startswith("3 of 3 points") and ("solved" in score.points) == (len(solved) > 3)
+    if link:
+        assert f'<a href="{link}' in score.html()
+
+
+def test_a_check_brings_head_and_foot_up_to_date(folder, told, monkeypatch, capsys):
+    monkeypatch.setenv("LABKIT_DEVICE", "simt")
+    labkit.start("02")
+    labkit.end("02")
+    assert [name for name, _ in told] == ["labkit-head-02", "labkit-foot-02"] and told[0][1].next == "02.1"
+    assert capsys.readouterr().out.startswith("labkit.simt")
+    assert progress.load().last == "02"
+    told.clear()
+    lines = (Line("a", MET), Line("b", MET), Line("c", FAILED))
+    score = labkit.course._noted(EXERCISES["02.1"], Feedback("02.1", lines, "why"))
+    assert str(score) == "1.33 of 2 points"
+    assert progress.load().best["02.1"] == Best(2 / 3, False)
+    assert {name for name, _ in told} == {"labkit-head-02", "labkit-foot-02"}
+    assert all(each.states["02.1"] == "begun" for _, each in told)
+
+
+def test_start_loads_the_cells(monkeypatch, folder, ipython):
+    ipython.magics_manager.magics["cell"].pop("cuda", None)
+    ipython.extension_manager.loaded.discard("labkit")
+    monkeypatch.setenv("LABKIT_DEVICE", "simt")
+    ipython.run_cell('import labkit\nlabkit.start("02")').raise_error()
+    assert "cuda" in ipython.magics_manager.magics["cell"]
+
+
+def test_there_is_no_such_notebook():
+    with pytest.raises(ValueError, match=r"no notebook '11'\. Choose one of 00, 01"):
+        labkit.start("11")
+
+
+def test_a_notebook_takes_a_minute_per_100_words_and_four_per_point(tmp_path):
+    for name, words, minutes in (("02_x.ipynb", 1000, 45), ("41_x.ipynb", 1500, 15), ("42_x.ipynb", 3, 5)):
+        cell = nbformat.v4.new_markdown_cell("word " * words)
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / name)
+        assert catalog.lesson(tmp_path / name).minutes == minutes  # 02 has 9 points
