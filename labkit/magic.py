@@ -15,8 +15,10 @@ import keyword
 import re
 import shlex
 import symtable
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from time import time
 from types import FunctionType
 from typing import Any
 
@@ -33,6 +35,7 @@ from labkit.c.source import functions
 from labkit.compiler import options as nvrtc_options
 from labkit.compiler.nvrtc import FILE_NAME, compile_ptx
 from labkit.compiler.options import NAME_EXPRESSION
+from labkit.core.cell import Cell, current
 from labkit.core.errors import CompileError, SimtError
 from labkit.device import faults
 from labkit.simt.ptx.parser import parse
@@ -50,6 +53,8 @@ FUNCTIONS = {
 
 # Exercise id -> the kernel or function that was last made for it.
 answers: dict[str, Any] = {}
+# Exercise id -> the last cell that was run to answer it.
+runs: dict[str, "Run"] = {}
 
 DOES_NOT_COMPILE = "The cell does not compile. Its %%{} line counts as line 1.\n\n"
 
@@ -66,6 +71,8 @@ _C_MESSAGE = re.compile(
     re.MULTILINE,
 )
 
+_FIRST_MESSAGE = re.compile(r"^line \d+: .*(?:\n *\d* \|.*)*", re.MULTILINE)  # as they are shown
+
 
 class CellError(SimtError):
     """A `%%cuda`, `%%c` or `%%answer` cell has nothing to keep."""
@@ -73,6 +80,15 @@ class CellError(SimtError):
     def _render_traceback_(self) -> list[str]:
         """Show the error without its class name: the text begins with what is wrong."""
         return str(self).splitlines()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a cell with an answer: the cell, when it began, and why it left none, "" if it left one."""
+
+    cell: Cell
+    time: float
+    failure: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,8 +137,9 @@ class LabMagics(Magics):
         --name-expression EXPR is the instance of a template to take, such as 'gemm<16>'.
         Other options that begin with - go to NVRTC: --std=c++20, --use_fast_math, --fmad=false, …
         """
-        read, keeper = self._start("cuda", line)
-        keeper[read.name] = compile_cell(cell, read.options, read.expressions, wanted=read.name)
+        with _noted(line):
+            read, keeper = self._start("cuda", line)
+            keeper[read.name] = compile_cell(cell, read.options, read.expressions, wanted=read.name)
 
     @cell_magic
     def c(self, line: str, cell: str) -> None:
@@ -132,8 +149,9 @@ class LabMagics(Magics):
         -D NAME=VALUE defines a macro.
         Other options that begin with - go to the C compiler: -O2, -ffast-math, -fopenmp, …
         """
-        read, keeper = self._start("c", line)
-        keeper[read.name] = compile_c_cell(cell, read.options, wanted=read.name)
+        with _noted(line):
+            read, keeper = self._start("c", line)
+            keeper[read.name] = compile_c_cell(cell, read.options, wanted=read.name)
 
     @cell_magic
     def answer(self, line: str, cell: str) -> None:
@@ -144,27 +162,51 @@ class LabMagics(Magics):
         exercise = line.strip()
         if not EXERCISE_ID.fullmatch(exercise):
             raise UsageError(f"%%answer {line}: that is not the id of an exercise, such as 09.6.")
-        answers.pop(exercise, None)
         assert self.shell is not None
         code = "\n" + cell  # an empty line in place of the magic's line
-        tree = _parsed(code)
-        file = self.shell.compile.cache(code, self.shell.execution_count)
         __tracebackhide__ = True  # show only the student's lines of an error
-        exec(compile(tree, file, "exec"), self.shell.user_ns)
-        answers[exercise] = _function_in(self.shell.user_ns, _bound(code), FUNCTIONS.get(exercise, ""))
+        with _noted(exercise):
+            tree = _parsed(code)
+            file = self.shell.compile.cache(code, self.shell.execution_count)
+            exec(compile(tree, file, "exec"), self.shell.user_ns)
+            answers[exercise] = _function_in(self.shell.user_ns, _bound(code), FUNCTIONS.get(exercise, ""))
 
     def _start(self, magic: str, line: str) -> tuple[Line, dict[str, Any]]:
-        """Return what stands on the line, and where the result goes. Raises UsageError for a wrong line.
-
-        An older result of that name is forgotten: if this cell fails, it must not be taken for its result.
-        """
-        for word in line.split():
-            answers.pop(word, None)
+        """Return what stands on the line, and where the result goes. Raises UsageError for a wrong line."""
         read = read_line(magic, line)
         assert self.shell is not None
         keeper = answers if read.is_answer else self.shell.user_ns
         keeper.pop(read.name, None)
         return read, keeper
+
+
+@contextmanager
+def _noted(line: str) -> Iterator[None]:
+    """Note the run of a cell that answers the exercise on its line, and why it fails if it does.
+
+    An older answer is forgotten: if this cell fails, it must not be taken for its result.
+    """
+    exercises, began, failure = list(filter(EXERCISE_ID.fullmatch, line.split())), time(), ""
+    for exercise in exercises:
+        answers.pop(exercise, None)
+    try:
+        yield
+    except KeyboardInterrupt:
+        failure = "it was interrupted."
+        raise
+    except Exception as error:
+        failure = _first_message(error)
+        raise
+    finally:
+        runs.update((exercise, Run(current(), began, failure)) for exercise in exercises)
+
+
+def _first_message(error: Exception) -> str:
+    """Return the first of a compiler's messages, or what else the cell has failed with."""
+    if isinstance(error, CellError) and (first := _FIRST_MESSAGE.search(str(error))):
+        return first[0].rstrip()
+    told = str(error) or "no message"
+    return told if isinstance(error, (CellError, UsageError)) else f"{type(error).__name__}: {told}"
 
 
 def compile_cell(cell: str, options: list[str], expressions: list[str], wanted: str) -> Any:

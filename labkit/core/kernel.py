@@ -16,6 +16,8 @@ import numpy as np
 
 from labkit.core.limits import Dim3, as_dim3
 
+SECONDS = 10  # that a launch may take, a student's own and one of a check alike
+PATIENCE_SECONDS = 60  # that a rung may take: it ends, on a busy machine too
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")  # compute-sanitizer's tools, as in `check`
 Size = int | Sequence[int]  # size of a grid or a block, in 1 to 3 dimensions
 Blocks = int | Sequence[int] | None  # blocks to run: a number of them, over the whole grid; those listed; all
@@ -57,7 +59,7 @@ class Module(Protocol[ProfileT, FindingT]):
 
 
 class Kernel(Protocol[ProfileT, FindingT]):
-    """A compiled kernel. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""
+    """A compiled kernel. Call it with `kernel(grid, block, args, shared_mem=0, timeout=10)`."""
 
     name: str
     module: Module[ProfileT, FindingT]
@@ -65,7 +67,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
     rehearse: bool = False  # on a GPU: are launches tried in the simulator first?
 
     def __call__(
-        self, grid: Size, block: Size, args: Sequence[object], shared_mem: int = 0, timeout: float = 60
+        self, grid: Size, block: Size, args: Sequence[object], shared_mem: int = 0, timeout: float = SECONDS
     ) -> None:
         """Run the kernel on a grid and blocks of 1 to 3 dimensions.
 
@@ -85,7 +87,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
         args: Sequence[object],
         shared_mem: int = 0,
         blocks: Blocks = None,
-        timeout: float = 60,
+        timeout: float = SECONDS,
         gpu: str = "H200",
     ) -> ProfileT:
         """Run the kernel in the simulator and count memory traffic as Nsight Compute does.
@@ -104,7 +106,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
         args: Sequence[object],
         shared_mem: int = 0,
         tools: Sequence[str] = TOOLS,
-        timeout: float = 60,
+        timeout: float = SECONDS,
         blocks: Blocks = None,
     ) -> list[FindingT]:
         """Run the kernel in the simulator and return what compute-sanitizer's tools would find.

@@ -9,9 +9,10 @@ from pkgutil import iter_modules
 
 from labkit import magic
 from labkit.core.errors import SimtError
-from labkit.course import exercises, progress
+from labkit.course import edits, exercises, progress
 from labkit.course.exercise import ASKED, Answer, Exercise, by_id
 from labkit.course.feedback import Feedback, Score
+from labkit.course.waiting import step_by_step
 
 EXERCISES = by_id(
     exercise
@@ -21,7 +22,14 @@ EXERCISES = by_id(
 
 
 class NoAnswer(SimtError):
-    """No cell has been run that answers an exercise."""
+    """No cell has been run that answers an exercise, or it has failed.
+
+    `asked` is what the cell should have done, as a criterion.
+    """
+
+    def __init__(self, message: str, asked: str) -> None:
+        super().__init__(message)
+        self.asked = asked
 
 
 def answer(exercise: str) -> Answer:
@@ -32,9 +40,17 @@ def answer(exercise: str) -> Answer:
     """
     kind = EXERCISES[_known(exercise)].magic
     if exercise not in magic.answers:
+        run, wanted = magic.runs.get(exercise), ASKED[kind].removeprefix("a ")
+        if run is not None and run.failure:
+            raise NoAnswer(
+                f"The cell of {exercise} has run and left no {wanted}:\n{run.failure}\n"
+                "Mend the cell and run it again, then check.",
+                "the answer cell has run without an error",
+            )
         raise NoAnswer(
-            f"There is no {ASKED[kind].removeprefix('a ')} for {exercise} yet. "
-            f"Run the cell that begins with %%{kind} {exercise} first."
+            f"There is no {wanted} for {exercise} yet. "
+            f"Run the cell that begins with %%{kind} {exercise} first.",
+            "the answer cell has run",
         )
     return magic.answers[exercise]
 
@@ -46,11 +62,18 @@ def check(exercise: str, kernel: Answer | None = None) -> Feedback:
     """
     chosen = EXERCISES[_known(exercise)]
     if kernel is not None:
-        return chosen.judge(kernel)
+        with step_by_step(exercise) as step:
+            return chosen.judge(kernel, step=step)
+    run = magic.runs.get(exercise)
+    line = edits.changed_line(run) if run else None
+    if line is not None:
+        told = f"The cell of {exercise} was changed after it ran (line {line}). Run it again, then check."
+        return chosen.not_judged("the answer cell is as it ran", told)
     try:
-        feedback = chosen.judge(answer(exercise))
+        with step_by_step(exercise) as step:
+            feedback = chosen.judge(answer(exercise), step=step)
     except NoAnswer as nothing:
-        feedback = chosen.not_judged("the answer cell has run", str(nothing))
+        feedback = chosen.not_judged(nothing.asked, str(nothing))
     return replace(feedback, score=_noted(chosen, feedback))
 
 

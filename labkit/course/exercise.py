@@ -20,6 +20,7 @@ from labkit.core.errors import SimtError
 from labkit.course.drawn import drawn
 from labkit.course.elsewhere import Elsewhere
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
+from labkit.course.waiting import Step
 from labkit.device.select import NoGpu
 from labkit.simt import AnyKernel
 
@@ -92,10 +93,11 @@ class Exercise:
         """Return this exercise with criteria, in the order of judging."""
         return replace(self, criteria=criteria)
 
-    def judge(self, answer: Answer, seed: int | None = None) -> Feedback:
+    def judge(self, answer: Answer, seed: int | None = None, step: Step = lambda *_: None) -> Feedback:
         """Try the criteria on `answer`, a kernel or function, up to the first that it does not meet.
 
-        With a `seed` of at least 0 they try fresh inputs, too: see drawn.py.
+        With a `seed` of at least 0 they try fresh inputs, too: see drawn.py. `step` is called before each
+        with its number, from 1, and how many there are.
         """
         magic = _magic_of(answer)
         if magic != self.magic:
@@ -105,11 +107,12 @@ class Exercise:
                 f"begin the cell with %%{self.magic} {self.id}.",
             )
         with nullcontext() if seed is None else drawn(seed, self.id):
-            return self._judged(answer if isinstance(answer, FUNCTIONS) else answer.simulated)
+            return self._judged(answer if isinstance(answer, FUNCTIONS) else answer.simulated, step)
 
-    def _judged(self, answer: Answer) -> Feedback:
+    def _judged(self, answer: Answer, step: Step) -> Feedback:
         lines, failure = [], None
-        for criterion in self.criteria:
+        for number, criterion in enumerate(self.criteria, 1):
+            step(number, len(self.criteria))
             state = NOT_JUDGED if failure else MET
             if not failure:
                 try:

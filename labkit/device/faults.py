@@ -1,4 +1,4 @@
-"""Explain when CUDA stops a kernel on the GPU: what happened, to which kernel, and what to do.
+"""Explain when CUDA stops a kernel on the GPU, or a student stops labkit: what happened, and what to do.
 
 After that, CUDA accepts no more work from the process, and every later call fails with CuPy's message. `lost`
 returns our own message; `tell_in` makes a notebook, and `tell_at_the_end` a script, show it wherever such an
@@ -6,15 +6,25 @@ error comes up.
 """
 
 import sys
+from pathlib import Path
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
 from labkit.core.errors import InvalidAccess, SimtError
 
+PACKAGE = str(Path(__file__).parents[1])
 BY_A_KERNEL = range(700, 800)  # cudaError values: illegal address, misaligned address, assertion, trap, …
 BAD_ADDRESS = (700, 716, 717)  # cudaErrorIllegalAddress, -MisalignedAddress, -InvalidAddressSpace
 
 _launched: tuple[str, Any, Any] | None = None  # kernel, grid and block of the last launch
+
+
+class Interrupted(KeyboardInterrupt):
+    """What a notebook shows of Kernel > Interrupt while labkit works: one line."""
+
+    def _render_traceback_(self) -> list[str]:
+        return ["Interrupted."]
 
 
 def note(kernel: str, grid: Any, block: Any) -> None:
@@ -60,7 +70,7 @@ def told(error: BaseException) -> SimtError | None:
 
 
 def tell_in(shell: Any) -> None:
-    """Make an IPython shell show our short error instead of CuPy's."""
+    """Make an IPython shell show our short error instead of CuPy's, and one line of an interrupt."""
 
     def show(
         shell: Any,
@@ -69,11 +79,17 @@ def tell_in(shell: Any) -> None:
         trace: TracebackType,
         tb_offset: int | None = None,
     ) -> None:
-        ours = told(error)
+        ours = Interrupted() if isinstance(error, KeyboardInterrupt) and _in_labkit(trace) else told(error)
         shown = (type(ours), ours, trace) if ours else (kind, error, trace)
         shell.showtraceback(shown, tb_offset=tb_offset)
 
-    shell.set_custom_exc((RuntimeError,), show)  # all of CuPy's errors derive from it
+    # All of CuPy's errors derive from RuntimeError.
+    shell.set_custom_exc((RuntimeError, KeyboardInterrupt), show)
+
+
+def _in_labkit(trace: TracebackType | None) -> bool:
+    """Return whether labkit was at work when an error came."""
+    return any(frame.f_code.co_filename.startswith(PACKAGE) for frame, _ in walk_tb(trace))
 
 
 def tell_at_the_end() -> None:

@@ -8,13 +8,14 @@ import numpy as np
 
 from labkit.core.compare import Mismatch
 from labkit.core.errors import SimtError
+from labkit.core.kernel import SECONDS
 from labkit.device.select import array_module, synchronize
 from labkit.kernels.problem import Problem, problem_class
 
 if TYPE_CHECKING:
     from labkit.simt import AnyKernel
 
-TIMEOUT = 10  # seconds per launch in the simulator
+TIMEOUT = SECONDS  # per launch in the simulator
 RIGHT, WRONG, NOT_RUN = "right", "WRONG", "not run"
 
 

@@ -21,6 +21,7 @@ import pandas as pd
 from labkit import kernels, records
 from labkit.core.compare import Mismatch, unwritten
 from labkit.core.errors import SimtError
+from labkit.core.kernel import PATIENCE_SECONDS
 from labkit.core.limits import Dim3
 from labkit.device.select import NoGpu, device, synchronize
 from labkit.device.timing import Timing, time_kernel
@@ -223,7 +224,7 @@ def launcher(case: Case, args: tuple[Any, ...]) -> Callable[[], object]:
             raise NoGpu(f"{case.rung} is NVIDIA's own and runs on a GPU: there is none here. Choose a rung.")
         return case.problem.reference_call(args)
     kernel, grid, block = case.compiled()
-    return lambda: kernel(grid, block, args)
+    return lambda: kernel(grid, block, args, timeout=PATIENCE_SECONDS)
 
 
 def poison(output: Any) -> None:

@@ -14,6 +14,7 @@ import pandas as pd
 
 from labkit import kernels, records
 from labkit.core import occupancy
+from labkit.core.kernel import PATIENCE_SECONDS
 from labkit.core.limits import WARP
 from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
@@ -148,7 +149,7 @@ def tiles(machine: str = "h200") -> pd.DataFrame:
 
 def _counts(case: running.Case) -> dict[str, float]:
     kernel, grid, block = case.compiled()
-    profile = kernel.profile(grid, block, case.problem.args(np))
+    profile = kernel.profile(grid, block, case.problem.args(np), timeout=PATIENCE_SECONDS)
     multiply_adds = case.problem.flops / 2 / WARP
     loads = profile.lines.query("op == 'ld'").groupby("space").requests.sum()
     executed = profile.ptx_lines

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from labkit import kernels, records
+from labkit.core.kernel import PATIENCE_SECONDS
 from labkit.kernels.problem import Problem, problem_of
 from labkit.ladder import running
 
@@ -34,7 +35,9 @@ def _sector_rows(case: running.Case, blocks: int) -> list[dict[str, Any]]:
     kernel = kernels.load(case.kernel, DTYPE=problem.ctype, **macros)
     arrays = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
     args = (*arrays, *problem.scalars())
-    profile = kernel.profile(*kernels.launch(case.kernel, problem, **macros), args, blocks=blocks)
+    profile = kernel.profile(
+        *kernels.launch(case.kernel, problem, **macros), args, blocks=blocks, timeout=PATIENCE_SECONDS
+    )
     place = case.place() | {"machine": "", "unit": "sectors", "source": COUNTED}
     return [place | {"quantity": sectors, "value": profile.metrics[sectors]} for sectors in SECTORS]
 

@@ -158,7 +158,7 @@ AnyKernel = KernelProtocol[Profile, Finding]  # wherever it runs
 
 
 class Kernel(AnyKernel):
-    """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0, timeout=60)`."""
+    """A kernel of a module. Call it with `kernel(grid, block, args, shared_mem=0, timeout=10)`."""
 
     module: RawModule
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labkit.core.kernel import Size, launch_of
+from labkit.core.kernel import SECONDS, Size, launch_of
 from labkit.core.limits import WARP
 from labkit.simt.counters.tracing import MOST
 from labkit.simt.launch.sample import choose_sample
@@ -29,7 +29,7 @@ def trace(
     args: Sequence[object],
     *,
     number: int = 0,
-    timeout: float = 60,
+    timeout: float = SECONDS,
 ) -> list[Step]:
     """Run block `number` of a launch, and return its steps in the order in which the simulator runs them.
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from labkit import kernels
+from labkit.core.kernel import PATIENCE_SECONDS
 from labkit.device.select import device
 from labkit.device.timing import Timing, time_kernel
 from labkit.kernels.matmul.family import Matmul
@@ -52,7 +53,9 @@ def count(kernel: str, size: Size, side: int) -> Count:
     grid, block = problem.launch(side)
     matrices = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
     args = (*matrices, *problem.scalars())
-    profile = _load(kernel, side, problem).profile(grid, block, args, blocks=min(sample, _SAMPLE))
+    profile = _load(kernel, side, problem).profile(
+        grid, block, args, blocks=min(sample, _SAMPLE), timeout=PATIENCE_SECONDS
+    )
     sectors, requests = (profile.metrics[_METRIC.format(what)] for what in ("sectors", "requests"))
     return Count(sectors / (problem.flops / 2), sectors / requests, profile.label)
 

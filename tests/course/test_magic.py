@@ -184,7 +184,9 @@ class TestFailedCell:
     def test_an_older_answer_is_forgotten(self, run):
         run(f"%%cuda 00.1\n{SCALE}")
         run("%%cuda 00.1\nnonsense")
-        assert "Run the cell that begins with %%cuda 00.1 first." in repr(labkit.check("00.1"))
+        assert "The cell of 00.1 has run and left no CUDA kernel:\nline 2: error" in repr(
+            labkit.check("00.1")
+        )
 
 
 ADD = """\

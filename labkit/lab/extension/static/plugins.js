@@ -1,5 +1,6 @@
 // The plugins: what JupyterLab and Notebook 7 get from labkit.
 
+import { sendAnswers } from "./answers.js";
 import { colourCells } from "./cells.js";
 import { keepPictures } from "./pictures.js";
 import { Course, courseOf, STYLE } from "./course.js";
@@ -21,12 +22,13 @@ export async function plugins(load) {
 
   const notebooks = {
     id: "labkit:notebooks",
-    description: "C++ in cells of %%cuda and %%c; pictures of explorers without a kernel.",
+    description: "C++ in cells of %%cuda and %%c; answers sent with checks; pictures of explorers without a kernel.",
     autoStart: true,
     requires: [INotebookTracker],
     activate(app, tracker) {
       tracker.widgetAdded.connect((_, panel) => {
         colourCells(panel);
+        sendAnswers(panel);
         keepPictures(panel);
       });
     },
