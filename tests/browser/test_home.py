@@ -57,8 +57,10 @@ def test_the_lab_opens_on_the_course_and_leads_to_a_notebook(page, course):
 
 def test_a_notebook_that_is_opened_again_shows_its_pictures(page, server, folder):
     path = folder / "again.ipynb"
-    source = "import labkit\nlabkit.widgets.thread_map()"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    explorer = "import labkit\nlabkit.widgets.thread_map()"
+    picture = "from labkit.figures.svg import Svg\nSvg(40, 20, 'a small picture')"
+    sources = (explorer, picture)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, path)
     lab.open_notebook(page, server, path.name)
@@ -68,6 +70,9 @@ def test_a_notebook_that_is_opened_again_shows_its_pictures(page, server, folder
     page.goto("about:blank")
     lab.open_notebook(page, server, path.name)
     page.locator(".labkit-saved svg").wait_for()
+    # A picture alone is part of the page, too: it has the theme's colours, and is named.
+    page.locator(".jp-RenderedSVG").get_by_role("img", name="a small picture").wait_for()
+    assert page.locator(".jp-RenderedSVG img").count() == 0
     text = page.locator(".labkit-saved").inner_text()
     assert "C[9, 20] belongs to thread (4, 1)" in text and "Run the cell to use its controls" in text
     (output,) = json.loads(path.read_text())["cells"][0]["outputs"]

@@ -1,5 +1,6 @@
 // An explorer's output holds a picture and a text beside the widget. Where the widget's model is gone, as after
 // a notebook was closed and opened again, ipywidgets shows an error: these stand in its place.
+// A picture alone is an image for JupyterLab: it would have the colours of the light theme, and no alt text.
 
 const GONE = "Error displaying widget: model not found";
 const NOTE = "The picture is from when the notebook was saved. Run the cell to use its controls.";
@@ -10,6 +11,9 @@ export function keepPictures(panel) {
     due = false;
     for (const error of panel.node.querySelectorAll(".jp-OutputArea-output.jupyter-widgets"))
       if (error.textContent === GONE) replace(panel, error);
+    for (const image of panel.node.querySelectorAll(".jp-RenderedSVG img"))
+      if (image.src.slice(0, 200).includes("lk-svg")) // JupyterLab shows no SVG in a notebook that is not trusted
+        image.replaceWith(inPage(decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1))));
   };
   const watch = new MutationObserver(() => {
     if (due) return;
@@ -48,15 +52,22 @@ function paragraph(text, tag = "span") {
 
 // In a trusted notebook the SVG is part of the page and takes the theme's colours; else it is an image.
 function picture(svg, trusted, text) {
+  if (trusted) return inPage(svg);
   const box = document.createElement("div");
-  if (trusted) {
-    box.innerHTML = svg;
-    return box;
-  }
   const image = document.createElement("img");
   image.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
   image.alt = text.split("\n")[0];
   image.style.background = "white";
   box.append(image);
+  return box;
+}
+
+// On a narrow page it scrolls rather than becomes too small to read.
+function inPage(svg) {
+  const box = document.createElement("div");
+  box.style.overflowX = "auto";
+  box.innerHTML = svg;
+  const { style, width } = box.firstElementChild;
+  Object.assign(style, { maxWidth: "100%", height: "auto", minWidth: `${0.8 * width.baseVal.value}px` });
   return box;
 }
