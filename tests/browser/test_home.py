@@ -77,3 +77,28 @@ def test_a_notebook_that_is_opened_again_shows_its_pictures(page, server, folder
     assert "C[9, 20] belongs to thread (4, 1)" in text and "Run the cell to use its controls" in text
     (output,) = json.loads(path.read_text())["cells"][0]["outputs"]
     assert {"image/svg+xml", "text/plain"} < set(output["data"])
+
+
+def test_a_check_moves_the_head_and_the_map(page, course):
+    lab.open_notebook(page, course, "00_start_here.ipynb")
+    page.evaluate(
+        """() => {
+        const cells = jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.sharedModel);
+        const answer = cells.find(cell => cell.getSource().startsWith("%%cuda 00.1"));
+        answer.setSource(answer.getSource().replace("// your code here", "if (i < n)"));
+    }"""
+    )
+    run = """name => {
+        const notebook = jupyterapp.shell.currentWidget.content;
+        notebook.activeCellIndex = notebook.widgets.findIndex(
+            cell => cell.model.type === "code" && cell.model.sharedModel.getSource().includes(name));
+        return jupyterapp.commands.execute("notebook:run-cell");
+    }"""
+    for cell in ("labkit.start(", "%%cuda 00.1", 'labkit.check("00.1")'):
+        page.evaluate(run, cell)
+    page.get_by_text("1 of 1 point · next: 00.2").wait_for()
+    assert page.get_by_text("1 of 2 solved").first.is_visible()
+    page.evaluate("jupyterapp.commands.execute('labkit:course')")
+    page.get_by_text("1 of 119 points, 1 of 44 exercises solved").wait_for()
+    page.get_by_role("link", name="Continue: 00 · Start here").click()
+    page.wait_for_function("jupyterapp.shell.currentWidget.context?.path === '00_start_here.ipynb'")

@@ -4,7 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit
@@ -52,12 +52,14 @@ results = st.tuples(
 )
 
 
+@settings(deadline=None)  # it writes files
 @given(st.lists(st.lists(results, max_size=6), min_size=2, max_size=4))
 def test_notebooks_that_write_at_once_lose_nothing(tmp_path_factory, writers):
     folder = tmp_path_factory.mktemp("class")
     (folder / "00_start_here.ipynb").touch()
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(writers)) as pool:
         patch.chdir(folder)
+        patch.setattr(progress, "_unkept", {})
         list(pool.map(lambda own: [progress.record(*each) for each in own], writers))
         found = progress.load().best
     wanted = {}
@@ -67,12 +69,14 @@ def test_notebooks_that_write_at_once_lose_nothing(tmp_path_factory, writers):
     assert found == wanted
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.booleans())
 def test_a_damaged_file_costs_no_other_line(tmp_path_factory, junk, cut):
     folder = tmp_path_factory.mktemp("damaged")
     (folder / "00_start_here.ipynb").touch()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        patch.setattr(progress, "_unkept", {})
         progress.record("00.1", Best(0.5, False))
         with (folder / FILE).open("ab") as file:
             file.write(junk if cut else junk + b"\n")

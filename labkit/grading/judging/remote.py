@@ -19,7 +19,7 @@ from labkit.c.source import Function
 from labkit.compiler.nvrtc import Resources
 from labkit.core import errors
 from labkit.core.errors import CompileError, SimtError
-from labkit.core.kernel import Blocks, Launch
+from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.device.timing import Timing
@@ -213,7 +213,7 @@ class RemoteKernel(AnyKernel):
     def _do(self, do: str, launch: Launch, **wanted: Any) -> Any:
         """Have the sandbox launch the kernel, and take over what it leaves in the arrays."""
         sizes = {"grid": launch.grid, "block": launch.block, "shared_mem": launch.shared_mem}
-        limit = launch.timeout
+        limit = max(launch.timeout, PATIENCE_SECONDS)  # several submissions share the machine
         reply = self._ask(do, limit, **sizes, args=list(launch.args), timeout=limit, **wanted)
         _update(launch.args, reply["arrays"])
         return reply
@@ -261,6 +261,7 @@ class RemoteFunction(CFunction):
 
     def __call__(self, *args: Any, timeout: float = 10) -> Any:
         """See CFunction."""
+        timeout = max(timeout, PATIENCE_SECONDS)
         reply = self._session.ask("call_c", timeout, of=self._number, args=list(args), timeout=timeout)
         _update(args, reply["arrays"])
         return reply["returned"]
