@@ -1,6 +1,10 @@
 // Each check is sent with the answer cells as they stand in the page, so that it can say whether one was changed
 // after it ran. Python itself sees a cell only when it runs.
 
+// JupyterLab breaks the lines of an output anywhere, within words too.
+export const LINES = `
+.jp-Notebook .jp-OutputArea-output pre { word-break: normal; overflow-wrap: anywhere; }
+`;
 const CHECK = /\blabkit\s*\.\s*check\s*\(/;
 const ANSWER = /^%%(cuda|c|answer)\s/;
 

@@ -1,6 +1,6 @@
 // The plugins: what JupyterLab and Notebook 7 get from labkit.
 
-import { sendAnswers } from "./answers.js";
+import { LINES, sendAnswers } from "./answers.js";
 import { colourCells } from "./cells.js";
 import { keepPictures } from "./pictures.js";
 import { Course, courseOf, STYLE } from "./course.js";
@@ -17,7 +17,7 @@ export async function plugins(load) {
   };
 
   const style = document.createElement("style");
-  style.textContent = STYLE;
+  style.textContent = STYLE + LINES;
   document.head.append(style);
 
   const notebooks = {

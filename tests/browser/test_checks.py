@@ -1,0 +1,62 @@
+"""Checks in JupyterLab: of a cell that was edited since it ran, and one that is interrupted."""
+
+import lab
+import nbformat
+import pytest
+
+pytestmark = pytest.mark.browser
+
+SCALE = """%%cuda 00.1
+extern "C" __global__ void scale(float* x, float a, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = a * x[i];
+}"""
+LOOP = SCALE.replace("    if", "    while (n > 0) ;\n    if")
+NOTEBOOK = "jupyterapp.shell.currentWidget"
+
+
+def edit(page, source):
+    page.evaluate(f"source => {NOTEBOOK}.content.widgets[0].model.sharedModel.setSource(source)", source)
+
+
+def start(page, index):
+    page.evaluate(f"index => {{ {NOTEBOOK}.content.activeCellIndex = index; }}", index)
+    page.evaluate("void jupyterapp.commands.execute('notebook:run-cell')")
+
+
+def shown(page, index):
+    return page.evaluate(f"index => {NOTEBOOK}.content.widgets[index].outputArea.node.innerText", index)
+
+
+def test_an_answer_that_is_edited_loops_and_is_interrupted(page, server, folder):
+    sources = [SCALE, 'labkit.check("00.1")', "%load_ext labkit\nimport labkit\nprint('loop ' * 99)"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbformat.write(notebook, folder / "checks.ipynb")
+    lab.open_notebook(page, server, "checks.ipynb")
+    for index in (2, 0, 1):
+        start(page, index)
+        lab.wait_idle(page)
+    assert "solved" in shown(page, 1)
+    page.set_viewport_size({"width": 800, "height": 1000})
+    wrap = "getComputedStyle(document.querySelector('.jp-RenderedText pre')).wordBreak"
+    assert page.evaluate(wrap) == "normal"  # not inside a word
+
+    edit(page, LOOP)  # not run, not saved
+    start(page, 1)
+    lab.wait_idle(page)
+    assert "The cell of 00.1 was changed after it ran (line 5)" in shown(page, 1)
+    assert "solved" not in shown(page, 1)
+
+    start(page, 0)
+    lab.wait_idle(page)
+    start(page, 1)
+    page.get_by_text("Checking 00.1: 1 of 2").wait_for()
+    page.evaluate(f"{NOTEBOOK}.sessionContext.session.kernel.interrupt()")
+    lab.wait_idle(page)
+    assert shown(page, 1).strip() == "Interrupted."
+    edit(page, SCALE)
+    for index in (0, 1):
+        start(page, index)
+        lab.wait_idle(page)
+    assert "solved" in shown(page, 1)
