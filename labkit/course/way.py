@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from html import escape
-from urllib.parse import quote
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display, update_display
 
-from labkit.course import progress
+from labkit.course import out_of_order, progress
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import Score
 from labkit.course.notebooks import catalog
@@ -36,6 +35,7 @@ def start(number: str) -> None:
     lesson = _lesson(number)
     if shell := get_ipython():
         shell.run_line_magic("load_ext", "labkit")
+        out_of_order.tell_in(shell, number)
     progress.opened(number)
     _show(lesson, is_foot=False)
     print(device())
@@ -186,9 +186,9 @@ def _all_solved(lesson: Lesson) -> str:
 
 
 def _anchor(lesson: Lesson, exercise: str) -> str:
-    """Return the link to an exercise's heading in its notebook, which JupyterLab names by its text."""
+    """Return the link to an exercise's heading in its notebook."""
     heading = lesson.headings.get(exercise, "")
-    return f"#{quote(heading.replace(' ', '-'), safe=':(),')}" if heading else ""
+    return catalog.anchor(heading) if heading else ""
 
 
 def _link(text: str, href: str, look: str = "") -> str:

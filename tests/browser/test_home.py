@@ -55,6 +55,31 @@ def test_the_lab_opens_on_the_course_and_leads_to_a_notebook(page, course):
     assert dict(page.evaluate(LANGUAGES))["twice = 2"] == "text/x-ipython"
 
 
+def test_cells_out_of_order_and_the_head_lead_on(page, course):
+    lab.open_notebook(page, course, "02_naive_cuda.ipynb")
+
+    def run(text):
+        cell = page.locator(".jp-CodeCell", has_text=text).first
+        cell.locator(".cm-content").click()
+        page.keyboard.press("Control+Enter")
+        lab.wait_idle(page)
+        return cell.locator(".jp-OutputArea")
+
+    not_loaded = "labkit is not loaded: the notebook's first cells have not run since Python started."
+    assert not_loaded in run("%%cuda 02.1").inner_text()  # the magic is not found
+    assert not_loaded in run('labkit.check("02.1")').inner_text()  # labkit is not defined
+    head = run('labkit.start("02")')
+    assert "0 of 4 exercises solved, 0 of 9 points" in head.inner_text()
+    # Once it is loaded, the kernel names the cell; a heading is reached without another page.
+    hint = run("timing.breakdown(p").inner_text()
+    assert not_loaded not in hint and "naive is set in a cell above, under Neighbours should read" in hint
+    head.get_by_role("link", name="02.4").press("Enter")
+    heading = page.locator("h3", has_text="Exercise 02.4")
+    page.wait_for_function("it => it.getBoundingClientRect().top < 200", arg=heading.element_handle())
+    head.get_by_role("link", name="Course", exact=True).press("Enter")
+    page.get_by_role("link", name="Continue: 02 · The naive kernel").wait_for()
+
+
 def test_a_notebook_that_is_opened_again_shows_its_pictures(page, server, folder):
     path = folder / "again.ipynb"
     explorer = "import labkit\nlabkit.widgets.thread_map()"

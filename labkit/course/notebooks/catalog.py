@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from rich.table import Table
 
@@ -112,6 +113,11 @@ def _exercises(number: str) -> list[Exercise]:
     """Return the exercises of a notebook, in order."""
     ids = sorted(EXERCISES, key=lambda id: [int(part) for part in id.split(".")])
     return [EXERCISES[id] for id in ids if id.startswith(f"{number}.")]
+
+
+def anchor(heading: str) -> str:
+    """Return the link to a heading of the same notebook, which JupyterLab names by its text."""
+    return f"#{quote(heading.replace('`', '').replace(' ', '-'), safe=':(),')}"
 
 
 def find(names: Iterable[str], folder: Path) -> list[Path]:

@@ -3,10 +3,11 @@
 import { LINES, sendAnswers } from "./answers.js";
 import { colourCells } from "./cells.js";
 import { keepPictures } from "./pictures.js";
+import { tellOrder } from "./order.js";
 import { Course, courseOf, STYLE } from "./course.js";
 
 export async function plugins(load) {
-  const { INotebookTracker } = await load("@jupyterlab/notebook");
+  const { INotebookTracker, NotebookActions } = await load("@jupyterlab/notebook");
   const { ICommandPalette } = await load("@jupyterlab/apputils");
   const { ServerConnection } = await load("@jupyterlab/services");
   const { URLExt } = await load("@jupyterlab/coreutils");
@@ -26,6 +27,7 @@ export async function plugins(load) {
     autoStart: true,
     requires: [INotebookTracker],
     activate(app, tracker) {
+      tellOrder(NotebookActions, tracker);
       tracker.widgetAdded.connect((_, panel) => {
         colourCells(panel);
         sendAnswers(panel);
