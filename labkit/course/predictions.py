@@ -12,8 +12,8 @@ from math import gcd, isfinite
 from typing import Literal
 
 from labkit import records
-from labkit.core.errors import SimtError
 from labkit.core.occupancy import gpu, occupancy
+from labkit.course import progress
 from labkit.kernels.problem import problem
 from labkit.ladder import recorded, steps
 from labkit.widgets.prediction import Prediction, Reveal, Said
@@ -78,7 +78,7 @@ class Question:
             return {"verdict": "", "text": tells, "source": self.source}
         try:
             found = [each.judge(value) for each, value in zip(self.inputs, said, strict=True)]
-        except NotANumber as error:
+        except ValueError as error:
             return {"error": str(error)}
         if "Right" in found and set(found) != {"Right"}:
             verdict: Verdict = "Partly right"
@@ -99,7 +99,7 @@ class Question:
         return " and ".join(parts)
 
 
-class NotANumber(SimtError):
+class NotANumber(ValueError):
     """What was entered is no number; the message says what one looks like."""
 
 
@@ -134,13 +134,13 @@ def predict(id: str) -> Prediction:
     def judge(said: Said) -> Reveal:
         reveal = question.judge(said)
         if "error" not in reveal:
-            _COMMITTED[id] = said
+            progress.commit(id, said)
         return reveal
 
-    return Prediction(f"Prediction {id}", inputs, judge, _COMMITTED.get(id), id in _COMMITTED)
-
-
-_COMMITTED: dict[str, Said] = {}  # what this kernel's student has committed
+    asked = Prediction(f"Prediction {id}", inputs, judge)
+    if id in (before := progress.committed()) and "error" not in (reveal := question.judge(before[id])):
+        asked.show(before[id], reveal)
+    return asked
 
 
 def _singular(unit: str) -> str:

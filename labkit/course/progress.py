@@ -1,14 +1,14 @@
 """What a student has earned, kept in a file beside the notebooks.
 
 Each line of the file is a JSON object: an exercise, the share of its points that was earned, and whether it
-is solved; or a notebook that was worked in. A line is added when a result is better than all before, and
-nothing is ever changed: so several notebooks can write at once, a damaged line costs no other, and the best
-result counts. A share stays true when another labkit gives other points.
+is solved; a prediction that was committed; or a notebook that was worked in. A line is added when a result
+is better than all before, and nothing is ever changed: so several notebooks can write at once, a damaged line
+costs no other, and the best result counts. A share stays true when another labkit gives other points.
 """
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,12 +47,10 @@ def load(folder: Path | None = None) -> Progress:
     """Return the progress of a folder, the current one if none is given."""
     best = dict(_unkept)
     last = next(reversed(best), "")[:2]
-    with suppress(OSError):
-        text = ((folder or Path.cwd()) / FILE).read_text(encoding="utf-8", errors="replace")
-        for name, result in _lines(text):
-            last = name[:2]
-            if result and result.beats(best.get(name)):
-                best[name] = result
+    for name, result in _results(_told(folder or Path.cwd())):
+        last = name[:2]
+        if result and result.beats(best.get(name)):
+            best[name] = result
     return Progress(best, last)
 
 
@@ -68,6 +66,25 @@ def opened(notebook: str) -> None:
     """Keep which notebook is worked in, such as 02, where that can be kept."""
     if load().last != notebook:
         _kept(json.dumps({"notebook": notebook}) + "\n")
+
+
+def commit(prediction: str, said: Sequence[str] | None) -> None:
+    """Keep what was committed as a prediction, None for "I don't know": in the folder, or else in memory."""
+    told = {"prediction": prediction, "said": None if said is None else list(said)}
+    if not _kept(json.dumps(told) + "\n"):
+        _unkept_said[prediction] = said
+
+
+def committed() -> dict[str, Sequence[str] | None]:
+    """Return what was committed in the current folder, by prediction."""
+    found = dict(_unkept_said)
+    for told in _told(Path.cwd()):
+        match told:
+            case {"prediction": str(name), "said": None}:
+                found[name] = None
+            case {"prediction": str(name), "said": list(values)} if all(isinstance(v, str) for v in values):
+                found[name] = values
+    return found
 
 
 def _kept(line: str) -> bool:
@@ -96,18 +113,28 @@ def state(exercise: str, best: Mapping[str, Best]) -> str:
 
 # Results of this session that have no file.
 _unkept: dict[str, Best] = {}
+_unkept_said: dict[str, Sequence[str] | None] = {}
 
 
-def _lines(text: str) -> Iterator[tuple[str, Best | None]]:
-    """Read the lines that can be read: an exercise with its result, or a notebook."""
+def _told(folder: Path) -> Iterator[object]:
+    """Read the lines of a folder's file that can be read."""
+    text = ""
+    with suppress(OSError):
+        text = (folder / FILE).read_text(encoding="utf-8", errors="replace")
     for line in text.splitlines():
         with suppress(ValueError, RecursionError):
-            match json.loads(line):
-                case {"exercise": str(name), "share": int() | float() as share, "solved": bool(solved)}:
-                    if 0 <= share <= 1:
-                        yield name, Best(float(share), solved)
-                case {"notebook": str(name)}:
-                    yield name, None
+            yield json.loads(line)
+
+
+def _results(told: Iterable[object]) -> Iterator[tuple[str, Best | None]]:
+    """Pick what tells of an exercise, with its result, or of a notebook."""
+    for each in told:
+        match each:
+            case {"exercise": str(name), "share": int() | float() as share, "solved": bool(solved)}:
+                if 0 <= share <= 1:
+                    yield name, Best(float(share), solved)
+            case {"notebook": str(name)}:
+                yield name, None
 
 
 def _ends_a_line(path: Path, size: int) -> bool:

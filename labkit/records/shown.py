@@ -10,6 +10,9 @@ NOTE = f"{MISSING} not measured, or not defined"
 
 # What records and Nsight Compute call a figure -> words. A table says these, and the name as a tip.
 WORDS = {
+    "n": "N",
+    "block_x": "block side",
+    "dtype": "type",
     "time": "time, ms",
     "bandwidth": "bandwidth, GB/s",
     "performance": "GFLOP/s",
@@ -76,7 +79,7 @@ def _said(cells: pd.DataFrame, html: bool = False) -> pd.DataFrame:
     shown = cells.map(escape) if html else cells.copy()
     for axis in ("index", "columns"):
         labels = getattr(shown, axis)
-        names = [None if name in _UNSAID else name for name in labels.names]
+        names = [None if name in _UNSAID else WORDS.get(name, name) for name in labels.names]
         if isinstance(labels, pd.MultiIndex):
             levels = [labels.get_level_values(level).map(said) for level in range(labels.nlevels)]
             setattr(shown, axis, pd.MultiIndex.from_arrays(levels, names=names))

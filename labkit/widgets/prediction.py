@@ -19,7 +19,7 @@ Reveal = Mapping[str, str]  # "verdict", "text" and "source", or "error" for wha
 class Prediction(anywidget.AnyWidget):
     """Inputs, a button that commits them, and then what `judge` makes of them.
 
-    `inputs` describes each input with "label", "unit" and "choices"; `said` is what was committed before.
+    `inputs` describes each input with "label", "unit" and "choices".
     """
 
     _esm = PAGE / "prediction.js"
@@ -34,13 +34,17 @@ class Prediction(anywidget.AnyWidget):
         title: str,
         inputs: Sequence[Mapping[str, Any]],
         judge: Callable[[Said], Reveal],
-        said: Said = None,
-        committed: bool = False,
     ) -> None:
         self.judge = judge
-        before: dict[str, Any] = {"said": {"id": 0, "values": said}} if committed else {}
-        reveal = dict(judge(said)) if committed else {}
-        super().__init__(title=title, inputs=[dict(each) for each in inputs], reveal=reveal, **before)
+        super().__init__(title=title, inputs=[dict(each) for each in inputs])
+        self.observe(self._commit, "said")
+
+    def show(self, said: Said, reveal: Reveal) -> None:
+        """Show what was committed before, without judging it again."""
+        with self.hold_trait_notifications():
+            self.unobserve(self._commit, "said")
+            self.said = {"id": 0, "values": None if said is None else list(said)}
+            self.reveal = dict(reveal)
         self.observe(self._commit, "said")
 
     def _commit(self, change: Mapping[str, Any]) -> None:
@@ -49,7 +53,9 @@ class Prediction(anywidget.AnyWidget):
         self.reveal = {**self.judge(said["values"]), "id": said["id"]}
 
     def __repr__(self) -> str:
-        """Return the text that stands for the input where there is no kernel: never the answer."""
+        """Return the text that stands for the input where there is no kernel; the answer if committed."""
+        if "text" in self.reveal:
+            return f"{self.title}: {self.reveal['text']}"
         asked = "; ".join(_asked(each) for each in self.inputs)
         return f'{self.title}: {asked}. Run the cell to enter yours; "I don\'t know" is an answer, too.'
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import labkit
-from labkit.course import predictions
+from labkit.course import progress
 from labkit.course.predictions import QUESTIONS, NotANumber, number, predict, shown
 
 SOLVED = sorted((Path(__file__).parents[2] / "notebooks" / "solutions").glob("*.ipynb"))
@@ -161,9 +161,12 @@ def test_nothing_shows_the_answer_before_a_prediction_is_committed(id, fresh):
 
 
 @pytest.fixture
-def fresh(monkeypatch):
-    """A kernel in which nothing has been committed."""
-    monkeypatch.setattr(predictions, "_COMMITTED", {})
+def fresh(tmp_path, monkeypatch):
+    """A student's folder in which nothing has been committed."""
+    (tmp_path / "02_naive_cuda.ipynb").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(progress, "_unkept_said", {})
+    return tmp_path
 
 
 def commit(asked, *values):
@@ -220,8 +223,22 @@ class TestCommitted:
         before = commit(predict("02.a"), "4")
         again = predict("02.a")
         assert again.reveal["text"] == before["text"] and again.said["values"] == ["4"]
+        assert repr(again) == f"Prediction 02.a: {before['text']}"
         commit(predict("02.b"))
+        assert progress.committed() == {"02.a": ["4"], "02.b": None}
         assert predict("02.b").reveal["text"].startswith("It is 16 sectors")
+
+    def test_is_kept_in_memory_where_there_is_no_folder_of_a_student(self, fresh):
+        (fresh / "02_naive_cuda.ipynb").unlink()
+        commit(predict("02.a"), "4")
+        assert "You said 4" in predict("02.a").reveal["text"] and not (fresh / progress.FILE).exists()
+
+    @pytest.mark.parametrize("said", ['["two"]', '["1", "2"]', "[2]", "3", "[]"])
+    def test_a_line_that_does_not_fit_asks_again(self, said, fresh):
+        (fresh / progress.FILE).write_text(f'{{"prediction": "02.a", "said": {said}}}\n')
+        assert predict("02.a").reveal == {}
+        commit(predict("02.a"), "2")
+        assert predict("02.a").reveal["verdict"] == "Right" and progress.load().best == {}
 
     def test_what_is_no_number_is_told_and_may_be_mended(self, fresh):
         asked = predict("02.a")
