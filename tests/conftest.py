@@ -73,6 +73,13 @@ def _thin_out(items):
         places[table] += 1
 
 
+@pytest.fixture(autouse=True)
+def new_session(monkeypatch):
+    """No test finds the cells that another has run, or what it has solved in no student's folder."""
+    for memory in ("course.progress._unkept", "course.progress._unkept_said", "magic.runs"):
+        monkeypatch.setattr(f"labkit.{memory}", {})
+
+
 @pytest.fixture
 def ipython(monkeypatch):
     """A fresh IPython with `%load_ext labkit`; the module `__main__`, which it replaces, comes back."""

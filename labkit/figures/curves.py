@@ -1,6 +1,6 @@
 """The reports' curves, redrawn from records, with this machine's measurements beside them.
 
-Every function takes records (the columns of `records.load`) and returns a matplotlib Figure. Titles are
+Every function takes records (the columns of `records.load`) and returns a matplotlib figure. Titles are
 computed from the data; suspected misprints are marked, and left out of titles. `here` is a second set in the
 same columns, drawn open and dashed, or a list of two, the last of which is dotted. An empty set is left out,
 so `ladder.here` can be passed on any machine. The `source` column labels a set: "measured here: NVIDIA H200",
@@ -17,7 +17,6 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from labkit.figures.looks import look_of, rank
@@ -36,32 +35,31 @@ _BESIDE = ((7, 4, "left", "bottom"), (-7, -4, "right", "top"), (-7, 4, "right", 
 _Finding = Callable[[pd.DataFrame], str]
 
 
-def time_by_block(frame: pd.DataFrame, here: Here = None) -> Figure:
+def time_by_block(frame: pd.DataFrame, here: Here = None) -> Plot:
     """Draw cost against a square block's side: one line per kernel or, for one kernel, per size."""
     return _curves(frame, here, "block_x", "block side (threads)", lambda data: _best_side(data, "block_x"))
 
 
-def time_by_tile(frame: pd.DataFrame, here: Here = None) -> Figure:
+def time_by_tile(frame: pd.DataFrame, here: Here = None) -> Plot:
     """Draw cost against the side of a tile in cache or shared memory; lines as in `time_by_block`."""
     return _curves(frame, here, "tile", "tile side (elements)", lambda data: _best_side(data, "tile"))
 
 
-def time_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
+def time_by_size(frame: pd.DataFrame, here: Here = None) -> Plot:
     """Draw cost against matrix size, one line per kernel: naive and tiled, or the CPU versions."""
     return _curves(frame, here, "size", "matrix size", _best_kernel)
 
 
 def speedup_by_size(
     frame: pd.DataFrame, here: Here = None, *, baseline: str = "naive", kernel: str = "tiled"
-) -> Figure:
+) -> Plot:
     """Draw how many times as much `baseline` costs as `kernel`, against matrix size."""
     sets = [(mark, _ratios(data, baseline, kernel)) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
     for axes, members in panels:
         for mark, data in members:
-            _draw_line(
-                axes, data, "size", mark, f"{baseline} / {kernel}{_whose(members, data)}", look_of(kernel)
-            )
+            label = f"{baseline} / {kernel}{whose}" if (whose := _whose(members, data)) else ""
+            _draw_line(axes, data, "size", mark, label, look_of(kernel))
         axes.axhline(1, color="0.6", linewidth=0.8)
         axes.set(ylim=(0, None), ylabel=f"{members[0][1].quantity.iloc[0]} of {baseline} / of {kernel}")
         _size_ticks(axes, members)
@@ -69,7 +67,7 @@ def speedup_by_size(
     return figure
 
 
-def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
+def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Plot:
     """Draw the effective bandwidth of memory-bound kernels, from their times: each element moves once."""
     sets = [(mark, _bandwidths(data)) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
@@ -84,7 +82,7 @@ def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Figure:
     return figure
 
 
-def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
+def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Plot:
     """Draw each step of the transpose: its cost, and how many times better it is than the step before."""
     sets = [(mark, _one_value_each(data, "quantity")) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
@@ -111,7 +109,7 @@ def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Figure:
     return figure
 
 
-def _curves(frame: pd.DataFrame, here: Here, x: str, x_label: str, finding: _Finding) -> Figure:
+def _curves(frame: pd.DataFrame, here: Here, x: str, x_label: str, finding: _Finding) -> Plot:
     sets = [(mark, _one_value_each(data, x, "quantity")) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
     for axes, members in panels:

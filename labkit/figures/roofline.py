@@ -16,7 +16,7 @@ from textwrap import wrap
 import pandas as pd
 
 from labkit.figures.axes import Axes, Scale
-from labkit.figures.svg import BLUE, GREEN, RED, Svg
+from labkit.figures.svg import BLUE, GREEN, RED, Svg, button
 from labkit.kernels.problem import Problem, problem_of
 from labkit.ladder.running import row_dicts
 from labkit.model.roofline import count_sectors, intensities
@@ -334,16 +334,8 @@ def _acts(scene: Scene, rung: Rung, shown: Rung, choice: Choice | None) -> dict[
     if isnan(rung.intensity):
         return {"data_tip": f"{tip}. Its bytes were not counted.", "data_link": rung.kernel, "tabindex": 0}
     tip += f" with {rung.intensity:.3g} FLOP for each byte; its roof is {scene.roof_at(rung.intensity):.3g}."
-    return {
-        "data_tip": tip,
-        "data_link": rung.kernel,
-        "data_key": rung.kernel,
-        "data_set": f'{{"rung": {list(choice.kernels).index(rung.kernel)}}}',
-        "tabindex": 0,
-        "role": "button",
-        "aria_label": tip,
-        "aria_pressed": "true" if rung == shown else "false",
-    }
+    positions = {"rung": list(choice.kernels).index(rung.kernel)}
+    return {"data_link": rung.kernel} | button(rung.kernel, tip, positions, rung == shown)
 
 
 def _apart(falling: list[float]) -> list[float]:

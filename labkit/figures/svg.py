@@ -11,7 +11,8 @@ An element may carry what labkit/widgets/page/explorer.js acts on:
     data-x, data-y, data-cols, data-rows   a grid of cells: a click or an arrow key sets the controls named
 """
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 
@@ -24,21 +25,21 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW = (
 )
 GREY = "#999999"
 
-_INK = "var(--jp-ui-font-color1, var(--vscode-editor-foreground, #212121))"
-_SOFT = "var(--jp-ui-font-color2, var(--vscode-descriptionForeground, #5f5f5f))"
-_PAPER = "var(--jp-layout-color0, var(--vscode-editor-background, #ffffff))"
+INK = "var(--jp-ui-font-color1, var(--vscode-editor-foreground, #212121))"
+SOFT = "var(--jp-ui-font-color2, var(--vscode-descriptionForeground, #5f5f5f))"
+PAPER = "var(--jp-layout-color0, var(--vscode-editor-background, #ffffff))"
 STYLE = (
-    f".lk-svg{{font:12px var(--jp-ui-font-family,system-ui,sans-serif);background:{_PAPER}}}"
-    f".lk-svg text{{fill:{_INK};stroke:none}}"
-    f".lk-svg .soft{{fill:{_SOFT}}}"
+    f".lk-svg{{font:12px var(--jp-ui-font-family,system-ui,sans-serif);background:{PAPER}}}"
+    f".lk-svg text{{fill:{INK};stroke:none}}"
+    f".lk-svg .soft{{fill:{SOFT}}}"
     f".lk-svg .code{{font-family:var(--jp-code-font-family,monospace);white-space:pre}}"
     ".lk-svg text.on{fill:#000}.lk-svg text.dark{fill:#fff}"
-    f".lk-svg text.halo{{stroke:{_PAPER};stroke-width:3px;paint-order:stroke}}"
-    f".lk-svg .paper{{fill:{_PAPER}}}"
-    f".lk-svg .empty{{fill:{_INK};fill-opacity:.07}}.lk-svg .mid{{fill:{_INK};fill-opacity:.22}}"
-    f".lk-svg .grid{{stroke:{_INK};stroke-opacity:.25;fill:none}}"
-    f".lk-svg .line{{stroke:{_INK};fill:none}}"
-    f".lk-svg .hole{{stroke:{_PAPER};fill:none}}"
+    f".lk-svg text.halo{{stroke:{PAPER};stroke-width:3px;paint-order:stroke}}"
+    f".lk-svg .paper{{fill:{PAPER}}}"
+    f".lk-svg .empty{{fill:{INK};fill-opacity:.07}}.lk-svg .mid{{fill:{INK};fill-opacity:.22}}"
+    f".lk-svg .grid{{stroke:{INK};stroke-opacity:.25;fill:none}}"
+    f".lk-svg .line{{stroke:{INK};fill:none}}"
+    f".lk-svg .hole{{stroke:{PAPER};fill:none}}"
 )
 
 
@@ -111,6 +112,10 @@ class Svg:
             self.text(x + 18, y, name)
             x += 34 + 6.6 * len(name)
 
+    def raw(self, markup: str) -> None:
+        """Add what another program has drawn."""
+        self._parts.append(markup)
+
     def include(self, other: "Svg") -> None:
         """Add what is in another picture."""
         self._parts += other._parts
@@ -144,6 +149,22 @@ def stacked(pictures: Sequence[Svg]) -> Svg:
             whole.include(each)
         top += each.height + 8
     return whole
+
+
+def button(key: str, tip: str, positions: Mapping[str, int], chosen: bool = False) -> dict[str, object]:
+    """Return the attributes of what sets controls to `positions`; `tip` says what it stands for.
+
+    `key` is its name among its kind, so that it keeps the keyboard's focus when the picture is drawn again.
+    """
+    return {
+        "data_set": json.dumps(positions),
+        "data_tip": tip,
+        "data_key": key,
+        "tabindex": 0,
+        "role": "button",
+        "aria_label": tip,
+        "aria_pressed": "true" if chosen else "false",
+    }
 
 
 def ink_on(colour: str) -> str:

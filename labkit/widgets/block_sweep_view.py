@@ -1,13 +1,25 @@
 """The explorer of block sides: a report's times by block side, beside what this machine has."""
 
+from functools import lru_cache
+
 import pandas as pd
 
 from labkit.figures import curves
+from labkit.figures.svg import stacked
 from labkit.kernels.matmul.family import Matmul
 from labkit.widgets import here
 from labkit.widgets.explorer import Explorer, View, menu, plain
 from labkit.widgets.here import Size
-from labkit.widgets.report_sweeps import NAMES, machine, mark, sides_of, sweep, times_of
+from labkit.widgets.report_sweeps import (
+    NAMES,
+    Plotted,
+    machine,
+    plotted,
+    sides_of,
+    sweep,
+    timed_here,
+    times_of,
+)
 from labkit.widgets.thread_map_view import about_block
 
 BOTH = "both"
@@ -16,9 +28,13 @@ BOTH = "both"
 def block_sweep() -> Explorer:
     """Show a report's times by block side, beside what this machine has.
 
-    Menus choose the report and the kernel; sliders set the matrix size and the block side.
+    Menus choose the report and the kernel; sliders, or a click in a plot, set the matrix size and the block
+    side.
     """
-    return sweep(block_sweep_view, "side", "block side", kernel=menu("kernel", plain((BOTH, *NAMES))))
+    return sweep(
+        *(block_sweep_view, "side", "block side", "A report's times by block side"),
+        kernel=menu("kernel", plain((BOTH, *NAMES))),
+    )
 
 
 def block_sweep_view(report: str, kernel: str, size: Size, side: int) -> View:
@@ -29,11 +45,34 @@ def block_sweep_view(report: str, kernel: str, size: Size, side: int) -> View:
     names = _named(kernel)
     Matmul(*size).launch(side)  # a block that no GPU takes is the first thing to say
     frame = times_of(report, kernel=names, m=size[0], n=size[1], k=size[2])
-    dtype, sides = frame["dtype"].iloc[0], sorted({side, *sides_of(report)})
-    figure = curves.time_by_block(frame, here.rows(names, [size], sides, (size, side), dtype))
-    mark(figure, side)
-    times = [_time_at(frame[frame.kernel == name], name, side) for name in names]
-    return View((figure,), "\n".join([*times, *machine(names, size, side, dtype), about_block(side, side)]))
+    sides, dtype = sorted({side, *sides_of(report)}), frame["dtype"].iloc[0]
+    plots = _plots(report, kernel, size, tuple(sides), timed_here(side, sides[0]))
+    told = [_time_at(frame[frame.kernel == name], name, side) for name in names]
+    return View(
+        (stacked([each.at("side", sides, side) for each in plots]),),
+        _conclusion(frame[frame.block_x == side], side),
+        "\n".join([*told, *machine(names, size, side, dtype), about_block(side, side)]),
+        "Point at a plot to see its numbers; click to choose the block side.",
+    )
+
+
+@lru_cache(maxsize=64)
+def _plots(report: str, kernel: str, size: Size, sides: tuple[int, ...], side: int) -> list[Plotted]:
+    """Plot the report's times, and what this machine counts and, on a GPU, measures."""
+    frame = times_of(report, kernel=(names := _named(kernel)), m=size[0], n=size[1], k=size[2])
+    mine = here.rows(names, [size], sides, (size, side), frame["dtype"].iloc[0])
+    times, loads = mine[mine.quantity == "time"], mine[mine.quantity == here.LOADS]
+    return [
+        plotted(curves.time_by_block(frame, times), pd.concat([frame, times]), lambda rows: rows.block_x),
+        plotted(curves.time_by_block(loads), loads, lambda rows: rows.block_x),
+    ]
+
+
+def _conclusion(rows: pd.DataFrame, side: int) -> str:
+    if rows.empty:
+        return f"The report has no time with {side}×{side} blocks at this size."
+    times = ", ".join(f"{row.kernel} {row.value:.4g} ms" for row in rows.itertuples())
+    return f"With {side}×{side} blocks: {times}."
 
 
 def _named(kernel: str) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from labkit import cpu, records
 from labkit.figures.cpu_ladder import ladder_picture, share
-from labkit.widgets.explorer import Explorer, View, menu, plain, selection
+from labkit.widgets.explorer import Explorer, Offer, View, menu, plain, selection
 
 REPORT = "cpu-gpu-matmul"
 SIZES = (128, 256, 512, 1024, 2048)
@@ -20,14 +20,19 @@ _QUICK = ("cpu_loop_order", "cpu_packed", cpu.BLAS)
 def cpu_ladder() -> Explorer:
     """Show how fast each rung of the CPU's product is here, by size and block.
 
-    A menu chooses the rung; sliders set the matrix size and BLOCK.
+    A menu, or a click on a bar, chooses the rung; sliders set the matrix size and BLOCK.
     """
+
+    def offer(rung: str, **_: object) -> dict[str, Offer]:
+        return {"block": Offer(why="" if rung in _BLOCKED else f"{rung} has no blocks of a chosen size.")}
+
     controls = {
         "rung": menu("rung", plain(_NAMES), "cpu_avx_blocked"),
-        "n": selection("matrix size", plain(SIZES), 256),
-        "block": selection("block side", plain(BLOCKS), 64),
+        "n": selection("matrix size", [(f"N = {n}", n) for n in SIZES], 256),
+        "block": selection("block side", [(f"BLOCK = {side}", side) for side in BLOCKS], 64),
     }
-    return Explorer(cpu_ladder_view, controls)
+    title = "How fast each rung is on one core of this machine"
+    return Explorer(cpu_ladder_view, controls, offer, title)
 
 
 def cpu_ladder_view(rung: str, n: int, block: int) -> View:
@@ -37,10 +42,15 @@ def cpu_ladder_view(rung: str, n: int, block: int) -> View:
     frame, peak = records.frame_of(rows), cpu.peak_gflops()
     chosen = next(row for row in rows if row["kernel"] == rung)
     blas = next(row for row in rows if row["kernel"] == cpu.BLAS)
-    lines = [_here(chosen, n, peak, blas["value"]), *_report(rung, n, block, chosen["value"])]
+    lines = [_here(chosen, blas["value"]), *_report(rung, n, block, chosen["value"])]
     if rung in _BLOCKED:
         lines.append(_block(block))
-    return View((ladder_picture(frame, peak, rung),), "\n".join(lines))
+    return View(
+        (ladder_picture(frame, peak, rung, _NAMES),),
+        _reached(chosen, n, peak),
+        "\n".join(lines),
+        "Point at a bar to see its numbers; click it to choose its rung.",
+    )
 
 
 @lru_cache(maxsize=512)
@@ -49,16 +59,23 @@ def _timed(name: str, n: int, block: int | None) -> dict[str, Any]:
     return cpu.time_rung(name, n, seconds=0.03, **parameters)
 
 
-def _here(row: dict[str, Any], n: int, peak: float, blas: float) -> str:
-    """Say what was measured here."""
+def _reached(row: dict[str, Any], n: int, peak: float) -> str:
+    """Say how fast the chosen rung is here."""
     rate = 2 * n**3 / row["value"] / 1e6
+    return (
+        f"{row['kernel']} reaches {rate:.3g} GFLOP/s at N = {n}, {share(rate, peak)} of this core's peak"
+        f"{ABOVE if rate > peak else ''}."
+    )
+
+
+def _here(row: dict[str, Any], blas: float) -> str:
+    """Say what was measured here."""
     with_block = f" with BLOCK = {row['tile']}" if row["tile"] else ""
     rows = f" ({row['note']})" if row["note"] else ""
     beside = f", {blas / row['value']:.2g} of the speed of {cpu.Blas().name}"
     return (
-        f"{row['kernel']}{with_block}, N = {n}: {row['value']:.4g} ms{rows}, {rate:.3g} GFLOP/s, "
-        f"{share(rate, peak)} of what this core could multiply and add{ABOVE if rate > peak else ''}"
-        f"{'' if row['kernel'] == cpu.BLAS else beside} ({row['source']})."
+        f"It took {row['value']:.4g} ms{with_block}{rows}{'' if row['kernel'] == cpu.BLAS else beside} "
+        f"({row['source']})."
     )
 
 

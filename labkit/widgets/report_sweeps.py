@@ -3,18 +3,22 @@
 Both explorers compare naive with tiled.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from labkit import records
 from labkit.device.select import device
+from labkit.figures.style import PIXELS, Plot
+from labkit.figures.svg import Svg, button
 from labkit.widgets import here
 from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 from labkit.widgets.here import Size
 
+_T = TypeVar("_T")
 NAMES = list(here.KERNELS)
 REPORTS = ("int-matmul", "cpu-gpu-matmul", "tiled-matmul-ko")  # those with sweeps over the block side
 
@@ -41,7 +45,7 @@ def size_label(size: Size) -> str:
     return f"N = {n}" if m == n == k else f"{m}×{k}×{n}"
 
 
-def sweep(view: Callable[..., View], side: str, label: str, **menus: Any) -> Explorer:
+def sweep(view: Callable[..., View], side: str, label: str, title: str, **menus: Any) -> Explorer:
     """Make an explorer of reports, with further `menus`; `side` names the slider of the block side."""
 
     def sizes(report: str) -> Choices:
@@ -59,13 +63,53 @@ def sweep(view: Callable[..., View], side: str, label: str, **menus: Any) -> Exp
         "size": selection("matrix size", sizes(REPORTS[0]), (1024, 1024, 1024)),
         side: selection(label, sides(REPORTS[0]), 16),
     }
-    return Explorer(view, controls, offer)
+    return Explorer(view, controls, offer, title)
 
 
-def mark(figure: Figure, place: float) -> None:
-    """Show in each panel where the slider stands."""
-    for axes in figure.axes:
-        axes.axvline(place, color="0.3", linestyle=":", zorder=0)
+@dataclass(frozen=True)
+class Plotted:
+    """A plot, drawn, and what stands at each place across it."""
+
+    plot: Plot
+    picture: Svg
+    tips: Mapping[float, str]
+
+    def at(self, control: str, offered: Sequence[float], chosen: float) -> Svg:
+        """Return the picture with a line at `chosen`; a click chooses the nearest value that is offered."""
+        (axes,) = self.plot.axes
+        left, right = axes.get_window_extent().intervalx / self.plot.dpi * PIXELS
+        low, high = (self.plot.place(axes, 1, y)[1] for y in axes.get_ylim())
+        marked = Svg(
+            self.picture.width, self.picture.height, f"{self.picture.alt}. {self.tips.get(chosen, '')}"
+        )
+        places = [self.plot.place(axes, value, 1)[0] for value in offered]
+        ends = [left, *((one + next_) / 2 for one, next_ in pairwise(places)), right]
+        line = places[list(offered).index(chosen)]
+        marked.rect(line - 7, high, 14, low - high, class_="mid")
+        marked.include(self.picture)
+        for position, (value, (start, end)) in enumerate(zip(offered, pairwise(ends), strict=True)):
+            tip = self.tips.get(value, "The report has no time here.")
+            acts = button(f"{self.picture.alt} {value}", tip, {control: position}, value == chosen)
+            marked.rect(start, high, end - start, low - high, fill="transparent", **acts)
+        return marked
+
+
+def timed_here(chosen: _T, other: _T) -> _T:
+    """Return what is chosen if it is timed here, and otherwise `other`: counts do not depend on it."""
+    return chosen if device().kind == "gpu" else other
+
+
+def plotted(plot: Plot, frame: pd.DataFrame, x: Callable[[pd.DataFrame], pd.Series]) -> Plotted:
+    """Draw a plot for an explorer; `x` returns the place of each row of `frame`."""
+    plot.set_size_inches(6.6, 2.3)
+    tips = {
+        float(place): "; ".join(
+            f"{row.kernel}: {row.value:.4g} {row.unit} ({row.source})" for row in rows.itertuples()
+        )
+        for place, rows in frame.groupby(x(frame))
+    }
+    picture = plot.svg()
+    return Plotted(plot, picture, tips)
 
 
 def machine(names: list[str], size: Size, side: int, dtype: str) -> list[str]:

@@ -1,22 +1,26 @@
 """The explorer of tiling: naive against tiled in times, speed-up and traffic."""
 
+from functools import lru_cache
 from math import prod
 
 import pandas as pd
 
 from labkit.figures import curves
+from labkit.figures.svg import stacked
 from labkit.kernels.matmul.family import Matmul
 from labkit.widgets import here
 from labkit.widgets.explorer import Explorer, View
 from labkit.widgets.here import Size
 from labkit.widgets.report_sweeps import (
     NAMES,
+    Plotted,
     machine,
-    mark,
+    plotted,
     sides_of,
     size_label,
     sizes_of,
     sweep,
+    timed_here,
     times_of,
 )
 
@@ -24,9 +28,9 @@ from labkit.widgets.report_sweeps import (
 def tiling() -> Explorer:
     """Compare naive with tiled: times, speed-up and traffic.
 
-    A menu chooses the report; sliders set the matrix size and the tile.
+    A menu chooses the report; sliders set the tile and, as does a click in a plot, the matrix size.
     """
-    return sweep(tiling_view, "tile", "tile")
+    return sweep(tiling_view, "tile", "tile", "What tiling gains")
 
 
 def tiling_view(report: str, size: Size, tile: int) -> View:
@@ -35,35 +39,61 @@ def tiling_view(report: str, size: Size, tile: int) -> View:
     A report that has run a kernel with one block only is compared with that.
     """
     Matmul(*size).launch(tile)
+    frame = _at_tile(report, tile)
+    plots = _plots(report, tile, timed_here(size, sizes_of(report)[0]))
+    places = [prod(each) ** (1 / 3) for each in sizes_of(report)]
+    gain, *more = _gain(frame, size)
+    lines = [*more, *machine(NAMES, size, tile, frame["dtype"].iloc[0]), _traffic(size, tile)]
+    return View(
+        (stacked([each.at("size", places, prod(size) ** (1 / 3)) for each in plots]),),
+        gain,
+        "\n".join(lines),
+        "Point at a plot to see its numbers; click to choose the matrix size.",
+    )
+
+
+def _at_tile(report: str, tile: int) -> pd.DataFrame:
     frame = times_of(report)
     only = frame.groupby("kernel").block_x.transform("nunique") == 1
-    dtype, frame = frame["dtype"].iloc[0], frame[(frame.block_x == tile) | only]
+    frame = frame[(frame.block_x == tile) | only]
     if "tiled" not in set(frame.kernel):
         sides = ", ".join(map(str, sides_of(report)))
         raise ValueError(f"report {report} has no time with TILE={tile}. Choose one of {sides}.")
-    mine = here.rows(NAMES, sorted({size, *sizes_of(report)}), [tile], (size, tile), dtype)
-    figures = curves.time_by_size(frame), curves.speedup_by_size(frame, mine)
-    figures[0].set_size_inches(7, 3)  # both should fit a screen
-    for figure in figures:
-        mark(figure, prod(size) ** (1 / 3))
-    lines = [_speedup(frame, size), *machine(NAMES, size, tile, dtype), _traffic(size, tile)]
-    return View(figures, "\n".join(lines))
+    return frame
 
 
-def _speedup(frame: pd.DataFrame, size: Size) -> str:
-    """Compare naive with tiled at one size."""
+@lru_cache(maxsize=64)
+def _plots(report: str, tile: int, size: Size) -> list[Plotted]:
+    """Plot the report's times, how many times as fast tiled is, and how much less it loads."""
+    frame = _at_tile(report, tile)
+    mine = here.rows(NAMES, sizes_of(report), [tile], (size, tile), frame["dtype"].iloc[0])
+    times, loads = mine[mine.quantity == "time"], mine[mine.quantity == here.LOADS]
+    return [
+        plotted(curves.time_by_size(frame), frame, _place),
+        plotted(curves.speedup_by_size(frame, times), pd.concat([frame, times]), _place),
+        plotted(curves.speedup_by_size(loads), loads, _place),
+    ]
+
+
+def _place(rows: pd.DataFrame) -> pd.Series:
+    return pd.Series((rows.m * rows.n * rows.k).astype(float) ** (1 / 3))
+
+
+def _gain(frame: pd.DataFrame, size: Size) -> list[str]:
+    """Compare naive with tiled at one size: a sentence, and what there is to know of it."""
     at_size = frame[(frame.m == size[0]) & (frame.n == size[1]) & (frame.k == size[2])]
     rows = at_size.set_index("kernel").T.to_dict("series")
     missing = [name for name in NAMES if name not in rows]
     if missing:
-        return f"{size_label(size)}: the report has no time of {' and '.join(missing)} with this block."
+        return [f"{size_label(size)}: the report has no time of {' and '.join(missing)} with this block."]
     naive, tiled = (rows[name] for name in NAMES)
-    text = (
+    times = f"{naive.value / tiled.value:.3g}× as fast"
+    took = (
         f"{size_label(size)} ({tiled.source}): naive with {naive.block_x}×{naive.block_x} blocks takes "
-        f"{naive.value:.4g} ms, tiled with TILE = {tiled.tile} takes {tiled.value:.4g} ms: "
-        f"{naive.value / tiled.value:.3g}× as fast."
+        f"{naive.value:.4g} ms, tiled with TILE = {tiled.tile} takes {tiled.value:.4g} ms."
     )
-    return f"{text} Probably a {tiled.note}." if tiled.note.startswith("misprint") else text
+    note = f" Probably a {tiled.note}." if tiled.note.startswith("misprint") else ""
+    return [f"{size_label(size)}, TILE = {tiled.tile}: tiled is {times} as naive.{note}", took]
 
 
 def _traffic(size: Size, tile: int) -> str:

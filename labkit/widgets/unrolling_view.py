@@ -4,7 +4,6 @@ The kernel is transpose/4_unrolled with 32 / ROWS elements per thread, compiled 
 are counted in its PTX, registers are the assembler's for an H200, and the rates beside them are recorded.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -15,7 +14,7 @@ from labkit.core import occupancy
 from labkit.core.occupancy import Occupancy
 from labkit.core.text import counted
 from labkit.figures.axes import Axes, Scale
-from labkit.figures.svg import BLUE, ORANGE, PURPLE, RED, Svg, ink_on
+from labkit.figures.svg import BLUE, ORANGE, PURPLE, RED, Svg, button, ink_on
 from labkit.kernels.problem import C_TYPES
 from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
@@ -196,7 +195,7 @@ def _draw_bar(axes: Axes, place: int, each: Variant, chosen: bool) -> None:
     told = ", ".join(f"{count:.3g} {name}" for name, count in parts.items())
     tip = f"{counted(each.elements, 'element')} a thread: {each.an_element:.4g} for each ({told})."
     position = ELEMENTS.index(each.elements)
-    with picture.group(**_button(f"bar {each.elements}", tip, {"elements": position}, chosen)):
+    with picture.group(**button(f"bar {each.elements}", tip, {"elements": position}, chosen)):
         below = 0.0
         for name, color in _COLORS.items():
             y, height = axes.y(below + parts[name]), axes.y(below) - axes.y(below + parts[name])
@@ -212,19 +211,6 @@ def _draw_bar(axes: Axes, place: int, each: Variant, chosen: bool) -> None:
             )
         weight = "700" if chosen else None
         picture.text(left + wide / 2, top - 11, f"{below:.4g}", "middle", font_weight=weight)
-
-
-def _button(key: str, tip: str, positions: dict[str, int], chosen: bool) -> dict[str, object]:
-    """Return the attributes of a group that a click chooses."""
-    return {
-        "data_set": json.dumps(positions),
-        "data_tip": tip,
-        "data_key": key,
-        "tabindex": 0,
-        "role": "button",
-        "aria_label": tip,
-        "aria_pressed": "true" if chosen else "false",
-    }
 
 
 def _draw_law(picture: Svg, under_way: int, wait: int) -> None:
@@ -258,7 +244,7 @@ def _draw_reached(axes: Axes, point: Reached) -> None:
     positions = {"loop": 0, "elements": elements, "size": list(DTYPES).index(point.size)}
     x, y = axes.x(point.kilobytes), axes.y(point.rate)
     right, down, anchor = _NAMES.get((point.rung, point.size), (10, 9, "start"))
-    with axes.picture.group(**_button(name, tip, positions, False)):
+    with axes.picture.group(**button(name, tip, positions, False)):
         face: dict[str, object] = {"fill": BLUE} if point.size == 4 else {"class_": "paper"}
         axes.point(point.kilobytes, point.rate, _MARKS[point.rung], 6, stroke=BLUE, stroke_width=1.5, **face)
         axes.picture.add("circle", cx=x, cy=y, r=11, fill="transparent")

@@ -165,7 +165,6 @@ def fresh(tmp_path, monkeypatch):
     """A student's folder in which nothing has been committed."""
     (tmp_path / "02_naive_cuda.ipynb").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(progress, "_unkept_said", {})
     return tmp_path
 
 

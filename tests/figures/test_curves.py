@@ -1,7 +1,9 @@
 """What the plots say: titles computed from the data, units, lines, sources, and errors."""
 
 import json
+import re
 import sys
+from xml.etree import ElementTree
 
 import matplotlib
 import pandas as pd
@@ -291,7 +293,13 @@ def test_records_without_a_value_are_left_out():
 
 
 def test_figures_show_themselves_and_stay_out_of_pyplot(matmul):
-    assert curves.time_by_block(matmul)._repr_png_().startswith(b"\x89PNG")
+    plot = curves.time_by_block(matmul)
+    shown = ElementTree.fromstring(plot._repr_svg_())
+    title = plot.axes[0].get_title(loc="left")
+    assert shown.get("role") == "img" and title.replace("\n", " ") in shown.get("aria-label")
+    assert title.splitlines()[0] in "".join(shown.itertext()) and str(plot).startswith("plot: ")
+    colours = set(re.findall(r"#[0-9a-f]{6}\b(?!\))", plot._repr_svg_().partition("</style>")[2]))
+    assert not {"#000000", "#ffffff"} & colours  # which a dark page would hide, or show as a slab
     if "matplotlib.pyplot" in sys.modules:
         assert not matplotlib.pyplot.get_fignums()
 

@@ -113,7 +113,8 @@ class TestPlace:
     def test_a_kernel_that_moves_nothing_has_no_place(self):
         nothing = kernel_of("// launch: block (1), grid (1);\n" + NOTHING)
         assert "yours" not in own_product.beside(nothing).index
-        assert "yours" not in str(own_product.roofline(nothing))
+        assert ">yours" not in (drawn := str(own_product.roofline(nothing)))
+        assert "No line for yours: it neither loads nor stores yet" in " ".join(drawn.split())
 
 
 class TestTimes:
