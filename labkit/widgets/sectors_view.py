@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from labkit.core.limits import WARP
 from labkit.core.text import counted
-from labkit.figures.pictures.sectors import COLUMNS, ROWS, SIZES, Request, request_picture
+from labkit.figures.pictures.sectors import COLUMNS, ROWS, SIZES, Request, follow, request_picture
 from labkit.simt.counters.sectors import SECTOR_BYTES
 from labkit.widgets.explorer import Explorer, View, menu, plain, selection, slider
 
@@ -14,36 +14,45 @@ _THREADS_X = (4, 8, 16, 32)
 def sectors() -> Explorer:
     """Show which sectors of memory a warp's request moves, and how much of them it uses.
 
-    A menu chooses what threadIdx.x counts; sliders set the size and the places of the elements, and the
-    block's width.
+    A menu chooses what threadIdx.x counts; sliders set the size and the places of the elements, the block's
+    width, and the lane to follow.
     """
     controls = {
-        "x_counts": menu("x counts", plain((COLUMNS, ROWS))),
-        "size": selection("size (bytes)", plain(SIZES), 4),
-        "stride": slider("stride", 0, 16, 1),
-        "offset": slider("offset", 0, 16, 0),
-        "threads_x": selection("threads in x", plain(_THREADS_X), 16),
+        "lane": slider("lane", 0, WARP - 1, 5, group="follow one lane"),
+        "x_counts": menu("threadIdx.x counts", plain((COLUMNS, ROWS)), group="block"),
+        "threads_x": selection("threads in x", plain(_THREADS_X), 16, group="block"),
+        "stride": slider("stride", 0, 16, 1, group="elements"),
+        "offset": slider("offset", 0, 16, 0, group="elements"),
         # so long that no row reaches into the next: 32 threads with stride 16
-        "row_length": slider("row length", 512, 544, 512),
+        "row_length": slider("row length", 512, 544, 512, group="elements"),
+        "size": selection("size", [(counted(each, "byte"), each) for each in SIZES], 4, group="elements"),
     }
-    return Explorer(sectors_view, controls)
+    return Explorer(sectors_view, controls, title="Which sectors of memory a warp's request moves")
 
 
-def sectors_view(x_counts: str, size: int, stride: int, offset: int, threads_x: int, row_length: int) -> View:
+def sectors_view(
+    x_counts: str, size: int, stride: int, offset: int, threads_x: int, row_length: int, lane: int = 0
+) -> View:
     """Draw the sectors that a warp's request touches; tell what it uses of them, and which change saves most.
 
-    The settings are those of `Request`.
+    The settings are those of `Request`; `lane` is followed to its element.
     """
     request = Request(x_counts, size, stride, offset, threads_x, row_length)
     count = len(request.sectors)
     lines = (
-        f"The request touches {counted(count, 'sector')}, {count} × {SECTOR_BYTES} = {request.moved} bytes, "
-        f"and uses {request.used} of them, {100 * request.used / request.moved:.3g} %. "
+        f"That is {count} × {SECTOR_BYTES} = {request.moved} bytes; the request uses {request.used} of them. "
         f"Side by side these would fill {counted(request.ideal, 'sector')}.",
         _rule(request),
+        f"{follow(request, lane).capitalize()}.",
         _mend(request),
     )
-    return View((request_picture(request),), "\n".join(lines))
+    return View(
+        (request_picture(request, lane),),
+        f"The request touches {counted(count, 'sector')} and uses {100 * request.used / request.moved:.3g} % "
+        "of what they move.",
+        "\n".join(lines),
+        "Point at a lane or a sector to see what belongs together; click a lane to follow it.",
+    )
 
 
 def _rule(request: Request) -> str:

@@ -1,11 +1,14 @@
 """Sectors of a warp's request: counted by hand, by a kernel in the simulator, and as pictures and words."""
 
+import re
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection, PatchCollection
 
 from labkit import simt
 from labkit.figures.pictures.sectors import COLUMNS, ROWS, Request, request_picture, transposed_warp
+from labkit.figures.svg import SKY
 from labkit.simt.counters.sectors import touched_sectors
 from labkit.widgets import explorer, sectors, sectors_view
 
@@ -85,26 +88,44 @@ def test_a_request_that_no_warp_makes_is_refused(settings, words):
         Request(**settings)
 
 
+def parts(picture):
+    """Return what can be pointed at, by its link; and all texts."""
+    found = list(ElementTree.fromstring(str(picture)).iter())
+    links = [each.get("data-link") for each in found if each.get("data-link")]
+    return links, [each.text for each in found if each.tag.endswith("}text")]
+
+
 def test_the_picture_has_a_row_a_sector_and_a_line_a_lane():
     request = Request(threads_x=16, stride=2, row_length=64)
-    figure = request_picture(request)
-    (axes,) = figure.axes
-    lanes, sectors_drawn, cells = (part for part in axes.collections if isinstance(part, PatchCollection))
-    (wires,) = (part for part in axes.collections if isinstance(part, LineCollection))
-    assert [len(part.get_paths()) for part in (lanes, sectors_drawn, cells, wires)] == [32, 8, 32, 32]
-    texts = [text.get_text() for text in axes.texts]
+    links, texts = parts(request_picture(request, 17))
+    assert [link for link in links if link.startswith("lane") and " " not in link] == [
+        f"lane{lane}" for lane in range(32)
+    ]
+    rows = [link for link in links if link.startswith("sector") and link.count(" ") == 4]
+    assert len(rows) == 8 and "sector8 lane16 lane17 lane18 lane19" in rows
+    assert {f"lane{lane} sector{8 * (lane // 16) + lane % 16 // 4}" for lane in range(32)} < set(links)
     assert "31: thread (15, 1)" in texts and "sector 8: byte 256" in texts
-    assert figure.get_suptitle().splitlines()[0] == "8 sectors for 128 bytes: 50 % of what is moved is used"
+    assert "lane 17, thread (1, 1): element 66, byte 264, in sector 8" in texts
+
+
+def cells(picture, look):
+    """Return (x, y) of the corners of all cells with a look, in units of cells."""
+    found = [each for each in ElementTree.fromstring(str(picture)).iter() if each.tag.endswith("}path")]
+    drawn = "".join(each.get("d") for each in found if look in (each.get("fill"), each.get("class")))
+    corners = np.array(re.findall(r"M([\d.]+) ([\d.]+)h", drawn), float)
+    return np.rint((corners - [34, 92]) / 8).astype(int).tolist()  # 640 pixels for 32 + 48 cells
 
 
 def test_a_transposed_warp_reads_a_row_and_writes_a_column():
-    reads, writes = transposed_warp(32, 48, 3).axes
-    assert reads.get_title() == "reads in (32, 48): 4 sectors"
-    assert writes.get_title() == "writes out (48, 32): 32 sectors"
-    blue = [np.argwhere((axes.images[0].get_array() < 0.4)[..., 0]).tolist() for axes in (reads, writes)]
-    assert blue == [[[3, x] for x in range(32)], [[x, 3] for x in range(32)]]
-    reads, writes = transposed_warp(32, 48, 3, ROWS).axes
-    assert "32 sectors" in reads.get_title() and ": 4 sectors" in writes.get_title()
+    picture = transposed_warp(32, 48, 3)
+    texts = parts(picture)[1]
+    assert "reads in (32, 48): 4 sectors" in texts and "writes out (48, 32): 32 sectors" in texts
+    blue, beside = cells(picture, SKY), 48 + 46 / 8
+    assert blue[:32] == [[x, 3] for x in range(32)]
+    assert blue[32:] == [[round(beside + 3), y] for y in range(32)]
+    assert len(cells(picture, "mid")) == 32 * 7  # of each sector written, one element in eight is used
+    texts = parts(transposed_warp(32, 48, 3, ROWS))[1]
+    assert "reads in (32, 48): 32 sectors" in texts and "writes out (48, 32): 4 sectors" in texts
 
 
 def test_a_warp_that_is_not_there_is_refused():
@@ -123,49 +144,54 @@ def text_of(*place):
     [
         (
             (COLUMNS, 4, 1, 0, 16, 64),
-            "4 sectors, 4 × 32 = 128 bytes, and uses 128 of them, 100 %",
+            "4 sectors and uses 100 % of what they move.\nThat is 4 × 32 = 128 bytes; the request uses 128",
             "No request",
         ),
         (
             (COLUMNS, 4, 1, 1, 32, 64),
-            "5 sectors, 5 × 32 = 160 bytes",
+            "5 sectors and uses 80 % of what they move.\nThat is 5 × 32 = 160 bytes",
             "With offset 0 it would touch 4 sectors",
         ),
-        ((COLUMNS, 4, 4, 0, 32, 64), "uses 128 of them, 25 %", "With stride 1 it would touch 4 sectors"),
+        ((COLUMNS, 4, 4, 0, 32, 64), "uses 25 %", "With stride 1 it would touch 4 sectors"),
         ((ROWS, 4, 1, 0, 32, 64), "12.5 %", "With x counting columns it would touch 4 sectors"),
         ((COLUMNS, 4, 1, 0, 16, 65), "5 sectors", "With rows of 72, whole sectors it would touch 4"),
-        ((COLUMNS, 4, 0, 0, 32, 64), "1 sector, 1 × 32 = 32 bytes, and uses 4 of them", "No request"),
+        (
+            (COLUMNS, 4, 0, 0, 32, 64),
+            "1 sector and uses 12.5 % of what they move.\nThat is 1 × 32 = 32 bytes; the request uses 4 of",
+            "No request",
+        ),
         ((COLUMNS, 8, 2, 1, 16, 65), "side by side", "With stride 1 it would touch"),
     ],
 )
 def test_the_text_says_the_figures_and_what_would_mend_them(place, first, last):
     lines = text_of(*place)
-    assert first.lower() in lines[0].lower() and lines[-1].startswith(last)
+    assert first.lower() in "\n".join(lines[:2]).lower() and lines[-1].startswith(last)
 
 
 def test_the_text_says_the_rule():
     assert (
         "row y and column x, the element with index y * 65 + x * 2 + 3."
-        in text_of(COLUMNS, 4, 2, 3, 16, 65)[1]
+        in text_of(COLUMNS, 4, 2, 3, 16, 65)[2]
     )
     assert (
         "row x and column y, the element with index x * 64 + y * 1 + 0. Lane 31 is thread (15, 1)."
-        in text_of(ROWS, 4, 1, 0, 16, 64)[1]
+        in text_of(ROWS, 4, 1, 0, 16, 64)[2]
     )
 
 
 def test_each_control_changes_text_and_picture():
     shown = sectors()
-    assert "100 %" in shown.text.value
-    places = {"x_counts": ROWS, "size": 8, "stride": 2, "offset": 1, "threads_x": 32, "row_length": 513}
-    for name, value in places.items():
-        start, text, pictures = shown.controls[name].value, shown.text.value, shown.pictures.value
-        shown.controls[name].value = value
-        assert shown.text.value != text and shown.pictures.value != pictures, name
-        shown.controls[name].value = start
+    assert "100 %" in shown.current().text
+    places = {"lane": 9, "x_counts": ROWS, "size": 8, "stride": 2, "offset": 1, "threads_x": 32}
+    for name, value in {**places, "row_length": 513}.items():
+        start, before = shown.values[name], shown.shown
+        assert shown.set(**{name: value}).text
+        for part in ("details", "pictures"):
+            assert shown.shown[part] != before[part], name
+        shown.set(**{name: start})
 
 
 def test_an_error_is_shown_as_a_sentence():
     place = {"size": 4, "stride": 1, "offset": 0, "threads_x": 32, "row_length": 64}
     shown = explorer.drawn(sectors_view.sectors_view, "simt", x_counts="both", **place)
-    assert "x counts columns or rows" in shown.text and not shown.pictures
+    assert "x counts columns or rows" in shown

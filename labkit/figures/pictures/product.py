@@ -6,13 +6,11 @@ A block's threads are numbered along x first, and each 32 of them are a warp. Ma
 Errors: ValueError for a position outside, LaunchError for a block that no GPU accepts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator
 
 from labkit.core.limits import WARP, as_dim3, check_launch
 from labkit.figures.style import Plot
@@ -22,12 +20,10 @@ LARGEST = 64  # a picture of more rows or columns no longer shows single element
 
 _WARP_COLORS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999")
 _COLORS = {"A": "#E69F00", "B": "#56B4E9", "C": "#009E73"}
-_UNTOUCHED, _OUTSIDE = "#F2F2F2", "#FFFFFF"
 _EARLIER = 0.35  # colour strength of what was read earlier
 
 # Panels have fixed positions, in inches: matplotlib's layout engines take longer than all the drawing.
 MARGIN, GAP = 0.65, 0.75  # around a figure, and between its panels: room for labels
-_TITLE = 0.75
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,7 @@ def thread_map(M: int, N: int, block: tuple[int, int], row: int = 0, col: int = 
     cell = min(22.0, 600 / width, 400 / height)
     left, top, right, bottom = 46, 34, 46 + width * cell, 34 + height * cell
     told = f"C[{row}, {col}]: thread {who.thread} of block {who.block}, warp {who.warp}, lane {who.lane}"
-    picture = Svg(max(right + 12, 470), bottom + 66, f"C in blocks, coloured by warp. {told}")
+    picture = Svg(max(right + 12, 620), bottom + 66, f"C in blocks, coloured by warp. {told}")
     y, x = np.indices((height, width))
     warps = (y % block[1] * block[0] + x % block[0]) // WARP % len(_WARP_COLORS)
     looks: list[dict[str, object]] = [{"fill": color} for color in _WARP_COLORS]
@@ -98,7 +94,7 @@ def thread_map(M: int, N: int, block: tuple[int, int], row: int = 0, col: int = 
     return picture
 
 
-def naive_reads(M: int, N: int, K: int, row: int = 0, col: int = 0) -> Plot:
+def naive_reads(M: int, N: int, K: int, row: int = 0, col: int = 0) -> Svg:
     """Draw what the naive kernel reads for C[row, col], and who needs that row of A again."""
     _check_sizes(M=M, N=N, K=K)
     _check_inside(f"C ({M}, {N})", row=(row, M), col=(col, N))
@@ -106,15 +102,18 @@ def naive_reads(M: int, N: int, K: int, row: int = 0, col: int = 0) -> Plot:
     strength["A"][row, :] = strength["B"][:, col] = 1
     strength["C"][row, :] = _EARLIER
     strength["C"][row, col] = 1
-    figure = Plot(figsize=(7, 5.5))
-    for name, axes in _product_panels(figure, M, N, K).items():
-        _draw_matrix(axes, name, strength[name], strength[name].shape)
-    headline(
-        figure,
-        f"C[{row}, {col}] needs row {row} of A and column {col} of B; all of row {row} of C needs that row:",
-        f"the naive kernel reads each element of A {N} times (N) and each element of B {M} times (M)",
+    cell, left, top = min(22.0, 540 / (K + N), 330 / (K + M)), 40.0, 96.0
+    middle, below = left + K * cell + 46, top + K * cell + 46
+    needs = (
+        f"C[{row}, {col}] needs row {row} of A and column {col} of B; all of row {row} of C needs that row:"
     )
-    return figure
+    times = f"the naive kernel reads each element of A {N} times (N) and each element of B {M} times (M)"
+    picture = Svg(max(middle + N * cell + 12, 640), below + M * cell + 12, f"{needs} {times}")
+    picture.text(8, 12, needs, font_weight="600")
+    picture.text(8, 32, times, font_weight="600")
+    for name, corner in {"A": (left, below), "B": (middle, top), "C": (middle, below)}.items():
+        _draw_cells(picture, name, strength[name], corner, cell, strength[name].shape)
+    return picture
 
 
 @dataclass(frozen=True)
@@ -258,56 +257,17 @@ def panel(figure: Plot, left: float, bottom: float, width: int, height: int, sca
     return figure.add_axes((left / w, bottom / h, width * scale / w, height * scale / h))
 
 
-def _product_panels(figure: Plot, M: int, N: int, K: int, tile: int = 1) -> dict[str, Axes]:
-    """Add A left of C and B above it, to one scale, so that a row and a column meet at their element of C."""
-    (rows, inner), (_, cols) = _covered((M, K), tile), _covered((M, N), tile)
-    across, up = 6.7 - MARGIN - GAP, 5.5 - _TITLE - MARGIN - GAP
-    scale = min(across / (inner + cols), up / (inner + rows))
-    left, bottom = MARGIN + inner * scale + GAP, MARGIN + rows * scale + GAP
-    return {
-        "A": panel(figure, MARGIN, MARGIN, inner, rows, scale),
-        "B": panel(figure, left, bottom, cols, inner, scale),
-        "C": panel(figure, left, MARGIN, cols, rows, scale),
-    }
-
-
 def _covered(shape: tuple[int, int], tile: int) -> tuple[int, int]:
     """Round rows and columns up to whole tiles."""
     return -(-shape[0] // tile) * tile, -(-shape[1] // tile) * tile
 
 
-# Drawing. As in imshow, element (row, col) covers the unit square around (x, y) = (col, row).
+# Drawing.
 
 
 def headline(figure: Plot, *lines: str) -> None:
     """Write the finding above the panels."""
     figure.suptitle("\n".join(lines), fontsize=10, x=0.01, y=0.99, ha="left", va="top")
-
-
-def _lines(axes: Axes, width: int, height: int, pitch: tuple[int, int], color: str, linewidth: float) -> None:
-    """Draw lines between columns and rows, one every pitch = (x, y) elements."""
-    x, y = np.arange(pitch[0], width, pitch[0]) - 0.5, np.arange(pitch[1], height, pitch[1]) - 0.5
-    axes.vlines(x, -0.5, height - 0.5, color=color, linewidth=linewidth)
-    axes.hlines(y, -0.5, width - 0.5, color=color, linewidth=linewidth)
-
-
-def _frame(axes: Axes, start: tuple[int, int], height: int, width: int, linewidth: float) -> None:
-    """Draw a black frame around height x width elements from (row, col)."""
-    corner = (start[1] - 0.5, start[0] - 0.5)
-    axes.add_patch(
-        Rectangle(corner, width, height, fill=False, edgecolor="black", linewidth=linewidth, clip_on=False)
-    )
-
-
-def _hatch_outside(axes: Axes, shape: tuple[int, int], covered: tuple[int, int]) -> None:
-    """Hatch what the tiles or blocks cover beyond the matrix, and frame the matrix."""
-    (rows, cols), (height, width) = shape, covered
-    for x, y, w, h in ((cols, 0, width - cols, height), (0, rows, cols, height - rows)):
-        if w and h:
-            outside = Rectangle((x - 0.5, y - 0.5), w, h, facecolor="white", edgecolor="0.6", alpha=0.8)
-            outside.set_hatch("////")
-            axes.add_patch(outside)
-    _frame(axes, (0, 0), rows, cols, 1.5)
 
 
 def _name_warps(
@@ -371,17 +331,6 @@ def _walked(name: str, shape: tuple[int, int], now: Round) -> np.ndarray:
     return strength
 
 
-def _draw_matrix(axes: Axes, name: str, strength: np.ndarray, shape: tuple[int, int]) -> None:
-    color, base = np.array(to_rgb(_COLORS[name])), np.array(to_rgb(_UNTOUCHED))
-    axes.imshow(base + strength[..., None] * (color - base))
-    _hatch_outside(axes, shape, (strength.shape[0], strength.shape[1]))
-    _lines(axes, strength.shape[1], strength.shape[0], (1, 1), "white", 0.8)
-    down, across = {"A": ("i", "k"), "B": ("k", "j"), "C": ("i", "j")}[name]
-    axes.set_title(f"{name} {shape}", fontsize=10, y=1)  # a given y avoids a search for room
-    axes.set(xlabel=f"{across} (elements)", ylabel=f"{down} (elements)")
-    _whole_ticks(axes)
-
-
 def _rule(
     picture: Svg, corner: tuple[float, float], cell: float, start: tuple[int, int], end: tuple[int, int]
 ) -> None:
@@ -409,15 +358,35 @@ def _draw_cells(
         {"fill": color},
         {"class_": "grid", "stroke_dasharray": "2 2"},
     ]
-    picture.cells(*corner, (cell, cell), np.where(inside, kinds, 3), looks)
-    across, down = {"A": ("k", "i"), "B": ("j", "k"), "C": ("j", "i")}[name]
-    picture.text(corner[0], corner[1] - 26, f"{name} {shape}", font_weight="600")
+    across, down = {"A": ("k=", "i="), "B": ("j=", "k="), "C": ("j=", "i=")}[name]
+    kinds = np.where(inside, kinds, 3)
+    matrix(picture, kinds, looks, corner, cell, f"{name} {shape}", shape, (down, across))
+
+
+def matrix(
+    picture: Svg,
+    kinds: np.ndarray,
+    looks: Sequence[dict[str, object]],
+    corner: tuple[float, float],
+    cell: float,
+    title: str,
+    shape: tuple[int, ...] = (),
+    names: tuple[str, str] = ("", ""),
+) -> None:
+    """Draw a matrix of square cells from `corner`, with numbers of rows and columns, and a title above.
+
+    A cell of kind k has the attributes `looks[k]`. Numbers go as far as `shape`, all of it if not given; the
+    first of the rows and of the columns is written after its name.
+    """
+    picture.cells(*corner, (cell, cell), kinds, looks, 1 if cell > 6 else 0.5)
+    picture.text(corner[0], corner[1] - 26, title, font_weight="600")
     each = 4 if cell >= 7 else 8
-    for i in range(0, shape[1], each):
-        label = str(i) if i else f"{across}=0"
+    rows, columns = shape or kinds.shape
+    for i in range(0, columns, each):
+        label = str(i) if i else f"{names[1]}0"
         picture.text(corner[0] + (i + 0.5) * cell, corner[1] - 9, label, "middle", class_="soft")
-    for i in range(0, shape[0], each):
-        label = str(i) if i else f"{down}=0"
+    for i in range(0, rows, each):
+        label = str(i) if i else f"{names[0]}0"
         picture.text(corner[0] - 6, corner[1] + (i + 0.5) * cell, label, "end", class_="soft")
 
 
@@ -455,8 +424,3 @@ def _draw_shared(
             (x, y + at * cell, tile * cell, cell) if name == "A" else (x + at * cell, y, cell, tile * cell)
         )
         picture.rect(*strip, fill="none", class_="line", stroke_width=3)
-
-
-def _whole_ticks(axes: Axes) -> None:
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))

@@ -11,22 +11,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PatchCollection
-from matplotlib.colors import to_rgb
-from matplotlib.patches import Rectangle
 
 from labkit.core.limits import WARP
 from labkit.core.text import counted
-from labkit.figures.pictures.product import GAP, LARGEST, MARGIN, headline, panel
-from labkit.figures.style import Plot
+from labkit.figures.pictures.product import LARGEST, matrix
+from labkit.figures.svg import SKY, Svg, ink_on
 from labkit.simt.counters.sectors import SECTOR_BYTES, touched_sectors
 
 COLUMNS, ROWS = "columns", "rows"
 SIZES = (4, 8, 16)  # bytes that a lane can ask for, as float, double and float4 do
 
 _GROUP_COLORS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#7FB2D9", "#EA8B4B", "#BBBBBB")
-_USED, _UNUSED, _UNTOUCHED = "#56B4E9", "#D9D9D9", "#F7F7F7"
+_UNTOUCHED: dict[str, object] = {"class_": "empty"}
+_REST: dict[str, object] = {"class_": "mid"}
+_USED: dict[str, object] = {"fill": SKY}
 
 
 @dataclass(frozen=True)
@@ -88,32 +86,31 @@ class Request:
         return -(-self.used // SECTOR_BYTES)
 
 
-def request_picture(request: Request) -> Plot:
-    """Draw a warp's lanes on the left, and on the right the sectors they touch, joined by lines."""
-    figure = Plot(figsize=(8.2, 5.8))
-    axes = figure.add_axes((0.01, 0.01, 0.98, 0.9))
-    axes.set(xlim=(0, 20), ylim=(WARP - 0.4, -1.4))
-    axes.set_axis_off()
-    _draw_lanes(axes, request)
-    _draw_sectors(axes, request)
-    headline(
-        figure,
-        f"{counted(len(request.sectors), 'sector')} for {request.used} bytes: "
-        f"{100 * request.used / request.moved:.3g} % of what is moved is used",
-        describe(request),
-    )
-    return figure
+def request_picture(request: Request, lane: int = 0) -> Svg:
+    """Draw a warp's lanes on the left, and on the right the sectors they touch, joined by lines.
+
+    `lane` stands out. In an explorer a click or an arrow key moves the control `lane`.
+    """
+    told = follow(request, lane)
+    picture = Svg(640, _TOP + WARP * _ROW + 8, f"A warp's 32 lanes and the sectors they touch. {told}")
+    picture.text(8, 12, told, font_weight="600")
+    picture.text(_LANE[0], _TOP - 14, "lanes, with their threads (x, y)", class_="soft")
+    _draw_sectors(picture, request, lane)
+    _draw_lanes(picture, request, lane)
+    return picture
 
 
-def describe(request: Request) -> str:
-    """Return the request's settings in one line."""
+def follow(request: Request, lane: int) -> str:
+    """Say which element a lane asks for, and where it lies."""
+    element = request.elements[lane]
+    byte = element * request.size
     return (
-        f"{request.size}-byte elements, x counts {request.x_counts}, stride {request.stride}, "
-        f"offset {request.offset}, {counted(request.threads_x, 'thread')} in x, rows of {request.row_length}"
+        f"lane {lane}, thread {request.threads[lane]}: element {element:,}, byte {byte:,}, "
+        f"in sector {byte // SECTOR_BYTES:,}"
     )
 
 
-def transposed_warp(rows: int = 32, cols: int = 48, warp: int = 3, x_counts: str = COLUMNS) -> Plot:
+def transposed_warp(rows: int = 32, cols: int = 48, warp: int = 3, x_counts: str = COLUMNS) -> Svg:
     """Draw what a warp of a transpose reads of `in` (rows, cols), and writes of `out` (cols, rows).
 
     Its 32 threads lie along x. In the kernel naive, x counts the columns of `in`; in naive_write_coalesced,
@@ -130,67 +127,89 @@ def transposed_warp(rows: int = 32, cols: int = 48, warp: int = 3, x_counts: str
     turned = ROWS if across else COLUMNS
     read = Request(x_counts, offset=warp * (cols if across else 1), row_length=cols)
     written = Request(turned, offset=warp * (1 if across else rows), row_length=rows)
-    scale = 0.085
-    figure = Plot(figsize=(2 * MARGIN + GAP + (rows + cols) * scale, MARGIN + 0.95 + max(rows, cols) * scale))
-    top, left = figure.get_figheight() - 0.95, MARGIN
-    for name, request, shape in (("in", read, (rows, cols)), ("out", written, (cols, rows))):
-        axes = panel(figure, left, top - shape[0] * scale, shape[1], shape[0], scale)
-        _draw_matrix(axes, request, shape)
-        what = "reads" if name == "in" else "writes"
-        axes.set_title(f"{what} {name} {shape}: {len(request.sectors)} sectors", fontsize=10, y=1)
-        axes.set(xlabel="column (elements)", ylabel="row (elements)")
-        left += shape[1] * scale + GAP
-    headline(
-        figure,
-        f"A warp moves 32 elements: {len(read.sectors)} sectors to read, {len(written.sectors)} to write",
-        "blue: the 32 elements; grey: the rest of the sectors that they lie in",
+    finding = (
+        f"A warp moves 32 elements: {len(read.sectors)} sectors to read, {len(written.sectors)} to write"
     )
-    return figure
+    cell, top, left = 640 / (rows + cols), 92, 34.0
+    picture = Svg(left + (rows + cols) * cell + 60, top + max(rows, cols) * cell + 8, finding)
+    picture.text(8, 12, finding, font_weight="600")
+    looks = [("an element of the warp", _USED), ("the rest of the sectors it lies in", _REST)]
+    picture.legend(8, 36, looks)
+    for name, request, shape in (("in", read, (rows, cols)), ("out", written, (cols, rows))):
+        did = "reads" if name == "in" else "writes"
+        title = f"{did} {name} {shape}: {len(request.sectors)} sectors"
+        kinds = np.zeros(shape[0] * shape[1], int)
+        in_sector = SECTOR_BYTES // request.size
+        for number in request.sectors:
+            kinds[number * in_sector : (number + 1) * in_sector] = 1
+        kinds[request.elements] = 2
+        matrix(picture, kinds.reshape(shape), [_UNTOUCHED, _REST, _USED], (left, top), cell, title)
+        left += shape[1] * cell + 46
+    return picture
 
 
-# Drawing. Each lane and each sector is a row; x has no unit.
+# Drawing. Each lane and each sector is a row; sizes in pixels.
 
-_LANE, _BOX = (0.0, 3.4), (8.2, 15.6)  # from left to right: the lanes and the sectors
-
-
-def _draw_lanes(axes: Axes, request: Request) -> None:
-    axes.text(_LANE[0], -0.9, "lanes, with their threads (x, y)", va="center", fontsize=9)
-    boxes = [Rectangle((_LANE[0], lane - 0.4), _LANE[1] - _LANE[0], 0.8) for lane in range(WARP)]
-    axes.add_collection(PatchCollection(boxes, facecolor=_lane_colors(request), edgecolor="none"))
-    for lane, thread in enumerate(request.threads):
-        axes.text(0.15, lane, f"{lane}: thread {thread}", va="center", fontsize=8)
+_TOP, _ROW = 52, 13
+_LANE, _BOX = (0, 122), (250, 506)  # from left to right: the lanes and the sectors
 
 
-def _draw_sectors(axes: Axes, request: Request) -> None:
-    axes.text(_BOX[0], -0.9, "memory, 32 bytes a row (grey: moved, not used)", va="center", fontsize=9)
-    width = (_BOX[1] - _BOX[0]) * request.size / SECTOR_BYTES
-    place = {number: row for row, number in enumerate(request.sectors)}
+def _draw_lanes(picture: Svg, request: Request, chosen: int) -> None:
+    """Draw the lanes: one control that a click or the arrow keys move."""
+    with picture.group(
+        tabindex=0,
+        role="application",
+        aria_label=f"Lanes; up and down arrow keys choose one. {follow(request, chosen)}",
+        data_key="lanes",
+        data_y="lane",
+        data_cols=1,
+        data_rows=WARP,
+    ):
+        for lane, thread in enumerate(request.threads):
+            y, colour = _TOP + lane * _ROW, _lane_colour(request, lane)
+            with picture.group(data_link=f"lane{lane}", data_tip=f"{follow(request, lane)}."):
+                picture.rect(_LANE[0], y, _LANE[1], _ROW - 1, fill=colour)
+                picture.text(6, y + _ROW / 2, f"{lane}: thread {thread}", class_=ink_on(colour), font_size=11)
+        picture.rect(_LANE[0], _TOP + chosen * _ROW - 1, _LANE[1], _ROW + 1, class_="line", stroke_width=2.5)
+
+
+def _draw_sectors(picture: Svg, request: Request, chosen: int) -> None:
+    """Draw a row for each sector, with the lanes' elements in it, and a line from each lane to its sector."""
+    picture.text(_BOX[0], _TOP - 14, "memory, 32 bytes a row (grey: moved, not used)", class_="soft")
     in_sector = SECTOR_BYTES // request.size
-    back = [Rectangle((_BOX[0], row - 0.4), _BOX[1] - _BOX[0], 0.8) for row in place.values()]
-    axes.add_collection(PatchCollection(back, facecolor=_UNUSED, edgecolor="0.4", linewidth=0.8))
-    lanes_of: dict[int, list[int]] = {}
+    width = (_BOX[1] - _BOX[0]) / in_sector
+    elements: dict[int, list[int]] = {}
     for lane, element in enumerate(request.elements):
-        lanes_of.setdefault(element, []).append(lane)
-    cells, colors, wires, wire_colors = [], [], [], []
-    lane_colors = _lane_colors(request)
-    for element, lanes in lanes_of.items():
+        elements.setdefault(element, []).append(lane)
+    for row, number in enumerate(request.sectors):
+        y = _TOP + row * _ROW
+        lanes = [lane for lane, element in enumerate(request.elements) if element // in_sector == number]
+        link = " ".join([f"sector{number}", *(f"lane{lane}" for lane in lanes)])
+        with picture.group(data_link=link, data_tip=_used(request, number, lanes)):
+            picture.rect(_BOX[0], y, _BOX[1] - _BOX[0], _ROW - 1, class_="mid")
+            picture.text(_BOX[1] + 8, y + _ROW / 2, _label(number), font_size=11)
+        if row and number - 1 != request.sectors[row - 1]:  # memory that nobody asks for lies between
+            picture.line(_BOX[0] - 6, y - 0.5, _BOX[1] + 6, y - 0.5, class_="line", stroke_dasharray="2 3")
+        for lane in lanes:
+            thick = 3 if lane == chosen else 1.2
+            start, stop = (_LANE[1], _TOP + (lane + 0.5) * _ROW), (_BOX[0], y + _ROW / 2)
+            colour, link = _lane_colour(request, lane), f"lane{lane} sector{number}"
+            picture.line(*start, *stop, data_link=link, stroke=colour, stroke_width=thick)
+    place = {number: row for row, number in enumerate(request.sectors)}
+    for element, lanes in elements.items():
         number, column = divmod(element, in_sector)
-        left, row = _BOX[0] + column * width, place[number]
-        cells.append(Rectangle((left, row - 0.4), width, 0.8))
-        colors.append(lane_colors[lanes[0]])
-        axes.text(left + width / 2, row, _lane_names(lanes), ha="center", va="center", fontsize=8)
-        wires += [((_LANE[1], lane), (_BOX[0], row)) for lane in lanes]
-        wire_colors += [lane_colors[lane] for lane in lanes]
-    axes.add_collection(LineCollection(wires, colors=wire_colors, linewidths=0.9, zorder=0))
-    axes.add_collection(PatchCollection(cells, facecolor=colors, edgecolor="white", linewidth=0.8))
-    for number, row in place.items():
-        axes.text(_BOX[1] + 0.25, row, _label(number), va="center", fontsize=8)
-        if number - 1 not in place and row:  # memory that nobody asks for lies between
-            axes.plot(_BOX, (row - 0.5, row - 0.5), color="0.4", linestyle=":", linewidth=0.8)
+        x, y, colour = _BOX[0] + column * width, _TOP + place[number] * _ROW, _lane_colour(request, lanes[0])
+        link = " ".join([f"sector{number}", *(f"lane{lane}" for lane in lanes)])
+        with picture.group(data_link=link, data_tip=f"{follow(request, lanes[0])}."):
+            picture.rect(x, y, width - 1, _ROW - 1, fill=colour)
+            name = _lane_names(lanes)
+            picture.text(x + width / 2, y + _ROW / 2, name, "middle", class_=ink_on(colour), font_size=11)
+            if chosen in lanes:
+                picture.rect(x, y - 1, width - 1, _ROW + 1, class_="line", stroke_width=2.5)
 
 
-def _lane_colors(request: Request) -> list[str]:
-    return [_GROUP_COLORS[y % len(_GROUP_COLORS)] for _, y in request.threads]
+def _lane_colour(request: Request, lane: int) -> str:
+    return _GROUP_COLORS[request.threads[lane][1] % len(_GROUP_COLORS)]
 
 
 def _lane_names(lanes: Sequence[int]) -> str:
@@ -201,16 +220,9 @@ def _label(number: int) -> str:
     return f"sector {number}: byte {number * SECTOR_BYTES:,}"
 
 
-def _draw_matrix(axes: Axes, request: Request, shape: tuple[int, int]) -> None:
-    """Draw a matrix of 4-byte elements with the request's elements, and the sectors that they lie in."""
-    colors = np.full((shape[0] * shape[1], 3), to_rgb(_UNTOUCHED))
-    in_sector = SECTOR_BYTES // request.size
-    for number in request.sectors:
-        colors[number * in_sector : (number + 1) * in_sector] = to_rgb(_UNUSED)
-    colors[request.elements] = to_rgb(_USED)
-    axes.imshow(colors.reshape(*shape, 3), aspect="auto")
-    first = np.arange(0, shape[0] * shape[1], in_sector)
-    x = first % shape[1] - 0.5
-    axes.vlines(x, first // shape[1] - 0.5, first // shape[1] + 0.5, color="0.6", linewidth=0.5)
-    axes.hlines(np.arange(shape[0]) - 0.5, -0.5, shape[1] - 0.5, color="0.85", linewidth=0.4)
-    axes.set(xticks=range(0, shape[1], 8), yticks=range(0, shape[0], 8))
+def _used(request: Request, number: int, lanes: Sequence[int]) -> str:
+    used = len({request.elements[lane] for lane in lanes}) * request.size
+    return (
+        f"Sector {number:,}, bytes {number * SECTOR_BYTES:,} to {(number + 1) * SECTOR_BYTES - 1:,}: "
+        f"{counted(len(lanes), 'lane')} use {used} of its {SECTOR_BYTES} bytes."
+    )
