@@ -12,7 +12,8 @@ from labkit.widgets.explorer import Explorer, View, menu, plain, slider
 
 THREADS = 64  # of the block: two warps
 
-_KERNEL = """extern "C" __global__ void pattern(float* out, int n)
+_KERNEL = """extern "C" __global__
+void pattern(float* out, int n)
 {{
     int x = threadIdx.x;
     float v = out[x];
@@ -54,7 +55,7 @@ def divergence() -> Explorer:
         "n": slider("n", 1, THREADS, 3),
         "warp": slider("warp", 0, THREADS // WARP - 1, 0),
     }
-    return Explorer(divergence_view, controls)
+    return Explorer(divergence_view, controls, title="What a warp does where its lanes take different ways")
 
 
 def divergence_view(pattern: str, n: int, warp: int) -> View:
@@ -62,8 +63,12 @@ def divergence_view(pattern: str, n: int, warp: int) -> View:
     kernel, args = _kernel(pattern), (np.ones(THREADS, np.float32), np.int32(n))
     rows = rows_of(trace(kernel, 1, THREADS, args), warp)
     counted = kernel.profile(1, THREADS, args).ptx
-    figure = drawn(rows, warp, kernel.module.lines)
-    return View((figure,), "\n".join((_time(rows, warp), _ways(rows), _block(counted))))
+    return View(
+        (drawn(rows, warp, kernel.module.lines),),
+        _time(rows, warp),
+        f"{_ways(rows)}\n{_block(counted)}",
+        "Point at a line of the source, at work in the picture or at a thread.",
+    )
 
 
 @cache
@@ -77,8 +82,8 @@ def _kernel(pattern: str) -> simt.Kernel:
 def _time(rows: Rows, warp: int) -> str:
     """Say what part of the warp's time is used."""
     return (
-        f"Warp {warp}: {len(rows.lines)} instructions, on average {rows.mean:.3g} of {WARP} lanes active. "
-        f"Of each 100 places for a lane's work {100 * rows.mean / WARP:.0f} are used."
+        f"Warp {warp} uses {100 * rows.mean / WARP:.0f} % of its lanes' time: on average {rows.mean:.3g} of "
+        f"{WARP} lanes are active."
     )
 
 
@@ -98,7 +103,7 @@ def _block(counted: dict[str, float]) -> str:
     """Say the same about the whole block, in Nsight Compute's words."""
     branches, divergent = int(counted["branches"]), int(counted["divergent_branches"])
     return (
-        f"Block of {THREADS} threads: {counted['threads_per_instruction']:.3g} threads an instruction "
+        f"Block of {THREADS} threads: {counted['threads_per_instruction']:.3g} threads per instruction "
         "(Nsight Compute: smsp__thread_inst_executed_per_inst_executed); branch efficiency "
         f"{counted['branch_efficiency_pct']:.0f} %: of {branches} branches {divergent} sent a warp's lanes "
         "two ways. Counted by the simulator, at PTX level."

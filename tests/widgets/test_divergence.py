@@ -1,12 +1,13 @@
 """The explorer of divergence: masks worked out by hand and in NumPy, sums as a profile counts them."""
 
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from labkit import simt, widgets
-from labkit.figures.pictures.warp import rows_of, warp_time
+from labkit.figures.pictures.warp import lanes_in_words, rows_of, warp_time
 from labkit.simt.trace import trace
 from labkit.widgets.divergence_view import PATTERNS, THREADS, divergence_view
 
@@ -80,60 +81,115 @@ def test_the_warps_together_are_what_a_profile_counts(pattern, n):
     assert sum(len(active) for active in both) == counted["instructions"]
     assert sum(active.sum() for active in both) == counted["thread_instructions"]
     text = divergence_view(pattern, n, 0).text
-    assert f"Block of 64 threads: {counted['threads_per_instruction']:.3g} threads an instruction" in text
+    assert f"Block of 64 threads: {counted['threads_per_instruction']:.3g} threads per instruction" in text
     assert f"branch efficiency {counted['branch_efficiency_pct']:.0f} %" in text
 
 
 def test_the_text_of_a_branch_that_parts():
     view = divergence_view(MODULO, 3, 0)
-    average, used = re.search(r"on average (\S+) of 32 lanes active.* (\d+) are used", view.text).groups()
+    used, average = re.fullmatch(
+        r"Warp 0 uses (\d+) % of its lanes' time: on average (\S+) of 32 lanes are active\.", view.conclusion
+    ).groups()
     assert float(average) == pytest.approx(ran(MODULO, 3, 0).active.sum(1).mean(), abs=0.05)
     assert int(used) == round(100 * float(average) / 32)
-    assert "Active on average: 11 in line 6, 11 in line 7, 21 in line 9, 21 in line 10;" in view.text
-    (figure,) = view.figures
-    assert figure.get_suptitle().startswith("warp 0: 21 instructions, on average 25.4 of 32 lanes active")
+    assert "Active on average: 11 in line 7, 11 in line 8, 21 in line 10, 21 in line 11;" in view.details
+    (picture,) = view.pictures
+    assert picture.alt.startswith("warp 0: 21 instructions, on average 25.4 of 32 lanes active")
+    assert "line 7: 2 instructions, 11 lanes;" in picture.alt
 
 
 def test_lanes_that_agree_cost_nothing():
     view = divergence_view(GROUPS, 32, 1)
-    assert "on average 32 of 32 lanes active" in view.text
+    assert "100 % of its lanes' time: on average 32 of 32 lanes" in view.conclusion
     assert "All lanes go the same way" in view.text and "branch efficiency 100 %" in view.text
 
 
-def test_every_line_that_was_run_has_its_colour_and_its_lanes():
-    (figure,) = divergence_view(LESS, 40, 1).figures
-    texts = [text.get_text() for text in figure.texts]
-    assert " 6          v = sqrtf(v) / 3;" in texts
-    assert texts[texts.index(" 6          v = sqrtf(v) / 3;") + 1] == "8"
-    assert len(figure.patches) == len(set(ran(LESS, 40, 1).lines))
-    assert len({patch.get_facecolor() for patch in figure.patches}) == len(figure.patches)
-    (axes,) = figure.axes
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == [str(x) for x in range(32, 64, 4)]
-    assert axes.get_ylabel() == "time (PTX instructions)"
+SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_full_colour_is_active_and_pale_waits():
-    (figure,) = divergence_view(LESS, 8, 0).figures
-    rows, image = ran(LESS, 8, 0), figure.axes[0].images[0].get_array()
-    row = int(np.flatnonzero(rows.lines == line_of(LESS, "sqrtf"))[0])
-    assert image.shape == (*rows.active.shape, 3)
-    assert image[row, 0].min() < 0.5 and image[row, 8:].min() > 0.85
+def drawn(pattern, n, warp):
+    """The groups of a picture that can be pointed at: source lines, passes, threads."""
+    (picture,) = divergence_view(pattern, n, warp).pictures
+    groups = [each for each in ElementTree.fromstring(str(picture)).iter(SVG + "g") if each.get("data-link")]
+    source = [each for each in groups if each.get("data-key")]
+    passes = [each for each in groups if each.get("data-tip").startswith("Instruction")]
+    threads = [each for each in groups if each.get("data-tip").startswith("Thread")]
+    assert len(source) + len(passes) + len(threads) == len(groups)
+    return source, passes, threads
+
+
+def texts(element):
+    return [each.text for each in element.iter(SVG + "text")]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_line_of_the_source_marks_all_its_passes_and_a_pass_its_line(pattern):
+    rows = ran(pattern, 40, 1)
+    source, passes, threads = drawn(pattern, 40, 1)
+    assert [each.get("data-link") for each in source] == [f"line-{line}" for line in np.unique(rows.lines)]
+    assert {each.get("data-link") for each in passes} == {each.get("data-link") for each in source}
+    assert all(each.get("tabindex") == "0" for each in source)
+    for lane, thread in enumerate(threads):
+        own = np.unique(rows.lines[rows.active[:, lane]])
+        assert thread.get("data-link") == " ".join(f"line-{line}" for line in own)
+
+
+def test_a_line_has_its_instructions_and_its_lanes():
+    source, _, _ = drawn(LESS, 40, 1)
+    (line,) = [each for each in source if each.get("data-link") == "line-7"]
+    assert texts(line) == ["2", "8", "7", "        v = sqrtf(v) / 3;"]
+    assert line.get("data-tip") == "Line 7: 2 instructions for lanes 0 to 7; 48 lane slots lost to waiting."
+    (line,) = [each for each in source if each.get("data-link") == "line-4"]
+    assert line.get("data-tip") == "Line 4: 2 instructions for all 32 lanes; no lane waits."
+
+
+def test_work_is_drawn_in_the_lanes_that_do_it():
+    """Of `x < 8`: lanes side by side are one box."""
+    rows, (_, passes, threads) = ran(LESS, 8, 0), drawn(LESS, 8, 0)
+    left = float(next(threads[0].iter(SVG + "rect")).get("x"))
+    wide = float(next(threads[1].iter(SVG + "rect")).get("x")) - left
+    for each in passes:
+        (path,) = each.iter(SVG + "path")
+        x, width = (float(value) for value in re.fullmatch(r"M(\S+) \S+h(\S+?)v.*z", path.get("d")).groups())
+        lanes = np.flatnonzero(rows.active[int(re.search(r"\d+", each.get("data-tip"))[0])])
+        assert ((x - left) / wide, width / wide) == pytest.approx((lanes[0], len(lanes)), abs=0.02)
+        assert (path.get("fill") == "#0072B2") == (len(lanes) == 32)
+
+
+def test_lanes_wait_until_their_last_instruction_and_then_have_ended():
+    rows = ran(GUARD, 40, 1)
+    assert not rows.waits.any()  # those behind the guard come back for nothing
+    rows = ran(LESS, 8, 0)
+    assert (rows.active | rows.waits).all()
+
+
+def test_lanes_in_words():
+    lanes = np.arange(32)
+    assert lanes_in_words(lanes >= 0) == "all 32 lanes"
+    assert lanes_in_words(lanes == 5) == "lane 5"
+    assert lanes_in_words(lanes > 29) == "lanes 30 to 31"
+    assert lanes_in_words(lanes % 10 == 0) == "lanes 0, 10, 20, 30"
+    assert lanes_in_words(lanes % 3 == 0) == "11 lanes (0, 3, 6, …, 30)"
 
 
 def test_a_picture_of_any_kernel_and_a_warp_that_is_not_there():
     args = np.ones(THREADS, np.float32), np.int32(3)
-    title = warp_time(kernel(LOOP), 1, THREADS, args, warp=1).get_suptitle()
-    assert title.startswith("warp 1: ")
+    assert warp_time(kernel(LOOP), 1, THREADS, args, warp=1).alt.startswith("warp 1: ")
     with pytest.raises(ValueError, match=r"has no warp 2\. Choose 0 to 1\."):
         warp_time(kernel(LOOP), 1, THREADS, args, warp=2)
 
 
 def test_controls_change_text_and_picture():
     shown = widgets.divergence()
-    assert [control.description for control in shown.controls.values()] == ["pattern", "n", "warp"]
-    assert not any(shown.controls[name].continuous_update for name in ("n", "warp"))
-    assert 'role="status"' in shown.text.value and 'alt="warp 0: 21 instructions' in shown.pictures.value
+    assert list(shown.now) == ["pattern", "n", "warp"]
     for name, value in (("n", 4), ("warp", 1), ("pattern", GUARD)):
-        before = shown.text.value, shown.pictures.value
-        shown.controls[name].value = value
-        assert shown.text.value != before[0] and shown.pictures.value != before[1]
+        before = shown.current()
+        after = shown.set(**{name: value})
+        assert after.text != before.text and str(after.pictures[0]) != str(before.pictures[0])
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("n", [1, 3, 64])
+def test_the_picture_is_not_larger_than_its_place(pattern, n):
+    (picture,) = divergence_view(pattern, n, 0).pictures
+    assert picture.width <= 640 and picture.height <= 480
