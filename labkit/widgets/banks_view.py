@@ -1,13 +1,14 @@
 """The explorer of banks: which words of shared memory a warp asks for, and how many passes that takes."""
 
 from functools import lru_cache
+from typing import Any
 
 from labkit.core.limits import WARP
 from labkit.core.text import counted
 from labkit.figures.pictures import banks as bank_pictures
 from labkit.figures.pictures.banks import COLUMN, ROW, SIZES, STRIDE, Request
-from labkit.simt.counters.banks import BANKS
-from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
+from labkit.simt.counters.banks import BANK_BYTES, BANKS
+from labkit.widgets.explorer import Choices, Explorer, Offer, View, menu, plain, selection, steps
 
 TILES = (8, 16, 32)
 PADDINGS = range(9)  # elements
@@ -19,46 +20,72 @@ def banks() -> Explorer:
     """Show which banks of shared memory a warp's lanes ask for, and how many passes that takes.
 
     Menus choose the access and swizzling; sliders set TILE, the padding, the bytes of an element, and the
-    warp or the stride.
+    warp or the stride. Steps go through the passes.
     """
 
-    def offer(access: str, tile: int, **chosen: int) -> dict[str, Choices]:
-        if access == STRIDE:
-            unused = {"tile": tile} | {name: chosen[name] for name in ("padding", "swizzled", "warp")}
-            return {name: [("not used", value)] for name, value in unused.items()} | {
-                "stride": plain(STRIDES)
-            }
+    def offer(access: str, tile: int, warp: int, step: int, **chosen: Any) -> dict[str, Offer]:
+        warps = tile * tile // WARP
+        request = Request(access, tile, warp=min(warp, warps - 1), **chosen)
+        tiled = "" if access != STRIDE else "A stride asks for no tile."
         return {
-            "tile": plain(TILES),
-            "padding": plain(PADDINGS),
-            "swizzled": [("no", False), ("yes", True)],
-            "warp": plain(range(tile * tile // WARP)),
-            "stride": [("not used", chosen["stride"])],
-        }
+            "step": Offer(_steps(request.wavefronts)),
+            "warp": Offer(plain(range(warps)), tiled),
+            "stride": Offer(why="" if access == STRIDE else "A tile's rows and columns have no stride."),
+        } | {name: Offer(why=tiled) for name in ("tile", "padding", "swizzled")}
 
+    accesses = [(f"a {COLUMN}", COLUMN), (f"a {ROW}", ROW), (f"{STRIDE} element", STRIDE)]
     controls = {
-        "access": menu("access", [(f"a {COLUMN}", COLUMN), (f"a {ROW}", ROW), (f"{STRIDE} element", STRIDE)]),
-        "swizzled": menu("swizzled", [("no", False), ("yes", True)]),
-        "tile": selection("TILE", plain(TILES), 32),
-        "padding": selection("padding", plain(PADDINGS), 0),
-        "size": selection("size (bytes)", plain(SIZES), 4),
-        "warp": selection("warp", plain(range(32)), 0),
-        "stride": selection("stride", [("not used", 2)], 2),
+        "step": steps("pass", _steps(WARP)),
+        "access": menu("the warp asks for", accesses, group="request"),
+        "size": selection("size", [(counted(each, "byte"), each) for each in SIZES], 4, group="request"),
+        "stride": selection("stride", plain(STRIDES), 2, group="request"),
+        "warp": selection("warp", plain(range(32)), 0, group="request"),
+        "tile": selection("TILE", plain(TILES), 32, group="tile in shared memory"),
+        "padding": selection("padding", plain(PADDINGS), 0, group="tile in shared memory"),
+        "swizzled": menu("swizzled", [("no", False), ("yes", True)], group="tile in shared memory"),
     }
-    return Explorer(banks_view, controls, offer)
+    return Explorer(banks_view, controls, offer, "Which banks a warp asks, and in how many passes")
+
+
+def _steps(passes: int) -> Choices:
+    return [("all", 0), *((f"{number} of {passes}", number) for number in range(1, passes + 1))]
 
 
 def banks_view(
-    access: str, swizzled: bool, tile: int, padding: int, size: int, warp: int, stride: int
+    access: str, swizzled: bool, tile: int, padding: int, size: int, warp: int, stride: int, step: int = 0
 ) -> View:
-    """Draw the words that a warp asks for in their banks; count the passes and the wasted bytes."""
+    """Draw the words that a warp asks for in their banks; count the passes and the wasted bytes.
+
+    The words of pass `step`, from 1, stand out; 0 shows all alike.
+    """
     request = Request(access, tile, padding, swizzled, size, warp, stride)
     lines = [_passes(request), _worst_bank(request)]
     lines += [_stride(request)] if access == STRIDE else [_bytes(request), _free_paddings(request)]
-    return View((bank_pictures.banks(request),), "\n".join(lines))
+    return View(
+        (bank_pictures.banks(request, step),),
+        _step(request, step) if step else _finding(request),
+        "\n".join(lines),
+        "Play the passes; point at a word or a bar to see its bank.",
+    )
 
 
 # Sentences.
+
+
+def _finding(request: Request) -> str:
+    least, passes = len(request.parts), f"{request.wavefronts} pass{'es' * (request.wavefronts != 1)}"
+    if not request.conflicts:
+        return f"{passes} over the banks, as few as possible: no bank conflict."
+    return f"{passes} over the banks where {least} would do: {counted(request.conflicts, 'bank conflict')}."
+
+
+def _step(request: Request, step: int) -> str:
+    """Say which lanes a pass serves."""
+    words = request.passes[step - 1][1]
+    lanes = [lane for lane, address in enumerate(request.addresses) if address // BANK_BYTES in words]
+    who = counted(len(lanes), "lane") if len(lanes) > 8 else f"lane {', '.join(map(str, lanes))}"
+    banks = "bank delivers" if len(words) == 1 else "banks deliver"
+    return f"Pass {step} of {request.wavefronts}: {len(words)} {banks} a word each, to {who}."
 
 
 def _passes(request: Request) -> str:

@@ -1,6 +1,6 @@
 """The explorer of banks against profiles of real kernels and against counts by hand."""
 
-import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ import pytest
 from labkit import simt, widgets
 from labkit.figures.pictures import banks as bank_pictures
 from labkit.figures.pictures.banks import COLUMN, ROW, STRIDE, Request
+from labkit.figures.svg import GREEN, RED
 from labkit.widgets.banks_view import PADDINGS, TILES, banks_view
 
 START = {
@@ -122,37 +123,77 @@ def test_the_text_says_what_was_counted_by_hand(chosen, words):
     assert words in banks_view(**START | chosen).text
 
 
+def words(picture):
+    """Return each drawn word: its link, its fill, the lane written on it, if it is framed, if it is pale."""
+    found = []
+    for group in ElementTree.fromstring(str(picture)).iter("{http://www.w3.org/2000/svg}g"):
+        if "pass" in (link := group.get("data-link")):
+            cell, *others = group
+            lanes = [each.text for each in others if each.tag.endswith("text")]
+            framed = any(each.get("class") == "line" for each in others)
+            found.append((link, cell.get("fill"), lanes, framed, bool(cell.get("fill-opacity"))))
+    return found[::-1]
+
+
 def test_the_picture_numbers_the_lanes_and_names_the_axes():
-    (figure,) = banks_view(**START | {"padding": 1}).figures
-    words, bars = figure.axes
-    assert [text.get_text() for text in words.texts] == [str(lane) for lane in range(32)]
-    assert [text.get_position() for text in words.texts] == [(lane, lane) for lane in range(31)] + [(31, 31)]
-    assert words.get_xlabel() == "bank (word % 32)" and words.get_ylabel() and bars.get_ylabel()
-    assert figure.get_suptitle().startswith("1 wavefront, 0 bank conflicts: tile[x][y], a column of the tile")
+    (picture,) = banks_view(**START | {"padding": 1}).pictures
+    assert [(link, lane) for link, _, lane, *_ in words(picture)] == [
+        (f"bank{lane} pass1", [str(lane)]) for lane in range(32)
+    ]
+    texts = [each.text for each in ElementTree.fromstring(str(picture)).iter() if each.tag.endswith("}text")]
+    assert {"bank (word % 32)", "words", "unused", "first pass"} < set(texts)
+    assert picture.alt.startswith("1 wavefront, 0 bank conflicts: tile[x][y], a column of the tile")
+
+
+def test_a_pass_stands_out_after_those_before_it():
+    view = banks_view(**START, step=3)
+    assert view.conclusion == "Pass 3 of 32: 1 bank delivers a word each, to lane 2."
+    drawn = words(view.pictures[0])
+    assert [link for link, *_ in drawn] == [f"bank0 pass{number}" for number in range(1, 33)]
+    assert [fill for _, fill, *_ in drawn] == [GREEN] + 31 * [RED]
+    assert [framed for *_, framed, _ in drawn].index(True) == 2 and sum(
+        framed for *_, framed, _ in drawn
+    ) == 1
+    assert [pale for *_, pale in drawn] == [True, True] + 30 * [False]
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+@pytest.mark.parametrize("stride", [0, 1, 2, 3, 7, 16, 32, 33])
+def test_the_passes_deliver_all_words_one_from_each_bank(size, stride):
+    request = Request(STRIDE, size=size, stride=stride)
+    assert len(request.passes) == request.wavefronts
+    for _, together in request.passes:
+        assert len({word % 32 for word in together}) == len(together)
+    assert set().union(*(together for _, together in request.passes)) == set().union(*request.parts)
 
 
 def test_a_picture_of_many_words_says_what_it_leaves_out():
-    figure = bank_pictures.banks(Request(COLUMN, 32, 0, size=16))
-    assert "96 rows of words that no lane touches are left out" in figure.get_suptitle()
-    assert len(figure.axes[0].texts) == 32
+    picture = bank_pictures.banks(Request(COLUMN, 32, 0, size=16))
+    assert "96 rows of words that no lane touches are left out" in str(picture)
+    assert [lane for _, _, lanes, *_ in words(picture) for lane in lanes] == [str(lane) for lane in range(32)]
     broadcast = bank_pictures.banks(Request(STRIDE, stride=0))
-    assert [text.get_text() for text in broadcast.axes[0].texts] == ["×32"]
+    assert [lanes for _, _, lanes, *_ in words(broadcast)] == [["×32"]]
 
 
 class TestWidget:
     def test_what_an_access_does_not_use_is_kept_for_the_next(self):
         shown = widgets.banks()
-        shown.controls["padding"].value = 3
-        shown.controls["access"].value = STRIDE
-        assert [label for label, _ in shown.controls["padding"].options] == ["not used"]
-        assert len(shown.controls["stride"].options) == 34
-        assert "From lane to lane" in shown.text.value
-        shown.controls["access"].value = COLUMN
-        assert shown.values["padding"] == 3 and "35 words long" in shown.text.value
+        shown.set(padding=3)
+        shown.set(access=STRIDE)
+        assert {name for name, control in shown.now.items() if control.why} == {
+            *("tile", "padding", "swizzled", "warp"),
+        }
+        assert "From lane to lane" in shown.current().text
+        shown.set(access=COLUMN)
+        assert shown.values["padding"] == 3 and "35 words long" in shown.current().text
+        assert {name for name, control in shown.now.items() if control.why} == {"stride"}
 
-    def test_a_smaller_tile_has_fewer_warps(self):
+    def test_a_smaller_tile_has_fewer_warps_and_fewer_conflicts_fewer_steps(self):
         shown = widgets.banks()
-        shown.controls["warp"].value = 31
-        shown.controls["tile"].value = 8
+        shown.set(step=32)
+        shown.set(warp=31)
+        shown.set(tile=8)
         assert shown.values["warp"] == 1
-        assert re.search(r"request of warp 1 is for 32 different words", shown.text.value)
+        assert "request of warp 1 is for 32 different words" in shown.current().text
+        last = max(value for _, value in shown.now["step"].choices)
+        assert shown.values["step"] == last == Request(COLUMN, 8, warp=1).wavefronts

@@ -20,7 +20,7 @@ from traitlets.config import Config
 
 from labkit.course.notebooks.release import solution
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
+WIDGET, SVG = "application/vnd.jupyter.widget-view+json", "image/svg+xml"
 CONTROLS_STAND = "The controls move when the notebook runs in Jupyter. Here they stood at"
 EXPLORER_STYLE = Path(__file__).parents[2] / "widgets" / "page" / "explorer.css"
 
@@ -115,7 +115,10 @@ class _Renderer(IPythonRenderer):
 
 def _without_widget(output: NotebookNode, widgets: Widgets) -> bool:
     """Put what a widget shows in its place; False where it shows nothing, such as a finished progress bar."""
-    view = output.get("data", {}).pop(WIDGET, None)
+    data = output.get("data", {})
+    view = data.pop(WIDGET, None)
+    if SVG in data:  # as an image it would have neither alt text nor the page's colours
+        data["text/html"] = f'<div class="lk-scroll">{data[SVG]}</div>'
     if view is None or view["model_id"] not in widgets:
         return True
     model = widgets[view["model_id"]]

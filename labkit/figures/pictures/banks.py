@@ -5,27 +5,23 @@ Word w of shared memory is in bank w % 32. In a block of TILE x TILE threads, th
 Errors: ValueError for sizes that cannot be drawn.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
-from matplotlib.patches import Patch
 
 from labkit.core.limits import WARP
 from labkit.core.text import counted
-from labkit.figures.pictures.product import headline
-from labkit.figures.style import Plot
+from labkit.figures.svg import GREEN, RED, Svg, ink_on
 from labkit.simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts
 
 ROW, COLUMN, STRIDE = "row of the tile", "column of the tile", "every stride-th"
 SIZES = {4: "float", 8: "double", 16: "float4"}  # bytes per element, and its type
 FEWEST_ROWS, MOST_ROWS = 4, 40  # of words; if there are more, a picture shows only those that are touched
 
-_FIRST, _LATER, _OTHERS, _ODD, _UNUSED = "#009E73", "#D55E00", "#DDDDDD", "#F2F2F2", "#FFFFFF"
-_CELL = 0.26, 0.135  # width and height of a word, in inches
-_LEFT, _BELOW, _BARS, _ABOVE = 0.8, 0.85, 0.7, 0.6  # inches: labels; legend and labels; bars; headline
+_FIRST, _LATER = GREEN, RED
+_LEFT, _TOP, _WIDE, _HIGH, _BARS = 46, 50, 18, 12, 56  # pixels: the corner, a word's cell, the bars
 
 
 @dataclass(frozen=True)
@@ -88,6 +84,22 @@ class Request:
         """Count the different words that each part asks each bank for: (parts, 32)."""
         return np.array([np.bincount([w % BANKS for w in part], minlength=BANKS) for part in self.parts])
 
+    @cached_property
+    def passes(self) -> list[tuple[int, set[int]]]:
+        """Return the words of each pass over the banks, after its place among those of its part, from 0."""
+        found: list[tuple[int, set[int]]] = []
+        for part in self.parts:
+            before = [0] * BANKS
+            turns: list[set[int]] = []
+            for word in sorted(part):
+                turn = before[word % BANKS]
+                before[word % BANKS] += 1
+                if turn == len(turns):
+                    turns.append(set())
+                turns[turn].add(word)
+            found += enumerate(turns)
+        return found
+
     @property
     def conflicts(self) -> int:
         """Return the passes over the banks beyond one per part."""
@@ -99,43 +111,60 @@ class Request:
         return len(self.parts) + self.conflicts
 
 
-def banks(request: Request) -> Plot:
-    """Draw shared memory with one column per bank; the words that `request` asks for are numbered."""
+def banks(request: Request, step: int = 0) -> Svg:
+    """Draw shared memory with one column per bank; the words that `request` asks for carry their lanes.
+
+    The words of pass `step`, from 1, have a frame, and those that were served before are pale; 0 shows all
+    alike.
+    """
     touched = sorted({word // BANKS for part in request.parts for word in part})
     last = (request.elements * request.words_each - 1) // BANKS
     rows = list(range(max(last + 1, FEWEST_ROWS))) if last < MOST_ROWS else touched
-    width, height = _CELL[0] * BANKS, _CELL[1] * len(rows)
-    figure = Plot(figsize=(_LEFT + width + 0.2, _BELOW + height + 0.12 + _BARS + _ABOVE))
-    words = _inches(figure, _LEFT, _BELOW, width, height)
-    passes = _waiting(request)
-    colors = np.array([[_background(request, row * BANKS + bank) for bank in range(BANKS)] for row in rows])
-    for word, turn in passes.items():
-        colors[rows.index(word // BANKS), word % BANKS] = to_rgb(_LATER if turn else _FIRST)
-    words.imshow(colors, aspect="auto")
-    words.vlines(
-        np.arange(request.words_each, BANKS, request.words_each) - 0.5,
-        -0.5,
-        len(rows) - 0.5,
-        color="white",
-        linewidth=0.6,
-    )
-    words.hlines(np.arange(1, len(rows)) - 0.5, -0.5, BANKS - 0.5, color="white", linewidth=0.6)
-    _number_lanes(words, request, rows)
-    each = -(-len(rows) // 8)
-    words.set_yticks(range(0, len(rows), each), [str(row * BANKS) for row in rows[::each]])
-    words.set_xticks([*range(0, BANKS, 4), BANKS - 1])
-    words.set(xlabel="bank (word % 32)", ylabel="first word of the row" if len(rows) > 12 else "word")
-    _draw_bars(_inches(figure, _LEFT, _BELOW + height + 0.12, width, _BARS), request)
-    _legend(figure, request)
     skipped = max(0, last + 1 - len(rows))
-    headline(
-        figure,
-        f"{counted(request.wavefronts, 'wavefront')}, {counted(request.conflicts, 'bank conflict')}: "
-        f"{title(request)}",
-        f"numbers are lanes of warp {request.warp}"
-        + (f"; {skipped} rows of words that no lane touches are left out" if skipped else ""),
-    )
-    return figure
+    told = f"{counted(request.wavefronts, 'wavefront')}, {counted(request.conflicts, 'bank conflict')}"
+    below = _TOP + _HIGH * len(rows)
+    picture = Svg(_LEFT + BANKS * _WIDE + 6, below + _BARS + 72, f"{told}: {title(request)}")
+    picture.text(8, 12, title(request), font_weight="600")
+    left_out = f"; {skipped} rows of words that no lane touches are left out" if skipped else ""
+    picture.text(8, 32, f"Numbers are lanes of warp {request.warp}{left_out}.", class_="soft")
+    kinds = np.array([[_kind(request, row * BANKS + bank) for bank in range(BANKS)] for row in rows])
+    picture.cells(_LEFT, _TOP, (_WIDE, _HIGH), kinds, _GROUNDS)
+    for row, number in enumerate(rows):
+        if row % -(-len(rows) // 8) == 0:
+            picture.text(_LEFT - 6, _TOP + (row + 0.5) * _HIGH, str(number * BANKS), "end", class_="soft")
+    lanes = _lanes(request)
+    for word in sorted(set().union(*request.parts), reverse=True):  # a name may reach over the next word
+        x, y = _LEFT + word % BANKS * _WIDE, _TOP + rows.index(word // BANKS) * _HIGH
+        passes = [number for number, (_, words) in enumerate(request.passes, 1) if word in words]
+        colour = _LATER if any(request.passes[number - 1][0] for number in passes) else _FIRST
+        pale = step > max(passes)
+        link = " ".join([f"bank{word % BANKS}", *(f"pass{number}" for number in passes)])
+        with picture.group(data_link=link, data_tip=_of_word(request, word, passes, lanes)):
+            picture.rect(x, y, _WIDE - 1, _HIGH - 1, fill=colour, fill_opacity=0.35 if pale else None)
+            if word in lanes:
+                name = str(lanes[word][0]) if len(lanes[word]) == 1 else f"×{len(lanes[word])}"
+                middle, ink = x + (_WIDE * request.words_each - 1) / 2, None if pale else ink_on(colour)
+                picture.text(middle, y + _HIGH / 2, name, "middle", class_=ink, font_size=11)
+            if step in passes:
+                picture.rect(x, y, _WIDE - 1, _HIGH - 1, class_="line", stroke_width=2.5)
+    _draw_bars(picture, request, below)
+    return picture
+
+
+def _lanes(request: Request) -> dict[int, list[int]]:
+    """Map the first word of each element that is asked for to the lanes that ask."""
+    lanes: dict[int, list[int]] = {}
+    for lane, address in enumerate(request.addresses):
+        lanes.setdefault(address // BANK_BYTES, []).append(lane)
+    return lanes
+
+
+def _of_word(request: Request, word: int, passes: Sequence[int], lanes: Mapping[int, Sequence[int]]) -> str:
+    """Say who asks for a word, and when it is served."""
+    who = lanes[next(word - back for back in range(request.words_each) if word - back in lanes)]
+    name = f"lane {who[0]}" if len(who) == 1 else f"{len(who)} lanes, {who[0]} to {who[-1]}"
+    served = ", ".join(map(str, passes))
+    return f"Word {word}, bank {word % BANKS}: asked for by {name}; pass {served} of {request.wavefronts}."
 
 
 def title(request: Request) -> str:
@@ -150,70 +179,48 @@ def title(request: Request) -> str:
     )
 
 
-def _inches(figure: Plot, left: float, bottom: float, width: float, height: float) -> Axes:
-    w, h = figure.get_size_inches()
-    return figure.add_axes((left / w, bottom / h, width / w, height / h))
+_PLAIN, _ODD, _UNUSED = range(3)
+_GROUNDS: list[dict[str, object]] = [
+    {"class_": "mid"},
+    {"class_": "empty"},
+    {"class_": "grid", "stroke_dasharray": "2 2"},
+]
 
 
-def _waiting(request: Request) -> dict[int, int]:
-    """Map each requested word to how many words of its bank come before it in its part."""
-    turns: dict[int, int] = {}
-    for part in request.parts:
-        before = [0] * BANKS
-        for word in sorted(part):
-            turns[word] = max(turns.get(word, 0), before[word % BANKS])
-            before[word % BANKS] += 1
-    return turns
-
-
-def _background(request: Request, word: int) -> tuple[float, float, float]:
-    """Shade the rows of a tile alternately; what is unused or outside is white."""
+def _kind(request: Request, word: int) -> int:
+    """Tell the rows of a tile apart, alternately, and what is unused; -1 lies outside."""
     row, col = divmod(word // request.words_each, request.row_elements)
     if request.access == STRIDE:
-        return to_rgb(_ODD if word < request.elements * request.words_each else _UNUSED)
-    if row >= request.tile or col >= request.tile:
-        return to_rgb(_UNUSED)
-    return to_rgb(_ODD if row % 2 else _OTHERS)
+        return _ODD if word < request.elements * request.words_each else -1
+    if row >= request.tile:
+        return -1
+    return _UNUSED if col >= request.tile else _ODD if row % 2 else _PLAIN
 
 
-def _number_lanes(axes: Axes, request: Request, rows: list[int]) -> None:
-    """Write the lane at each element that it asks for; where several lanes ask, write how many."""
-    lanes: dict[int, list[int]] = {}
-    for lane, address in enumerate(request.addresses):
-        lanes.setdefault(address // BANK_BYTES, []).append(lane)
-    for word, asking in lanes.items():
-        axes.text(
-            word % BANKS + (request.words_each - 1) / 2,
-            rows.index(word // BANKS),
-            str(asking[0]) if len(asking) == 1 else f"×{len(asking)}",
-            ha="center",
-            va="center_baseline",
-            fontsize=8,
-        )
-
-
-def _draw_bars(axes: Axes, request: Request) -> None:
+def _draw_bars(picture: Svg, request: Request, top: float) -> None:
     """Draw the words that each bank is asked for: those of a first pass, and those that wait."""
-    asked = request.in_banks.sum(axis=0)
-    first = (request.in_banks > 0).sum(axis=0)
-    width = 0.8 * _CELL[0] * 72  # points
-    axes.vlines(range(BANKS), 0, first, color=_FIRST, linewidth=width)
-    axes.vlines(range(BANKS), first, asked, color=_LATER, linewidth=width)
-    most = int(asked.max())
-    axes.set(xlim=(-0.5, BANKS - 0.5), ylim=(0, 1.15 * max(most, 4)), ylabel="words")
-    axes.set_yticks([0, most])
-    axes.set_xticks([])
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-
-
-def _legend(figure: Plot, request: Request) -> None:
-    named = {"first pass": _FIRST}
+    asked, first = request.in_banks.sum(axis=0), (request.in_banks > 0).sum(axis=0)
+    most, base = int(asked.max()), top + _BARS + 6
+    unit = (_BARS - 8) / max(most, 4)
+    picture.text(_LEFT - 6, base - unit * most, str(most), "end", class_="soft")
+    picture.text(_LEFT - 6, base, "0", "end", class_="soft")
+    picture.text(12, base, "words", transform=f"rotate(-90 12 {base})")
+    picture.line(_LEFT, base, _LEFT + BANKS * _WIDE, base)
+    for bank in range(BANKS):
+        x, at_once, waiting = _LEFT + bank * _WIDE, int(first[bank]), int(asked[bank] - first[bank])
+        tip = f"Bank {bank}: {counted(at_once + waiting, 'word')} asked for, {waiting} of them wait."
+        with picture.group(data_link=f"bank{bank}", data_tip=tip):
+            picture.rect(x, base - _BARS, _WIDE, _BARS, fill="transparent")
+            picture.rect(x + 2, base - unit * at_once, _WIDE - 5, unit * at_once, fill=_FIRST)
+            picture.rect(x + 2, base - unit * (at_once + waiting), _WIDE - 5, unit * waiting, fill=_LATER)
+        if bank % 4 == 0 or bank == BANKS - 1:
+            picture.text(x + _WIDE / 2, base + 12, str(bank), "middle", class_="soft")
+    picture.text(_LEFT + BANKS * _WIDE / 2, base + 30, "bank (word % 32)", "middle")
+    entries: list[tuple[str, dict[str, object]]] = [("first pass", {"fill": _FIRST})]
     if request.conflicts:
-        named["waits for a later pass"] = _LATER
+        entries.append(("waits for a later pass", {"fill": _LATER}))
     if request.access != STRIDE:
-        named |= {"rows of the tile": _OTHERS} | ({"unused": _UNUSED} if request.padding else {})
-    handles = [Patch(facecolor=color, edgecolor="0.6", label=name) for name, color in named.items()]
-    figure.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0.06, 0), ncols=4, fontsize=9, frameon=False
-    )
+        entries.append(("rows of the tile", _GROUNDS[_PLAIN]))
+        if request.padding:
+            entries.append(("unused", _GROUNDS[_UNUSED]))
+    picture.legend(_LEFT, base + 52, entries)
