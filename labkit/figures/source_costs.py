@@ -1,8 +1,13 @@
-"""A profile as a notebook shows it: the source with each line's costs, and the worst lines in sentences."""
+"""A profile as a notebook shows it: the source with each line's costs, and the worst lines in sentences.
+
+What belongs to one line (its sentence, its row, its share of a counter) is marked together when any of it is
+pointed at or has the focus. That is done by style sheet alone, so it also works in a saved notebook.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -11,7 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit.core.limits import WARP
-from labkit.figures.worst_lines import VERBS, Cost, Work, costs_of, kernel_lines, sentences, work_of
+from labkit.figures.worst_lines import (
+    VERBS,
+    Cost,
+    Work,
+    costs_of,
+    counters_of,
+    kernel_lines,
+    sentences,
+    work_of,
+)
 from labkit.kernels.problem import Problem
 from labkit.simt.counters.profile import Profile
 from labkit.simt.module import AnyKernel
@@ -96,17 +110,43 @@ class Heat:
 
     def _repr_html_(self) -> str:
         columns = self._columns()
-        head = "".join(f"<th>{escape(name)}</th>" for name, _ in columns)
+        head = "".join(f"<th>{escape(name).replace('/ ', '/&nbsp;')}</th>" for name, _ in columns)
+        counted = {line for _, cells in columns for line in cells}
         rows = "".join(
-            f"<tr><td>{number}</td>{''.join(_td(cells.get(number)) for _, cells in columns)}"
+            f"<tr{_marks(number) if number in counted else ''}><td>{number}</td>"
+            f"{''.join(_td(cells.get(number)) for _, cells in columns)}"
             f"<td>{escape(self.profile.source_line(number))}</td></tr>"
             for number in kernel_lines(self.profile)
         )
-        said = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
+        said = "".join(_item(sentence) for sentence in self.sentences)
+        style = _STYLE + "".join(_LINKED.format(line=line) for line in sorted(counted))
         return (
-            f'<div class="labkit-heat"><style>{_STYLE}</style><ul>{said}</ul><table>'
-            f"<thead><tr><th>line</th>{head}<th>source</th></tr></thead><tbody>{rows}</tbody></table>"
-            f"<p>{escape(self.label)}</p></div>"
+            f'<div class="labkit-heat"><style>{style}</style><ul>{said}</ul>'
+            '<div role="region" aria-label="the source with the costs of each line" tabindex="0"><table>'
+            f"<thead><tr><th>line</th>{head}<th>source</th></tr></thead><tbody>{rows}</tbody></table></div>"
+            f'<p class="hint">{escape(self.label)}. Point at a line to see what was counted.</p>'
+            f"{''.join(self._tips(columns))}{self._counters()}</div>"
+        )
+
+    def _tips(self, columns: list[tuple[str, dict[int, Cell]]]) -> Iterator[str]:
+        """Yield what is shown below the table while a line is pointed at: all that was counted there."""
+        for line in sorted({line for _, cells in columns for line in cells}):
+            titles = [cells[line].title for _, cells in columns if line in cells]
+            yield f'<p class="t{line}" hidden>line {line}: {escape("; ".join(titles))}</p>'
+
+    def _counters(self) -> str:
+        """Return a table of the whole launch's counters, each with the lines that it comes from."""
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{sum(lines.values()):,}</td><td>{_shares(lines)}</td></tr>"
+            for name, lines in counters_of(self.profile).items()
+        )
+        if not rows:
+            return ""
+        return (
+            "<details><summary>Counters, and the lines that they come from</summary>"
+            '<div role="region" aria-label="counters and their lines" tabindex="0"><table>'
+            "<thead><tr><th>counter</th><th>total</th><th>lines</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table></div></details>"
         )
 
     # The contents of the table.
@@ -185,24 +225,53 @@ def _td(cell: Cell | None) -> str:
         return "<td></td>"
     kind = ' class="much"' if cell.wasteful else "" if cell.share else ' class="none"'
     return (
-        f'<td{kind} title="{escape(cell.title)}"><span style="width:{cell.share:.0%}"></span>'
+        f'<td{kind}><span style="width:{cell.share:.0%}"></span>'
         f"<b>{escape(cell.text)}{' !' if cell.wasteful else ''}</b></td>"
+    )
+
+
+def _marks(line: int) -> str:
+    """Return the attributes of what belongs to a line."""
+    return f' class="l{line}" tabindex="0"'
+
+
+def _item(sentence: str) -> str:
+    found = re.match(r"line (\d+):", sentence)
+    return f"<li{_marks(int(found[1])) if found else ''}>{escape(sentence)}</li>"
+
+
+def _shares(lines: dict[int, int]) -> str:
+    """List the lines of a counter, from the largest share down."""
+    total = sum(lines.values())
+    ordered = sorted(lines.items(), key=lambda found: (-found[1], found[0]))
+    return " ".join(
+        f"<span{_marks(line)}>line {line}: {count:,} ({count / total:.0%})</span>" for line, count in ordered
     )
 
 
 # Okabe and Ito's vermillion and blue, transparent enough for black or white text in either theme.
 _STYLE = """
 .labkit-heat ul {margin: 0 0 .6em; padding-left: 1.2em}
-.labkit-heat p {margin: .3em 0 0; opacity: .7; font-size: 85%}
-.labkit-heat {overflow-x: auto}
+.labkit-heat p {margin: .3em 0 0; opacity: .8; font-size: 85%}
+.labkit-heat div {overflow-x: auto}
 .labkit-heat table {border-collapse: collapse; margin: 0; color: inherit; font-size: 12px}
 .labkit-heat th, .labkit-heat td {text-align: left !important; padding: 1px 10px !important; white-space: pre}
+.labkit-heat th {white-space: normal !important; vertical-align: bottom !important}
 .labkit-heat td {position: relative; font-family: var(--jp-code-font-family, monospace)}
-.labkit-heat td:first-child, .labkit-heat td.none {opacity: .6}
-.labkit-heat td:first-child, .labkit-heat th:first-child {text-align: right !important}
+.labkit-heat td:first-child, .labkit-heat td.none {opacity: .75}
+.labkit-heat > div td:first-child, .labkit-heat > div th:first-child {text-align: right !important}
 .labkit-heat td:last-child, .labkit-heat th:last-child {border-left: 1px solid rgba(128, 128, 128, .5)}
-.labkit-heat td span {position: absolute; left: 0; top: 2px; bottom: 2px; background: #0072B2; opacity: .25}
-.labkit-heat td.much span {background: #D55E00; opacity: .45}
+.labkit-heat td > span:empty {position: absolute; left: 0; top: 2px; bottom: 2px}
+.labkit-heat td > span:empty {background: #0072B2; opacity: .25}
+.labkit-heat td.much > span {background: #D55E00; opacity: .45}
 .labkit-heat td b {position: relative; font-weight: normal}
 .labkit-heat td.much b {font-weight: bold}
+.labkit-heat summary {cursor: pointer; font-size: 85%; width: fit-content; margin-top: .3em}
+.labkit-heat :focus-visible {outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: -2px}
+.labkit-heat:has(tbody tr[class]:is(:hover, :focus)) .hint {display: none}
+"""
+_LINKED = """\
+.labkit-heat:has(.l{line}:is(:hover, :focus)) .l{line} {{background: \
+color-mix(in srgb, var(--jp-brand-color1, #1976d2) 25%, transparent) !important}}
+.labkit-heat:has(tr.l{line}:is(:hover, :focus)) .t{line} {{display: block}}
 """

@@ -93,6 +93,24 @@ def costs_of(profile: Profile) -> list[Cost]:
     ]
 
 
+def counters_of(profile: Profile) -> dict[str, dict[int, int]]:
+    """Return the launch's counters by name, each with the lines in which it was counted."""
+    counters: dict[str, dict[int, int]] = {}
+    for cost in costs_of(profile):
+        space, op, line = cost.site.space, cost.site.op, cost.site.line
+        what = {"ld": "loads", "st": "stores"}.get(op, "updates")
+        for name, count in {
+            f"requests, {space} {what}": cost.requests,
+            f"sectors, {space} {what}": cost.sectors if space == "global" else 0,
+            f"bank conflicts, {space} {what}": cost.conflicts if space == "shared" else 0,
+        }.items():
+            if count:
+                lines = counters.setdefault(name, {})
+                lines[line] = lines.get(line, 0) + count
+    parted = {line: work.divergent for line, work in work_of(profile).items() if work.divergent}
+    return counters | ({"branches that part a warp": parted} if parted else {})
+
+
 def work_of(profile: Profile) -> dict[int, Work]:
     """Sum what was executed, by line."""
     lines: dict[int, list[Site]] = {}

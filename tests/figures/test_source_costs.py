@@ -1,5 +1,6 @@
 """What a profile says of the source: the worst line in a sentence, a table in a notebook and a terminal."""
 
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,7 +12,7 @@ from labkit import kernels, problem
 from labkit.compiler.nvrtc import Resources
 from labkit.core.occupancy import gpu
 from labkit.figures.source_costs import Heat, show
-from labkit.simt.counters.profile import Circumstances, Counts, Profile
+from labkit.simt.counters.profile import CONFLICTS, SECTORS, Circumstances, Counts, Profile
 from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Address, Guard, Instruction, Register, Symbol, Vector
 
@@ -181,15 +182,21 @@ def test_each_kind_of_trouble_gets_its_sentence():
 
 
 class Table(HTMLParser):
-    """Texts of a table's cells, row by row, and the classes of the cells."""
+    """Texts of the tables' cells, row by row, their classes, items of lists, and what belongs to a line."""
 
     def __init__(self, html):
         super().__init__()
         self.rows, self.kinds, self.items, self.style = [], [], [], False
+        self.marked, self.tips, self.inside = [], {}, []
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
         self.style = self.style or tag == "style"
+        self.inside.append((tag, dict(attrs)))
+        mark = re.fullmatch(r"l(\d+)", dict(attrs).get("class") or "")
+        if mark:
+            assert dict(attrs)["tabindex"] == "0"
+            self.marked.append((tag, int(mark[1])))
         if tag == "tr":
             self.rows.append([])
             self.kinds.append([])
@@ -201,12 +208,17 @@ class Table(HTMLParser):
 
     def handle_endtag(self, tag):
         self.style = self.style and tag != "style"
+        while self.inside.pop()[0] != tag:
+            pass
 
     def handle_data(self, data):
-        if self.rows and self.rows[-1]:
+        within = dict(self.inside)
+        if "td" in within or "th" in within:
             self.rows[-1][-1] += data
-        elif self.items and not self.style:
+        elif "li" in within:
             self.items[-1] += data
+        elif "p" in within:
+            self.tips[within["p"]["class"]] = data
 
 
 HEAT = (
@@ -220,19 +232,54 @@ HEAT = (
 def test_the_table_has_a_row_a_line_of_the_kernel_and_values_as_text():
     heat = show(profiled(*HEAT))
     table = Table(heat._repr_html_())
-    assert table.rows[0] == ["line", "sectors / request", "conflicts / request", "idle lanes", "source"]
-    assert table.rows[1:] == [
+    assert table.rows[0] == ["line", "sectors /\xa0request", "conflicts /\xa0request", "idle lanes", "source"]
+    assert table.rows[1:8] == [
         ["2", "", "", "", SIGNATURE],
         ["3", "", "", "", "{"],
         ["4", "ld 4 · st 32 !", "", "0", "  a;"],
         ["5", "", "", "", "  b;"],
         ["6", "", "ld 31 !", "0", "  c<&>;"],
         ["7", "", "", "16 of 32 !", "  d;"],
-        ["8", "", "", "", "}counted by the simulator"],
+        ["8", "", "", "", "}"],
     ]
     assert [kind for row in table.kinds for kind in row if kind] == ["much", "none", "much", "none", "much"]
     assert table.items == heat.sentences
     assert "c<&>" not in heat._repr_html_()
+
+
+def test_a_line_shows_what_was_counted_there():
+    tips = Table(show(profiled(*HEAT))._repr_html_()).tips
+    assert tips == {
+        "hint": "counted by the simulator. Point at a line to see what was counted.",
+        "t4": "line 4: read: 10 requests, 40 sectors; write: 10 requests, 320 sectors; "
+        "20 instructions of warps, at PTX level",
+        "t6": "line 6: read: 10 requests, 310 conflicts; 10 instructions of warps, at PTX level",
+        "t7": "line 7: 10 instructions of warps, at PTX level",
+    }
+
+
+def test_sentences_rows_and_counters_of_a_line_are_marked_together():
+    more = memory("ld", "global", 5), {"sectors": 120}
+    heat = show(profiled(*HEAT, more, (BRANCH, {"divergent": 7})))
+    html = heat._repr_html_()
+    table = Table(html)
+    assert table.rows[8:] == [
+        ["counter", "total", "lines"],
+        ["requests, global loads", "20", "line 4: 10 (50%) line 5: 10 (50%)"],
+        ["sectors, global loads", "160", "line 5: 120 (75%) line 4: 40 (25%)"],
+        ["requests, global stores", "10", "line 4: 10 (100%)"],
+        ["sectors, global stores", "320", "line 4: 320 (100%)"],
+        ["requests, shared loads", "10", "line 6: 10 (100%)"],
+        ["bank conflicts, shared loads", "310", "line 6: 310 (100%)"],
+        ["branches that part a warp", "7", "line 5: 7 (100%)"],
+    ]
+    for tag, lines in (("li", [4, 6, 5]), ("tr", [4, 5, 6, 7])):
+        assert [line for found, line in table.marked if found == tag] == lines
+    for line in (4, 5, 6, 7):
+        assert f".labkit-heat:has(.l{line}:is(:hover, :focus)) .l{line} {{background:" in html
+    sectors = {row[0]: row[1] for row in table.rows[9:]}
+    assert sectors["sectors, global loads"] == f"{heat.metrics[SECTORS.format('ld')]:,}"
+    assert sectors["bank conflicts, shared loads"] == f"{heat.metrics[CONFLICTS.format('ld')]:,}"
 
 
 def test_a_terminal_gets_the_same():
@@ -246,7 +293,7 @@ def test_a_terminal_gets_the_same():
 
 def test_columns_that_a_kernel_does_not_need_are_left_out():
     assert Table(show(profiled(FINE))._repr_html_()).rows[0] == [
-        *("line", "sectors / request", "idle lanes", "source")
+        *("line", "sectors /\xa0request", "idle lanes", "source")
     ]
 
 
@@ -279,6 +326,7 @@ def test_the_kernels_of_the_course_can_be_shown(name):
     kernel = kernels.load(name, **small(name))
     heat = labkit.show(kernel.profile(*kernels.launch(name, case, **small(name)), case.args(np)))
     shown = Table(heat._repr_html_())
-    assert any(row[-1].startswith('extern "C" __global__ void') for row in shown.rows)
-    assert shown.rows[-1][-1].startswith("}")
-    assert repr(heat).count("\n") >= len(shown.rows)
+    source = [row[-1] for row in shown.rows if row[0].isdecimal()]
+    assert any(line.startswith('extern "C" __global__ void') for line in source)
+    assert source[-1].startswith("}")
+    assert repr(heat).count("\n") >= len(source)
