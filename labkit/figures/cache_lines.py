@@ -3,11 +3,12 @@
 Errors: ValueError for a moment outside the product.
 """
 
+from math import log
+
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import LogNorm
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
 
 from labkit.cpu.cache_lines import (
     LINE,
@@ -20,19 +21,21 @@ from labkit.cpu.cache_lines import (
     contents,
     count_misses,
 )
-from labkit.figures.pictures.product import GAP, MARGIN, headline, panel
-from labkit.figures.style import Plot
+from labkit.figures.axes import Scale
+from labkit.figures.svg import RED, Svg, button
 
-_FRAME = "#D55E00"
-_SIDE, _SCALE, _TITLE = 2.45, 1.15, 0.95  # inches: a matrix, the colour scale beside it, the title above
-_FAR = MARGIN + _SIDE + GAP  # where the second row and column of matrices begin
+_SIDE, _GAP = 224, 48  # pixels: a matrix, and the room between two for numbers and names
+_NEAR, _TOP = 40, 92  # where A begins from the left, and B from the top
+_FAR, _BELOW = _NEAR + _SIDE + _GAP, _TOP + _SIDE + _GAP
+_SHADES = [to_hex(colormaps["cividis"](shade / 31)) for shade in range(32)]
 
 
-def cache_picture(loops: Loops, cache: Cache, moment: int = 40) -> Plot:
+def cache_picture(loops: Loops, cache: Cache, moment: int = 40) -> Svg:
     """Draw how often each line of A, B and C is fetched, in one colour scale for all versions of one N.
 
     Frames mark the lines in the cache after `moment` percent of the accesses, 1 to 100; dots mark the
-    elements in use then. Beside them are the misses of every version with this N, BLOCK and cache.
+    elements in use then. Beside them are the misses of every version with this N, BLOCK and cache: in an
+    explorer a click on one sets the control `version`.
     """
     if not 1 <= moment <= 100:
         raise ValueError(f"moment {moment} is no part of the product. Choose 1 to 100 percent.")
@@ -43,53 +46,31 @@ def cache_picture(loops: Loops, cache: Cache, moment: int = 40) -> Plot:
     present[contents(accesses // LINE, cache)] = True
     i, j, k = loops.position(accesses)
     in_use = (i, k), (j, k) if loops.matrices[1] == "BT" else (k, j), (i, j)
-    figure = Plot(figsize=(_FAR + _SIDE + _SCALE, _FAR + _SIDE + _TITLE))
-    corners = (MARGIN, MARGIN), (_FAR, _FAR), (_FAR, MARGIN)  # A left of C, B above it
+    corners = (_NEAR, _BELOW), (_FAR, _TOP), (_FAR, _BELOW)  # A left of C, B above it
+    told = _told(counted)
+    picture = Svg(640, _BELOW + _SIDE + 24, told)
+    picture.text(8, 12, told, font_weight="600")
+    now = f"framed: in the cache after {moment} % of the accesses; dots: i = {i}, j = {j}, k = {k}"
+    picture.text(8, 32, now, class_="soft")
     for number, (corner, (row, col)) in enumerate(zip(corners, in_use, strict=True)):
-        axes = panel(figure, *corner, loops.N, loops.N, _SIDE / loops.N)
-        boxes = _draw_lines(axes, loops.N, counted.fetched[number], present.reshape(3, -1)[number])
-        axes.plot(col, row, "o", color=_FRAME, markeredgecolor="white", markersize=6)
-        _name(axes, loops, number, counted.fetched[number])
-    _draw_scale(figure, boxes, LINE * loops.N)
-    _compare(figure, counted)
+        _draw_lines(picture, corner, counted, number, present.reshape(3, -1)[number])
+        cell = _SIDE / loops.N
+        x, y = corner[0] + (col + 0.5) * cell, corner[1] + (row + 0.5) * cell
+        picture.add("circle", cx=x, cy=y, r=4.5, fill=RED, stroke="#fff", stroke_width=1.5)
+    _draw_scale(picture, LINE * loops.N)
+    _compare(picture, counted)
+    return picture
+
+
+def _told(counted: Count) -> str:
     most = int(counted.fetched.sum(axis=1).argmax())
-    headline(
-        figure,
-        f"{loops.version}: {counted.misses:,} misses, {counted.per_multiply_add:.2g} a multiply-add; "
-        f"each line of {loops.matrices[most]} is fetched {_times(counted.fetched[most])}",
-        f"framed: lines in the cache after {moment} % of the accesses; dots: i = {i}, j = {j}, k = {k}",
+    return (
+        f"{counted.loops.version}: {counted.misses:,} misses, {counted.per_multiply_add:.2g} a multiply-add; "
+        f"each line of {counted.loops.matrices[most]} is fetched {times(counted.fetched[most])}"
     )
-    return figure
 
 
-def _draw_lines(axes: Axes, N: int, fetched: Numbers, present: npt.NDArray[np.bool_]) -> PolyCollection:
-    """Draw each cache line as a box in its colour, in parts where it continues in the next row."""
-    element = np.arange(N * N)
-    first = element[(element % N == 0) | (element % LINE == 0)]
-    x, y, width = first % N - 0.5, first // N - 0.5, np.diff(first, append=N * N)
-    boxes = np.stack([[x, y], [x + width, y], [x + width, y + 1], [x, y + 1]]).transpose(2, 0, 1)
-    lines = first // LINE
-    # An element is used N times, so a line is fetched at most 16 N times.
-    fetches = PolyCollection(
-        list(boxes), array=fetched[lines], cmap="cividis", norm=LogNorm(1, LINE * N), edgecolors="white"
-    )
-    framed = PolyCollection(list(boxes[present[lines]]), facecolors="none", edgecolors=_FRAME)
-    for collection, linewidth in ((fetches, 0.5), (framed, 48 / N)):
-        collection.set_linewidth(linewidth)
-        axes.add_collection(collection, autolim=False)
-    axes.set(xlim=(-0.5, N - 0.5), ylim=(N - 0.5, -0.5))
-    return fetches
-
-
-def _name(axes: Axes, loops: Loops, number: int, fetched: Numbers) -> None:
-    name = loops.matrices[number]
-    down, across = {"A": ("i", "k"), "B": ("k", "j"), "BT": ("j", "k"), "C": ("i", "j")}[name]
-    axes.set_title(f"{name}: {fetched.sum():,} misses, each line {_times(fetched)}", fontsize=10, y=1)
-    ticks = range(0, loops.N, VECTOR)
-    axes.set(xlabel=f"{across} (elements)", ylabel=f"{down} (elements)", xticks=ticks, yticks=ticks)
-
-
-def _times(fetched: Numbers) -> str:
+def times(fetched: Numbers) -> str:
     """Say how often lines are fetched: once; 3 times; 1 to 48 times."""
     low, high = int(fetched.min()), int(fetched.max())
     if low < high:
@@ -97,34 +78,83 @@ def _times(fetched: Numbers) -> str:
     return "once" if low == 1 else f"{low:,} times"
 
 
-def _axes(figure: Plot, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Add axes at a position in inches."""
-    w, h = figure.get_size_inches()
-    return figure.add_axes((left / w, bottom / h, width / w, height / h))
+def _draw_lines(
+    picture: Svg, corner: tuple[int, int], counted: Count, number: int, present: npt.NDArray[np.bool_]
+) -> None:
+    """Draw each cache line of a matrix in its colour, in parts where it continues in the next row."""
+    loops, fetched = counted.loops, counted.fetched[number]
+    N, name, (left, top), cell = loops.N, loops.matrices[number], corner, _SIDE / loops.N
+    down, across = {"A": ("i", "k"), "B": ("k", "j"), "BT": ("j", "k"), "C": ("i", "j")}[name]
+    picture.text(left, top - 28, f"{name}: {fetched.sum():,} misses, each line {times(fetched)}")
+    for each in range(0, N, VECTOR):
+        middle = (each + 0.5) * cell
+        picture.text(
+            left + middle,
+            top - 10,
+            str(each) if each else f"{across}=0",
+            "middle" if each else "start",
+            class_="soft",
+        )
+        picture.text(left - 5, top + middle, str(each) if each else f"{down}=0", "end", class_="soft")
+    element = np.arange(N * N)
+    first = element[(element % N == 0) | (element % LINE == 0)]
+    x, y, width = left + first % N * cell, top + first // N * cell, np.diff(first, append=N * N) * cell - 1
+    boxes = [
+        f"M{a:.5g} {b:.5g}h{c:.5g}v{cell - 1:.4g}h{-c:.5g}z"
+        for a, b, c in zip(x.tolist(), y.tolist(), width.tolist(), strict=True)
+    ]
+    drawn: dict[int, str] = {}
+    for line, box in zip((first // LINE).tolist(), boxes, strict=True):
+        drawn[line] = drawn.get(line, "") + box
+    for line, path in drawn.items():
+        count = int(fetched[line])
+        tip = f"Line {line} of {name}: fetched {times(fetched[line : line + 1])}."
+        picture.path(path, fill=_shade(count, LINE * N), data_tip=tip)
+    framed = "".join(path for line, path in drawn.items() if present[line])
+    picture.path(framed, fill="none", stroke=RED, stroke_width=max(1.5, 64 / N), pointer_events="none")
 
 
-def _draw_scale(figure: Plot, fetches: PolyCollection, most: int) -> None:
+def _shade(count: int, most: int) -> str:
+    """Return the colour of a line: an element is used N times, so a line is fetched at most 16 N times."""
+    return _SHADES[round(31 * log(count) / log(most))]
+
+
+def _draw_scale(picture: Svg, most: int) -> None:
     """Draw the colour scale, right of C."""
-    axes = _axes(figure, _FAR + _SIDE + 0.2, MARGIN, 0.15, _SIDE)
-    bar = figure.colorbar(fetches, cax=axes, label="times fetched")
-    powers = [4**power for power in range(6) if 4**power <= most]
-    bar.set_ticks(powers, labels=[f"{power:,}" for power in powers])
-    bar.minorticks_off()
+    left, high = _FAR + _SIDE + 18, _SIDE / len(_SHADES)
+    for place, shade in enumerate(_SHADES):
+        picture.rect(left, _BELOW + _SIDE - (place + 1) * high, 14, high + 0.5, fill=shade)
+    for power in (4**power for power in range(6) if 4**power <= most):
+        y = _BELOW + _SIDE * (1 - log(power) / log(most))
+        picture.text(left + 20, y, f"{power:,}", class_="soft")
+    picture.text(
+        left + 58, _BELOW + _SIDE, "times fetched", transform=f"rotate(-90 {left + 58} {_BELOW + _SIDE})"
+    )
 
 
-def _compare(figure: Plot, counted: Count) -> None:
+def _compare(picture: Svg, counted: Count) -> None:
     """Draw the misses of all versions, above A."""
-    loops, cache = counted.loops, counted.cache
-    axes = _axes(figure, 1.5, _FAR + 0.5, MARGIN + _SIDE - 1.5, _SIDE - 0.9)
-    for row, version in enumerate(VERSIONS):
+    loops, cache, scale = counted.loops, counted.cache, Scale(0.002, 12, log=True, ticks=(0.01, 0.1, 1))
+    bottom, row = _TOP + 36 * len(VERSIONS), 36
+    picture.text(_NEAR - 32, _TOP - 28, "misses per multiply-add, every version")
+
+    def place(value: float) -> float:
+        return _NEAR - 32 + 210 * scale.share(value)
+
+    once = place(loops.compulsory / loops.N**3)
+    picture.line(once, _TOP - 10, once, bottom, class_="line", stroke_dasharray="2 3")
+    picture.text(once + 5, bottom - 4, "each line once", class_="soft halo", font_size=11)
+    for tick in scale.marks():
+        picture.line(place(tick), _TOP - 10, place(tick), bottom, class_="grid")
+        picture.text(place(tick), bottom + 12, f"{tick:g}", "middle", class_="soft")
+    picture.line(_NEAR - 32, bottom, _NEAR + 178, bottom)
+    for number, version in enumerate(VERSIONS):
         each = count_misses(Loops(version, loops.N, loops.block), cache).per_multiply_add
-        color = _FRAME if version == loops.version else "0.5"
-        axes.plot(each, row, "o", color=color)
-        axes.annotate(f"{each:.2g}", (each, row), (6, -3), textcoords="offset points", fontsize=8)
-    axes.axvline(loops.compulsory / loops.N**3, color="0.5", linewidth=1, linestyle=":")
-    axes.set_title("every version (dotted: each line once)", fontsize=8, y=1, x=1, ha="right")
-    axes.set_xscale("log")
-    axes.set(xlim=(0.002, 12), ylim=(len(VERSIONS) - 0.5, -0.5), xlabel="misses per multiply-add")
-    axes.set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
-    axes.minorticks_off()
-    axes.set_yticks(range(len(VERSIONS)), VERSIONS, fontsize=8)
+        y, chosen = _TOP + number * row, version == loops.version
+        tip = f"{version}: {each:.2g} misses per multiply-add."
+        with picture.group(**button(version, tip, {"version": number}, chosen)):
+            picture.rect(_NEAR - 32, y - 8, 218, row - 2, fill="transparent")
+            picture.text(_NEAR - 32, y, version, class_="halo", font_weight="700" if chosen else None)
+            look = ("fill", RED) if chosen else ("class_", "line")
+            picture.add("circle", "", cx=place(each), cy=y + 15, r=5, stroke_width=2, **dict([look]))
+            picture.text(place(each) + 10, y + 15, f"{each:.2g}", class_="halo")

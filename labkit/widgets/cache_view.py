@@ -2,7 +2,7 @@
 
 from labkit.cpu.cache_lines import LARGEST, VECTOR, VERSIONS, Cache, Loops, count_misses, reuse
 from labkit.figures.cache_lines import cache_picture
-from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection, slider
+from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 
 _SIZES = (16, 24, 32, 33, 40, 48, LARGEST)
 _CACHES = (8, 16, 32, 64, 128, 256)  # lines
@@ -19,14 +19,14 @@ def cache() -> Explorer:
         return {"block": _blocks(N), "ways": _ways(lines)}
 
     controls = {
-        "version": menu("loops", plain(VERSIONS)),
-        "N": selection("N", plain(_SIZES), 48),
-        "block": selection("BLOCK", _blocks(48), 16),
-        "lines": selection("cache lines", plain(_CACHES), 32),
-        "ways": selection("ways", _ways(32), 32),
-        "moment": slider("moment %", 1, 100, 40),
+        "moment": selection("moment", [(f"{part} %", part) for part in range(1, 101)], 40),
+        "version": menu("loops", plain(VERSIONS), group="product"),
+        "N": selection("N", plain(_SIZES), 48, group="product"),
+        "block": selection("BLOCK", _blocks(48), 16, group="product"),
+        "lines": selection("cache lines", plain(_CACHES), 32, group="cache"),
+        "ways": selection("ways", _ways(32), 32, group="cache"),
     }
-    return Explorer(cache_view, controls, offer)
+    return Explorer(cache_view, controls, offer, "What a small cache must fetch, by the order of the loops")
 
 
 def cache_view(version: str, N: int, block: int, lines: int, ways: int, moment: int) -> View:
@@ -36,14 +36,13 @@ def cache_view(version: str, N: int, block: int, lines: int, ways: int, moment: 
     the accesses, in percent, after which the picture shows the cache.
     """
     loops, small = Loops(version, N, block), Cache(lines, ways)
-    figure = cache_picture(loops, small, moment)
-    lines_of_text = (
+    details = (_reuse(loops, small), *_conflicts(loops, small), _mend(loops, small))
+    return View(
+        (cache_picture(loops, small, moment),),
         _misses(loops, small),
-        _reuse(loops, small),
-        *_conflicts(loops, small),
-        _mend(loops, small),
+        "\n".join(details),
+        "Point at a line to see how often it is fetched; click a version to choose its loops.",
     )
-    return View((figure,), "\n".join(lines_of_text))
 
 
 # Sentences.
@@ -51,11 +50,10 @@ def cache_view(version: str, N: int, block: int, lines: int, ways: int, moment: 
 
 def _misses(loops: Loops, cache: Cache) -> str:
     counted = count_misses(loops, cache)
-    block = f" and BLOCK = {loops.block}" if loops.blocked else ""
+    block = f", BLOCK = {loops.block}" if loops.blocked else ""
     return (
-        f"{loops.version} with N = {loops.N}{block}: {counted.misses:,} misses, "
-        f"{counted.per_multiply_add:.2g} a multiply-add. The least possible is {loops.compulsory:,}: "
-        "each line once."
+        f"{loops.version}, N = {loops.N}{block}: {counted.misses:,} misses; "
+        f"{loops.compulsory:,} is the least possible, each line once."
     )
 
 

@@ -1,13 +1,12 @@
 """Accesses against the C sources' loops written out, the cache against a list, counts against formulas."""
 
 import re
-from itertools import pairwise
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.text import Text
 
 from labkit.cpu.cache_lines import (
     LINE,
@@ -22,6 +21,7 @@ from labkit.cpu.cache_lines import (
     reuse,
 )
 from labkit.figures.cache_lines import cache_picture
+from labkit.figures.svg import RED
 from labkit.widgets import cache_view, explorer
 
 SIZES = [(16, 8), (16, 16), (17, 8), (24, 16), (33, 24), (33, 40)]  # N, BLOCK
@@ -276,46 +276,59 @@ PLACES = [
 ]
 
 
+def drawn(picture):
+    """Return all elements of a picture, and the texts."""
+    found = list(ElementTree.fromstring(str(picture)).iter())
+    return found, [each.text for each in found if each.tag.endswith("}text")]
+
+
+def boxes(path):
+    """Return the corners and widths of a path's boxes."""
+    found = re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)", path)
+    return [tuple(map(float, each)) for each in found]
+
+
 @pytest.mark.parametrize("place", PLACES, ids=str)
 def test_the_picture_says_and_shows_the_counts(place):
     version, N, block, lines, ways, moment = place
     loops, cache = Loops(version, N, block), Cache(lines, ways)
-    figure, counted = cache_picture(loops, cache, moment), count_misses(loops, cache)
-    assert f"{version}: {counted.misses:,} misses" in figure.get_suptitle()
-    shown = {axes.get_title().partition(":")[0]: axes for axes in figure.axes}
+    picture, counted = cache_picture(loops, cache, moment), count_misses(loops, cache)
+    assert f"{version}: {counted.misses:,} misses" in picture.alt
+    found, texts = drawn(picture)
     accesses = loops.accesses()
     _, held = listed((accesses[: -(-len(accesses) * moment // 100)] // 16).tolist(), cache)
+    paths = [each for each in found if each.tag.endswith("}path")]
+    frames = [each.get("d") for each in paths if each.get("stroke") == RED]
     for number, name in enumerate(loops.matrices):
-        axes, fetched = shown[name], counted.fetched[number]
-        assert f"{fetched.sum():,} misses" in axes.get_title()
-        assert axes.get_xlabel().endswith("(elements)") and axes.get_ylabel().endswith("(elements)")
-        fills, frames = axes.collections
-        area = [(path.vertices[2] - path.vertices[0]).prod() for path in fills.get_paths()]
-        assert sum(area) == N * N
-        for path, value in zip(fills.get_paths(), fills.get_array(), strict=True):
-            assert value == fetched[first_element(path, N) // 16]
-        framed = {first_element(path, N) // 16 + number * loops.lines_each for path in frames.get_paths()}
-        own = range(number * loops.lines_each, (number + 1) * loops.lines_each)
-        assert framed == {line for line in held if line in own}
-    figure.draw_without_rendering()
-    width, height = figure.bbox.size
-    for text in figure.findobj(lambda artist: isinstance(artist, Text) and bool(artist.get_text())):
-        box = text.get_window_extent()
-        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height, text
-    titles = [figure.axes[n].title.get_window_extent() for n in range(3)]
-    assert not any(one.overlaps(other) for one, other in pairwise(titles))
-
-
-def first_element(path, N):
-    col, row = path.vertices[0] + 0.5
-    return round(row) * N + round(col)
+        fetched = counted.fetched[number].tolist()
+        assert any(text.startswith(f"{name}: {sum(fetched):,} misses") for text in texts)
+        tip = rf"Line (\d+) of {name}: fetched (?:(once)|([\d,]+) times)\."
+        told = [(re.fullmatch(tip, each.get("data-tip") or ""), each) for each in paths]
+        own = [(match, each) for match, each in told if match]
+        assert [int(match[1]) for match, _ in own] == list(range(len(fetched)))
+        assert [1 if match[2] else int(match[3].replace(",", "")) for match, _ in own] == fetched
+        shades = [each.get("fill") for _, each in own]
+        assert all(
+            (shades[0] == shade) == (fetched[0] == count)
+            for shade, count in zip(shades, fetched, strict=True)
+        )
+        area = sum((width + 1) / (224 / N) for _, each in own for *_, width in boxes(each.get("d")))
+        assert area == pytest.approx(N * N, rel=1e-3)
+        present = {line for line in range(len(fetched)) if line + number * loops.lines_each in held}
+        assert boxes(frames[number]) == [
+            box for match, each in own if int(match[1]) in present for box in boxes(each.get("d"))
+        ]
 
 
 def test_every_version_stands_beside_the_chosen_one():
-    figure = cache_picture(Loops("simd", 32, 16), Cache(32, 32))
-    (axes,) = (axes for axes in figure.axes if axes.get_title().startswith("every version"))
-    drawn = [float(line.get_xdata()[0]) for line in axes.lines[: len(VERSIONS)]]
-    assert drawn == [count_misses(Loops(each, 32, 16), Cache(32, 32)).per_multiply_add for each in VERSIONS]
+    found, texts = drawn(cache_picture(Loops("simd", 32, 16), Cache(32, 32)))
+    shown = [each.get("aria-label") for each in found if each.get("role") == "button"]
+    counts = [count_misses(Loops(each, 32, 16), Cache(32, 32)).per_multiply_add for each in VERSIONS]
+    assert shown == [
+        f"{version}: {count:.2g} misses per multiply-add."
+        for version, count in zip(VERSIONS, counts, strict=True)
+    ]
+    assert {f"{count:.2g}" for count in counts} <= set(texts)
 
 
 def text_of(*place):
@@ -324,7 +337,7 @@ def text_of(*place):
 
 def test_the_text_says_the_figures_and_what_would_mend_them():
     text = text_of("three loops", 48, 16, 32, 32, 40)
-    assert "119,808 misses, 1.1 a multiply-add. The least possible is 432: each line once." in text
+    assert "119,808 misses; 432 is the least possible, each line once." in text
     assert "first element of C touches 52 lines, the second 52 of these again" in text
     assert "holds 32 lines and still has none of the 52" in text
     assert "loop order" in text.splitlines()[-1] and "7,200 misses" in text
@@ -348,7 +361,8 @@ def test_no_block_beats_the_one_that_the_text_names(N, lines):
 
 def test_the_explorer_offers_what_goes_together():
     shown = cache_view.cache()
-    assert "119,808 misses" in shown.text.value and 'alt="three loops: 119,808' in shown.pictures.value
+    assert "119,808 misses" in shown.current().conclusion
+    assert 'aria-label="three loops: 119,808' in shown.shown["pictures"][0]
     for name, value, expected in (
         ("version", "blocked", "1,296 misses"),
         ("block", 48, "BLOCK = 48"),
@@ -357,11 +371,10 @@ def test_the_explorer_offers_what_goes_together():
         ("ways", 2, "2 possible places"),
         ("moment", 60, "misses"),
     ):
-        before = shown.pictures.value
-        shown.controls[name].value = value
-        assert expected in shown.text.value and shown.pictures.value != before
-    shown.controls["ways"].value = 8
-    shown.controls["lines"].value = 256
+        before = shown.shown["pictures"]
+        assert expected in shown.set(**{name: value}).text and shown.shown["pictures"] != before
+    shown.set(ways=8)
+    shown.set(lines=256)
     assert shown.values["ways"] == 256  # "all" stays "all"
 
 
@@ -369,4 +382,4 @@ def test_an_error_is_shown_as_a_sentence():
     shown = explorer.drawn(
         cache_view.cache_view, "simt", version="simd", N=16, block=9, lines=8, ways=8, moment=9
     )
-    assert "BLOCK=9: a block holds whole vectors" in shown.text and not shown.pictures
+    assert "BLOCK=9: a block holds whole vectors" in shown
