@@ -4,43 +4,54 @@ from math import prod
 
 import numpy as np
 
+from labkit.core.text import counted
 from labkit.figures.pictures.register_tile import MULTIPROCESSORS, RegisterTile, register_tile_picture
 from labkit.widgets.explorer import Choices, Explorer, View, plain, selection
 
 REGISTERS = 65536  # of a multiprocessor, of an H200 and most others
+_SIDES, _PARTS = (32, 64, 128, 256), (1, 2, 4, 8, 16)
 _SIZES = (256, 512, 1024, 2048, 4096, 8192)
 
 
 def register_tile() -> Explorer:
     """Show what a tile in registers reads, holds and leaves idle, by its sides and the matrix size.
 
-    Sliders set the tile of a block and of a thread, the thread that is shown, and N.
+    Sliders set the tile of a block and of a thread, the thread that is shown, and N. Pointing at the tile of
+    C chooses the thread, too.
     """
 
     def offer(tile_m: int, tile_n: int, thread_m: int, thread_n: int, **_: object) -> dict[str, Choices]:
-        return {"thread": plain(range(min(1024, max(1, tile_m * tile_n // (thread_m * thread_n)))))}
+        return {"x": plain(range(tile_n // thread_n)), "y": plain(range(tile_m // thread_m))}
 
     controls = {
-        "tile_m": selection("TILE_M", plain((32, 64, 128, 256)), 64),
-        "tile_n": selection("TILE_N", plain((32, 64, 128, 256)), 64),
-        "tile_k": selection("TILE_K", plain((4, 8, 16, 32)), 8),
-        "thread_m": selection("THREAD_M", plain((1, 2, 4, 8, 16)), 4),
-        "thread_n": selection("THREAD_N", plain((1, 2, 4, 8, 16)), 4),
-        "thread": selection("threadIdx.x", plain(range(256)), 37),
-        "N": selection("M = N", plain(_SIZES), 1024),
+        "thread_m": selection("THREAD_M", plain(_PARTS), 4, group="elements of each thread"),
+        "thread_n": selection("THREAD_N", plain(_PARTS), 4, group="elements of each thread"),
+        "tile_m": selection("TILE_M", plain(_SIDES), 64, group="tiles of a block"),
+        "tile_n": selection("TILE_N", plain(_SIDES), 64, group="tiles of a block"),
+        "tile_k": selection("TILE_K", plain((4, 8, 16, 32)), 8, group="tiles of a block"),
+        "x": selection("x = threadIdx.x % COLS", plain(range(16)), 5, group="the thread that is shown"),
+        "y": selection("y = threadIdx.x / COLS", plain(range(16)), 2, group="the thread that is shown"),
+        "N": selection("M = N", plain(_SIZES), 1024, group="matrices"),
     }
-    return Explorer(register_tile_view, controls, offer)
+    return Explorer(
+        register_tile_view, controls, offer, "Tiles in registers: what they read, hold and leave idle"
+    )
 
 
 def register_tile_view(
-    tile_m: int, tile_n: int, tile_k: int, thread_m: int, thread_n: int, thread: int, N: int
+    tile_m: int, tile_n: int, tile_k: int, thread_m: int, thread_n: int, x: int, y: int, N: int
 ) -> View:
-    """Draw a block's tile of C with a thread's elements; tell its loads, its registers and idle SMs."""
+    """Draw a block's tile of C with thread (x, y)'s elements; tell its loads, its registers and idle SMs."""
     tile = RegisterTile(tile_m, tile_n, tile_k, thread_m, thread_n)
-    figure = register_tile_picture(tile, thread, N)
+    thread = y * tile.across + x
     return View(
-        (figure,),
-        "\n".join((_thread(tile, thread), _loads(tile), _block(tile), _registers(tile), _blocks(tile, N))),
+        (register_tile_picture(tile, thread, N),),
+        f"Each multiply-add takes {tile.loads:.4g} loads from shared memory.",
+        "\n".join(
+            (_thread(tile, thread), _loads(tile), _block(tile), _registers(tile), _blocks(tile, N)),
+        ),
+        "Point at C to see whose an element is, and click to keep that thread. Point at a blue element of "
+        "A_tile to see its use.",
     )
 
 
@@ -62,9 +73,9 @@ def _listed(what: str, numbers: np.ndarray) -> str:
 
 def _loads(tile: RegisterTile) -> str:
     return (
-        f"For each k a thread reads {tile.m} elements of A_tile and {tile.n} of B_tile, and does "
-        f"{tile.m} × {tile.n} = {tile.m * tile.n} multiply-adds: {tile.loads:.4g} loads from shared memory a "
-        "multiply-add. A thread with one element needs 2."
+        f"For each k it reads {tile.m} elements of A_tile and {tile.n} of B_tile, and does "
+        f"{tile.m} × {tile.n} = {counted(tile.m * tile.n, 'multiply-add')}: {tile.loads:.4g} loads for each. "
+        "A thread with a single element needs 2."
     )
 
 

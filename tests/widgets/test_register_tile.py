@@ -1,10 +1,14 @@
 """Tiles in registers: the formulas against what real kernels do, the picture, the explorer."""
 
+import re
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
 from labkit import kernels, widgets
 from labkit.figures.pictures.register_tile import RegisterTile, register_tile_picture
+from labkit.figures.svg import ORANGE
 from labkit.kernels.matmul.family import Matmul
 from labkit.widgets.register_tile_view import register_tile_view
 
@@ -82,24 +86,68 @@ def test_no_such_thread():
         register_tile_picture(RegisterTile(128, 128, 8, 8, 8), 256, 1024)
 
 
+def parts(picture):
+    return list(ElementTree.fromstring(str(picture)).iter())
+
+
 def test_the_picture_marks_the_thread_and_its_warp():
-    figure = register_tile_picture(RegisterTile(128, 128, 8, 8, 8), 37, 1024)
-    of_a, of_b, of_c, multiprocessors = figure.axes
-    assert [axes.get_title("left") for axes in (of_a, of_b, of_c)] == [
-        "A_tile 128 × 8",
-        "B_tile 8 × 128",
-        "tile of C 128 × 128",
-    ]
-    assert [len(axes.lines[0].get_xdata()) for axes in (of_a, of_b, of_c)] == [8, 8, 64]
-    coloured = [(axes.images[0].get_array() != 0xF2 / 255).any(axis=2).sum() for axes in (of_a, of_b, of_c)]
-    assert coloured == [16, 128, 16 * 128]  # of a warp: 2 x 16 threads, 8 x 8 elements each
-    assert multiprocessors.get_title("left").startswith("N = 1024: 64 of 132 multiprocessors")
+    picture = register_tile_picture(RegisterTile(128, 128, 8, 8, 8), 37, 1024)
+    found = parts(picture)
+    texts = [each.text for each in found if each.tag.endswith("}text")]
+    assert {"A_tile 128 × 8", "B_tile 8 × 128", "tile of C 128 × 128"} < set(texts)
+    assert {"M = N = 1024: 64 blocks", "64 of 132 multiprocessors", "work in the only round"} < set(texts)
+    links = [each.get("data-link") for each in found if each.get("data-link")]
+    rows, cols = range(2, 128, 16), range(5, 128, 16)  # of A, of B, and of C each pair of them
+    assert set(links) == {
+        *(f"row{row}" for row in rows),
+        *(f"col{col}" for col in cols),
+        *(f"row{row} col{col}" for row in rows for col in cols),
+    }
+    of_warp = [each.get("d") for each in found if each.get("fill") == ORANGE and each.get("d")]
+    boxes = [re.findall(r"h([\d.]+)v([\d.]+)", path) for path in of_warp]
+    cell, thin = 296 / 128, 7  # pixels
+    sizes = [sum(float(width) * float(height) for width, height in each) for each in boxes]
+    # 2 x 16 threads with 8 x 8 elements each: 16 whole rows of C
+    assert sizes == pytest.approx([16 * 128 * cell**2, 16 * cell * thin, 128 * cell * thin], rel=0.001)
+
+
+def test_pointing_at_any_element_chooses_its_thread():
+    tile = RegisterTile(32, 64, 8, 4, 8)
+    grids = [each for each in parts(register_tile_picture(tile, 0, 1024)) if each.get("data-cols")]
+    assert len(grids) == 4 * 8
+    cell = 296 / 64
+    for row, col in ((0, 0), (9, 5), (31, 63), (17, 40)):
+        x, y = 124 + (col + 0.5) * cell, 152 + (row + 0.5) * cell
+        (at,) = [
+            (int((x - left) / wide * 8), int((y - top) / high * 8))
+            for left, top, wide, high in (
+                [float(each.get(side)) for side in ("x", "y", "width", "height")] for each in grids
+            )
+            if left <= x < left + wide and top <= y < top + high
+        ]
+        rows, cols = tile.elements(at[1] * 8 + at[0])  # both are 8 threads wide and high
+        assert row in rows and col in cols
+    assert {(each.get("data-cols"), each.get("data-rows")) for each in grids} == {("8", "8")}
+    assert [each.get("data-x") + each.get("data-y") for each in grids if each.get("tabindex")] == ["xy"]
+
+
+@pytest.mark.parametrize("sides", [(32, 256, 32, 8, 16), (256, 32, 4, 16, 2), (64, 64, 8, 4, 4)])
+def test_all_of_the_picture_lies_inside(sides):
+    picture = register_tile_picture(RegisterTile(*sides), 9, 8192)
+    assert picture.width <= 640 and picture.height <= 480
+    for each in parts(picture):
+        if each.tag.endswith("}text"):
+            x, wide = float(each.get("x")), (7.3 if each.get("font-weight") else 6.2) * len(each.text)
+            starts = x - wide * {"start": 0, "middle": 0.5, "end": 1}[each.get("text-anchor")]
+            assert starts >= 0 and starts + wide <= 640 and 6 <= float(each.get("y")) <= picture.height - 4
 
 
 def test_the_text_states_the_numbers():
-    text = register_tile_view(128, 256, 8, 8, 16, 0, 512).text
+    text = register_tile_view(128, 256, 8, 8, 16, 0, 0, 512).text
     assert "Thread 0 of the block computes rows 0, 16, …, 112 and columns 0, 16, …, 240 of" in text
-    assert "8 × 16 = 128 multiply-adds: 0.1875 loads" in text
+    assert (
+        "8 × 16 = 128 multiply-adds: 0.1875 loads" in text and "takes 0.1875 loads from shared memory" in text
+    )
     assert "12288 bytes of shared memory" in text
     assert "at least 152, of 255" in text and "at most 1 block." in text
     assert "2 × 4 = 8 blocks for the 132" in text and "6 % of the machine" in text
@@ -109,25 +157,25 @@ def test_the_text_states_the_numbers():
     "name, value",
     [
         *(("tile_m", 128), ("tile_n", 128), ("tile_k", 16)),
-        *(("thread_m", 8), ("thread_n", 2), ("thread", 38), ("N", 2048)),
+        *(("thread_m", 8), ("thread_n", 2), ("x", 6), ("y", 3), ("N", 2048)),
     ],
 )
 def test_a_moved_slider_changes_text_and_picture(name, value):
     shown = widgets.register_tile()
-    before = shown.text.value, shown.pictures.value
-    shown.controls[name].value = value
-    assert shown.text.value != before[0]
-    assert shown.pictures.value != before[1]
+    before, after = shown.current(), shown.set(**{name: value})
+    assert after.text != before.text
+    assert str(after.pictures[0]) != str(before.pictures[0])
 
 
 def test_a_thread_with_one_column():
-    text = register_tile_view(64, 32, 8, 2, 1, 33, 512).text
+    text = register_tile_view(64, 32, 8, 2, 1, 1, 1, 512).text
     assert "Thread 33 of the block computes rows 1, 33 and column 1 of" in text
 
 
 def test_threads_are_offered_that_the_block_has():
     shown = widgets.register_tile()
-    shown.controls["thread"].value = 255
-    shown.controls["thread_m"].value = 8
-    assert [value for _, value in shown.controls["thread"].options] == list(range(128))
-    assert "There" not in shown.text.value and shown.pictures.value
+    shown.set(y=15)
+    view = shown.set(thread_m=8)
+    assert [value for _, value in shown.now["y"].choices] == list(range(8))
+    assert [value for _, value in shown.now["x"].choices] == list(range(16))
+    assert "Thread 117 of the block" in view.text  # y = 7, x = 5

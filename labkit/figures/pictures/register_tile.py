@@ -2,33 +2,31 @@
 
 The picture follows the index rules of kernels/matmul/5_register_tile: thread t of a block has y = t / COLS
 and x = t % COLS, and computes rows y, y + ROWS, … and columns x, x + COLS, … of the tile, with ROWS = TILE_M
-/ THREAD_M and COLS = TILE_N / THREAD_N. The colours are Okabe and Ito's.
+/ THREAD_M and COLS = TILE_N / THREAD_N.
 """
 
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 
 from labkit.core.limits import MAX_THREADS, WARP
-from labkit.figures.pictures.product import headline, panel
-from labkit.figures.style import Plot
+from labkit.core.text import counted
+from labkit.figures.svg import BLUE, ORANGE, SKY, Svg
 
 FLOAT = 4  # bytes
 MAX_SHARED = 48 * 1024  # bytes of shared memory that a block has by default
 MAX_REGISTERS = 255  # per thread
 MULTIPROCESSORS = 132  # in an H200
 
-_NONE, _WARP, _THREAD = "#F2F2F2", "#F0C987", "#D55E00"
-_BUSY, _IDLE = "#56B4E9", "#FFFFFF"
-_SMS_ACROSS = 12
-# In inches: the larger side of the tile of C, its left and top, and the thickness of its neighbours, whatever
-# TILE_K is.
-_SIDE, _LEFT, _TOP, _STRIP = 3.5, 2.0, 4.15, 0.6
-_SEEN = 3.5  # points
-MAX_STRIP = 32  # elements: the largest TILE_K
+_THREAD: dict[str, object] = {"fill": BLUE, "stroke": "#fff", "stroke_width": 0.8}
+_OF_WARP: dict[str, object] = {"fill": ORANGE}
+_BUSY: dict[str, object] = {"fill": SKY}
+_IDLE: dict[str, object] = {"class_": "line", "stroke_width": 0.8}
+# In pixels: the larger side of the tile of C, its corner, the thickness of its neighbours, whatever TILE_K
+# is, and the space between them; the least side of an element of the thread; the multiprocessors.
+_SIDE, _LEFT, _TOP, _STRIP, _GAP, _SEEN = 296.0, 124.0, 152.0, 40.0, 24.0, 7.0
+_SMS, _SM, _SMS_ACROSS = 444.0, 15.0, 12
 
 
 @dataclass(frozen=True)
@@ -72,6 +70,11 @@ class RegisterTile:
         return self.tile_m * self.tile_n // (self.m * self.n)
 
     @property
+    def across(self) -> int:
+        """Return COLS, the threads side by side; below them stand the next as many."""
+        return self.tile_n // self.n
+
+    @property
     def loads(self) -> float:
         """Return the elements read from shared memory per multiply-add."""
         return (self.m + self.n) / (self.m * self.n)
@@ -93,9 +96,8 @@ class RegisterTile:
 
     def elements(self, thread: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows and columns of the block's tile that a thread computes, (m,) and (n,)."""
-        rows, cols = self.tile_m // self.m, self.tile_n // self.n
-        y, x = divmod(thread, cols)
-        return y + rows * np.arange(self.m), x + cols * np.arange(self.n)
+        y, x = divmod(thread, self.across)
+        return y + self.tile_m // self.m * np.arange(self.m), x + self.across * np.arange(self.n)
 
     def grid(self, M: int, N: int) -> tuple[int, int]:
         """Return how many blocks in x and y cover C (M,N)."""
@@ -108,91 +110,154 @@ class RegisterTile:
         return rounds, blocks - (rounds - 1) * MULTIPROCESSORS
 
 
-def register_tile_picture(tile: RegisterTile, thread: int, N: int) -> Plot:
+def register_tile_picture(tile: RegisterTile, thread: int, N: int) -> Svg:
     """Draw the block's tile of C with the elements of `thread` and its warp, and the tiles of A and B.
 
     It also shows the multiprocessors of an H200, with those that have a block in the last wave of a product
-    with M = N. Raises ValueError for a thread that the block does not have.
+    with M = N. In an explorer pointing at C moves the controls `x` and `y`. Raises ValueError for a thread
+    that the block does not have.
     """
     if not 0 <= thread < tile.threads:
         raise ValueError(f"there is no thread {thread}. Choose one from 0 to {tile.threads - 1}.")
-    figure = Plot(figsize=(10, 6))
-    scale = _SIDE / max(tile.tile_m, tile.tile_n)
-    width, height = scale * tile.tile_n, scale * tile.tile_m
     warp = range(thread // WARP * WARP, min(tile.threads, (thread // WARP + 1) * WARP))
-    reads = [tile.elements(lane) for lane in warp]
-    warp_rows, warp_cols = (np.unique(np.concatenate(each)) for each in zip(*reads, strict=True))
-    rows, cols = tile.elements(thread)
+    told = f"Thread {thread} of {tile.threads} has {tile.m} × {tile.n} elements of C"
+    picture = Svg(
+        640,
+        _TOP + _SIDE + 28,
+        f"{told}: the tile of C, {tile.tile_m} × {tile.tile_n} elements, with those of the thread and of its "
+        f"warp marked; beside it what they need of A_tile and B_tile. {_in_words(tile, N)}",
+    )
+    picture.text(8, 12, f"{told} and, for each k, reads {tile.m} of A and {tile.n} of B", font_weight="600")
+    of_warp = f"its warp, threads {warp[0]} to {warp[-1]}"
+    picture.legend(8, 34, [(f"thread {thread}", _THREAD), (of_warp, _OF_WARP)])
+    _draw_tiles(picture, tile, thread, warp)
+    _draw_multiprocessors(picture, tile, N)
+    return picture
+
+
+def _draw_tiles(picture: Svg, tile: RegisterTile, thread: int, warp: range) -> None:
+    """Draw the tile of C, and above and beside it what it needs of B and A in the first step along k."""
+    cell, thin = _SIDE / max(tile.tile_m, tile.tile_n), _STRIP / tile.tile_k
+    width, height = cell * tile.tile_n, cell * tile.tile_m
+    above, beside = _TOP - _GAP - _STRIP, _LEFT - _GAP - _STRIP
+    picture.text(8, _TOP - 12, f"A_tile {tile.tile_m} × {tile.tile_k}", font_weight="600")
+    picture.text(_LEFT, above - 26, f"B_tile {tile.tile_k} × {tile.tile_n}", font_weight="600")
+    picture.text(_LEFT, _TOP + height + 14, f"tile of C {tile.tile_m} × {tile.tile_n}", font_weight="600")
+    for count, across in ((tile.tile_n, True), (tile.tile_m, False)):
+        for i in (0, count // 2, count - 1) if count * cell > 60 else (0,):
+            at = (i + 0.5) * cell
+            place = (_LEFT + at, above - 9, "middle") if across else (beside - 6, _TOP + at, "end")
+            picture.text(place[0], place[1], str(i), place[2], class_="soft")
+    for box in (
+        (beside, _TOP, _STRIP, height),
+        (_LEFT, above, width, _STRIP),
+        (_LEFT, _TOP, width, height),
+    ):
+        picture.rect(*box, class_="empty")
     in_c = np.zeros((tile.tile_m, tile.tile_n), bool)
-    for lane_rows, lane_cols in reads:
-        in_c[np.ix_(lane_rows, lane_cols)] = True
-    first = np.array([0])
-    panels = (
-        ("A_tile", (tile.tile_m, tile.tile_k), (_LEFT - 1.3, _TOP - height, _STRIP, height), (rows, first)),
-        ("B_tile", (tile.tile_k, tile.tile_n), (_LEFT, _TOP + 0.55, width, _STRIP), (first, cols)),
-        ("tile of C", (tile.tile_m, tile.tile_n), (_LEFT, _TOP - height, width, height), (rows, cols)),
+    for lane in warp:
+        in_c[np.ix_(*tile.elements(lane))] = True
+    _draw_runs(picture, in_c, (_LEFT, _TOP), (cell, cell))
+    _draw_runs(picture, np.array(in_c.any(axis=1))[:, None], (beside, _TOP), (max(thin, _SEEN), cell))
+    _draw_runs(picture, np.array(in_c.any(axis=0))[None], (_LEFT, above), (cell, max(thin, _SEEN)))
+    rows, cols = (each.tolist() for each in tile.elements(thread))
+    # An element too small to see is drawn larger, and yet apart from the next one of its thread.
+    least = min(_SEEN, 0.7 * width / tile.n), min(_SEEN, 0.7 * height / tile.m)
+    with picture.group(**_THREAD):
+        for row in rows:
+            for col in cols:
+                link = f"row{row} col{col}"
+                _mark(picture, (_LEFT, _TOP), (col, row), (cell, cell), least, data_link=link)
+        for row in rows:
+            tip = f"A_tile[{row}][k] is read once, for {counted(tile.n, 'multiply-add')}: row {row} of C."
+            told = _pointed(f"row{row}", tip)
+            _mark(picture, (beside, _TOP), (0, row), (thin, cell), (_SEEN, least[1]), **told)
+        for col in cols:
+            tip = f"B_tile[k][{col}] is read once, for {counted(tile.m, 'multiply-add')}: column {col} of C."
+            told = _pointed(f"col{col}", tip)
+            _mark(picture, (_LEFT, above), (col, 0), (cell, thin), (least[0], _SEEN), **told)
+    _add_grids(picture, tile, thread, cell)
+
+
+def _pointed(link: str, tip: str) -> dict[str, object]:
+    return {
+        "data_link": link,
+        "data_tip": tip,
+        "aria_label": tip,
+        "role": "img",
+        "tabindex": 0,
+        "data_key": link,
+    }
+
+
+def _draw_runs(
+    picture: Svg, marked: np.ndarray, corner: tuple[float, float], size: tuple[float, float]
+) -> None:
+    """Draw the marked elements of a tile in the warp's colour: those side by side in a row as one box."""
+    edges = np.diff(np.pad(marked, ((0, 0), (1, 1))).astype(int), axis=1)
+    (rows, starts), (_, stops) = np.nonzero(edges == 1), np.nonzero(edges == -1)
+    boxes = (
+        f"M{corner[0] + start * size[0]:g} {corner[1] + row * size[1]:g}"
+        f"h{(stop - start) * size[0]:g}v{size[1]:g}h{(start - stop) * size[0]:g}z"
+        for row, start, stop in zip(rows.tolist(), starts.tolist(), stops.tolist(), strict=True)
     )
-    for name, shape, place, marked in panels:
-        strength = np.zeros(shape, bool)
-        if name == "tile of C":
-            strength = in_c
-        elif name == "A_tile":
-            strength[warp_rows, 0] = True
-        else:
-            strength[0, warp_cols] = True
-        axes = figure.add_axes(_of_figure(figure, *place))
-        _draw(axes, strength, marked, 72 * scale)
-        axes.set_title(f"{name} {shape[0]} × {shape[1]}", fontsize=9, y=1, loc="left")
-        axes.set_xlabel("k" if name == "A_tile" else "column (elements)", fontsize=8, labelpad=1)
-        axes.set_ylabel("k" if name == "B_tile" else "row (elements)", fontsize=8, labelpad=0)
-    _draw_multiprocessors(figure, tile, N)
-    headline(
-        figure,
-        f"a thread of {tile.m} × {tile.n} elements (dark) reads {tile.m} + {tile.n} elements for "
-        f"{tile.m * tile.n} multiply-adds: {tile.loads:.3g} loads from shared memory a multiply-add",
-        f"thread {thread} of {tile.threads}; pale: its warp of {len(warp)}, in the first step along k",
-    )
-    return figure
+    picture.path("".join(boxes), **_OF_WARP)
 
 
-def _of_figure(
-    figure: Plot, left: float, bottom: float, width: float, height: float
-) -> tuple[float, float, float, float]:
-    """Convert inches to fractions of the figure."""
-    w, h = figure.get_size_inches()
-    return left / w, bottom / h, width / w, height / h
+def _mark(
+    picture: Svg,
+    corner: tuple[float, float],
+    at: tuple[int, int],
+    size: tuple[float, float],
+    least: tuple[float, float],
+    **attributes: object,
+) -> None:
+    """Draw an element of the thread, at = (column, row), at least as large as `least`."""
+    x, y = (start + (i + 0.5) * side for start, i, side in zip(corner, at, size, strict=True))
+    width, height = max(size[0], least[0]), max(size[1], least[1])
+    picture.rect(max(x - width / 2, corner[0]), max(y - height / 2, corner[1]), width, height, **attributes)
 
 
-def _draw(axes: Axes, of_warp: np.ndarray, of_thread: tuple[np.ndarray, np.ndarray], points: float) -> None:
-    """Draw a tile with the warp's elements coloured, and those of the thread, (rows, columns), on top.
+def _add_grids(picture: Svg, tile: RegisterTile, thread: int, cell: float) -> None:
+    """Let each part of C that has one element of every thread set `x` and `y`; the first, by keys too."""
+    y, x = divmod(thread, tile.across)
+    told = f"Tile of C; arrow keys choose a thread. x = {x}, y = {y}: thread {thread}."
+    down = tile.tile_m // tile.m
+    width, height = tile.across * cell, down * cell
+    for part in np.ndindex(tile.m, tile.n):
+        first = part == (0, 0)
+        picture.rect(
+            *(_LEFT + part[1] * width, _TOP + part[0] * height, width, height),
+            fill="transparent",
+            data_x="x",
+            data_y="y",
+            data_cols=tile.across,
+            data_rows=down,
+            data_hover="",
+            tabindex=0 if first else None,
+            role="application" if first else None,
+            aria_label=told if first else None,
+            data_key="elements" if first else None,
+        )
 
-    `points` is the size of an element; one too small to see is drawn larger.
-    """
-    axes.imshow(
-        np.where(of_warp[..., None], to_rgb(_WARP), to_rgb(_NONE)), aspect="auto", interpolation="nearest"
-    )
-    rows, cols = np.meshgrid(*of_thread, indexing="ij")
-    size = max(_SEEN, points)
-    axes.plot(cols.ravel(), rows.ravel(), "s", color=_THREAD, markersize=size, markeredgewidth=0)
-    for axis, count in ((axes.xaxis, of_warp.shape[1]), (axes.yaxis, of_warp.shape[0])):
-        axis.set_ticks([0, count // 2, count - 1] if count > MAX_STRIP else [0, count - 1])
-    axes.tick_params(labelsize=8)
 
-
-def _draw_multiprocessors(figure: Plot, tile: RegisterTile, N: int) -> None:
+def _draw_multiprocessors(picture: Svg, tile: RegisterTile, N: int) -> None:
+    """Draw a box for each multiprocessor: full if it has a block in the last round, hollow if not."""
     rounds, busy = tile.rounds(N, N)
     down = MULTIPROCESSORS // _SMS_ACROSS
-    axes = panel(figure, 6.6, 1.2, _SMS_ACROSS, down, 0.25)
-    has_block = (np.arange(MULTIPROCESSORS) < busy).reshape(down, _SMS_ACROSS)
-    axes.imshow(np.where(has_block[..., None], to_rgb(_BUSY), to_rgb(_IDLE)))
-    axes.set_xticks(np.arange(0.5, _SMS_ACROSS - 1), minor=True)
-    axes.set_yticks(np.arange(0.5, down - 1), minor=True)
-    axes.grid(which="minor", color="0.6", linewidth=0.6)
-    axes.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
     which = "the only round" if rounds == 1 else f"the last of {rounds} rounds"
-    axes.set_title(
-        f"N = {N}: {busy} of {MULTIPROCESSORS} multiprocessors\nhave a block in {which}",
-        fontsize=9,
-        y=1,
-        loc="left",
+    picture.text(_SMS, _TOP - 48, f"M = N = {N}: {prod(tile.grid(N, N))} blocks", font_weight="600")
+    picture.text(_SMS, _TOP - 30, f"{busy} of {MULTIPROCESSORS} multiprocessors")
+    picture.text(_SMS, _TOP - 12, f"work in {which}")
+    has_block = np.arange(MULTIPROCESSORS).reshape(down, _SMS_ACROSS) < busy
+    with picture.group(**_pointed("multiprocessors", _in_words(tile, N)) | {"data_link": None}):
+        picture.cells(_SMS, _TOP, (_SM, _SM), np.where(has_block, 0, 1), [_BUSY, _IDLE], 3)
+    picture.legend(_SMS, _TOP + down * _SM + 14, [("has a block", _BUSY), ("idle", _IDLE)])
+
+
+def _in_words(tile: RegisterTile, N: int) -> str:
+    rounds, busy = tile.rounds(N, N)
+    return (
+        f"In the last of {counted(rounds, 'round')} {busy} of {MULTIPROCESSORS} multiprocessors have a "
+        "block, if each takes one at a time."
     )
