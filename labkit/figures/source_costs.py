@@ -257,6 +257,8 @@ _STYLE = """
 .labkit-heat table {border-collapse: collapse; margin: 0; color: inherit; font-size: 12px}
 .labkit-heat th, .labkit-heat td {text-align: left !important; padding: 1px 10px !important; white-space: pre}
 .labkit-heat th {white-space: normal !important; vertical-align: bottom !important}
+.labkit-heat {container-type: inline-size}
+@container (min-width: 560px) {.labkit-heat td:last-child {white-space: pre-wrap}}
 .labkit-heat td {position: relative; font-family: var(--jp-code-font-family, monospace)}
 .labkit-heat td:first-child, .labkit-heat td.none {opacity: .75}
 .labkit-heat > div td:first-child, .labkit-heat > div th:first-child {text-align: right !important}

@@ -41,6 +41,17 @@ def test_controls_keys_pointing_and_steps(page, server, folder):
     says(page, "row", "C[0, 20] belongs to thread (4, 0) of block (1, 0)")
     page.mouse.up()
     assert row.get_attribute("aria-valuetext") == "row = 0"
+    # Keys that the notebook has commands for belong to the explorer while it has the focus.
+    row.press("ArrowDown")  # would leave for the next cell
+    row.press("ArrowRight")
+    row.press("x")  # would cut the cell
+    says(page, "row", "C[1, 20]")
+    reset = explorer(page, "row").get_by_role("button", name="Reset")
+    reset.press("Enter")
+    says(page, "row", "C[9, 20]")
+    assert reset.evaluate("it => it === document.activeElement")
+    row.press("Home")
+    says(page, "row", "C[0, 20]")
     # The grid of elements: arrow keys move, and the focus stays.
     grid = explorer(page, "row").locator("[data-cols]")
     grid.focus()

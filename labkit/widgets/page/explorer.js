@@ -96,7 +96,8 @@ class Explorer {
       parts.why.textContent = control.why;
       this.say(parts);
     }
-    this.form.querySelector(".lk-reset").disabled = this.gone || controls.every((c) => c.position === c.first);
+    const reset = this.form.querySelector(".lk-reset"); // it keeps the focus that it has
+    reset.disabled = this.gone || (reset !== document.activeElement && controls.every((c) => c.position === c.first));
   }
 
   buildControls(controls) {
@@ -233,6 +234,7 @@ class Explorer {
     this.pictures.addEventListener("pointermove", (event) => this.grid(event, !event.buttons));
     this.pictures.addEventListener("pointerleave", () => this.forget());
     this.form.addEventListener("submit", (event) => event.preventDefault());
+    this.root.addEventListener("keydown", keepKey);
   }
 
   point(element) {
@@ -291,8 +293,13 @@ class Explorer {
       if (to >= 0 && to < control.labels.length) this.ask({ [name]: to });
     } else return;
     event.preventDefault();
-    event.stopPropagation(); // the notebook has keys of its own
   }
+}
+
+// The notebook has keys of its own: an arrow would leave a slider for another cell, and x cut the cell.
+function keepKey(event) {
+  const theirs = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
+  if (!theirs && !(event.shiftKey && event.key === "Enter")) event.stopPropagation();
 }
 
 function make(tag, attributes = {}, ...children) {
