@@ -8,6 +8,7 @@ import pytest
 from labkit import simt
 from labkit.core.errors import LaunchError
 from labkit.figures.pictures import product as pictures
+from labkit.figures.pictures.transpose import through_a_tile
 
 WHO = """extern "C" __global__ void who(int* out, int M, int N) {
     int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -54,6 +55,8 @@ def drawings():
         pictures.tile_walk(10, 14, 11, 4, 8, (3, 2)),
         pictures.tile_walk(5, 5, 5, 1, 4, (4, 4)),
         pictures.tile_walk(20, 20, 20, 16, 16, (1, 1)),
+        through_a_tile(8, 12, 4, (2, 0), 1),
+        through_a_tile(64, 32, 8, (3, 7), 0),
     ]
 
 
@@ -95,6 +98,29 @@ def test_shared_tiles_show_zeros_past_the_edge():
     assert in_b[:4] == ["8,12", "8,13", "0", "0"]
 
 
+def test_a_tile_of_the_transpose_takes_a_row_in_and_a_row_out():
+    """Block (2, 0) of 4 x 4: in[1, 8 + x] to tile[1][x], and tile[x][1] to out[9, 0 + x]."""
+    picture = through_a_tile(8, 12, 4, (2, 0), 1)
+    assert "read in[1, 8 + x], written out[9, 0 + x]" in picture.alt
+    cell = 500 / 24
+    found = [each for each in ElementTree.fromstring(str(picture)).iter() if each.get("class") == "on"]
+    at = [
+        (each.text, (float(each.get("x")) - 40) / cell, (float(each.get("y")) - 112) / cell) for each in found
+    ]
+    gap = 48 / cell
+    tile, out = 12 + gap, 16 + 2 * gap
+    in_tile = {(str(x), tile + x + 0.5, 1.5) for x in range(4)} | {
+        (str(x), tile + 1.5, x + 0.5) for x in range(4)
+    }
+    expected = [
+        *((str(x), 8 + x + 0.5, 1.5) for x in range(4)),
+        *in_tile,
+        *((str(x), out + x + 0.5, 9.5) for x in range(4)),
+    ]
+    rounded = [sorted((text, round(x, 2), round(y, 2)) for text, x, y in each) for each in (at, expected)]
+    assert rounded[0] == rounded[1]
+
+
 @pytest.mark.parametrize(
     "draw, error, message",
     [
@@ -110,6 +136,7 @@ def test_shared_tiles_show_zeros_past_the_edge():
         (lambda: pictures.tile_walk(8, 8, 8, 33, 0), LaunchError, "Choose TILE ≤ 32"),
         (lambda: pictures.tile_walk(8, 8, 8, 4, 3), ValueError, "k0=3 is no round of TILE=4, K=8"),
         (lambda: pictures.tile_walk(8, 8, 8, 4, 8), ValueError, "k0=8 is no round"),
+        (lambda: through_a_tile(8, 12, 4, (3, 0), 1), ValueError, r"row 1 of block \(3, 0\) is no row of"),
         (lambda: pictures.tile_walk(8, 8, 8, 4, 0, (2, 0)), ValueError, "block x 2 is outside the grid"),
     ],
 )

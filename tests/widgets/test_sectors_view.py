@@ -108,19 +108,22 @@ def test_the_picture_has_a_row_a_sector_and_a_line_a_lane():
     assert "lane 17, thread (1, 1): element 66, byte 264, in sector 8" in texts
 
 
+CELL = 6.8  # pixels: 540 for 32 + 48 cells
+
+
 def cells(picture, look):
     """Return (x, y) of the corners of all cells with a look, in units of cells."""
     found = [each for each in ElementTree.fromstring(str(picture)).iter() if each.tag.endswith("}path")]
     drawn = "".join(each.get("d") for each in found if look in (each.get("fill"), each.get("class")))
     corners = np.array(re.findall(r"M([\d.]+) ([\d.]+)h", drawn), float)
-    return np.rint((corners - [34, 92]) / 8).astype(int).tolist()  # 640 pixels for 32 + 48 cells
+    return np.rint((corners - [34, 92]) / CELL).astype(int).tolist()
 
 
 def test_a_transposed_warp_reads_a_row_and_writes_a_column():
     picture = transposed_warp(32, 48, 3)
     texts = parts(picture)[1]
     assert "reads in (32, 48): 4 sectors" in texts and "writes out (48, 32): 32 sectors" in texts
-    blue, beside = cells(picture, SKY), 48 + 46 / 8
+    blue, beside = cells(picture, SKY), 48 + 46 / CELL
     assert blue[:32] == [[x, 3] for x in range(32)]
     assert blue[32:] == [[round(beside + 3), y] for y in range(32)]
     assert len(cells(picture, "mid")) == 32 * 7  # of each sector written, one element in eight is used

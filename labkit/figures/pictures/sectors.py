@@ -130,7 +130,7 @@ def transposed_warp(rows: int = 32, cols: int = 48, warp: int = 3, x_counts: str
     finding = (
         f"A warp moves 32 elements: {len(read.sectors)} sectors to read, {len(written.sectors)} to write"
     )
-    cell, top, left = 640 / (rows + cols), 92, 34.0
+    cell, top, left = round(540 / (rows + cols), 1), 92, 34.0
     picture = Svg(left + (rows + cols) * cell + 60, top + max(rows, cols) * cell + 8, finding)
     picture.text(8, 12, finding, font_weight="600")
     looks = [("an element of the warp", _USED), ("the rest of the sectors it lies in", _REST)]

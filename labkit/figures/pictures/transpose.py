@@ -1,18 +1,21 @@
 """A picture of the transpose through a tile in shared memory, from the index rules of kernels/transpose."""
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
-from matplotlib.patches import Patch, Rectangle
 
-from labkit.figures.pictures.product import headline
-from labkit.figures.style import Plot
+from labkit.figures.pictures.product import matrix
+from labkit.figures.svg import ORANGE, SKY, Svg
 
-_READ, _WRITTEN, _OTHERS = "#56B4E9", "#E69F00", "#F2F2F2"
-_LEFT, _BELOW, _ABOVE = 0.65, 0.95, 0.9  # inches: labels; legend and labels; titles
+_LOOKS: list[dict[str, object]] = [
+    {"class_": "empty"},
+    {"fill": SKY},
+    {"fill": ORANGE, "stroke": "#000", "stroke_width": 1.2},
+]
+_READ, _WRITTEN = 1, 2
+_INSET = 4  # pixels: what of an element that was read stays visible where it is written, too
+_LEFT, _TOP, _GAP = 40.0, 112.0, 48.0
 
 
-def through_a_tile(rows: int, cols: int, tile: int, block: tuple[int, int], y: int) -> Plot:
+def through_a_tile(rows: int, cols: int, tile: int, block: tuple[int, int], y: int) -> Svg:
     """Draw what the threads with threadIdx.y = `y` of block (x, y) read and write; numbers are threadIdx.x.
 
     They read a row of in (rows, cols) and store it as row y of the tile. After all threads have filled the
@@ -29,57 +32,35 @@ def through_a_tile(rows: int, cols: int, tile: int, block: tuple[int, int], y: i
         raise ValueError(
             f"row {y} of block {block} is no row of a whole {tile} x {tile} tile of in {shapes['in']}."
         )
-    scale, highest = min(3 / max(rows, cols), 6.5 / (cols + tile + rows)), max(rows, cols)
-    figure = Plot(figsize=(3 * _LEFT + 0.3 + scale * (cols + tile + rows), _BELOW + scale * highest + _ABOVE))
-    left = _LEFT
-    for name, (height, width) in shapes.items():
-        bottom = _BELOW + scale * (highest - height)
-        axes = _inches(figure, left, bottom, scale * width, scale * height)
-        left += scale * width + _LEFT
-        axes.imshow(np.full((height, width, 3), to_rgb(_OTHERS)))
-        axes.vlines(np.arange(1, width) - 0.5, -0.5, height - 0.5, color="white", linewidth=0.8)
-        axes.hlines(np.arange(1, height) - 0.5, -0.5, width - 0.5, color="white", linewidth=0.8)
-        row, col = corners[name]
-        for x in range(tile):
-            if name != "in":
-                place = (row + y, col + x) if name == "out" else (x, y)
-                _cell(axes, place, x, _WRITTEN)
-            if name != "out":
-                _cell(axes, (row + y, col + x), x, _READ, rim=0.18 if name == "tile" and x == y else 0)
-        frame = Rectangle(
-            (col - 0.5, row - 0.5), tile, tile, fill=False, linewidth=2, clip_on=False, zorder=3
-        )
-        axes.add_patch(frame)
-        axes.set_title(
-            f"{name} {(height, width)}" if name != "tile" else "tile[y][x], shared", fontsize=10, y=1
-        )
-        axes.set(xlabel="column", ylabel="row")
-        axes.set_xticks(range(0, width, tile))
-        axes.set_yticks(range(0, height, tile))
     (row, col), (out_row, out_col) = corners["in"], corners["out"]
-    headline(
-        figure,
-        f"Block {block}, threads with y = {y}: a row in, a row out; the turn is in the tile",
-        f"read in[{row + y}, {col} + x], written out[{out_row + y}, {out_col} + x]",
-    )
-    handles = [
-        Patch(color=_READ, label="read from in, stored in the tile"),
-        Patch(color=_WRITTEN, label="read from the tile, written to out"),
-    ]
-    figure.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0.03, 0), ncols=2, fontsize=9, frameon=False
-    )
-    return figure
-
-
-def _inches(figure: Plot, left: float, bottom: float, width: float, height: float) -> Axes:
-    w, h = figure.get_size_inches()
-    return figure.add_axes((left / w, bottom / h, width / w, height / h))
-
-
-def _cell(axes: Axes, place: tuple[int, int], x: int, color: str, rim: float = 0) -> None:
-    """Draw an element with its thread; a `rim` leaves visible what was drawn there before."""
-    row, col = place
-    side, corner = 1 - 2 * rim, (col - 0.5 + rim, row - 0.5 + rim)
-    axes.add_patch(Rectangle(corner, side, side, color=color, linewidth=0))
-    axes.text(col, row, str(x), ha="center", va="center", fontsize=8)
+    finding = f"Block {block}, threads with y = {y}: a row in, a row out; the turn is in the tile"
+    places = f"read in[{row + y}, {col} + x], written out[{out_row + y}, {out_col} + x]"
+    cell = min(24.0, 500 / (cols + tile + rows))
+    picture = Svg(640, _TOP + max(rows, cols) * cell + 12, f"{finding}: {places}")
+    picture.text(8, 12, finding, font_weight="600")
+    picture.text(8, 32, f"{places}; numbers are x")
+    names = ("read from in, stored as a row of the tile", "read as a column of it, written to out")
+    picture.legend(8, 56, list(zip(names, _LOOKS[1:], strict=True)))
+    left = _LEFT
+    for name, shape in shapes.items():
+        row, col = corners[name]
+        kinds = np.zeros(shape, int)
+        if name != "out":
+            kinds[row + y, col : col + tile] = _READ
+        if name == "tile":
+            kinds[:, y] = _WRITTEN
+        if name == "out":
+            kinds[row + y, col : col + tile] = _WRITTEN
+        title = f"{name} {shape}" if name != "tile" else "tile[y][x], shared"
+        matrix(picture, kinds, _LOOKS, (left, _TOP), cell, title)
+        if name == "tile":
+            inset = cell - 1 - 2 * _INSET
+            picture.rect(left + y * cell + _INSET, _TOP + y * cell + _INSET, inset, inset, **_LOOKS[_READ])
+        for i, j in np.argwhere(kinds).tolist():
+            x = i if name == "tile" and j == y else j - col
+            picture.text(left + (j + 0.5) * cell, _TOP + (i + 0.5) * cell, str(x), "middle", class_="on")
+        picture.rect(
+            *(left + col * cell, _TOP + row * cell, tile * cell, tile * cell), class_="line", stroke_width=2.5
+        )
+        left += shape[1] * cell + _GAP
+    return picture
