@@ -7,7 +7,7 @@ import numpy as np
 from labkit import simt
 from labkit.core.limits import WARP
 from labkit.figures.pictures.warp import Rows, drawn, rows_of
-from labkit.simt.trace import trace
+from labkit.simt.trace import Step, trace
 from labkit.widgets.explorer import Explorer, View, menu, plain, slider
 
 THREADS = 64  # of the block: two warps
@@ -60,11 +60,10 @@ def divergence() -> Explorer:
 
 def divergence_view(pattern: str, n: int, warp: int) -> View:
     """Draw the lanes of a warp against time, and say what divergence costs, from a run in the simulator."""
-    kernel, args = _kernel(pattern), (np.ones(THREADS, np.float32), np.int32(n))
-    rows = rows_of(trace(kernel, 1, THREADS, args), warp)
-    counted = kernel.profile(1, THREADS, args).ptx
+    steps, counted = _run(pattern, n)
+    rows = rows_of(steps, warp)
     return View(
-        (drawn(rows, warp, kernel.module.lines),),
+        (drawn(rows, warp, _kernel(pattern).module.lines),),
         _time(rows, warp),
         f"{_ways(rows)}\n{_block(counted)}",
         "Point at a line of the source, at work in the picture or at a thread.",
@@ -74,6 +73,13 @@ def divergence_view(pattern: str, n: int, warp: int) -> View:
 @cache
 def _kernel(pattern: str) -> simt.Kernel:
     return simt.RawModule(code=PATTERNS[pattern]).get_function("pattern")
+
+
+@cache
+def _run(pattern: str, n: int) -> tuple[list[Step], dict[str, float]]:
+    """Return the block's steps and what the simulator counts of it."""
+    kernel, args = _kernel(pattern), (np.ones(THREADS, np.float32), np.int32(n))
+    return trace(kernel, 1, THREADS, args), kernel.profile(1, THREADS, args).ptx
 
 
 # Sentences.

@@ -110,7 +110,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def drawn(pattern, n, warp):
     """The groups of a picture that can be pointed at: source lines, passes, threads."""
     (picture,) = divergence_view(pattern, n, warp).pictures
-    groups = [each for each in ElementTree.fromstring(str(picture)).iter(SVG + "g") if each.get("data-link")]
+    groups = [each for each in ElementTree.fromstring(str(picture)).iter() if each.get("data-link")]
     source = [each for each in groups if each.get("data-key")]
     passes = [each for each in groups if each.get("data-tip").startswith("Instruction")]
     threads = [each for each in groups if each.get("data-tip").startswith("Thread")]
@@ -146,8 +146,8 @@ def test_a_line_has_its_instructions_and_its_lanes():
 def test_work_is_drawn_in_the_lanes_that_do_it():
     """Of `x < 8`: lanes side by side are one box."""
     rows, (_, passes, threads) = ran(LESS, 8, 0), drawn(LESS, 8, 0)
-    left = float(next(threads[0].iter(SVG + "rect")).get("x"))
-    wide = float(next(threads[1].iter(SVG + "rect")).get("x")) - left
+    left = float(threads[0].get("x"))
+    wide = float(threads[1].get("x")) - left
     for each in passes:
         (path,) = each.iter(SVG + "path")
         x, width = (float(value) for value in re.fullmatch(r"M(\S+) \S+h(\S+?)v.*z", path.get("d")).groups())

@@ -7,6 +7,7 @@ merge or reorder instructions, and turn a short branch into instructions that so
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,33 @@ class Rows:
         return found
 
 
+@dataclass(frozen=True)
+class Line:
+    """A source line in `Rows`: its instructions, who ran any, and the turns in which other lanes waited.
+
+    `lanes` is the average per instruction. `color` is that of instructions for some lanes only; `whole` says
+    whether there are others.
+    """
+
+    number: int
+    instructions: int
+    lanes: float
+    who: np.ndarray
+    waits: int
+    whole: bool
+    color: str
+
+    def __str__(self) -> str:
+        return f"line {self.number}: {counted(self.instructions, 'instruction')}, {self.lanes:.3g} lanes"
+
+    @property
+    def tip(self) -> str:
+        """Say what the line costs."""
+        lost = f"{self.waits} lane slots lost to waiting" if self.waits else "no lane waits"
+        count = counted(self.instructions, "instruction")
+        return f"Line {self.number}: {count} for {lanes_in_words(self.who)}; {lost}."
+
+
 def rows_of(steps: Sequence[Step], warp: int) -> Rows:
     """Collect one row per instruction of a warp. Raises ValueError for a warp that has run nothing."""
     own = [(i.line, step.lanes) for step in steps if step.warp == warp for i in step.instructions]
@@ -87,17 +115,17 @@ def drawn(rows: Rows, warp: int, source: Sequence[str]) -> Svg:
     first = next((i for i, line in enumerate(source, 1) if line.strip()), 1)
     listed = {n: source[n - 1].replace("\t", "    ").rstrip() for n in range(first, len(source) + 1)}
     left = 36 + _LETTER * max(_SHORT, *map(len, listed.values())) + 92
+    lines = _lines(rows)
     told = (
         f"warp {warp}: {len(rows.lines)} instructions, on average {rows.mean:.3g} of {WARP} lanes active. "
-        "Source lines beside the lanes over time: "
-        + "; ".join(_told(rows, line) for line in np.unique(rows.lines).tolist())
+        f"Source lines beside the lanes over time: {'; '.join(map(str, lines.values()))}"
     )
     height = max(_HEIGHT, _LINE * len(listed) + 96)
     picture = Svg(left + WARP * _LANE + 22, _TOP + height + 26, told)
-    colors = _colors(rows)
-    _draw_source(picture, rows, listed, colors, left - 29)
+    _draw_source(picture, listed, lines, left - 29)
     _draw_legend(picture, 4, _TOP + height - 58)
-    _draw_lanes(picture, rows, warp, colors, left)
+    _draw_threads(picture, rows, warp, lines, left)
+    _draw_lanes(picture, rows, warp, lines, left)
     return picture
 
 
@@ -115,60 +143,42 @@ def lanes_in_words(lanes: np.ndarray) -> str:
     return f"{len(chosen)} lanes ({', '.join(map(str, chosen[:3]))}, …, {chosen[-1]})"
 
 
-def _colors(rows: Rows) -> dict[int, str]:
-    """Give each line that ran the colour of its work for some lanes only; _ALL if there is none."""
-    colors, parted = {}, 0
-    for line in np.unique(rows.lines).tolist():
-        whole = rows.lanes_at(line) == WARP
-        colors[line] = _ALL if whole else _SOME[parted % len(_SOME)]
-        parted += not whole
-    return colors
+def _lines(rows: Rows) -> dict[int, Line]:
+    """Return what ran of each line; a line that some lanes ran without others gets a colour of its own."""
+    found: dict[int, Line] = {}
+    colors = cycle(_SOME)
+    for number in np.unique(rows.lines).tolist():
+        at = rows.lines == number
+        active = rows.active[at]
+        whole = active.all(1)
+        color = _ALL if whole.all() else next(colors)
+        waits = int(rows.waits[at].sum())
+        found[number] = Line(
+            number, len(active), active.sum() / len(active), active.any(0), waits, bool(whole.any()), color
+        )
+    return found
 
 
-def _often_whole(rows: Rows, line: int) -> bool:
-    """Say whether an instruction of the line has run for all lanes."""
-    return bool(rows.active[rows.lines == line].all(1).any())
-
-
-def _told(rows: Rows, line: int) -> str:
-    """Say what a line costs."""
-    count, lanes = int((rows.lines == line).sum()), rows.lanes_at(line)
-    return f"line {line}: {counted(count, 'instruction')}, {lanes:.3g} lanes"
-
-
-def _draw_source(
-    picture: Svg, rows: Rows, listed: dict[int, str], colors: dict[int, str], right: float
-) -> None:
+def _draw_source(picture: Svg, listed: dict[int, str], lines: dict[int, Line], right: float) -> None:
     """Draw the source; lines that ran have their colours before them, instructions and lanes behind them."""
     picture.text(right - 36, _TOP - 14, "instr.", "end", class_="soft", font_size=11)
     picture.text(right - 2, _TOP - 14, "lanes", "end", class_="soft", font_size=11)
     for place, (number, text) in enumerate(listed.items()):
         y = _TOP + _LINE * (place + 0.5)
-        ran = number in colors
-        tip: dict[str, object] = {}
-        if ran:
-            active = rows.active[rows.lines == number]
-            waiting = int(rows.waits[rows.lines == number].sum())
-            names = lanes_in_words(active.any(0))
-            lost = f"; {waiting} lane slots lost to waiting" if waiting else "; no lane waits"
-            tip = {
-                "data_link": f"line-{number}",
-                "data_key": f"line-{number}",
-                "data_tip": f"Line {number}: {counted(len(active), 'instruction')} for {names}{lost}.",
-                "tabindex": 0,
-            }
-        with picture.group(class_="lk-source", **tip):
-            picture.rect(1, y - _LINE / 2, right - 1, _LINE, fill="transparent", stroke="none")
-            if ran:
-                picture.rect(4, y - 6, 10, 12, fill=colors[number], stroke="none")
-                if _often_whole(rows, number):
+        line, link = lines.get(number), f"line-{number}"
+        mark = {"data_link": link, "data_key": link, "data_tip": line.tip, "tabindex": 0} if line else {}
+        with picture.group(font_size=11, **mark):
+            if line:
+                picture.rect(1, y - _LINE / 2, right - 1, _LINE, fill="transparent")
+                picture.rect(4, y - 6, 10, 12, fill=line.color, stroke="none")
+                if line.whole:
                     picture.rect(4, y - 6, 5, 12, fill=_ALL, stroke="none")
-                count, lanes = int((rows.lines == number).sum()), rows.lanes_at(number)
-                picture.text(right - 36, y, str(count), "end", font_size=11)
-                weight = "700" if lanes < WARP else None
-                picture.text(right - 4, y, f"{lanes:.3g}", "end", font_size=11, font_weight=weight)
-            picture.text(31, y, str(number), "end", class_="soft", font_size=11)
-            picture.text(36, y, text, class_="code", font_size=11)
+                picture.text(right - 36, y, str(line.instructions), "end")
+                weight = "700" if line.lanes < WARP else None
+                picture.text(right - 4, y, f"{line.lanes:.3g}", "end", font_weight=weight)
+            picture.text(31, y, str(number), "end", class_="soft")
+            if text:
+                picture.text(36, y, text, class_="code")
 
 
 def _draw_legend(picture: Svg, x: float, y: float) -> None:
@@ -181,23 +191,21 @@ def _draw_legend(picture: Svg, x: float, y: float) -> None:
     picture.text(x + 20, y + 40, "the lane waits; empty: it has ended")
 
 
-def _draw_lanes(picture: Svg, rows: Rows, warp: int, colors: dict[int, str], left: float) -> None:
+def _draw_lanes(picture: Svg, rows: Rows, warp: int, lines: dict[int, Line], left: float) -> None:
+    """Draw the work of each lane as boxes, and its waiting as a thin line, with the line at each pass."""
     step, right = _HEIGHT / len(rows.lines), left + WARP * _LANE
-    picture.text(left, _TOP - 48, f"threads of warp {warp}, time downwards")
     picture.text(right + 4, _TOP - 14, "line", class_="soft", font_size=11)
-    _draw_threads(picture, rows, warp, left)
     picture.rect(left, _TOP, right - left, _HEIGHT, class_="empty")
     waits = _columns(rows.waits)
     middles = [(left + (lane + 0.5) * _LANE, a * step, b * step) for lane, a, b in waits]
     picture.path("".join(f"M{x:.1f} {_TOP + a:.1f}V{_TOP + b:.1f}" for x, a, b in middles), class_="line")
-    marked = -_LABEL * 1.0
+    waiting, marked = rows.waits.sum(1).tolist(), -_LABEL * 1.0
     for begin, end in rows.passes():
         line, lanes = int(rows.lines[begin]), rows.active[begin]
         y, tall = _TOP + begin * step, (end - begin) * step
         when = f"Instruction {begin}" if end == begin + 1 else f"Instructions {begin} to {end - 1}"
         tip = f"{when}, of line {line}: {lanes_in_words(lanes)} of warp {warp}"
-        waiting = int(rows.waits[begin].sum())
-        tip += f"; {waiting} wait." if waiting else "."
+        tip += f"; {waiting[begin]} wait." if waiting[begin] else "."
         with picture.group(data_link=f"line-{line}", data_tip=tip):
             picture.rect(left, y, right - left, tall, fill="transparent")
             box = f"v{tall - min(1.0, tall / 4):.2f}h"
@@ -205,7 +213,7 @@ def _draw_lanes(picture: Svg, rows: Rows, warp: int, colors: dict[int, str], lef
                 f"M{left + a * _LANE:.1f} {y:.2f}h{(b - a) * _LANE}{box}{(a - b) * _LANE}z"
                 for a, b in _runs(lanes)
             ]
-            picture.path("".join(boxes), fill=_ALL if lanes.all() else colors[line])
+            picture.path("".join(boxes), fill=_ALL if lanes.all() else lines[line].color)
             if line and y + tall / 2 - marked >= _LABEL:
                 marked = y + tall / 2
                 picture.text(right + 6, marked, str(line), font_size=11)
@@ -215,17 +223,21 @@ def _draw_lanes(picture: Svg, rows: Rows, warp: int, colors: dict[int, str], lef
         picture.text(left - 6, _TOP + (number + 0.5) * step, str(number), "end", class_="soft", font_size=11)
 
 
-def _draw_threads(picture: Svg, rows: Rows, warp: int, left: float) -> None:
+def _draw_threads(picture: Svg, rows: Rows, warp: int, lines: dict[int, Line], left: float) -> None:
     """Draw a box per thread above its lane, which marks the lines that it runs, and number each fourth."""
+    picture.text(left, _TOP - 48, f"threads of warp {warp}, time downwards")
+    active, waits = rows.active.sum(0).tolist(), rows.waits.sum(0).tolist()
     for lane in range(WARP):
-        own, waits = rows.active[:, lane], int(rows.waits[:, lane].sum())
-        lines = np.unique(rows.lines[own]).tolist()
         x, thread = left + lane * _LANE, WARP * warp + lane
-        tip = f"Thread {thread} takes part in {own.sum()} of {len(own)} instructions and waits for {waits}."
-        with picture.group(data_link=" ".join(f"line-{line}" for line in lines), data_tip=tip):
-            picture.rect(x, _TOP - 22, _LANE - 1, 18, class_="mid")
-            if lane % 4 == 0:
-                picture.text(x, _TOP - 30, str(thread), class_="soft", font_size=11)
+        picture.rect(
+            *(x, _TOP - 22, _LANE - 1, 18),
+            class_="mid",
+            data_link=" ".join(f"line-{number}" for number, line in lines.items() if line.who[lane]),
+            data_tip=f"Thread {thread} takes part in {active[lane]} of {len(rows.lines)} instructions and "
+            f"waits for {waits[lane]}.",
+        )
+        if lane % 4 == 0:
+            picture.text(x, _TOP - 30, str(thread), class_="soft", font_size=11)
 
 
 def _runs(flags: np.ndarray) -> list[tuple[int, int]]:
