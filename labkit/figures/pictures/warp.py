@@ -194,7 +194,7 @@ def _draw_legend(picture: Svg, x: float, y: float) -> None:
 def _draw_lanes(picture: Svg, rows: Rows, warp: int, lines: dict[int, Line], left: float) -> None:
     """Draw the work of each lane as boxes, and its waiting as a thin line, with the line at each pass."""
     step, right = _HEIGHT / len(rows.lines), left + WARP * _LANE
-    picture.text(right + 4, _TOP - 14, "line", class_="soft", font_size=11)
+    picture.text(right + 21, _TOP - 14, "line", "end", class_="soft", font_size=11)
     picture.rect(left, _TOP, right - left, _HEIGHT, class_="empty")
     waits = _columns(rows.waits)
     middles = [(left + (lane + 0.5) * _LANE, a * step, b * step) for lane, a, b in waits]
