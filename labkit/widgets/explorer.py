@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import anywidget
 import traitlets
-from matplotlib.figure import Figure
 
 from labkit.core.errors import SimtError
 from labkit.device.select import NoGpu, device
@@ -31,7 +30,7 @@ class View:
     `hint` says what can be pointed at or clicked, and `markup` is HTML below the details' paragraphs.
     """
 
-    pictures: tuple[Svg | Figure, ...]
+    pictures: tuple[Svg, ...]
     conclusion: str
     details: str = ""
     hint: str = ""
@@ -142,7 +141,7 @@ class Explorer(anywidget.AnyWidget):
         return {
             "id": number,
             "controls": controls,
-            "pictures": [_markup(picture) for picture in view.pictures],
+            "pictures": [str(picture) for picture in view.pictures],
             "conclusion": view.conclusion,
             "details": _paragraphs(view.details) + view.markup,
             "hint": view.hint,
@@ -177,20 +176,9 @@ class Explorer(anywidget.AnyWidget):
         data["text/plain"] = repr(self)
         view = self.current()
         pictures = () if isinstance(view, str) else view.pictures
-        if drawn := [each for each in pictures if isinstance(each, Svg)]:
-            data["image/svg+xml"] = str(stacked(drawn))
+        if pictures:
+            data["image/svg+xml"] = str(stacked(pictures))
         return bundle
-
-
-def _markup(picture: Svg | Figure) -> str:
-    if isinstance(picture, Svg):
-        return str(picture)
-    from base64 import b64encode
-    from io import BytesIO
-
-    png = BytesIO()
-    picture.savefig(png, format="png")
-    return f'<img alt="old" src="data:image/png;base64,{b64encode(png.getvalue()).decode()}">'
 
 
 def plain(values: Iterable[Any]) -> Choices:

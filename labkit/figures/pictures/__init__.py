@@ -1,6 +1,6 @@
 """Pictures of what a kernel does: who computes what, what a warp asks for, where it lies, when lanes wait.
 
-They are drawn by matplotlib from the kernels' own rules. The explorers of `labkit.widgets` show them too.
+They are drawn as SVG from the kernels' own rules. The explorers of `labkit.widgets` show them too.
 
 pictures.naive_reads(…)       the row of A and the column of B that an element of C needs
 pictures.tile_walk(…)         the tiles that a block brings to shared memory in one round

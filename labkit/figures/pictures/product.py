@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from labkit.core.limits import WARP, as_dim3, check_launch
-from labkit.figures.style import Plot
 from labkit.figures.svg import Svg, ink_on
 
 LARGEST = 64  # a picture of more rows or columns no longer shows single elements
@@ -21,9 +19,6 @@ LARGEST = 64  # a picture of more rows or columns no longer shows single element
 _WARP_COLORS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999")
 _COLORS = {"A": "#E69F00", "B": "#56B4E9", "C": "#009E73"}
 _EARLIER = 0.35  # colour strength of what was read earlier
-
-# Panels have fixed positions, in inches: matplotlib's layout engines take longer than all the drawing.
-MARGIN, GAP = 0.65, 0.75  # around a figure, and between its panels: room for labels
 
 
 @dataclass(frozen=True)
@@ -251,23 +246,12 @@ def _shapes(M: int, N: int, K: int) -> dict[str, tuple[int, int]]:
     return {"A": (M, K), "B": (K, N), "C": (M, N)}
 
 
-def panel(figure: Plot, left: float, bottom: float, width: int, height: int, scale: float) -> Axes:
-    """Add axes for width x height elements of `scale` inches, with their corner at (left, bottom) inches."""
-    w, h = figure.get_size_inches()
-    return figure.add_axes((left / w, bottom / h, width * scale / w, height * scale / h))
-
-
 def _covered(shape: tuple[int, int], tile: int) -> tuple[int, int]:
     """Round rows and columns up to whole tiles."""
     return -(-shape[0] // tile) * tile, -(-shape[1] // tile) * tile
 
 
 # Drawing.
-
-
-def headline(figure: Plot, *lines: str) -> None:
-    """Write the finding above the panels."""
-    figure.suptitle("\n".join(lines), fontsize=10, x=0.01, y=0.99, ha="left", va="top")
 
 
 def _name_warps(
