@@ -31,7 +31,7 @@ def register_tile() -> Explorer:
         "tile_k": selection("TILE_K", plain((4, 8, 16, 32)), 8, group="tiles of a block"),
         "x": selection("x = threadIdx.x % COLS", plain(range(16)), 5, group="the thread that is shown"),
         "y": selection("y = threadIdx.x / COLS", plain(range(16)), 2, group="the thread that is shown"),
-        "N": selection("M = N", plain(_SIZES), 1024, group="matrices"),
+        "N": selection("M = N", plain(_SIZES), 1024),
     }
     return Explorer(
         register_tile_view, controls, offer, "Tiles in registers: what they read, hold and leave idle"
@@ -50,8 +50,7 @@ def register_tile_view(
         "\n".join(
             (_thread(tile, thread), _loads(tile), _block(tile), _registers(tile), _blocks(tile, N)),
         ),
-        "Point at C to see whose an element is, and click to keep that thread. Point at a blue element of "
-        "A_tile to see its use.",
+        "Point at C to see whose an element is, or at a blue element of A_tile or B_tile.",
     )
 
 
