@@ -5,7 +5,7 @@ Sizes are in CSS pixels. Text, lines and empty cells take the colours of the pag
 
 An element may carry what labkit/widgets/page/explorer.js acts on:
 
-    data-link="lane 3"          pointing at it marks all elements of the explorer with the same link
+    data-link="lane3 pass1"    pointing at it marks all elements of the explorer that share one of these words
     data-tip="..."              the sentence that is shown below the picture meanwhile
     data-set='{"row": 3}'       a click, Enter or Space sets controls to these positions
     data-x, data-y, data-cols, data-rows   a grid of cells: a click or an arrow key sets the controls named
