@@ -3,6 +3,7 @@
 Errors: ValueError for a moment outside the product.
 """
 
+from functools import lru_cache
 from math import log
 
 import numpy as np
@@ -37,14 +38,7 @@ def cache_picture(loops: Loops, cache: Cache, moment: int = 40) -> Svg:
     elements in use then. Beside them are the misses of every version with this N, BLOCK and cache: in an
     explorer a click on one sets the control `version`.
     """
-    if not 1 <= moment <= 100:
-        raise ValueError(f"moment {moment} is no part of the product. Choose 1 to 100 percent.")
-    counted = count_misses(loops, cache)
-    accesses = loops.accesses()
-    accesses = accesses[: -(-len(accesses) * moment // 100)]
-    present = np.zeros(loops.compulsory, bool)
-    present[contents(accesses // LINE, cache)] = True
-    i, j, k = loops.position(accesses)
+    counted, (present, (i, j, k)) = count_misses(loops, cache), state(loops, cache, moment)
     in_use = (i, k), (j, k) if loops.matrices[1] == "BT" else (k, j), (i, j)
     corners = (_NEAR, _BELOW), (_FAR, _TOP), (_FAR, _BELOW)  # A left of C, B above it
     told = _told(counted)
@@ -60,6 +54,18 @@ def cache_picture(loops: Loops, cache: Cache, moment: int = 40) -> Svg:
     _draw_scale(picture, LINE * loops.N)
     _compare(picture, counted)
     return picture
+
+
+@lru_cache(maxsize=128)
+def state(loops: Loops, cache: Cache, moment: int) -> tuple[npt.NDArray[np.bool_], tuple[int, int, int]]:
+    """Return which lines are in the cache after `moment` percent of the accesses, and i, j and k then."""
+    if not 1 <= moment <= 100:
+        raise ValueError(f"moment {moment} is no part of the product. Choose 1 to 100 percent.")
+    accesses = loops.accesses()
+    accesses = accesses[: -(-len(accesses) * moment // 100)]
+    present = np.zeros(loops.compulsory, bool)
+    present[contents(accesses // LINE, cache)] = True
+    return present, loops.position(accesses)
 
 
 def _told(counted: Count) -> str:

@@ -1,7 +1,7 @@
 """The explorer of cache lines: how the order of the loops and BLOCK change what a small cache must fetch."""
 
 from labkit.cpu.cache_lines import LARGEST, VECTOR, VERSIONS, Cache, Loops, count_misses, reuse
-from labkit.figures.cache_lines import cache_picture
+from labkit.figures.cache_lines import cache_picture, state
 from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 
 _SIZES = (16, 24, 32, 33, 40, 48, LARGEST)
@@ -36,7 +36,10 @@ def cache_view(version: str, N: int, block: int, lines: int, ways: int, moment: 
     the accesses, in percent, after which the picture shows the cache.
     """
     loops, small = Loops(version, N, block), Cache(lines, ways)
-    details = (_reuse(loops, small), *_conflicts(loops, small), _mend(loops, small))
+    details = (
+        *(_reuse(loops, small), _now(loops, small, moment)),
+        *(*_conflicts(loops, small), _mend(loops, small)),
+    )
     return View(
         (cache_picture(loops, small, moment),),
         _misses(loops, small),
@@ -63,6 +66,19 @@ def _reuse(loops: Loops, cache: Cache) -> str:
     return (
         f"The first {two.name} touches {two.touched} lines, the second {two.again} of these again. "
         f"The cache holds {cache.lines} lines and still has {kept} of the {two.again} when they are needed."
+    )
+
+
+def _now(loops: Loops, cache: Cache, moment: int) -> str:
+    """Say what the cache holds at the moment."""
+    present, (i, j, k) = state(loops, cache, moment)
+    held = [
+        f"{count} of {name}"
+        for name, count in zip(loops.matrices, present.reshape(3, -1).sum(axis=1), strict=True)
+    ]
+    return (
+        f"After {moment} % of the accesses, at i = {i}, j = {j}, k = {k}, it holds {', '.join(held[:2])} and "
+        f"{held[2]}."
     )
 
 
