@@ -341,9 +341,9 @@ def test_the_text_says_the_figures_and_what_would_mend_them():
     assert "first element of C touches 52 lines, the second 52 of these again" in text
     assert "holds 32 lines and still has none of the 52" in text
     assert "loop order" in text.splitlines()[-1] and "7,200 misses" in text
-    # Three loops at i, j, k: the last uses of a column of B up to row k, of the row of A, and of C[i, j - 1].
+    # Columns 0 to 29 of a row of A are in 2 lines, C[i, j - 1] in 1; the other 29 are the latest rows of B.
     assert (
-        "After 40 % of the accesses, at i = 19, j = 9, k = 29, it holds 3 of A, 28 of B and 1 of C." in text
+        "After 40 % of the accesses, at i = 19, j = 9, k = 29, it holds 2 of A, 29 of B and 1 of C." in text
     )
     assert "Best is BLOCK = 16: 1,296 misses." in text_of("loop order", 48, 16, 32, 32, 40)
     assert "holds 32 lines and still has all of the 16" in text_of("blocked", 48, 16, 32, 32, 40)
