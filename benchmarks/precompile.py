@@ -64,16 +64,11 @@ def main(everything: bool) -> None:
 
 def visit(shown: Explorer) -> None:
     """Move each control through all its places, from the explorer's first values."""
-    for control in shown.controls.values():
-        start = control.value
-        values = (
-            [value for _, value in control.options]
-            if hasattr(control, "options")
-            else range(control.min, control.max + 1)
-        )
-        for value in values:
-            control.value = value
-        control.value = start
+    for name in shown.controls:
+        first = shown.values[name]
+        for _, value in shown.now[name].choices:
+            shown.set(**{name: value})
+        shown.set(**{name: first})
 
 
 def launch(rung: str) -> None:
