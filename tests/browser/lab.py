@@ -25,6 +25,7 @@ from pathlib import Path
 from urllib.error import URLError
 
 import chromium
+import nbformat
 from playwright.sync_api import Locator, Page, TimeoutError, sync_playwright
 
 # What an explorer shows apart from its controls: its text, and its pictures.
@@ -107,6 +108,13 @@ def browser_page(width: int = 1400, height: int = 1000) -> Iterator[Page]:
         page.set_default_timeout(30_000)
         yield page
         browser.close()
+
+
+def write_notebook(path: Path, *sources: str) -> None:
+    """Write a notebook with these code cells, for the Python that is there."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, path)
 
 
 def open_notebook(page: Page, server: str, path: str) -> None:

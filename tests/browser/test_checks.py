@@ -1,7 +1,6 @@
 """Checks in JupyterLab: of a cell that was edited since it ran, and one that is interrupted."""
 
 import lab
-import nbformat
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -31,8 +30,7 @@ def shown(page, index):
 
 def test_an_answer_that_is_edited_loops_and_is_interrupted(page, server, folder):
     sources = [SCALE, 'labkit.check("00.1")', "%load_ext labkit\nimport labkit\nprint('loop ' * 99)"]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    nbformat.write(notebook, folder / "checks.ipynb")
+    lab.write_notebook(folder / "checks.ipynb", *sources)
     lab.open_notebook(page, server, "checks.ipynb")
     for index in (2, 0, 1):
         start(page, index)

@@ -1,21 +1,14 @@
 """Explorers in JupyterLab: live controls, keys, pointing, steps, a kernel that ends, and accessibility."""
 
-import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from lab import control, explorer, open_notebook, result, run_all
+from lab import control, explorer, open_notebook, result, run_all, write_notebook
 
 from labkit import widgets
 
 pytestmark = pytest.mark.browser
 
 MEASURES = ("cpu_ladder",)  # takes seconds to draw first
-
-
-def write_notebook(path, *sources):
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, path)
 
 
 def conclusion(page, label):

@@ -54,10 +54,9 @@ def test_asks_for_nothing(opened):
 
 def test_pictures_are_drawn(opened):
     page, _ = opened
-    widths = page.locator("main img").evaluate_all("all => all.map(it => it.naturalWidth * it.complete)")
-    assert len(widths) == 1 and min(widths) > 300
-    box = page.locator("main svg").bounding_box()
-    assert box["width"] > 300 and box["height"] > 300
+    boxes = [each.bounding_box() for each in page.locator("main svg.lk-svg").all()]
+    assert len(boxes) == 2 and all(box["width"] > 300 and box["height"] > 300 for box in boxes)
+    assert page.locator("main img").count() == 0
 
 
 def test_an_explorer_stands_with_its_text_and_the_values_of_its_controls(opened):

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import lab
-import nbformat
 import pytest
 
 from labkit.course import EXERCISES
@@ -84,10 +83,7 @@ def test_a_notebook_that_is_opened_again_shows_its_pictures(page, server, folder
     path = folder / "again.ipynb"
     explorer = "import labkit\nlabkit.widgets.thread_map()"
     picture = "from labkit.figures.svg import Svg\nSvg(40, 20, 'a small picture')"
-    sources = (explorer, picture)
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, path)
+    lab.write_notebook(path, explorer, picture)
     lab.open_notebook(page, server, path.name)
     lab.run_all(page)
     page.evaluate("jupyterapp.shell.currentWidget.context.save()")
@@ -122,7 +118,7 @@ def test_a_check_moves_the_head_and_the_map(page, course):
     for cell in ("labkit.start(", "%%cuda 00.1", 'labkit.check("00.1")'):
         page.evaluate(run, cell)
     page.get_by_text("1 of 1 point · next: 00.2").wait_for()
-    assert page.get_by_text("1 of 2 solved").first.is_visible()
+    page.get_by_text("1 of 2 exercises solved").first.wait_for()
     page.evaluate("jupyterapp.commands.execute('labkit:course')")
     page.get_by_text("1 of 119 points, 1 of 44 exercises solved").wait_for()
     page.get_by_role("link", name="Continue: 00 · Start here").click()

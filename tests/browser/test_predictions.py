@@ -1,18 +1,15 @@
 """A student predicts with the keyboard alone, and the answer comes."""
 
-import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from lab import open_notebook, run_all
+from lab import open_notebook, run_all, write_notebook
 
 pytestmark = pytest.mark.browser
 
 
 def test_a_prediction_is_committed_with_the_keyboard(page, server, folder):
     sources = ["import labkit", *(f'labkit.predict("{id}")' for id in ("02.a", "08.e", "00.a", "02.b"))]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, folder / "predict.ipynb")
+    write_notebook(folder / "predict.ipynb", *sources)
     open_notebook(page, server, "predict.ipynb")
     run_all(page)
     rows, fastest, both, left = page.locator(".lk-prediction").all()
