@@ -15,7 +15,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-sys.path += [str(ROOT / "tests" / "browser"), str(ROOT / "tests")]
+sys.path += [str(ROOT / "tests" / folder) for folder in ("browser", "grading", "")]
 os.environ["LABKIT_DEVICE"] = "simt"
 
 NOTEBOOK = ROOT / "notebooks" / "02_naive_cuda.ipynb"

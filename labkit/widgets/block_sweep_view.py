@@ -63,8 +63,10 @@ def _plots(report: str, kernel: str, size: Size, sides: tuple[int, ...], side: i
     mine = here.rows(names, [size], sides, (size, side), frame["dtype"].iloc[0])
     times, loads = mine[mine.quantity == "time"], mine[mine.quantity == here.LOADS]
     return [
-        plotted(curves.time_by_block(frame, times), pd.concat([frame, times]), lambda rows: rows.block_x),
-        plotted(curves.time_by_block(loads), loads, lambda rows: rows.block_x),
+        plotted(
+            curves.time_by_block(frame, times), pd.concat([frame, times]), lambda rows: rows.block_x, 3.1
+        ),
+        plotted(curves.time_by_block(loads), loads, lambda rows: rows.block_x, 3.1),
     ]
 
 

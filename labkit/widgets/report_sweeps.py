@@ -6,6 +6,7 @@ Both explorers compare naive with tiled.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from textwrap import fill
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -99,9 +100,13 @@ def timed_here(chosen: _T, other: _T) -> _T:
     return chosen if device().kind == "gpu" else other
 
 
-def plotted(plot: Plot, frame: pd.DataFrame, x: Callable[[pd.DataFrame], pd.Series]) -> Plotted:
-    """Draw a plot for an explorer; `x` returns the place of each row of `frame`."""
-    plot.set_size_inches(6.6, 2.3)
+def plotted(
+    plot: Plot, frame: pd.DataFrame, x: Callable[[pd.DataFrame], pd.Series], inches: float
+) -> Plotted:
+    """Draw a plot for an explorer, `inches` high; `x` returns the place of each row of `frame`."""
+    plot.set_size_inches(6.6, inches)
+    (axes,) = plot.axes
+    axes.set_ylabel(fill(axes.get_ylabel(), int(9 * inches)))
     tips = {
         float(place): "; ".join(
             f"{row.kernel}: {row.value:.4g} {row.unit} ({row.source})" for row in rows.itertuples()

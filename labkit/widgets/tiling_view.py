@@ -69,9 +69,9 @@ def _plots(report: str, tile: int, size: Size) -> list[Plotted]:
     mine = here.rows(NAMES, sizes_of(report), [tile], (size, tile), frame["dtype"].iloc[0])
     times, loads = mine[mine.quantity == "time"], mine[mine.quantity == here.LOADS]
     return [
-        plotted(curves.time_by_size(frame), frame, _place),
-        plotted(curves.speedup_by_size(frame, times), pd.concat([frame, times]), _place),
-        plotted(curves.speedup_by_size(loads), loads, _place),
+        plotted(curves.time_by_size(frame), frame, _place, 2.3),
+        plotted(curves.speedup_by_size(frame, times), pd.concat([frame, times]), _place, 2.3),
+        plotted(curves.speedup_by_size(loads), loads, _place, 2.3),
     ]
 
 

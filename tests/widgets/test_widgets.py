@@ -79,7 +79,7 @@ def test_block_sweep_states_the_records_and_the_counts(report, kernel, size, sid
         assert f"{name} reads {counted.per_multiply_add:.5g} sectors per multiply-add" in view.text
     assert f"A block of {side}×{side} has {side * side} thread" in view.text
     written = texts(view.pictures[0])
-    assert {"time (ms)", "global loads (sectors per multiply-add)", "block side (threads)"} <= set(written)
+    assert {"time (ms)", "global loads (sectors per", "multiply-add)", "block side (threads)"} <= set(written)
     assert any("counted by the simulator" in text for text in written)
     tips = [
         each.get("data-tip")
@@ -107,7 +107,7 @@ def test_tiling_states_speedup_and_traffic(report, tile):
     )
     assert f"{8 * tile * tile} bytes of shared memory" in view.text
     written = texts(view.pictures[0])
-    assert {"time (ms)", "time of naive / of tiled", "global loads of naive / of tiled"} <= set(written)
+    assert {"time (ms)", "time of naive / of", "global loads of", "tiled"} <= set(written)
 
 
 def test_tiling_with_a_tile_of_one_gains_nothing():
