@@ -33,8 +33,8 @@ _shown: set[tuple[str, bool]] = set()  # the heads and feet of this session: num
 def start(number: str) -> None:
     """Load labkit's cells into the notebook, show the notebook's head, and print what runs kernels."""
     lesson = _lesson(number)
-    if shell := get_ipython():
-        shell.run_line_magic("load_ext", "labkit")
+    if (shell := get_ipython()) and (extensions := shell.extension_manager):
+        extensions.load_extension("labkit")  # %load_ext would warn where the cell runs again
         out_of_order.tell_in(shell, number)
     progress.opened(number)
     _show(lesson, is_foot=False)

@@ -121,12 +121,15 @@ def test_a_check_brings_head_and_foot_up_to_date(folder, told, monkeypatch, caps
     assert all(each.states["02.1"] == "begun" for _, each in told)
 
 
-def test_start_loads_the_cells(monkeypatch, folder, ipython):
+def test_start_loads_the_cells_and_may_run_again(monkeypatch, folder, ipython, capsys):
     ipython.magics_manager.magics["cell"].pop("cuda", None)
     ipython.extension_manager.loaded.discard("labkit")
     monkeypatch.setenv("LABKIT_DEVICE", "simt")
     ipython.run_cell('import labkit\nlabkit.start("02")').raise_error()
     assert "cuda" in ipython.magics_manager.magics["cell"]
+    first = capsys.readouterr().out
+    ipython.run_cell('labkit.start("02")').raise_error()
+    assert capsys.readouterr().out == first != ""
 
 
 def test_there_is_no_such_notebook():
