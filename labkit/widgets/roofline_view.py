@@ -5,12 +5,13 @@ from math import ceil, isnan
 
 import pandas as pd
 
+from labkit.device.select import device
 from labkit.figures.axes import Scale
 from labkit.figures.roofline import Choice, Scene, draw, scene_of, scene_with
 from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
 from labkit.model import limits as bounds
-from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
+from labkit.widgets.explorer import Choices, Explorer, Offer, View, menu, plain, selection
 
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
 DTYPES = ("float32", "float64", "int32")
@@ -38,22 +39,28 @@ _CURES = {
 def roofline() -> Explorer:
     """Show one rung under the roofs of a recorded H200, and what limits it.
 
-    A menu chooses the dtype; sliders, or a click in the picture, set the matrix size and the rung.
+    Menus choose the dtype, and whether a GPU that is here times the rung, too; sliders, or a click in the
+    picture, set the matrix size and the rung.
     """
 
-    def offer(dtype: str, **_: object) -> dict[str, Choices]:
-        return {"rung": _rungs(dtype)}
+    def offer(dtype: str, **_: object) -> dict[str, Choices | Offer]:
+        why = "" if device().kind == "gpu" else "This machine has no GPU that CuPy finds."
+        return {"rung": _rungs(dtype), "timed": Offer(why=why)}
 
     controls = {
         "rung": selection("rung", _rungs("float32"), "tiled", group="kernel"),
         "n": selection("matrix size", [(f"N = {n}", n) for n in SIZES], 4096, group="problem"),
         "dtype": menu("dtype", plain(DTYPES), group="problem"),
+        "timed": menu("on this GPU", [("not timed", False), ("timed", True)], group="here"),
     }
     return Explorer(roofline_view, controls, offer, "The roofline: what limits a kernel")
 
 
-def roofline_view(dtype: str, n: int, rung: str) -> View:
-    """Draw all rungs timed at size n on the recorded H200; `rung` stands out, with its lowest limit."""
+def roofline_view(dtype: str, n: int, rung: str, timed: bool = False) -> View:
+    """Draw all rungs timed at size n on the recorded H200; `rung` stands out, with its lowest limit.
+
+    If it is to be `timed` here, which takes a second or two, the text compares that.
+    """
     problem = Matmul(n, n, n, dtype=dtype)
     times, scene = bounds.times_of(problem), _scene(problem)
     limits = _limits(problem, rung)
@@ -70,7 +77,7 @@ def roofline_view(dtype: str, n: int, rung: str) -> View:
         _instructions(limits) + _blocks(problem, rung, limits),
         *(_busy(rung) if dtype == "float32" else []),
         *_tensor_cores(times, problem, limits["peak"]),
-        *_here(rung, problem, rate, unit),
+        *(_here(rung, problem, rate, unit) if timed else []),
     ]
     return View(
         (picture,),

@@ -205,7 +205,7 @@ def test_a_planted_mistake_does_not_reach_the_gpu(gpu, planted):
     case = problem("matmul", 1025, 1023, 1027)
     args = case.args(gpu)
     kernel = labkit.RawModule(code=source.replace(old, new)).get_function("matmul")
-    with pytest.raises(error, match=message.replace("4097, 4099", "1025, 1027")):
+    with pytest.raises(error, match=message.replace("4097", "1025").replace("4099", "1027")):
         kernel(*case.launch(16), args, timeout=0.5)
     synchronize()
     assert gpu.isnan(case.output(args)).all(), "nothing was written"

@@ -125,8 +125,9 @@ def test_on_a_gpu_the_rung_is_timed_here(monkeypatch):
 
     monkeypatch.setattr(running, "here", here)
     rate = 2 * 2048**3 / 5.0 / 1e9
-    assert f"Here: {rate:.3g} TFLOP/s" in _text("tiled", 2048)
-    assert "(measured here: NVIDIA TEST)" in _text("tiled", 2048)
+    told = view.roofline_view("float32", 2048, "tiled", timed=True).text
+    assert f"Here: {rate:.3g} TFLOP/s" in told and "(measured here: NVIDIA TEST)" in told
+    assert "Here:" not in _text("tiled", 2048)  # a drag waits for no launch
 
 
 def test_the_explorer_offers_what_was_timed():
