@@ -153,10 +153,10 @@ class Explorer {
       made.addEventListener("click", action);
       return made;
     };
-    parts.play = button("▶", "play", () => {
+    parts.play = button("▶︎", "play", () => {
       if (this.playing) return this.stop();
       if (!by(1)) this.ask({ [name]: 0 }); // at the end: from the start
-      parts.play.textContent = "⏸";
+      parts.play.textContent = "⏸︎";
       parts.play.setAttribute("aria-label", `pause: ${label}`);
       this.playing = setInterval(() => by(1) || this.stop(), PLAY_MS);
       this.player = parts.play;
@@ -170,7 +170,7 @@ class Explorer {
     if (!this.playing) return;
     clearInterval(this.playing);
     this.playing = null;
-    this.player.textContent = "▶";
+    this.player.textContent = "▶︎";
     this.player.setAttribute("aria-label", this.player.getAttribute("aria-label").replace("pause", "play"));
   }
 
@@ -232,6 +232,9 @@ class Explorer {
       place.addEventListener("keydown", (event) => this.key(event));
     }
     this.pictures.addEventListener("pointermove", (event) => this.grid(event, !event.buttons));
+    // Not at the click: a preview that comes while the button is down replaces what was pressed, and Firefox
+    // then tells of no click.
+    this.pictures.addEventListener("pointerdown", (event) => event.button || this.grid(event));
     this.pictures.addEventListener("pointerleave", () => this.forget());
     this.form.addEventListener("submit", (event) => event.preventDefault());
     this.root.addEventListener("keydown", keepKey);

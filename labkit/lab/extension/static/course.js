@@ -3,7 +3,7 @@
 export const STYLE = `
 .labkit-course { overflow: auto; padding: 24px; color: var(--jp-ui-font-color1); background: var(--jp-layout-color0);
   font: 15px/1.5 var(--jp-ui-font-family); outline: none; }
-.labkit-course main { max-width: 860px; margin: 0 auto; }
+.labkit-course .page { max-width: 860px; margin: 0 auto; }
 .labkit-course h1 { font-size: 26px; margin: 0 0 8px; }
 .labkit-course h2 { font-size: 17px; margin: 0; }
 .labkit-course a { color: var(--jp-content-link-color); text-decoration: none; }
@@ -45,7 +45,7 @@ export class Course {
     this.widget.title.closable = true;
     this.widget.addClass("labkit-course");
     this.widget.node.tabIndex = -1;
-    this.main = element("main");
+    this.main = element("div", { class: "page" });
     this.widget.node.append(this.main);
     this.refresh();
     this.widget.onActivateRequest = () => {
