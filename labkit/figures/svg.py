@@ -167,6 +167,27 @@ def button(key: str, tip: str, positions: Mapping[str, int], chosen: bool = Fals
     }
 
 
+def grid(
+    key: str, tip: str, x: tuple[str, int] = ("", 0), y: tuple[str, int] = ("", 0), hover: bool = False
+) -> dict[str, object]:
+    """Return the attributes of a grid of cells: a click or an arrow key chooses one.
+
+    `x` and `y` are the control that a column and a row set, and how many there are; `tip` says what the grid
+    shows, for those who cannot see it. With `hover`, pointing at a cell is a preview of the choice.
+    """
+    return {
+        "tabindex": 0,
+        "role": "application",
+        "aria_label": tip,
+        "data_key": key,
+        "data_x": x[0] or None,
+        "data_y": y[0] or None,
+        "data_cols": x[1] or 1,
+        "data_rows": y[1] or 1,
+        "data_hover": "" if hover else None,
+    }
+
+
 def ink_on(colour: str) -> str:
     """Return the class of text on a colour, `on` (black) or `dark` (white), whichever has more contrast."""
     red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))

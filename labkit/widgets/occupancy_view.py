@@ -7,7 +7,7 @@ from labkit.core.occupancy import Gpu, gpus
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.core.text import counted
 from labkit.figures.axes import Axes, Scale
-from labkit.figures.svg import BLUE, RED, SKY, Svg
+from labkit.figures.svg import BLUE, RED, SKY, Svg, grid
 from labkit.model.blocks_per_sm import RESOURCES, Block, cures
 from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 
@@ -77,17 +77,9 @@ def _draw_curve(picture: Svg, block: Block) -> None:
     picture.text(
         beside, y + (20 if block.percent > 85 else -20), told, "middle", font_weight="600", class_="halo"
     )
-    picture.rect(
-        *(_LEFT, 30, _ACROSS, 196),
-        fill="transparent",
-        tabindex=0,
-        role="application",
-        aria_label=f"Occupancy by block size; left and right arrow keys choose. {_finding(block)}",
-        data_key="sizes",
-        data_x="threads",
-        data_cols=len(THREADS),
-        data_hover="",
-    )
+    tip = f"Occupancy by block size; left and right arrow keys choose. {_finding(block)}"
+    acts = grid("sizes", tip, x=("threads", len(THREADS)), hover=True)
+    picture.rect(_LEFT, 30, _ACROSS, 196, fill="transparent", **acts)
 
 
 @lru_cache(maxsize=256)

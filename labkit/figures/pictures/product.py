@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.core.limits import WARP, as_dim3, check_launch
-from labkit.figures.svg import Svg, ink_on
+from labkit.figures.svg import Svg, grid, ink_on
 
 LARGEST = 64  # a picture of more rows or columns no longer shows single elements
 
@@ -51,8 +51,8 @@ def thread_map(M: int, N: int, block: tuple[int, int], row: int = 0, col: int = 
     _check_sizes(M=M, N=N)
     check_launch("matmul", (1, 1, 1), as_dim3(block, "block"))
     _check_inside(f"C ({M}, {N})", row=(row, M), col=(col, N))
-    who, grid = worker(row, col, block), grid_of(M, N, block)
-    width, height = grid[0] * block[0], grid[1] * block[1]
+    who, blocks = worker(row, col, block), grid_of(M, N, block)
+    width, height = blocks[0] * block[0], blocks[1] * block[1]
     cell = min(22.0, 600 / width, 400 / height)
     left, top, right, bottom = 46, 34, 46 + width * cell, 34 + height * cell
     told = f"C[{row}, {col}]: thread {who.thread} of block {who.block}, warp {who.warp}, lane {who.lane}"
@@ -66,25 +66,15 @@ def thread_map(M: int, N: int, block: tuple[int, int], row: int = 0, col: int = 
     outside: list[dict[str, object]] = [{"class_": "empty"}]
     picture.cells(left, top, (cell, cell), np.where(inside, -1, 0), outside, gap)
     _number_axes(picture, (left, top, cell), (M, N), ("column of C", "row of C"))
-    edges = [f"M{left + i * block[0] * cell:g} {top:g}V{bottom:g}" for i in range(grid[0] + 1)]
-    edges += [f"M{left:g} {top + i * block[1] * cell:g}H{right:g}" for i in range(grid[1] + 1)]
+    edges = [f"M{left + i * block[0] * cell:g} {top:g}V{bottom:g}" for i in range(blocks[0] + 1)]
+    edges += [f"M{left:g} {top + i * block[1] * cell:g}H{right:g}" for i in range(blocks[1] + 1)]
     picture.path("".join(edges), class_="line", stroke_width=1.5)
     place = left + col * cell, top + row * cell, cell, cell
     picture.rect(*place, fill="none", stroke="#000", stroke_width=4)
     picture.rect(*place, fill="none", stroke="#fff", stroke_width=1.5)
-    picture.rect(
-        *(left, top, N * cell, M * cell),
-        fill="transparent",
-        tabindex=0,
-        role="application",
-        aria_label=f"C, {M} rows and {N} columns; arrow keys move. {told}",
-        data_key="elements",
-        data_x="col",
-        data_y="row",
-        data_cols=N,
-        data_rows=M,
-        data_hover="",
-    )
+    tip = f"C, {M} rows and {N} columns; arrow keys move. {told}"
+    acts = grid("elements", tip, x=("col", N), y=("row", M), hover=True)
+    picture.rect(left, top, N * cell, M * cell, fill="transparent", **acts)
     _name_warps(picture, (left, bottom + 20), (M, N), block, who.block)
     return picture
 
@@ -182,20 +172,11 @@ def tile_walk(
         busy = part == (MULTIPLY if name == "C" else LOAD)
         box = corner[0] + col * cell, corner[1] + row * cell, tile * cell, tile * cell
         picture.rect(*box, fill="none", class_="line", stroke_width=4 if busy else 2)
-    grid = grid_of(M, N, (tile, tile))
-    size = covered["C"][1] * cell, covered["C"][0] * cell
-    picture.rect(
-        *(*corners["C"], *size),
-        fill="transparent",
-        tabindex=0,
-        role="application",
-        aria_label=f"C in {grid[1]} x {grid[0]} tiles; arrow keys choose a block. Block {block}.",
-        data_key="blocks",
-        data_x="block_x",
-        data_y="block_y",
-        data_cols=grid[0],
-        data_rows=grid[1],
-    )
+    across, down = grid_of(M, N, (tile, tile))
+    tip = f"C in {down} x {across} tiles; arrow keys choose a block. Block {block}."
+    acts = grid("blocks", tip, x=("block_x", across), y=("block_y", down))
+    wide, high = covered["C"][1] * cell, covered["C"][0] * cell
+    picture.rect(middle, below, wide, high, fill="transparent", **acts)
     for name, y in (("A", 40.0), ("B", 240.0)):
         _draw_shared(picture, name, (right + 16, y), shared, shapes[name], now, part)
     return picture

@@ -12,7 +12,7 @@ import numpy as np
 
 from labkit.core.limits import MAX_THREADS, WARP
 from labkit.core.text import counted
-from labkit.figures.svg import BLUE, ORANGE, SKY, Svg
+from labkit.figures.svg import BLUE, ORANGE, SKY, Svg, grid
 
 FLOAT = 4  # bytes
 MAX_SHARED = 48 * 1024  # bytes of shared memory that a block has by default
@@ -224,21 +224,12 @@ def _add_grids(picture: Svg, tile: RegisterTile, thread: int, cell: float) -> No
     told = f"Tile of C; arrow keys choose a thread. x = {x}, y = {y}: thread {thread}."
     down = tile.tile_m // tile.m
     width, height = tile.across * cell, down * cell
-    for part in np.ndindex(tile.m, tile.n):
-        first = part == (0, 0)
-        picture.rect(
-            *(_LEFT + part[1] * width, _TOP + part[0] * height, width, height),
-            fill="transparent",
-            data_x="x",
-            data_y="y",
-            data_cols=tile.across,
-            data_rows=down,
-            data_hover="",
-            tabindex=0 if first else None,
-            role="application" if first else None,
-            aria_label=told if first else None,
-            data_key="elements" if first else None,
-        )
+    acts = grid("elements", told, x=("x", tile.across), y=("y", down), hover=True)
+    by_pointer = {name: acts[name] for name in ("data_x", "data_y", "data_cols", "data_rows", "data_hover")}
+    for place_y, place_x in np.ndindex(tile.m, tile.n):
+        x_at, y_at = _LEFT + place_x * width, _TOP + place_y * height
+        first = (place_y, place_x) == (0, 0)
+        picture.rect(x_at, y_at, width, height, fill="transparent", **(acts if first else by_pointer))
 
 
 def _draw_multiprocessors(picture: Svg, tile: RegisterTile, N: int) -> None:

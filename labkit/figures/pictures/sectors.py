@@ -15,7 +15,7 @@ import numpy as np
 from labkit.core.limits import WARP
 from labkit.core.text import counted
 from labkit.figures.pictures.product import LARGEST, matrix
-from labkit.figures.svg import SKY, Svg, ink_on
+from labkit.figures.svg import SKY, Svg, grid, ink_on
 from labkit.simt.counters.sectors import SECTOR_BYTES, touched_sectors
 
 COLUMNS, ROWS = "columns", "rows"
@@ -156,15 +156,8 @@ _LANE, _BOX = (0, 122), (250, 506)  # from left to right: the lanes and the sect
 
 def _draw_lanes(picture: Svg, request: Request, chosen: int) -> None:
     """Draw the lanes: one control that a click or the arrow keys move."""
-    with picture.group(
-        tabindex=0,
-        role="application",
-        aria_label=f"Lanes; up and down arrow keys choose one. {follow(request, chosen)}",
-        data_key="lanes",
-        data_y="lane",
-        data_cols=1,
-        data_rows=WARP,
-    ):
+    tip = f"Lanes; up and down arrow keys choose one. {follow(request, chosen)}"
+    with picture.group(**grid("lanes", tip, y=("lane", WARP))):
         for lane, thread in enumerate(request.threads):
             y, colour = _TOP + lane * _ROW, _lane_colour(request, lane)
             with picture.group(data_link=f"lane{lane}", data_tip=f"{follow(request, lane)}."):
