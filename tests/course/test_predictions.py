@@ -5,12 +5,14 @@ import re
 from collections import Counter
 from math import prod
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import labkit
 from labkit.course import progress
-from labkit.course.predictions import QUESTIONS, NotANumber, number, predict, shown
+from labkit.course.predictions import QUESTIONS, NotANumber, Verdict, number, predict, shown
+from labkit.widgets.explorer import PAGE
 
 SOLVED = sorted((Path(__file__).parents[2] / "notebooks" / "solutions").glob("*.ipynb"))
 
@@ -273,3 +275,8 @@ def test_what_is_no_number(text):
 def test_an_unknown_prediction_is_told():
     with pytest.raises(ValueError, match=r"no prediction '02\.z'\. There are 02\.a to 02\.e\."):
         labkit.predict("02.z")
+
+
+def test_the_page_has_a_sign_for_each_verdict():
+    signs = re.search(r"SIGNS = \{(.*?)\}", (PAGE / "prediction.js").read_text(encoding="utf-8"))[1]
+    assert {name.strip('"') for name in re.findall(r'("[^"]+"|\w+):', signs)} == set(get_args(Verdict))

@@ -3,7 +3,7 @@
 // `inputs` is [{label, unit, choices}]; the page sets `said` = {id, values}, with null for "I don't know", and
 // Python (labkit/widgets/prediction.py) sets `reveal` = {verdict, text, source} or {error}.
 
-const SIGNS = { Right: "✓", Close: "≈", Wrong: "✗" };
+const SIGNS = { Right: "✓", "Partly right": "≈", Close: "≈", Wrong: "✗" };
 const OURS = { "data-lm-suppress-shortcuts": "true" }; // JupyterLab takes Enter and letters for its own commands
 const GONE = "The kernel of this cell has ended. Run the cell again to commit a prediction.";
 
