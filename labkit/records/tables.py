@@ -28,8 +28,9 @@ def frame_of(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
 
 def sizes_of(frame: pd.DataFrame) -> list[str]:
-    """Return the names of a frame's size columns."""
-    return [str(name) for name in frame.columns if name in _SIZES or name not in (*COLUMNS, "source")]
+    """Return the names of a frame's size columns; a column that a student adds, such as a rate, is none."""
+    own = frame.drop(columns=[*COLUMNS, "source"], errors="ignore").select_dtypes("Int64").columns
+    return [str(name) for name in frame.columns if name in _SIZES or name in own]
 
 
 def sides_of(frame: pd.DataFrame) -> list[str]:
