@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from labkit.figures.looks import look_of
-from labkit.figures.style import Plot, sign
+from labkit.figures.style import Plot, label_bar, sign
 from labkit.ladder.steps import REFERENCE, climb, rates
 
 _BAR, _BEST, _REFERENCE = "#56B4E9", "#0072B2", "#7F7F7F"  # Okabe and Ito's
@@ -36,8 +36,8 @@ def bars(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
         places = [rungs.index(rung) + (number - (len(sets) - 1) / 2) * thickness for rung in table.index]
         axes.barh(places, table["TFLOP/s"], thickness, color=colours, hatch=hatch, edgecolor="white")
         for place, rate, part in zip(places, table["TFLOP/s"], table[_PERCENT], strict=True):
-            percent = "" if part != part else f"  {part:.3g} %"
-            axes.text(rate, place, f" {rate:.3g}{percent}", va="center", fontsize=9)
+            percent = "" if part != part else f" ({part:.3g} %)"
+            label_bar(axes, rate, place, f"{rate:.3g}{percent}")
     axes.set_yticks(range(len(rungs)), rungs)
     axes.invert_yaxis()
     highest = max(table["TFLOP/s"].max() for table in tables)

@@ -19,7 +19,7 @@ from labkit.device.select import device
 from labkit.device.timing import time_kernel
 from labkit.figures.roofline import roofline as draw_roofline
 from labkit.figures.source_costs import Heat, show
-from labkit.figures.style import Plot, sign
+from labkit.figures.style import Plot, label_bar, sign
 from labkit.figures.svg import Svg
 from labkit.kernels import launch_of, macros_of
 from labkit.kernels.matmul.family import Matmul
@@ -214,8 +214,8 @@ def bars(times: pd.DataFrame, problem: Matmul = LARGE) -> Plot:
     colours = {best: _BEST, "cublas": "0.5", NAME: _YOURS}
     axes.barh(list(rates.index), rates, color=[colours.get(name, _RUNG) for name in rates.index])
     for place, rate in enumerate(rates):
-        part = f"  {100 * rate / cublas:.3g} % of cublas" if cublas else ""
-        axes.text(rate, place, f" {rate:.3g}{part}", va="center", fontsize=9)
+        part = f" ({100 * rate / cublas:.3g} % of cublas)" if cublas else ""
+        label_bar(axes, rate, place, f"{rate:.3g}{part}")
     axes.set(xlabel="TFLOP/s", xlim=(0, 1.35 * rates.max()))
     told = NAME if NAME in rates.index else best
     against = [name for name in ("naive", "tiled", "cublas") if name in rates.index and name != told]

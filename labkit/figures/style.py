@@ -7,6 +7,7 @@ from typing import Literal
 
 import pandas as pd
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from labkit.figures.svg import INK, PAPER, SOFT, Svg
@@ -70,6 +71,11 @@ def _themed(svg: str) -> str:
 
 def _font(found: re.Match[str]) -> str:
     return f"font-family: {'var(--jp-code-font-family, monospace)' if 'Mono' in found[1] else 'inherit'}"
+
+
+def label_bar(axes: Axes, end: float, place: float, text: str) -> None:
+    """Write beside the end of a horizontal bar; spaces would not keep them apart, as SVG drops them."""
+    axes.annotate(text, (end, place), (4, 0), textcoords="offset points", va="center", fontsize=9)
 
 
 def sign(figure: Figure, *sets: pd.DataFrame, looks: Sequence[str] = (), start: str = "") -> None:
