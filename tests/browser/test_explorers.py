@@ -53,6 +53,8 @@ def test_controls_keys_pointing_and_steps(page, server, folder):
     page.keyboard.press("ArrowRight")
     says(page, "row", "C[1, 21]")
     assert page.evaluate("document.activeElement.dataset.key") == "elements"
+    page.keyboard.press("Escape")  # to the notebook, whose keys then are its own
+    assert page.evaluate("document.activeElement.matches('.jp-CodeCell.jp-mod-active')")
     # A click chooses; pointing is a preview.
     box = grid.bounding_box()  # 20 rows and 30 columns
     width, height = box["width"] / 30, box["height"] / 20

@@ -61,7 +61,7 @@ class Explorer {
     [...this.pictures.children].forEach((box, i) => (box.scrollLeft = scrolled[i] ?? 0));
     if (focus) this.pictures.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
     for (const svg of this.pictures.querySelectorAll("svg"))
-      svg.style.minWidth = `${Math.min(0.8 * svg.getAttribute("width"), 640)}px`;
+      svg.style.minWidth = `${Math.min(0.9 * svg.getAttribute("width"), 640)}px`;
     this.fit();
     this.conclusion.textContent = shown.error || shown.conclusion;
     this.conclusion.classList.toggle("lk-error", Boolean(shown.error));
@@ -299,8 +299,10 @@ class Explorer {
   }
 }
 
-// The notebook has keys of its own: an arrow would leave a slider for another cell, and x cut the cell.
+// The notebook has keys of its own: an arrow would leave a slider for another cell, and x cut the cell. Escape
+// leaves the explorer for its cell.
 function keepKey(event) {
+  if (event.key === "Escape") event.currentTarget.closest(".jp-Cell")?.focus();
   const theirs = event.ctrlKey || event.metaKey || event.altKey || event.key === "Escape";
   if (!theirs && !(event.shiftKey && event.key === "Enter")) event.stopPropagation();
 }

@@ -30,6 +30,7 @@ function render({ model, el }) {
   unknown.addEventListener("click", () => send(null));
   // JupyterLab keeps Enter from doing this by itself.
   form.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") form.closest(".jp-Cell")?.focus();
     if (event.key !== "Enter" || event.isComposing) return;
     event.preventDefault();
     if (event.target === unknown) unknown.click();

@@ -68,6 +68,6 @@ function inPage(svg) {
   box.style.overflowX = "auto";
   box.innerHTML = svg;
   const { style, width } = box.firstElementChild;
-  Object.assign(style, { maxWidth: "100%", height: "auto", minWidth: `${0.8 * width.baseVal.value}px` });
+  Object.assign(style, { maxWidth: "100%", height: "auto", minWidth: `${0.9 * width.baseVal.value}px` });
   return box;
 }

@@ -1,0 +1,26 @@
+// Outputs that are wider than the page, such as tables, scroll sideways: with the keyboard, too.
+
+const OUTPUTS = ".jp-OutputArea-output.jp-RenderedHTML";
+
+export function reachOutputs(panel) {
+  const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
+  const look = () => panel.node.querySelectorAll(OUTPUTS).forEach((output) => resized.observe(output));
+  const added = new MutationObserver(look);
+  added.observe(panel.node, { childList: true, subtree: true });
+  panel.disposed.connect(() => (added.disconnect(), resized.disconnect()));
+  // For the notebook these keys fold and unfold headings.
+  panel.node.addEventListener("keydown", (event) => {
+    const { key, target } = event;
+    if ((key === "ArrowLeft" || key === "ArrowRight") && target.closest(".jp-OutputArea-output") && scrolls(target))
+      event.stopPropagation();
+  });
+}
+
+const scrolls = (element) => element.scrollWidth > element.clientWidth;
+
+function reach(output) {
+  const named = { tabindex: 0, role: "group", "aria-label": "output that scrolls sideways" };
+  for (const [name, value] of Object.entries(named))
+    if (scrolls(output)) output.setAttribute(name, value);
+    else output.removeAttribute(name);
+}
