@@ -88,6 +88,7 @@ def test_a_notebook_that_is_opened_again_shows_its_pictures(page, server, folder
     lab.run_all(page)
     page.evaluate("jupyterapp.shell.currentWidget.context.save()")
     page.evaluate("jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    page.locator(".lk").get_by_text("The kernel that drew this has ended").wait_for()
     page.goto("about:blank")
     lab.open_notebook(page, server, path.name)
     page.locator(".labkit-saved svg").wait_for()

@@ -37,7 +37,8 @@ class Explorer {
     this.resized = new ResizeObserver(() => this.fit());
     this.resized.observe(this.pictures);
     this.onKernelGone = () => this.leave();
-    model.on("comm_live_update", this.onKernelGone); // ipywidgets says this of all widgets of a kernel that ends
+    model.on("comm_live_update", this.onKernelGone); // ipywidgets says this of all widgets of a kernel that restarts
+    this.root.addEventListener("labkit-gone", this.onKernelGone); // labkit's part of JupyterLab: of one shut down
   }
 
   close() {

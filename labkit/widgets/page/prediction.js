@@ -15,7 +15,8 @@ function render({ model, el }) {
   const reveal = make("div", { class: "lk-reveal", role: "status", "aria-live": "polite", tabindex: -1 });
   const form = make("form", { "aria-label": model.get("title"), novalidate: "" });
   form.append(...fields.map(({ box }) => box), make("div", { class: "lk-buttons" }, commit, unknown));
-  el.append(make("div", { class: "lk-prediction" }, form, reveal));
+  const box = make("div", { class: "lk-prediction" }, form, reveal);
+  el.append(box);
 
   const send = (values) => {
     model.set("said", { id: (model.get("said").id ?? 0) + 1, values });
@@ -69,7 +70,8 @@ function render({ model, el }) {
     close();
   };
   model.on("change:reveal", show);
-  model.on("comm_live_update", leave); // ipywidgets says this of all widgets of a kernel that ends
+  model.on("comm_live_update", leave); // ipywidgets says this of all widgets of a kernel that restarts
+  box.addEventListener("labkit-gone", leave); // labkit's part of JupyterLab: of one shut down
   show();
   return () => {
     model.off("change:reveal", show);

@@ -3,7 +3,7 @@
 // A picture alone is an image for JupyterLab: it would have the colours of the light theme, and no alt text.
 
 const GONE = "Error displaying widget: model not found";
-const NOTE = "The picture is from when the notebook was saved. Run the cell to use its controls.";
+const NOTE = "The picture is from when the cell ran. Run the cell to use its controls.";
 
 export function keepPictures(panel) {
   let due = false;
@@ -25,6 +25,15 @@ export function keepPictures(panel) {
   look();
 }
 
+// ipywidgets tells its widgets of a kernel that restarts, but not of one that is shut down or changed.
+export function tellGone(panel) {
+  const tell = () => {
+    for (const each of panel.node.querySelectorAll(".lk, .lk-prediction")) each.dispatchEvent(new Event("labkit-gone"));
+  };
+  panel.sessionContext.kernelChanged.connect((_, { oldValue }) => oldValue && tell());
+  panel.sessionContext.statusChanged.connect((_, status) => status === "dead" && tell());
+}
+
 function replace(panel, error) {
   const cell = panel.content.widgets.find((each) => each.node.contains(error));
   const outputs = cell?.outputArea;
@@ -38,7 +47,9 @@ function replace(panel, error) {
   if (svg) shown.append(picture([svg].flat().join(""), trusted, text));
   const [conclusion, ...rest] = text.split("\n");
   const words = rest.map((line) => paragraph(line));
-  shown.append(paragraph(conclusion, "strong"), ...words, paragraph(svg ? NOTE : "Run the cell to see this.", "em"));
+  const note = svg ? NOTE : "Run the cell to see the rest.";
+  shown.append(paragraph(conclusion, "strong"), ...words);
+  if (!text.includes("Run the cell")) shown.append(paragraph(note, "em")); // an open prediction says so itself
   error.replaceChildren(shown);
 }
 

@@ -2,7 +2,7 @@
 
 import { LINES, sendAnswers } from "./answers.js";
 import { colourCells } from "./cells.js";
-import { keepPictures } from "./pictures.js";
+import { keepPictures, tellGone } from "./pictures.js";
 import { tellOrder } from "./order.js";
 import { reachOutputs } from "./scrolling.js";
 import { Course, courseOf, STYLE } from "./course.js";
@@ -33,6 +33,7 @@ export async function plugins(load) {
         colourCells(panel);
         sendAnswers(panel);
         keepPictures(panel);
+        tellGone(panel);
         reachOutputs(panel);
       });
     },
