@@ -76,6 +76,7 @@ function picture(svg, trusted, text) {
 // On a narrow page it scrolls rather than becomes too small to read.
 function inPage(svg) {
   const box = document.createElement("div");
+  box.className = "labkit-scroll";
   box.style.overflowX = "auto";
   box.innerHTML = svg;
   const { style, width } = box.firstElementChild;

@@ -1,6 +1,6 @@
-// Outputs that are wider than the page, such as tables, scroll sideways: with the keyboard, too.
+// Outputs that are wider than the page, such as tables and plots, scroll sideways: with the keyboard, too.
 
-const OUTPUTS = ".jp-OutputArea-output.jp-RenderedHTML";
+const OUTPUTS = ".jp-OutputArea-output.jp-RenderedHTML, .labkit-scroll";
 
 export function reachOutputs(panel) {
   const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
