@@ -42,13 +42,14 @@ class Plot(Figure):
             self.set_layout_engine("none")  # savefig would draw all twice
         with rc_context({"svg.fonttype": "none", "svg.hashsalt": self.alt, "path.simplify": True}):
             self.savefig(written, format="svg", facecolor="none", metadata={"Date": None})
+        self.set_layout_engine(engine)  # what is added to the plot later needs room, too
         with picture.group(transform=f"scale({PIXELS / 72:.5g})", stroke_linejoin="round"):
             picture.raw(_themed(written.getvalue()))
         return picture
 
-    def place(self, axes: object, x: float, y: float) -> tuple[float, float]:
+    def place(self, axes: Axes, x: float, y: float) -> tuple[float, float]:
         """Return where a point of axes is in the picture."""
-        across, up = axes.transData.transform((x, y)) / self.dpi * PIXELS  # type: ignore[attr-defined]
+        across, up = axes.transData.transform((x, y)) / self.dpi * PIXELS
         return float(across), float(self.get_size_inches()[1] * PIXELS - up)
 
     def _repr_svg_(self) -> str:

@@ -35,7 +35,6 @@ STYLE = (
     f".lk-svg .code{{font-family:var(--jp-code-font-family,monospace);white-space:pre}}"
     ".lk-svg text.on{fill:#000}.lk-svg text.dark{fill:#fff}"
     f".lk-svg text.halo{{stroke:{PAPER};stroke-width:3px;paint-order:stroke}}"
-    f".lk-svg .paper{{fill:{PAPER}}}"
     f".lk-svg .empty{{fill:{INK};fill-opacity:.07}}.lk-svg .mid{{fill:{INK};fill-opacity:.22}}"
     f".lk-svg .grid{{stroke:{INK};stroke-opacity:.25;fill:none}}"
     f".lk-svg .line{{stroke:{INK};fill:none}}"

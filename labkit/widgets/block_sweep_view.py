@@ -44,7 +44,7 @@ def block_sweep_view(report: str, kernel: str, size: Size, side: int) -> View:
     """
     names = _named(kernel)
     Matmul(*size).launch(side)  # a block that no GPU takes is the first thing to say
-    frame = times_of(report, kernel=names, m=size[0], n=size[1], k=size[2])
+    frame = _at_size(report, kernel, size)
     sides, dtype = sorted({side, *sides_of(report)}), frame["dtype"].iloc[0]
     plots = _plots(report, kernel, size, tuple(sides), timed_here(side, sides[0]))
     told = [_time_at(frame[frame.kernel == name], name, side) for name in names]
@@ -57,9 +57,14 @@ def block_sweep_view(report: str, kernel: str, size: Size, side: int) -> View:
 
 
 @lru_cache(maxsize=64)
+def _at_size(report: str, kernel: str, size: Size) -> pd.DataFrame:
+    return times_of(report, kernel=_named(kernel), m=size[0], n=size[1], k=size[2])
+
+
+@lru_cache(maxsize=64)
 def _plots(report: str, kernel: str, size: Size, sides: tuple[int, ...], side: int) -> list[Plotted]:
     """Plot the report's times, and what this machine counts and, on a GPU, measures."""
-    frame = times_of(report, kernel=(names := _named(kernel)), m=size[0], n=size[1], k=size[2])
+    frame, names = _at_size(report, kernel, size), _named(kernel)
     mine = here.rows(names, [size], sides, (size, side), frame["dtype"].iloc[0])
     times, loads = mine[mine.quantity == "time"], mine[mine.quantity == here.LOADS]
     return [

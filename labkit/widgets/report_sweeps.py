@@ -5,7 +5,9 @@ Both explorers compare naive with tiled.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
+from math import prod
 from textwrap import fill
 from typing import Any, TypeVar
 
@@ -29,15 +31,17 @@ def times_of(report: str, **filters: object) -> pd.DataFrame:
     return records.load(report, "time", **{"problem": "matmul", "kernel": NAMES} | filters)
 
 
-def sizes_of(report: str) -> list[Size]:
+@lru_cache
+def sizes_of(report: str) -> tuple[Size, ...]:
     """Return the matrix sizes (m, n, k) for which a report has times by block side, smallest first."""
     found = times_of(report)[["m", "n", "k"]].drop_duplicates().astype(int).itertuples(index=False, name=None)
-    return sorted(found, key=lambda size: size[0] * size[1] * size[2])
+    return tuple(sorted(found, key=prod))
 
 
-def sides_of(report: str) -> list[int]:
+@lru_cache
+def sides_of(report: str) -> tuple[int, ...]:
     """Return the block sides that a report has tried."""
-    return sorted(int(side) for side in times_of(report).block_x.unique())
+    return tuple(sorted(int(side) for side in times_of(report).block_x.unique()))
 
 
 def size_label(size: Size) -> str:

@@ -52,7 +52,9 @@ def tiling_view(report: str, size: Size, tile: int) -> View:
     )
 
 
+@lru_cache(maxsize=64)
 def _at_tile(report: str, tile: int) -> pd.DataFrame:
+    """Return a report's times with one tile, and of a kernel that it ran with one block only."""
     frame = times_of(report)
     only = frame.groupby("kernel").block_x.transform("nunique") == 1
     frame = frame[(frame.block_x == tile) | only]

@@ -305,6 +305,15 @@ def test_figures_show_themselves_and_stay_out_of_pyplot(matmul):
         assert not matplotlib.pyplot.get_fignums()
 
 
+def test_what_is_added_to_a_plot_that_was_shown_has_room(matmul):
+    plot = curves.time_by_block(matmul)
+    plot.svg()
+    before = plot.axes[0].get_position().x0
+    plot.axes[0].set_ylabel("an axis\nwith a name\nin three lines")
+    plot.svg()
+    assert plot.axes[0].get_position().x0 > before
+
+
 def two_times(frame):
     return curves.time_by_size(pd.concat([frame, frame]))
 

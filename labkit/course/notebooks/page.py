@@ -118,7 +118,7 @@ def _without_widget(output: NotebookNode, widgets: Widgets) -> bool:
     data = output.get("data", {})
     view = data.pop(WIDGET, None)
     if SVG in data:  # as an image it would have neither alt text nor the page's colours
-        data["text/html"] = f'<div class="lk-scroll">{data[SVG]}</div>'
+        data["text/html"] = _scrolling(data[SVG])
     if view is None or view["model_id"] not in widgets:
         return True
     model = widgets[view["model_id"]]
@@ -130,13 +130,17 @@ def _without_widget(output: NotebookNode, widgets: Widgets) -> bool:
     return True
 
 
+def _scrolling(picture: str) -> str:
+    return f'<div class="lk-scroll">{picture}</div>'
+
+
 def _explorer(shown: Mapping[str, Any]) -> str:
     """Make HTML of what an explorer showed."""
     values = " ".join(
         f"<span>{escape(each['label'])} <b>{escape(each['labels'][each['position']])}</b></span>"
         for each in shown["controls"]
     )
-    pictures = "".join(f'<div class="lk-scroll">{picture}</div>' for picture in shown["pictures"])
+    pictures = "".join(map(_scrolling, shown["pictures"]))
     found = escape(shown.get("error") or shown["conclusion"])
     return (
         f'<section class="lk"><div class="lk-pictures">{pictures}</div><div class="lk-side">'

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.core.limits import WARP, as_dim3, check_launch
-from labkit.figures.svg import Svg, grid, ink_on
+from labkit.figures.svg import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW, Svg, grid, ink_on
 
 LARGEST = 64  # a picture of more rows or columns no longer shows single elements
 
-_WARP_COLORS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00", "#999999")
-_COLORS = {"A": "#E69F00", "B": "#56B4E9", "C": "#009E73"}
+_WARP_COLORS = (SKY, ORANGE, GREEN, YELLOW, PURPLE, BLUE, RED, GREY)
+_COLORS = {"A": ORANGE, "B": SKY, "C": GREEN}
 _EARLIER = 0.35  # colour strength of what was read earlier
 
 
@@ -187,11 +187,6 @@ _PARTS = {
     BARRIER: "All threads wait until both tiles are complete.",
     MULTIPLY: "Each thread adds the products of a row of A_tile and a column of B_tile.",
 }
-
-
-def part_in_words(part: str) -> str:
-    """Say what a block does in this part of a round."""
-    return _PARTS[part]
 
 
 def padding(now: Round) -> str:

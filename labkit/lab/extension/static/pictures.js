@@ -2,26 +2,20 @@
 // a notebook was closed and opened again, ipywidgets shows an error: these stand in its place.
 // A picture alone is an image for JupyterLab: it would have the colours of the light theme, and no alt text.
 
+import { watch } from "./watch.js";
+
 const GONE = "Error displaying widget: model not found";
 const NOTE = "The picture is from when the cell ran. Run the cell to use its controls.";
 
 export function keepPictures(panel) {
-  let due = false;
   const look = () => {
-    due = false;
     for (const error of panel.node.querySelectorAll(".jp-OutputArea-output.jupyter-widgets"))
       if (error.textContent === GONE) replace(panel, error);
     for (const image of panel.node.querySelectorAll(".jp-RenderedSVG img"))
       if (image.src.slice(0, 200).includes("lk-svg")) // JupyterLab shows no SVG in a notebook that is not trusted
         image.replaceWith(inPage(decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1))));
   };
-  const watch = new MutationObserver(() => {
-    if (due) return;
-    due = true;
-    requestAnimationFrame(look);
-  });
-  watch.observe(panel.node, { childList: true, subtree: true });
-  panel.disposed.connect(() => watch.disconnect());
+  watch(panel, look);
   look();
 }
 

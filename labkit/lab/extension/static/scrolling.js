@@ -1,13 +1,13 @@
 // Outputs that are wider than the page, such as tables and plots, scroll sideways: with the keyboard, too.
 
+import { watch } from "./watch.js";
+
 const OUTPUTS = ".jp-OutputArea-output.jp-RenderedHTML, .labkit-scroll";
 
 export function reachOutputs(panel) {
   const resized = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
-  const look = () => panel.node.querySelectorAll(OUTPUTS).forEach((output) => resized.observe(output));
-  const added = new MutationObserver(look);
-  added.observe(panel.node, { childList: true, subtree: true });
-  panel.disposed.connect(() => (added.disconnect(), resized.disconnect()));
+  watch(panel, () => panel.node.querySelectorAll(OUTPUTS).forEach((output) => resized.observe(output)));
+  panel.disposed.connect(() => resized.disconnect());
   // For the notebook these keys fold and unfold headings.
   panel.node.addEventListener("keydown", (event) => {
     const { key, target } = event;
