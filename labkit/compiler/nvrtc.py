@@ -62,8 +62,12 @@ _INCLUDE = re.compile(r'#\s*include\s*(?:[<"]([^>"\n]*)|\w)')
 _FOLDER = re.compile(r'^(\s*\.file\s+\d+\s+")[^"\n]*[/\\]', re.MULTILINE)  # .file 1 "/home/ada/kernel.cu"
 
 
-class NoNvrtc(CompileError):
-    """NVRTC is not installed, or has no build for this system."""
+class MissingTool(CompileError):
+    """One of NVIDIA's tools is not installed, or has no build for this system."""
+
+
+class NoNvrtc(MissingTool):
+    """There is no NVRTC here."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
             log = program.compile(flags)
             return json.dumps(asdict(Ptx(program.ptx(), program.lowered_names(), log))).encode()
 
-    return Ptx(**json.loads(_made("ptx", _key(source, options, name_expressions, VIRTUAL_ARCH), make)))
+    what = source, options, name_expressions, VIRTUAL_ARCH
+    return Ptx(**json.loads(made("ptx", what, make)))
 
 
 def resources(
@@ -121,8 +126,21 @@ def resources(
             found = parse_resources(program.compile(flags))
             return json.dumps({name: asdict(kernel) for name, kernel in found.items()}).encode()
 
-    stored = json.loads(_made("resources", _key(source, options, name_expressions, arch), make))
+    stored = json.loads(made("resources", (source, options, name_expressions, arch), make))
     return {name: Resources(**kernel) for name, kernel in stored.items()}
+
+
+def assemble(
+    source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str
+) -> tuple[bytes, str]:
+    """Compile `source` to a CUBIN for an architecture such as `sm_90`; return it with ptxas's messages.
+
+    It holds line numbers of the source and of its PTX. Raises CompileError with the compiler's messages.
+    """
+    flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", "--no-cache"]
+    with _Program(source, name_expressions) as program:
+        log = program.compile([*flags, *with_defaults(options)])
+        return program.cubin(), log
 
 
 def parameter_types(
@@ -147,22 +165,31 @@ def parameter_types(
         except CompileError:  # such as an overloaded kernel
             return b"[]"
 
-    key = _key(source, options, [*name_expressions, kernel], "types")
-    return json.loads(_made("types", key, make))
+    return json.loads(made("types", (source, options, [*name_expressions, kernel], "types"), make))
 
 
-def _made(kind: str, key: Sequence[str], make: Callable[[], bytes]) -> bytes:
-    """Return `make()`, cached; without NVRTC, labkit's precompiled copy. Raises NoNvrtc if there is none."""
+def made(
+    kind: str,
+    what: tuple[str, Sequence[str], Sequence[str], str],
+    make: Callable[[], bytes],
+    *also: str,
+) -> bytes:
+    """Return `make()`, cached by kind, by (source, options, name expressions, architecture) and by versions.
 
-    def made() -> bytes:
+    `also` are versions of tools beside the compiler. Where the compiler or such a tool is missing, return
+    labkit's precompiled copy; without one, raise the MissingTool that `make` raised.
+    """
+    key = [*_key(*what), *also]
+
+    def make_or_find() -> bytes:
         try:
             return make()
-        except NoNvrtc:
+        except MissingTool:
             if (found := precompiled.find(kind, key)) is None:
                 raise
             return found
 
-    return cached_bytes(kind, key, made)
+    return cached_bytes(kind, key, make_or_find)
 
 
 def _types_in(ptx: str) -> list[str]:
@@ -233,6 +260,11 @@ class _Program:
     def ptx(self) -> str:
         """Return the PTX without the files' folders, so that it is the same wherever it was made."""
         return _FOLDER.sub(r"\1", self._text("nvrtcGetPTXSize", "nvrtcGetPTX"))
+
+    def cubin(self) -> bytes:
+        buffer = bytearray(self._ask(self.nvrtc.nvrtcGetCUBINSize(self.handle)))
+        self._ask(self.nvrtc.nvrtcGetCUBIN(self.handle, buffer))
+        return bytes(buffer)
 
     def lowered_names(self) -> dict[str, str]:
         lowered = (

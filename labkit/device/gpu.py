@@ -28,6 +28,7 @@ from labkit.simt.launch.arguments import bind
 from labkit.simt.module import find_kernel
 from labkit.simt.ptx.parser import parse
 from labkit.simt.ptx.variables import find_variable, initial_memory
+from labkit.simt.sass.listing import Sass
 
 MOST_READY = 1000  # launches that are remembered as checked
 
@@ -180,6 +181,10 @@ class Kernel(simt.AnyKernel):
 
     def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[simt.Finding]:
         return self.simulated._check(_on_host(launch), tools, blocks)
+
+    def sass(self, gpu: str = "H200") -> Sass:
+        """Return the kernel's machine code for a GPU of data/gpus.csv, as the simulator's kernel does."""
+        return self.simulated.sass(gpu)
 
     @cached_property
     def simulated(self) -> simt.Kernel:

@@ -33,6 +33,7 @@ from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.run.machine import Mode, Program
 from labkit.simt.sanitizer.findings import Finding
 from labkit.simt.sanitizer.sanitizer import wrong_types
+from labkit.simt.sass.listing import Sass, sass
 from labkit.simt.stored import stored
 
 
@@ -253,6 +254,15 @@ class Kernel(AnyKernel):
         """Return the registers and memory that the kernel needs on an architecture such as `sm_90`."""
         module = self.module
         return resources(module.code, module.options, module.name_expressions, arch)[self._parsed.name]
+
+    def sass(self, gpu: str = "H200") -> Sass:
+        """Return the kernel's machine code for a GPU of data/gpus.csv.
+
+        Raises ValueError for an unknown name, and CompileError for a GPU that the compiler makes no code for
+        and where NVIDIA's disassembler is missing.
+        """
+        module = self.module
+        return sass(module.code, module.options, module.name_expressions, self._parsed.name, gpu)
 
     def _bind(self, launch: Launch) -> _Bound:
         """Check a launch and bind its arguments. Raises LaunchError."""
