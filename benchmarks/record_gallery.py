@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Annotated
@@ -171,16 +172,18 @@ def architecture() -> str:
     return f"sm_{cupy.cuda.Device().compute_capability}"
 
 
-def launch(plan: Path) -> None:
+def launch(plan: Path, others: Iterable[Case] = ()) -> None:
     """Launch the cases of a plan: {"names": [[family, name], ...], "work": folder, "outputs": file or null}.
 
-    Arrays lie in allocations of just their size, so that a sanitizer sees the byte behind their end.
+    They are the gallery's and those of `others`. Arrays lie in allocations of just their size, so that a
+    sanitizer sees the byte behind their end.
     """
     import cupy
 
     cupy.cuda.set_allocator(None)
     told = json.loads(plan.read_text())
-    known = {(case.family, case.name): case for family in ("clean", "bugs") for case in cases(family)}
+    ours = [case for family in ("clean", "bugs") for case in cases(family)]
+    known = {(case.family, case.name): case for case in [*ours, *others]}
     outputs = {}
     for family, name in told["names"]:
         case = known[family, name]
@@ -209,14 +212,16 @@ def on_device(arg: object) -> object:
     return np.frombuffer(arg.tobytes(), np.complex128)[0] if isinstance(arg, np.void) else arg
 
 
-def driving(work: Path, wanted: list[Case], label: str, outputs: Path | None = None) -> list[str]:
-    """The command that launches these cases."""
+def driving(
+    work: Path, wanted: list[Case], label: str, outputs: Path | None = None, program: str = __file__
+) -> list[str]:
+    """The command that launches these cases, with this program or another that takes --drive."""
     plan = work / f"{label}.json"
     names = [[case.family, case.name] for case in wanted]
     plan.write_text(
         json.dumps({"names": names, "work": str(work), "outputs": outputs and str(outputs.resolve())})
     )
-    return [sys.executable, str(Path(__file__).resolve()), str(work), "--drive", str(plan)]
+    return [sys.executable, str(Path(program).resolve()), str(work), "--drive", str(plan)]
 
 
 # ------------------------------------------------------------------------------------------------ results
@@ -235,35 +240,38 @@ def results(folder: Path, work: Path, clean: list[Case], _bugs: list[Case], _job
 
 def counters(folder: Path, work: Path, clean: list[Case], _bugs: list[Case], _jobs: int) -> None:
     """counters.csv: Nsight Compute's metrics of each clean launch, in one run of ncu."""
-    names = "|".join(sorted({case.entry.partition("<")[0] for case in clean}))
-    command = ["ncu", "--clock-control", "none", "--metrics", ",".join(METRICS), "--csv", "--page", "raw"]
-    command += ["--print-units", "base", "--kernel-name", f"regex:^({names})$"]
-    done = subprocess.run(
-        [*command, *driving(work, clean, "counters")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    if '"ID"' not in done.stdout:
-        raise SystemExit(f"ncu counted nothing:\n{done.stdout[-2000:]}")
-    table = csv.DictReader(io.StringIO(done.stdout[done.stdout.index('"ID"') :]))
-    counted = [row for row in table if row["ID"].isdigit()]
+    counted = count(driving(work, clean, "counters"), METRICS, {case.entry for case in clean})
     if len(counted) != len(clean):
-        print(f"ncu counted {len(counted)} of {len(clean)} launches:\n{done.stdout[:2000]}", flush=True)
+        print(f"ncu counted {len(counted)} of {len(clean)} launches", flush=True)
     with (folder / "counters.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["launch", *METRICS])
         for case, row in zip(clean, counted, strict=False):
             if case.entry.partition("<")[0] not in row["Kernel Name"]:
                 raise SystemExit(f"{case.name} is out of step: ncu counted {row['Kernel Name']}")
-            values = [(row.get(metric) or "").replace(",", "") for metric in METRICS]
-            writer.writerow([case.name, *(number(value) for value in values)])
+            writer.writerow([case.name, *(number(row.get(metric) or "") for metric in METRICS)])
+
+
+def count(
+    command: list[str], metrics: Sequence[str], entries: Iterable[str], options: Sequence[str] = ()
+) -> list[dict[str, str]]:
+    """Nsight Compute's metrics of each launch of these kernels that `command` makes, in order."""
+    names = "|".join(sorted({entry.partition("<")[0] for entry in entries}))
+    ncu = ["ncu", "--clock-control", "none", "--metrics", ",".join(metrics), "--csv", "--page", "raw"]
+    ncu += ["--print-units", "base", "--kernel-name", f"regex:^({names})$", *options]
+    done = subprocess.run([*ncu, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if '"ID"' not in done.stdout:
+        raise SystemExit(f"ncu counted nothing:\n{done.stdout[-2000:]}")
+    said, table = done.stdout.split('"ID"', 1)
+    if done.returncode:
+        print(f"ncu ended with {done.returncode}:\n{said[-2000:]}", flush=True)
+    return [row for row in csv.DictReader(io.StringIO(f'"ID"{table}')) if row["ID"].isdigit()]
 
 
 def number(text: str) -> str:
-    """Return the shortest exact form, 12 for 12.000; leave text unchanged."""
+    """Return the shortest exact form, 12 for 12.000 and 1200 for 1,200; leave text unchanged."""
     try:
-        value = float(text)
+        value = float(text.replace(",", ""))
     except ValueError:
         return text
     return str(int(value)) if value.is_integer() else str(value)
