@@ -38,8 +38,8 @@ ALL = 0xFFFFFFFF
 MEMORY = 48 * 1024  # bytes of shared memory
 TOTAL = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
 OTHERS = (
-    *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st", "atom", "red")),
-    *(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum" for op in ("ld", "st", "atom", "red")),
+    *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st", "atom", "misc")),
+    *(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum" for op in ("ld", "st")),
 )
 # The one instruction of each kernel: %0 is the address in shared memory, %1 one in global memory, and a to d
 # are registers.
@@ -129,7 +129,13 @@ class Access:
 
 
 KERNELS = {key: Kernel(*key) for key in INSTRUCTIONS}
-MANY = [(op, width) for width in (16, 8, 4) for op in ("ld", "st")]  # the others get a share of the patterns
+# The instructions of each run of ncu, and which patterns they get: all, or every n-th.
+PARTS = {
+    (("ld", 8), ("st", 8)): 1,
+    (("ld", 4), ("st", 4)): 2,
+    tuple(key for key in KERNELS if key[0] not in ("ld", "st") or key[1] < 4): 7,
+    (("ld", 16), ("st", 16)): 1,
+}
 
 
 # ------------------------------------------------------------------------------------------------- patterns
@@ -137,7 +143,7 @@ MANY = [(op, width) for width in (16, 8, 4) for op in ("ld", "st")]  # the other
 
 def accesses(op: str, width: int) -> list[Access]:
     """Return the patterns for an instruction, each once."""
-    full = (op, width) in MANY
+    every = next(nth for keys, nth in PARTS.items() if (op, width) in keys)
     rng = Random(f"shared wavefronts {width}")  # the same addresses for loads and stores
     found: dict[tuple[tuple[int, ...], int], Access] = {}
     for name, words, mask in patterns(rng):
@@ -146,7 +152,7 @@ def accesses(op: str, width: int) -> list[Access]:
             offsets, mask = tuple(word * 16 % MEMORY for word in words), ALL
         found.setdefault((offsets, mask), Access(name, offsets, mask))
     chosen = list(found.values())
-    return chosen if full else [*chosen[:24], *chosen[24::5]]
+    return [*chosen[:24], *chosen[24::every]]
 
 
 def patterns(rng: Random) -> Iterator[tuple[str, list[int], int]]:
@@ -289,7 +295,7 @@ def main(
         target = folder / "machine_code"
         target.mkdir(parents=True, exist_ok=True)
         rows: list[list[object]] = []
-        for part in (*(MANY[at : at + 2] for at in (0, 2, 4)), [key for key in KERNELS if key not in MANY]):
+        for part in PARTS:
             rows += measured(part, work)
             with (target / "shared_wavefronts.csv").open("w", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
@@ -302,7 +308,7 @@ def main(
     (target / "shared_wavefronts.json").write_text(json.dumps(origin, indent=2) + "\n")
 
 
-def measured(part: list[tuple[str, int]], work: Path) -> Iterator[list[object]]:
+def measured(part: tuple[tuple[str, int], ...], work: Path) -> Iterator[list[object]]:
     """Yield the rows of the table for these instructions, all counted in one run of ncu."""
     plan = [key for key in part if place(KERNELS[key], work).exists()]
     command = [sys.executable, __file__, str(work), "--drive", json.dumps(plan)]
