@@ -7,6 +7,7 @@ launches are the clean ones of tests/gallery, those of benchmarks/record_counter
 Each kernel is compiled as labkit compiles it for a GPU: by the NVRTC installed here, with -lineinfo and
 NVRTC's defaults. `code` is the start of the SHA-256 of the kernel's machine code, to tell whether another
 NVRTC makes the same. All launches are recorded twice; `varies` names the metrics that differed then.
+A metric that is 0 for every launch has no column: `zero` in counters.json names them.
 """
 
 import csv
@@ -154,7 +155,8 @@ def main(
                 table.add(metrics, work)
                 table.write(place_of_table / "counters.csv")
                 say(start, f"{len(metrics)} metrics: {group}")
-        origin = provenance(folder, (work / "nvrtc").read_text())
+        origin = provenance(folder, compiled, (work / "nvrtc").read_text())
+    origin |= {"zero": ", ".join(table.zero())}
     (place_of_table / "counters.json").write_text(json.dumps(origin, indent=2) + "\n")
     say(start, f"{len(every)} launches -> {place_of_table}")
 
@@ -190,12 +192,16 @@ class Table:
                 if counts.setdefault(metric, value) != value:
                     varies.add(metric)
 
+    def zero(self) -> list[str]:
+        """The metrics that are 0 for every launch: they have no column."""
+        return [metric for metric in self.counts[0] if {each.get(metric) for each in self.counts} == {"0"}]
+
     def write(self, path: Path) -> None:
         """Write what was recorded so far."""
-        metrics = list(dict.fromkeys(metric for counts in self.counts for metric in counts))
+        metrics = [metric for metric in self.counts[0] if metric not in self.zero()]
         place = ("set", "launch", "kernel", "dtype", "size", "macros", "grid", "block", "code", "varies")
         with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, [*place, *metrics], lineterminator="\n", restval="")
+            writer = csv.DictWriter(file, [*place, *metrics], "", "ignore", lineterminator="\n")
             writer.writeheader()
             for each, digest, counts, varies in zip(
                 self.launches, self.codes, self.counts, self.varies, strict=True
@@ -238,10 +244,11 @@ def code(cubin: Path) -> str:
     raise SystemExit(f"{cubin.name} has no machine code of {entry}")
 
 
-def provenance(folder: Path, nvrtc: str) -> dict[str, str]:
+def provenance(folder: Path, compiled: Path | None, nvrtc: str) -> dict[str, str]:
     """Where and how the records came about."""
     version = output(["ncu", "--version"]).split("Version ")[1].split()[0]
     command = f"python benchmarks/record_machine_code.py {folder.as_posix()}"
+    command += f" --compiled {compiled.name}" if compiled else ""
     return records.provenance(command, NVRTC=nvrtc, ncu=version)
 
 

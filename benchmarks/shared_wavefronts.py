@@ -10,8 +10,12 @@ one launch of one warp with a single access to shared memory:
     pattern     what the addresses are like
     mask        the lanes that take part, in hexadecimal; lane 0 is the lowest bit
     offsets     the 32 lanes' addresses, in bytes from the start of shared memory
-    wavefronts  Nsight Compute's l1tex__data_pipe_lsu_wavefronts_mem_shared.sum; the columns behind are its
-                other metrics, under their names
+    wavefronts  of the access: Nsight Compute's l1tex__data_pipe_lsu_wavefronts_mem_shared.sum without those
+                of its ..._op_misc.sum
+    misc        the latter: one for the warp and, before a cp.async, one for each of three LDS that NVRTC
+                puts there and no lane executes
+    conflicts   l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum or _st; empty for atomics
+                and cp.async
 """
 
 import csv
@@ -37,10 +41,11 @@ LANES = 32
 ALL = 0xFFFFFFFF
 MEMORY = 48 * 1024  # bytes of shared memory
 TOTAL = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
-OTHERS = (
-    *(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op in ("ld", "st", "atom", "misc")),
-    *(f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum" for op in ("ld", "st")),
-)
+MISC = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_misc.sum"
+CONFLICTS = {op: f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum" for op in ("ld", "st")}
+CONFLICTS["ldsm"] = CONFLICTS["ld"]
+METRICS = (TOTAL, MISC, CONFLICTS["ld"], CONFLICTS["st"])
+COLUMNS = ("op", "width", "pattern", "mask", "offsets", "wavefronts", "misc", "conflicts")
 # The one instruction of each kernel: %0 is the address in shared memory, %1 one in global memory, and a to d
 # are registers.
 INSTRUCTIONS = {
@@ -299,11 +304,12 @@ def main(
             rows += measured(part, work)
             with (target / "shared_wavefronts.csv").open("w", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(["op", "width", "pattern", "mask", "offsets", "wavefronts", *OTHERS])
+                writer.writerow(COLUMNS)
                 writer.writerows(rows)
             say(start, f"{len(rows)} accesses")
         version = output(["ncu", "--version"]).split("Version ")[1].split()[0]
         command = f"python benchmarks/shared_wavefronts.py {folder.as_posix()}"
+        command += f" --compiled {compiled.name}" if compiled else ""
         origin = records.provenance(command, NVRTC=(work / "nvrtc").read_text(), ncu=version)
     (target / "shared_wavefronts.json").write_text(json.dumps(origin, indent=2) + "\n")
 
@@ -313,15 +319,17 @@ def measured(part: tuple[tuple[str, int], ...], work: Path) -> Iterator[list[obj
     plan = [key for key in part if place(KERNELS[key], work).exists()]
     command = [sys.executable, __file__, str(work), "--drive", json.dumps(plan)]
     entries = [KERNELS[key].name for key in plan]
-    found = count(command, (TOTAL, *OTHERS), entries, ["--cache-control", "none"])
+    found = count(command, METRICS, entries, ["--cache-control", "none"])
     wanted = [(key, access) for key in plan for access in accesses(*key)]
     if len(found) != len(wanted):
         print(f"ncu counted {len(found)} of {len(wanted)} accesses", flush=True)
     for ((op, width), access), row in zip(wanted, found, strict=False):
         if f"{op}_{width}" not in row["Kernel Name"]:
             raise SystemExit(f"{op}_{width} is out of step: ncu counted {row['Kernel Name']}")
-        counts = [number(row.get(metric) or "") for metric in (TOTAL, *OTHERS)]
-        yield [op, width, access.pattern, f"{access.mask:08x}", " ".join(map(str, access.offsets)), *counts]
+        total, misc = int(number(row[TOTAL])), int(number(row[MISC]))
+        conflicts = number(row[CONFLICTS[op]]) if op in CONFLICTS else ""
+        offsets = " ".join(map(str, access.offsets))
+        yield [op, width, access.pattern, f"{access.mask:08x}", offsets, total - misc, misc, conflicts]
 
 
 def launch(plan: list[list[object]], work: Path) -> None:
