@@ -18,7 +18,7 @@ from pathlib import Path
 
 from labkit.c.compile import compiler_version, find_compiler
 from labkit.core.cache import cache_dir
-from labkit.doctor import gpu, machine, mend, nvrtc, students
+from labkit.doctor import gpu, machine, mend, nvdisasm, nvrtc, students
 from labkit.doctor.gpu import Gpu, find_gpu
 from labkit.doctor.row import MISSING, OK, OPTIONAL, Absent, Row
 
@@ -50,6 +50,7 @@ def report() -> list[Row]:
         _row("Python", _python, MISSING),
         _row("Packages", _packages, MISSING),
         _row("NVRTC (CUDA C++ to PTX)", nvrtc.nvrtc, OPTIONAL if sys.platform == "darwin" else MISSING),
+        _row("nvdisasm (machine code as text)", nvdisasm.nvdisasm),
         _row("LLVM (PTX to this CPU)", _llvm, MISSING),
         _row("JupyterLab", _jupyter),
         _row("C compiler", _c_compiler),

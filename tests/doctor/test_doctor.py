@@ -13,7 +13,7 @@ import pytest
 
 from labkit import doctor
 from labkit.core import memory
-from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row, machine, mend, nvrtc, students
+from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row, machine, mend, nvdisasm, nvrtc, students
 
 ROOT = Path(__file__).parents[2]
 GPU = import_module("labkit.doctor.gpu")
@@ -21,6 +21,7 @@ ROWS = (
     "Python",
     "Packages",
     "NVRTC (CUDA C++ to PTX)",
+    "nvdisasm (machine code as text)",
     "LLVM (PTX to this CPU)",
     "JupyterLab",
     "C compiler",
@@ -33,6 +34,7 @@ ROWS = (
 HOPPER = "NVIDIA H200, 580.95.05, 9.0"
 MODPROBE = "sudo modprobe nvidia"
 NVRTC, COMPILER, CARD, CUPY = "NVRTC (CUDA C++ to PTX)", "C compiler", "GPU", "CuPy"
+NVDISASM = "nvdisasm (machine code as text)"
 SANDBOX, MACHINE = "Sandbox (labkit grade)", "Machine"
 PIP = f"{shlex.quote(sys.executable)} -m pip"
 
@@ -189,7 +191,7 @@ class TestMend:
     def test_bounds_are_those_of_pyproject(self):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         needed = " ".join(project["dependencies"])
-        for name in (nvrtc.BINDINGS, nvrtc.NVRTC, *nvrtc.HEADERS, nvrtc.CCCL):
+        for name in (nvrtc.BINDINGS, nvrtc.NVRTC, *nvrtc.HEADERS, nvrtc.CCCL, nvdisasm.NVDISASM):
             assert f"{name}>={nvrtc.MAJOR}.0,<{int(nvrtc.MAJOR) + 1};" in needed
         bounds = project["optional-dependencies"]["cuda12"][0].removeprefix("cupy-cuda12x[ctk]")
         assert f"'cupy{bounds}'" in Path(mend.__file__).read_text()
@@ -246,6 +248,51 @@ class TestNvrtc:
         found = row(NVRTC)
         assert found.state == MISSING and "it does not load: " in found.detail
         assert "--force-reinstall 'nvidia-cuda-nvrtc==13." in found.fix
+
+
+@pytest.fixture
+def disassembler():
+    """The finder of the disassembler, which looks anew before and after the test."""
+    from labkit.compiler import nvdisasm as found
+
+    for function in (found.program, found.version):
+        function.cache_clear()
+    yield found
+    for function in (found.program, found.version):
+        function.cache_clear()
+
+
+class TestNvdisasm:
+    def test_the_one_in_use_is_named(self, disassembler):
+        found = row(NVDISASM)
+        assert found.state == OK
+        number, _, path = found.detail.partition(" at ")
+        told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+        assert f"V{number}" in told
+
+    def test_without_one_it_says_how_to_install_it(self, disassembler, monkeypatch, path):
+        monkeypatch.setitem(sys.modules, "nvidia", None)
+        found = row(NVDISASM)
+        assert found.state == OPTIONAL and "nvidia-cuda-nvdisasm not installed" in found.detail
+        assert found.fix == f"{PIP} install --upgrade 'nvidia-cuda-nvdisasm==13.*'"
+
+    def test_one_that_does_not_read_the_compiler_s_code_is_brought_to_its_version(
+        self, disassembler, monkeypatch, path, tmp_path
+    ):
+        from labkit.compiler.nvrtc import nvrtc_version
+
+        monkeypatch.setitem(sys.modules, "nvidia", None)
+        monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
+        script(path / "nvdisasm", "echo 'nvdisasm fatal: unsupported architecture' >&2; exit 1")
+        found = row(NVDISASM)
+        assert found.state == OPTIONAL and "unsupported architecture" in found.detail
+        assert found.fix.endswith(f"'nvidia-cuda-nvdisasm=={nvrtc_version()}.*'")
+
+    def test_on_macos_there_is_none(self, monkeypatch):
+        monkeypatch.setattr(sys, "platform", "darwin")
+        found = row(NVDISASM)
+        assert found.state == OPTIONAL and "makes no nvdisasm for macOS" in found.detail
+        assert "Colab" in found.fix
 
 
 class TestGpu:
