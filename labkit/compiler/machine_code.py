@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from labkit.compiler import nvdisasm
-from labkit.compiler.nvrtc import FILE_NAME, Resources, assemble, made, parse_resources
+from labkit.compiler.nvrtc import FILE_NAME, Resources, assemble, compiler_version, made, parse_resources
 
 INSTRUCTION_BYTES = 16
 _PARAM_BANK = 0x0A  # EIATTR_PARAM_CBANK in a kernel's .nv.info: where its parameters lie in constant bank 0
@@ -103,6 +103,11 @@ def machine_code(
 
     stored = made("sass", (source, options, name_expressions, arch), make, nvdisasm.version_or_shipped())
     return {one["name"]: _unpacked(one, arch) for one in json.loads(stored)}
+
+
+def assembler() -> str:
+    """Return the versions of the assembler and the disassembler, as part of a key."""
+    return f"{compiler_version()} {nvdisasm.version_or_shipped()}"
 
 
 def _unpacked(stored: dict[str, Any], arch: str) -> KernelCode:

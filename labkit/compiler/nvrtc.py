@@ -408,6 +408,11 @@ def _key(source: str, options: Sequence[str], name_expressions: Sequence[str], a
     return [source, *options, "names", *name_expressions, arch, *_compiler_key(), *headers]
 
 
+def compiler_version() -> str:
+    """Return the version of the compiler that makes kernels here, or made those that labkit ships."""
+    return _made_by(COMPILER_WHEEL) or nvrtc_version()
+
+
 @lru_cache(maxsize=1)
 def _own_headers() -> dict[str, str]:
     """Return the text of each header in our folder, by name."""
@@ -420,8 +425,7 @@ def _compiler_key() -> tuple[str, str]:
 
     An installed package is identified without loading it, as that takes longer than reading a cached kernel.
     """
-    compiler = _made_by(COMPILER_WHEEL) or nvrtc_version()
-    return compiler, (HOST_HEADERS / "labkit_host.h").read_text(encoding="utf-8")
+    return compiler_version(), (HOST_HEADERS / "labkit_host.h").read_text(encoding="utf-8")
 
 
 def _figure(pattern: str, text: str) -> int:

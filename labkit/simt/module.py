@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 
+from labkit.compiler.machine_code import KernelCode, assembler
 from labkit.compiler.nvrtc import Resources, compile_ptx, parameter_types, resources
 from labkit.core.errors import LaunchError, SimtError
-from labkit.core.kernel import Blocks, Launch
+from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch
 from labkit.core.kernel import Kernel as KernelProtocol
 from labkit.core.limits import MAX_STATIC_SHARED_BYTES, Dim3, check_launch, max_threads_for
 from labkit.core.named import parameter_names
+from labkit.core.occupancy import Gpu, occupancy
 from labkit.core.occupancy import gpu as find_gpu
-from labkit.core.occupancy import occupancy
 from labkit.simt import ptx
+from labkit.simt.analysis.deciders import find_deciders
 from labkit.simt.analysis.indices import MOST_BLOCKS
 from labkit.simt.analysis.layout import rounded_up, storage
 from labkit.simt.counters.counts import Totals, counts_of
@@ -33,7 +36,10 @@ from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.run.machine import Mode, Program
 from labkit.simt.sanitizer.findings import Finding
 from labkit.simt.sanitizer.sanitizer import wrong_types
+from labkit.simt.sass.issued import Counted, Issued, Kept, issues_of
 from labkit.simt.sass.listing import Sass, sass
+from labkit.simt.sass.program import Lifted, bank_image, lifted
+from labkit.simt.sass.slice import NoCounts
 from labkit.simt.stored import stored
 
 
@@ -126,6 +132,8 @@ def _parsed(text: str) -> ptx.Module:
     return module
 
 
+# PTX instructions that the assembler makes branches of, by their operands.
+BRANCHES = ("div", "rem", "sqrt", "rcp", "rsqrt", "sin", "cos", "ex2", "lg2")
 # A launch of so few threads ends before optimising would pay off, so it gets brief code: see jit.py.
 FEW_THREADS = 1 << 14
 
@@ -153,6 +161,16 @@ class _Bound:
     params: bytes
     ranges: list[Range]
     shared_bytes: int
+
+
+@dataclass(frozen=True)
+class KeptLaunch:
+    """What it takes to run a launch's machine code later: its arguments, its blocks, the GPU, the memory."""
+
+    bound: _Bound
+    sample: Sample | None
+    gpu: Gpu
+    memory: Kept
 
 
 AnyKernel = KernelProtocol[Profile, Finding]  # wherever it runs
@@ -184,6 +202,7 @@ class Kernel(AnyKernel):
         on_gpu, sample = find_gpu(gpu), self._sample(blocks, launch.grid)
         bound = self._bind(launch)
         program = self._program(launch, "counted", sample)
+        kept = KeptLaunch(bound, sample, on_gpu, Kept.of(bound.ranges, self._contents_may_decide))
         totals = self._run(program, bound, sample)
         circumstances = Circumstances(
             grid=launch.grid,
@@ -194,7 +213,7 @@ class Kernel(AnyKernel):
             scalars=[int(arg) if isinstance(arg, int | np.integer) else None for arg in launch.args],
         )
         source, count = self.module.lines, partial(counts_of, self._parsed.code, program.compiled, totals)
-        return Profile(self._parsed.code, count, source, sample, circumstances)
+        return Profile(self._parsed.code, count, source, sample, circumstances, partial(self._issued, kept))
 
     def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
         bound = self._bind(launch)
@@ -263,6 +282,56 @@ class Kernel(AnyKernel):
         """
         module = self.module
         return sass(module.code, module.options, module.name_expressions, self._parsed.name, gpu)
+
+    @cached_property
+    def _contents_may_decide(self) -> bool:
+        """Say whether the contents of arrays may decide which machine code runs.
+
+        The assembler makes branches of quotients, roots and sines, and where a value decides at PTX level.
+        """
+        return find_deciders(self._parsed).contents or any(i.parts[0] in BRANCHES for i in self._parsed.code)
+
+    def _issued(self, kept: KeptLaunch) -> Issued:
+        """Return how often a launch issues each instruction of the machine code; counted when needed."""
+        sass = self.sass(kept.gpu.name)
+        sample = kept.sample
+        scale = sample.total / len(sample.numbers) if sample else 1.0
+        return Issued(sass, partial(self._count_issues, sass, kept), scale)
+
+    def _lifted(self, code: KernelCode) -> Lifted:
+        key = [self.module.ptx, *self.module.options, self._parsed.name, code.arch, assembler()]
+        return stored("lifted", key, lambda: lifted(code, self._parsed, self.module._parsed))
+
+    def _count_issues(self, sass: Sass, kept: KeptLaunch) -> Counted:
+        """Run the machine code as far as it decides. Raises NoCounts."""
+        code, bound, sample = sass.code, kept.bound, kept.sample
+        if self.is_cooperative:
+            raise NoCounts("a barrier of the whole grid waits for other blocks: how long is a matter of time")
+        decides = self._lifted(code)
+        blocks = math.prod(bound.launch.grid) if sample is None else len(sample.numbers)
+        how = bound.launch.block, "issued", max(bound.launch.grid) > MOST_BLOCKS
+        is_brief = blocks * math.prod(bound.launch.block) <= FEW_THREADS
+        key = "\n".join([self.module.ptx, *self.module.options, code.arch, assembler()])
+        program = Program(decides.kernel, decides.storage, *how, is_brief, key)
+        memory = kept.memory.restored() if decides.needs_contents else nullcontext()
+        with memory:
+            images = [bank_image(code, bank, self.module._memory) for bank in decides.banks]
+            banks = [Range(i.ctypes.data, i.nbytes, 0, "constants", is_constant=True) for i in images]
+            try:
+                totals = program.run(
+                    bound.launch.grid,
+                    bound.params,
+                    [*bound.ranges, *banks],
+                    bound.shared_bytes,
+                    max(bound.launch.timeout, PATIENCE_SECONDS),
+                    self.module.lines,
+                    sample,
+                )
+            except NoCounts:
+                raise
+            except SimtError as error:
+                raise NoCounts(f"its machine code did not run in the simulator: {error}") from error
+        return issues_of(decides, counts_of(decides.kernel.code, program.compiled, totals))
 
     def _bind(self, launch: Launch) -> _Bound:
         """Check a launch and bind its arguments. Raises LaunchError."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit.compiler.nvrtc import Resources, supported_architectures
+from labkit.core.errors import CompileError, SimtError
 from labkit.core.limits import Dim3
 from labkit.core.occupancy import Gpu, Occupancy, occupancy
 from labkit.simt.counters.counts import Counts
@@ -24,6 +25,8 @@ from labkit.simt.ptx import Instruction
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from labkit.simt.sass.issued import Issued
 
 REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
@@ -37,6 +40,7 @@ OCCUPANCY = (
     "sm__maximum_warps_per_active_cycle_pct",
 )
 READS = [name for name, opcode in OPCODES.items() if opcode.reads]
+OF_MACHINE_CODE = ("smsp__inst_executed", "sm__inst_executed_pipe_", "l1tex__data_pipe_lsu_wavefronts_mem_shared")
 WRITES = [name for name, opcode in OPCODES.items() if opcode.writes]
 LEAST_REGISTERS = 16  # that a launch gives each thread, whatever the assembler reports (seen on an H200)
 
@@ -90,9 +94,10 @@ class Profile:
         source: Sequence[str],
         sample: Sample | None,
         launch: Circumstances,
+        issued: Callable[[], Issued] | None = None,
     ) -> None:
         self.source, self.sample, self.launch = source, sample, launch
-        self._code, self._count = code, count
+        self._code, self._count, self._issued = code, count, issued
 
     @cached_property
     def sites(self) -> list[Site]:
@@ -100,6 +105,16 @@ class Profile:
         scale = self.sample.total / len(self.sample.numbers) if self.sample else 1.0
         counts = self._count()
         return [_site(i, counts, number, scale) for number, i in enumerate(self._code)]
+
+    @cached_property
+    def sass(self) -> Issued:
+        """Return how often the launch issues each instruction of its GPU's machine code.
+
+        Raises CompileError where there is no machine code here. Counts may raise NoCounts, with the reason.
+        """
+        if self._issued is None:
+            raise CompileError("this profile was made elsewhere, without the kernel's machine code")
+        return self._issued()
 
     @cached_property
     def by_warp(self) -> Sequence[int]:
@@ -117,6 +132,9 @@ class Profile:
     def metrics(self) -> Mapping[str, float]:
         """Return the figures that a GPU has too, by Nsight Compute's names.
 
+        Those at the level of machine code (`smsp__inst_executed.sum`, pipes, wavefronts) are worked out when
+        asked for by name, since that takes a run of its own; they are not among those that are listed. One
+        that is not known raises a KeyError that says why.
         Those of occupancy are computed when first needed, since that compiles the kernel for the GPU. Bytes
         per sector count each byte once, as a GPU does.
         """
@@ -288,6 +306,11 @@ class _Metrics(Mapping[str, float]):
     def __getitem__(self, name: str) -> float:
         if name in OCCUPANCY:
             return self._profile.occupancy.metrics[name]
+        if name.startswith(OF_MACHINE_CODE):
+            try:
+                return self._profile.sass.metrics[name]
+            except SimtError as error:
+                raise KeyError(f"{name} is not known here: {error}") from error
         return self._counted[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -31,6 +31,7 @@ from labkit.simt.code.observe import Observer
 from labkit.simt.counters.counting import Counting
 from labkit.simt.counters.counts import NO_TOTALS, Totals
 from labkit.simt.counters.tracing import MOST, Tracing
+from labkit.simt.counters.wavefronts import Issues
 from labkit.simt.launch.arguments import Range, array_range
 from labkit.simt.launch.sample import Sample
 from labkit.simt.ptx import Kernel
@@ -52,13 +53,16 @@ def host_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Mode = Literal["plain", "counted", "traced", "checked"]
+Mode = Literal["plain", "counted", "issued", "traced", "checked"]
 _OBSERVERS: dict[Mode, type[Observer]] = {
     "plain": Observer,
     "counted": Counting,
+    "issued": Issues,
     "traced": Tracing,
     "checked": Checking,
 }
+
+_COUNTING: tuple[Mode, ...] = ("counted", "issued")  # they fill the counters of each instruction
 
 
 def compile_kernel(
@@ -88,7 +92,7 @@ def compile_kernel(
         first_uses(layout) if mode == "checked" else {},
         written_ranges(kernel, storage.ranges) if mode == "checked" else None,
         observer.known if isinstance(observer, Counting) else np.empty(0),
-        strides(kernel, flow) if mode == "counted" else [],
+        strides(kernel, flow) if mode == "counted" else [None] * len(kernel.code),
     )
 
 
@@ -189,7 +193,7 @@ class Program:
             raise gone
         if not in_time:
             raise diagnosis.timeout(launch, timeout)
-        if self.mode not in ("counted", "traced"):
+        if self.mode not in (*_COUNTING, "traced"):
             return NO_TOTALS
         return Totals(
             np.sum([worker.counters for worker in workers], axis=0),
@@ -210,7 +214,7 @@ class Program:
         """Return an earlier launch's worker, if it fits, or a new one, with its counters at zero."""
         worker = self._idle.pop() if self._idle else None
         if worker is None or worker.shared.size != shared_bytes:
-            sites = len(self.kernel.code) * (self.mode == "counted")
+            sites = len(self.kernel.code) * (self.mode in _COUNTING)
             tables = self.compiled.warps if self.mode == "counted" else 1
             visits = 1 + MOST if self.mode == "traced" else len(self.compiled.blocks)
             return _Worker(self.compiled, sites, (tables, visits), shared_bytes)

@@ -1,0 +1,150 @@
+"""How often a launch issues each instruction of a kernel's machine code, and Nsight Compute's figures of that.
+
+The machine code itself runs in the simulator, as far as it decides (program.py). An instruction is issued once
+per visit of its basic block by lanes of a warp, whatever its predicate says.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from labkit.simt.counters.counts import Counts
+from labkit.simt.launch.arguments import Range
+from labkit.simt.sass.kinds import kind, width
+from labkit.simt.sass.listing import Sass
+from labkit.simt.sass.pipes import PIPES, pipe
+from labkit.simt.sass.program import Lifted
+from labkit.simt.sass.slice import NoCounts
+
+INSTRUCTIONS = "smsp__inst_executed.sum"
+PIPE = "sm__inst_executed_pipe_{}.sum"
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+MOST_KEPT = 1 << 30  # bytes of arrays that a profile copies where their contents may decide
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The memory of a launch as it was when it began; `contents` is None where none was kept."""
+
+    ranges: Sequence[Range]
+    contents: Sequence[np.ndarray] | None
+
+    @classmethod
+    def of(cls, ranges: Sequence[Range], decides: bool) -> Kept:
+        """Copy the memory if its contents may decide, unless it is too much."""
+        if not decides or sum(each.size for each in ranges) > MOST_KEPT:
+            return cls(ranges, None)
+        return cls(ranges, [_memory(each).copy() for each in ranges])
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Give the memory its first contents for a while; then what it holds now."""
+        if self.contents is None:
+            raise NoCounts("the contents of its arrays decide, and these were too large to keep")
+        now = [_memory(each) for each in self.ranges]
+        others = [(a, b, a.copy()) for a, b in zip(now, self.contents, strict=True) if not np.array_equal(a, b)]
+        for memory, first, _ in others:
+            memory[:] = first
+        try:
+            yield
+        finally:
+            for memory, _, last in others:
+                memory[:] = last
+
+
+def _memory(place: Range) -> np.ndarray:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * place.size).from_address(place.start or 1)) if place.size else (
+        np.empty(0, np.uint8)
+    )
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The counts of a run, one entry per instruction of machine code; wavefronts are 0 for other accesses."""
+
+    issued: np.ndarray
+    lanes: np.ndarray
+    requests: np.ndarray
+    wavefronts: np.ndarray
+
+
+def issues_of(decides: Lifted, counts: Counts) -> Counted:
+    """Return the counts of each instruction of machine code from a run of what decides."""
+    visited = decides.block_of >= 0
+    at = np.where(visited, decides.block_of, 0)
+    requests, wavefronts = np.zeros((2, len(at)), np.int64)
+    for number, position in decides.accesses.items():
+        requests[number], wavefronts[number] = counts.requests[position], counts.conflicts[position]
+    return Counted(
+        issued=np.where(visited, counts.executed[at], 0),
+        lanes=np.where(visited, counts.active[at], 0),
+        requests=requests,
+        wavefronts=wavefronts,
+    )
+
+
+class Issued:
+    """The issues of a kernel's machine code in one launch; `sass` is the code.
+
+    Counts are worked out when first needed. They raise NoCounts, which says why, where what decides is not
+    known to the simulator or depends on time.
+    """
+
+    def __init__(self, sass: Sass, count: Callable[[], Counted], scale: float) -> None:
+        self.sass, self._count, self._scale = sass, count, scale
+
+    @cached_property
+    def counts(self) -> Counted:
+        """Return the counts of the blocks that ran, scaled to the grid."""
+        counted = self._count()
+        return Counted(*(np.rint(each * self._scale).astype(np.int64) for each in vars(counted).values()))
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Return `Sass.table` with how often each instruction was issued, and with how many lanes in all."""
+        counts = self.counts
+        return self.sass.table.assign(issued=counts.issued, lanes=counts.lanes, wavefronts=counts.wavefronts)
+
+    @cached_property
+    def kinds(self) -> pd.Series[int]:
+        """Return the instructions that warps issued, by kind, most first."""
+        kinds = [kind(each.opcode) for each in self.sass.instructions]
+        summed = pd.Series(self.counts.issued).groupby(kinds).sum()
+        return summed[summed > 0].sort_values(ascending=False).rename("issued").rename_axis("kind")
+
+    @cached_property
+    def lines(self) -> pd.Series[int]:
+        """Return the instructions that warps issued, by line of the source (0: none)."""
+        lines = [each.line for each in self.sass.instructions]
+        return pd.Series(self.counts.issued).groupby(lines).sum().rename("issued").rename_axis("line")
+
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """Return Nsight Compute's figures. Raises NoCounts."""
+        counts, instructions = self.counts, self.sass.instructions
+        found = {INSTRUCTIONS: int(counts.issued.sum())}
+        if self.sass.code.arch == "sm_90":
+            pipes = [pipe(each) for each in instructions]
+            for name in PIPES:
+                found[PIPE.format(name)] = int(sum(counts.issued[i] for i, p in enumerate(pipes) if name in p))
+        for op, name in (("ld", "LDS"), ("st", "STS")):
+            at = [i for i, each in enumerate(instructions) if each.opcode.split(".")[0] == name]
+            found[WAVEFRONTS.format(op)] = int(counts.wavefronts[at].sum())
+        return found
+
+    def __repr__(self) -> str:
+        return f"{self.sass.summary}\n{self.kinds.to_string()}"
+
+
+def requests_by_width(issued: Issued) -> pd.Series[int]:
+    """Return the requests of warps to shared memory, by opcode and width in bits: `LDS.128`."""
+    names = [f"{each.opcode.split('.')[0]}.{width(each.opcode)}" for each in issued.sass.instructions]
+    summed = pd.Series(issued.counts.requests).groupby(names).sum()
+    return summed[summed > 0]

@@ -1,0 +1,123 @@
+"""Machine code as a kernel that the simulator runs: only what decides, with a marker where each block begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from labkit.compiler.machine_code import KernelCode
+from labkit.core.errors import SimtError
+from labkit.simt import ptx
+from labkit.simt.analysis.layout import Storage, storage
+from labkit.simt.ptx.parser import return_directly
+from labkit.simt.sass.lift import Lift
+from labkit.simt.sass.lift.control import LABEL
+from labkit.simt.sass.lift.memory import LOCAL
+from labkit.simt.sass.lift.table import BANKS, REGISTER_TYPES
+from labkit.simt.sass.slice import NoCounts, is_counted, keep_deciders
+
+ENDS = ("BRA", "BRX", "BRXU", "EXIT", "RET", "CALL", "BAR", "KILL", "BPT", "JMP", "JMX")
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A kernel's deciding machine code as PTX.
+
+    `block_of` gives, for each instruction of machine code, the position in `kernel.code` whose visits are its
+    issues (-1: none). `accesses` has the position of each counted access to shared memory, by the number of
+    its instruction. `banks` are the constant banks that it reads, and `spaces` the memory that decides.
+    """
+
+    kernel: ptx.Kernel
+    storage: Storage
+    block_of: np.ndarray
+    accesses: Mapping[int, int]
+    banks: tuple[int, ...]
+    spaces: frozenset[str]
+
+    @property
+    def needs_contents(self) -> bool:
+        """Say whether the contents of arrays decide."""
+        return bool(self.spaces & {"global", "generic"})
+
+
+def lifted(code: KernelCode, parsed: ptx.Kernel, module: ptx.Module) -> Lifted:
+    """Return what decides in a kernel's machine code. Raises NoCounts where that is unknown."""
+    whole, starts = written(code, parsed)
+    names = [str(each) for each in code.instructions]
+    kept = keep_deciders(whole, names)
+    at = {position: i for i, position in enumerate(kept.positions)}
+    kernel = replace(whole, code=kept.code, labels=_moved(whole.labels, kept.positions))
+    used = {o.name for i in kernel.code for o in i.operands if isinstance(o, ptx.Symbol)}
+    banks = tuple(bank for bank in code.constants if BANKS.format(bank) in used)
+    block_of = np.full(len(code.instructions), -1)
+    for first, end, position in starts:
+        block_of[first:end] = at[position]
+    accesses = {i.line - 1: number for number, i in enumerate(kernel.code) if is_counted(i)}
+    if len(accesses) != sum(map(is_counted, kernel.code)):
+        raise NoCounts("an instruction of its machine code makes several accesses to shared memory")
+    return Lifted(kernel, storage(kernel, _with_banks(module, code, banks)), block_of, accesses, banks, kept.spaces)
+
+
+def written(code: KernelCode, parsed: ptx.Kernel) -> tuple[ptx.Kernel, list[tuple[int, int, int]]]:
+    """Write a kernel's machine code as PTX; also return (first instruction, end, position of the marker)s."""
+    writer = Lift(code, parsed.params[0].name if parsed.params else "")
+    writer.emit("setp.eq.u32 %PT, 0, 0")
+    writer.emit("setp.ne.u32 %PF, 0, 0")
+    labels, starts = {}, []
+    for first, end in blocks(code):
+        labels[LABEL.format(code.instructions[first].address)] = len(writer.out)
+        starts.append((first, end, len(writer.out)))
+        writer.number = first
+        writer.emit("pmevent")
+        for number in range(first, end):
+            writer.write(number)
+    kernel = ptx.Kernel(
+        name=parsed.name,
+        params=parsed.params,
+        registers=dict(REGISTER_TYPES),
+        local=[ptx.Variable(LOCAL, "b8", max(16, code.resources.local_bytes), 16)],
+        code=writer.out,
+        labels=labels,
+        max_threads=parsed.max_threads,
+    )
+    return kernel, starts
+
+
+def blocks(code: KernelCode) -> Iterator[tuple[int, int]]:
+    """Yield the first instruction and the end of each basic block."""
+    starts = {0, *(code.at[a] for a in (*code.labels.values(), *code.functions.values()) if a in code.at)}
+    for i, instruction in enumerate(code.instructions[:-1]):
+        if instruction.opcode.partition(".")[0] in ENDS:
+            starts.add(i + 1)
+    ordered = sorted(starts)
+    yield from zip(ordered, [*ordered[1:], len(code.instructions)], strict=True)
+
+
+def _moved(labels: Mapping[str, int], positions: list[int]) -> dict[str, int]:
+    """Return where labels are among the instructions that are kept: each stands before a marker, which is."""
+    at = {position: i for i, position in enumerate(positions)}
+    return {name: at[position] for name, position in labels.items()}
+
+
+def _with_banks(module: ptx.Module, code: KernelCode, banks: tuple[int, ...]) -> ptx.Module:
+    more = {
+        BANKS.format(bank): ("const", ptx.Variable(BANKS.format(bank), "b8", len(code.constants[bank]), 16))
+        for bank in banks
+    }
+    return replace(module, variables={**module.variables, **more})
+
+
+def bank_image(code: KernelCode, bank: int, memory: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the bytes of a constant bank; in bank 3 the variables have the values that they have now."""
+    image = np.frombuffer(code.constants[bank], np.uint8).copy()
+    if bank == 3:
+        for name, start in code.variables.items():
+            if name in memory:
+                image[start : start + memory[name].nbytes] = memory[name].view(np.uint8).ravel()
+    return image
+
+
+__all__ = ["Lifted", "SimtError", "bank_image", "lifted", "return_directly", "written"]

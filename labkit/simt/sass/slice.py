@@ -1,0 +1,215 @@
+"""Keep of a kernel's code only what decides which instructions run, and where shared memory is accessed.
+
+The sums of a matrix product decide neither: a kernel of thousands of instructions becomes its loops, its branches
+and its addresses. A value from memory decides where a branch or an address depends on it; then what is stored
+to that memory is kept, too (Weiser, Program Slicing, 1984).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from labkit.core.errors import SimtError
+from labkit.simt import ptx
+from labkit.simt.analysis.blocks import Block, split
+from labkit.simt.ptx import Address, Immediate, Instruction, Operand, Register, Vector
+from labkit.simt.sass.chains import Chains, find_chains, separate
+from labkit.simt.sass.lift.table import UNKNOWN
+
+TIMES = ("%clock", "%clock64", "%globaltimer")
+
+
+class NoCounts(SimtError):
+    """The issues of a kernel's machine code cannot be counted; the message says why."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The code that decides, the position that each of its instructions had, and the memory that decides.
+
+    `spaces` are among "global", "shared", "local", "generic".
+    """
+
+    code: list[Instruction]
+    positions: list[int]
+    spaces: frozenset[str]
+
+
+def keep_deciders(kernel: ptx.Kernel, names: Sequence[str]) -> Slice:
+    """Return what decides. `names` are the opcodes of machine code, by `Instruction.line` from 1.
+
+    Raises NoCounts where what decides is unknown, or depends on the order in which threads run.
+    """
+    return _Slicer(kernel, names).slice()
+
+
+class _Slicer:
+    def __init__(self, kernel: ptx.Kernel, names: Sequence[str]) -> None:
+        self.code, self.names, self.kernel = kernel.code, names, kernel
+        self.chains: Chains = find_chains(kernel)
+        self.whole: set[int] = set()  # instructions whose results are needed
+        self.touches: set[int] = set()  # accesses of which only the address is
+        self.spaces: set[str] = set()
+        self.work: list[int] = []
+
+    def slice(self) -> Slice:
+        for number, instruction in enumerate(self.code):
+            if instruction.family.end or instruction.opcode == "pmevent":
+                self._need(number)
+            elif is_counted(instruction):
+                self.touches.add(number)
+                self._follow(number, [each.name for each in self._place(instruction)])
+        while True:
+            while self.work:
+                self._needed(self.work.pop())
+            if not self._of_memory():
+                break
+        self._race()
+        kept = sorted(self.whole | self.touches)
+        code = [self._without_values(number) for number in kept]
+        for number, instruction in zip(kept, code, strict=True):
+            self.code[number] = instruction
+        return Slice(list(separate(self.code, kept, self.chains)), kept, frozenset(self.spaces))
+
+    def _need(self, number: int) -> None:
+        if number not in self.whole:
+            self.whole.add(number)
+            self.work.append(number)
+
+    def _needed(self, number: int) -> None:
+        instruction = self.code[number]
+        if instruction.parts[0] == UNKNOWN:
+            raise NoCounts(f"there is no rule for {self._named(number)}, which decides what runs")
+        if any(isinstance(each, ptx.Symbol) and each.name.startswith(TIMES) for each in instruction.operands):
+            raise NoCounts(f"{self._named(number)} reads the time, which decides what runs")
+        if instruction.family.reads and "param" not in instruction.parts and instruction.space != "const":
+            self.spaces.add(instruction.space)
+        names = {register.name for register in instruction.sources}
+        if instruction.guard:
+            names |= {register.name for register in instruction.results}
+        self._follow(number, names)
+
+    def _named(self, number: int) -> str:
+        return self.names[self.code[number].line - 1]
+
+    def _follow(self, number: int, names: set[str] | list[str]) -> None:
+        for name in names:
+            for write in self.chains.writes(number, name):
+                self._need(write)
+
+    def _place(self, instruction: Instruction) -> list[Register]:
+        """Return the registers that say where an access goes, and which lanes take part."""
+        found = [instruction.guard.register] if instruction.guard else []
+        for operand in instruction.operands:
+            if isinstance(operand, Address) and isinstance(operand.base, Register):
+                found.append(operand.base)
+        return found
+
+    def _of_memory(self) -> bool:
+        """Keep what stores to the memory that decides, and the barriers that order it."""
+        before = len(self.whole)
+        for number, instruction in enumerate(self.code):
+            if instruction.is_barrier and self.spaces & {"global", "shared", "generic"}:
+                self._need(number)
+            elif instruction.is_barrier and instruction.results and number in self.whole:
+                self._need(number)
+            elif instruction.family.writes and self._may_meet(instruction.space):
+                self._need(number)
+            elif instruction.parts[0] == UNKNOWN and self._stores_unknown(number):
+                raise NoCounts(f"there is no rule for {self._named(number)}, which writes to memory that decides")
+        return len(self.whole) > before
+
+    def _stores_unknown(self, number: int) -> bool:
+        name = self._named(number).split(".")[0]
+        space = {"ATOMS": "shared", "STS": "shared", "ATOMG": "global", "REDG": "global", "STG": "global"}.get(name)
+        return space is not None and self._may_meet(space)
+
+    def _may_meet(self, space: str) -> bool:
+        if space == "generic" or "generic" in self.spaces:
+            return bool(self.spaces - {"local"}) or "local" in self.spaces
+        return space in self.spaces
+
+    def _race(self) -> None:
+        """Refuse a loop that ends when other threads let it: how often it runs is a matter of time."""
+        blocks = split(self.kernel)
+        numbers = {id(instruction): i for i, instruction in enumerate(self.code)}
+        for loop in _loops(blocks):
+            inside = {numbers[id(i)] for index in loop for i in blocks[index].code}
+            for number in inside & self.whole:
+                instruction = self.code[number]
+                if instruction.parts[0] != "atom" and not _is_strong(self._named(number)):
+                    continue
+                if self._decides_within(number, inside):
+                    raise NoCounts(
+                        f"how often a loop runs depends on {self._named(number)}: on what other threads have done"
+                    )
+
+    def _decides_within(self, number: int, inside: set[int]) -> bool:
+        """Say whether a branch of a loop depends on what an instruction in it reads."""
+        reached, grown = {number}, True
+        while grown:
+            grown = False
+            for each in inside & self.whole - reached:
+                if any(reached & writes for writes in self.chains.seen[each].values()):
+                    reached.add(each)
+                    grown = True
+        return any(self.code[each].family.end and each != number for each in reached)
+
+    def _without_values(self, number: int) -> Instruction:
+        """Return an access of which only the address is needed, without what it moves."""
+        instruction = self.code[number]
+        if number in self.whole:
+            return instruction
+        def empty(operand: Operand) -> Operand:
+            if isinstance(operand, Vector):
+                return Vector(tuple(empty(item) for item in operand.items))
+            if isinstance(operand, Address):
+                return operand
+            return Register("_") if not instruction.family.writes else Immediate(0)
+
+        return replace(instruction, operands=tuple(empty(operand) for operand in instruction.operands))
+
+
+def is_counted(instruction: Instruction) -> bool:
+    """Say whether it is a load from or a store to shared memory, whose wavefronts are counted."""
+    is_access = instruction.parts[0] in ("ld", "st") and "shared" in instruction.parts
+    return is_access and "async" not in instruction.parts
+
+
+def _is_strong(name: str) -> bool:
+    return "STRONG" in name and name.startswith("LD")
+
+
+def _loops(blocks: Sequence[Block]) -> list[set[int]]:
+    """Return the strongly connected parts of more than one block, and blocks that follow themselves (Tarjan)."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    found: list[set[int]] = []
+    for root in range(len(blocks)):
+        if root in index:
+            continue
+        calls = [(root, iter(blocks[root].successors))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        while calls:
+            block, rest = calls[-1]
+            for successor in rest:
+                if successor not in index:
+                    index[successor] = low[successor] = len(index)
+                    stack.append(successor)
+                    calls.append((successor, iter(blocks[successor].successors)))
+                    break
+                if successor in stack:
+                    low[block] = min(low[block], index[successor])
+            else:
+                calls.pop()
+                if calls:
+                    low[calls[-1][0]] = min(low[calls[-1][0]], low[block])
+                if low[block] == index[block]:
+                    part = set(stack[stack.index(block) :])
+                    del stack[stack.index(block) :]
+                    if len(part) > 1 or block in blocks[block].successors:
+                        found.append(part)
+    return found
