@@ -70,6 +70,10 @@ OPCODES = {
     "bar": _BARRIER,
     "barrier": _BARRIER,
     "yield": Opcode(has_result=False, is_free=True),  # our own, see lowering/lower.py
+    # regions of machine code in which lanes may part, see analysis/convergence.py
+    "bssy": Opcode(has_result=False),
+    "bsync": Opcode(has_result=False, end="branch"),
+    "break": Opcode(has_result=False),
     # warp-wide operations
     "shfl": Opcode(names_lanes=True, lanes="varying"),
     "vote": Opcode(names_lanes=True, lanes="members"),

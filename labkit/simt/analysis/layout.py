@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from labkit.core.limits import WARP, Dim3
+from labkit.simt.analysis.convergence import Groups
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.pointees import find_pointees
 from labkit.simt.analysis.unset import may_be_unset
@@ -118,6 +119,9 @@ class Layout:
         for index in sorted(set().union(*(blocks[i].may_wait for i in self.turns))):
             self.waiting[index] = end = rounded_up(end, 4)
             end += 4
+        self.regions = end = rounded_up(end, 4)
+        if isinstance(self.flow, Groups):  # the lanes of each region, and those that have ended
+            end += 4 * (len(self.flow.meetings()) + 1)
         self.local_start = rounded_up(end, 64)
         self.local_map_start = self.local_start + WARP * self.local_bytes
         end = self.local_map_start

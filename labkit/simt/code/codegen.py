@@ -11,11 +11,13 @@ from llvmlite import ir
 
 from labkit.simt.analysis.accesses import Access, Accesses
 from labkit.simt.analysis.blocks import Block
+from labkit.simt.analysis.convergence import Groups
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import atomics, crosslane, instructions, loadstore
 from labkit.simt.code.abi import I32, I64, Value
 from labkit.simt.code.control import Control
+from labkit.simt.code.convergence import Convergence
 from labkit.simt.code.instructions import constant
 from labkit.simt.code.observe import Observer
 from labkit.simt.code.outline import Outlines
@@ -33,12 +35,13 @@ class _Code:
     def __init__(self, warp: Warp, observer: Observer) -> None:
         self.w, self.observer = warp, observer
         observer.attach(warp)
-        self.control = Control(warp, observer)
+        self.control = Convergence(warp, observer) if isinstance(warp.flow, Groups) else Control(warp, observer)
         self.outlines = Outlines(warp, observer, self._outlined)
         self.control.enter()
         for index, block in enumerate(warp.flow.blocks):
             warp.index = index
             self._block(block)
+        self.control.finish()
         observer.finish()
         self.outlines.finish()
 
@@ -177,6 +180,8 @@ class _Code:
             loadstore.load_parameter(self.w, instruction)
         elif emit := crosslane.find(instruction):
             emit(self.w, instruction)
+        elif self.control.instruction(instruction):
+            pass
         elif not instruction.family.is_free:
             self._compute(instruction, _known(instruction, instructions.find(instruction)))
 

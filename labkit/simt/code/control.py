@@ -24,6 +24,13 @@ class Control:
         self.stopped = warp.new_block("stopped")
         ir.IRBuilder(self.stopped).ret(ir.Constant(I32, abi.STOPPED))
 
+    def instruction(self, instruction: Instruction) -> bool:
+        """Emit an instruction that only says where lanes meet; return whether it is one."""
+        return False
+
+    def finish(self) -> None:
+        """Emit what all blocks share, after the last of them."""
+
     def enter(self) -> None:
         """Go to the first block, or to the one after the barrier that the warp waited at."""
         w = self.w
@@ -121,11 +128,16 @@ class Control:
         if target > w.index:
             w.b.branch(self.starts[target])
             return
+        self._unless_stopped(self.starts[target], w.flow.blocks[w.index].last or w.flow.blocks[target].code[0])
+
+    def _unless_stopped(self, following: ir.Block, at: Instruction) -> None:
+        """Go on, unless the launch has been stopped: then note where."""
+        w = self.w
         stop = load_stop(w.b, w.launch)
         note = w.new_block("note")
-        w.b.cbranch(w.b.icmp_unsigned("==", stop, ZERO), self.starts[target], note).set_weights([1000, 1])
+        w.b.cbranch(w.b.icmp_unsigned("==", stop, ZERO), following, note).set_weights([1000, 1])
         w.continue_in(note)
-        site = w.site(w.flow.blocks[w.index].last or w.flow.blocks[target].code[0])
+        site = w.site(at)
         w.b.store(site, field(w.b, Launch, w.launch, "stopped_at"))
         for axis in "xyz":
             place = field(w.b, Launch, w.launch, f"stopped_{axis}")

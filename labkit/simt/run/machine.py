@@ -15,6 +15,7 @@ from llvmlite import ir
 
 from labkit.core.errors import BarrierError
 from labkit.core.limits import Dim3
+from labkit.simt.analysis.convergence import Groups
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.indices import thread_indices
 from labkit.simt.analysis.layout import Layout, Storage, granules
@@ -75,7 +76,7 @@ def compile_kernel(
     """
     indices = frozenset[str]() if is_huge else thread_indices(kernel)
     rules = ShapeRules(block, storage.local_bytes, frozenset(storage.local), indices)
-    flow = Flow(kernel, rules)
+    flow = Groups(kernel, rules) if mode == "issued" else Flow(kernel, rules)
     layout = Layout(storage, block, flow, is_checked=mode == "checked")
     module = ir.Module(name=kernel.name)
     observer = _OBSERVERS[mode]()

@@ -18,7 +18,7 @@ from labkit.simt.sass.lift.memory import LOCAL
 from labkit.simt.sass.lift.table import BANKS, REGISTER_TYPES
 from labkit.simt.sass.slice import NoCounts, is_counted, keep_deciders
 
-ENDS = ("BRA", "BRX", "BRXU", "EXIT", "RET", "CALL", "BAR", "KILL", "BPT", "JMP", "JMX")
+ENDS = ("BRA", "BRX", "BRXU", "EXIT", "RET", "CALL", "BAR", "KILL", "BPT", "JMP", "JMX", "BSYNC", "WARPSYNC")
 
 
 @dataclass(frozen=True)

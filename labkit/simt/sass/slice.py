@@ -55,7 +55,7 @@ class _Slicer:
 
     def slice(self) -> Slice:
         for number, instruction in enumerate(self.code):
-            if instruction.family.end or instruction.opcode == "pmevent":
+            if instruction.family.end or instruction.parts[0] in ("pmevent", "bssy", "break"):
                 self._need(number)
             elif is_counted(instruction):
                 self.touches.add(number)

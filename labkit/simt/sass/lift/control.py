@@ -1,7 +1,6 @@
 """Rules for control flow, barriers, and what the lanes of a warp do together.
 
-A warp's lanes part and meet as the simulator's own rule says (analysis/flow.py): as early as they can, which is
-where the assembler has them meet, too. So what only says where they meet has nothing to write.
+Where lanes part and meet is written as it stands: BSSY opens a region and BSYNC ends it (simt/analysis/convergence.py).
 """
 
 from __future__ import annotations
@@ -14,11 +13,48 @@ LABEL = "L{:x}"  # of the instruction at an address
 
 
 @rule(
-    "NOP BSSY BSYNC BREAK BMOV WARPSYNC YIELD NANOSLEEP DEPBAR LDGDEPBAR MEMBAR CCTL ERRBAR CGAERRBAR "
+    "NOP BMOV YIELD NANOSLEEP DEPBAR LDGDEPBAR MEMBAR CCTL ERRBAR CGAERRBAR "
     "ENDCOLLECTIVE FENCE PREEXIT ACQBULK UCGABAR_WAIT UCGABAR_ARV BPT_"
 )
 def _nothing(x: Lift) -> None:
     pass
+
+
+@rule("BSSY")
+def _open(x: Lift) -> None:
+    """Open a region; its last operand is where its lanes meet."""
+    x.emit(f"bssy {_target(x, x.operands[-1])}")
+
+
+@rule("BSYNC")
+def _meet(x: Lift) -> None:
+    """Wait for the lanes that opened the region, which ends here."""
+    if x.guard or len(x.operands) > 1:
+        raise Refused
+    x.emit(f"bsync {LABEL.format(x.instruction.address + 16)}")
+
+
+@rule("BREAK")
+def _leave(x: Lift) -> None:
+    """Leave the regions that this barrier register stands for: they wait for these lanes no longer."""
+    conditions = [x.predicate(i) for i in x.predicates() if x.predicate(i) != "%PT"]
+    if conditions:
+        raise Refused
+    barrier = x.operands[-1]
+    places = {i.operands[-1] for i in x.code.instructions if i.opcode.startswith("BSSY") and i.operands[0] == barrier}
+    for place in sorted(places):
+        x.guarded(f"break {_target(x, place)}")
+
+
+@rule("WARPSYNC")
+def _meet_all(x: Lift) -> None:
+    """Wait for the lanes of a mask, or for all that have not ended."""
+    if x.guard:
+        raise Refused
+    here = LABEL.format(x.instruction.address + 16)
+    mask = x.value(0) if "ALL" not in x.parts and x.operands else "0xffffffff"
+    x.emit(f"bssy {here}, {mask}")
+    x.emit(f"bsync {here}")
 
 
 def _target(x: Lift, name: str) -> str:

@@ -11,7 +11,7 @@ from labkit.simt.sass.operands import float_bits
 
 _ROUNDING = {"RM": ".rm", "RP": ".rp", "RZ": ".rz"}
 _INTEGER_ROUNDING = {"TRUNC": ".rzi", "FLOOR": ".rmi", "CEIL": ".rpi"}
-_ORDERS = ("LT", "LE", "GT", "GE", "EQ", "NE", "LTU", "LEU", "GTU", "GEU", "EQU", "NEU", "NUM", "NAN")
+_ORDERS = ("LT", "LE", "GT", "GE", "EQ", "NE", "LTU", "LEU", "GTU", "GEU", "EQU", "NEU", "NUM", "NAN", "MIN", "MAX")
 _INTEGERS = ("U8", "S8", "U16", "S16", "U32", "S32", "U64", "S64")
 
 
@@ -74,7 +74,10 @@ def _least_or_most(x: Lift) -> None:
 
 
 def _order(x: Lift) -> str:
-    return next(part for part in x.parts if part in _ORDERS).lower()
+    found = next((part for part in x.parts if part in _ORDERS), "")
+    if found in ("", "MIN", "MAX"):
+        raise Refused
+    return found.lower()
 
 
 @rule("FSETP")

@@ -73,7 +73,7 @@ class Lift:
             if function is None:
                 raise Refused
             function(self)
-        except (Refused, ValueError, IndexError, KeyError):
+        except (Refused, ValueError, IndexError, KeyError, StopIteration):
             del self.out[start:]
             self.unknown()
 
