@@ -133,7 +133,21 @@ def _parsed(text: str) -> ptx.Module:
 
 
 # PTX instructions that the assembler makes branches of, by their operands.
-BRANCHES = ("div", "rem", "sqrt", "rcp", "rsqrt", "sin", "cos", "ex2", "lg2")
+BRANCHES = (
+    "div",
+    "rem",
+    "sqrt",
+    "rcp",
+    "rsqrt",
+    "sin",
+    "cos",
+    "ex2",
+    "lg2",
+    "vote",
+    "match",
+    "redux",
+    "shfl",
+)
 # A launch of so few threads ends before optimising would pay off, so it gets brief code: see jit.py.
 FEW_THREADS = 1 << 14
 
@@ -309,21 +323,21 @@ class Kernel(AnyKernel):
             raise NoCounts("a barrier of the whole grid waits for other blocks: how long is a matter of time")
         decides = self._lifted(code)
         blocks = math.prod(bound.launch.grid) if sample is None else len(sample.numbers)
-        how = bound.launch.block, "issued", max(bound.launch.grid) > MOST_BLOCKS
-        is_brief = blocks * math.prod(bound.launch.block) <= FEW_THREADS
+        launch, is_huge = bound.launch, max(bound.launch.grid) > MOST_BLOCKS
+        is_brief = blocks * math.prod(launch.block) <= FEW_THREADS
         key = "\n".join([self.module.ptx, *self.module.options, code.arch, assembler()])
-        program = Program(decides.kernel, decides.storage, *how, is_brief, key)
+        program = Program(decides.kernel, decides.storage, launch.block, "issued", is_huge, is_brief, key)
         memory = kept.memory.restored() if decides.needs_contents else nullcontext()
         with memory:
             images = [bank_image(code, bank, self.module._memory) for bank in decides.banks]
             banks = [Range(i.ctypes.data, i.nbytes, 0, "constants", is_constant=True) for i in images]
             try:
                 totals = program.run(
-                    bound.launch.grid,
+                    launch.grid,
                     bound.params,
                     [*bound.ranges, *banks],
                     bound.shared_bytes,
-                    max(bound.launch.timeout, PATIENCE_SECONDS),
+                    max(launch.timeout, PATIENCE_SECONDS),
                     self.module.lines,
                     sample,
                 )

@@ -1,8 +1,8 @@
 """Where the lanes of a warp part and meet when machine code runs, on Volta and later.
 
-Lanes that part form groups, which run one after the other. They meet only where the code says so: `bssy L` opens
-a region that ends before label L, and `bsync L` waits there for all lanes that opened it, except those that
-have left (`break L`) or ended. NVIDIA, "Inside Volta" (2017); US patent 10067768 (convergence barriers).
+Lanes that part form groups, which run one after the other. They meet only where the code says so: `bssy L`
+opens a region that ends before label L, and `bsync L` waits there for all lanes that opened it, except those
+that have left (`break L`) or ended. NVIDIA, "Inside Volta" (2017); US patent 10067768 (convergence barriers).
 """
 
 from labkit.simt.analysis.flow import Flow

@@ -35,7 +35,9 @@ class _Code:
     def __init__(self, warp: Warp, observer: Observer) -> None:
         self.w, self.observer = warp, observer
         observer.attach(warp)
-        self.control = Convergence(warp, observer) if isinstance(warp.flow, Groups) else Control(warp, observer)
+        self.control = (
+            Convergence(warp, observer) if isinstance(warp.flow, Groups) else Control(warp, observer)
+        )
         self.outlines = Outlines(warp, observer, self._outlined)
         self.control.enter()
         for index, block in enumerate(warp.flow.blocks):

@@ -128,7 +128,9 @@ class Control:
         if target > w.index:
             w.b.branch(self.starts[target])
             return
-        self._unless_stopped(self.starts[target], w.flow.blocks[w.index].last or w.flow.blocks[target].code[0])
+        self._unless_stopped(
+            self.starts[target], w.flow.blocks[w.index].last or w.flow.blocks[target].code[0]
+        )
 
     def _unless_stopped(self, following: ir.Block, at: Instruction) -> None:
         """Go on, unless the launch has been stopped: then note where."""
@@ -156,8 +158,12 @@ class Control:
             b.branch(self.stopped)
             w.continue_in(together)
         self.observer.barrier(barrier)
+        self._arrive(barrier)
+
+    def _arrive(self, barrier: Instruction) -> None:
+        """Stop at a barrier, after the vote that it takes."""
+        w, b = self.w, self.w.b
         if barrier.votes:
-            b = w.b
             b.store(w.ballot(barrier.operands[-1], barrier), field(b, Frame, w.frame, "votes"))
         self._stop()
 

@@ -1,7 +1,7 @@
 """Emit control flow as Volta and later GPUs have it: groups of lanes that meet at `bsync` (see analysis).
 
-A group that parts from another goes on a stack, and runs when the one before it has ended or waits. The warp's
-frame holds, for each meeting place, the lanes that opened its region, and the lanes that have ended.
+A group that parts from another goes on a stack, and runs when the one before it has ended or waits. The
+warp's frame holds, for each meeting place, the lanes that opened its region, and the lanes that have ended.
 """
 
 from llvmlite import ir
@@ -77,7 +77,7 @@ class Convergence(Control):
                 barrier = self.w.new_block("barrier")
                 self.at_barrier[self.w.index] = barrier
                 self.w.continue_in(barrier)
-            self._stop()
+            self._arrive(last)
         else:
             super().end(block)
 
@@ -148,9 +148,7 @@ class Convergence(Control):
             waiting = w.b.load(w.waits_at(meeting), typ=I32)
             region, ended = (w.b.load(place, typ=I32) for place in (self._region(number), self._ended()))
             missing = w.b.and_(region, w.b.not_(w.b.or_(waiting, ended)))
-            met = w.b.and_(
-                w.b.icmp_unsigned("!=", waiting, ZERO), w.b.icmp_unsigned("==", missing, ZERO)
-            )
+            met = w.b.and_(w.b.icmp_unsigned("!=", waiting, ZERO), w.b.icmp_unsigned("==", missing, ZERO))
             self._resume_if(met, meeting, self.starts[meeting])
         pop, empty = w.new_block("pop"), w.new_block("empty")
         w.b.cbranch(w.b.icmp_unsigned("==", w.b.load(self.depth, typ=I32), ZERO), empty, pop)

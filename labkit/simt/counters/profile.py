@@ -40,7 +40,11 @@ OCCUPANCY = (
     "sm__maximum_warps_per_active_cycle_pct",
 )
 READS = [name for name, opcode in OPCODES.items() if opcode.reads]
-OF_MACHINE_CODE = ("smsp__inst_executed", "sm__inst_executed_pipe_", "l1tex__data_pipe_lsu_wavefronts_mem_shared")
+OF_MACHINE_CODE = (
+    "smsp__inst_executed",
+    "sm__inst_executed_pipe_",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared",
+)
 WRITES = [name for name, opcode in OPCODES.items() if opcode.writes]
 LEAST_REGISTERS = 16  # that a launch gives each thread, whatever the assembler reports (seen on an H200)
 

@@ -1,10 +1,10 @@
 """Count the wavefronts of accesses to shared memory: the cycles that the banks take for each.
 
-In a wavefront each bank delivers one word of 4 bytes. Accesses of 8 bytes per lane go by half-warps, those of
-16 by quarter-warps. Two neighbouring parts of a load go together where all lanes of the warp pair up: each has
-the address of the lane beside it (its number's bit 0 differs), or of the one two further (bit 1). So a load
-of 16 bytes that all lanes make from one address takes 2. `benchmarks/shared_wavefronts.py` records accesses
-on a GPU, which `tests/simt/test_wavefronts.py` compares with this rule.
+In a wavefront each bank delivers one word of 4 bytes. Accesses of 8 bytes per lane go by half-warps, those
+of 16 by quarter-warps. Two neighbouring parts of a load go together where all lanes of the warp pair up: each
+has the address of the lane beside it (its number's bit 0 differs), or of the one two further (bit 1). So a
+load of 16 bytes that all lanes make from one address takes 2. `benchmarks/shared_wavefronts.py` records
+accesses on a GPU, which `tests/simt/test_wavefronts.py` compares with this rule.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
+from labkit.simt.analysis.lanes import absorbed
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, Value
 from labkit.simt.code.addresses import where
@@ -20,7 +21,6 @@ from labkit.simt.code.careful import LANES_64, counted_loop, defined_once, each_
 from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.observe import Look
 from labkit.simt.code.vectors import broadcast, expanded, mask_of, reshaped, shuffled
-from labkit.simt.analysis.lanes import absorbed
 from labkit.simt.counters.banks import BANK_BYTES, BANKS
 from labkit.simt.counters.counting import Counting
 from labkit.simt.counters.sectors import ONE, add

@@ -1,7 +1,7 @@
 """Which writes of a register each read of it sees, and registers renamed by that.
 
-The assembler uses a register for one value after another. Here each gets a name of its own, so that what decides
-can be told from what does not (Muchnick, Advanced Compiler Design, 8.10: webs).
+The assembler uses a register for one value after another. Here each gets a name of its own, so that what
+decides can be told from what does not (Muchnick, Advanced Compiler Design, 8.10: webs).
 """
 
 from __future__ import annotations

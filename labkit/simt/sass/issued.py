@@ -1,7 +1,7 @@
-"""How often a launch issues each instruction of a kernel's machine code, and Nsight Compute's figures of that.
+"""How often a launch issues each instruction of a kernel's machine code, as Nsight Compute counts it.
 
-The machine code itself runs in the simulator, as far as it decides (program.py). An instruction is issued once
-per visit of its basic block by lanes of a warp, whatever its predicate says.
+The machine code itself runs in the simulator, as far as it decides (program.py). An instruction is issued
+once per visit of its basic block by lanes of a warp, whatever its predicate says.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ class Kept:
     def restored(self) -> Iterator[None]:
         """Give the memory its first contents for a while; then what it holds now."""
         if self.contents is None:
-            raise NoCounts("the contents of its arrays decide, and these were too large to keep")
+            raise NoCounts("the contents of its arrays decide, and the profile did not keep them")
         now = [_memory(each) for each in self.ranges]
-        others = [(a, b, a.copy()) for a, b in zip(now, self.contents, strict=True) if not np.array_equal(a, b)]
+        others = [
+            (a, b, a.copy()) for a, b in zip(now, self.contents, strict=True) if not np.array_equal(a, b)
+        ]
         for memory, first, _ in others:
             memory[:] = first
         try:
@@ -60,8 +62,10 @@ class Kept:
 
 
 def _memory(place: Range) -> np.ndarray:
-    return np.ctypeslib.as_array((ctypes.c_uint8 * place.size).from_address(place.start or 1)) if place.size else (
-        np.empty(0, np.uint8)
+    return (
+        np.ctypeslib.as_array((ctypes.c_uint8 * place.size).from_address(place.start or 1))
+        if place.size
+        else (np.empty(0, np.uint8))
     )
 
 
@@ -132,10 +136,11 @@ class Issued:
         found = {INSTRUCTIONS: int(counts.issued.sum())}
         if self.sass.code.arch == "sm_90":
             pipes = [pipe(each) for each in instructions]
-            for name in PIPES:
-                found[PIPE.format(name)] = int(sum(counts.issued[i] for i, p in enumerate(pipes) if name in p))
-        for op, name in (("ld", "LDS"), ("st", "STS")):
-            at = [i for i, each in enumerate(instructions) if each.opcode.split(".")[0] == name]
+            for one in PIPES:
+                on_it = [i for i, some in enumerate(pipes) if one in some]
+                found[PIPE.format(one)] = int(counts.issued[on_it].sum())
+        for op, names in (("ld", ("LDS", "LDSM")), ("st", ("STS",))):
+            at = [i for i, each in enumerate(instructions) if each.opcode.split(".")[0] in names]
             found[WAVEFRONTS.format(op)] = int(counts.wavefronts[at].sum())
         return found
 

@@ -2,7 +2,7 @@
 
 from labkit.compiler.machine_code import Instruction
 
-PIPES = ()
+PIPES: tuple[str, ...] = ()
 
 
 def pipe(instruction: Instruction) -> tuple[str, ...]:

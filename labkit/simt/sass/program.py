@@ -1,4 +1,4 @@
-"""Machine code as a kernel that the simulator runs: only what decides, with a marker where each block begins."""
+"""Machine code as a kernel that the simulator runs: what decides, and a marker where each block begins."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from labkit.compiler.machine_code import KernelCode
-from labkit.core.errors import SimtError
 from labkit.simt import ptx
 from labkit.simt.analysis.layout import Storage, storage
-from labkit.simt.ptx.parser import return_directly
 from labkit.simt.sass.lift import Lift
 from labkit.simt.sass.lift.control import LABEL
 from labkit.simt.sass.lift.memory import LOCAL
@@ -58,7 +56,9 @@ def lifted(code: KernelCode, parsed: ptx.Kernel, module: ptx.Module) -> Lifted:
     accesses = {i.line - 1: number for number, i in enumerate(kernel.code) if is_counted(i)}
     if len(accesses) != sum(map(is_counted, kernel.code)):
         raise NoCounts("an instruction of its machine code makes several accesses to shared memory")
-    return Lifted(kernel, storage(kernel, _with_banks(module, code, banks)), block_of, accesses, banks, kept.spaces)
+    return Lifted(
+        kernel, storage(kernel, _with_banks(module, code, banks)), block_of, accesses, banks, kept.spaces
+    )
 
 
 def written(code: KernelCode, parsed: ptx.Kernel) -> tuple[ptx.Kernel, list[tuple[int, int, int]]]:
@@ -118,6 +118,3 @@ def bank_image(code: KernelCode, bank: int, memory: Mapping[str, np.ndarray]) ->
             if name in memory:
                 image[start : start + memory[name].nbytes] = memory[name].view(np.uint8).ravel()
     return image
-
-
-__all__ = ["Lifted", "SimtError", "bank_image", "lifted", "return_directly", "written"]

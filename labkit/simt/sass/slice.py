@@ -1,8 +1,8 @@
 """Keep of a kernel's code only what decides which instructions run, and where shared memory is accessed.
 
-The sums of a matrix product decide neither: a kernel of thousands of instructions becomes its loops, its branches
-and its addresses. A value from memory decides where a branch or an address depends on it; then what is stored
-to that memory is kept, too (Weiser, Program Slicing, 1984).
+The sums of a matrix product decide neither: a kernel of thousands of instructions becomes its loops, its
+branches and its addresses. A value from memory decides where a branch or an address depends on it; then what
+is stored to that memory is kept, too (Weiser, Program Slicing, 1984).
 """
 
 from __future__ import annotations
@@ -17,6 +17,24 @@ from labkit.simt.ptx import Address, Immediate, Instruction, Operand, Register, 
 from labkit.simt.sass.chains import Chains, find_chains, separate
 from labkit.simt.sass.lift.table import UNKNOWN
 
+CONTROL = [
+    "BRA",
+    "BRX",
+    "BRXU",
+    "JMP",
+    "JMX",
+    "CALL",
+    "RET",
+    "EXIT",
+    "BAR",
+    "BSYNC",
+    "BSSY",
+    "BREAK",
+    "WARPSYNC",
+    "BPT",
+    "KILL",
+    "RPCMOV",
+]
 TIMES = ("%clock", "%clock64", "%globaltimer")
 
 
@@ -55,6 +73,8 @@ class _Slicer:
 
     def slice(self) -> Slice:
         for number, instruction in enumerate(self.code):
+            if instruction.parts[0] == UNKNOWN and self._opcode(number) in CONTROL:
+                raise NoCounts(f"there is no rule for {self._named(number)}, which decides what runs")
             if instruction.family.end or instruction.parts[0] in ("pmevent", "bssy", "break"):
                 self._need(number)
             elif is_counted(instruction):
@@ -93,6 +113,11 @@ class _Slicer:
     def _named(self, number: int) -> str:
         return self.names[self.code[number].line - 1]
 
+    def _opcode(self, number: int) -> str:
+        """Return the opcode of machine code, without its modifiers and its predicate."""
+        words = self._named(number).split()
+        return words[words[0].startswith("@")].partition(".")[0]
+
     def _follow(self, number: int, names: set[str] | list[str]) -> None:
         for name in names:
             for write in self.chains.writes(number, name):
@@ -110,19 +135,26 @@ class _Slicer:
         """Keep what stores to the memory that decides, and the barriers that order it."""
         before = len(self.whole)
         for number, instruction in enumerate(self.code):
-            if instruction.is_barrier and self.spaces & {"global", "shared", "generic"}:
-                self._need(number)
-            elif instruction.is_barrier and instruction.results and number in self.whole:
-                self._need(number)
-            elif instruction.family.writes and self._may_meet(instruction.space):
+            if (
+                (instruction.is_barrier and self.spaces & {"global", "shared", "generic"})
+                or (instruction.is_barrier and instruction.results and number in self.whole)
+                or (instruction.family.writes and self._may_meet(instruction.space))
+            ):
                 self._need(number)
             elif instruction.parts[0] == UNKNOWN and self._stores_unknown(number):
-                raise NoCounts(f"there is no rule for {self._named(number)}, which writes to memory that decides")
+                raise NoCounts(
+                    f"there is no rule for {self._named(number)}, which writes to memory that decides"
+                )
         return len(self.whole) > before
 
     def _stores_unknown(self, number: int) -> bool:
-        name = self._named(number).split(".")[0]
-        space = {"ATOMS": "shared", "STS": "shared", "ATOMG": "global", "REDG": "global", "STG": "global"}.get(name)
+        space = {
+            "ATOMS": "shared",
+            "STS": "shared",
+            "ATOMG": "global",
+            "REDG": "global",
+            "STG": "global",
+        }.get(self._opcode(number))
         return space is not None and self._may_meet(space)
 
     def _may_meet(self, space: str) -> bool:
@@ -141,9 +173,8 @@ class _Slicer:
                 if instruction.parts[0] != "atom" and not _is_strong(self._named(number)):
                     continue
                 if self._decides_within(number, inside):
-                    raise NoCounts(
-                        f"how often a loop runs depends on {self._named(number)}: on what other threads have done"
-                    )
+                    name = self._named(number)
+                    raise NoCounts(f"a loop runs for as long as other threads let it: {name} decides that")
 
     def _decides_within(self, number: int, inside: set[int]) -> bool:
         """Say whether a branch of a loop depends on what an instruction in it reads."""
@@ -161,6 +192,7 @@ class _Slicer:
         instruction = self.code[number]
         if number in self.whole:
             return instruction
+
         def empty(operand: Operand) -> Operand:
             if isinstance(operand, Vector):
                 return Vector(tuple(empty(item) for item in operand.items))
@@ -182,7 +214,7 @@ def _is_strong(name: str) -> bool:
 
 
 def _loops(blocks: Sequence[Block]) -> list[set[int]]:
-    """Return the strongly connected parts of more than one block, and blocks that follow themselves (Tarjan)."""
+    """Return the strongly connected parts of the graph that have a cycle (Tarjan)."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []

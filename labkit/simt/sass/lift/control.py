@@ -1,6 +1,7 @@
 """Rules for control flow, barriers, and what the lanes of a warp do together.
 
-Where lanes part and meet is written as it stands: BSSY opens a region and BSYNC ends it (simt/analysis/convergence.py).
+Where lanes part and meet is written as it stands: BSSY opens a region and BSYNC ends it
+(simt/analysis/convergence.py).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 
 from labkit.simt.sass.lift.table import Lift, Refused, rule
+from labkit.simt.sass.operands import operand
 
 LABEL = "L{:x}"  # of the instruction at an address
 
@@ -41,7 +43,11 @@ def _leave(x: Lift) -> None:
     if conditions:
         raise Refused
     barrier = x.operands[-1]
-    places = {i.operands[-1] for i in x.code.instructions if i.opcode.startswith("BSSY") and i.operands[0] == barrier}
+    places = {
+        i.operands[-1]
+        for i in x.code.instructions
+        if i.opcode.startswith("BSSY") and i.operands[0] == barrier
+    }
     for place in sorted(places):
         x.guarded(f"break {_target(x, place)}")
 
@@ -72,7 +78,7 @@ def _branch(x: Lift) -> None:
         missing = x.let(f"and.b32 {x.value(len(x.operands) - 2)}, {x.let('not.b32 ' + _active(x))}")
         conditions.append(x.let(f"setp.ne.u32 {missing}, 0", "q"))
     elif len(x.operands) > 1:
-        extra = [i for i in x.predicates()]
+        extra = x.predicates()
         if len(extra) != len(x.operands) - 1:
             raise Refused
         conditions += [x.predicate(i) for i in extra if x.predicate(i) != "%PT"]
@@ -114,11 +120,13 @@ def _call(x: Lift) -> None:
 def _return(x: Lift) -> None:
     """Go back to whichever call this was: the address is in a register."""
     places = [
-        each.address + 16 for each in x.code.instructions if each.opcode.startswith("CALL.REL") and not each.predicate
+        each.address + 16
+        for each in x.code.instructions
+        if each.opcode.startswith("CALL.REL") and not each.predicate
     ]
     if not places or x.guard:
         raise Refused
-    back = x.plain(x.at(0))
+    back = x.plain(operand(x.operands[0].split()[0]))
     for address in places[:-1]:
         x.jump(x.let(f"setp.eq.u32 {back}, {address}", "q"), LABEL.format(address))
     x.guarded(f"bra {LABEL.format(places[-1])}")

@@ -11,7 +11,26 @@ from labkit.simt.sass.operands import float_bits
 
 _ROUNDING = {"RM": ".rm", "RP": ".rp", "RZ": ".rz"}
 _INTEGER_ROUNDING = {"TRUNC": ".rzi", "FLOOR": ".rmi", "CEIL": ".rpi"}
-_ORDERS = ("LT", "LE", "GT", "GE", "EQ", "NE", "LTU", "LEU", "GTU", "GEU", "EQU", "NEU", "NUM", "NAN", "MIN", "MAX")
+_ORDERS = (
+    "LT",
+    "LE",
+    "GT",
+    "GE",
+    "EQ",
+    "NE",
+    "LTU",
+    "LEU",
+    "GTU",
+    "GEU",
+    "EQU",
+    "NEU",
+    "NUM",
+    "NAN",
+    "MIN",
+    "MAX",
+)
+_FUNCTIONS = {"RCP": "rcp", "RSQ": "rsqrt", "SQRT": "sqrt", "SIN": "sin", "COS": "cos", "EX2": "ex2"}
+_FUNCTIONS |= {"LG2": "lg2", "TANH": "tanh"}
 _INTEGERS = ("U8", "S8", "U16", "S16", "U32", "S32", "U64", "S64")
 
 
@@ -128,11 +147,9 @@ def _special_function(x: Lift) -> None:
     value = x.real(1)
     if name in ("SIN", "COS"):  # of turns
         value = x.let(f"mul.rn.f32 {value}, 0f{float_bits(6.283185307179586, 'f'):08X}", "f")
-    opcode = {"RCP": "rcp", "RSQ": "rsqrt", "SQRT": "sqrt", "SIN": "sin", "COS": "cos", "EX2": "ex2"}.get(name)
-    opcode = "lg2" if name == "LG2" else "tanh" if name == "TANH" else opcode
-    if opcode is None or "F16" in x.parts:
+    if name not in _FUNCTIONS or "F16" in x.parts:
         raise Refused
-    x.to(0, f"{opcode}.approx.f32 {value}")
+    x.to(0, f"{_FUNCTIONS[name]}.approx.f32 {value}")
 
 
 def _types(x: Lift, *defaults: str) -> list[str]:
@@ -155,7 +172,9 @@ def _source(x: Lift, kind: str) -> str:
     if _bits(kind) == 64:
         return x.wide(1)
     if what.parts:
-        half = {"B0": 0, "B1": 8, "B2": 16, "B3": 24, "H0": 0, "H1": 16, "H0_H0": 0, "H1_H1": 16}[what.parts[0]]
+        half = {"B0": 0, "B1": 8, "B2": 16, "B3": 24, "H0": 0, "H1": 16, "H0_H0": 0, "H1_H1": 16}[
+            what.parts[0]
+        ]
         return x.let(f"shr.u32 {x.plain(what)}, {half}") if half else x.plain(what)
     return x.value(1)
 
@@ -214,10 +233,60 @@ def _round(x: Lift) -> None:
     _convert(x, kind, kind, how + (".ftz" if "FTZ" in x.parts else ""))
 
 
+@rule("F2FP")
+def _packed_halves(x: Lift) -> None:
+    kind = "bf16x2" if "BF16" in x.parts else "f16x2"
+    if "PACK_AB" not in x.parts or "F32" not in x.parts or set(x.parts) & {"RELU", "SATFINITE", "E4M3"}:
+        raise Refused
+    x.to(0, f"cvt.rn.{kind}.f32 {x.real(1)}, {x.real(2)}")
+
+
+def _halves(x: Lift, index: int, kind: str) -> str:
+    """Return a pair of halves: as they are, or one of them twice."""
+    what = x.at(index)
+    if what.text and not what.register:
+        raise Refused
+    text = x.plain(what)
+    if what.parts[:1] == ("H0_H0",):
+        text = x.let(f"prmt.b32 {text}, 0, 0x1010")
+    elif what.parts[:1] == ("H1_H1",):
+        text = x.let(f"prmt.b32 {text}, 0, 0x3232")
+    elif what.parts:
+        raise Refused
+    if what.absolute:
+        text = x.let(f"and.b32 {text}, 0x7fff7fff")
+    return x.let(f"xor.b32 {text}, 0x80008000") if what.sign == "-" else text
+
+
+def _of_halves(x: Lift, name: str, count: int) -> None:
+    if set(x.parts) - {"BF16_V2", "MMA"}:
+        raise Refused
+    kind = "bf16x2" if "BF16_V2" in x.parts else "f16x2"
+    x.to(0, f"{name}.{kind} {', '.join(_halves(x, i, kind) for i in range(1, count + 1))}")
+
+
+@rule("HMUL2")
+def _multiply_halves(x: Lift) -> None:
+    _of_halves(x, "mul.rn", 2)
+
+
+@rule("HFMA2")
+def _multiply_add_halves(x: Lift) -> None:
+    """Multiply and add halves. As 0 · 0 + c it is how the assembler makes some constants."""
+    if x.at(1).is_zero and x.at(2).is_zero and not x.at(3).register:
+        high, low = (0 if x.at(i).is_zero else float_bits(x.at(i).float_value, "e") for i in (3, 4))
+        x.to(0, f"mov.b32 {hex(high << 16 | low)}")
+    else:
+        _of_halves(x, "fma.rn", 3)
+
+
 @rule("HADD2")
-def _widened_half(x: Lift) -> None:
-    """Widen a half: the assembler writes it as a sum with zero. Other sums of halves are unknown."""
-    if "F32" not in x.parts or not x.at(1).is_zero:
+def _add_halves(x: Lift) -> None:
+    """Add halves, or widen one to float: the assembler writes that as a sum with zero."""
+    if "F32" not in x.parts:
+        _of_halves(x, "add.rn", 2)
+        return
+    if not x.at(1).is_zero:
         raise Refused
     what = x.at(2)
     if what.sign or what.absolute or "BF16" in " ".join(x.parts):

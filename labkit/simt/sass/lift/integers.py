@@ -1,13 +1,12 @@
 """Rules for integers, bits, predicates and moves.
 
-`.X` forms add a carry, a predicate. A funnel shift takes 64 bits as {c:a}. Where a result is 64 bits wide it is
-a pair of registers.
+`.X` forms add a carry, a predicate. A funnel shift takes 64 bits as {c:a}. Where a result is 64 bits wide it
+is a pair of registers.
 """
 
 from __future__ import annotations
 
-from labkit.simt.sass.lift.table import STACK_TOP, Lift, Refused, register, rule
-from labkit.simt.sass.operands import float_bits, operand
+from labkit.simt.sass.lift.table import Lift, Refused, rule
 
 _SPECIAL = {
     "SR_LANEID": "%laneid",
@@ -50,7 +49,7 @@ def _extended(x: Lift, index: int) -> tuple[str, int]:
 
 
 def _wide(x: Lift, text: str) -> str:
-    return "0" if text == "0" else str(int(text, 16)) if text[0] != "%" else x.let(f"cvt.u64.u32 {text}", "d")
+    return str(int(text, 0) & 0xFFFFFFFF) if text[0] != "%" else x.let(f"cvt.u64.u32 {text}", "d")
 
 
 def _with_carries(x: Lift, parts: list[str], plus: int, ins: list[int], outs: list[int], to: int) -> None:
@@ -407,25 +406,3 @@ def _unpack_predicates(x: Lift) -> None:
     for bit in (i for i in range(7) if mask >> i & 1):
         one = x.let(f"and.b32 {x.plain(what)}, {1 << bit + shift}")
         x.guarded(f"setp.ne.u32 %P{bit}, {one}, 0")
-
-
-@rule("HFMA2")
-def _constant_by_halves(x: Lift) -> None:
-    """Write a constant: the assembler makes some with the pipe for halves, as 0 · 0 + c."""
-    if not (x.at(1).is_zero and x.at(2).is_zero):
-        raise Refused
-    high, low = (0 if x.at(i).is_zero else float_bits(x.at(i).float_value, "e") for i in (3, 4))
-    x.to(0, f"mov.b32 {hex(high << 16 | low)}")
-
-
-@rule("LEPC")
-def _address_of_code(x: Lift) -> None:
-    raise Refused
-
-
-def stack_bytes(x: Lift) -> int:
-    """Return the bytes of local memory per thread."""
-    return x.code.resources.local_bytes
-
-
-__all__ = ["STACK_TOP", "compare", "operand", "register", "stack_bytes"]

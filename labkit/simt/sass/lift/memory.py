@@ -93,10 +93,7 @@ def _load(x: Lift, space: str, address: str) -> None:
 def _store(x: Lift, space: str, address: str, index: int) -> None:
     kind, items = _kind(x)
     what = x.at(index)
-    if what.is_zero:
-        values = ["0"] * items
-    else:
-        values = [x.plain(what, i) for i in range(items)]
+    values = ["0"] * items if what.is_zero else [x.plain(what, i) for i in range(items)]
     if items == 1:
         x.guarded(f"st.{space}{kind} {address}, {values[0]}")
     else:
@@ -111,6 +108,19 @@ def _load_shared(x: Lift) -> None:
 @rule("STS")
 def _store_shared(x: Lift) -> None:
     _store(x, "shared.", _shared(x, x.operands[0]), 1)
+
+
+@rule("LDSM")
+def _load_matrices(x: Lift) -> None:
+    """Touch the rows of 16 bytes of one, two or four 8×8 matrices: each of 8 lanes names one."""
+    address = _shared(x, x.operands[1])
+    lane = x.let("mov.u32 %laneid")
+    takes_part = x.let(f"setp.lt.u32 {lane}, {8 * int(x.parts[-1])}", "q")
+    if x.guard:
+        raise Refused
+    names = ", ".join(x.temporary() for _ in range(4))
+    x.under(takes_part, f"ld.shared.v4.b32 {{{names}}}, {address}")
+    x.unknown()
 
 
 @rule("LDL")
@@ -152,7 +162,7 @@ def _load_constant(x: Lift) -> None:
     found = re.fullmatch(r"c\[(0x\d)\]\s*\[([^\]]*)\]", x.operands[1].strip())
     if found is None or x.parts[:1] in (("U8",), ("S8",), ("U16",), ("S16",), ("IL",), ("IS",)):
         raise Refused
-    kind, items = _kind(x)
+    _, items = _kind(x)
     where = terms(found[2])
     if not where.registers:
         for i in range(items):
@@ -200,7 +210,13 @@ def _atomic(x: Lift, space: str, address: str, at: int, result: int | None) -> N
 @rule("ATOMG ATOM")
 def _atomic_global(x: Lift) -> None:
     index = next(i for i, text in enumerate(x.operands) if "[" in text)
-    _atomic(x, "global." if x.op == "ATOMG" else "", _address64(x, x.where(x.operands[index])), index + 1, index - 1)
+    _atomic(
+        x,
+        "global." if x.op == "ATOMG" else "",
+        _address64(x, x.where(x.operands[index])),
+        index + 1,
+        index - 1,
+    )
 
 
 @rule("REDG RED")

@@ -15,8 +15,30 @@ from labkit.simt.ptx.operands import read_instruction
 from labkit.simt.sass.operands import Operand, Where, address, float_bits, operand
 
 UNKNOWN = "unknown"  # a part of our own: an instruction whose results nothing can be said of
-REGISTER_TYPES = {"%R": "b32", "%UR": "b32", "%P": "pred", "%UP": "pred", "%t": "b32", "%d": "b64", "%q": "pred"}
+REGISTER_TYPES = {
+    "%R": "b32",
+    "%UR": "b32",
+    "%P": "pred",
+    "%UP": "pred",
+    "%t": "b32",
+    "%d": "b64",
+    "%q": "pred",
+}
 REGISTER_TYPES |= {"%PT": "pred", "%PF": "pred", "%BR": "b32", "%BP": "pred", "%f": "f32", "%g": "f64"}
+ONE_REGISTER = (
+    "MOVM",
+    "F2FP",
+    "HADD2",
+    "HFMA2",
+    "HMUL2",
+    "HSET2",
+    "I2IP",
+    "HMNMX2",
+    "ATOMS",
+    "F2I",
+    "TLD",
+    "SUQUERY",
+)
 STACK_TOP = 0x100000  # R1 begins here: local memory lies below
 BANKS = "labkit_bank{}"
 
@@ -89,10 +111,20 @@ class Lift:
             elif found.register and found.register[0] in "RU" and found.register[-1] not in "ZRT":
                 prefix = found.register.rstrip("0123456789")
                 first = int(found.register[len(prefix) :])
-                results += [f"%{prefix}{first + i}" for i in range(4 if prefix == "R" else 2)]
+                results += [f"%{prefix}{first + i}" for i in range(self._width() if prefix == "R" else 2)]
                 break
         vector = "{" + ", ".join(dict.fromkeys(results)) + "}" if results else "_"
-        self.out.append(_line(_read(f"{UNKNOWN} {vector}"), self.number, ptx.Guard(ptx.Register("%PT"), False)))
+        self.out.append(
+            _line(_read(f"{UNKNOWN} {vector}"), self.number, ptx.Guard(ptx.Register("%PT"), False))
+        )
+
+    def _width(self) -> int:
+        """Return how many registers a result takes at most, of an instruction without a rule."""
+        if self.op in ("HMMA", "IMMA"):
+            return 2 if self.parts[-1] == "F16" else 4
+        if self.op == "LDSM":
+            return int(self.parts[-1])
+        return 1 if self.op in ONE_REGISTER else 4
 
     # ------------------------------------------------------------------------------------------- writing
 
@@ -106,8 +138,11 @@ class Lift:
 
     def jump(self, condition: str, label: str) -> None:
         """Write a branch of the lanes for which the predicate `condition` holds."""
-        guard = ptx.Guard(ptx.Register(condition), False)
-        self.out.append(_line(_read(f"bra {label}"), self.number, guard))
+        self.under(condition, f"bra {label}")
+
+    def under(self, condition: str, text: str) -> None:
+        """Write an instruction for the lanes for which the predicate `condition` holds."""
+        self.out.append(_line(_read(text), self.number, ptx.Guard(ptx.Register(condition), False)))
 
     def temporary(self, kind: str = "t") -> str:
         """Return a new register: t of 32 bits, d of 64 bits, q a predicate, f a float, g a double."""
@@ -115,14 +150,14 @@ class Lift:
         return f"%{kind}{self.temporaries}"
 
     def let(self, text: str, kind: str = "t") -> str:
-        """Write `opcode operands` to a new register, and return it: let("add.s32", ...)"""
+        """Write the result of `opcode operands` to a new register, and return that."""
         opcode, _, rest = text.partition(" ")
         name = self.temporary(kind)
         self.emit(f"{opcode} {name}, {rest}")
         return name
 
     def to(self, index: int, text: str) -> None:
-        """Write `opcode operands` to the result at `index`, unless that is the zero register."""
+        """Write the result of `opcode operands` to that at `index`, unless it is the zero register."""
         name = self.result(index)
         if name != "_":
             opcode, _, rest = text.partition(" ")
@@ -157,7 +192,10 @@ class Lift:
         if what.bank >= 0:
             return self.constant(what, offset)
         if what.number is not None:
-            return hex(what.number & 0xFFFFFFFF) if not offset else ("0" if what.number >= 0 else "0xffffffff")
+            word = what.number & 0xFFFFFFFF if not offset else -(what.number < 0)
+            return str(
+                word - (1 << 32) if word >> 31 == 1 else word
+            )  # signed, as the analysis of lanes wants it
         raise Refused(what.text)
 
     def value(self, index: int) -> str:
@@ -244,7 +282,9 @@ class Lift:
         """Return 32 bits of bank 0, which the driver fills for a launch."""
         if place >= self.code.param_start:
             return self.let(f"ld.param.b32 [{self.first_parameter}+{place - self.code.param_start}]")
-        sizes, stack, descriptors = (0x360, 0x37C, (0x358,)) if self.arch >= 100 else (0, 0x28, (0x208, 0x118))
+        sizes, stack, descriptors = (
+            (0x360, 0x37C, (0x358,)) if self.arch >= 100 else (0, 0x28, (0x208, 0x118))
+        )
         axes = {sizes + 4 * i: f"%{name}.{axis}" for i, (name, axis) in enumerate(_SIZES)}
         if place in axes:
             return self.let(f"mov.u32 {axes[place]}")
