@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -25,8 +25,6 @@ from labkit.simt.ptx import Instruction
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from labkit.simt.sass.issued import Issued
 
 REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
@@ -83,6 +81,26 @@ def _rows(lines: pd.DataFrame, operations: Sequence[str], spaces: Sequence[str])
     return lines[lines.op.isin(operations) & lines.space.isin(chosen)]
 
 
+class IssuedCode(Protocol):
+    """How often a launch issues each instruction of its machine code: `sass.issued.Issued`."""
+
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """Return Nsight Compute's figures. Raises NoCounts."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Return one row per instruction."""
+
+    @property
+    def kinds(self) -> pd.Series[int]:
+        """Return the instructions that warps issued, by kind."""
+
+    @property
+    def lines(self) -> pd.Series[int]:
+        """Return the instructions that warps issued, by line of the source."""
+
+
 class Profile:
     """The counts of one launch: `metrics` by Nsight Compute's names, `lines` with one row per source line.
 
@@ -98,7 +116,7 @@ class Profile:
         source: Sequence[str],
         sample: Sample | None,
         launch: Circumstances,
-        issued: Callable[[], Issued] | None = None,
+        issued: Callable[[], IssuedCode] | None = None,
     ) -> None:
         self.source, self.sample, self.launch = source, sample, launch
         self._code, self._count, self._issued = code, count, issued
@@ -111,7 +129,7 @@ class Profile:
         return [_site(i, counts, number, scale) for number, i in enumerate(self._code)]
 
     @cached_property
-    def sass(self) -> Issued:
+    def sass(self) -> IssuedCode:
         """Return how often the launch issues each instruction of its GPU's machine code.
 
         Raises CompileError where there is no machine code here. Counts may raise NoCounts, with the reason.
