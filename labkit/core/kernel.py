@@ -6,6 +6,7 @@ kernels subclass it and implement how a launch is run, counted and checked; mypy
 
 from __future__ import annotations
 
+import weakref
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,6 +65,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
     name: str
     module: Module[ProfileT, FindingT]
     xp: ModuleType = np  # the library whose arrays it takes
+    latest_profile: weakref.ref[ProfileT] | None = None  # what `profile` returned last, while it is kept
     rehearse: bool = False  # on a GPU: are launches tried in the simulator first?
 
     def __call__(
@@ -97,7 +99,9 @@ class Kernel(Protocol[ProfileT, FindingT]):
         reports occupancy. Raises ValueError for an unknown name. Arrays on a GPU are copied and stay
         unchanged.
         """
-        return self._profile(launch_of(grid, block, args, shared_mem, timeout), blocks, gpu)
+        found = self._profile(launch_of(grid, block, args, shared_mem, timeout), blocks, gpu)
+        self.latest_profile = weakref.ref(found)
+        return found
 
     def check(
         self,
