@@ -18,7 +18,7 @@ LEGEND = (
 )
 SMALL = 40_000  # pairs of instructions that are compared thoroughly
 
-_REGISTER = re.compile(r"\b(UR|UP|R|P|B|SB)\d+\b|\.L_x_\d+")
+_REGISTER = re.compile(r"\b(UR|UP|R|P|B|SB)\d+\b(?:\.reuse)?|\.L_x_\d+")
 
 Pair = tuple[int | None, int | None]  # numbers of the instructions that stand beside each other
 
@@ -40,7 +40,7 @@ def difference(a: Sass, b: Sass, names: tuple[str, str] = ("a", "b")) -> str:
     both = [
         column(f"SASS of {name}", title + name, rows) for name, rows in zip(names, (left, right), strict=True)
     ]
-    return f'{head(a)}{head(b)}{_table(a, b, names)}<p class="lkc-said">{said}</p>{grid(both, LEGEND)}'
+    return f"{head(a)}{head(b)}<p>{said}</p>{grid(both, LEGEND)}{_table(a, b, names)}"
 
 
 def pairs(a: Sass, b: Sass) -> Iterator[Pair]:

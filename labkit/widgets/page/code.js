@@ -85,6 +85,7 @@ function link(root) {
   root.querySelector(".lkc-columns").before(readout);
   const columns = lists.map((list) => new Column(list));
   let marked = [];
+  let pointer = ""; // where it was
   let chosen = null; // [column, row] that a click or a key chose: pointing is a preview
 
   const mark = (column, row, scroll) => {
@@ -111,7 +112,10 @@ function link(root) {
   };
   for (const column of columns) {
     const { list } = column;
-    list.addEventListener("pointerover", (event) => {
+    list.addEventListener("pointermove", (event) => {
+      const place = `${event.clientX} ${event.clientY}`;
+      if (place === pointer) return; // the lines moved, not the pointer
+      pointer = place;
       const row = event.target.closest(".lkc-lines > [data-k]");
       if (row && row !== marked[0]) mark(column, row, true);
     });
