@@ -2,6 +2,7 @@
 
     python benchmarks/precompile.py             # everything, before a release: some 15 minutes
     python benchmarks/precompile.py --rungs     # the rungs alone, added to what is there: seconds
+    python benchmarks/precompile.py 06          # the same, and what these notebooks compile and show
 
 Every notebook runs, solved and as a student gets it; every explorer's controls go through all their places;
 the rungs are launched with their defaults. What the compiler made meanwhile goes into the archive.
@@ -21,7 +22,7 @@ import numpy as np
 from rich.console import Console
 
 from labkit import kernels, widgets
-from labkit.compiler import precompiled
+from labkit.compiler import nvdisasm, precompiled
 from labkit.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, supported_architectures
 from labkit.core.cache import digest
 from labkit.course.notebooks import catalog, release, run
@@ -31,31 +32,32 @@ from labkit.widgets import Explorer
 CHECKSUM = 32  # bytes before an entry of the cache
 
 
-def main(everything: bool) -> None:
-    """Fill an empty cache, and pack it."""
+def main(everything: bool, numbers: list[str]) -> None:
+    """Fill an empty cache, and pack it; without `everything`, add the rungs and the notebooks `numbers`."""
     about = {
-        "packages": {name: version(name) for name in (COMPILER_WHEEL, *HEADER_WHEELS)},
+        "packages": {name: version(name) for name in (COMPILER_WHEEL, *HEADER_WHEELS, nvdisasm.WHEEL)},
         "architectures": supported_architectures(),
         "sources": digest(catalog.cuda_sources()),
     }
-    if not everything and precompiled.manifest()["packages"] != about["packages"]:
-        raise SystemExit("The archive was made by another compiler. Make it anew: without --rungs.")
+    if not everything and not precompiled.manifest()["packages"].items() <= about["packages"].items():
+        raise SystemExit("The archive was made by another compiler. Make it anew: without arguments.")
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder, "cache")
         os.environ["LABKIT_CACHE"] = str(cache)
         for rung in chain.from_iterable(map(kernels.names, kernels.FAMILIES)):
             launch(rung)
-        if everything:
-            for make in (getattr(widgets, name) for name in widgets.EXPLORERS):
-                print(make.__name__, flush=True)
-                visit(make())
-            for notebooks in (catalog.shipped() / release.SOLUTIONS, catalog.shipped()):
-                run.tell(run.run(catalog.notebooks(notebooks), Path(folder, "pages"), Console()), Console())
+        for make in (getattr(widgets, name) for name in widgets.EXPLORERS if everything):
+            print(make.__name__, flush=True)
+            visit(make())
+        for notebooks in (catalog.shipped() / release.SOLUTIONS, catalog.shipped()):
+            chosen = catalog.notebooks(notebooks) if everything else catalog.find(numbers, notebooks)
+            if chosen:
+                run.tell(run.run(chosen, Path(folder, "pages"), Console()), Console())
         entries = {} if everything else precompiled.entries()
         entries |= {
             f"{kind}/{path.name}": path.read_bytes()[CHECKSUM:]
             for kind in precompiled.KINDS
-            for path in (cache / kind).iterdir()
+            for path in (cache / kind).glob("*")
         }
     precompiled.write(entries, about)
     size = precompiled.ARCHIVE.stat().st_size / 1e6
@@ -80,4 +82,4 @@ def launch(rung: str) -> None:
 
 
 if __name__ == "__main__":
-    main(everything="--rungs" not in sys.argv[1:])
+    main(everything=not sys.argv[1:], numbers=[each for each in sys.argv[1:] if each != "--rungs"])

@@ -13,7 +13,7 @@ from typing import Any
 from labkit.core.cache import digest
 from labkit.core.paths import shipped
 
-KINDS = ("ptx", "resources", "types")
+KINDS = ("ptx", "resources", "types", "sass")
 MANIFEST = "manifest.json"
 ARCHIVE = shipped("data") / "precompiled.zip"
 
