@@ -20,6 +20,7 @@ from labkit.core.kernel import Kernel
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.core.occupancy import gpus
 from labkit.simt.counters.profile import Profile
+from labkit.simt.sass.issued import Issued
 from labkit.simt.sass.listing import Sass
 from labkit.widgets.code_columns import Issues, columns, without_sass
 from labkit.widgets.code_difference import difference
@@ -163,20 +164,20 @@ def issues(sass: Sass, profile: Profile | None) -> Issues:
     """Return how often the profiled launch issued each instruction of `sass`, or why that is unknown."""
     if profile is None:
         return Issues()
+    if list(profile.source) != list(sass.source):
+        return Issues(None, "The profile is of another source, so its counts are left out.")
     counted = profile.ptx_lines
     by_line = dict(zip(counted["line"].tolist(), counted["instructions"].astype(int).tolist(), strict=True))
-    at_ptx = "The counts beside the source are instructions of PTX."
-    found = getattr(profile, "sass", None) if profile.launch.gpu.arch == sass.code.arch else None
-    if found is None:
-        return Issues(
-            None, f"The profile has no counts of machine code for {sass.gpu.name}. {at_ptx}", by_line
-        )
-    if found.sass.code.instructions != sass.code.instructions:
-        return Issues(None, "The profile is of another kernel or other options, so its counts are left out.")
     try:
+        if profile.launch.gpu.arch != sass.code.arch:
+            raise CompileError(f"it was made for {profile.launch.gpu.name}, with other machine code")
+        found = profile.sass
+        if not isinstance(found, Issued) or found.sass.code.instructions != sass.code.instructions:
+            return Issues(None, "The profile is of another kernel or other options; its counts are left out.")
         return Issues([int(count) for count in found.counts.issued])
     except SimtError as error:
-        return Issues(None, f"Issues of machine code are not known: {error}. {at_ptx}", by_line)
+        why = f"The profile has no counts of machine code for {sass.gpu.name}: {error}."
+        return Issues(None, f"{why} The counts beside the source are instructions of PTX.", by_line)
 
 
 def _names(a: Any, b: Any) -> tuple[str, str]:

@@ -1,11 +1,12 @@
 """`labkit.show_code` in JupyterLab and in a page without a kernel: links, keys, GPUs, accessibility."""
 
+import subprocess
+import sys
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from lab import open_notebook, run_all, write_notebook
 
-import labkit
-from labkit import simt
 from labkit.compiler import nvdisasm
 
 pytestmark = [
@@ -43,14 +44,12 @@ def serious(page):
     ]
 
 
-def test_a_page_without_a_kernel_is_linked(page, tmp_path):
-    kernel = simt.RawModule(code=SOURCE).get_function("saxpy")
-    (tmp_path / "code.html").write_text(
-        f"<!doctype html><html lang='en'><title>code</title><main>{labkit.show_code(kernel).html}</main>",
-        encoding="utf-8",
-    )
+def test_a_page_of_labkit_run_is_linked(page, tmp_path):
+    write_notebook(tmp_path / "code.ipynb", CELL)
+    command = [sys.executable, "-m", "labkit", "run", "code.ipynb", "--out", "out"]
+    subprocess.run(command, cwd=tmp_path, check=True)
     page.context.set_offline(True)
-    page.goto((tmp_path / "code.html").as_uri())
+    page.goto((tmp_path / "out" / "code.html").as_uri())
     # Pointing at an instruction marks its line of PTX and of the source.
     lines(page, "SASS").locator("span", has_text="FFMA").hover()
     assert "fma.rn.f32" in marked(page, "PTX")[0] and "a * x[i]" in marked(page, "source")[0]

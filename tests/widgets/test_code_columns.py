@@ -92,6 +92,8 @@ def test_a_profile_counts_and_shades_and_the_latest_is_found():
     ):
         rows = {keys[0]: text.split() for keys, text in lists(html)["source"] if keys}
         assert int(rows["s5"][2]) > 0 and "--heat:1.00" in html
+        issued = [int(text.split()[3]) for keys, text in lists(html)["SASS"] if keys]
+        assert sum(issued) == profile.metrics["smsp__inst_executed.sum"]
     del profile
     assert "--heat" not in labkit.show_code(kernel(SAXPY, "saxpy")).code["html"]
 
@@ -102,6 +104,13 @@ def test_counts_of_another_architecture_are_not_taken_for_its_own():
     assert (
         "no counts of machine code for T4" in labkit.show_code(saxpy, gpu="T4", profile=profile).code["html"]
     )
+
+
+@needs_nvdisasm
+def test_a_profile_of_another_kernel_is_left_out():
+    _, profile = profiled()
+    html = labkit.show_code(kernel(ROOT, "root"), profile=profile).code["html"]
+    assert "of another source" in html and "--heat" not in html
 
 
 @needs_nvdisasm
