@@ -28,6 +28,7 @@ class Opcode:
     is_fence:  it orders the accesses before it and those after it.
     is_copy:  its result is its operand, perhaps as an address in another space.
     keeps_array:  its result points into the array that its operand points into.
+    is_region:  it says which lanes will meet where (machine code alone).
     is_free:  it does nothing here, because a warp runs in step and memory is always up to date.
     """
 
@@ -43,6 +44,7 @@ class Opcode:
     is_fence: bool = False
     is_copy: bool = False
     keeps_array: bool = False
+    is_region: bool = False
     is_free: bool = False
 
 
@@ -71,9 +73,9 @@ OPCODES = {
     "barrier": _BARRIER,
     "yield": Opcode(has_result=False, is_free=True),  # our own, see lowering/lower.py
     # regions of machine code in which lanes may part, see analysis/convergence.py
-    "bssy": Opcode(has_result=False),
+    "bssy": Opcode(has_result=False, is_region=True),
     "bsync": Opcode(has_result=False, end="branch"),
-    "break": Opcode(has_result=False),
+    "break": Opcode(has_result=False, is_region=True),
     # warp-wide operations
     "shfl": Opcode(names_lanes=True, lanes="varying"),
     "vote": Opcode(names_lanes=True, lanes="members"),

@@ -50,7 +50,7 @@ class Convergence(Control):
 
     def instruction(self, instruction: Instruction) -> bool:
         """Emit an instruction that opens or leaves a region; return whether it is one."""
-        if instruction.parts[0] not in ("bssy", "break"):
+        if not instruction.family.is_region:
             return False
         w, name = self.w, meeting_place(instruction)
         block = self.flow.blocks_of(name)

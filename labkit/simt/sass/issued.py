@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from labkit.simt.counters.counts import Counts
 from labkit.simt.launch.arguments import Range
@@ -22,6 +22,9 @@ from labkit.simt.sass.listing import Sass
 from labkit.simt.sass.pipes import PIPES, pipe
 from labkit.simt.sass.program import Lifted
 from labkit.simt.sass.slice import NoCounts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 INSTRUCTIONS = "smsp__inst_executed.sum"
 PIPE = "sm__inst_executed_pipe_{}.sum"
@@ -119,6 +122,8 @@ class Issued:
     @cached_property
     def kinds(self) -> pd.Series[int]:
         """Return the instructions that warps issued, by kind, most first."""
+        import pandas as pd
+
         kinds = [kind(each.opcode) for each in self.sass.instructions]
         summed = pd.Series(self.counts.issued).groupby(kinds).sum()
         return summed[summed > 0].sort_values(ascending=False).rename("issued").rename_axis("kind")
@@ -126,6 +131,8 @@ class Issued:
     @cached_property
     def lines(self) -> pd.Series[int]:
         """Return the instructions that warps issued, by line of the source (0: none)."""
+        import pandas as pd
+
         lines = [each.line for each in self.sass.instructions]
         return pd.Series(self.counts.issued).groupby(lines).sum().rename("issued").rename_axis("line")
 
@@ -150,6 +157,8 @@ class Issued:
 
 def requests_by_width(issued: Issued) -> pd.Series[int]:
     """Return the requests of warps to shared memory, by opcode and width in bits: `LDS.128`."""
+    import pandas as pd
+
     names = [f"{each.opcode.split('.')[0]}.{width(each.opcode)}" for each in issued.sass.instructions]
     summed = pd.Series(issued.counts.requests).groupby(names).sum()
     return summed[summed > 0]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from labkit.compiler.machine_code import Instruction, KernelCode, machine_code
 from labkit.compiler.nvrtc import MissingTool, supported_architectures
@@ -14,6 +13,9 @@ from labkit.core.errors import CompileError
 from labkit.core.occupancy import Gpu, gpus
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.simt.sass.kinds import kind
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ENDS = ("BRA", "BRX", "EXIT", "RET", "CALL", "BSYNC", "BREAK", "BAR", "WARPSYNC", "JMP", "KILL", "BRXU")
 
@@ -59,6 +61,8 @@ class Sass:
     @cached_property
     def counts(self) -> pd.Series[int]:
         """Return how many instructions there are of each kind, most first, without the padding at the end."""
+        import pandas as pd
+
         kinds = pd.Series([kind(instruction.opcode) for instruction in self.instructions[: self.used]])
         return kinds.value_counts().rename("instructions").rename_axis("kind")
 
@@ -88,6 +92,8 @@ class Sass:
     @cached_property
     def table(self) -> pd.DataFrame:
         """Return one row per instruction."""
+        import pandas as pd
+
         rows = [
             {
                 "address": f"{each.address:04x}",
