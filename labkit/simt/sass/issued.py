@@ -144,7 +144,7 @@ class Issued:
         if self.sass.code.arch == "sm_90":
             pipes = [pipe(each) for each in instructions]
             for one in PIPES:
-                on_it = [i for i, some in enumerate(pipes) if one in some]
+                on_it = [i for i, its in enumerate(pipes) if its == one]
                 found[PIPE.format(one)] = int(counts.issued[on_it].sum())
         for op, names in (("ld", ("LDS", "LDSM")), ("st", ("STS",))):
             at = [i for i, each in enumerate(instructions) if each.opcode.split(".")[0] in names]
