@@ -35,7 +35,7 @@ ABSENT = {  # why the simulator has no figures: what decides is a matter of time
     "function_pointer": "no rule for CALL",
     "layernorm_backward": "no rule for ATOMS.CAST",
     "printing": "no rule for CALL",
-    **dict.fromkeys(["recursion_ackermann", "recursion_fibonacci", "recursion_mutual"], "did not run"),
+    **dict.fromkeys(["recursion_ackermann", "recursion_fibonacci", "recursion_mutual"], "calls itself"),
 }
 # Lanes leave these loops one by one; in which order groups of them arrive where they meet is not known.
 NEARLY = {"mandelbrot": 0.002, "n_queens": 0.002}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from labkit.simt import ptx
 from labkit.simt.analysis.blocks import split
-from labkit.simt.ptx import Address, Instruction, Operand, Register, Vector
+from labkit.simt.ptx import Address, Guard, Instruction, Operand, Register, Vector
 
 Definition = tuple[int, str]  # instruction, register
 
@@ -30,8 +30,12 @@ class Chains:
         return self.seen[number].get(register, frozenset())
 
 
-def find_chains(kernel: ptx.Kernel) -> Chains:
-    """Follow the values of registers through the blocks of a kernel."""
+def find_chains(kernel: ptx.Kernel, guards: Sequence[Guard | None]) -> Chains:
+    """Follow the values of registers through the blocks of a kernel.
+
+    `guards` has the guard under which each instruction's result matters, its own or another. What it reads is
+    then what was written under the same guard, if that was in the same block.
+    """
     blocks = split(kernel)
     numbers = {id(instruction): i for i, instruction in enumerate(kernel.code)}
     inside = [[numbers[id(instruction)] for instruction in block.code] for block in blocks]
@@ -57,14 +61,33 @@ def find_chains(kernel: ptx.Kernel) -> Chains:
     seen: list[dict[str, frozenset[int]]] = [{} for _ in kernel.code]
     for index, part in enumerate(inside):
         state = dict(before[index])
+        same: _UnderGuards = {}
         for number in part:
-            instruction = kernel.code[number]
+            instruction, guard = kernel.code[number], guards[number]
             names = {register.name for register in instruction.sources}
-            if instruction.guard:
-                names |= {register.name for register in instruction.results}
-            seen[number] = {name: state[name] for name in names if name in state}
+            under = same.get(guard, {}) if guard else {}
+            seen[number] = {name: under.get(name, state[name]) for name in names if name in state}
             _step(instruction, number, state)
+            _step_under(instruction, number, same)
     return Chains(seen)
+
+
+_UnderGuards = dict[Guard, dict[str, frozenset[int]]]  # what lanes see for which this guard holds
+
+
+def _step_under(instruction: Instruction, number: int, same: _UnderGuards) -> None:
+    own = frozenset((number,))
+    for register in instruction.results:
+        for guard in [guard for guard in same if guard.register == register]:
+            del same[guard]
+        for guard, written in same.items():
+            if register.name in written and instruction.guard != guard:
+                if instruction.guard is None:
+                    del written[register.name]
+                elif instruction.guard.register != guard.register:
+                    written[register.name] |= own
+        if instruction.guard and instruction.guard.register != register:
+            same.setdefault(instruction.guard, {})[register.name] = own
 
 
 def _step(instruction: Instruction, number: int, state: dict[str, frozenset[int]]) -> None:

@@ -1,7 +1,7 @@
 """The pipes of a multiprocessor that each instruction goes to, on Hopper (compute capability 9.0).
 
-Fitted to what Nsight Compute recorded on an H200: data/h200/machine_code/counters.csv. Nsight Compute names the
-pipes: alu (integers, logic, comparisons), fma (also integer products), fp64, xu (conversions and special
+Fitted to what Nsight Compute recorded on an H200: data/h200/machine_code/counters.csv. Nsight Compute names
+the pipes: alu (integers, logic, comparisons), fma (also integer products), fp64, xu (conversions and special
 functions), lsu (memory), uniform (for a warp at once), cbu (branches), tensor.
 """
 
@@ -11,8 +11,8 @@ from labkit.compiler.machine_code import Instruction
 
 PIPES = ("alu", "fma", "fp64", "xu", "lsu", "uniform", "cbu", "tensor")
 _OPCODES = {
-    "alu": "BMSK CS2R F2FP FMNMX FSEL FSET FSETP HMNMX2 HSET2 HSETP2 I2FP I2IP IABS IADD3 IMNMX ISETP LEA LOP3 "
-    "MOV P2R PLOP3 PRMT R2P R2UR SEL SGXT SHF VABSDIFF VIADDMNMX VIMNMX VIMNMX3 VOTE",
+    "alu": "BMSK CS2R F2FP FMNMX FSEL FSET FSETP HMNMX2 HSET2 HSETP2 I2FP I2IP IABS IADD3 IMNMX ISETP LEA "
+    "LOP3 MOV P2R PLOP3 PRMT R2P R2UR SEL SGXT SHF VABSDIFF VIADDMNMX VIMNMX VIMNMX3 VOTE",
     "fma": "FADD FFMA FMUL HADD2 HFMA2 HMUL2 IDP IMAD VIADD",
     "fp64": "DADD DFMA DMUL DSETP",
     "xu": "BREV F2F F2I FCHK FLO FRND I2F MUFU POPC",

@@ -12,7 +12,7 @@ from labkit.simt import ptx
 from labkit.simt.analysis.layout import Storage, storage
 from labkit.simt.sass.lift import Lift
 from labkit.simt.sass.lift.control import LABEL
-from labkit.simt.sass.lift.memory import LOCAL
+from labkit.simt.sass.lift.memory import LOCAL, stack_bytes
 from labkit.simt.sass.lift.table import BANKS, REGISTER_TYPES
 from labkit.simt.sass.slice import NoCounts, is_counted, keep_deciders
 
@@ -43,9 +43,11 @@ class Lifted:
 
 def lifted(code: KernelCode, parsed: ptx.Kernel, module: ptx.Module) -> Lifted:
     """Return what decides in a kernel's machine code. Raises NoCounts where that is unknown."""
-    whole, starts = written(code, parsed)
+    if name := _calls_itself(code):
+        raise NoCounts(f"`{name}` calls itself: where the lanes of a warp meet again is then not known")
+    whole, starts, guards = written(code, parsed)
     names = [str(each) for each in code.instructions]
-    kept = keep_deciders(whole, names)
+    kept = keep_deciders(whole, names, guards)
     at = {position: i for i, position in enumerate(kept.positions)}
     kernel = replace(whole, code=kept.code, labels=_moved(whole.labels, kept.positions))
     used = {o.name for i in kernel.code for o in i.operands if isinstance(o, ptx.Symbol)}
@@ -61,29 +63,57 @@ def lifted(code: KernelCode, parsed: ptx.Kernel, module: ptx.Module) -> Lifted:
     )
 
 
-def written(code: KernelCode, parsed: ptx.Kernel) -> tuple[ptx.Kernel, list[tuple[int, int, int]]]:
-    """Write a kernel's machine code as PTX; also return (first instruction, end, position of the marker)s."""
+def written(
+    code: KernelCode, parsed: ptx.Kernel
+) -> tuple[ptx.Kernel, list[tuple[int, int, int]], list[ptx.Guard | None]]:
+    """Write a kernel's machine code as PTX.
+
+    Also return (first instruction, end, position of the marker) of each block, and the guard of the machine
+    code that each PTX instruction belongs to.
+    """
     writer = Lift(code, parsed.params[0].name if parsed.params else "")
     writer.emit("setp.eq.u32 %PT, 0, 0")
     writer.emit("setp.ne.u32 %PF, 0, 0")
     labels, starts = {}, []
+    guards: list[ptx.Guard | None] = [None] * len(writer.out)
     for first, end in blocks(code):
         labels[LABEL.format(code.instructions[first].address)] = len(writer.out)
         starts.append((first, end, len(writer.out)))
         writer.number = first
         writer.emit("pmevent")
         for number in range(first, end):
+            guards += [None] * (len(writer.out) - len(guards))
             writer.write(number)
+            guards += [writer.guard] * (len(writer.out) - len(guards))
     kernel = ptx.Kernel(
         name=parsed.name,
         params=parsed.params,
         registers=dict(REGISTER_TYPES),
-        local=[ptx.Variable(LOCAL, "b8", max(16, code.resources.local_bytes), 16)],
+        local=[ptx.Variable(LOCAL, "b8", stack_bytes(code), 16)],
         code=writer.out,
         labels=labels,
         max_threads=parsed.max_threads,
     )
-    return kernel, starts
+    return kernel, starts, guards + [None] * (len(writer.out) - len(guards))
+
+
+def _calls_itself(code: KernelCode) -> str:
+    """Return the name of a function that calls itself, perhaps by way of others, or ""."""
+    starts = sorted((address, name) for name, address in code.functions.items())
+    calls: dict[str, set[str]] = {}
+    for each in code.instructions:
+        if each.opcode.startswith("CALL.REL"):
+            caller = max([name for name in starts if name[0] <= each.address], default=(0, ""))[1]
+            calls.setdefault(caller, set()).add(each.operands[-1])
+    for name in code.functions:
+        reached, work = set[str](), [name]
+        while work:
+            fresh = calls.get(work.pop(), set()) - reached
+            reached |= fresh
+            work += fresh
+        if name in reached:
+            return name
+    return ""
 
 
 def blocks(code: KernelCode) -> Iterator[tuple[int, int]]:

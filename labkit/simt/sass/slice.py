@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from labkit.core.errors import SimtError
 from labkit.simt import ptx
 from labkit.simt.analysis.blocks import Block, split
-from labkit.simt.ptx import Address, Immediate, Instruction, Operand, Register, Vector
+from labkit.simt.ptx import Address, Guard, Immediate, Instruction, Operand, Register, Vector
 from labkit.simt.sass.chains import Chains, find_chains, separate
 from labkit.simt.sass.lift.table import UNKNOWN
 
@@ -54,18 +54,19 @@ class Slice:
     spaces: frozenset[str]
 
 
-def keep_deciders(kernel: ptx.Kernel, names: Sequence[str]) -> Slice:
-    """Return what decides. `names` are the opcodes of machine code, by `Instruction.line` from 1.
+def keep_deciders(kernel: ptx.Kernel, names: Sequence[str], guards: Sequence[Guard | None]) -> Slice:
+    """Return what decides. `names` are the instructions of machine code, by `Instruction.line` from 1, and
+    `guards` those under which the result of each PTX instruction matters.
 
     Raises NoCounts where what decides is unknown, or depends on the order in which threads run.
     """
-    return _Slicer(kernel, names).slice()
+    return _Slicer(kernel, names, guards).slice()
 
 
 class _Slicer:
-    def __init__(self, kernel: ptx.Kernel, names: Sequence[str]) -> None:
+    def __init__(self, kernel: ptx.Kernel, names: Sequence[str], guards: Sequence[Guard | None]) -> None:
         self.code, self.names, self.kernel = kernel.code, names, kernel
-        self.chains: Chains = find_chains(kernel)
+        self.chains: Chains = find_chains(kernel, guards)
         self.whole: set[int] = set()  # instructions whose results are needed
         self.touches: set[int] = set()  # accesses of which only the address is
         self.spaces: set[str] = set()
@@ -105,10 +106,7 @@ class _Slicer:
             raise NoCounts(f"{self._named(number)} reads the time, which decides what runs")
         if instruction.family.reads and "param" not in instruction.parts and instruction.space != "const":
             self.spaces.add(instruction.space)
-        names = {register.name for register in instruction.sources}
-        if instruction.guard:
-            names |= {register.name for register in instruction.results}
-        self._follow(number, names)
+        self._follow(number, {register.name for register in instruction.sources})
 
     def _named(self, number: int) -> str:
         return self.names[self.code[number].line - 1]

@@ -98,10 +98,17 @@ def _branch(x: Lift) -> None:
 def _branch_by_table(x: Lift) -> None:
     text = ", ".join(x.operands)
     found = re.match(r"(U?R\d+)\s+(-?0x[0-9a-f]+)\s+\(\*\"BRANCH_TARGETS ([^\"]*)\"\*\)", text)
-    if found is None:
+    if found is None or x.guard:
         raise Refused
     here = x.instruction.address + 16
     low = f"%{found[1]}"
+    # Lanes with one target go there; the others issue the branch again.
+    lanes = _active(x)
+    lowest = x.let(f"and.b32 {lanes}, {x.let(f'neg.s32 {lanes}')}")
+    leader = x.let(f"bfind.u32 {lowest}")
+    chosen = x.temporary()
+    x.emit(f"shfl.sync.idx.b32 {chosen}, {low}, {leader}, 31, {lanes}")
+    x.jump(x.let(f"setp.ne.u32 {chosen}, {low}", "q"), LABEL.format(x.instruction.address))
     targets = sorted({x.code.labels[name.strip()] for name in found[3].split(",")})
     for address in targets[:-1]:
         wanted = (address - here - int(found[2], 16)) & 0xFFFFFFFF
@@ -119,11 +126,7 @@ def _call(x: Lift) -> None:
 @rule("RET")
 def _return(x: Lift) -> None:
     """Go back to whichever call this was: the address is in a register."""
-    places = [
-        each.address + 16
-        for each in x.code.instructions
-        if each.opcode.startswith("CALL.REL") and not each.predicate
-    ]
+    places = [each.address + 16 for each in x.code.instructions if each.opcode.startswith("CALL.REL")]
     if not places or x.guard:
         raise Refused
     back = x.plain(operand(x.operands[0].split()[0]))
@@ -146,8 +149,11 @@ def _trap(x: Lift) -> None:
 
 @rule("BAR")
 def _barrier(x: Lift) -> None:
-    if "ARV" in x.parts or x.guard:
+    if "ARV" in x.parts:
         raise Refused
+    if x.guard:  # some go on without it
+        passing = x.let(f"{'mov' if x.guard.negated else 'not'}.pred {x.guard.register.name}", "q")
+        x.jump(passing, LABEL.format(x.instruction.address + 16))
     if "SYNC" in x.parts:
         if len(x.operands) > 1:
             raise Refused  # of some threads

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import re
 
+from labkit.compiler.machine_code import KernelCode
 from labkit.simt.sass.lift.table import BANKS, STACK_TOP, Lift, Refused, register, rule
 from labkit.simt.sass.operands import Where, operand, terms
 
 LOCAL = "labkit_stack"  # the local memory of a thread, as a variable
 _NARROW = {"U8": "u8", "S8": "s8", "U16": "u16", "S16": "s16", "8": "u8", "16": "u16"}
+
+
+def stack_bytes(code: KernelCode) -> int:
+    """Return the local memory per thread."""
+    return max(16, code.resources.local_bytes)
 
 
 def shared_base(arch: int) -> int:
@@ -61,7 +67,7 @@ def _below(x: Lift, total: str, offset: int) -> str:
 def _local(x: Lift, text: str) -> str:
     total, offset = _address32(x, x.where(text))
     start = x.let(f"mov.u64 {LOCAL}", "d")
-    size = x.code.resources.local_bytes
+    size = stack_bytes(x.code)
     if not total:
         return f"[{start}+{offset - STACK_TOP + size}]"
     beyond = x.let(f"cvt.s64.s32 {x.let(f'add.s32 {total}, {offset - STACK_TOP + size}')}", "d")
