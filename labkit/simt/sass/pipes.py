@@ -16,7 +16,7 @@ _OPCODES = {
     "fma": "FADD FFMA FMUL HADD2 HFMA2 HMUL2 IDP IMAD VIADD",
     "fp64": "DADD DFMA DMUL DSETP",
     "xu": "BREV F2F F2I FCHK FLO FRND I2F MUFU POPC",
-    "lsu": "ATOM ATOMG ATOMS LD LDG LDGSTS LDL LDS LDSM MATCH MOVM RED REDG REDUX SHFL ST STG STL STS",
+    "lsu": "ATOM ATOMG ATOMS CCTL LD LDG LDGDEPBAR LDGSTS LDL LDS LDSM MEMBAR MOVM RED REDG SHFL ST STG STL STS",
     "cbu": "BMOV BREAK BRX BSSY BSYNC CALL EXIT NANOSLEEP RET WARPSYNC YIELD",
     "tensor": "HMMA IMMA DMMA BMMA",
 }
@@ -32,7 +32,7 @@ def pipe(instruction: Instruction) -> str:
 @lru_cache(maxsize=4096)
 def _pipe(opcode: str, special: str) -> str:
     name, *parts = opcode.split(".")
-    if special.startswith(_PER_THREAD):
+    if special.startswith(_PER_THREAD) or special.endswith("MASK"):
         return "lsu"
     if name == "HFMA2" and "MMA" in parts:
         return "tensor"
