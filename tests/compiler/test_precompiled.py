@@ -1,13 +1,14 @@
 """Where there is no NVRTC: the course's own kernels come compiled, and any other is an error that says so."""
 
 import sys
+from importlib import metadata
 
 import numpy as np
 import pytest
 
 from labkit import kernels, problem, simt
-from labkit.compiler import nvrtc, precompiled
-from labkit.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, NoNvrtc
+from labkit.compiler import nvdisasm, nvrtc, precompiled
+from labkit.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, MissingTool, NoNvrtc
 from labkit.core.cache import digest
 from labkit.course.notebooks import catalog
 
@@ -45,6 +46,35 @@ def test_the_archive_was_made_from_what_the_course_has_now():
 def test_the_rungs_load(no_nvrtc, name):
     kernel = kernels.load(name)
     assert kernel.num_regs > 0
+
+
+class TestMachineCode:
+    """Without NVRTC and without its disassembler, the notebooks' listings come with labkit."""
+
+    @pytest.fixture(autouse=True)
+    def no_nvdisasm(self, no_nvrtc, monkeypatch, tmp_path):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setitem(sys.modules, "nvidia", None)
+        found = metadata.version
+
+        def version(name):
+            if name == nvdisasm.WHEEL:
+                raise metadata.PackageNotFoundError(name)
+            return found(name)
+
+        monkeypatch.setattr(metadata, "version", version)
+        for function in (nvdisasm.program, nvdisasm.version):
+            function.cache_clear()
+        yield
+        for function in (nvdisasm.program, nvdisasm.version):
+            function.cache_clear()
+
+    def test_a_listing_that_a_notebook_shows_is_there(self):
+        assert kernels.load("transpose/4_unrolled").sass("H200").counts["LDG.32"] == 4
+
+    def test_another_says_what_it_takes(self):
+        with pytest.raises(MissingTool, match=r"pip install|none for macOS"):
+            kernels.load("matmul/2_tiled").sass("T4")
 
 
 def test_a_rung_runs_and_is_profiled_and_checked(no_nvrtc):
