@@ -4,6 +4,8 @@ The page (page/prediction.js) has the inputs, and the kernel judges what they ho
 in the page nor in a saved notebook before the student has committed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
