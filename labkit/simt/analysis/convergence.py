@@ -6,7 +6,9 @@ that have left (`break L`) or ended. NVIDIA, "Inside Volta" (2017); US patent 10
 """
 
 from labkit.simt.analysis.flow import Flow
-from labkit.simt.ptx import Instruction, Symbol
+from labkit.simt.ptx import Immediate, Instruction, Symbol
+
+ALL = 0xFFFFFFFF  # lanes
 
 
 def meeting_place(instruction: Instruction | None) -> str:
@@ -38,7 +40,9 @@ class Groups(Flow):
                 if instruction.parts[0] == "bssy":
                     place = meeting_place(instruction)
                     if any(_waits_for(b.last) == place for b in self.blocks):
-                        opened.setdefault(self.blocks_of(place), set()).add(i)
+                        openers = opened.setdefault(self.blocks_of(place), set())
+                        if Immediate(ALL) not in instruction.operands:  # else nobody waits elsewhere after it
+                            openers.add(i)
         apart = {self.blocks[i].successors[-1] for i in divergent if len(self.blocks[i].successors) > 1}
         work = list(range(len(self.blocks)))
         while work:
@@ -61,7 +65,8 @@ class Groups(Flow):
         if place := _waits_for(block.last):
             meeting = self.blocks_of(place)
             turns = [(other, waiting | {meeting}) for other in waiting & apart]
-            return turns + [(meeting, self.blocks[each].may_wait) for each in opened.get(meeting, {index})]
+            outside = [self.blocks[each].may_wait for each in opened.get(meeting, {index})]
+            return [*turns, (meeting, frozenset[int]().union(*outside))]
         turns = []
         if block.last and block.last.is_barrier:
             turns = [(other, waiting | {targets[0]}) for other in waiting & apart]

@@ -28,8 +28,11 @@ class Convergence(Control):
         assert isinstance(flow, Groups)
         self.flow = flow
         self.meetings = sorted(flow.meetings())
-        self.barriers = [i for i, block in enumerate(flow.blocks) if block.last and block.last.is_barrier]
         b = warp.b
+        barriers = [i for i, block in enumerate(flow.blocks) if block.last and block.last.is_barrier]
+        self.arrived = {index: b.alloca(I32) for index in barriers if flow.blocks[index].may_wait}
+        for slot in self.arrived.values():
+            b.store(ZERO, slot)
         self.entry = ir.LiteralStructType([I32, I32])  # block, lanes
         self.stack = b.alloca(ir.ArrayType(self.entry, WARP + 1))
         self.depth = b.alloca(I32)
@@ -73,7 +76,10 @@ class Convergence(Control):
             self._wait_at(meeting)
         elif last is not None and last.is_barrier:
             if block.may_wait:
-                self._wait_at(self.w.index)
+                arrived = self.arrived[self.w.index]
+                b = self.w.b
+                b.store(b.or_(b.load(arrived, typ=I32), self.w.active()), arrived)
+                b.branch(self.suspend)
                 barrier = self.w.new_block("barrier")
                 self.at_barrier[self.w.index] = barrier
                 self.w.continue_in(barrier)
@@ -135,7 +141,7 @@ class Convergence(Control):
         return b.gep(self.stack, [ZERO, depth, ir.Constant(I32, number)])
 
     def _wait_at(self, place: int) -> None:
-        """Have the active lanes wait before a block, or at the barrier that ends it; another group runs."""
+        """Have the active lanes wait before a block; another group runs."""
         b, slot = self.w.b, self.w.waits_at(place)
         b.store(b.or_(b.load(slot, typ=I32), self.w.active()), slot)
         b.branch(self.suspend)
@@ -171,7 +177,7 @@ class Convergence(Control):
         for meeting in self.meetings:  # whoever is missing will not come
             waiting = w.b.load(w.waits_at(meeting), typ=I32)
             self._resume_if(w.b.icmp_unsigned("!=", waiting, ZERO), meeting, self.starts[meeting])
-        together = [w.b.load(w.waits_at(each), typ=I32) for each in self.at_barrier]
+        together = [w.b.load(self.arrived[each], typ=I32) for each in self.at_barrier]
         for (barrier, block_), waiting in zip(self.at_barrier.items(), together, strict=True):
             here = w.b.icmp_unsigned("!=", waiting, ZERO)
             elsewhere: Value = ZERO
@@ -189,7 +195,7 @@ class Convergence(Control):
             w.b.branch(self.stopped)
             w.continue_in(meet_all)
             w.b.store(waiting, w.mask)
-            w.b.store(ZERO, w.waits_at(barrier))
+            w.b.store(ZERO, self.arrived[barrier])
             w.b.branch(block_)
             w.continue_in(following)
         w.b.ret(ir.Constant(I32, abi.ENDED))
