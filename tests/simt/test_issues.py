@@ -39,6 +39,8 @@ ABSENT = {  # why the simulator has no figures: what decides is a matter of time
 }
 # Lanes leave these loops one by one; in which order groups of them arrive where they meet is not known.
 NEARLY = {"mandelbrot": 0.002, "n_queens": 0.002}
+# One thread of a block works while its warp waits at WARPSYNC; the GPU counts one branch more per block.
+NEARLY |= {name: 0.01 for name in ROWS if name.startswith("reduction-7_last_block")}
 
 recorded_by_this_compiler = pytest.mark.skipif(
     f"NVRTC {nvrtc_version()}," not in json.loads((FOLDER / "counters.json").read_text())["versions"] + ",",

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 INSTRUCTIONS = "smsp__inst_executed.sum"
 PIPE = "sm__inst_executed_pipe_{}.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
-MOST_KEPT = 1 << 30  # bytes of arrays that a profile copies where their contents may decide
+# Bytes of arrays that a profile copies where their contents may decide at PTX level, and elsewhere: in
+# machine code a register may seem to hold a loaded value where a guard makes sure that it does not.
+MOST_KEPT, FEW_KEPT = 1 << 30, 1 << 26
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ class Kept:
 
     @classmethod
     def of(cls, ranges: Sequence[Range], decides: bool) -> Kept:
-        """Copy the memory if its contents may decide, unless it is too much."""
-        if not decides or sum(each.size for each in ranges) > MOST_KEPT:
+        """Copy the memory, unless it is too much: more is copied where its contents are known to decide."""
+        if sum(each.size for each in ranges) > (MOST_KEPT if decides else FEW_KEPT):
             return cls(ranges, None)
         return cls(ranges, [_memory(each).copy() for each in ranges])
 
@@ -50,7 +52,7 @@ class Kept:
     def restored(self) -> Iterator[None]:
         """Give the memory its first contents for a while; then what it holds now."""
         if self.contents is None:
-            raise NoCounts("the contents of its arrays decide, and the profile did not keep them")
+            raise NoCounts("the contents of its arrays decide, and these were too large to keep")
         now = [_memory(each) for each in self.ranges]
         others = [
             (a, b, a.copy()) for a, b in zip(now, self.contents, strict=True) if not np.array_equal(a, b)
