@@ -182,7 +182,8 @@ class TestColab:
         after = installed(colab)
         assert "labkit" in after and not {"cupy-cuda12x", "cupy-cuda13x", "jupyterlab"} & set(after)
         assert before.items() <= after.items()
-        assert [path.name for path in alone.iterdir()] == [f"{Path(name).name}.ipynb"]
+        left = {path.name for path in alone.iterdir()} - {"progress.jsonl"}  # what its checks earned
+        assert left == {f"{Path(name).name}.ipynb"}
 
 
 @pytest.mark.thorough
