@@ -32,7 +32,7 @@ _EXPORTS = {
     "records": "records",
     "roofline": "figures.roofline:roofline",
     "show": "figures.source_costs:show",
-    "show_code": "widgets.code_view:show_code",
+    "show_code": "widgets.show_code:show_code",
     "simt": "simt",
     "start": "course.way:start",
     "time": "device.timing:time_kernel",

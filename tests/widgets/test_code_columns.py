@@ -12,7 +12,7 @@ from labkit.compiler import nvdisasm
 from labkit.compiler.nvrtc import compile_ptx
 from labkit.widgets.code_columns import columns, ptx_lines
 from labkit.widgets.code_difference import difference, pairs
-from labkit.widgets.code_view import offered
+from labkit.widgets.show_code import offered
 
 SAXPY = """extern "C" __global__ void saxpy(float* y, const float* x, float a, int n)
 {
