@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -105,8 +105,14 @@ def bench(
         list[str] | None,
         typer.Option(help="Such as matmul or ceilings; again for several. Another word lists them."),
     ] = None,
+    limits: Annotated[
+        bool,
+        typer.Option("--limits", help="Measure latencies and rates of the GPU instead, as limits.csv."),
+    ] = False,
 ) -> None:
     """Verify and time every rung on this machine's GPU. What the folder has already is not measured again."""
+    if limits:
+        raise typer.Exit(_limits(out, quick, only or ()))
     from labkit import records
     from labkit.device.select import NoGpu
     from labkit.ladder import bench as benching  # imported here: it needs CuPy and pandas
@@ -124,6 +130,30 @@ def bench(
     folder = str(out.resolve())  # a bare name, such as h200, could be one of our own folders
     print(f"The table is {out / 'bench.csv'}: labkit.records.recorded({folder!r}).")
     raise typer.Exit(bool(failures))
+
+
+def _limits(out: Path, quick: bool, only: Iterable[str]) -> bool:
+    """Measure what bounds a kernel on this machine's GPU and print it; returns whether something failed."""
+    from labkit import records
+    from labkit.device.select import NoGpu
+    from labkit.ladder import limits  # imported here: it needs CuPy and pandas
+
+    if quick:
+        raise typer.BadParameter(
+            "--limits takes under two minutes and has no --quick; --only chooses a part."
+        )
+    with _reported(NoGpu, OSError, ValueError, SimtError):
+        chosen = limits.plan(only)
+        rows, failures = limits.run(chosen, out, records.provenance(f"labkit {shlex.join(sys.argv[1:])}"))
+    table, last = Table(*limits.COLUMNS, box=None), ""
+    for quantity, variant, unit, value in rows:
+        table.add_row(quantity if quantity != last else "", variant, unit, f"{value:.5g}")
+        last = quantity
+    Console().print(table)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    print(f"The table is {out / 'limits.csv'}.")
+    return bool(failures)
 
 
 @app.command()

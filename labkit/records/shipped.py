@@ -36,6 +36,7 @@ _TABLES: dict[str, tuple[dict[str, list[str]], str]] = {
 }
 REPORT_TIME = "report_time"  # what a run calls the time as int-transpose takes it: 100 launches and copies
 _ONCE = ("htod_time", "dtoh_time", "malloc_time")  # does not depend on the kernel and its block
+LIMITS = "limits.csv"  # what `labkit bench --limits` measured: a table of another kind
 PINNED = "pinned"  # note of a copy from or to page-locked memory, which no report used
 
 _DATA = shipped("data")
@@ -70,7 +71,8 @@ def recorded(machine: str | Path, quantity: object = None, **filters: object) ->
     command of the run. Raises ValueError for a machine without records, and for a table without provenance.
     """
     ours = _DATA / machine
-    tables = sorted((ours if ours.is_dir() else Path(machine)).glob("*.csv"))
+    folder = ours if ours.is_dir() else Path(machine)
+    tables = sorted(path for path in folder.glob("*.csv") if path.name != LIMITS)
     if not tables:
         machines = sorted({path.parent.name for path in _DATA.glob("*/*.csv")} - {"reports"})
         raise ValueError(f"no runs recorded on {str(machine)!r}; machines with records: {listed(machines)}")
