@@ -23,7 +23,7 @@ from labkit.simt import ptx
 from labkit.simt.analysis.deciders import find_deciders
 from labkit.simt.analysis.indices import MOST_BLOCKS
 from labkit.simt.analysis.layout import rounded_up, storage
-from labkit.simt.counters.counts import Totals, counts_of
+from labkit.simt.counters.counts import Counts, Totals, counts_of
 from labkit.simt.counters.profile import Circumstances, Profile
 from labkit.simt.launch.arguments import Range, bind
 from labkit.simt.launch.sample import Sample, choose_sample
@@ -36,7 +36,7 @@ from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.run.machine import Mode, Program
 from labkit.simt.sanitizer.findings import Finding
 from labkit.simt.sanitizer.sanitizer import wrong_types
-from labkit.simt.sass.issued import Counted, Issued, Kept, issues_of
+from labkit.simt.sass.issued import Counted, Issued, Kept, Traffic, issues_of, traffic_of
 from labkit.simt.sass.listing import Sass, sass
 from labkit.simt.sass.program import Lifted, bank_image, lifted
 from labkit.simt.sass.slice import NoCounts
@@ -312,40 +312,62 @@ class Kernel(AnyKernel):
         scale = sample.total / len(sample.numbers) if sample else 1.0
         return Issued(sass, partial(self._count_issues, sass, kept), scale)
 
-    def _lifted(self, code: KernelCode) -> Lifted:
+    def _lifted(self, code: KernelCode, keeps_traffic: bool = False) -> Lifted:
         key = [self.module.ptx, *self.module.options, self._parsed.name, code.arch, assembler()]
-        return stored("lifted", key, lambda: lifted(code, self._parsed, self.module._parsed))
+        key += ["traffic"] * keeps_traffic
+        return stored("lifted", key, lambda: lifted(code, self._parsed, self.module._parsed, keeps_traffic))
 
     def _count_issues(self, sass: Sass, kept: KeptLaunch) -> Counted:
         """Run the machine code as far as it decides. Raises NoCounts."""
-        code, bound, sample = sass.code, kept.bound, kept.sample
-        if self.is_cooperative:
-            raise NoCounts("a barrier of the whole grid waits for other blocks: how long is a matter of time")
-        decides = self._lifted(code)
-        blocks = math.prod(bound.launch.grid) if sample is None else len(sample.numbers)
-        launch, is_huge = bound.launch, max(bound.launch.grid) > MOST_BLOCKS
-        is_brief = blocks * math.prod(launch.block) <= FEW_THREADS
-        key = "\n".join([self.module.ptx, *self.module.options, code.arch, assembler()])
-        program = Program(decides.kernel, decides.storage, launch.block, "issued", is_huge, is_brief, key)
+        decides = self._lifted(sass.code)
         memory = kept.memory.restored() if decides.needs_contents else nullcontext()
         with memory:
-            images = [bank_image(code, bank, self.module._memory) for bank in decides.banks]
-            banks = [Range(i.ctypes.data, i.nbytes, 0, "constants", is_constant=True) for i in images]
-            try:
-                totals = program.run(
-                    launch.grid,
-                    bound.params,
-                    [*bound.ranges, *banks],
-                    bound.shared_bytes,
-                    max(launch.timeout, PATIENCE_SECONDS),
-                    self.module.lines,
-                    sample,
-                )
-            except NoCounts:
-                raise
-            except SimtError as error:
-                raise NoCounts(f"its machine code did not run in the simulator: {error}") from error
-        return issues_of(decides, counts_of(decides.kernel.code, program.compiled, totals))
+            counts, _ = self._run_machine_code(sass, decides, kept.bound, kept.sample)
+            return issues_of(decides, counts)
+
+    def traffic(self, launch: Launch, numbers: Sequence[int], gpu: str) -> Traffic:
+        """Run these blocks' machine code as far as it decides; record where they access global memory.
+
+        Arrays keep their contents. Raises LaunchError, NoCounts, and what `sass` raises.
+        """
+        bound, sass = self._bind(launch), self.sass(gpu)
+        decides = self._lifted(sass.code, keeps_traffic=True)
+        sample = choose_sample(numbers, launch.grid)
+        memory = Kept.of(bound.ranges, True).restored() if decides.writes_arrays else nullcontext()
+        with memory:
+            counts, totals = self._run_machine_code(sass, decides, bound, sample, "traffic")
+        return traffic_of(sass, decides, counts, totals, bound.shared_bytes, bound.ranges)
+
+    def _run_machine_code(
+        self, sass: Sass, decides: Lifted, bound: _Bound, sample: Sample | None, mode: Mode = "issued"
+    ) -> tuple[Counts, Totals]:
+        """Run what decides in the machine code of a launch. Raises NoCounts."""
+        if self.is_cooperative:
+            raise NoCounts("a barrier of the whole grid waits for other blocks: how long is a matter of time")
+        code, launch = sass.code, bound.launch
+        blocks = math.prod(launch.grid) if sample is None else len(sample.numbers)
+        is_brief = blocks * math.prod(launch.block) <= FEW_THREADS and mode == "issued"
+        is_huge = max(launch.grid) > MOST_BLOCKS
+        key = "\n".join([self.module.ptx, *self.module.options, code.arch, assembler()])
+        program = Program(decides.kernel, decides.storage, launch.block, mode, is_huge, is_brief, key)
+        images = [bank_image(code, bank, self.module._memory) for bank in decides.banks]
+        banks = [Range(i.ctypes.data, i.nbytes, 0, "constants", is_constant=True) for i in images]
+        try:
+            totals = program.run(
+                launch.grid,
+                bound.params,
+                [*bound.ranges, *banks],
+                bound.shared_bytes,
+                max(launch.timeout, PATIENCE_SECONDS),
+                self.module.lines,
+                sample,
+            )
+        except NoCounts:
+            raise
+        except SimtError as error:
+            told = error.finding.message if error.finding else error
+            raise NoCounts(f"its machine code did not run in the simulator: {told}") from error
+        return counts_of(decides.kernel.code, program.compiled, totals), totals
 
     def _bind(self, launch: Launch) -> _Bound:
         """Check a launch and bind its arguments. Raises LaunchError."""

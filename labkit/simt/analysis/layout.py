@@ -12,7 +12,7 @@ from labkit.simt.analysis.unset import may_be_unset
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Module, Symbol, Variable
 
 DYNAMIC_ALIGN = 16
-FRAME_HEAD = 64  # bytes of abi.Frame at the start of a frame
+FRAME_HEAD = 96  # bytes of abi.Frame at the start of a frame
 # A kernel with more instructions is large: its code is outlined (simt/code/outline.py), so that the time to
 # build it grows with the kinds of its instructions. One product of matrices is as much code as ten others.
 LARGE = 400

@@ -113,6 +113,10 @@ class Frame(ctypes.Structure):
         ("voted", ctypes.c_int32),  # of the whole block: threads whose predicate held,
         ("voters", ctypes.c_int32),  # of how many
         ("phase", ctypes.c_int32),  # in a checked run, __syncwarp calls since the last barrier
+        # for a run that records where global memory is accessed, see traffic.py:
+        ("trace", ctypes.c_void_p),  # the number of records, how many a warp may write, then the records
+        ("traced", ctypes.c_int64),  # records that the warp has written
+        ("traced_block", ctypes.c_int64),  # in this block
     ]
 
 
@@ -150,6 +154,16 @@ class Visit(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("block", "lanes", "warp")]
 
 
+class Touch(ctypes.Structure):
+    """One line of 128 bytes that a request touches: `line` is its address / 128.
+
+    `what`: bits 0 to 3 are the sectors, bit 4 is set in a request's first record; the warp's number in the
+    block from bit 8, the instruction from bit 24.
+    """
+
+    _fields_ = [(name, ctypes.c_int64) for name in ("line", "block", "what")]
+
+
 @cache
 def _fields(structure: Record) -> dict[str, type]:
     """Map the names of a record's fields to their types, in order."""
@@ -162,7 +176,7 @@ def _types(structure: Record) -> ir.LiteralStructType:
 
 TYPES: dict[Record, ir.LiteralStructType] = {
     structure: _types(structure)
-    for structure in (Launch, Range, Frame, Counter, Usual, Visits, Visit, Texture)
+    for structure in (Launch, Range, Frame, Counter, Usual, Visits, Visit, Touch, Texture)
 }
 
 

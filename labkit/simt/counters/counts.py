@@ -24,6 +24,7 @@ class Totals:
     counters: np.ndarray
     visits: np.ndarray
     strides: list[np.ndarray]  # the last that each thread of the host saw
+    touches: np.ndarray | None = None  # of a run that records them, one row each (abi.Touch)
 
 
 NO_TOTALS = Totals(np.empty(0), np.empty(0), [])

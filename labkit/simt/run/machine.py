@@ -32,6 +32,7 @@ from labkit.simt.code.observe import Observer
 from labkit.simt.counters.counting import Counting
 from labkit.simt.counters.counts import NO_TOTALS, Totals
 from labkit.simt.counters.tracing import MOST, Tracing
+from labkit.simt.counters.traffic import Traffic, new_trace, records
 from labkit.simt.counters.wavefronts import Issues
 from labkit.simt.launch.arguments import Range, array_range
 from labkit.simt.launch.sample import Sample
@@ -54,16 +55,19 @@ def host_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Mode = Literal["plain", "counted", "issued", "traced", "checked"]
+Mode = Literal["plain", "counted", "issued", "traffic", "traced", "checked"]
 _OBSERVERS: dict[Mode, type[Observer]] = {
     "plain": Observer,
     "counted": Counting,
     "issued": Issues,
+    "traffic": Traffic,
     "traced": Tracing,
     "checked": Checking,
 }
 
-_COUNTING: tuple[Mode, ...] = ("counted", "issued")  # they fill the counters of each instruction
+_COUNTING: tuple[Mode, ...] = ("counted", "issued", "traffic")  # they fill each instruction's counters
+_OF_MACHINE_CODE: tuple[Mode, ...] = ("issued", "traffic")
+RECORDS = 1 << 18  # of accesses to global memory that a launch keeps
 
 
 def compile_kernel(
@@ -76,7 +80,7 @@ def compile_kernel(
     """
     indices = frozenset[str]() if is_huge else thread_indices(kernel)
     rules = ShapeRules(block, storage.local_bytes, frozenset(storage.local), indices)
-    flow = Groups(kernel, rules) if mode == "issued" else Flow(kernel, rules)
+    flow = (Groups if mode in _OF_MACHINE_CODE else Flow)(kernel, rules)
     layout = Layout(storage, block, flow, is_checked=mode == "checked")
     module = ir.Module(name=kernel.name)
     observer = _OBSERVERS[mode]()
@@ -163,6 +167,9 @@ class Program:
             grid_z=grid[2],
             stopped_at=-1,
         )
+        if self.mode == "traffic":
+            for worker in workers:
+                worker.record(blocks, RECORDS // len(workers))
         if textures:
             launch.textures, launch.texture_count = (
                 ctypes.addressof(textures.pointers),
@@ -200,6 +207,7 @@ class Program:
             np.sum([worker.counters for worker in workers], axis=0),
             np.sum([worker.visits for worker in workers], axis=0),
             [worker.counters[:, -1].copy() for worker in workers],
+            records([worker.trace for worker in workers]) if self.mode == "traffic" else None,
         )
 
     def _worthwhile_threads(self, blocks: int) -> int:
@@ -244,6 +252,12 @@ class _Worker:
             frame.warp, frame.shared = warp, self.shared.ctypes.data
             frame.counters = self.counters.ctypes.data
             frame.visits = self.visits[warp % len(self.visits)].ctypes.data
+
+    def record(self, blocks: int, room: int) -> None:
+        """Make room for records of where this many blocks access global memory."""
+        self.trace = new_trace(blocks, len(self.heads), room)
+        for head in self.heads:
+            head.trace, head.traced_block = self.trace.ctypes.data, -1
 
     @property
     def waits_at(self) -> int:

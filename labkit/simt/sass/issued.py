@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labkit.simt.counters.counts import Counts
+from labkit.simt.code.abi import Counter
+from labkit.simt.counters.counts import Counts, Totals
+from labkit.simt.counters.traffic import SITE_SHIFT, WHAT
 from labkit.simt.launch.arguments import Range
 from labkit.simt.sass.kinds import kind, width
 from labkit.simt.sass.listing import Sass
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INSTRUCTIONS = "smsp__inst_executed.sum"
+DISTINCT = [entry[0] for entry in Counter._fields_].index("distinct")
 PIPE = "sm__inst_executed_pipe_{}.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 # Bytes of arrays that a profile copies where their contents may decide at PTX level, and elsewhere: in
@@ -96,6 +99,60 @@ def issues_of(decides: Lifted, counts: Counts) -> Counted:
         lanes=np.where(visited, counts.active[at], 0),
         requests=requests,
         wavefronts=wavefronts,
+    )
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What the blocks of a sample issued, and where they accessed global memory.
+
+    One entry per instruction of machine code: `issued` and `lanes`; of accesses `requests`; to shared memory
+    `wavefronts`; to global memory `sectors` and `lines` of 128 bytes. `meeting`: of atomic operations, and
+    accesses to global memory, how many lanes go to the address that most of a request's lanes go to, summed.
+    `touches` has a row per request and line (abi.Touch), without those beyond the room for them.
+    """
+
+    sass: Sass
+    issued: np.ndarray
+    lanes: np.ndarray
+    requests: np.ndarray
+    wavefronts: np.ndarray
+    sectors: np.ndarray
+    lines: np.ndarray
+    meeting: np.ndarray
+    touches: np.ndarray
+    shared_bytes: int
+    ranges: Sequence[Range]
+
+
+def traffic_of(
+    sass: Sass, decides: Lifted, counts: Counts, totals: Totals, shared_bytes: int, ranges: Sequence[Range]
+) -> Traffic:
+    """Return what a `traffic` run recorded, by instruction of machine code."""
+    counted = issues_of(decides, counts)
+    sectors, lines, meeting = np.zeros((3, len(counted.issued)), np.int64)
+    number_of = np.full(len(decides.kernel.code), -1)
+    for number, position in decides.accesses.items():
+        number_of[position] = number
+        is_shared = "shared" in decides.kernel.code[position].parts
+        sectors[number] = counts.sectors[position]
+        distinct, most = totals.counters[position, DISTINCT], counts.conflicts[position]
+        lines[number], meeting[number] = (0, distinct) if is_shared else (distinct, most)
+        if not is_shared:
+            counted.wavefronts[number] = 0
+    assert totals.touches is not None
+    touches = totals.touches.copy()
+    what = touches[:, WHAT]
+    touches[:, WHAT] = number_of[what >> SITE_SHIFT] << SITE_SHIFT | what & (1 << SITE_SHIFT) - 1
+    return Traffic(
+        sass,
+        **vars(counted),
+        sectors=sectors,
+        lines=lines,
+        meeting=meeting,
+        touches=touches,
+        shared_bytes=shared_bytes,
+        ranges=ranges,
     )
 
 

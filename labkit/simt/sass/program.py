@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from labkit.compiler.machine_code import KernelCode
+from labkit.compiler.machine_code import Instruction, KernelCode
 from labkit.simt import ptx
 from labkit.simt.analysis.layout import Storage, storage
+from labkit.simt.ptx.variables import function_addresses
 from labkit.simt.sass.lift import Lift
 from labkit.simt.sass.lift.control import LABEL
 from labkit.simt.sass.lift.memory import LOCAL, stack_bytes
 from labkit.simt.sass.lift.table import BANKS, REGISTER_TYPES
-from labkit.simt.sass.slice import NoCounts, is_counted, keep_deciders
+from labkit.simt.sass.slice import NoCounts, is_counted, is_traffic, keep_deciders
 
 ENDS = ("BRA", "BRX", "BRXU", "EXIT", "RET", "CALL", "BAR", "KILL", "BPT", "JMP", "JMX", "BSYNC", "WARPSYNC")
 
@@ -40,14 +41,22 @@ class Lifted:
         """Say whether the contents of arrays decide."""
         return bool(self.spaces & {"global", "generic"})
 
+    @property
+    def writes_arrays(self) -> bool:
+        """Say whether what decides writes to arrays."""
+        return any(i.family.writes and i.space in ("global", "generic") for i in self.kernel.code)
 
-def lifted(code: KernelCode, parsed: ptx.Kernel, module: ptx.Module) -> Lifted:
-    """Return what decides in a kernel's machine code. Raises NoCounts where that is unknown."""
+
+def lifted(code: KernelCode, parsed: ptx.Kernel, module: ptx.Module, keeps_traffic: bool = False) -> Lifted:
+    """Return what decides in a kernel's machine code, and its accesses to global memory if `keeps_traffic`.
+
+    Raises NoCounts where what decides is unknown.
+    """
     if name := _calls_itself(code):
         raise NoCounts(f"`{name}` calls itself: where the lanes of a warp meet again is then not known")
-    whole, starts, guards = written(code, parsed)
+    whole, starts, guards = written(code, parsed, function_addresses(module))
     names = [str(each) for each in code.instructions]
-    kept = keep_deciders(whole, names, guards)
+    kept = keep_deciders(whole, names, guards, keeps_traffic)
     at = {position: i for i, position in enumerate(kept.positions)}
     kernel = replace(whole, code=kept.code, labels=_moved(whole.labels, kept.positions))
     used = {o.name for i in kernel.code for o in i.operands if isinstance(o, ptx.Symbol)}
@@ -55,23 +64,24 @@ def lifted(code: KernelCode, parsed: ptx.Kernel, module: ptx.Module) -> Lifted:
     block_of = np.full(len(code.instructions), -1)
     for first, end, position in starts:
         block_of[first:end] = at[position]
-    accesses = {i.line - 1: number for number, i in enumerate(kernel.code) if is_counted(i)}
-    if len(accesses) != sum(map(is_counted, kernel.code)):
-        raise NoCounts("an instruction of its machine code makes several accesses to shared memory")
+    counted = [n for n, i in enumerate(kernel.code) if is_counted(i) or (keeps_traffic and is_traffic(i))]
+    accesses = {kernel.code[number].line - 1: number for number in counted}
+    if len(accesses) != len(counted):
+        raise NoCounts("an instruction of its machine code makes several accesses to memory")
     return Lifted(
         kernel, storage(kernel, _with_banks(module, code, banks)), block_of, accesses, banks, kept.spaces
     )
 
 
 def written(
-    code: KernelCode, parsed: ptx.Kernel
+    code: KernelCode, parsed: ptx.Kernel, pointers: Mapping[str, int]
 ) -> tuple[ptx.Kernel, list[tuple[int, int, int]], list[ptx.Guard | None]]:
-    """Write a kernel's machine code as PTX.
+    """Write a kernel's machine code as PTX; `pointers` are the numbers that stand for functions.
 
     Also return (first instruction, end, position of the marker) of each block, and the guard of the machine
     code that each PTX instruction belongs to.
     """
-    writer = Lift(code, parsed.params[0].name if parsed.params else "")
+    writer = Lift(code, parsed.params[0].name if parsed.params else "", pointers)
     writer.emit("setp.eq.u32 %PT, 0, 0")
     writer.emit("setp.ne.u32 %PF, 0, 0")
     labels, starts = {}, []
@@ -122,8 +132,16 @@ def blocks(code: KernelCode) -> Iterator[tuple[int, int]]:
     for i, instruction in enumerate(code.instructions[:-1]):
         if instruction.opcode.partition(".")[0] in ENDS:
             starts.add(i + 1)
+        if _by_pointer(instruction):
+            starts.add(i)
     ordered = sorted(starts)
     yield from zip(ordered, [*ordered[1:], len(code.instructions)], strict=True)
+
+
+def _by_pointer(instruction: Instruction) -> bool:
+    """Say whether it goes where a register says: lanes with another target issue it again."""
+    name = instruction.opcode.partition(".")[0]
+    return name in ("BRX", "BRXU") or (name == "CALL" and " " in instruction.operands[-1])
 
 
 def _moved(labels: Mapping[str, int], positions: list[int]) -> dict[str, int]:

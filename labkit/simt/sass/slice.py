@@ -2,17 +2,18 @@
 
 The sums of a matrix product decide neither: a kernel of thousands of instructions becomes its loops, its
 branches and its addresses. A value from memory decides where a branch or an address depends on it; then what
-is stored to that memory is kept, too (Weiser, Program Slicing, 1984).
+is stored to that memory before is kept, too (Weiser, Program Slicing, 1984).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from labkit.core.errors import SimtError
 from labkit.simt import ptx
 from labkit.simt.analysis.blocks import Block, split
+from labkit.simt.counters.traffic import ATOMIC
 from labkit.simt.ptx import Address, Guard, Immediate, Instruction, Operand, Register, Vector
 from labkit.simt.sass.chains import Chains, find_chains, separate
 from labkit.simt.sass.lift.table import UNKNOWN
@@ -54,19 +55,38 @@ class Slice:
     spaces: frozenset[str]
 
 
-def keep_deciders(kernel: ptx.Kernel, names: Sequence[str], guards: Sequence[Guard | None]) -> Slice:
+def keep_deciders(
+    kernel: ptx.Kernel, names: Sequence[str], guards: Sequence[Guard | None], keeps_traffic: bool = False
+) -> Slice:
     """Return what decides. `names` are the instructions of machine code, by `Instruction.line` from 1, and
-    `guards` those under which the result of each PTX instruction matters.
+    `guards` those under which the result of each PTX instruction matters. `keeps_traffic`: accesses to global
+    memory and atomic operations are kept, too, as loads.
 
     Raises NoCounts where what decides is unknown, or depends on the order in which threads run.
     """
-    return _Slicer(kernel, names, guards).slice()
+    return _Slicer(kernel, names, guards, keeps_traffic).slice()
 
 
 class _Slicer:
-    def __init__(self, kernel: ptx.Kernel, names: Sequence[str], guards: Sequence[Guard | None]) -> None:
+    def __init__(
+        self,
+        kernel: ptx.Kernel,
+        names: Sequence[str],
+        guards: Sequence[Guard | None],
+        keeps_traffic: bool,
+    ) -> None:
+        self.keeps_traffic = keeps_traffic
         self.code, self.names, self.kernel = kernel.code, names, kernel
         self.chains: Chains = find_chains(kernel, guards)
+        self.block_of: list[int] = [0] * len(kernel.code)
+        blocks = split(kernel)
+        self.predecessors: list[list[int]] = [[] for _ in blocks]
+        numbers = {id(instruction): i for i, instruction in enumerate(kernel.code)}
+        for index, block in enumerate(blocks):
+            for instruction in block.code:
+                self.block_of[numbers[id(instruction)]] = index
+            for successor in block.successors:
+                self.predecessors[successor].append(index)
         self.whole: set[int] = set()  # instructions whose results are needed
         self.touches: set[int] = set()  # accesses of which only the address is
         self.spaces: set[str] = set()
@@ -78,7 +98,7 @@ class _Slicer:
                 raise NoCounts(f"there is no rule for {self._named(number)}, which decides what runs")
             if instruction.family.end or instruction.parts[0] in ("pmevent", "bssy", "break"):
                 self._need(number)
-            elif is_counted(instruction):
+            elif is_counted(instruction) or (self.keeps_traffic and is_traffic(instruction)):
                 self.touches.add(number)
                 self._follow(number, [each.name for each in self._place(instruction)])
         while True:
@@ -132,18 +152,44 @@ class _Slicer:
     def _of_memory(self) -> bool:
         """Keep what stores to the memory that decides, and the barriers that order it."""
         before = len(self.whole)
+        loads = [number for number in self.whole if self.code[number].family.reads]
+        ends = self._places_before(loads)
         for number, instruction in enumerate(self.code):
             if (
                 (instruction.is_barrier and self.spaces & {"global", "shared", "generic"})
                 or (instruction.is_barrier and instruction.results and number in self.whole)
-                or (instruction.family.writes and self._may_meet(instruction.space))
+                or (instruction.family.writes and self._may_meet(instruction.space) and ends(number))
             ):
                 self._need(number)
-            elif instruction.parts[0] == UNKNOWN and self._stores_unknown(number):
+            elif instruction.parts[0] == UNKNOWN and self._stores_unknown(number) and ends(number):
                 raise NoCounts(
                     f"there is no rule for {self._named(number)}, which writes to memory that decides"
                 )
         return len(self.whole) > before
+
+    def _places_before(self, loads: Sequence[int]) -> Callable[[int], bool]:
+        """Return a function that says whether a thread may get from an instruction to one of these loads.
+
+        A load sees what its own thread stored earlier, or what others stored before a barrier that all pass,
+        so a store that no deciding load follows decides nothing. Without such a barrier it is a race.
+        """
+        last: dict[int, int] = {}  # by block, the last of the loads in it
+        for number in loads:
+            block = self.block_of[number]
+            last[block] = max(last.get(block, -1), number)
+        reaching = set[int]()  # blocks from whose end a load can be reached
+        work = list(last)
+        while work:
+            for block in self.predecessors[work.pop()]:
+                if block not in reaching:
+                    reaching.add(block)
+                    work.append(block)
+
+        def found(number: int) -> bool:
+            block = self.block_of[number]
+            return block in reaching or last.get(block, -1) > number
+
+        return found
 
     def _stores_unknown(self, number: int) -> bool:
         space = {
@@ -198,13 +244,35 @@ class _Slicer:
                 return operand
             return Register("_") if not instruction.family.writes else Immediate(0)
 
+        if self.keeps_traffic and is_traffic(instruction):
+            return _as_load(instruction)
         return replace(instruction, operands=tuple(empty(operand) for operand in instruction.operands))
+
+
+def _as_load(instruction: Instruction) -> Instruction:
+    """Return a load from where an access goes, which changes nothing."""
+    address = next(operand for operand in instruction.operands if isinstance(operand, Address))
+    items = next((len(o.items) for o in instruction.operands if isinstance(o, Vector)), 1)
+    atomic = [ATOMIC] if instruction.family.is_atomic else []
+    space = [] if instruction.space == "generic" else [instruction.space]
+    vector = [f"v{items}"] if items > 1 else []
+    nothing = Register("_")
+    value = Vector((nothing,) * items) if items > 1 else nothing
+    parts = ("ld", *atomic, *space, *vector, instruction.type)
+    return replace(instruction, parts=parts, operands=(value, address))
 
 
 def is_counted(instruction: Instruction) -> bool:
     """Say whether it is a load from or a store to shared memory, whose wavefronts are counted."""
     is_access = instruction.parts[0] in ("ld", "st") and "shared" in instruction.parts
     return is_access and "async" not in instruction.parts
+
+
+def is_traffic(instruction: Instruction) -> bool:
+    """Say whether it goes to global memory, or is an atomic operation."""
+    return instruction.is_access and (
+        instruction.space in ("global", "generic") or instruction.family.is_atomic
+    )
 
 
 def _is_strong(name: str) -> bool:
