@@ -50,6 +50,19 @@ class Gpu:
     l2_mb: float | None
     memory_gb: int
     source: str
+    fp64_per_clock: int | None = None
+    int32_per_clock: int | None = None
+    special_per_clock: int | None = None
+    tensor_fp16_flop_per_clock: int | None = None
+    l1_kb: int | None = None
+    l1_bytes_per_clock: int | None = None
+    l1_latency: float | None = None
+    shared_latency: float | None = None
+    l2_latency: float | None = None
+    dram_latency: float | None = None
+    l2_gb_s: float | None = None
+    dram_gb_s: float | None = None
+    model_source: str = ""
 
     @property
     def arch(self) -> str:

@@ -198,6 +198,7 @@ def test_every_column_and_source_of_the_table_is_explained():
     with (DATA / "gpus.csv").open(encoding="utf-8") as file:
         assert list(about["columns"]) == next(csv.reader(file))
     assert {row.source for row in gpus()} == set(about["board"])
+    assert {row.model_source for row in gpus()} == set(about["model"])
     assert len({row.name for row in gpus()}) == len(gpus()) >= 22
 
 
@@ -223,6 +224,37 @@ def test_peaks_are_those_of_the_data_sheets(name, stated):
     assert gpu(name).peak_gflop_s / 1000 == pytest.approx(stated, rel=0.03 if name == "P100" else 0.01)
 
 
+# dense float16 TFLOP/s of the tensor cores as data sheets state them, at their boost clocks
+@pytest.mark.parametrize(
+    ("name", "stated", "mhz"),
+    [
+        ("V100", 125, 1530),
+        ("T4", 65, 1590),
+        ("A100-SXM4-80GB", 312, 1410),
+        ("A10", 125, 1695),
+        ("L4", 121, 2040),
+        ("L40S", 362, 2520),
+        ("H100 SXM5", 989, 1830),  # the clock at which the H100's whitepaper rates the tensor cores
+        ("RTX 5090", 419, 2407),
+    ],
+)
+def test_tensor_cores_reach_what_the_data_sheets_state(name, stated, mhz):
+    row = gpu(name)
+    rate = row.tensor_fp16_flop_per_clock * row.multiprocessors * mhz / 1e6
+    assert rate == pytest.approx(stated, rel=0.02)
+
+
+def test_memories_are_slower_the_farther_they_are():
+    for row in gpus():
+        near = [row.shared_latency, row.l1_latency, row.l2_latency, row.dram_latency]
+        known = [clocks for clocks in near if clocks]
+        assert known == sorted(known)
+        assert not row.dram_gb_s or 0.6 * row.bandwidth_gb_s < row.dram_gb_s < row.bandwidth_gb_s
+        assert not (row.l2_gb_s and row.dram_gb_s) or row.l2_gb_s > 2 * row.dram_gb_s
+        assert not row.l1_kb or row.l1_kb * 1024 > row.shared_bytes_per_sm - 1024
+
+
 def test_a_missing_figure_stays_missing():
+    assert gpu("RTX 3090").l2_latency is None and gpu("P100").tensor_fp16_flop_per_clock == 0
     assert gpu("B200").boost_mhz is gpu("B200").peak_gflop_s is gpu("B200").l2_mb is None
     assert (gpu("B200").arch, gpu("RTX 5070").arch) == ("sm_100", "sm_120")
