@@ -35,7 +35,7 @@ __device__ void keep(uint4* sink, uint4 x, unsigned never)
 extern "C" __global__ void read_all(const uint4* data, uint4* sink, int n, int passes, unsigned never)
 {
     uint4 seen = make_uint4(0, 0, 0, 0);
-    int first = (long long)n * blockIdx.x / gridDim.x;
+    int first = (long long)n * blockIdx.x / gridDim.x / 32 * 32;  // so that a warp reads whole lines
     #pragma unroll 1
     for (int pass = 0; pass < passes; ++pass)
         #pragma unroll 1
