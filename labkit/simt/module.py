@@ -365,7 +365,7 @@ class Kernel(AnyKernel):
         except NoCounts:
             raise
         except SimtError as error:
-            told = error.finding.message if error.finding else error
+            told = getattr(error.finding, "message", error)
             raise NoCounts(f"its machine code did not run in the simulator: {told}") from error
         return counts_of(decides.kernel.code, program.compiled, totals), totals
 

@@ -48,6 +48,7 @@ _TRAPS = {
     "trap": "the kernel stopped itself",
     "assert": "assertion failed",
     "recursion": "the recursion is too deep for its stack of 1024 bytes a thread, as many as CUDA gives",
+    "driver": "it calls a function of the driver (such as printf's), and what that issues is not known",
     "pointer": "a call through a pointer that points to no function of this type",
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from labkit.simt.sass.lift.table import Lift, Refused, rule
+from labkit.simt.sass.lift.table import Lift, Refused, register, rule
 from labkit.simt.sass.operands import operand
 
 LABEL = "L{:x}"  # of the instruction at an address
@@ -74,9 +74,10 @@ def _target(x: Lift, name: str) -> str:
 def _branch(x: Lift) -> None:
     target = _target(x, x.operands[-1])
     conditions = []
-    if "DIV" in x.parts:  # are lanes of the mask elsewhere?
-        missing = x.let(f"and.b32 {x.value(len(x.operands) - 2)}, {x.let('not.b32 ' + _active(x))}")
-        conditions.append(x.let(f"setp.ne.u32 {missing}, 0", "q"))
+    if {"DIV", "CONV"} & set(x.parts):  # are lanes of the mask elsewhere?
+        mask = x.value(len(x.operands) - 2) if len(x.operands) > 1 else "0xffffffff"
+        missing = x.let(f"and.b32 {mask}, {x.let('not.b32 ' + _active(x))}")
+        conditions.append(x.let(f"setp.{'ne' if 'DIV' in x.parts else 'eq'}.u32 {missing}, 0", "q"))
     elif len(x.operands) > 1:
         extra = x.predicates()
         if len(extra) != len(x.operands) - 1:
@@ -102,13 +103,7 @@ def _branch_by_table(x: Lift) -> None:
         raise Refused
     here = x.instruction.address + 16
     low = f"%{found[1]}"
-    # Lanes with one target go there; the others issue the branch again.
-    lanes = _active(x)
-    lowest = x.let(f"and.b32 {lanes}, {x.let(f'neg.s32 {lanes}')}")
-    leader = x.let(f"bfind.u32 {lowest}")
-    chosen = x.temporary()
-    x.emit(f"shfl.sync.idx.b32 {chosen}, {low}, {leader}, 31, {lanes}")
-    x.jump(x.let(f"setp.ne.u32 {chosen}, {low}", "q"), LABEL.format(x.instruction.address))
+    _one_target(x, low)
     targets = sorted({x.code.labels[name.strip()] for name in found[3].split(",")})
     for address in targets[:-1]:
         wanted = (address - here - int(found[2], 16)) & 0xFFFFFFFF
@@ -118,9 +113,41 @@ def _branch_by_table(x: Lift) -> None:
 
 @rule("CALL")
 def _call(x: Lift) -> None:
-    if "REL" not in x.parts:
+    """Go to a function, by name or by a pointer in a register; one of the driver's ends the count."""
+    words = x.operands[-1].split()
+    if "ABS" in x.parts:
+        x.guarded("trap.driver")
+    elif "REL" not in x.parts:
         raise Refused
-    x.guarded(f"bra {_target(x, x.operands[-1])}")
+    elif len(words) == 1:
+        x.guarded(f"bra {_target(x, words[0])}")
+    elif x.guard:
+        raise Refused
+    else:
+        _call_by_pointer(x, register(words[0]))
+
+
+def _call_by_pointer(x: Lift, low: str) -> None:
+    """Go to the function that a pointer's low word means: by its address, or as the simulator numbers it."""
+    _one_target(x, low)
+    numbers: dict[int, int] = {}
+    for name, address in x.code.functions.items():
+        for number in (address, x.pointers.get(name.removeprefix(f"${x.code.name}$"), address)):
+            if numbers.setdefault(number, address) != address:
+                raise Refused
+    for number, address in numbers.items():
+        x.jump(x.let(f"setp.eq.u32 {low}, {number}", "q"), LABEL.format(address))
+    x.emit("trap.pointer")
+
+
+def _one_target(x: Lift, low: str) -> None:
+    """Let only lanes with the first lane's target go on; the others issue the branch again."""
+    lanes = _active(x)
+    lowest = x.let(f"and.b32 {lanes}, {x.let(f'neg.s32 {lanes}')}")
+    leader = x.let(f"bfind.u32 {lowest}")
+    chosen = x.temporary()
+    x.emit(f"shfl.sync.idx.b32 {chosen}, {low}, {leader}, 31, {lanes}")
+    x.jump(x.let(f"setp.ne.u32 {chosen}, {low}", "q"), LABEL.format(x.instruction.address))
 
 
 @rule("RET")
@@ -137,9 +164,14 @@ def _return(x: Lift) -> None:
 
 @rule("EXIT KILL")
 def _exit(x: Lift) -> None:
-    if len(x.operands) and x.predicate(0) != "%PT":
-        raise Refused
-    x.guarded("exit")
+    more = x.predicate(0) if x.operands else "%PT"
+    if more == "%PT":
+        x.guarded("exit")
+    elif x.guard is None:
+        x.under(more, "exit")
+    else:
+        own = x.let(f"{'not' if x.guard.negated else 'mov'}.pred {x.guard.register.name}", "q")
+        x.under(x.let(f"and.pred {own}, {more}", "q"), "exit")
 
 
 @rule("BPT")
@@ -201,14 +233,13 @@ def _vote(x: Lift) -> None:
 def _match(x: Lift) -> None:
     predicates = x.predicates()
     value = len(x.operands) - 1
-    if "U64" in x.parts:
-        raise Refused
+    kind, what = ("b64", x.wide(value)) if "U64" in x.parts else ("b32", x.value(value))
     mask = _active(x)
     if "ANY" in x.parts:
-        x.to(value - 1, f"match.any.sync.b32 {x.value(value)}, {mask}")
+        x.to(value - 1, f"match.any.sync.{kind} {what}, {mask}")
         return
     same, agree = x.temporary(), x.temporary("q")
-    x.emit(f"match.all.sync.b32 {same}|{agree}, {x.value(value)}, {mask}")
+    x.emit(f"match.all.sync.{kind} {same}|{agree}, {what}, {mask}")
     for index in range(value):
         if index in predicates:
             x.predicate_to(index, agree)

@@ -5,7 +5,7 @@ FTZ flushes subnormal numbers. The results of MUFU are approximate on a GPU, and
 
 from __future__ import annotations
 
-from labkit.simt.sass.lift.integers import compare
+from labkit.simt.sass.lift.integers import combined, compare
 from labkit.simt.sass.lift.table import Lift, Refused, rule
 from labkit.simt.sass.operands import float_bits
 
@@ -26,8 +26,6 @@ _ORDERS = (
     "NEU",
     "NUM",
     "NAN",
-    "MIN",
-    "MAX",
 )
 _FUNCTIONS = {"RCP": "rcp", "RSQ": "rsqrt", "SQRT": "sqrt", "SIN": "sin", "COS": "cos", "EX2": "ex2"}
 _FUNCTIONS |= {"LG2": "lg2", "TANH": "tanh"}
@@ -94,7 +92,7 @@ def _least_or_most(x: Lift) -> None:
 
 def _order(x: Lift) -> str:
     found = next((part for part in x.parts if part in _ORDERS), "")
-    if found in ("", "MIN", "MAX"):
+    if not found:
         raise Refused
     return found.lower()
 
@@ -107,7 +105,26 @@ def _compare(x: Lift) -> None:
 
 @rule("DSETP")
 def _compare_doubles(x: Lift) -> None:
-    compare(x, x.let(f"setp.{_order(x)}.f64 {x.double(2)}, {x.double(3)}", "q"))
+    if {"MIN", "MAX"} & set(x.parts):
+        _choose_double(x)
+    else:
+        compare(x, x.let(f"setp.{_order(x)}.f64 {x.double(2)}, {x.double(3)}", "q"))
+
+
+def _choose_double(x: Lift) -> None:
+    """Write the two predicates that fmin and fmax are made with.
+
+    The first says whether the first number is the one: a NaN is not, if the other is a number. The second
+    says that both are NaN.
+    """
+    if x.predicate(4) != "%PT":
+        raise Refused
+    a, b = x.double(2), x.double(3)
+    is_nan = [x.let(f"setp.nan.f64 {each}, {each}", "q") for each in (a, b)]
+    order = "lt" if "MIN" in x.parts else "gt"
+    first = x.let(f"setp.{order}u.f64 {a}, {b}", "q")  # or one of them is NaN
+    x.predicate_to(0, x.let(f"and.pred {first}, {x.let(f'not.pred {is_nan[0]}', 'q')}", "q"))
+    x.predicate_to(1, x.let(f"and.pred {is_nan[0]}, {is_nan[1]}", "q"))
 
 
 @rule("FSEL")
@@ -171,6 +188,12 @@ def _source(x: Lift, kind: str) -> str:
         return x.real(1)
     if _bits(kind) == 64:
         return x.wide(1)
+    if kind == "F16":
+        text = x.plain(what)
+        text = x.let(f"shr.u32 {text}, 16") if what.parts[:1] in (("H1",), ("H1_H1",)) else text
+        text = x.let(f"cvt.f32.f16 {text}", "f")
+        text = x.let(f"abs.f32 {text}", "f") if what.absolute else text
+        return x.let(f"neg.f32 {text}", "f") if what.sign == "-" else text
     if what.parts:
         half = {"B0": 0, "B1": 8, "B2": 16, "B3": 24, "H0": 0, "H1": 16, "H0_H0": 0, "H1_H1": 16}[
             what.parts[0]
@@ -182,6 +205,7 @@ def _source(x: Lift, kind: str) -> str:
 def _convert(x: Lift, to: str, source: str, how: str) -> None:
     value = _source(x, source)
     bits = _bits(source)
+    source = "F32" if source == "F16" else source  # made wider
     if source[0] in "US" and bits < 32:
         value = x.let(f"bfe.{'u' if source[0] == 'U' else 's'}32 {value}, 0, {bits}")
         source = f"{source[0]}32"
@@ -198,8 +222,6 @@ def _to_integer(x: Lift) -> None:
     types = _types(x)
     to = next((kind for kind in types if kind[0] in "US"), "S32")
     source = next((kind for kind in types if kind[0] == "F"), "F32")
-    if source == "F16":
-        raise Refused
     how = next((_INTEGER_ROUNDING[part] for part in x.parts if part in _INTEGER_ROUNDING), ".rni")
     how += ".ftz" if "FTZ" in x.parts else ""
     _convert(x, to, source, how)
@@ -211,14 +233,18 @@ def _to_float(x: Lift) -> None:
     to = next((kind for kind in types if kind[0] == "F"), "F32")
     source = next((kind for kind in types if kind[0] in "US"), "S32")
     if to == "F16":
-        raise Refused
+        _to_half(x, x.let(f"cvt.rn.f32.{source.lower()} {_source(x, source)}", "f"))
+        return
     _convert(x, to, source, next((_ROUNDING[part] for part in x.parts if part in _ROUNDING), ".rn"))
 
 
 @rule("F2F")
 def _to_other_float(x: Lift) -> None:
     to, source = _types(x)
-    if "16" in to + source:
+    if to in ("F16", "BF16") and source == "F32" and not _ROUNDING.keys() & set(x.parts):
+        _to_half(x, x.real(1))
+        return
+    if "16" in to or "BF16" in source:
         raise Refused
     rounding = next((_ROUNDING[part] for part in x.parts if part in _ROUNDING), ".rn")
     _convert(x, to, source, "" if to == "F64" else rounding)
@@ -236,16 +262,28 @@ def _round(x: Lift) -> None:
 @rule("F2FP")
 def _packed_halves(x: Lift) -> None:
     kind = "bf16x2" if "BF16" in x.parts else "f16x2"
-    if "PACK_AB" not in x.parts or "F32" not in x.parts or set(x.parts) & {"RELU", "SATFINITE", "E4M3"}:
+    if set(x.parts) - {"F16", "BF16", "F32", "PACK_AB"} or "PACK_AB" not in x.parts:
         raise Refused
     x.to(0, f"cvt.rn.{kind}.f32 {x.real(1)}, {x.real(2)}")
 
 
-def _halves(x: Lift, index: int, kind: str) -> str:
-    """Return a pair of halves: as they are, or one of them twice."""
+def _to_half(x: Lift, value: str) -> None:
+    """Round a float to a half, in the lower half of the result."""
+    kind = "bf16x2" if "BF16" in x.parts else "f16x2"
+    x.to(0, f"cvt.rn.{kind}.f32 0f00000000, {value}")
+
+
+def _halves(x: Lift, index: int) -> tuple[str, int]:
+    """Return a pair of halves, as they are or one of them twice, and the index of the next operand.
+
+    Numbers take two operands: the upper half and the lower one.
+    """
     what = x.at(index)
-    if what.text and not what.register:
-        raise Refused
+    if not what.register and what.bank < 0:
+        is_short = "BF16_V2" in x.parts
+        bits = [float_bits(x.at(i).float_value, "f" if is_short else "e") for i in (index, index + 1)]
+        high, low = (each >> 16 for each in bits) if is_short else bits
+        return hex(high << 16 | low), index + 2
     text = x.plain(what)
     if what.parts[:1] == ("H0_H0",):
         text = x.let(f"prmt.b32 {text}, 0, 0x1010")
@@ -255,14 +293,67 @@ def _halves(x: Lift, index: int, kind: str) -> str:
         raise Refused
     if what.absolute:
         text = x.let(f"and.b32 {text}, 0x7fff7fff")
-    return x.let(f"xor.b32 {text}, 0x80008000") if what.sign == "-" else text
+    return x.let(f"xor.b32 {text}, 0x80008000") if what.sign == "-" else text, index + 1
+
+
+def _pairs(x: Lift, index: int, count: int) -> tuple[list[str], int]:
+    """Return this many pairs of halves from `index` on, and the index of the next operand."""
+    found = []
+    for _ in range(count):
+        text, index = _halves(x, index)
+        found.append(text)
+    return found, index
+
+
+def _kind_of_halves(x: Lift, *known: str) -> str:
+    """Return the PTX type of pairs of halves. Raises Refused for a modifier that is not in `known`."""
+    if set(x.parts) - {"BF16_V2", "MMA", *known}:
+        raise Refused
+    return "bf16x2" if "BF16_V2" in x.parts else "f16x2"
 
 
 def _of_halves(x: Lift, name: str, count: int) -> None:
-    if set(x.parts) - {"BF16_V2", "MMA"}:
+    kind = _kind_of_halves(x)
+    texts, _ = _pairs(x, 1, count)
+    x.to(0, f"{name}.{kind} {', '.join(texts)}")
+
+
+def _compared_halves(x: Lift, first: int) -> tuple[list[str], int]:
+    """Compare two pairs of halves: return the predicates of the lower and the upper halves."""
+    kind = _kind_of_halves(x, "AND", "OR", "XOR", "BF", *_ORDERS)
+    (a, b), following = _pairs(x, first, 2)
+    low, high = x.temporary("q"), x.temporary("q")
+    x.emit(f"setp.{_order(x)}.{kind} {low}|{high}, {a}, {b}")
+    how = next((part for part in x.parts if part in ("AND", "OR", "XOR")), "AND")
+    return [combined(x, how, each, following) for each in (low, high)], following
+
+
+@rule("HSETP2")
+def _compare_halves(x: Lift) -> None:
+    for index, value in enumerate(_compared_halves(x, 2)[0]):
+        x.predicate_to(index, value)
+
+
+@rule("HSET2")
+def _compare_halves_to_words(x: Lift) -> None:
+    """Write 1.0 (.BF) or all ones where a comparison of halves holds, else 0."""
+    yes = 0xFFFF if "BF" not in x.parts else 0x3F80 if "BF16_V2" in x.parts else 0x3C00
+    (low, high), _ = _compared_halves(x, 1)
+    words = [x.let(f"selp.b32 {yes << shift}, 0, {each}") for shift, each in ((0, low), (16, high))]
+    x.to(0, f"or.b32 {words[0]}, {words[1]}")
+
+
+@rule("HMNMX2 VHMNMX")
+def _least_or_most_halves(x: Lift) -> None:
+    kind = _kind_of_halves(x, "NAN", "F16_V2")
+    texts, index = _pairs(x, 1, 3 if x.op == "VHMNMX" else 2)
+    how = {"%PT": "min", "%PF": "max"}.get(x.predicate(index))
+    if how is None:
         raise Refused
-    kind = "bf16x2" if "BF16_V2" in x.parts else "f16x2"
-    x.to(0, f"{name}.{kind} {', '.join(_halves(x, i, kind) for i in range(1, count + 1))}")
+    text = texts[0]
+    for each in texts[1:]:
+        text = x.let(f"{how}{'.NaN' if 'NAN' in x.parts else ''}.{kind} {text}, {each}")
+    x.to(0, f"mov.b32 {text}")
 
 
 @rule("HMUL2")
@@ -282,14 +373,16 @@ def _multiply_add_halves(x: Lift) -> None:
 
 @rule("HADD2")
 def _add_halves(x: Lift) -> None:
-    """Add halves, or widen one to float: the assembler writes that as a sum with zero."""
+    """Add halves, widen one to float, or narrow a float: the assembler writes both as a sum with zero."""
+    if "F32" in x.at(1).parts and x.at(2).is_zero:
+        _to_half(x, x.real(1))
+        return
     if "F32" not in x.parts:
         _of_halves(x, "add.rn", 2)
         return
-    if not x.at(1).is_zero:
-        raise Refused
-    what = x.at(2)
-    if what.sign or what.absolute or "BF16" in " ".join(x.parts):
+    zero, other = (1, 2) if x.at(1).is_zero else (2, 1)
+    what = x.at(other)
+    if not x.at(zero).is_zero or what.sign or what.absolute or "BF16" in " ".join(x.parts):
         raise Refused
     value = x.plain(what)
     if what.parts and what.parts[0].startswith("H1"):

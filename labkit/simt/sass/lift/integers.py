@@ -17,6 +17,10 @@ _SPECIAL = {
     "SR_GEMASK": "%lanemask_ge",
     "SR_VIRTUALSMID": "%smid",
     "SR_SMEMSZ": "%total_smem_size",
+    "SR_CLOCKLO": "%clock",
+    "SR_CLOCKHI": "%clock_hi",
+    "SR_GLOBALTIMERLO": "%globaltimer_lo",
+    "SR_GLOBALTIMERHI": "%globaltimer_hi",
 } | {f"SR_{name.upper()}.{axis.upper()}": f"%{name}.{axis}" for name in ("tid", "ctaid") for axis in "xyz"}
 _ZERO = ("SRZ", "SR_CgaCtaId", "SR_CgaSize")
 
@@ -71,11 +75,16 @@ def _with_carries(x: Lift, parts: list[str], plus: int, ins: list[int], outs: li
 
 @rule("IADD3 UIADD3 IADD UIADD VIADD")
 def _add(x: Lift) -> None:
-    if "64" in x.parts:
-        x.pair_to(0, x.let(f"add.s64 {x.wide(len(x.operands) - 2)}, {x.wide(len(x.operands) - 1)}", "d"))
-        return
     predicates = x.predicates()
     terms = [i for i in range(1, len(x.operands)) if i not in predicates]
+    if "64" in x.parts:
+        if any(x.result(i) != "_" for i in predicates if i < terms[0]) or "X" in x.parts:
+            raise Refused
+        total = x.wide(terms[0])
+        for index in terms[1:]:
+            total = x.let(f"add.s64 {total}, {x.wide(index)}", "d")
+        x.pair_to(0, total)
+        return
     outs = [i for i in predicates if i < terms[0]]
     ins = [i for i in predicates if i > terms[-1] and x.predicate(i) != "%PF"]
     if not ins and all(x.result(i) == "_" for i in outs):
@@ -205,7 +214,7 @@ def _logic(x: Lift) -> None:
         if value[0] != "%":
             value = x.let(f"mov.b32 {value}")
         test = x.let(f"setp.ne.u32 {value}, 0", "q")
-        x.predicate_to(0, _combined(x, "OR", test, lut + 1))
+        x.predicate_to(0, combined(x, "OR", test, lut + 1))
 
 
 def _lop3(x: Lift, a: str, b: str, c: str, lut: int) -> str:
@@ -227,8 +236,8 @@ def _logic_of_predicates(x: Lift) -> None:
             x.predicate_to(to, x.let(f"setp.ne.u32 {value}, 0", "q"))
 
 
-def _combined(x: Lift, how: str, test: str, index: int) -> str:
-    """Combine a test with the predicate at `index`, if there is one: AND, OR or XOR."""
+def combined(x: Lift, how: str, test: str, index: int) -> str:
+    """Return a test combined with the predicate at `index`, if there is one: AND, OR or XOR."""
     if index >= len(x.operands):
         return test
     other = x.predicate(index)
@@ -244,7 +253,7 @@ def compare(x: Lift, test: str) -> None:
     values = {0: test}
     if 1 in x_results:
         values[1] = x.let(f"not.pred {test}", "q")
-    done = {i: _combined(x, how, values[i], 4) for i in x_results}
+    done = {i: combined(x, how, values[i], 4) for i in x_results}
     for i, value in done.items():
         x.predicate_to(i, value)
 
@@ -295,7 +304,9 @@ def _special(x: Lift) -> None:
     source = "0" if name in _ZERO else _SPECIAL.get(name)
     if source is None:
         raise Refused(name)
-    if x.op == "CS2R" and "32" not in x.parts:
+    if x.op == "CS2R" and name == "SR_CLOCKLO" and "32" not in x.parts:
+        x.pair_to(0, x.let("mov.u64 %clock64", "d"))
+    elif x.op == "CS2R" and "32" not in x.parts:
         x.pair_to(0, x.let(f"mov.b64 {{{source}, 0}}", "d"))
     else:
         x.to(0, f"mov.u32 {source}")
@@ -347,6 +358,14 @@ def _difference(x: Lift) -> None:
     x.to(0, f"sad.{'u32' if 'U32' in x.parts else 's32'} {x.value(1)}, {x.value(2)}, {x.value(3)}")
 
 
+@rule("VABSDIFF4")
+def _differences_of_bytes(x: Lift) -> None:
+    """Write the differences of four bytes, without their signs; `.ACC` adds the four up."""
+    kind = "s32" if "S8" in x.parts else "u32"
+    how = ".add" if "ACC" in x.parts else ""
+    x.to(0, f"vabsdiff4.{kind}.{kind}.{kind}{how} {x.value(1)}, {x.value(2)}, {x.value(3)}")
+
+
 def _least_or_most(x: Lift, kind: str, values: list[str], index: int) -> None:
     """Write the least of the values where the predicate holds, else the most."""
     chosen = x.predicate(index)
@@ -379,10 +398,9 @@ def _minimum(x: Lift) -> None:
 
 @rule("IDP")
 def _dot(x: Lift) -> None:
-    if "4A" not in x.parts:
-        raise Refused
-    kinds = ".".join("s32" if part == "S8" else "u32" for part in x.parts[1:3])
-    x.to(0, f"dp4a.{kinds} {x.value(1)}, {x.value(2)}, {x.value(3)}")
+    kinds = ".".join("s32" if part[0] == "S" else "u32" for part in x.parts[-2:])
+    name = "dp4a" if "4A" in x.parts else "dp2a.hi" if "HI" in x.parts else "dp2a.lo"
+    x.to(0, f"{name}.{kinds} {x.value(1)}, {x.value(2)}, {x.value(3)}")
 
 
 @rule("P2R UP2UR")

@@ -7,6 +7,7 @@ memory lies below the top of the stack. An access whose result decides nothing i
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from labkit.compiler.machine_code import KernelCode
 from labkit.simt.sass.lift.table import BANKS, STACK_TOP, Lift, Refused, register, rule
@@ -55,7 +56,9 @@ def _shared(x: Lift, text: str) -> str:
     offset -= shared_base(x.arch)
     if not total:
         return f"[{offset}]" if offset >= 0 else "[0]"
-    return f"[{x.let(f'cvt.u64.u32 {total}', 'd')}+{offset}]" if offset >= 0 else _below(x, total, offset)
+    if offset < 0:
+        return _below(x, total, offset)
+    return f"[{x.let(f'cvt.s64.s32 {total}', 'd')}+{offset}]"  # a register may be below 0, the sum is not
 
 
 def _below(x: Lift, total: str, offset: int) -> str:
@@ -166,10 +169,14 @@ def _copy_to_shared(x: Lift) -> None:
 def _load_constant(x: Lift) -> None:
     what = operand(x.operands[1])
     found = re.fullmatch(r"c\[(0x\d)\]\s*\[([^\]]*)\]", x.operands[1].strip())
-    if found is None or x.parts[:1] in (("U8",), ("S8",), ("U16",), ("S16",), ("IL",), ("IS",)):
+    if found is None or x.parts[:1] in (("IL",), ("IS",)):
         raise Refused
-    _, items = _kind(x)
+    kind, items = _kind(x)
     where = terms(found[2])
+    if not where.registers and kind != "b32":
+        word = x.constant(replace(what, place=hex(where.offset & ~3)))
+        x.to(0, f"bfe.{kind[0]}32 {word}, {8 * (where.offset & 3)}, {kind[1:]}")
+        return
     if not where.registers:
         for i in range(items):
             name = x.result(0, i)
@@ -237,6 +244,16 @@ def _atomic_shared(x: Lift) -> None:
         target = x.result(0)
         x.guarded(f"atom.shared.add.u32 {x.temporary() if target == '_' else target}, {address}, 1")
         return
-    if "CAST" in x.parts:
-        raise Refused
+    if "CAST" in x.parts:  # compare and swap, which says whether it did
+        is_wide = "64" in x.parts
+        expected, new = (x.wide(i) if is_wide else x.value(i) for i in (2, 3))
+        kind = "64" if is_wide else "32"
+        old = x.temporary("d" if is_wide else "t")
+        x.guarded(f"atom.shared.cas.b{kind} {old}, {address}, {expected}, {new}")
+        swapped = x.let(f"setp.eq.u{kind} {old}, {expected}", "q")
+        if x.at(0).is_predicate:
+            x.predicate_to(0, swapped)
+        else:
+            x.to(0, f"selp.b32 1, 0, {swapped}")
+        return
     _atomic(x, "shared.", address, 2, 0)

@@ -6,7 +6,7 @@ Wider values are pairs. An instruction's guard stands before each instruction th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from labkit.compiler.machine_code import Instruction, KernelCode
@@ -26,19 +26,11 @@ REGISTER_TYPES = {
 }
 REGISTER_TYPES |= {"%PT": "pred", "%PF": "pred", "%BR": "b32", "%BP": "pred", "%f": "f32", "%g": "f64"}
 ONE_REGISTER = (
-    "MOVM",
-    "F2FP",
-    "HADD2",
-    "HFMA2",
-    "HMUL2",
-    "HSET2",
-    "I2IP",
-    "HMNMX2",
-    "ATOMS",
-    "F2I",
-    "TLD",
-    "SUQUERY",
+    "ATOMS B2R BREV F2FP FADD FFMA FLO FMNMX FMUL FSEL FSET HADD2 HFMA2 HMNMX2 HMUL2 HSET2 I2IP IDP LEA LOP3 "
+    "MATCH MOVM MUFU P2R POPC PRMT R2UR S2R S2UR SEL SHF SHFL SUQUERY TLD VABSDIFF VABSDIFF4 VHMNMX VOTE"
 )
+CONVERSIONS = ("F2F", "F2I", "FRND", "I2F")
+WIDE = ("F64", "S64", "U64")
 STACK_TOP = 0x100000  # R1 begins here: local memory lies below
 BANKS = "labkit_bank{}"
 
@@ -71,11 +63,12 @@ class Lift:
     """Writes the PTX of one instruction after the other into `out`.
 
     `op`, `parts` and `operands` are those of the current instruction; `number` is its number, which is kept
-    as the line of each PTX instruction (from 1).
+    as the line of each PTX instruction (from 1). `pointers` has the numbers that stand for functions in the
+    memory of the simulator.
     """
 
-    def __init__(self, code: KernelCode, first_parameter: str) -> None:
-        self.code, self.first_parameter = code, first_parameter
+    def __init__(self, code: KernelCode, first_parameter: str, pointers: Mapping[str, int]) -> None:
+        self.code, self.first_parameter, self.pointers = code, first_parameter, pointers
         self.arch = int(code.arch.removeprefix("sm_").rstrip("af"))
         self.out: list[ptx.Instruction] = []
         self.temporaries = 0
@@ -124,7 +117,10 @@ class Lift:
             return 2 if self.parts[-1] == "F16" else 4
         if self.op == "LDSM":
             return int(self.parts[-1])
-        return 1 if self.op in ONE_REGISTER else 4
+        if self.op in CONVERSIONS:
+            return 2 if set(WIDE) & set(self.parts) else 1
+        is_one = self.op in ONE_REGISTER.split() and "64" not in self.parts
+        return 1 if is_one else 4
 
     # ------------------------------------------------------------------------------------------- writing
 
@@ -262,7 +258,11 @@ class Lift:
 
     def constant(self, what: Operand, offset: int = 0) -> str:
         """Return 32 bits of a constant bank: a parameter, a size of the launch, or what a bank holds."""
-        if what.place.strip() and not what.place.strip().startswith(("0x", "-0x")) and what.place != "RZ":
+        if (
+            what.place.strip()
+            and not what.place.strip().startswith(("0x", "-0x"))
+            and what.place not in ("RZ", "URZ")
+        ):
             raise Refused(what.place)
         place = (0 if what.place in ("RZ", "URZ") else int(what.place, 16)) + 4 * offset
         if what.bank == 0:
