@@ -26,19 +26,18 @@ WAVEFRONTS = [f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum" for op i
 METRICS = [INSTRUCTIONS, *WAVEFRONTS, *(f"sm__inst_executed_pipe_{pipe}.sum" for pipe in PIPES)]
 
 ON_OTHERS = "for as long as other threads let it"
-ABSENT = {  # why the simulator has no figures: what decides is a matter of time, or has no rule
+ABSENT = {  # why the simulator has no figures: what decides is a matter of time, or lies in the driver
     **dict.fromkeys(
         ["atomic_cas_double", "atomics_float", "bfs_levels", "bfs_queue", "hash_table"], ON_OTHERS
     ),
     **dict.fromkeys(["scan_chained", "spin_lock"], ON_OTHERS),
-    "binomial_option": "no rule for DSETP.MAX",
-    "function_pointer": "no rule for CALL",
-    "layernorm_backward": "no rule for ATOMS.CAST",
-    "printing": "no rule for CALL",
+    "layernorm_backward": ON_OTHERS,
+    "printing": "calls a function of the driver",
     **dict.fromkeys(["recursion_ackermann", "recursion_fibonacci", "recursion_mutual"], "calls itself"),
 }
 # Lanes leave these loops one by one; in which order groups of them arrive where they meet is not known.
 NEARLY = {"mandelbrot": 0.002, "n_queens": 0.002}
+BRANCHES = 0.03  # of the few instructions that pipe cbu has of those
 # One thread of a block works while its warp waits at WARPSYNC; the GPU counts one branch more per block.
 NEARLY |= {name: 0.01 for name in ROWS if name.startswith("reduction-7_last_block")}
 
@@ -76,8 +75,9 @@ def test_figures_equal_those_of_the_gpu(name):
     row, metrics = ROWS[name], profile(name).metrics
     varying = row["varies"].split()
     for metric in (metric for metric in METRICS if metric not in varying):
-        recorded = int(row[metric])
-        assert metrics[metric] == pytest.approx(recorded, rel=NEARLY.get(name, 0), abs=0), metric
+        near = NEARLY.get(name, 0)
+        near = BRANCHES if near and "pipe_cbu" in metric else near
+        assert metrics[metric] == pytest.approx(int(row[metric]), rel=near, abs=0), metric
 
 
 @recorded_by_this_compiler
@@ -124,3 +124,81 @@ def test_issues_by_instruction_line_and_kind():
     assert set(table[table.opcode.str.startswith(("LDG", "STG", "FMUL"))].issued) == {6}
     assert table.issued.sum() == issued.kinds.sum() == issued.lines.sum()
     assert issued.kinds["FMUL"] == issued.kinds["LDG.32"] == 6
+
+
+HALVES = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+
+
+def issued(code, *args, opcode, gpu="H200"):
+    """Return how often a launch of 4 blocks of 128 threads issues each instruction of `opcode`."""
+    source = f'{HALVES}extern "C" __global__ void k({code}'
+    kernel = simt.RawModule(code=source).get_function("k")
+    table = kernel.profile(4, 128, args, gpu=gpu).sass.table
+    return table[table.opcode.str.startswith(opcode)].issued.to_numpy()
+
+
+def most_of_each_warp(rounds):
+    return rounds.reshape(-1, 32).max(axis=1).sum()
+
+
+@pytest.mark.parametrize("gpu", ["T4", "H200", "RTX 5090"])
+@pytest.mark.parametrize("type_", ["__half", "__nv_bfloat16"])
+def test_a_loop_that_a_half_ends(type_, gpu):
+    numbers = np.random.default_rng(1).random(512, np.float32)
+    bits = (
+        numbers.astype(np.float16) if type_ == "__half" else (numbers.view(np.uint32) >> 16).astype(np.uint16)
+    )
+    values = bits if type_ == "__half" else (bits.astype(np.uint32) << 16).view(np.float32)
+    value, rounds = values.astype(np.float64), np.zeros(512, int)
+    while (value < 4).any():  # doubling and 4 are exact in both types
+        rounds += value < 4
+        value = np.where(value < 4, value * 2, value)
+    code = f"""{type_}* x) {{
+        int i = blockIdx.x * 128 + threadIdx.x;
+        {type_} v = x[i];
+        while (v < ({type_})4.0f) v = v + v;
+        x[i] = v;
+    }}"""
+    if gpu == "T4" and type_ == "__nv_bfloat16":
+        pytest.skip("a T4 has no bfloat16")
+    assert issued(code, bits, opcode="HADD2", gpu=gpu).max() == most_of_each_warp(rounds)
+
+
+@pytest.mark.parametrize("gpu", ["T4", "H200", "RTX 5090"])
+@pytest.mark.parametrize("name", ["fmin", "fmax"])
+def test_the_least_and_most_of_doubles_with_nan(name, gpu):
+    a, b = np.random.default_rng(2).integers(0, 9, (2, 512)).astype(np.float64)
+    a[::7] = b[::5] = np.nan
+    expected = np.nan_to_num(getattr(np, name)(a, b), nan=20)
+    code = f"""double* a, double* b, double* o) {{
+        int i = blockIdx.x * 128 + threadIdx.x;
+        double v = {name}(a[i], b[i]), s = i;
+        if (v != v) v = 20;
+        #pragma unroll 1
+        for (int n = v; n > 0; --n) s = s * s;
+        o[i] = s;
+    }}"""
+    assert issued(code, a, b, np.zeros(512), opcode="DMUL", gpu=gpu).max() == most_of_each_warp(expected)
+
+
+def test_what_a_driver_s_function_issues_is_not_known_but_one_that_is_not_called_does_no_harm():
+    code = """#include <cassert>
+    extern "C" __global__ void k(int* a, int most) {
+        assert(a[threadIdx.x] < most);
+        a[threadIdx.x] = 1;
+    }"""
+    kernel = simt.RawModule(code=code).get_function("k")
+    assert kernel.profile(1, 32, (np.zeros(32, np.int32), 5)).metrics[INSTRUCTIONS] > 0
+
+
+def test_a_value_that_is_only_stored_need_not_be_known():
+    """A clock is stored to memory that decides earlier."""
+    code = """extern "C" __global__ void k(int* a) {
+        int n = a[threadIdx.x], s = 0;
+        #pragma unroll 1
+        for (int i = 0; i < n; ++i) s = s * s + i;
+        a[threadIdx.x] = s + clock();
+    }"""
+    kernel = simt.RawModule(code=code).get_function("k")
+    counted = [kernel.profile(1, 32, (np.full(32, n, np.int32),)).metrics[INSTRUCTIONS] for n in (5, 6, 7)]
+    assert counted[2] - counted[1] == counted[1] - counted[0] > 0

@@ -7,6 +7,7 @@ is stored to that memory before is kept, too (Weiser, Program Slicing, 1984).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from labkit.simt.analysis.blocks import Block, split
 from labkit.simt.counters.traffic import ATOMIC
 from labkit.simt.ptx import Address, Guard, Immediate, Instruction, Operand, Register, Vector
 from labkit.simt.sass.chains import Chains, find_chains, separate
+from labkit.simt.sass.kinds import width
 from labkit.simt.sass.lift.table import UNKNOWN
 
 CONTROL = [
@@ -36,6 +38,14 @@ CONTROL = [
     "KILL",
     "RPCMOV",
 ]
+_STORED_TO = {"global", "shared", "local", "generic"}
+_STORES = {
+    **dict.fromkeys(["ATOMS", "STS", "STSM"], "shared"),
+    **dict.fromkeys(["ATOMG", "REDG", "STG"], "global"),
+    **dict.fromkeys(["ATOM", "RED", "ST"], "generic"),
+    "STL": "local",
+}
+_SLOT = re.compile(r"(?:@!?\w+ )?(?:LD|ST)L\b(\S*) .*\[R1(?:\+(0x[0-9a-f]+))?\].*")
 TIMES = ("%clock", "%clock64", "%globaltimer")
 
 
@@ -87,6 +97,11 @@ class _Slicer:
                 self.block_of[numbers[id(instruction)]] = index
             for successor in block.successors:
                 self.predecessors[successor].append(index)
+        self.slots = self._find_slots()
+        self.has_stack_addresses = any(
+            instruction.parts[0] == UNKNOWN and "c[0x0]" in self._named(number)
+            for number, instruction in enumerate(self.code)
+        )
         self.whole: set[int] = set()  # instructions whose results are needed
         self.touches: set[int] = set()  # accesses of which only the address is
         self.spaces: set[str] = set()
@@ -113,6 +128,19 @@ class _Slicer:
             self.code[number] = instruction
         return Slice(list(separate(self.code, kept, self.chains)), kept, frozenset(self.spaces))
 
+    def _find_slots(self) -> dict[int, range]:
+        """Return the bytes of the stack that each access to a place of its own there has.
+
+        There are none where the stack's top, R1, changes after the kernel's first instructions: in functions.
+        """
+        found, moves = {}, False
+        for number, instruction in enumerate(self.code):
+            if instruction.space == "local" and (place := _SLOT.fullmatch(self._named(number))):
+                start = int(place[2] or "0", 16)
+                found[number] = range(start, start + width(f"L{place[1]}") // 8)
+            moves |= bool(found) and any(each.name == "%R1" for each in instruction.results)
+        return {} if moves else found
+
     def _need(self, number: int) -> None:
         if number not in self.whole:
             self.whole.add(number)
@@ -124,7 +152,7 @@ class _Slicer:
             raise NoCounts(f"there is no rule for {self._named(number)}, which decides what runs")
         if any(isinstance(each, ptx.Symbol) and each.name.startswith(TIMES) for each in instruction.operands):
             raise NoCounts(f"{self._named(number)} reads the time, which decides what runs")
-        if instruction.family.reads and "param" not in instruction.parts and instruction.space != "const":
+        if _reads_memory(instruction):
             self.spaces.add(instruction.space)
         self._follow(number, {register.name for register in instruction.sources})
 
@@ -152,27 +180,57 @@ class _Slicer:
     def _of_memory(self) -> bool:
         """Keep what stores to the memory that decides, and the barriers that order it."""
         before = len(self.whole)
-        loads = [number for number in self.whole if self.code[number].family.reads]
-        ends = self._places_before(loads)
+        decides = self._deciding_loads()
         for number, instruction in enumerate(self.code):
             if (
                 (instruction.is_barrier and self.spaces & {"global", "shared", "generic"})
                 or (instruction.is_barrier and instruction.results and number in self.whole)
-                or (instruction.family.writes and self._may_meet(instruction.space) and ends(number))
+                or (instruction.family.writes and decides(number, instruction.space))
             ):
                 self._need(number)
-            elif instruction.parts[0] == UNKNOWN and self._stores_unknown(number) and ends(number):
+            elif instruction.parts[0] == UNKNOWN and decides(number, self._stored_unknown(number)):
                 raise NoCounts(
                     f"there is no rule for {self._named(number)}, which writes to memory that decides"
                 )
         return len(self.whole) > before
 
-    def _places_before(self, loads: Sequence[int]) -> Callable[[int], bool]:
-        """Return a function that says whether a thread may get from an instruction to one of these loads.
+    def _deciding_loads(self) -> Callable[[int, str], bool]:
+        """Return a function of a store and its space: whether a load that decides may see what it stores.
 
         A load sees what its own thread stored earlier, or what others stored before a barrier that all pass,
         so a store that no deciding load follows decides nothing. Without such a barrier it is a race.
         """
+        loads = [n for n in self.whole if _reads_memory(self.code[n])]
+        follows: dict[str, Callable[[int], bool]] = {}
+
+        def decides(number: int, space: str) -> bool:
+            if space not in _STORED_TO:
+                return False
+            if space not in follows:
+                seen = [n for n in loads if self._may_meet(space, self.code[n].space)]
+                follows[space] = self._places_before(seen)
+            if not follows[space](number):
+                return False
+            own = self.slots.get(number) if space == "local" else None
+            return own is None or any(
+                not _apart(self.slots.get(n, own), own)
+                for n in loads
+                if self._may_meet("local", self.code[n].space)
+            )
+
+        return decides
+
+    def _may_meet(self, a: str, b: str) -> bool:
+        """Say whether accesses to these spaces may be to one address.
+
+        A generic address of the stack is made with a constant that the lift has no rule for.
+        """
+        if "generic" not in (a, b):
+            return a == b
+        return "local" not in (a, b) or self.has_stack_addresses
+
+    def _places_before(self, loads: Sequence[int]) -> Callable[[int], bool]:
+        """Return a function that says whether a thread may get from an instruction to one of these loads."""
         last: dict[int, int] = {}  # by block, the last of the loads in it
         for number in loads:
             block = self.block_of[number]
@@ -191,20 +249,9 @@ class _Slicer:
 
         return found
 
-    def _stores_unknown(self, number: int) -> bool:
-        space = {
-            "ATOMS": "shared",
-            "STS": "shared",
-            "ATOMG": "global",
-            "REDG": "global",
-            "STG": "global",
-        }.get(self._opcode(number))
-        return space is not None and self._may_meet(space)
-
-    def _may_meet(self, space: str) -> bool:
-        if space == "generic" or "generic" in self.spaces:
-            return bool(self.spaces - {"local"}) or "local" in self.spaces
-        return space in self.spaces
+    def _stored_unknown(self, number: int) -> str:
+        """Return the space that an instruction without a rule stores to, or ""."""
+        return _STORES.get(self._opcode(number), "")
 
     def _race(self) -> None:
         """Refuse a loop that ends when other threads let it: how often it runs is a matter of time."""
@@ -247,6 +294,16 @@ class _Slicer:
         if self.keeps_traffic and is_traffic(instruction):
             return _as_load(instruction)
         return replace(instruction, operands=tuple(empty(operand) for operand in instruction.operands))
+
+
+def _reads_memory(instruction: Instruction) -> bool:
+    """Say whether it reads what a kernel may have stored."""
+    reads = instruction.family.reads and "param" not in instruction.parts
+    return reads and instruction.space in _STORED_TO
+
+
+def _apart(a: range, b: range) -> bool:
+    return a.stop <= b.start or b.stop <= a.start
 
 
 def _as_load(instruction: Instruction) -> Instruction:

@@ -6,6 +6,7 @@ Wider values are pairs. An instruction's guard stands before each instruction th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
@@ -33,6 +34,9 @@ CONVERSIONS = ("F2F", "F2I", "FRND", "I2F")
 WIDE = ("F64", "S64", "U64")
 STACK_TOP = 0x100000  # R1 begins here: local memory lies below
 BANKS = "labkit_bank{}"
+
+
+_REMARK = re.compile(r'\s*\(\*"Spill\w*"\*\)')  # nvdisasm's, behind an operand
 
 
 class Refused(Exception):
@@ -80,7 +84,7 @@ class Lift:
         self.instruction: Instruction = self.code.instructions[number]
         self.op, *parts = self.instruction.opcode.split(".")
         self.parts = tuple(parts)
-        self.operands = [o for o in self.instruction.operands if o]
+        self.operands = [_REMARK.sub("", o) for o in self.instruction.operands if o]
         self.guard = self._guard(self.instruction.predicate)
         start = len(self.out)
         try:
