@@ -74,6 +74,11 @@ def profile(name):
 def test_figures_equal_those_of_the_gpu(name):
     row, metrics = ROWS[name], profile(name).metrics
     varying = row["varies"].split()
+    if "tensor_cores-PRECISION=tf32" in name:  # its fragments are loaded and stored by generic addresses
+        varying += WAVEFRONTS
+        for metric in WAVEFRONTS:
+            with pytest.raises(KeyError, match="generic addresses"):
+                metrics[metric]
     for metric in (metric for metric in METRICS if metric not in varying):
         near = NEARLY.get(name, 0)
         near = BRANCHES if near and "pipe_cbu" in metric else near

@@ -85,6 +85,10 @@ class IssuedCode(Protocol):
     """How often a launch issues each instruction of its machine code: `sass.issued.Issued`."""
 
     @property
+    def absent(self) -> Mapping[str, str]:
+        """Return the figures that `metrics` leaves out, and why."""
+
+    @property
     def metrics(self) -> Mapping[str, int]:
         """Return Nsight Compute's figures. Raises NoCounts."""
 
@@ -330,7 +334,10 @@ class _Metrics(Mapping[str, float]):
             return self._profile.occupancy.metrics[name]
         if name.startswith(OF_MACHINE_CODE):
             try:
-                return self._profile.sass.metrics[name]
+                issued = self._profile.sass
+                if name in issued.absent:
+                    raise KeyError(f"{name} is not known here: {issued.absent[name]}")
+                return issued.metrics[name]
             except SimtError as error:
                 raise KeyError(f"{name} is not known here: {error}") from error
         return self._counted[name]

@@ -207,8 +207,22 @@ class Issued:
                 found[PIPE.format(one)] = int(counts.issued[on_it].sum())
         for op, names in (("ld", ("LDS", "LDSM")), ("st", ("STS",))):
             at = [i for i, each in enumerate(instructions) if each.opcode.split(".")[0] in names]
-            found[WAVEFRONTS.format(op)] = int(counts.wavefronts[at].sum())
+            if WAVEFRONTS.format(op) not in self.absent:
+                found[WAVEFRONTS.format(op)] = int(counts.wavefronts[at].sum())
         return found
+
+    @cached_property
+    def absent(self) -> Mapping[str, str]:
+        """Return the figures that `metrics` leaves out, and why. Raises NoCounts."""
+        opcodes = [each.opcode.split(".")[0] for each in self.sass.instructions]
+        if not any(opcode in ("LDS", "STS", "LDSM", "ATOMS") for opcode in opcodes):
+            return {}
+        reason = "{} accesses memory by generic addresses, which may be of shared memory"
+        return {
+            WAVEFRONTS.format(op): reason.format(name)
+            for op, name in (("ld", "LD"), ("st", "ST"))
+            if self.counts.issued[[opcode == name for opcode in opcodes]].any()
+        }
 
     def __repr__(self) -> str:
         return f"{self.sass.summary}\n{self.kinds.to_string()}"
