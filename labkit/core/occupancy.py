@@ -10,6 +10,8 @@ import csv
 import re
 from dataclasses import dataclass, fields
 from functools import cache
+from numbers import Integral
+from typing import Protocol
 
 from labkit.core.limits import MAX_THREADS, WARP
 from labkit.core.paths import shipped
@@ -150,6 +152,8 @@ def gpu(name: str) -> Gpu:
 
     Part of a name is enough where only one GPU has it. Raises ValueError, which lists the names.
     """
+    if not isinstance(name, str):
+        raise ValueError(f'a GPU is named by a text such as "H200", not by {name!r}')
     wanted = _words(name)
     for key in ("name", "board"):
         exact = [each for each in _gpus() if _words(getattr(each, key)) == wanted]
@@ -163,18 +167,50 @@ def gpu(name: str) -> Gpu:
     raise ValueError(f"{problem}; choose one of: {names}")
 
 
+find_gpu = gpu  # where a parameter is called gpu
+
+
 def gpus() -> tuple[Gpu, ...]:
     """Return all GPUs of the table, oldest architecture first."""
     return _gpus()
 
 
+class Needs(Protocol):
+    """What a compiled kernel needs of an SM."""
+
+    @property
+    def registers(self) -> int:
+        """Return the registers per thread."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """Return the static shared memory per block."""
+
+
+class Compiled(Protocol):
+    """A kernel that says what it needs on an architecture such as `sm_90`."""
+
+    def resources_for(self, arch: str) -> Needs:
+        """Return what it needs on this architecture. Raises CompileError."""
+
+
 def occupancy(
-    gpu: Gpu, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int = 0
+    gpu: Gpu | str,
+    threads_per_block: int,
+    registers_per_thread: int | Compiled,
+    shared_bytes_per_block: int = 0,
 ) -> Occupancy:
     """Return how many blocks of this size an SM of `gpu` holds; shared memory is static plus dynamic.
 
-    Raises ValueError for figures that no kernel has.
+    In place of registers it takes a kernel. Then the registers are those that NVIDIA's compiler gives the
+    kernel on this GPU, and its static shared memory is added. Raises ValueError for an unknown GPU and for
+    figures that no kernel has, and CompileError where a kernel does not compile for the GPU.
     """
+    gpu = find_gpu(gpu) if isinstance(gpu, str) else gpu
+    if not isinstance(registers_per_thread, int | Integral):
+        needs = registers_per_thread.resources_for(gpu.arch)
+        registers_per_thread = needs.registers
+        shared_bytes_per_block += needs.shared_bytes
     for what, value, least, most in (
         ("threads_per_block", threads_per_block, 1, MAX_THREADS),
         ("registers_per_thread", registers_per_thread, 0, gpu.registers_per_thread),

@@ -16,7 +16,7 @@ import cupy
 import numpy as np
 
 from labkit import simt
-from labkit.compiler.nvrtc import FILE_NAME, compile_error, compile_ptx, with_defaults
+from labkit.compiler.nvrtc import FILE_NAME, Resources, compile_error, compile_ptx, with_defaults
 from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import Blocks, Launch, Size, launch_of
 from labkit.core.limits import Dim3, check_launch
@@ -181,6 +181,10 @@ class Kernel(simt.AnyKernel):
 
     def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[simt.Finding]:
         return self.simulated._check(_on_host(launch), tools, blocks)
+
+    def resources_for(self, arch: str) -> Resources:
+        """Return the registers and memory that the kernel needs on an architecture such as `sm_90`."""
+        return self.simulated.resources_for(arch)
 
     def sass(self, gpu: str = "H200") -> Sass:
         """Return the kernel's machine code for a GPU of data/gpus.csv, as the simulator's kernel does."""

@@ -1,15 +1,18 @@
 """The explorer of occupancy: how many warps an SM holds, which resource says so, and what to change."""
 
 from functools import lru_cache
+from typing import Any
 
+from labkit.core.errors import SimtError
 from labkit.core.limits import MAX_THREADS, WARP
-from labkit.core.occupancy import Gpu, gpus
+from labkit.core.occupancy import Compiled, Gpu, gpus
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.core.text import counted
 from labkit.figures.axes import Axes, Scale
 from labkit.figures.svg import BLUE, RED, SKY, Svg, grid
 from labkit.model.blocks_per_sm import RESOURCES, Block, cures
-from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
+from labkit.widgets.explorer import Choices, Explorer, Offer, View, menu, plain, selection
+from labkit.widgets.show_code import offered
 
 THREADS = range(WARP, MAX_THREADS + 1, WARP)
 REGISTERS = (*range(16, 256, 8), 255)
@@ -21,29 +24,61 @@ _LEFT, _ACROSS = 52, 544  # of the curve: each block size has a column of 17 pix
 _BARS = 130  # where the bars begin
 
 
-def occupancy() -> Explorer:
+def occupancy(**kernels: Compiled) -> Explorer:
     """Show how many warps an SM holds, which resource limits them, and what would let more in.
 
     A menu chooses the GPU; sliders set a block's threads, the registers of each, and shared memory. In the
-    picture a click on the curve sets the threads.
+    picture a click on the curve sets the threads. With `kernels`, by name, a second menu chooses one: then
+    registers and shared memory are those that NVIDIA's compiler gives it on the GPU.
     """
 
-    def offer(gpu: str, **_: object) -> dict[str, Choices]:
+    def offer(gpu: str, kernel: str = "", **_: object) -> dict[str, Choices | Offer]:
+        if kernel:
+            return _of_kernel(kernel, kernels[kernel], find_gpu(gpu))
         most = find_gpu(gpu).shared_bytes_per_block
-        return {"shared_kb": [choice for choice in _SHARED if 1024 * choice[1] <= most]}
+        return {
+            "registers": Offer(),
+            "shared_kb": [choice for choice in _SHARED if 1024 * choice[1] <= most],
+        }
 
+    def view(gpu: str, kernel: str, **figures: Any) -> View:
+        if kernel:
+            kernels[kernel].resources_for(find_gpu(gpu).arch)  # raises what keeps it from being compiled
+        return occupancy_view(gpu, **figures)
+
+    names = [each.name for each in reversed(gpus())]
     controls = {
         "threads": selection("block size", [(counted(each, "thread"), each) for each in THREADS], 256, BLOCK),
         "registers": selection("registers of each thread", plain(REGISTERS), 80, BLOCK),
         "shared_kb": selection("shared memory", _SHARED, 8, BLOCK),
-        "gpu": menu("GPU", [(each.name, each.name) for each in reversed(gpus())], "H200"),
     }
-    return Explorer(occupancy_view, controls, offer, "Occupancy: how many warps an SM holds")
+    if kernels:
+        known = offered() or ["H200"]  # of other GPUs the compiler knows no registers
+        names = [name for name in names if name in known]
+        choices = [("none: use the sliders", ""), *((name, name) for name in kernels)]
+        controls["kernel"] = menu("kernel", choices, "")
+    controls["gpu"] = menu("GPU", [(name, name) for name in names], "H200")
+    title = "Occupancy: how many warps an SM holds"
+    return Explorer(view if kernels else occupancy_view, controls, offer, title)
 
 
-def occupancy_view(gpu: str, threads: int, registers: int, shared_kb: int) -> View:
+def _of_kernel(name: str, kernel: Compiled, gpu: Gpu) -> dict[str, Choices | Offer]:
+    """Return what a kernel needs on a GPU, as the only position of each control."""
+    try:
+        needs = kernel.resources_for(gpu.arch)
+    except SimtError:  # which the view tells
+        return {}
+    why = f"NVIDIA's compiler gives {name} these on {gpu.name}."
+    kb = needs.shared_bytes / 1024
+    return {
+        "registers": Offer([(str(needs.registers), needs.registers)], why),
+        "shared_kb": Offer([(f"{kb:.4g} KB", kb)], why),
+    }
+
+
+def occupancy_view(gpu: str, threads: int, registers: int, shared_kb: float) -> View:
     """Draw occupancy against the block size, and the blocks that each resource has room for."""
-    block = Block(find_gpu(gpu), threads, registers, 1024 * shared_kb)
+    block = Block(find_gpu(gpu), threads, registers, round(1024 * shared_kb))
     picture = Svg(_LEFT + _ACROSS + 14, 446, _alt(block))
     _draw_curve(picture, block)
     _draw_limits(picture, block)

@@ -100,12 +100,7 @@ def show_code(kernel: Any, other: Any = None, *, gpu: str = "H200", profile: Any
     counted = getattr(profile, "profile", profile)  # what labkit.profile returns holds one
     if counted is not None and not isinstance(counted, Profile):
         raise TypeError(f"profile is what kernel.profile(...) returned, not {_described(profile)}")
-    try:
-        name = find_gpu(gpu).name
-    except (ValueError, AttributeError, TypeError) as error:
-        raise ValueError(
-            str(error) if isinstance(gpu, str) else f'gpu is a name such as "H200", not {_described(gpu)}'
-        ) from None
+    name = find_gpu(gpu).name
     if other is not None:
         names = _names(kernel, other)
 

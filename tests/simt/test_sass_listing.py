@@ -16,6 +16,7 @@ from labkit.simt.sass.kinds import kind, width
 RECORDS = Path(__file__).parents[2] / "data" / "h200" / "gallery" / "counters.csv"
 REGISTERS = "launch__registers_per_thread"
 LEAST_REGISTERS = 16  # a GPU gives a warp no fewer, and Nsight counts what it gives
+DRIVERS_REGISTERS = 32  # of a kernel that calls the driver's printf
 SUPPORTED = {f"sm_{number}" for number in supported_architectures()}
 FIT = [gpu for gpu in gpus() if gpu.arch in SUPPORTED]
 COPY = """
@@ -53,7 +54,8 @@ def copy():
 def test_registers_are_those_that_an_h200_gives(case):
     kernel = compiled(case)
     code = kernel.sass("H200")
-    assert max(LEAST_REGISTERS, code.registers) == recorded()[case.name]
+    least = DRIVERS_REGISTERS if case.name == "printing" else LEAST_REGISTERS
+    assert max(least, code.registers) == recorded()[case.name]
     assert code.registers == kernel.resources_for("sm_90").registers
     assert code.shared_bytes == kernel.resources_for("sm_90").shared_bytes
     assert code.table.live_registers.max() <= code.registers

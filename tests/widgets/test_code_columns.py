@@ -172,7 +172,7 @@ def test_what_is_no_kernel_or_no_gpu_is_refused_in_a_sentence():
         labkit.show_code(saxpy, profile=3)
     with pytest.raises(ValueError, match="no figures of a GPU 'H900'"):
         labkit.show_code(saxpy, gpu="H900")
-    with pytest.raises(ValueError, match="gpu is a name"):
+    with pytest.raises(ValueError, match="named by a text"):
         labkit.show_code(saxpy, gpu=9)
 
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labkit import widgets
+from labkit import simt, widgets
 from labkit.core.occupancy import gpu, gpus, occupancy
 from labkit.model.blocks_per_sm import LEAST_REGISTERS, Block, cures
 from labkit.widgets import occupancy_view as view
@@ -168,3 +168,66 @@ def test_the_explorer_offers_no_more_shared_memory_than_a_block_may_have(monkeyp
     shown.set(gpu="T4")
     assert shown.now["shared_kb"].choices[-1] == ("64 KB", 64)
     assert "on T4" in shown.shown["conclusion"]
+
+
+class TestKernels:
+    """Registers and shared memory of kernels, for the chosen GPU."""
+
+    CODE = """extern "C" __global__ void rows(float* a, int n) {
+        __shared__ float kept[1000];
+        float sums[40] = {};
+        for (int i = 0; i < n; ++i)
+            for (int j = 0; j < 40; ++j) sums[j] += a[i * 40 + j] * a[j];
+        for (int j = 0; j < 40; ++j) kept[j] = sums[j];
+        __syncthreads();
+        a[threadIdx.x] = kept[threadIdx.x];
+    }"""
+
+    @pytest.fixture
+    def kernel(self):
+        return simt.RawModule(code=self.CODE).get_function("rows")
+
+    def test_the_sliders_stand_where_the_compiler_puts_them(self, kernel):
+        shown = widgets.occupancy(rows=kernel)
+        shown.set(kernel="rows")
+        for name in ("H200", "T4"):
+            shown.set(gpu=name)
+            sass = kernel.sass(name)
+            assert shown.values["registers"] == sass.registers
+            assert shown.values["shared_kb"] == sass.shared_bytes / 1024
+            assert sass.shared_bytes == 4000 if name == "T4" else sass.shared_bytes >= 4000
+            assert f"gives rows these on {name}" in shown.now["registers"].why
+            assert (
+                shown.current().conclusion
+                == view.occupancy_view(name, 256, sass.registers, sass.shared_bytes / 1024).conclusion
+            )
+
+    def test_back_to_the_sliders(self, kernel):
+        shown = widgets.occupancy(rows=kernel)
+        shown.set(kernel="rows")
+        shown.set(kernel="")
+        shown.set(registers=80)
+        assert not shown.now["registers"].why
+
+    def test_only_gpus_that_the_compiler_knows_are_offered(self, kernel):
+        def names(shown):
+            return {name for name, _ in shown.now["gpu"].choices}
+
+        assert "P100" in names(widgets.occupancy()) - names(widgets.occupancy(rows=kernel))
+
+    def test_one_that_does_not_compile_for_a_gpu_says_so(self):
+        code = 'extern "C" __global__ void k(unsigned* a) { *a = __reduce_add_sync(~0u, *a); }'  # sm_80
+        shown = widgets.occupancy(k=simt.RawModule(code=code).get_function("k"))
+        shown.set(kernel="k")
+        assert "__reduce_add_sync" in shown.set(gpu="T4")
+
+    def test_labkit_occupancy_takes_a_kernel(self, kernel):
+        for name in ("T4", "H200"):
+            sass = kernel.sass(name)
+            wanted = occupancy(gpu(name), 256, sass.registers, sass.shared_bytes + 512)
+            assert occupancy(name, 256, kernel, 512) == wanted
+
+    @pytest.mark.parametrize("wrong", [5, None])
+    def test_a_gpu_is_named_by_a_text(self, kernel, wrong):
+        with pytest.raises(ValueError, match='named by a text such as "H200"'):
+            kernel.sass(wrong)
