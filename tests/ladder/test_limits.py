@@ -42,7 +42,7 @@ def test_kernels_compile(file, arch):
             if name != "IADD"
         ),
         ("rates", "issue<IADD>", "IADD3|IMAD.IADD", 256),
-        ("rates", "issue<FFMA_and<IMAD>>", "FFMA|IMAD", 512),
+        ("rates", "issue<FFMA_and<IMAD>>", "FFMA|IMAD", 256),
         ("rates", "load<B128>", "LDG", 8),
         ("rates", "store<B32>", "STG", 8),
         ("rates", "store_shared<B32>", "STS", 8),
@@ -58,6 +58,18 @@ def test_kernels_compile(file, arch):
 def test_the_compiler_leaves_the_work_in(file, kernel, instruction, count, gpu):
     listing = str(Machine().kernel(file, kernel).sass(gpu))
     assert len(re.findall(rf"^ +[0-9a-f]{{4,}} +(?:@\S+ +)?(?:{instruction})\b", listing, re.M)) >= count
+
+
+@pytest.mark.parametrize("gpu", ["T4", "H200"])
+@pytest.mark.parametrize("kernel", rates.INSTANCES)
+def test_the_clock_waits_for_the_barriers_result(kernel, gpu):
+    listing = str(Machine().kernel("rates", kernel).sass(gpu))
+    before, behind = listing.split("B2R.RESULT ")
+    assert "BAR.RED" in before and "SR_CLOCKLO" not in before
+    register = re.escape(behind.split()[0])
+    decides = rf"ISETP\.NE\S* (P\d), PT, {register}\S*, RZ, PT\b.*?@\1 +CS2R R\d+, SR_CLOCKLO"
+    assert (found := re.search(decides, behind, re.S)) and found[0].count("SR_CLOCKLO") == 1
+    assert behind.index("SR_CLOCKLO") == found.end() - len("SR_CLOCKLO")
 
 
 class Checked(Machine):
@@ -122,7 +134,7 @@ class TestArithmetic:
 
     def test_instructions_per_clock(self, machine):
         assert self.value(machine, "issue_rate", "FFMA") == 2 * 256 / 1024  # two warps in the simulator
-        assert self.value(machine, "issue_rate", "FFMA and IADD") == 2 * 2 * 256 / 1024
+        assert self.value(machine, "issue_rate", "FFMA and IADD") == 2 * 256 / 1024
 
     def test_clocks_of_a_request_and_bytes_per_clock(self, machine):
         assert self.value(machine, "shared_clocks", "LDS.128") == 1024 / (8 * 8)

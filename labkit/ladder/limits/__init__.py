@@ -9,12 +9,14 @@ measured. A multiprocessor is an SM; MiB are 2^20 bytes, GB 10^9; an instruction
   `__syncthreads()` of a block of 256 threads.
 - `issue_rate`, instructions per clock and SM: of one kind, each independent of the others. IADD becomes
   IADD3 and IMAD.IADD in turn, HFMA2 both HFMA2 and HFMA2.MMA. "FFMA and IADD": both are counted.
+  The loop's own instructions, one in a hundred, are not.
 - `load_clocks`, `store_clocks`, clocks per request and SM: a warp's access to global memory that touches so
   many 128-byte lines and 32-byte sectors. Loads hit the L1. "distinct banks": each lane's word has another
   position modulo 128 bytes. "same banks": the words of each line have the same positions.
 - `load_bandwidth`, bytes per clock and SM: a warp's contiguous loads of 4, 8 or 16 bytes per lane, L1 hits.
 - `shared_clocks`, clocks per request and SM: a warp's loads and stores with 1 to 32 words per bank.
-- `shared_atomic_clocks`, the same for additions without a result.
+- `shared_atomic_clocks`, the same for additions without a result, which the compiler does not combine. Of
+  floats: it makes a loop of a load, an addition and a compare-and-swap.
 - `clock`, MHz: the SMs' clock, from cycles and time, under multiply-adds on one or all SMs.
 - `l2_read`, GB/s: all SMs read the whole footprint, again and again. `l2_write`: each writes its part.
 - `dram_read`, `dram_write`, `dram_copy`, `dram_triad` (reads two arrays, writes a third), GB/s: all bytes
@@ -22,7 +24,9 @@ measured. A multiprocessor is an SM; MiB are 2^20 bytes, GB 10^9; an instruction
 - `dram_in_flight`, GB/s: a copy with so many warps per SM, each with 512 bytes under way.
 - `sectors`, GB/s: the useful bytes of one 32-byte sector every 64, 128 or 256 bytes of 1 GiB; `gather`:
   sectors at random.
-- `atomics`, 10^9 additions per second: all SMs, without a result. "one address"; "one per warp".
+- `atomics`, 10^9 additions per second: all SMs, without a result (REDG). Each lane's addition counts, whether
+  its warp's request has 32 or 1 of them. These are PTX, which the compiler does not combine; of C++'s
+  `atomicAdd` of integers to an address that all lanes share and it knows, it makes "1 lane per request".
 - `launch`, us: kernels that do nothing, so many blocks x threads; "one float" reads one and writes one.
 - `tail`, us: 8 blocks of 1024 threads per SM, with the same work in all: even, growing with the block's
   number, or shrinking.

@@ -18,10 +18,10 @@ WARPS = (1, 2, 4, 8, 16, 32, 64)
 L2_BYTES = 2**33  # read in all, per measurement
 # Variant: threads per one that adds, elements from one that adds to the next.
 ADDITIONS = {
-    "distinct addresses": (1, 1),
-    "one address": (1, 0),
-    "one per warp, distinct sectors": (32, 8),
-    "one per warp, one address": (32, 0),
+    "32 lanes per request, distinct addresses": (1, 1),
+    "32 lanes per request, one address": (1, 0),
+    "1 lane per request, distinct sectors": (32, 8),
+    "1 lane per request, one address": (32, 0),
 }
 INSTANCES = [
     *(f"stream<{reads}, {writes}>" for reads, writes in STREAMS.values()),

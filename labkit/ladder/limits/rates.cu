@@ -1,55 +1,59 @@
 // rates.cu: what one multiprocessor does per clock, with enough warps to be busy all the time
-// One block works; each warp notes its first and its last cycle. `never` and `step` are 0, which the compiler does not
-// know: it must keep the work whose result is stored if `never`, and cannot merge accesses that are `step` apart.
+// One block works; each warp notes its first and its last cycle. The walk that is measured follows one of a single round,
+// which fills the caches of instructions and data. `never` and `step` are 0, which the compiler does not know: it must
+// keep the work whose result is stored if `never`, and cannot merge accesses that are `step` apart.
 constexpr int CHAINS = 8;      // independent values per thread
-constexpr int UNROLLED = 32;   // rounds of CHAINS instructions per iteration
+constexpr int BODY = 256;      // instructions per iteration: 4 KiB, beside which the three of the loop hardly count
 constexpr int ACCESSES = 8;    // loads or stores per iteration
 constexpr int PATTERN = 4096;  // bytes that the 32 lanes of an access span at most
 
 // x: a value of the thread; y: its neighbour, which keeps two additions from being merged; c, d: constants.
-struct FFMA {
+struct Single {
+    static constexpr int KINDS = 1;
+};
+struct FFMA : Single {
     using T = float;
     static __device__ void step(T& x, T y, T c, T d) { asm volatile("fma.rn.f32 %0, %0, %1, %2;" : "+f"(x) : "f"(c), "f"(d)); }
 };
-struct DFMA {
+struct DFMA : Single {
     using T = double;
     static __device__ void step(T& x, T y, T c, T d) { asm volatile("fma.rn.f64 %0, %0, %1, %2;" : "+d"(x) : "d"(c), "d"(d)); }
 };
-struct HFMA2 {
+struct HFMA2 : Single {
     using T = int;
     static __device__ void step(T& x, T y, T c, T d) { asm volatile("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(x) : "r"(c), "r"(d)); }
 };
-struct IADD {
+struct IADD : Single {
     using T = int;
     static __device__ void step(T& x, T y, T c, T d) { asm volatile("add.s32 %0, %0, %1;" : "+r"(x) : "r"(y)); }
 };
-struct IADD3 {
+struct IADD3 : Single {
     using T = int;
     static __device__ void step(T& x, T y, T c, T d) {
         asm volatile("{.reg .s32 t; add.s32 t, %0, %1; add.s32 %0, t, %2;}" : "+r"(x) : "r"(y), "r"(c));
     }
 };
-struct LOP3 {
+struct LOP3 : Single {
     using T = int;
     static __device__ void step(T& x, T y, T c, T d) {
         asm volatile("lop3.b32 %0, %0, %1, %2, 0x96;" : "+r"(x) : "r"(y), "r"(c));
     }
 };
-struct IMAD {
+struct IMAD : Single {
     using T = int;
     static __device__ void step(T& x, T y, T c, T d) { asm volatile("mad.lo.s32 %0, %0, %1, %2;" : "+r"(x) : "r"(c), "r"(d)); }
 };
-struct IMAD_WIDE {
+struct IMAD_WIDE : Single {
     using T = long long;
     static __device__ void step(T& x, T y, T c, T d) {
         asm volatile("mul.wide.s32 %0, %1, %2;" : "=l"(x) : "r"((int)x), "r"((int)(x >> 32)));
     }
 };
-struct MUFU {
+struct MUFU : Single {
     using T = float;
     static __device__ void step(T& x, T y, T c, T d) { asm volatile("rsqrt.approx.ftz.f32 %0, %0;" : "+f"(x)); }
 };
-struct F2I {
+struct F2I : Single {
     using T = float;
     static __device__ void step(T& x, T y, T c, T d) {
         int i;
@@ -57,7 +61,7 @@ struct F2I {
         x = __int_as_float(i);
     }
 };
-struct I2F {
+struct I2F : Single {
     using T = int;
     static __device__ void step(T& x, T y, T c, T d) {
         float f;
@@ -65,11 +69,11 @@ struct I2F {
         x = __float_as_int(f);
     }
 };
-struct SHFL {
+struct SHFL : Single {
     using T = int;
     static __device__ void step(T& x, T y, T c, T d) { asm volatile("shfl.sync.bfly.b32 %0, %0, 1, 31, -1;" : "+r"(x)); }
 };
-struct POPC {
+struct POPC : Single {
     using T = int;
     static __device__ void step(T& x, T y, T c, T d) { asm volatile("popc.b32 %0, %0;" : "+r"(x)); }
 };
@@ -84,11 +88,19 @@ struct FFMA_and {
         __device__ explicit T(int i) : f(i), other(i) {}
         __device__ explicit operator long long() const { return (long long)f ^ (long long)other; }
     };
+    static constexpr int KINDS = 2;
     static __device__ void step(T& x, const T& y, const T& c, const T& d) {
         FFMA::step(x.f, y.f, c.f, d.f);
         Other::step(x.other, y.other, c.other, d.other);
     }
 };
+
+// The clock after the barrier. "BAR.SYNC.DEFER_BLOCKING" lets the instruction behind it go first, and a warp that has
+// ended its walk early would begin the next; so this asks for the barrier's result, and decides by it.
+__device__ long long clock_behind_barrier()
+{
+    return __syncthreads_count(threadIdx.x + 1) ? clock64() : 0;
+}
 
 __device__ void note(long long* starts, long long* ends, long long start, long long end)
 {
@@ -110,12 +122,12 @@ __global__ void issue(long long* starts, long long* ends, int constant, int roun
     long long start = 0, end = 0;
     #pragma unroll 1
     for (int walk = 0; walk < 2; ++walk) {
-        __syncthreads();
-        start = clock64();
+        int last = walk ? rounds : 1;
+        start = clock_behind_barrier();
         #pragma unroll 1
-        for (int round = 0; round < rounds; ++round)
+        for (int round = 0; round < last; ++round)
             #pragma unroll
-            for (int k = 0; k < UNROLLED; ++k)
+            for (int k = 0; k < BODY / CHAINS / Op::KINDS; ++k)
                 #pragma unroll
                 for (int i = 0; i < CHAINS; ++i)
                     Op::step(x[i], x[(i + 1) % CHAINS], c, d);
@@ -137,11 +149,11 @@ struct B32 {
     static __device__ void store(char* p, unsigned x) { asm volatile("st.global.u32 [%0], %1;" :: "l"(p), "r"(x) : "memory"); }
     static __device__ unsigned load_shared(unsigned p) {
         unsigned x;
-        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(p) : "memory");
+        asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(x) : "r"(p) : "memory");
         return x;
     }
     static __device__ void store_shared(unsigned p, unsigned x) {
-        asm volatile("st.shared.u32 [%0], %1;" :: "r"(p), "r"(x) : "memory");
+        asm volatile("st.volatile.shared.u32 [%0], %1;" :: "r"(p), "r"(x) : "memory");
     }
 };
 struct B64 {
@@ -162,11 +174,11 @@ struct B128 {
     }
     static __device__ unsigned load_shared(unsigned p) {
         unsigned x, y, z, w;
-        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(p) : "memory");
+        asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x), "=r"(y), "=r"(z), "=r"(w) : "r"(p) : "memory");
         return x ^ y ^ z ^ w;
     }
     static __device__ void store_shared(unsigned p, unsigned x) {
-        asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" :: "r"(p), "r"(x) : "memory");
+        asm volatile("st.volatile.shared.v4.u32 [%0], {%1, %1, %1, %1};" :: "r"(p), "r"(x) : "memory");
     }
 };
 struct ADD_S32 {
@@ -189,10 +201,10 @@ __global__ void load(long long* starts, long long* ends, const char* data, const
     long long start = 0, end = 0;
     #pragma unroll 1
     for (int walk = 0; walk < 2; ++walk) {
-        __syncthreads();
-        start = clock64();
+        int last = walk ? rounds : 1;
+        start = clock_behind_barrier();
         #pragma unroll 1
-        for (int round = 0; round < rounds; ++round, p += step)
+        for (int round = 0; round < last; ++round, p += step)
             #pragma unroll
             for (int i = 0; i < ACCESSES; ++i)
                 seen ^= Width::load(p + i * PATTERN);
@@ -211,10 +223,10 @@ __global__ void store(long long* starts, long long* ends, char* data, const int*
     long long start = 0, end = 0;
     #pragma unroll 1
     for (int walk = 0; walk < 2; ++walk) {
-        __syncthreads();
-        start = clock64();
+        int last = walk ? rounds : 1;
+        start = clock_behind_barrier();
         #pragma unroll 1
-        for (int round = 0; round < rounds; ++round, p += step)
+        for (int round = 0; round < last; ++round, p += step)
             #pragma unroll
             for (int i = 0; i < ACCESSES; ++i)
                 Width::store(p + i * PATTERN, round + i);
@@ -223,18 +235,19 @@ __global__ void store(long long* starts, long long* ends, char* data, const int*
     note(starts, ends, start, end);
 }
 
-constexpr int SHARED_WARPS = 8;  // each has PATTERN bytes
+constexpr int SHARED_WARPS = 8;  // each has PATTERN bytes; loads are of more warps, which share them
 
-// The places of a thread: offsets[lane] of its warp's part, each `shift` bytes after the one before.
+// The places of a thread: offsets[lane] of its warp's part, each `shift` bytes after the one before. They stay the same:
+// to add to 8 addresses would take more time than 8 accesses.
 __device__ void places(unsigned* at, unsigned first, const int* offsets, int shift)
 {
     #pragma unroll
     for (int i = 0; i < ACCESSES; ++i)
-        at[i] = first + threadIdx.x / 32 * PATTERN + offsets[threadIdx.x % 32] + i * shift;
+        at[i] = first + threadIdx.x / 32 % SHARED_WARPS * PATTERN + offsets[threadIdx.x % 32] + i * shift;
 }
 
 template <class Width>
-__global__ void load_shared(long long* starts, long long* ends, const int* offsets, int shift, int step, int rounds, int never)
+__global__ void load_shared(long long* starts, long long* ends, const int* offsets, int shift, int rounds, int never)
 {
     __shared__ uint4 tile[SHARED_WARPS * PATTERN / 16];
     for (int i = threadIdx.x; i < SHARED_WARPS * PATTERN / 16; i += blockDim.x)
@@ -244,12 +257,12 @@ __global__ void load_shared(long long* starts, long long* ends, const int* offse
     long long start = 0, end = 0;
     #pragma unroll 1
     for (int walk = 0; walk < 2; ++walk) {
-        __syncthreads();
-        start = clock64();
+        int last = walk ? rounds : 1;
+        start = clock_behind_barrier();
         #pragma unroll 1
-        for (int round = 0; round < rounds; ++round)
+        for (int round = 0; round < last; ++round)
             #pragma unroll
-            for (int i = 0; i < ACCESSES; ++i, at[i - 1] += step)
+            for (int i = 0; i < ACCESSES; ++i)
                 seen ^= Width::load_shared(at[i]);
         end = clock64();
     }
@@ -259,7 +272,7 @@ __global__ void load_shared(long long* starts, long long* ends, const int* offse
 }
 
 template <class Width>
-__global__ void store_shared(long long* starts, long long* ends, const int* offsets, int shift, int step, int rounds)
+__global__ void store_shared(long long* starts, long long* ends, const int* offsets, int shift, int rounds)
 {
     __shared__ uint4 tile[SHARED_WARPS * PATTERN / 16];
     for (int i = threadIdx.x; i < SHARED_WARPS * PATTERN / 16; i += blockDim.x)
@@ -269,13 +282,13 @@ __global__ void store_shared(long long* starts, long long* ends, const int* offs
     long long start = 0, end = 0;
     #pragma unroll 1
     for (int walk = 0; walk < 2; ++walk) {
-        __syncthreads();
-        start = clock64();
+        int last = walk ? rounds : 1;
+        start = clock_behind_barrier();
         #pragma unroll 1
-        for (int round = 0; round < rounds; ++round)
+        for (int round = 0; round < last; ++round)
             #pragma unroll
-            for (int i = 0; i < ACCESSES; ++i, at[i - 1] += step)
-                Width::store_shared(at[i], round + i);
+            for (int i = 0; i < ACCESSES; ++i)
+                Width::store_shared(at[i], threadIdx.x);
         end = clock64();
     }
     note(starts, ends, start, end);

@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.ladder.limits.machine import Limit, Machine, span
 
-CHAINS, UNROLLED, ACCESSES, PATTERN, SHARED_WARPS = 8, 32, 8, 4096, 8  # as in rates.cu
+BODY, ACCESSES, PATTERN, SHARED_WARPS = 256, 8, 4096, 8  # as in rates.cu
 WARP, LINE, SECTOR = 32, 128, 32
 THREADS = 1024
 STORE_WARPS = 16
@@ -32,9 +32,9 @@ Offsets = list[int]  # bytes, one per lane
 def limits() -> Iterator[Limit]:
     """Yield the rates of one multiprocessor."""
     for name in SINGLE:
-        yield Limit("issue_rate", name, "instructions/clock/SM", partial(_issue, name, 1))
+        yield Limit("issue_rate", name, "instructions/clock/SM", partial(_issue, name))
     for name, instance in MIXED.items():
-        yield Limit("issue_rate", name, "instructions/clock/SM", partial(_issue, instance, 2))
+        yield Limit("issue_rate", name, "instructions/clock/SM", partial(_issue, instance))
     yield from _requests("load_clocks", _load_clocks, LOADS)
     for bits in WIDTHS:
         yield Limit("load_bandwidth", f"LDG.{bits}", "bytes/clock/SM", partial(_load_bandwidth, bits))
@@ -129,31 +129,28 @@ ATOMICS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _issue(instance: str, kinds: int, machine: Machine) -> float:
-    rounds, threads = machine.rounds(16), THREADS if machine.is_gpu else 64
+def _issue(instance: str, machine: Machine) -> float:
+    rounds, threads = machine.rounds(64), THREADS if machine.is_gpu else 64
     kernel = machine.kernel("rates", f"issue<{instance}>")
     cycles = machine.cycles_of_block(kernel, threads, (1, rounds, 0))
-    return kinds * rounds * UNROLLED * CHAINS * (threads // WARP) / cycles
+    return rounds * BODY * (threads // WARP) / cycles
 
 
 def _clock(is_everywhere: bool, machine: Machine) -> float:
-    """Divide the cycles of multiply-adds by their time; the launch adds less than a percent.
-
-    Each SM has one block, which notes the second of two equal walks.
-    """
+    """Divide the cycles of multiply-adds by their time; launch and first round add less than a percent."""
     from labkit.device.select import xp
 
-    rounds, grid = machine.rounds(1024), machine.multiprocessors if is_everywhere else 1
+    rounds, grid = machine.rounds(4096), machine.multiprocessors if is_everywhere else 1
     kernel, warps = machine.kernel("rates", "issue<FFMA>"), grid * THREADS // WARP
     starts, ends = xp.zeros(warps, xp.int64), xp.zeros(warps, xp.int64)
     seconds = machine.seconds(kernel, grid, THREADS, (starts, ends, 1, rounds, 0))
     blocks = zip(starts.reshape(grid, -1), ends.reshape(grid, -1), strict=True)
-    return 2 * median(span(*block) for block in blocks) / seconds / 1e6
+    return median(span(*block) for block in blocks) / seconds / 1e6
 
 
 def _load(instance: str, offsets: Offsets, machine: Machine) -> float:
     """Return the clocks per request of loads that hit the L1."""
-    rounds, threads = machine.rounds(64), THREADS if machine.is_gpu else 64
+    rounds, threads = machine.rounds(128), THREADS if machine.is_gpu else 64
     args = (machine.array(2 * ACCESSES * PATTERN).view(np.int8), _on_device(offsets), 0, rounds, 0)
     cycles = machine.cycles_of_block(machine.kernel("rates", instance), threads, args)
     return cycles / (rounds * ACCESSES * threads // WARP)
@@ -176,10 +173,12 @@ def _store_clocks(width: str, offsets: Offsets, machine: Machine) -> float:
 
 
 def _shared_clocks(instance: str, offsets: Offsets, machine: Machine) -> float:
-    rounds, warps = machine.rounds(64), SHARED_WARPS
-    shift = shift_of(instance, offsets)
-    never = () if instance.startswith("store") else (0,)
-    args = (_on_device(offsets), shift, 0, rounds, *never)
+    """Let a few warps store, each to bytes of its own, or all load: they must wait for what they load."""
+    is_load = instance.startswith("load")
+    warps = THREADS // WARP if is_load and machine.is_gpu else SHARED_WARPS
+    rounds = machine.rounds(512 * SHARED_WARPS // warps)
+    never = (0,) if is_load else ()
+    args = (_on_device(offsets), shift_of(instance, offsets), rounds, *never)
     cycles = machine.cycles_of_block(machine.kernel("rates", instance), warps * WARP, args)
     return cycles / (rounds * ACCESSES * warps)
 
