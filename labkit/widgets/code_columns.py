@@ -105,10 +105,11 @@ def _source(
     made: str = "became",
 ) -> str:
     most = max((counts or {0: 0}).values(), default=0)
+    wide = _room(title, most)
     rows = []
     for number, text in enumerate(source, 1):
         count = (counts or {}).get(number, 0)
-        issued = f" {count or '':>9}" if counts is not None else ""
+        issued = f" {count or '':>{wide}}" if counts is not None else ""
         rows.append(
             row(
                 f"s{number}" if became.get(number) else "",
@@ -116,7 +117,7 @@ def _source(
                 count / most if most else 0,
             )
         )
-    names = f"line {made:>6}" + (f" {title:>9}" if counts is not None else "") + "  source"
+    names = f"line {made:>6}" + (f" {title:>{wide}}" if counts is not None else "") + "  source"
     return column("source", names, rows)
 
 
@@ -140,18 +141,24 @@ def _ptx(text: Sequence[str], lines: Sequence[int], kernel: str) -> str:
 def _sass(sass: Sass, issued: Sequence[int] | None) -> str:
     labels = {address: name for name, address in {**sass.code.labels, **sass.code.functions}.items()}
     most = max(issued, default=0) if issued is not None else 0
+    wide = _room("issued", most)
     rows = []
     for i, each in enumerate(sass.instructions[: sass.used]):
         if each.address in labels:
             rows.append(row("", f"{labels[each.address]}:"))
         keys = (f"p{each.ptx_line} " if each.ptx_line else "") + (f"s{each.line}" if each.line else "")
         count = int(issued[i]) if issued is not None else 0
-        run = f" {count:>9}" if issued is not None else ""
+        run = f" {count:>{wide}}" if issued is not None else ""
         live = "" if each.live is None else int(each.live)
         text = f"{each.address:04x} {each.control.stall:>5} {live:>4}{run}  {instruction(each)}"
         rows.append(row(keys.strip() or "x", text, count / most if most else 0))
-    names = "addr stall live" + (f" {'issued':>9}" if issued is not None else "") + "  SASS"
+    names = "addr stall live" + (f" {'issued':>{wide}}" if issued is not None else "") + "  SASS"
     return column("SASS", names, rows)
+
+
+def _room(title: str, most: int) -> int:
+    """Return the width of a column of counts."""
+    return max(len(title), len(str(most)))
 
 
 def instruction(each: Instruction) -> str:

@@ -108,7 +108,7 @@ class Sass:
             }
             for each, block in zip(self.instructions, self.blocks, strict=True)
         ]
-        return pd.DataFrame(rows).astype({"write_barrier": "Int64", "read_barrier": "Int64"})
+        return pd.DataFrame(rows).astype(dict.fromkeys(("live_registers", "write_barrier", "read_barrier"), "Int64"))
 
     def __str__(self) -> str:
         return "\n".join([self.summary, *self._listed()])
