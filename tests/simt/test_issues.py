@@ -207,3 +207,12 @@ def test_a_value_that_is_only_stored_need_not_be_known():
     kernel = simt.RawModule(code=code).get_function("k")
     counted = [kernel.profile(1, 32, (np.full(32, n, np.int32),)).metrics[INSTRUCTIONS] for n in (5, 6, 7)]
     assert counted[2] - counted[1] == counted[1] - counted[0] > 0
+
+
+def test_pipes_are_known_for_hopper_alone():
+    code = 'extern "C" __global__ void k(float* a) { a[threadIdx.x] = 1; }'
+    kernel = simt.RawModule(code=code).get_function("k")
+    metrics = kernel.profile(1, 32, (np.zeros(32, np.float32),), gpu="T4").metrics
+    assert metrics[INSTRUCTIONS] > 0
+    with pytest.raises(KeyError, match="known for Hopper"):
+        metrics["sm__inst_executed_pipe_fma.sum"]

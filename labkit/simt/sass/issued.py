@@ -214,11 +214,13 @@ class Issued:
     @cached_property
     def absent(self) -> Mapping[str, str]:
         """Return the figures that `metrics` leaves out, and why. Raises NoCounts."""
+        why = "which pipe an instruction goes to is known for Hopper (H100, H200, GH200) alone"
+        pipes = dict.fromkeys(map(PIPE.format, PIPES), why) if self.sass.code.arch != "sm_90" else {}
         opcodes = [each.opcode.split(".")[0] for each in self.sass.instructions]
         if not any(opcode in ("LDS", "STS", "LDSM", "ATOMS") for opcode in opcodes):
-            return {}
+            return pipes
         reason = "{} accesses memory by generic addresses, which may be of shared memory"
-        return {
+        return pipes | {
             WAVEFRONTS.format(op): reason.format(name)
             for op, name in (("ld", "LD"), ("st", "ST"))
             if self.counts.issued[[opcode == name for opcode in opcodes]].any()
