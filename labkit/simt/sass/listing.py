@@ -108,7 +108,8 @@ class Sass:
             }
             for each, block in zip(self.instructions, self.blocks, strict=True)
         ]
-        return pd.DataFrame(rows).astype(dict.fromkeys(("live_registers", "write_barrier", "read_barrier"), "Int64"))
+        may_be_missing = ("live_registers", "write_barrier", "read_barrier")
+        return pd.DataFrame(rows).astype(dict.fromkeys(may_be_missing, "Int64"))
 
     def __str__(self) -> str:
         return "\n".join([self.summary, *self._listed()])
