@@ -1,7 +1,7 @@
 """Record the times and the counters of the kernels in benchmarks/timed on a GPU.
 
 usage, on a machine with a GPU, CuPy and ncu: python benchmarks/record_times.py data/h200
-Writes data/h200/times.csv, one row per launch, with its provenance in times.json, and time_counters.csv,
+Writes data/h200/timed/times.csv, one row per launch, with its provenance in times.json, and counters.csv,
 Nsight Compute's metrics of the same launches. Each launch is timed with a
 flushed L2. Rows are written as they come: what a time limit cuts off is there, but for the last ones.
 
@@ -96,7 +96,7 @@ def main(
         folder.mkdir(parents=True, exist_ok=True)
         for part in PARTS:
             if part in (only or PARTS):
-                table = folder / {"times": "times.csv", "counters": "time_counters.csv"}[part]
+                table = folder / {"times": "times.csv", "counters": "counters.csv"}[part]
                 origin = provenance(folder, part, work, compiled)
                 table.with_suffix(".json").write_text(json.dumps(origin, indent=2) + "\n")
                 {"times": times, "counters": counters}[part](table, wanted, work, start)
@@ -219,7 +219,7 @@ def _shape(sizes: Sequence[int]) -> str:
 
 
 def counters(path: Path, wanted: Sequence[Launch], work: Path, start: float) -> None:
-    """Write time_counters.csv: Nsight Compute's metrics, in runs of AT_A_TIME launches."""
+    """Write counters.csv: Nsight Compute's metrics, in runs of AT_A_TIME launches."""
     metrics = [*known(output(["ncu", "--query-metrics"])), *(f"launch__{what}" for what in OF_LAUNCH)]
     say(start, f"{len(metrics)} metrics")
     with path.open("w", newline="") as file:

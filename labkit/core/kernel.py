@@ -11,11 +11,14 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
 from labkit.core.limits import Dim3, as_dim3
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SECONDS = 10  # that a launch may take, a student's own and one of a check alike
 PATIENCE_SECONDS = 60  # that a rung may take: it ends, on a busy machine too
@@ -40,6 +43,30 @@ class Launch:
 def launch_of(grid: Size, block: Size, args: Sequence[object], shared_mem: int, timeout: float) -> Launch:
     """Return a Launch with both sizes in three dimensions. Raises LaunchError for an invalid size."""
     return Launch(as_dim3(grid, "grid"), as_dim3(block, "block"), args, shared_mem, timeout)
+
+
+class Predicted(Protocol):
+    """A predicted time, in seconds: `labkit.model.time.prediction.Prediction`."""
+
+    @property
+    def seconds(self) -> float:
+        """Return the predicted time."""
+
+    @property
+    def low(self) -> float:
+        """Return the time that a launch seldom falls short of."""
+
+    @property
+    def high(self) -> float:
+        """Return the time that a launch seldom exceeds."""
+
+    @property
+    def limit(self) -> str:
+        """Return the name of the part of the GPU that would take longest alone."""
+
+    @property
+    def limits(self) -> pd.DataFrame:
+        """Return a table of how long each part would take alone."""
 
 
 class Module(Protocol[ProfileT, FindingT]):
@@ -127,6 +154,29 @@ class Kernel(Protocol[ProfileT, FindingT]):
         if isinstance(tools, str) or unknown:
             raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
         return self._check(launch_of(grid, block, args, shared_mem, timeout), tools, blocks)
+
+    def predict(
+        self,
+        grid: Size,
+        block: Size,
+        args: Sequence[object],
+        shared_mem: int = 0,
+        gpu: str = "H200",
+        timeout: float = SECONDS,
+    ) -> Predicted:
+        """Predict how long a launch takes on a GPU of data/gpus.csv, and what limits it; no GPU is needed.
+
+        A sample of the blocks runs in the simulator; arrays keep their contents. Raises ValueError for an
+        unknown GPU, LaunchError before anything runs, and NoPrediction where the time cannot be predicted.
+        """
+        from labkit.model.time.prediction import predict_launch
+
+        launch = launch_of(grid, block, args, shared_mem, timeout)
+        return predict_launch(self.simulated, self._for_simulator(launch), gpu)
+
+    def _for_simulator(self, launch: Launch) -> Launch:
+        """Return the launch with copies of arrays that lie on a GPU."""
+        return launch
 
     @property
     def simulated(self) -> Kernel[ProfileT, FindingT]:

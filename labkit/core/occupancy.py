@@ -235,6 +235,20 @@ def occupancy(
     )
 
 
+def carve_out(fits: Occupancy, shared_bytes_per_block: int) -> int:
+    """Return the bytes that the driver makes shared memory, of what an SM's L1 shares with it.
+
+    Known for compute capability 9.0; elsewhere the least that holds the blocks.
+    """
+    gpu = fits.gpu
+    each = _units(shared_bytes_per_block + gpu.reserved_shared_bytes, gpu.shared_unit) * gpu.shared_unit
+    others = min(blocks for name, blocks in fits.limits.items() if name != "shared_mem")
+    if gpu.compute_capability == "9.0":
+        return _carve_out(gpu, fits.threads_per_block, shared_bytes_per_block, max(1, each), others)
+    sizes = [1024 * size for size in CARVE_OUTS if 1024 * size < gpu.shared_bytes_per_sm]
+    return next((size for size in sizes if size >= each * fits.blocks), gpu.shared_bytes_per_sm)
+
+
 def _by_registers(gpu: Gpu, warps: int, registers: int) -> int:
     """Return how many blocks the registers are enough for.
 

@@ -179,6 +179,9 @@ class Kernel(simt.AnyKernel):
     def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> simt.Profile:
         return self.simulated._profile(_on_host(launch), blocks, gpu)
 
+    def _for_simulator(self, launch: Launch) -> Launch:
+        return _on_host(launch)
+
     def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[simt.Finding]:
         return self.simulated._check(_on_host(launch), tools, blocks)
 

@@ -1,8 +1,9 @@
 """Record where a launch's machine code accesses global memory: which lines and sectors, in which order.
 
 Each request leaves one `Touch` per line of 128 bytes. The totals stand in the counters of the instruction,
-also of requests that found no room: `sectors`, and as `distinct` the lines. Of an atomic operation on shared
-memory, `distinct` sums how many lanes meet at one address. `labkit.model` makes a prediction of it.
+also of requests that found no room: `sectors`, as `distinct` the lines, as `conflicts` the cycles of the L1, and
+as `divergent` how many lanes meet at one address, summed. In a cycle the L1 delivers a word per bank, as shared
+memory does, and looks for four lines at most (`load_clocks` in data/h200/limits.csv). Of an atomic operation on shared memory, `distinct` sums that. `labkit.model` makes a prediction of it.
 """
 
 from collections.abc import Sequence
@@ -20,13 +21,14 @@ from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.observe import Look
 from labkit.simt.code.vectors import broadcast, lanes_of
 from labkit.simt.counters.sectors import ONE, add
-from labkit.simt.counters.wavefronts import Issues
+from labkit.simt.counters.wavefronts import Issues, count_wavefronts
 from labkit.simt.ptx import Instruction
 
 LINE_BYTES = 128
 LINE_BITS = LINE_BYTES.bit_length() - 1
 SECTOR_BITS = 5
 SECTORS_OF_LINE = 4
+TAGS = 4  # lines that the L1 looks for in a cycle
 HEADER = 2  # numbers of 64 bits before the records: how many there are, and how many each warp may write
 LINE, BLOCK, WHAT = range(3)  # the columns of records
 FIRST, WARP_SHIFT, SITE_SHIFT = 1 << SECTORS_OF_LINE, 8, 24
@@ -92,7 +94,7 @@ def _function(module: ir.Module) -> ir.Function:
 
 
 def _emit(function: ir.Function) -> None:
-    launch, frame, addresses, mask, site, _ = function.args
+    launch, frame, addresses, mask, site, size = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
     with b.if_then(b.icmp_unsigned("==", mask, abi.ZERO)):
         b.ret_void()
@@ -104,8 +106,9 @@ def _emit(function: ir.Function) -> None:
         b.ret_void()  # a generic address of shared memory
     add(b, abi.Counter, counter, "requests", ONE)
     add(b, abi.Counter, counter, "threads", b.zext(intrinsic(b, "ctpop", I32, mask), I64))
-    add(b, abi.Counter, counter, "conflicts", meeting(b, addresses, mask))
+    add(b, abi.Counter, counter, "divergent", meeting(b, addresses, mask))
     places = _places(b, launch, addresses)
+    banks = count_wavefronts(b, places, mask, size, ir.Constant(I1, 1))
     lines = b.lshr(places, constant(places, LINE_BITS))
     sector = b.and_(b.lshr(places, constant(places, SECTOR_BITS)), constant(places, SECTORS_OF_LINE - 1))
     sectors = b.shl(constant(places, 1), sector)
@@ -113,20 +116,21 @@ def _emit(function: ir.Function) -> None:
     what = b.shl(b.zext(site, I64), ir.Constant(I64, SITE_SHIFT))
     warp = b.zext(load_field(b, Frame, frame, "warp"), I64)
     what = b.or_(what, b.shl(warp, ir.Constant(I64, WARP_SHIFT)))
-    first = b.alloca(I64)
+    first, count = b.alloca(I64), b.alloca(I64)
     b.store(ir.Constant(I64, FIRST), first)
+    b.store(ir.Constant(I64, 0), count)
     with each_distinct(b, lines, mask) as line:
         in_line = b.and_(b.icmp_unsigned("==", lines, broadcast(b, line, WARP)), lanes_of(b, mask))
         touched = _together(b, b.select(in_line, sectors, constant(sectors, 0)))
         add(b, abi.Counter, counter, "sectors", intrinsic(b, "ctpop", I64, touched))
-        add(b, abi.Counter, counter, "distinct", ONE)
         _write(b, frame, line, block, b.or_(b.or_(what, touched), b.load(first, typ=I64)))
         b.store(ir.Constant(I64, 0), first)
+        b.store(b.add(b.load(count, typ=I64), ONE), count)
+    distinct = b.load(count, typ=I64)
+    add(b, abi.Counter, counter, "distinct", distinct)
+    tags = b.udiv(b.add(distinct, ir.Constant(I64, TAGS - 1)), ir.Constant(I64, TAGS))
+    add(b, abi.Counter, counter, "conflicts", intrinsic(b, "umax", I64, banks, tags))
     b.ret_void()
-
-
-def _lanes(b: ir.IRBuilder, mask: Value) -> Value:
-    return b.bitcast(mask, ir.VectorType(I1, WARP))
 
 
 def _together(b: ir.IRBuilder, values: Value) -> Value:

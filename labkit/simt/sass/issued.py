@@ -106,9 +106,10 @@ def issues_of(decides: Lifted, counts: Counts) -> Counted:
 class Traffic:
     """What the blocks of a sample issued, and where they accessed global memory.
 
-    One entry per instruction of machine code: `issued` and `lanes`; of accesses `requests`; to shared memory
-    `wavefronts`; to global memory `sectors` and `lines` of 128 bytes. `meeting`: of atomic operations, and
-    accesses to global memory, how many lanes go to the address that most of a request's lanes go to, summed.
+    One entry per instruction of machine code: `issued` and `lanes`; of accesses `requests`, and `wavefronts`,
+    the cycles that the banks take; of those to global memory `sectors` and `lines` of 128 bytes. `meeting`: of
+    atomic operations and accesses to global memory, how many lanes go to the address that most of a request's
+    lanes go to, summed.
     `touches` has a row per request and line (abi.Touch), without those beyond the room for them.
     """
 
@@ -136,10 +137,8 @@ def traffic_of(
         number_of[position] = number
         is_shared = "shared" in decides.kernel.code[position].parts
         sectors[number] = counts.sectors[position]
-        distinct, most = totals.counters[position, DISTINCT], counts.conflicts[position]
-        lines[number], meeting[number] = (0, distinct) if is_shared else (distinct, most)
-        if not is_shared:
-            counted.wavefronts[number] = 0
+        distinct, met = totals.counters[position, DISTINCT], counts.divergent[position]
+        lines[number], meeting[number] = (0, distinct) if is_shared else (distinct, met)
     assert totals.touches is not None
     touches = totals.touches.copy()
     what = touches[:, WHAT]

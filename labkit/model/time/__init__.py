@@ -1,0 +1,1 @@
+"""Predicts how long a launch takes on a named GPU, and what limits it, without that GPU."""

@@ -1,0 +1,62 @@
+"""The constants of the model that no data sheet has: data/time_model.json, and how they came about."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from labkit.core.paths import shipped
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What was fitted to recorded times; `benchmarks/predict.py --fit` writes them.
+
+    power: how limits add up. start_us: of an empty launch, by CUDA's events. block_clocks: from a block's end
+    to the first instruction of the next. deal_clocks: between the starts of two blocks, anywhere on the GPU.
+    cold: the latency of memory in a launch, by that of a chain of loads. loaded_l2,
+    loaded_dram: what is added where the memory is busy all the time. line_clocks: latency that each
+    further line of a request adds. barrier_clocks, barrier_warp_clocks: of a barrier, and per warp that it
+    waits for. l2_read, l2_write: rates, by the bandwidth of gpus.csv. partial: how much longer the L2 takes
+    for a sector that is written in part. atomic_gs: sectors of atomic operations, 10^9 per second. read_gain:
+    how much faster than a copy memory is read or written alone. scattered: how much longer it takes for
+    places that stand alone. dirty: the share of the L2 that must be written back before the launch has it.
+    tail: waves more than the number of blocks says, in launches of many.
+    """
+
+    power: float = 4.0
+    start_us: float = 4.7
+    block_clocks: float = 600.0
+    deal_clocks: float = 1.2
+    loaded_l2: float = 1.0
+    loaded_dram: float = 0.3
+    cold: float = 1.2
+    line_clocks: float = 3.0
+    barrier_clocks: float = 10.0
+    barrier_warp_clocks: float = 2.0
+    barrier_cycles: float = 0.8
+    shared_clocks: float = 1.0
+    l2_read: float = 0.55
+    l2_write: float = 0.8
+    partial: float = 2.0
+    atomic_gs: float = 85.0
+    read_gain: float = 1.08
+    scattered: float = 0.6
+    dirty: float = 0.43
+    miss_cycles: float = 0.25
+    tail: float = 0.25
+
+
+@cache
+def stored() -> dict[str, Any]:
+    """Read data/time_model.json: the constants, the kernels they are from, and the errors on others."""
+    found: dict[str, Any] = json.loads((shipped("data") / "time_model.json").read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def fitted() -> Constants:
+    """Return the fitted constants."""
+    return Constants(**stored()["constants"])
