@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -127,7 +128,7 @@ def path(monkeypatch, tmp_path):
     found = nvdisasm.program()
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(nvdisasm.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(nvdisasm, "util", SimpleNamespace(find_spec=lambda name: None))
     monkeypatch.setattr(nvdisasm, "WHEEL", "nvidia-cuda-nvdisasm-that-is-not-installed")
     for function in (nvdisasm.program, nvdisasm.version):
         function.cache_clear()
