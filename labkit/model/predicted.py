@@ -1,0 +1,168 @@
+"""Predicted times of rungs and of a student's own kernels on a problem, and the table of those shipped.
+
+`predict` works one out, in a second or so, and keeps it on disk. `times` reads data/predicted.csv, which
+benchmarks/predicted_ladder.py writes, so that explorers answer at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from labkit import kernels, simt
+from labkit.core.cache import digest
+from labkit.core.kernel import PATIENCE_SECONDS
+from labkit.core.kernel import launch_of as as_launch
+from labkit.core.limits import Dim3
+from labkit.core.occupancy import gpu as find_gpu
+from labkit.core.paths import shipped
+from labkit.core.text import article
+from labkit.kernels.problem import Problem
+from labkit.ladder.running import Case, case, rungs
+from labkit.model.time import prediction
+from labkit.model.time.limits import missing
+from labkit.model.time.prediction import NoPrediction, Prediction, predict_launch
+from labkit.records.tables import COLUMNS, frame_of
+from labkit.simt.stored import stored
+
+TABLE = shipped("data") / "predicted.csv"
+PREDICTED = "predicted for "  # the source of predicted times begins so
+PLACE = ("problem", "kernel", "dtype", "size", "block_x", "block_y", "tile", "note")
+TABLE_COLUMNS = (*PLACE, "gpu", "seconds", "low", "high", "limit")
+
+
+def predict(
+    kernel: str | simt.AnyKernel, problem: Problem, gpu: str = "H200", **macros: int | str
+) -> Prediction:
+    """Predict how long a kernel takes for a problem on a GPU of data/gpus.csv, which need not be here.
+
+    `kernel` is a rung, such as "matmul/2_tiled" or "tiled", or a compiled kernel whose source has a line
+    `// launch:`; it takes the arrays and scalars of the problem. It is compiled with `macros`, such as
+    TILE=16. Arrays are zeros, which take no memory, unless their contents decide what runs. Raises ValueError
+    for an unknown rung, macro or GPU, LaunchError where the source does not say how it is launched, and
+    NoPrediction where the time cannot be predicted.
+    """
+    on_gpu = find_gpu(gpu)
+    found: simt.AnyKernel
+    if isinstance(kernel, str):
+        found, grid, block = _rung(rung_case(kernel, problem, **macros))
+    elif hasattr(kernel, "predict"):
+        found, grid, block = _compiled(kernel, problem, macros)
+    else:
+        raise ValueError(f"{kernel!r} is no CUDA kernel. Give one, or the name of a rung, such as 'tiled'.")
+    if not isinstance(found, simt.Kernel):
+        raise NoPrediction("this kernel runs in a sandbox, which keeps its machine code to itself")
+    kept: simt.Kernel = found
+
+    def worked_out() -> Prediction:
+        # A GPU without the figures is refused before anything is bound.
+        args = () if missing(on_gpu) else _arguments(kept, problem, on_gpu.name)
+        return predict_launch(kept, as_launch(grid, block, args, 0, PATIENCE_SECONDS), on_gpu.name)
+
+    module = kept.module
+    key = [module.code, *module.options, *module.name_expressions, kept.name]
+    key += [repr((grid, block, problem)), on_gpu.name, _model()]
+    return stored("predicted", key, worked_out)
+
+
+def rung_case(name: str, problem: Problem, **macros: int | str) -> Case:
+    """Return the case of a rung named "tiled" or "matmul/2_tiled". Raises ValueError."""
+    known = rungs(problem.family)
+    rung = next((rung for rung, full in known.items() if name in (rung, full)), None)
+    if rung is None:
+        raise ValueError(
+            f"{problem.family} has no rung {name!r} for a GPU. Choose one of {', '.join(known)}, or give a "
+            "compiled kernel."
+        )
+    return case(rung, problem, **macros)
+
+
+def _rung(chosen: Case) -> tuple[simt.Kernel, Dim3, Dim3]:
+    """Compile a rung for the simulator; return it with grid and block."""
+    own, ctype = kernels.defaults(chosen.kernel), chosen.problem.ctype
+    if ctype != "float" and "DTYPE" not in own:
+        raise ValueError(f"{chosen.kernel} takes floats alone, and the problem has {chosen.problem.dtype}.")
+    grid, block = kernels.launch(chosen.kernel, chosen.problem, **dict(chosen.macros))
+    macros = {"DTYPE": ctype} | dict(chosen.macros)
+    options = ("--std=c++17", *(f"-D{name}={value}" for name, value in macros.items() if name in own))
+    return _made(kernels.source(chosen.kernel), options, chosen.family), grid, block
+
+
+@cache
+def _made(code: str, options: tuple[str, ...], name: str) -> simt.Kernel:
+    return simt.RawModule(code=code, options=options).get_function(name)
+
+
+def _compiled(
+    kernel: simt.AnyKernel, problem: Problem, macros: Mapping[str, int | str]
+) -> tuple[simt.AnyKernel, Dim3, Dim3]:
+    """Return a kernel as it runs in the simulator, compiled anew if there are `macros`; grid and block."""
+    found = kernel.simulated
+    if macros:
+        kept = [each for each in found.module.options if macros.keys().isdisjoint(kernels.macros_of([each]))]
+        options = [*kept, *(f"-D{name}={value}" for name, value in macros.items())]
+        found = found.module.with_options(options).get_function(found.name)
+    known = kernels.macros_of(found.module.options)
+    return found, *kernels.launch_of(found.module.code, problem, **known)
+
+
+def _arguments(kernel: simt.Kernel, problem: Problem, gpu: str) -> tuple[object, ...]:
+    """Return the arguments of a launch: zeros, or the problem's inputs where contents decide what runs."""
+    if kernel._lifted(kernel.sass(gpu).code, keeps_traffic=True).needs_contents:
+        return problem.args(np)
+    zeros = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
+    return (*zeros, *problem.scalars())
+
+
+@cache
+def _model() -> str:
+    """Return a digest of what a prediction depends on beside the kernel and the simulator."""
+    sources = sorted(Path(prediction.__file__).parent.glob("*.py"))
+    data = [shipped("data") / name for name in ("time_model.json", "gpus.csv")]
+    return digest([path.read_bytes() for path in (*sources, *data)])
+
+
+# The table.
+
+
+def times(gpu: str, **where: object) -> pd.DataFrame:
+    """Return the shipped predicted times on a GPU: the columns of `records.load`, and `low` and `high` in ms.
+
+    `where` are columns, with one value or a list of them. `source` says which GPU they are for, and how far
+    the time may be off: by so much in 90 % of cases. The table is empty where nothing fits.
+    """
+    frame = _table()
+    for column, wanted in {"gpu": find_gpu(gpu).name, **where}.items():
+        values = list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
+        frame = frame[frame[column].isin(values)]
+    off = max([*(frame.high / frame.value - 1), *(1 - frame.low / frame.value)], default=0.0)
+    source = f"{PREDICTED}{article(find_gpu(gpu).name)}, ± {100 * off:.0f} %"
+    return frame.drop(columns="gpu").assign(source=source)
+
+
+@cache
+def gpus() -> tuple[str, ...]:
+    """Return the names of the GPUs in the table."""
+    return tuple(_table().gpu.unique())
+
+
+@cache
+def _table() -> pd.DataFrame:
+    """Read data/predicted.csv as records, in milliseconds; callers must not modify it."""
+    if not TABLE.exists():
+        return frame_of([]).assign(gpu="", low=0.0, high=0.0, limit="")
+    read = pd.read_csv(TABLE, keep_default_na=False)
+    rows = [
+        dict.fromkeys(COLUMNS)
+        | {name: row[name] for name in ("problem", "kernel", "dtype", "note")}
+        | {name: int(row[name]) if row[name] != "" else None for name in ("block_x", "block_y", "tile")}
+        | {name: int(size) for name, size in (each.split("=") for each in row["size"].split())}
+        | {"report": "", "machine": row["gpu"], "quantity": "time", "unit": "ms"}
+        | {"value": 1e3 * row["seconds"]}
+        for row in read.to_dict("records")
+    ]
+    return frame_of(rows).assign(gpu=read.gpu, low=1e3 * read.low, high=1e3 * read.high, limit=read.limit)
