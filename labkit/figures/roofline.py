@@ -1,11 +1,9 @@
 """The roofline: how fast each rung is, and how far below what memory, caches and arithmetic allow.
 
 A kernel that does I operations per byte can do no more than I x bandwidth, nor more than the peak (Williams,
-Waterman, Patterson 2009, "Roofline"). Bytes differ by level, and so does I. Here they are those that the
-kernel asks of the L1 caches, 32 per sector of its global loads and stores, as in the hierarchical roofline
-(Yang, Kurth, Williams 2020, "Hierarchical Roofline Analysis for GPUs"). Larger tiles ask for less, and the
-rung moves to the right. What the caches answer never reaches the device memory, so a rung may stand above the
-memory's roof, but never above that of the L1 caches.
+Waterman, Patterson 2009, "Roofline"). Bytes differ by level of memory, and so does I. So a picture shows one
+level: its bytes below, and its roof above, as in the hierarchical roofline (Yang, Kurth, Williams 2020,
+"Hierarchical Roofline Analysis for GPUs"). Over other bytes than its own a roof bounds nothing.
 """
 
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ from labkit.figures.axes import Axes, Scale
 from labkit.figures.svg import BLUE, GREEN, RED, Svg, button
 from labkit.kernels.problem import Problem, problem_of
 from labkit.ladder.running import row_dicts
-from labkit.model.roofline import count_sectors, intensities
+from labkit.model.roofline import DRAM, L1_BYTES, L1_REQUESTS, SHARED, count_sectors, intensities
 from labkit.records.tables import sizes_of
 
 __all__ = ["Roof", "count_sectors", "intensities", "roofline"]
@@ -29,12 +27,22 @@ _LEFT, _ACROSS, _DOWN = 52, 400, 356  # of the axes
 _COLUMN = _LEFT + _ACROSS + 14  # where the rungs' names begin
 _NAME = 16  # room for a name downwards
 _FULL_LINE = 96  # letters across the picture
+# What stands below the axis, by level.
+_BELOW = {
+    L1_BYTES: "FLOP per byte asked of the L1 caches (loads and stores: sectors × 32 B)",
+    L1_REQUESTS: "FLOP per byte that the L1 caches could deliver (requests: clocks × 128 B)",
+    SHARED: "FLOP per byte that shared memory could deliver (its clocks × 128 B)",
+    DRAM: "FLOP per byte that comes from the device memory, or goes there",
+}
+_ROOF = {L1_BYTES: "L1 caches", L1_REQUESTS: "L1 caches", SHARED: "shared memory", DRAM: "device memory"}
 
 
 def roofline(
     times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame, chosen: str = "", untimed: str = ""
 ) -> Svg:
-    """Draw rungs timed at one size and dtype under the roofs of their GPU; both axes are logarithmic.
+    """Draw rungs timed at one size and dtype under the peak of their GPU and the roof of its L1 caches.
+
+    Both axes are logarithmic.
 
     The kernel `chosen` stands out, or otherwise the fastest of ours. The kernel `untimed`, where it was
     counted, is a line up to the roof.
@@ -42,9 +50,10 @@ def roofline(
     All three tables have the columns of `records.load`, and rows other than these are left out: `times` holds
     the times; `counters` the sectors of each rung at any one size, from Nsight Compute or `count_sectors`;
     `roofs` the rates of `ceilings.table()`. A kernel that was not counted, such as cublas, is a line at the
-    edge. The plot is not for tensor cores, whose peak differs. Raises ValueError for times of several sizes
-    or dtypes, for several counts of a kernel or none of any, for roofs without a peak of that dtype or a
-    memory, and for a kernel `chosen` that was not both timed and counted.
+    edge, and where the rate of the L1 caches is not known, as on Pascal, there is the peak alone. The plot is
+    not for tensor cores, whose peak differs. Raises ValueError for times of several sizes or dtypes, for
+    several counts of a kernel or none of any, for roofs without a peak of that dtype, and for a kernel
+    `chosen` that was not both timed and counted.
     """
     return draw(scene_of(times, counters, roofs), chosen, untimed=untimed)
 
@@ -86,14 +95,18 @@ class Rung:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a roofline shows: rungs with rising rates, every intensity that was counted, and the roofs."""
+    """What a roofline shows: rungs with rising rates, every intensity that was counted, and the roofs.
+
+    Bytes are those of one `level`, and `slope` is its roof, where its rate is known.
+    """
 
     problem: Problem
     rungs: tuple[Rung, ...]
     intensity: dict[str, float]
     peak: Roof
-    memory: tuple[Roof, ...]
+    slope: Roof | None
     source: str
+    level: str = L1_BYTES
 
     @property
     def ours(self) -> tuple[Rung, ...]:
@@ -107,19 +120,22 @@ class Scene:
 
     @property
     def ridge(self) -> float:
-        """Return the operations per byte at which the highest bandwidth is enough for the peak."""
-        return self.peak.highest / max(roof.highest for roof in self.memory)
+        """Return the operations per byte at which the roofs meet; 0 if there is no slope."""
+        return self.peak.highest / self.slope.highest if self.slope else 0.0
 
     @property
     def window(self) -> tuple[Scale, Scale]:
         """Return scales across and downwards on which everything can be seen."""
-        left = min(*(rung.intensity for rung in self.ours), self.ridge) / 2
+        left = min(rung.intensity for rung in self.ours)
+        left = min(left, self.ridge or left) / 2
         low = min(rung.rate for rung in self.rungs) / 3
         return Scale(left, 1.6 * self.most, log=True), Scale(low, 2 * self.peak.highest, log=True)
 
     def roof_at(self, intensity: float) -> float:
         """Return the highest rate of a kernel with so many operations per byte."""
-        return min(self.peak.highest, intensity * max(roof.highest for roof in self.memory))
+        if not self.slope:
+            return self.peak.highest
+        return min(self.peak.highest, intensity * self.slope.highest)
 
 
 @dataclass(frozen=True)
@@ -142,19 +158,25 @@ def scene_of(times: pd.DataFrame, counters: pd.DataFrame, roofs: pd.DataFrame) -
             f"no sectors were counted of {', '.join(timed.kernel)}, only of {', '.join(intensity) or 'none'}."
         )
     source = "; ".join(dict.fromkeys(name for each in (timed, counters, roofs) for name in each.source))
-    peak, memory = _roofs(roofs, problem.dtype)
-    return Scene(problem, rungs, intensity, peak, tuple(memory), source)
+    peak, slope, _ = _roofs(roofs, problem.dtype)
+    return Scene(problem, rungs, intensity, peak, slope, source)
 
 
-def scene_with(scene: Scene, times: pd.DataFrame) -> Scene:
-    """Return a scene with times of another size in place of its own."""
+def scene_at(
+    level: str, times: pd.DataFrame, intensity: dict[str, float], roofs: pd.DataFrame, source: str
+) -> Scene:
+    """Return a scene at a level of memory, with the operations per byte that kernels have there."""
     timed, problem = _timed(times)
-    return replace(scene, problem=problem, rungs=_rungs(timed, problem, scene.intensity))
+    peak, caches, memory = _roofs(roofs, problem.dtype)
+    slope = memory if level == DRAM else caches
+    slope = replace(slope, name=_ROOF[level]) if slope else None
+    told = "; ".join(dict.fromkeys([*timed.source, *roofs.source, source]))
+    return Scene(problem, _rungs(timed, problem, intensity), intensity, peak, slope, told, level)
 
 
 def draw(scene: Scene, chosen: str = "", choice: Choice | None = None, untimed: str = "") -> Svg:
     """Draw a scene as `roofline` does; with a `choice` a click on a rung chooses it, and it has no title."""
-    shown = _shown(scene, chosen)
+    shown = _shown(scene, chosen, bool(choice))
     finding = _finding(scene, shown)
     alt = f"Roofline: {finding}."
     if choice:
@@ -165,15 +187,14 @@ def draw(scene: Scene, chosen: str = "", choice: Choice | None = None, untimed: 
         picture.text(8, 12 + 17 * number, line, font_weight="600")
     top = 26 + 17 * len(lines)
     axes = Axes(picture, (_LEFT, top, _ACROSS, _DOWN), *(choice.window if choice else scene.window))
-    axes.frame(
-        "FLOP for each byte asked of the L1 caches (loads and stores: sectors × 32 B)", scene.peak.unit
-    )
-    _draw_once(axes, scene)
+    axes.frame(_BELOW[scene.level], scene.peak.unit)
+    if scene.level in (L1_BYTES, DRAM):
+        _draw_once(axes, scene)
     _draw_roofs(axes, scene, brief=choice is not None)
     if untimed in scene.intensity:
         _draw_untimed(axes, scene, untimed)
     _draw_rungs(axes, scene, shown, choice)
-    if choice:
+    if choice and not isnan(shown.intensity):
         _draw_limit(axes, scene, shown, choice)
     told = f"Solid: measured, dashed: theoretical. {scene.source}"
     if untimed and untimed not in scene.intensity:
@@ -206,8 +227,8 @@ def _rungs(timed: pd.DataFrame, problem: Problem, intensity: dict[str, float]) -
     return tuple(sorted(rungs, key=lambda rung: rung.rate))
 
 
-def _roofs(roofs: pd.DataFrame, dtype: str) -> tuple[Roof, list[Roof]]:
-    """Read the peak of the dtype, and the bandwidths, from rows of `ceilings.table`."""
+def _roofs(roofs: pd.DataFrame, dtype: str) -> tuple[Roof, Roof | None, Roof | None]:
+    """Read from rows of `ceilings.table` the peak of the dtype, and the rates of L1 caches and memory."""
 
     def figure(quantity: str, **wanted: str) -> float | None:
         rows = roofs[roofs.quantity == quantity]
@@ -221,14 +242,13 @@ def _roofs(roofs: pd.DataFrame, dtype: str) -> tuple[Roof, list[Roof]]:
         figure("peak_performance", dtype=dtype),
         figure("performance", dtype=dtype, kernel="peak"),
     )
-    memory = Roof("memory", "TB/s", figure("peak_bandwidth"), figure("bandwidth", kernel="memcpy"))
-    for roof in (peak, memory):
-        if not roof.lines:
-            raise ValueError(
-                f"the roofs have no figure of {roof.name} ({dtype}): take those of ceilings.table()."
-            )
+    if not peak.lines:
+        raise ValueError(
+            f"the roofs have no figure of multiply-adds ({dtype}): take those of ceilings.table()."
+        )
     caches = Roof("L1 caches", "TB/s", figure("peak_l1_bandwidth"), None)
-    return peak, [roof for roof in (caches, memory) if roof.lines]
+    memory = Roof("device memory", "TB/s", figure("peak_bandwidth"), figure("bandwidth", kernel="memcpy"))
+    return peak, caches if caches.lines else None, memory if memory.lines else None
 
 
 # Drawing.
@@ -239,24 +259,24 @@ def _draw_roofs(axes: Axes, scene: Scene, brief: bool) -> None:
     (left, right), low = (axes.x_scale.low, axes.x_scale.high), axes.y_scale.low
     peak = scene.peak
     look: dict[str, object] = {"class_": "line", "stroke_width": 1.3}
+    ridge = max(left, scene.ridge)
     for dashes, rate in peak.lines:
-        axes.line([(scene.ridge, rate), (right, rate)], stroke_dasharray=dashes or None, **look)
-    axes.picture.text(axes.x(scene.ridge) + 4, axes.y(peak.highest) - 10, str(peak), class_="halo")
-    for roof in scene.memory:
-        for dashes, rate in roof.lines:
-            start = max(left, low / rate)
-            points = [(start, start * rate), (peak.highest / rate, peak.highest)]
-            axes.line(points, stroke_dasharray=dashes or None, **look)
-        start = max(left, low / roof.highest)
-        if roof is not scene.memory[0]:
-            start *= 24 if brief else 4  # away from slow rungs; none is above the first roof
-        x, y = axes.x(start), axes.y(start * roof.highest)
-        end = axes.x(peak.highest / roof.highest), axes.y(peak.highest)
-        slope = degrees(atan2(end[1] - y, end[0] - x))  # along the line
-        name = f"{roof.name}: {roof.highest:.3g} {roof.unit}" if brief else str(roof)
-        tip = f"{roof}." if brief else None
-        with axes.picture.group(transform=f"translate({x:.1f} {y:.1f}) rotate({slope:.2f})"):
-            axes.picture.text(14, -10, name, class_="halo", data_tip=tip, tabindex=0 if brief else None)
+        axes.line([(ridge, rate), (right, rate)], stroke_dasharray=dashes or None, **look)
+    axes.picture.text(axes.x(ridge) + 4, axes.y(peak.highest) - 10, str(peak), class_="halo")
+    if not (roof := scene.slope):
+        return
+    for dashes, rate in roof.lines:
+        start = max(left, low / rate)
+        points = [(start, start * rate), (peak.highest / rate, peak.highest)]
+        axes.line(points, stroke_dasharray=dashes or None, **look)
+    start = max(left, low / roof.highest)
+    x, y = axes.x(start), axes.y(start * roof.highest)
+    end = axes.x(peak.highest / roof.highest), axes.y(peak.highest)
+    slope = degrees(atan2(end[1] - y, end[0] - x))  # along the line
+    name = f"{roof.name}: {roof.highest:.3g} {roof.unit}" if brief else str(roof)
+    tip = f"{roof}." if brief else None
+    with axes.picture.group(transform=f"translate({x:.1f} {y:.1f}) rotate({slope:.2f})"):
+        axes.picture.text(14, -10, name, class_="halo", data_tip=tip, tabindex=0 if brief else None)
 
 
 def _draw_once(axes: Axes, scene: Scene) -> None:
@@ -283,21 +303,28 @@ def _name_below(axes: Axes, x: float, above: float, text: str, **look: object) -
 def _draw_limit(axes: Axes, scene: Scene, shown: Rung, choice: Choice) -> None:
     """Draw a line from the rung up to its lowest limit, with the limit's name where no point is."""
     x, y = axes.x(shown.intensity), axes.y(choice.rate)
-    axes.picture.line(x, axes.y(shown.rate) - 9, x, y, stroke=RED, stroke_width=2, stroke_dasharray="2 3")
+    if (ring := axes.y(shown.rate) - 9) > y:
+        axes.picture.line(x, ring, x, y, stroke=RED, stroke_width=2, stroke_dasharray="2 3")
     axes.picture.line(x - 14, y, x + 14, y, stroke=RED, stroke_width=4)
     name = f"{choice.limit}: {choice.rate:.3g}"
     long = 6.6 * len(name)
-    places = {"left": (x - 20 - long, y), "below": (x + 14, y + 22), "right": (x + 20, y)}
+    places = {
+        "left": (x - 20 - long, y),
+        "below": (x + 14, y + 22),
+        "right": (x + 20, y),
+        "lower left": (x - 20 - long, y + 18),
+    }
     points = [(axes.x(rung.intensity), axes.y(rung.rate)) for rung in scene.ours]
     peak = axes.y(scene.peak.highest)
     free = [
         (left, down)
         for left, down in places.values()
         if left > 4
+        and left + long < _COLUMN
         and abs(down - peak) > 12
         and not any(left - 16 < at < left + long + 6 and abs(below - down) < 14 for at, below in points)
     ]
-    left, down = free[0] if free else places["right"]
+    left, down = free[0] if free else places["lower left"]
     axes.picture.text(left, down, name, class_="halo", font_weight="600")
 
 
@@ -327,13 +354,16 @@ def _draw_rung(axes: Axes, rung: Rung, chosen: bool, height: float) -> None:
 
 
 def _acts(scene: Scene, rung: Rung, shown: Rung, choice: Choice | None) -> dict[str, object]:
-    """Return what a rung does in an explorer: it can be pointed at, and chosen if it was counted."""
+    """Return what a rung does in an explorer: it can be pointed at, and chosen if the control offers it."""
     if not choice:
         return {}
     tip = f"{rung.kernel}: {rung.rate:.3g} {scene.peak.unit}"
     if isnan(rung.intensity):
-        return {"data_tip": f"{tip}. Its bytes were not counted.", "data_link": rung.kernel, "tabindex": 0}
-    tip += f" with {rung.intensity:.3g} FLOP for each byte; its roof is {scene.roof_at(rung.intensity):.3g}."
+        tip += ". It has no place across: no such bytes of it were counted."
+    else:
+        tip += f" with {rung.intensity:.3g} FLOP per byte; its roof is {scene.roof_at(rung.intensity):.3g}."
+    if rung.kernel not in choice.kernels:
+        return {"data_tip": tip, "data_link": rung.kernel, "tabindex": 0}
     positions = {"rung": list(choice.kernels).index(rung.kernel)}
     return {"data_link": rung.kernel} | button(rung.kernel, tip, positions, rung == shown)
 
@@ -349,14 +379,14 @@ def _apart(falling: list[float]) -> list[float]:
 # Sentences.
 
 
-def _shown(scene: Scene, chosen: str) -> Rung:
-    """Return the rung that stands out: `chosen`, or the fastest of ours."""
-    ours = {rung.kernel: rung for rung in scene.ours}
+def _shown(scene: Scene, chosen: str, uncounted: bool) -> Rung:
+    """Return the rung that stands out: `chosen`, which may be `uncounted`, or the fastest of ours."""
+    some = {rung.kernel: rung for rung in (scene.rungs if uncounted else scene.ours)}
     if not chosen:
         return scene.ours[-1]
-    if chosen not in ours:
-        raise ValueError(f"{chosen} was not both timed and counted. Choose one of {', '.join(ours)}.")
-    return ours[chosen]
+    if chosen not in some:
+        raise ValueError(f"{chosen} was not both timed and counted. Choose one of {', '.join(some)}.")
+    return some[chosen]
 
 
 def _finding(scene: Scene, shown: Rung) -> str:
@@ -364,9 +394,9 @@ def _finding(scene: Scene, shown: Rung) -> str:
     kind = "theoretical" if peak.theoretical else "measured"
     share = _percent(shown.rate / peak.highest)
     found = f"{_size(scene.problem)}: {shown.kernel} reaches {share} % of the {kind} peak"
-    if shown.kernel != first.kernel:
+    if shown.kernel != first.kernel and not isnan(shown.intensity):
         speed, gain = shown.rate / first.rate, shown.intensity / first.intensity
-        found += f", {speed:.3g}× {first.kernel}, with {gain:.3g}× its FLOP a byte"
+        found += f", {speed:.3g}× {first.kernel}, with {gain:.3g}× its FLOP per byte"
     return found
 
 

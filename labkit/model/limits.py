@@ -1,15 +1,9 @@
-"""What keeps a rung below the peak of the recorded H200: bytes, instructions and blocks, each as a rate.
+"""What keeps each rung of the products below the peak of an H200, as the model of `labkit.model.time` has it.
 
-- Bytes: a kernel with I operations per byte asked of the L1 caches does no more than I times their
-  bandwidth (`roofline`).
-- Instructions: an SM issues one instruction per clock in each of its four sub-partitions, and a sub-partition
-  has CUDA cores for one warp (`ceilings.fma_share`). So the share of multiply-adds among the instructions
-  bounds the share of the peak. Nsight Compute counts the instructions; a product has M N K / 32
-  multiply-adds.
-- Blocks: a block runs on one SM. Of b equal blocks on s SMs, one SM gets ceil(b / s), and the others wait for
-  it: b / (s ceil(b / s)) of the peak.
-
-The recorded counts are those of one size. Shares and intensities hardly depend on it.
+The model says how long each part of the GPU would take for a launch that needs nothing else: its issue slots,
+its CUDA cores, the requests to its L1 caches, and so on. The work divided by such a time is a limit, the rate
+that the part allows. data/limits_of_rungs.csv has these times for all rungs at the sizes of the explorer of
+the roofline; benchmarks/limits_of_rungs.py writes it.
 """
 
 from functools import lru_cache
@@ -19,23 +13,41 @@ import pandas as pd
 
 from labkit import kernels, records
 from labkit.core import occupancy
-from labkit.core.limits import WARP
+from labkit.core.paths import shipped
 from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
-from labkit.model.roofline import SECTORS, count_sectors, intensities
+from labkit.model.roofline import DRAM, L1_BYTES, SECTORS, count_sectors, intensities
 
 MACHINE = "h200"
-INSTRUCTIONS = "smsp__inst_executed.sum"
+MODEL = shipped("data") / "limits_of_rungs.csv"
 COUNTED = 1024  # M, N and K of the products whose counters are recorded
 ROOFS = ("peak_performance", "performance", "peak_bandwidth", "bandwidth", "peak_l1_bandwidth")
+# The parts of the GPU, as `Prediction.limits` calls them.
+NAMES = (
+    "issue slots",
+    "FP32",
+    "integer",
+    "FP64",
+    "special functions",
+    "L1 requests",
+    "shared memory",
+    "L1 stores",
+    "latency",
+    "starting blocks",
+    "L2",
+    "DRAM",
+)
+CYCLES = {"L1 requests": "L1 cycles", "shared memory": "shared cycles"}  # columns of the table, for all SMs
+LINE = 128  # bytes that an L1 cache, or shared memory, can deliver per clock
 
 
 def bounds(problem: Matmul, *rungs: str) -> pd.DataFrame:
-    """Return what the GPU allows rungs on `problem`, and what was measured, in 10^12 operations per second.
+    """Return what each part of an H200 allows rungs on `problem`, and what was measured.
 
-    Rows: `rungs`, or all that were timed. Columns: `peak`, `L1 bytes`, `instructions`, `blocks`, `measured`;
-    values are missing where no count was recorded. Raises ValueError where there is no time of the problem or
-    a rung.
+    All are rates in 10^12 operations per second. Rows: `rungs`, or all that were timed. Columns: NAMES, each
+    with the rate that the part alone allows; what the model predicts, in `predicted`, `low` and `high`; and
+    `measured`. A part that a rung does not use allows an infinite rate. Raises ValueError where no time of
+    the problem or a rung is recorded.
     """
     rows = times_of(problem)
     rows = rows[rows.kernel != Matmul.reference_name]
@@ -44,28 +56,52 @@ def bounds(problem: Matmul, *rungs: str) -> pd.DataFrame:
     if missing or not times:
         raise ValueError(f"no time of {' and '.join(missing) or 'a rung'} on {problem} is recorded.")
     chosen = pd.Index(rungs or list(times), name="kernel")
-    peak, roofs = peak_rate(problem.dtype), ceilings()
-    (l1_gb_s,) = roofs[roofs.quantity == "peak_l1_bandwidth"].value
-    intensity = pd.Series(intensity_of(problem.dtype))
-    return pd.DataFrame(
-        {
-            "peak": peak,
-            "L1 bytes": intensity.reindex(chosen) * l1_gb_s / 1e3,
-            "instructions": multiply_add_shares(problem.dtype).reindex(chosen) * peak,
-            "blocks": [_fill(rung, problem) * peak for rung in chosen],
-            "measured": [problem.gflops(times[rung] / 1e3) / 1e3 for rung in chosen],
-        },
-        index=chosen,
-    )
+    model = _of_problem(problem).reindex(chosen)
+    table = problem.flops / 1e9 / model[[*NAMES, "predicted", "high", "low"]]
+    table = table.rename(columns={"high": "low", "low": "high"})  # of the rates: a long time is a low rate
+    return table.assign(measured=[problem.gflops(times[rung] / 1e3) / 1e3 for rung in chosen])
+
+
+def lowest(table: pd.DataFrame) -> pd.Series:
+    """Return the name of each rung's lowest limit, from the rows of `bounds`."""
+    return table[list(NAMES)].idxmin(axis=1)
+
+
+def intensity_at(level: str, problem: Matmul) -> dict[str, float]:
+    """Return the FLOP per byte of each rung at a level of memory.
+
+    L1 bytes       32 for each sector of global loads and stores
+    L1 requests    128 for each clock that they keep an L1 cache busy: it delivers one line per clock, however
+                   few bytes of it are wanted
+    shared memory  128 for each clock that its banks are busy
+    DRAM           those that really come from the device memory, or go there
+
+    Rungs without such bytes are left out.
+    """
+    if level == L1_BYTES:
+        return dict(intensity_of(problem.dtype))
+    model = _of_problem(problem)
+    moved = model["DRAM bytes"] if level == DRAM else LINE * model[CYCLES[level]]
+    used = moved[moved > 0]
+    return {str(rung): problem.flops / float(used[rung]) for rung in used.index}
+
+
+@lru_cache
+def _of_problem(problem: Matmul) -> pd.DataFrame:
+    """Return the rows of the model's table for one problem, by rung."""
+    table = _model()
+    rows = table[(table.dtype == problem.dtype) & (table.n == problem.N)]
+    return rows.set_index("kernel") if problem.M == problem.N == problem.K else rows[:0].set_index("kernel")
+
+
+@lru_cache
+def _model() -> pd.DataFrame:
+    return pd.read_csv(MODEL)
 
 
 def fill_share(blocks: int, multiprocessors: int) -> float:
     """Return the share of the peak left when equal blocks are spread over the SMs: 1 if all get as many."""
     return blocks / (multiprocessors * ceil(blocks / multiprocessors))
-
-
-def _fill(rung: str, problem: Matmul) -> float:
-    return fill_share(block_count(rung, problem), gpu().multiprocessors)
 
 
 def block_count(rung: str, problem: Matmul) -> int:
@@ -93,14 +129,6 @@ def counted(rung: str) -> pd.Series:
     runs = _runs()
     rows = runs[(runs.kernel == rung) & (runs.n == COUNTED) & (runs.dtype == "float32")]
     return rows.set_index("quantity").value
-
-
-@lru_cache
-def multiply_add_shares(dtype: str = "float32") -> pd.Series:
-    """Return, by rung, the share of multiply-adds in the instructions that Nsight Compute counted."""
-    runs = _runs()
-    executed = runs[(runs.quantity == INSTRUCTIONS) & (runs.n == COUNTED) & (runs.dtype == dtype)]
-    return COUNTED**3 / WARP / executed.set_index("kernel").value
 
 
 def gpu() -> occupancy.Gpu:

@@ -1,6 +1,7 @@
-"""FLOP per byte that a kernel asks of the L1 caches: 32 bytes per sector of its loads and stores.
+"""FLOP per byte at the levels of a GPU's memory; here those that a kernel asks of the L1 caches.
 
-`labkit.figures.roofline` draws it.
+These are 32 bytes per sector of its loads and stores. `labkit.model.limits` has the other levels of the
+recorded rungs, and `labkit.figures.roofline` draws them.
 """
 
 from collections.abc import Iterable
@@ -16,6 +17,8 @@ from labkit.ladder import running
 
 SECTOR = 32  # bytes
 COUNTED = "counted by the simulator in some blocks, scaled"
+# The levels that deliver bytes, each with a roof of its own.
+L1_BYTES, L1_REQUESTS, SHARED, DRAM = "L1 bytes", "L1 requests", "shared memory", "DRAM"
 SECTORS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum" for op in ("ld", "st"))
 
 

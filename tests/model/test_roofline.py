@@ -143,7 +143,7 @@ class TestPicture:
     def test_the_title_says_what_was_found(self, picture):
         found = (
             "N = 4096: tuned reaches 78 % of the theoretical peak, 42× naive_uncoalesced, "
-            "with 700× its FLOP a byte"
+            "with 700× its FLOP per byte"
         )
         assert found in " ".join(texts(picture)) and picture.alt == f"Roofline: {found}."
 
@@ -163,7 +163,7 @@ class TestPicture:
         picture = roofline(times(), counters(), roofs(), chosen="naive")
         assert picture.alt == (
             "Roofline: N = 4096: naive reaches 9 % of the theoretical peak, 4.8× naive_uncoalesced, "
-            "with 6.67× its FLOP a byte."
+            "with 6.67× its FLOP per byte."
         )
         assert bold(picture) == ["naive 6"]
         assert [path.get("fill") for path in elements(picture, "path")].count("#D55E00") == 1
@@ -171,6 +171,15 @@ class TestPicture:
     def test_without_theory_the_measured_peak_is_the_roof(self):
         measured = {key: value for key, value in ROOFS.items() if not key[0].startswith("peak")}
         assert "83 % of the measured peak" in roofline(times(), counters(), roofs(measured)).alt
+
+    def test_the_memory_has_no_roof_over_bytes_of_the_caches(self, picture):
+        assert "L1 caches: theoretical 33.5 TB/s" in texts(picture) and "memory" not in str(picture)
+
+    def test_where_the_caches_rate_is_unknown_there_is_the_peak_alone(self):
+        figures = {key: value for key, value in ROOFS.items() if key[0] != "peak_l1_bandwidth"}
+        scene = scene_of(times(), counters(), roofs(figures))
+        assert scene.slope is None and scene.roof_at(0.01) == pytest.approx(66.908)
+        assert "TB/s" not in str(roofline(times(), counters(), roofs(figures)))
 
     def test_without_an_explorer_nothing_can_be_clicked(self, picture):
         assert "data-" not in str(picture) and "tabindex" not in str(picture)
@@ -187,9 +196,9 @@ def test_in_an_explorer_a_click_chooses_a_rung():
     assert [each.get("data-key") for each in buttons if each.get("aria-pressed") == "true"] == ["tiled"]
     assert all(each.get("aria-label") and each.get("tabindex") == "0" for each in buttons)
     tips = {each.get("data-link"): each.get("data-tip") for each in elements(picture, "g")}
-    assert tips["tiled"] == "tiled: 9 TFLOP/s with 4 FLOP for each byte; its roof is 66.9."
-    assert tips["naive"] == "naive: 6 TFLOP/s with 0.4 FLOP for each byte; its roof is 13.4."
-    assert tips["cublas"].endswith("Its bytes were not counted.")
+    assert tips["tiled"] == "tiled: 9 TFLOP/s with 4 FLOP per byte; its roof is 66.9."
+    assert tips["naive"] == "naive: 6 TFLOP/s with 0.4 FLOP per byte; its roof is 13.4."
+    assert tips["cublas"].endswith("no such bytes of it were counted.")
     assert "instructions: 17.6" in texts(picture) and "instructions, is 17.6 TFLOP/s" in picture.alt
 
 
@@ -209,8 +218,7 @@ class TestRefusals:
         ):
             roofline(times(), counters(), roofs(), chosen="cublas")
 
-    @pytest.mark.parametrize("lacking", ["performance", "bandwidth"])
-    def test_roofs_that_lack_a_peak_or_a_memory(self, lacking):
-        figures = {key: value for key, value in ROOFS.items() if lacking not in key[0]}
+    def test_roofs_that_lack_a_peak(self):
+        figures = {key: value for key, value in ROOFS.items() if "performance" not in key[0]}
         with pytest.raises(ValueError, match=r"the roofs have no figure of .* take those of ceilings"):
             roofline(times(), counters(), roofs(figures))
