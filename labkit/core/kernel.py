@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
+from labkit.core import launches
 from labkit.core.limits import Dim3, as_dim3
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
         in bytes, `timeout` is in seconds. Raises LaunchError before anything runs, and InvalidAccess,
         BarrierError or Timeout for what the kernel does.
         """
+        launches.note(self, grid, block, args, shared_mem)
         self._launch(launch_of(grid, block, args, shared_mem, timeout))
 
     def __hash__(self) -> int:  # or mypy takes kernels for unhashable

@@ -17,6 +17,7 @@ import numpy as np
 
 from labkit import simt
 from labkit.compiler.nvrtc import FILE_NAME, Resources, compile_error, compile_ptx, with_defaults
+from labkit.core import launches
 from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import Blocks, Launch, Size, launch_of
 from labkit.core.limits import Dim3, check_launch
@@ -139,6 +140,7 @@ class Kernel(simt.AnyKernel):
             self._ready[key] = ready
         on_device = tuple(arg if n is None else n for arg, n in zip(args, ready.numbers, strict=True))
         faults.note(self.name, ready.grid, ready.block)
+        launches.note(self, ready.grid, ready.block, args, shared_mem)
         try:
             self._start(ready.grid, ready.block, on_device, shared_mem=shared_mem)
         except cupy.cuda.driver.CUDADriverError as error:

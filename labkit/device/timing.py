@@ -1,13 +1,16 @@
 """Time kernels.
 
 On a GPU, CUDA events time each launch after an L2 flush; compilation and copies are not included. In the
-simulator there is only the host's clock, and the result says so: its wall time is never a GPU's.
+simulator there is only the host's clock, and the result says so: its wall time is never a GPU's. Beside the
+time of a launch stands the time that is predicted for it.
 """
 
+import logging
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,12 +19,19 @@ import numpy as np
 import pandas as pd
 
 from labkit.core.errors import SimtError
+from labkit.core.kernel import Predicted
+from labkit.core.launches import watched
+from labkit.core.text import article
+from labkit.device.launched import Launched, launched
 from labkit.device.select import array_module, device, sm_clock_mhz, synchronize
 
 if TYPE_CHECKING:
     from labkit.simt import AnyKernel
 
+logger = logging.getLogger(__name__)
+
 SIMULATED = "simulator wall time, not a GPU's"
+SIMULATED_GPU = "H200"  # for which the time of a launch in the simulator is predicted
 KERNEL = "kernel"
 MOST = 50  # launches per batch
 STEADY = 0.01  # medians of two batches agree if they differ by less
@@ -78,11 +88,13 @@ class Timing:
     """The milliseconds of each sample, and `source`: where they were measured. Printing shows both.
 
     `clock_mhz` is the clock of the GPU's multiprocessors during the measurement, None where it is not known.
+    `launch` is the launch that was timed, where each call made one. Printing then adds its predicted time.
     """
 
     samples: Samples
     source: str
     clock_mhz: int | None = None
+    launch: Launched | None = field(default=None, compare=False)
 
     @property
     def median(self) -> float:
@@ -104,11 +116,39 @@ class Timing:
         """Return the median in seconds, as `problem.gflops` takes it."""
         return self.median / 1e3
 
+    @cached_property
+    def predicted(self) -> Predicted | None:
+        """Return the time that is predicted for the launch on this GPU; from the simulator, on an H200.
+
+        It is worked out when it is first asked for, in a second or so. None where there was no single launch,
+        and where its time cannot be predicted.
+        """
+        if self.launch is None:
+            return None
+        try:
+            return self.launch.predict(SIMULATED_GPU if self._is_simulated else device().name)
+        except Exception as error:  # a measurement is not lost for want of a prediction
+            logger.debug("not predicted: %s", error)
+            return None
+
+    @property
+    def _is_simulated(self) -> bool:
+        return self.source == SIMULATED
+
     def __repr__(self) -> str:
         count = f"{len(self.samples)} sample{'s' * (len(self.samples) != 1)}"
         clock = f", SMs at {self.clock_mhz} MHz" if self.clock_mhz else ""
         spread = f"p20 {self.p20:.4g}, p80 {self.p80:.4g}, {count}{clock}"
-        return f"{self.median:.4g} ms ({spread}; {self.source})"
+        return f"{self.median:.4g} ms ({spread}; {self.source}){self._prediction}"
+
+    @property
+    def _prediction(self) -> str:
+        found = self.predicted
+        if found is None:
+            return ""
+        time, low, high = (f"{1e3 * each:.3g}" for each in (found.seconds, found.low, found.high))
+        where = f" for {article(SIMULATED_GPU)}:" if self._is_simulated else ""
+        return f"; predicted{where} {time} ms ({low} to {high})"
 
 
 def nothing() -> None:
@@ -132,14 +172,16 @@ def time_kernel(
     """
     if seconds < 0:
         raise ValueError(f"seconds={seconds}. Choose the time to measure for: 0 (one launch) or more.")
-    if device().kind != "gpu":
-        return Timing(_wall_times(launch, seconds, before, after), SIMULATED)
-    batch = _EventBatch(launch, before, after)
-    batch.wake()
-    samples = until_steady(batch, seconds)
-    if batch.host_ms > BUSY:  # that launch was also compiled, or tried in the simulator: time another
+    with watched() as seen:
+        if device().kind != "gpu":
+            samples, calls = _wall_times(launch, seconds, before, after)
+            return Timing(samples, SIMULATED, launch=launched(seen, calls))
+        batch = _EventBatch(launch, before, after)
+        batch.wake()
         samples = until_steady(batch, seconds)
-    return Timing(samples, _here(), batch.clock_mhz)
+        if batch.host_ms > BUSY:  # that launch was also compiled, or tried in the simulator: time another
+            samples = until_steady(batch, seconds)
+    return Timing(samples, _here(), batch.clock_mhz, launched(seen, batch.calls))
 
 
 def until_steady(
@@ -234,6 +276,7 @@ class _EventBatch:
         self._launch, self._before, self._after, self._cuda = launch, before, after, cupy.cuda
         self.clock_mhz: int | None = None
         self.host_ms = 0.0  # the longest call of `launch`
+        self.calls = 0  # of `launch`
 
     def wake(self) -> None:
         """Work for WAKING: an idle GPU lowers its clock to a fraction and takes time to raise it again."""
@@ -245,6 +288,7 @@ class _EventBatch:
     def __call__(self, count: int) -> Samples:
         events = [(self._cuda.Event(), self._cuda.Event()) for _ in range(count)]
         self.host_ms = 0.0
+        self.calls += count
         for start, end in events:
             self._before()
             self._flush.fill(0)
@@ -261,7 +305,9 @@ class _EventBatch:
 
 def _wall_times(
     launch: Callable[[], object], seconds: float, before: Callable[[], object], after: Callable[[], object]
-) -> Samples:
+) -> tuple[Samples, int]:
+    """Return the milliseconds of some calls of `launch`, and how often it was called."""
+
     def sample() -> float:
         before()
         ms = wall_ms(launch)
@@ -269,7 +315,7 @@ def _wall_times(
         return ms
 
     first = sample()
-    return (first,) if first > 1e3 * seconds else tuple(sample() for _ in range(3))
+    return ((first,), 1) if first > 1e3 * seconds else (tuple(sample() for _ in range(3)), 4)
 
 
 def _pinned_round(problem: Problem, kernel: "AnyKernel", grid: Grid, block: Grid, host: Arrays) -> Round:

@@ -1,12 +1,14 @@
 """Timing in the simulator, whose figures are labelled, and on a GPU, whose figures are plausible."""
 
+import re
 from statistics import median
 from time import sleep
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from labkit import kernels
+from labkit import kernels, simt
 from labkit.core.errors import SimtError
 from labkit.device import timing
 from labkit.device.timing import MOST, SIMULATED, STEPS, Timing, breakdown, time_kernel, until_steady
@@ -96,6 +98,59 @@ def test_the_simulators_time_is_labelled():
     assert (len(timing.samples), len(calls)) == (3, 4)
     assert timing.clock_mhz is None
     assert 10 <= timing.median < 200
+
+
+@pytest.fixture
+def small():
+    """A small launch in the simulator, and what it takes."""
+    case = problem("matmul", 64, 64, 64)
+    kernel, args = kernels.load("matmul/1_naive"), case.args(np)
+    return kernel, *case.launch(16), args
+
+
+@pytest.mark.usefixtures("simulator")
+def test_in_the_simulator_a_prediction_stands_beside_the_wall_time(small):
+    kernel, grid, block, args = small
+    timing = time_kernel(lambda: kernel(grid, block, args))
+    expected = kernel.predict(grid, block, args)
+    assert timing.predicted.seconds == pytest.approx(expected.seconds)
+    time, low, high = (f"{1e3 * each:.3g}" for each in (expected.seconds, expected.low, expected.high))
+    assert repr(timing).endswith(f"; {SIMULATED}); predicted for an H200: {time} ms ({low} to {high})")
+
+
+@pytest.mark.usefixtures("simulator")
+def test_on_a_gpu_the_prediction_is_for_that_gpu(small, monkeypatch):
+    kernel, grid, block, args = small
+    launch = time_kernel(lambda: kernel(grid, block, args)).launch
+    monkeypatch.setattr(timing, "device", lambda: SimpleNamespace(name="NVIDIA H100 80GB HBM3"))
+    measured = Timing((0.312,), "measured here: NVIDIA H100 80GB HBM3", launch=launch)
+    assert measured.predicted.gpu.name == "H100 SXM5"
+    assert re.search(
+        r"; measured here: NVIDIA H100 80GB HBM3\); predicted [\d.]+ ms \([\d.]+ to [\d.]+\)$", repr(measured)
+    )
+    monkeypatch.setattr(timing, "device", lambda: SimpleNamespace(name="A GPU that nobody knows"))
+    unknown = Timing((0.312,), "measured here: A GPU", launch=launch)
+    assert unknown.predicted is None and repr(unknown).endswith("; measured here: A GPU)")
+
+
+@pytest.mark.usefixtures("simulator")
+@pytest.mark.parametrize("launches", [0, 2])
+def test_no_launch_and_several_have_no_prediction(small, launches):
+    kernel, grid, block, args = small
+    timing = time_kernel(lambda: [kernel(grid, block, args) for _ in range(launches)])
+    assert timing.predicted is None and repr(timing).endswith(f"{SIMULATED})")
+
+
+@pytest.mark.usefixtures("simulator")
+def test_a_timing_keeps_no_array_alive_and_needs_their_contents_where_they_decide():
+    code = """extern "C" __global__ void steps(float *x, const int *n) {
+        for (int i = 0; i < *n; i++) x[threadIdx.x] += x[(threadIdx.x + i) % 32];
+    }"""
+    kernel, arrays = simt.RawModule(code=code).get_function("steps"), [np.ones(32, "f4"), np.full(1, 3, "i4")]
+    kept, gone = (time_kernel(lambda: kernel((1,), (32,), arrays)) for _ in range(2))
+    assert kept.predicted is not None and kept.predicted.seconds > 0
+    arrays.clear()
+    assert gone.predicted is None and repr(gone).endswith(f"{SIMULATED})")
 
 
 @pytest.mark.usefixtures("simulator")
