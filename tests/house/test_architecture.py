@@ -14,6 +14,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 # (file, the higher room that it imports): why this is right.
 EXCEPTIONS = {
     ("c/compile.py", "doctor"): "a missing compiler's message names the command that mends it",
+    ("core/kernel.py", "model"): "a kernel predicts its own time, wherever it runs",
     ("doctor/__init__.py", "grading"): "the doctor tries the sandbox of the grader",
     ("c/function.py", "device"): "a time in C is a `Timing`, like one of a kernel",
     ("records/provenance.py", "doctor"): "the doctor knows the driver's version",
