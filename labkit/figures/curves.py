@@ -4,9 +4,11 @@ Every function takes records (the columns of `records.load`) and returns a matpl
 computed from the data; suspected misprints are marked, and left out of titles. `here` is a second set in the
 same columns, drawn open and dashed, or a list of two, the last of which is dotted. An empty set is left out,
 so `ladder.here` can be passed on any machine. The `source` column labels a set: "measured here: NVIDIA H200",
-"counted by the simulator". Each quantity and unit has its own panel, so times and simulator counts never
-share an axis. Values are costs: lower is better; `bandwidth_by_size` computes rates.
-Raises ValueError for records that lack a column, hold no value, hold rates, or give one point several values.
+"counted by the simulator". A set of predicted times (`labkit.model.predicted.times`) is a dashed line without
+markers, in a band from the low to the high end of each time. Each quantity and unit has its own panel, so
+times and simulator counts never share an axis. Values are costs:
+lower is better; `bandwidth_by_size` computes rates. Raises ValueError for records that lack a column, hold no
+value, hold rates, or give one point several values.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,12 +25,16 @@ from labkit.figures.looks import look_of, rank
 from labkit.figures.style import Plot, sign
 from labkit.kernels.problem import families, problem_class, problem_of
 from labkit.ladder.running import row_dicts
+from labkit.model.predicted import PREDICTED
 from labkit.records import COLUMNS
 from labkit.records.tables import sides_of
 
 Here = pd.DataFrame | Sequence[pd.DataFrame] | None
-_Sets = list[tuple[str, pd.DataFrame]]  # ("filled" for the records, "open" or "dotted" for `here`; the data)
+# ("filled" for the records, "open" or "dotted" for `here`, "dashed" for what is predicted; the data)
+_Sets = list[tuple[str, pd.DataFrame]]
 _LINES = {"filled": "-", "open": "--", "dotted": ":"}
+_DASHES = (0, (6, 3))
+_ENDS = ["low", "high"]  # of the interval of a predicted time
 # Where the text at a point stands, for the highest line, the lowest and one between: its offset in points,
 # and its alignment.
 _BESIDE = ((7, 4, "left", "bottom"), (-7, -4, "right", "top"), (-7, 4, "right", "bottom"))
@@ -97,7 +103,8 @@ def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Plot:
                     f"sizes {', '.join(data.size_label.unique())}: choose one with records.load()"
                 )
             steps = data.assign(step=data.kernel.map(kernels.index))
-            axes.plot(steps.step, steps.value, color="0.6", linestyle=_LINES[mark], zorder=1)
+            style = _LINES.get(mark, _DASHES)
+            axes.plot(steps.step, steps.value, color="0.6", linestyle=style, zorder=1)
             for kernel, row in steps.groupby("kernel", sort=False):
                 _draw_line(axes, row, "step", mark, "", look_of(str(kernel)))
             _annotate_steps(axes, steps, sides[mark])
@@ -134,10 +141,17 @@ def _curves(frame: pd.DataFrame, here: Here, x: str, x_label: str, finding: _Fin
 
 def _prepared(frame: pd.DataFrame, here: Here) -> _Sets:
     given = [] if here is None else [here] if isinstance(here, pd.DataFrame) else list(here)
-    if len(given) >= len(_LINES):
-        raise ValueError(f"here holds {len(given)} sets; a plot shows {len(_LINES) - 1} beside the records")
     others = [_ready(data, "here") for data in given if len(data)]
-    return list(zip(_LINES, [_ready(frame, "frame"), *others], strict=False))
+    predicted = [data for data in others if _is_predicted(data)]
+    others = [data for data in others if not _is_predicted(data)]
+    if len(others) >= len(_LINES):
+        raise ValueError(f"here holds {len(others)} sets; a plot shows {len(_LINES) - 1} beside the records")
+    sets = list(zip(_LINES, [_ready(frame, "frame"), *others], strict=False))
+    return [*sets, *(("dashed", data) for data in predicted)]
+
+
+def _is_predicted(data: pd.DataFrame) -> bool:
+    return bool(data.source.str.startswith(PREDICTED).all())
 
 
 def _ready(data: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -207,9 +221,10 @@ def _ratios(data: pd.DataFrame, baseline: str, kernel: str) -> pd.DataFrame:
     both = both[both.value_under > 0].sort_values("size")
     if both.empty:
         raise ValueError(f"{baseline} and {kernel} have no size in common with a value above 0")
-    return both.assign(
+    both = both.assign(
         kernel=kernel, value=both.value / both.value_under, suspect=both.suspect | both.suspect_under
     )
+    return both.drop(columns=_ENDS, errors="ignore")  # the ends of a time are none of a ratio
 
 
 def _bandwidths(data: pd.DataFrame) -> pd.DataFrame:
@@ -226,7 +241,8 @@ def _bandwidths(data: pd.DataFrame) -> pd.DataFrame:
         )
     data = _one_value_each(data, "size")
     moved = pd.Series([problem_of(row).bytes for row in row_dicts(data)], index=data.index, dtype="float64")
-    return data.assign(quantity="bandwidth", unit="GB/s", value=moved / data.value / 1e6)
+    rates = {name: moved / data[name] / 1e6 for name in ("value", *_ENDS) if name in data.columns}
+    return data.assign(quantity="bandwidth", unit="GB/s", **rates)
 
 
 # Drawing.
@@ -251,6 +267,12 @@ def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, lo
     color, marker = look
     face = color if mark == "filled" else "white"
     places = line[x].astype(float)
+    if mark == "dashed":
+        axes.plot(places, line.value, linestyle=_DASHES, color=color, label=label or None)
+        if set(_ENDS) <= set(line.columns):
+            low, high = (line[end].astype(float) for end in _ENDS)
+            axes.fill_between(places, low, high, color=color, alpha=0.12, linewidth=0)
+        return
     style = _LINES[mark]
     (drawn,) = axes.plot(places, line.value, style, color=color, marker=marker, mfc=face, label=label or None)
     drawn.set_clip_on(False)  # draw a marker at 0 whole
@@ -331,7 +353,12 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _short_source(data: pd.DataFrame) -> str:
-    """Return the source up to its first comma or colon, such as "measured here"; if recorded, the GPU."""
+    """Return the source up to its first comma or colon, such as "measured here"; if recorded, the GPU.
+
+    That of predicted times is short, and says how far they may be off.
+    """
+    if _is_predicted(data):
+        return str(data.source.iloc[0])
     return data.source.iloc[0].removeprefix("recorded: ").partition(",")[0].partition(":")[0]
 
 

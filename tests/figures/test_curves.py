@@ -386,3 +386,59 @@ def test_the_ladder_has_its_order_and_looks():
         assert len({look_of(name)[0] for name in names}) == len(names)  # they meet in one plot
     climbed = sorted(running.rungs("matmul"), key=rank)
     assert climbed[0] == "naive_uncoalesced" and climbed[-2:] == ["tuned", "tensor_cores"]
+
+
+# Predicted times.
+
+
+@pytest.fixture
+def guess():
+    """Predicted times of a product at N = 4096, by block side."""
+    rows = records.load("int-matmul", "time", kernel=["naive", "tiled"], m=4096)
+    rows = rows.assign(value=rows.value / 20, source="predicted for an H200, ± 30 %")
+    return rows.assign(low=0.7 * rows.value, high=1.3 * rows.value)
+
+
+def test_predicted_times_are_dashed_in_a_band_and_labelled(matmul, guess):
+    figure = curves.time_by_block(matmul, [guess])
+    (axes,) = figure.axes
+    name = "predicted for an H200, ± 30 %"
+    assert labels(axes) == [
+        *(f"{kernel}, report int-matmul" for kernel in ("naive", "tiled")),
+        *(f"{kernel}, {name}" for kernel in ("naive", "tiled")),
+    ]
+    recorded, predicted = axes.lines[0], axes.lines[2]
+    assert recorded.get_linestyle() == "-" and predicted.is_dashed()
+    assert predicted.get_marker() == "None" and predicted.get_color() == recorded.get_color()
+    assert len(axes.collections) == 2
+    ends = axes.collections[0].get_paths()[0].get_extents()
+    naive = guess[guess.kernel == "naive"]
+    assert (ends.ymin, ends.ymax) == (pytest.approx(naive.low.min()), pytest.approx(naive.high.max()))
+    assert name in title(axes)
+    assert signature(figure).splitlines()[1] == f"dashed: {name}"
+
+
+def test_predicted_and_measured_times_are_told_apart(matmul, guess):
+    mine = matmul.assign(value=matmul.value / 10, source="measured here: a GPU")
+    (axes,) = curves.time_by_block(matmul, [mine, guess]).axes
+    markers = [line.get_marker() for line in axes.lines]
+    assert markers[:4].count("None") == 0 and markers[4:] == ["None", "None"]
+
+
+def test_a_predicted_rate_has_its_ends_and_a_ratio_has_none(matmul, guess):
+    times = records.recorded("h200", "time", problem="transpose", dtype="float32", kernel="copy")
+    predicted = times.assign(source="predicted for an H200, ± 50 %", low=times.value / 2, high=times.value)
+    (axes,) = curves.bandwidth_by_size(times, here=predicted).axes
+    top = axes.collections[0].get_paths()[0].get_extents().ymax
+    assert top == pytest.approx(2 * max(axes.lines[1].get_ydata()))
+    (axes,) = curves.speedup_by_size(
+        records.load("int-matmul", "time", block_x=32), here=guess[guess.block_x == 32]
+    ).axes
+    assert not axes.collections and axes.lines[1].is_dashed()
+
+
+def test_a_transpose_has_predicted_steps(transpose):
+    rows = transpose[transpose.kernel != "cpu_naive"]
+    predicted = rows.assign(value=rows.value / 30, source="predicted for an H200, ± 30 %")
+    (axes,) = curves.transpose_steps(rows, predicted).axes
+    assert any(line.is_dashed() for line in axes.lines)
