@@ -335,7 +335,7 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
         findings = [
             f"{_short_source(data)}: {text}" for (_, data), text in zip(members, findings, strict=True)
         ]
-    width = 78 if len(axes.figure.axes) == 1 else 50  # characters that fit above a panel
+    width = 74 if len(axes.figure.axes) == 1 else 50  # characters that fit above a panel
     axes.set_title("\n".join(_wrapped(text, width) for text in findings), fontsize=10, loc="left")
     axes.grid(alpha=0.3)
     lines = len(axes.get_legend_handles_labels()[0])

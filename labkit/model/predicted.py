@@ -21,12 +21,13 @@ from labkit.core.limits import Dim3
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.core.paths import shipped
 from labkit.core.text import article
+from labkit.device.launched import contents_decide
 from labkit.kernels.problem import Problem
 from labkit.ladder.running import Case, case, rungs
 from labkit.model.time import prediction
 from labkit.model.time.limits import missing
 from labkit.model.time.prediction import NoPrediction, Prediction, predict_launch
-from labkit.records.tables import COLUMNS, frame_of
+from labkit.records.tables import COLUMNS, frame_of, sizes_of
 from labkit.simt.stored import stored
 
 TABLE = shipped("data") / "predicted.csv"
@@ -112,7 +113,7 @@ def _compiled(
 
 def _arguments(kernel: simt.Kernel, problem: Problem, gpu: str) -> tuple[object, ...]:
     """Return the arguments of a launch: zeros, or the problem's inputs where contents decide what runs."""
-    if kernel._lifted(kernel.sass(gpu).code, keeps_traffic=True).needs_contents:
+    if contents_decide(kernel, gpu):
         return problem.args(np)
     zeros = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
     return (*zeros, *problem.scalars())
@@ -130,18 +131,33 @@ def _model() -> str:
 
 
 def times(gpu: str, **where: object) -> pd.DataFrame:
-    """Return the shipped predicted times on a GPU: the columns of `records.load`, and `low` and `high` in ms.
+    """Return the shipped predicted times on a GPU, in the columns of `records.load`.
 
-    `where` are columns, with one value or a list of them. `source` says which GPU they are for, and how far
-    the time may be off: by so much in 90 % of cases. The table is empty where nothing fits.
+    `where` are columns, with one value or a list of them; the table is empty where nothing fits. Beside each
+    time stand `low` and `high`, in ms, and `limit`. `source` says for which GPU, and how wide these intervals
+    are: "± 12 %" is half the width, in the median.
     """
     frame = _table()
     for column, wanted in {"gpu": find_gpu(gpu).name, **where}.items():
         values = list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
         frame = frame[frame[column].isin(values)]
-    off = max([*(frame.high / frame.value - 1), *(1 - frame.low / frame.value)], default=0.0)
-    source = f"{PREDICTED}{article(find_gpu(gpu).name)}, ± {100 * off:.0f} %"
-    return frame.drop(columns="gpu").assign(source=source)
+    return _signed(frame, gpu)
+
+
+def beside(frame: pd.DataFrame, gpu: str, *columns: str) -> pd.DataFrame:
+    """Return the shipped predicted times on a GPU for the kernels, types and sizes of a frame of records.
+
+    With further `columns`, such as "block_x", these agree, too.
+    """
+    place = ["problem", "kernel", "dtype", *sizes_of(frame), *columns]
+    found = times(gpu).merge(frame[place].drop_duplicates(), on=place)
+    return _signed(found, gpu)
+
+
+def _signed(frame: pd.DataFrame, gpu: str) -> pd.DataFrame:
+    """Say in `source` for which GPU the times are predicted, and how far they may be off."""
+    off = float(((frame.high - frame.low) / frame.value / 2).median()) if len(frame) else 0.0
+    return frame.assign(source=f"{PREDICTED}{article(find_gpu(gpu).name)}, ± {100 * off:.0f} %")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The explorer of block sides: a report's times by block side, beside what this machine has."""
+"""The explorer of block sides: a report's times, what this machine has, and what is predicted for a GPU."""
 
 from functools import lru_cache
 
@@ -15,10 +15,12 @@ from labkit.widgets.report_sweeps import (
     Plotted,
     machine,
     plotted,
+    predicted_beside,
     sides_of,
     sweep,
     timed_here,
     times_of,
+    told,
 )
 from labkit.widgets.thread_map_view import about_block
 
@@ -26,10 +28,10 @@ BOTH = "both"
 
 
 def block_sweep() -> Explorer:
-    """Show a report's times by block side, beside what this machine has.
+    """Show a report's times by block side, beside what this machine has and what is predicted.
 
-    Menus choose the report and the kernel; sliders, or a click in a plot, set the matrix size and the block
-    side.
+    Menus choose the report, the kernel and the GPU of the predicted times; sliders, or a click in a plot, set
+    the matrix size and the block side.
     """
     return sweep(
         *(block_sweep_view, "side", "block side", "A report's times by block side"),
@@ -37,21 +39,29 @@ def block_sweep() -> Explorer:
     )
 
 
-def block_sweep_view(report: str, kernel: str, size: Size, side: int) -> View:
+def block_sweep_view(report: str, kernel: str, size: Size, side: int, gpu: str = "") -> View:
     """Draw a report's times against the block side, and the same sweep on this machine; `side` is marked.
 
-    `kernel` is naive, tiled or both; `size` is (m, n, k).
+    `kernel` is naive, tiled or both; `size` is (m, n, k); `gpu` is the one for which times are predicted, ""
+    for none.
     """
     names = _named(kernel)
     Matmul(*size).launch(side)  # a block that no GPU takes is the first thing to say
     frame = _at_size(report, kernel, size)
     sides, dtype = sorted({side, *sides_of(report)}), frame["dtype"].iloc[0]
-    plots = _plots(report, kernel, size, tuple(sides), timed_here(side, sides[0]))
-    told = [_time_at(frame[frame.kernel == name], name, side) for name in names]
+    plots = _plots(report, kernel, size, tuple(sides), timed_here(side, sides[0]), gpu)
+    lines = [_time_at(frame[frame.kernel == name], name, side) for name in names]
     return View(
         (stacked([each.at("side", sides, side) for each in plots]),),
         _conclusion(frame[frame.block_x == side], side),
-        "\n".join([*told, *machine(names, size, side, dtype), about_block(side, side)]),
+        "\n".join(
+            [
+                *lines,
+                *told(predicted_beside(frame, gpu), size, side),
+                *machine(names, size, side, dtype),
+                about_block(side, side),
+            ]
+        ),
         "Point at a plot to see its numbers; click to choose the block side.",
     )
 
@@ -62,14 +72,21 @@ def _at_size(report: str, kernel: str, size: Size) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=64)
-def _plots(report: str, kernel: str, size: Size, sides: tuple[int, ...], side: int) -> list[Plotted]:
-    """Plot the report's times, and what this machine counts and, on a GPU, measures."""
+def _plots(
+    report: str, kernel: str, size: Size, sides: tuple[int, ...], side: int, gpu: str
+) -> list[Plotted]:
+    """Plot the report's and predicted times, and what this machine counts and, on a GPU, measures."""
     frame, names = _at_size(report, kernel, size), _named(kernel)
     mine = here.rows(names, [size], sides, (size, side), frame["dtype"].iloc[0])
     times, loads = mine[mine.quantity == "time"], mine[mine.quantity == here.LOADS]
+    guess = predicted_beside(frame, gpu)
+    guess = guess[guess.block_x.isin(sides)]
     return [
         plotted(
-            curves.time_by_block(frame, times), pd.concat([frame, times]), lambda rows: rows.block_x, 3.1
+            curves.time_by_block(frame, [times, guess]),
+            pd.concat([frame, times, guess]),
+            lambda rows: rows.block_x,
+            3.1 if guess.empty else 3.7,  # room for its title and its part of the legend
         ),
         plotted(curves.time_by_block(loads), loads, lambda rows: rows.block_x, 3.1),
     ]

@@ -1,4 +1,4 @@
-"""What the explorers of reports share: a report's times by block side, and what this machine has.
+"""What the explorers of reports share: a report's times, what this machine has, and predicted times.
 
 Both explorers compare naive with tiled.
 """
@@ -17,12 +17,14 @@ from labkit import records
 from labkit.device.select import device
 from labkit.figures.style import PIXELS, Plot
 from labkit.figures.svg import Svg, button
+from labkit.model import predicted
 from labkit.widgets import here
-from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
+from labkit.widgets.explorer import Choices, Control, Explorer, View, menu, plain, selection
 from labkit.widgets.here import Size
 
 _T = TypeVar("_T")
 NAMES = list(here.KERNELS)
+_FITS = 40  # characters of a line in a legend of two columns
 REPORTS = ("int-matmul", "cpu-gpu-matmul", "tiled-matmul-ko")  # those with sweeps over the block side
 
 
@@ -65,10 +67,40 @@ def sweep(view: Callable[..., View], side: str, label: str, title: str, **menus:
     controls = {
         "report": menu("report", plain(REPORTS)),
         **menus,
+        "gpu": predicted_menu(),
         "size": selection("matrix size", sizes(REPORTS[0]), (1024, 1024, 1024)),
         side: selection(label, sides(REPORTS[0]), 16),
     }
     return Explorer(view, controls, offer, title)
+
+
+def predicted_menu(group: str = "") -> Control:
+    """Make the menu of the GPUs for which times are predicted; on a GPU, at first none."""
+    choices = [*plain(predicted.gpus()), ("no GPU", "")]
+    return menu("predicted for", choices, "" if device().kind == "gpu" else None, group)
+
+
+def predicted_beside(frame: pd.DataFrame, gpu: str, *columns: str) -> pd.DataFrame:
+    """Return the times predicted for a GPU beside those of a report; none without a GPU.
+
+    With further `columns`, such as "block_x", these are the report's.
+    """
+    return predicted.beside(frame, gpu, *columns) if gpu else frame.iloc[:0]
+
+
+def told(predictions: pd.DataFrame, size: Size, side: int) -> list[str]:
+    """Say what is predicted for one size and block side: a line, or none."""
+    m, n, k = size
+    rows = predictions[(predictions.m == m) & (predictions.n == n) & (predictions.k == k)]
+    rows = rows[rows.block_x == side]
+    if rows.empty:
+        return []
+    each = [
+        f"{row.kernel} {row.value:.3g} ms ({row.low:.3g} to {row.high:.3g}; first limit: {row.limit})"
+        for row in rows.itertuples()
+    ]
+    name = rows.source.iloc[0].partition(",")[0]
+    return [f"{name[0].upper()}{name[1:]}, with {side}×{side} blocks: {', '.join(each)}."]
 
 
 @dataclass(frozen=True)
@@ -114,7 +146,8 @@ def plotted(
     plot.set_layout_engine("none")  # to look for room takes a third of the time; and so plots are in line
     above = 0.12 + 0.18 * len(axes.get_title(loc="left").splitlines())
     if (legend := axes.get_legend()) and len(legend.texts) > 3:  # it stands where these axes end
-        axes.legend(frameon=False, fontsize=9, ncols=2)
+        longest = max(len(text.get_text()) for text in legend.texts)
+        axes.legend(frameon=False, fontsize=9 if longest <= _FITS else 8, ncols=2)
     axes.set_position((0.13, 0.75 / inches, 0.85, 1 - (0.75 + above) / inches))
     tips = {
         float(place): "; ".join(

@@ -16,34 +16,39 @@ from labkit.widgets.report_sweeps import (
     Plotted,
     machine,
     plotted,
+    predicted_beside,
     sides_of,
     size_label,
     sizes_of,
     sweep,
     timed_here,
     times_of,
+    told,
 )
 
 
 def tiling() -> Explorer:
     """Compare naive with tiled: times, speed-up and traffic.
 
-    A menu chooses the report; sliders set the tile and, as does a click in a plot, the matrix size.
+    Menus choose the report and the GPU of the predicted times; sliders set the tile and, as
+    does a click in a plot, the matrix size.
     """
     return sweep(tiling_view, "tile", "tile", "What tiling gains")
 
 
-def tiling_view(report: str, size: Size, tile: int) -> View:
+def tiling_view(report: str, size: Size, tile: int, gpu: str = "") -> View:
     """Draw a report's times of naive and tiled over the sizes, at one tile; tell what tiling gains.
 
-    A report that has run a kernel with one block only is compared with that.
+    A report that has run a kernel with one block only is compared with that. `gpu` is the one for which times
+    are predicted, "" for none.
     """
     Matmul(*size).launch(tile)
     frame = _at_tile(report, tile)
-    plots = _plots(report, tile, timed_here(size, sizes_of(report)[0]))
+    plots = _plots(report, tile, timed_here(size, sizes_of(report)[0]), gpu)
     places = [prod(each) ** (1 / 3) for each in sizes_of(report)]
     gain, *more = _gain(frame, size)
-    lines = [*more, *machine(NAMES, size, tile, frame["dtype"].iloc[0]), _traffic(size, tile)]
+    lines = [*more, *told(predicted_beside(frame, gpu), size, tile)]
+    lines += [*machine(NAMES, size, tile, frame["dtype"].iloc[0]), _traffic(size, tile)]
     return View(
         (stacked([each.at("size", places, prod(size) ** (1 / 3)) for each in plots]),),
         gain,
@@ -65,14 +70,17 @@ def _at_tile(report: str, tile: int) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=64)
-def _plots(report: str, tile: int, size: Size) -> list[Plotted]:
-    """Plot the report's times, how many times as fast tiled is, and how much less it loads."""
+def _plots(report: str, tile: int, size: Size, gpu: str) -> list[Plotted]:
+    """Plot the report's and predicted times, how many times as fast tiled is, and how much less it loads."""
     frame = _at_tile(report, tile)
     mine = here.rows(NAMES, sizes_of(report), [tile], (size, tile), frame["dtype"].iloc[0])
     times, loads = mine[mine.quantity == "time"], mine[mine.quantity == here.LOADS]
+    guess = predicted_beside(frame, gpu, "block_x")
+    both = [times, guess] if set(guess.kernel) == set(NAMES) else [times]
+    inches = 2.3 if guess.empty else 3.0  # room for its title and its part of the legend
     return [
-        plotted(curves.time_by_size(frame), frame, _place, 2.3),
-        plotted(curves.speedup_by_size(frame, times), pd.concat([frame, times]), _place, 2.3),
+        plotted(curves.time_by_size(frame, guess), pd.concat([frame, guess]), _place, inches),
+        plotted(curves.speedup_by_size(frame, both), pd.concat([frame, *both]), _place, inches),
         plotted(curves.speedup_by_size(loads), loads, _place, 2.3),
     ]
 

@@ -1,26 +1,28 @@
 """The explorer of unrolling: what several elements per thread save, and how many bytes they keep in flight.
 
 The kernel is transpose/4_unrolled with 32 / ROWS elements per thread, compiled for each choice. Instructions
-are counted in its PTX, registers are the assembler's for an H200, and the rates beside them are recorded.
+are counted in its PTX, and registers are the assembler's for the GPU. The rates beside them are recorded on
+an H200, or predicted.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
 from labkit import kernels, simt
 from labkit.core import occupancy
-from labkit.core.occupancy import Occupancy
+from labkit.core.occupancy import Gpu, Occupancy
 from labkit.core.text import counted
 from labkit.figures.axes import Axes, Scale
 from labkit.figures.svg import BLUE, ORANGE, PURPLE, RED, Svg, button, ink_on
 from labkit.kernels.problem import C_TYPES
 from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
-from labkit.model import instructions
+from labkit.model import instructions, predicted
 from labkit.model.instructions import CONTROL, INDEX, MOVES
 from labkit.widgets.explorer import Explorer, View, menu, plain, selection
+from labkit.widgets.report_sweeps import predicted_menu
 
 TILE = 32
 ELEMENTS = (1, 2, 4, 8, 16)
@@ -31,8 +33,8 @@ RECORDED = {"copy": 1, "padded": 1, "unrolled": 4}  # rungs with an H200's time,
 SIDE = 8192  # of the matrix that was timed
 THREADS = 2048  # that an SM of the H200 holds of each of these rungs
 WAITS = range(200, 2001, 100)  # nanoseconds
-_GPU = occupancy.gpu("H200")
-_PEAK = float(_GPU.bandwidth_gb_s or np.inf)
+_GPU = occupancy.gpu("H200")  # whose rates are recorded
+_TICKS = (20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 4000.0)  # GB/s
 _COLORS = {MOVES: BLUE, INDEX: ORANGE, CONTROL: PURPLE}
 # Where the names stand at their markers, which lie close together.
 _NAMES = {
@@ -47,14 +49,15 @@ _MARKS = {"copy": "P", "padded": "D", "unrolled": "^"}
 def unrolling() -> Explorer:
     """Show what several elements per thread save, and how many bytes they keep in flight.
 
-    A menu chooses the loop; sliders set the elements per thread, their size, and how long a load is in
-    flight. In the picture a click on a bar or on a recorded rate chooses its elements.
+    Menus choose the loop and the GPU of predicted rates; sliders set the elements per thread, their size, and
+    how long a load is in flight. In the picture a click on a bar or on a recorded rate chooses its elements.
     """
     controls = {
         "elements": selection("elements of each thread", plain(ELEMENTS), 1, KERNEL),
         "size": selection("size of each", [(f"{size} bytes", size) for size in DTYPES], 4, KERNEL),
         "loop": menu("loops over them", plain((UNROLLED, KEPT)), group=KERNEL),
         "wait": selection("a load takes", [(f"{wait} ns", wait) for wait in WAITS], 1100, "memory"),
+        "gpu": predicted_menu("memory"),
     }
     return Explorer(unrolling_view, controls, title="What several elements per thread save")
 
@@ -72,28 +75,26 @@ class Variant:
         """Return the PTX instructions per element."""
         return sum(self.counts.values()) / self.elements
 
-    @cached_property
-    def held(self) -> Occupancy:
-        """Return what an SM of an H200 holds of it."""
-        threads = TILE * TILE // self.elements
-        return occupancy.occupancy(_GPU, threads, self.kernel.num_regs, self.kernel.shared_size_bytes)
+    def held(self, gpu: Gpu) -> Occupancy:
+        """Return what an SM of a GPU holds of it."""
+        return occupancy.occupancy(gpu, TILE * TILE // self.elements, self.kernel)
 
-    @property
-    def threads(self) -> int:
-        """Return the threads that an SM holds."""
-        return self.held.blocks * self.held.threads_per_block
+    def threads(self, gpu: Gpu) -> int:
+        """Return the threads that an SM of a GPU holds."""
+        held = self.held(gpu)
+        return held.blocks * held.threads_per_block
 
 
-def unrolling_view(loop: str, elements: int, size: int, wait: int) -> View:
+def unrolling_view(loop: str, elements: int, size: int, wait: int, gpu: str = "") -> View:
     """Draw the rows that a thread moves, its instructions, and Little's law beside what an H200 has reached.
 
     `loop` is unrolled or kept, `size` is that of an element in bytes, and `wait` the nanoseconds that a load
-    is in flight.
+    is in flight. With a `gpu`, the law is that GPU's, and its predicted rates stand beside it.
     """
-    chosen = variant(loop, elements, size)
+    chosen, on_gpu = variant(loop, elements, size), occupancy.gpu(gpu) if gpu else _GPU
     loads = elements if loop == UNROLLED else 1
-    under_way = chosen.threads * loads * size
-    rate, source = possible(under_way, wait), reached()[0].source
+    under_way = chosen.threads(on_gpu) * loads * size
+    rate = possible(under_way, wait, on_gpu)
     told = (
         f"{counted(elements, 'element')} a thread: {chosen.an_element:.4g} PTX instructions for each, and at "
         f"most {rate:,.0f} GB/s with {under_way / 1024:g} KB on their way."
@@ -101,10 +102,13 @@ def unrolling_view(loop: str, elements: int, size: int, wait: int) -> View:
     picture = Svg(640, 478, f"A thread's elements in a tile, its instructions, and Little's law. {told}")
     _draw_tile(picture, TILE // elements)
     _draw_bars(picture, [variant(loop, each, size) for each in ELEMENTS], elements)
-    _draw_law(picture, under_way, wait)
-    note = f"Instructions counted in PTX; rates {source}, {SIDE} × {SIDE}."
+    expected = guessed(gpu, size) if gpu and loop == UNROLLED else ()
+    _draw_law(picture, under_way, wait, on_gpu, expected)
+    rates = f"rates {reached()[0].source}" if on_gpu == _GPU else "no rate of this GPU was recorded"
+    note = f"Instructions counted in PTX; {rates}, {SIDE} × {SIDE}."
     picture.text(8, 470, note, class_="soft", font_size=11)
-    lines = _instructions(chosen, loop), _room(chosen), _little(chosen, loads, size, wait)
+    lines = [_instructions(chosen, loop), _room(chosen, on_gpu), _little(chosen, loads, size, wait, on_gpu)]
+    lines += [_guess(each) for each in expected if each.elements == elements]
     hint = "Point at a bar or a marker to see its numbers; a click chooses its elements."
     return View((picture,), told, "\n".join(lines), hint)
 
@@ -120,13 +124,17 @@ def variant(loop: str, elements: int, size: int) -> Variant:
     return Variant(elements, kernel, instructions.per_thread(kernel, elements))
 
 
-def possible(under_way: float, wait: float) -> float:
-    """Return the GB/s that an H200 reads and writes with `under_way` bytes per SM in flight for `wait` ns.
+def possible(under_way: float, wait: float, gpu: Gpu = _GPU) -> float:
+    """Return the GB/s that a GPU reads and writes with `under_way` bytes per SM in flight for `wait` ns.
 
     Little's law: what is in flight is its rate times how long it is in flight. What is read is written too.
     The memory's peak is the most.
     """
-    return min(2 * _GPU.multiprocessors * under_way / wait, _PEAK)
+    return min(2 * gpu.multiprocessors * under_way / wait, _peak(gpu))
+
+
+def _peak(gpu: Gpu) -> float:
+    return float(gpu.bandwidth_gb_s or np.inf)
 
 
 @dataclass(frozen=True)
@@ -151,6 +159,33 @@ def reached() -> tuple[Reached, ...]:
             rate = problem.gbytes_per_s(float(times.value[rung]) / 1e3)
             kilobytes = THREADS * elements * size / 1024
             found.append(Reached(rung, size, kilobytes, rate, str(times.source[rung])))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """A predicted rate in GB/s, with its ends, of the unrolled kernel with so many elements per thread."""
+
+    elements: int
+    kilobytes: float
+    rate: float
+    low: float
+    high: float
+    limit: str
+    source: str
+
+
+@lru_cache(maxsize=16)
+def guessed(gpu: str, size: int) -> tuple[Guessed, ...]:
+    """Return the predicted rates on a GPU, by elements per thread."""
+    plane, on_gpu = Transpose(SIDE, SIDE, dtype=DTYPES[size]), occupancy.gpu(gpu)
+    rows = predicted.times(gpu, kernel="unrolled", dtype=plane.dtype, rows=SIDE, cols=SIDE)
+    found = []
+    for row in rows.sort_values("block_y", ascending=False).to_dict("records"):
+        elements = TILE // int(row["block_y"])
+        under_way = variant(UNROLLED, elements, size).threads(on_gpu) * elements * size
+        rate, low, high = (plane.gbytes_per_s(row[name] / 1e3) for name in ("value", "high", "low"))
+        found.append(Guessed(elements, under_way / 1024, rate, low, high, row["limit"], row["source"]))
     return tuple(found)
 
 
@@ -213,27 +248,46 @@ def _draw_bar(axes: Axes, place: int, each: Variant, chosen: bool) -> None:
         picture.text(left + wide / 2, top - 11, f"{below:.4g}", "middle", font_weight=weight)
 
 
-def _draw_law(picture: Svg, under_way: int, wait: int) -> None:
-    """Draw GB/s over the bytes in flight: Little's law, the memory's peak, and recorded rates."""
-    low, end = 450.0, 256.0
+def _draw_law(picture: Svg, under_way: int, wait: int, gpu: Gpu, expected: tuple[Guessed, ...] = ()) -> None:
+    """Draw GB/s over the bytes in flight: Little's law, the memory's peak, recorded and predicted rates."""
+    peak, end = _peak(gpu), 256.0
+    low, top = 0.0935 * peak, 1.205 * peak
     across = Scale(2, end, log=True, ticks=tuple(2.0**power for power in range(1, 9)))
-    axes = Axes(
-        picture, (58, 292, 556, 120), across, Scale(low, 5800, log=True, ticks=(500, 1000, 2000, 4000))
-    )
+    ticks = tuple(tick for tick in _TICKS if low < tick < top)
+    axes = Axes(picture, (58, 292, 556, 120), across, Scale(low, top, log=True, ticks=ticks))
     axes.frame("KB of loads on their way in an SM, at most", "GB/s read and written")
-    a_kilobyte = 2 * _GPU.multiprocessors * 1024 / wait  # GB/s for each KB
-    start, knee = max(2.0, low / a_kilobyte), _PEAK / a_kilobyte
-    axes.line([(start, start * a_kilobyte), (knee, _PEAK), (end, _PEAK)], class_="line", stroke_width=1.5)
-    x, rate = axes.x(under_way / 1024), possible(under_way, wait)
+    a_kilobyte = 2 * gpu.multiprocessors * 1024 / wait  # GB/s for each KB
+    start, knee = max(2.0, low / a_kilobyte), peak / a_kilobyte
+    axes.line([(start, start * a_kilobyte), (knee, peak), (end, peak)], class_="line", stroke_width=1.5)
+    x, rate = axes.x(under_way / 1024), possible(under_way, wait, gpu)
     right = x - 14 if x > axes.x(100) else axes.x(end)
-    picture.text(right, axes.y(_PEAK) - 10, f"memory's peak: {_PEAK:,.0f}", "end", class_="halo")
+    picture.text(right, axes.y(peak) - 10, f"memory's peak: {peak:,.0f}", "end", class_="halo")
     picture.line(x, 292, x, 412, stroke=RED, stroke_width=1.5, stroke_dasharray="2 3")
-    for point in reached():
+    if expected:
+        _draw_guessed(axes, expected, low)
+    for point in reached() if gpu == _GPU else ():
         _draw_reached(axes, point)
     axes.point(under_way / 1024, rate, size=6, fill=RED)
     picture.add("circle", cx=x, cy=axes.y(rate), r=10, class_="line", stroke_width=2)
     told = f"at most {rate:,.0f}, if a load takes {wait} ns"
     picture.text(axes.x(end), 266, told, "end", font_weight="600")
+
+
+def _draw_guessed(axes: Axes, expected: tuple[Guessed, ...], low: float) -> None:
+    """Draw predicted rates: a dashed line, and at each number of elements what a pointer shows."""
+    inside = [each for each in expected if each.rate > low and each.kilobytes <= 256]
+    line = [(each.kilobytes, each.rate) for each in inside]
+    axes.line(line, stroke=PURPLE, stroke_width=2, stroke_dasharray="7 4")
+    end, label = axes.x(256), expected[0].source
+    axes.picture.text(end, 398, label, "end", class_="halo")
+    start = end - 12 - 6.6 * len(label)
+    axes.picture.line(start - 36, 398, start, 398, stroke=PURPLE, stroke_width=2, stroke_dasharray="7 4")
+    for each in inside:
+        positions = {"elements": ELEMENTS.index(each.elements)}
+        with axes.picture.group(**button(f"predicted {each.elements}", _guess(each), positions, False)):
+            x, y = axes.x(each.kilobytes), axes.y(each.rate)
+            axes.picture.add("circle", cx=x, cy=y, r=2.5, fill=PURPLE)
+            axes.picture.add("circle", cx=x, cy=y, r=9, fill="transparent")
 
 
 def _draw_reached(axes: Axes, point: Reached) -> None:
@@ -263,18 +317,27 @@ def _instructions(chosen: Variant, loop: str) -> str:
     )
 
 
-def _room(chosen: Variant) -> str:
-    return f"{chosen.kernel.num_regs} registers a thread: {chosen.held}, {chosen.threads} threads."
+def _guess(each: Guessed) -> str:
+    return (
+        f"{counted(each.elements, 'element')} a thread, {each.source}: {each.rate:,.0f} GB/s "
+        f"({each.low:,.0f} to {each.high:,.0f}); the first limit is {each.limit}."
+    )
 
 
-def _little(chosen: Variant, loads: int, size: int, wait: int) -> str:
+def _room(chosen: Variant, gpu: Gpu) -> str:
+    held = chosen.held(gpu)
+    return f"{held.launch__registers_per_thread} registers a thread: {held}, {chosen.threads(gpu)} threads."
+
+
+def _little(chosen: Variant, loads: int, size: int, wait: int, gpu: Gpu) -> str:
     """Write Little's law with this choice's numbers."""
-    under_way = chosen.threads * loads * size
-    rate, registers = possible(under_way, wait), chosen.kernel.num_regs
-    end = "which is the memory's peak" if rate == _PEAK else f"of the memory's {_PEAK:,.0f}"
+    threads, peak = chosen.threads(gpu), _peak(gpu)
+    under_way = threads * loads * size
+    rate, registers = possible(under_way, wait, gpu), chosen.held(gpu).launch__registers_per_thread
+    end = "which is the memory's peak" if rate == peak else f"of the memory's {peak:,.0f}"
     many = f" (At most: each load on its way holds a register, and a thread has {registers}.)"
     return (
-        f"Little's law: {chosen.threads} threads × {counted(loads, 'load')} × {size} bytes are "
-        f"{under_way / 1024:g} KB on their way in an SM. If that takes {wait} ns, {_GPU.multiprocessors} SMs "
+        f"Little's law: {threads} threads × {counted(loads, 'load')} × {size} bytes are "
+        f"{under_way / 1024:g} KB on their way in an SM. If that takes {wait} ns, {gpu.multiprocessors} SMs "
         f"read and write at most {rate:,.0f} GB/s, {end}.{many if loads > 4 else ''}"
     )

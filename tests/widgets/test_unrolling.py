@@ -9,7 +9,7 @@ import pytest
 
 from labkit import kernels, records, simt
 from labkit.kernels.transpose.family import Transpose
-from labkit.model import instructions
+from labkit.model import instructions, predicted
 from labkit.model.instructions import ARITHMETIC, CONTROL, MOVES
 from labkit.widgets import unrolling, unrolling_view
 from labkit.widgets.unrolling_view import ELEMENTS, KEPT, UNROLLED, possible, reached, variant
@@ -104,6 +104,28 @@ class TestLittlesLaw:
             unrolling_view._GPU, threads, kernel.num_regs, kernel.shared_size_bytes
         )
         assert held.blocks * threads == unrolling_view.THREADS
+
+
+class TestPredicted:
+    def test_rates_are_those_of_the_shipped_times(self):
+        found = unrolling_view.guessed("H200", 8)
+        assert [each.elements for each in found] == list(ELEMENTS)
+        row = predicted.times("H200", kernel="unrolled", dtype="float64", block_y=4).iloc[0]
+        assert found[3].rate == pytest.approx(2 * 8192**2 * 8 / row.value / 1e6)
+        assert found[3].low < found[3].rate < found[3].high
+
+    def test_the_law_is_that_of_the_gpu(self):
+        """An A100 has 108 SMs and 2039 GB/s; it holds 2048 threads of these per SM, too."""
+        view = unrolling_view.unrolling_view(UNROLLED, 1, 4, 1100, "A100-SXM4-80GB")
+        assert (
+            f"108 SMs read and write at most {2 * 108 * 8192 / 1100:,.0f} GB/s, of the memory's 2,039"
+            in view.text
+        )
+        assert "1 element a thread, predicted for an A100-SXM4-80GB" in view.text
+        assert not any("recorded: NVIDIA" in (each.text or "") for each in elements_of(view, "text"))
+
+    def test_kept_loops_have_no_prediction(self):
+        assert "predicted" not in unrolling_view.unrolling_view(KEPT, 4, 4, 1100, "H200").text
 
 
 class TestView:

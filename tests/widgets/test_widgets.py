@@ -10,12 +10,14 @@ import pytest
 from labkit import records, widgets
 from labkit.core.errors import LaunchError
 from labkit.figures.pictures.product import LOAD, MULTIPLY
+from labkit.model import predicted
 from labkit.widgets import explorer, here, report_sweeps
 from labkit.widgets.block_sweep_view import block_sweep_view
 from labkit.widgets.report_sweeps import sides_of, sizes_of
 from labkit.widgets.thread_map_view import thread_map_view
 from labkit.widgets.tile_walk_view import tile_walk_view
 from labkit.widgets.tiling_view import tiling_view
+from labkit.widgets.unrolling_view import UNROLLED, unrolling_view
 
 CUBES = {n: (n, n, n) for n in (32, 256, 512, 1024, 2048, 4096, 8192)}
 
@@ -180,6 +182,44 @@ def test_on_a_gpu_measured_times_stand_beside_the_reports(monkeypatch):
     assert rows.quantity.tolist() == ["time", here.LOADS]  # but is measured when it is chosen
 
 
+# Predicted times.
+
+VIEWS = [
+    (block_sweep_view, ("int-matmul", "both", CUBES[1024], 16)),
+    (tiling_view, ("int-matmul", CUBES[1024], 16)),
+    (unrolling_view, (UNROLLED, 4, 4, 1100)),
+]
+
+
+@pytest.mark.parametrize("view, values", VIEWS)
+@pytest.mark.parametrize("gpu, name", [("H200", "an H200"), ("A100-SXM4-80GB", "an A100-SXM4-80GB")])
+def test_a_predicted_curve_is_dashed_and_says_for_which_gpu(view, values, gpu, name):
+    without, shown = view(*values), view(*values, gpu)
+    label = re.compile(rf"predicted for {name}, ± \d+ %")
+    assert any(label.search(text) for text in texts(shown.pictures[0]) if text)
+    assert not any("predicted" in text for text in texts(without.pictures[0]) if text)
+    assert f"redicted for {name}" in shown.text and "redicted" not in without.text
+    assert str(shown.pictures[0]).count("stroke-dasharray") > str(without.pictures[0]).count(
+        "stroke-dasharray"
+    )
+
+
+def test_the_text_has_the_shipped_prediction_with_its_ends():
+    text = block_sweep_view("int-matmul", "naive", CUBES[1024], 16, "H200").text
+    row = predicted.times("H200", kernel="naive", dtype="int32", n=1024, block_x=16).iloc[0]
+    ends = f"{row.low:.3g} to {row.high:.3g}; first limit: {row.limit}"
+    assert f"Predicted for an H200, with 16×16 blocks: naive {row.value:.3g} ms ({ends})." in text
+
+
+@pytest.mark.parametrize("make", [widgets.block_sweep, widgets.tiling, widgets.unrolling])
+def test_on_a_gpu_nothing_is_predicted_unless_asked(make, monkeypatch):
+    assert make().values["gpu"] == "H200"
+    choices = [value for _, value in make().controls["gpu"].choices]
+    assert choices == [*predicted.gpus(), ""]
+    monkeypatch.setattr(report_sweeps, "device", lambda: SimpleNamespace(kind="gpu"))
+    assert report_sweeps.predicted_menu().value == ""
+
+
 # The widgets.
 
 
@@ -205,6 +245,9 @@ MOVES = [
     (widgets.tiling, "tile", 8),
     (widgets.tiling, "size", CUBES[512]),
     (widgets.tiling, "report", "tiled-matmul-ko"),
+    (widgets.tiling, "gpu", ""),
+    (widgets.block_sweep, "gpu", "H100 SXM5"),
+    (widgets.unrolling, "gpu", "A100-SXM4-80GB"),
     (widgets.thread_map, "M", 25),
     (widgets.thread_map, "block_x", 9),
     (widgets.thread_map, "row", 7),
