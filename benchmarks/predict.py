@@ -12,9 +12,9 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Annotated
@@ -45,9 +45,10 @@ FEW = 12  # held-out launches with one first limit: fewer have no interval of th
 # What is fitted, and within which bounds.
 BOUNDS = {
     "power": (1.5, 8),
-    "start_us": (2.5, 5.2),
+    "power_of_cores": (1.5, 8),
+    "start_us": (2.5, 6),
     "block_clocks": (0, 1500),
-    "loaded_l2": (0, 3),
+    "loaded_l2": (0, 6),
     "loaded_dram": (0, 2),
     "cold": (0.8, 2),
     "line_clocks": (0, 6),
@@ -59,13 +60,12 @@ BOUNDS = {
     "l2_write": (0.25, 1.5),
     "atomic_gs": (30, 150),
     "read_gain": (1, 1.2),
-    "scattered": (0, 1.5),
+    "scattered": (0, 4),
     "miss_cycles": (0, 1),
     "tail": (0, 1),
     "dirty": (0.1, 0.6),
 }
 ROUNDS, STEP, SHRINK, NEAR = 5, 0.15, 0.6, 0.08
-NOT_FITTED = ("local memory",)  # kinds whose errors would bend the constants of all others
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def main(
 
 def is_fitted(each: Judged) -> bool:
     """Say whether constants may be fitted to a launch."""
-    return each.launch.set == "build" and each.measured >= LEAST and each.launch.kind not in NOT_FITTED
+    return each.launch.set == "build" and each.measured >= LEAST
 
 
 def gathered(only: str) -> tuple[list[Judged], list[str]]:
@@ -164,7 +164,7 @@ def recorded(folder: str) -> dict[str, float]:
 def show(each: Judged, constants: Constants) -> None:
     """Print one launch: predicted and measured."""
     found = sorted(each.limits(constants), key=lambda one: -one.seconds)[:3]
-    predicted = seconds(found, constants) if not found else each.predicted(constants)
+    predicted = each.predicted(constants)
     first = ", ".join(f"{one.name} {one.seconds * 1e6:.1f}" for one in found)
     error = predicted / each.measured - 1
     print(
@@ -210,25 +210,20 @@ def fitted_to(some: Sequence[Judged]) -> Constants:
     best, step = Constants(), STEP
     least = loss(best)
     for _ in range(ROUNDS):
-        for name in BOUNDS:
-            for tried in moves(best, name, step):
-                while (now := loss(tried)) < least - 1e-6:
-                    best, least = tried, now
-                    tried = next(moves(best, name, step * np.sign(getattr(tried, name) - 0)), tried)
-                    break
+        for name, sign in product(BOUNDS, (1, -1)):
+            while (tried := moved(best, name, sign * step)) and (now := loss(tried)) < least - 1e-6:
+                best, least = tried, now
         step *= SHRINK
-        print(f"loss {least:.4f}")
+        print(f"loss {least:.4f}", flush=True)
     return best
 
 
-def moves(constants: Constants, name: str, step: float) -> Iterator[Constants]:
-    """Yield the constants with one of them a step larger, and a step smaller, within its bounds."""
+def moved(constants: Constants, name: str, step: float) -> Constants | None:
+    """Return the constants with one of them larger by a share, within its bounds; None if that changes nothing."""
     low, high = BOUNDS[name]
     now = getattr(constants, name)
-    for sign in (1, -1):
-        changed = min(high, max(low, now * (1 + sign * step) if now else sign * step))
-        if changed != now:
-            yield replace(constants, **{name: changed})
+    changed = min(high, max(low, now * (1 + step)))
+    return None if changed == now else replace(constants, **{name: changed})
 
 
 def write(constants: Constants, judged: Sequence[Judged], held_out: Sequence[Judged]) -> None:
@@ -248,7 +243,9 @@ def write(constants: Constants, judged: Sequence[Judged], held_out: Sequence[Jud
         "validated": list(GPUS),
         "confidence": CONFIDENCE,
         "errors": {name: ends(some) for name, some in factors.items() if len(some) >= FEW},
-        "median_error": round(median(abs(each.predicted(constants) / each.measured - 1) for each in held_out), 4),
+        "median_error": round(
+            median(abs(each.predicted(constants) / each.measured - 1) for each in held_out), 4
+        ),
     }
     (ROOT / "data" / "time_model.json").write_text(json.dumps(told, indent=2) + "\n")
 

@@ -61,7 +61,11 @@ def in_step(touches: np.ndarray, batch_of: np.ndarray) -> Stream:
     site = (what >> SITE_SHIFT)[order]
     batch = batch_of[site]
     is_first = np.diff(place[order], prepend=-1) != 0
-    begins = is_first | (np.diff(batch, prepend=-1) != 0) | ((np.diff(site, prepend=-1) <= 0) & (what & FIRST > 0)[order])
+    begins = (
+        is_first
+        | (np.diff(batch, prepend=-1) != 0)
+        | ((np.diff(site, prepend=-1) <= 0) & (what & FIRST > 0)[order])
+    )
     turn = np.cumsum(begins)
     start = np.flatnonzero(is_first)
     turn -= np.repeat(turn[start], np.diff(np.append(start, len(order))))

@@ -13,14 +13,16 @@ from labkit.core.limits import WARP
 from labkit.core.occupancy import Gpu
 from labkit.model.time.chain import chain
 from labkit.model.time.constants import Constants
-from labkit.model.time.work import ATOMICS, LOADS, SHARED, STORES, Work
+from labkit.model.time.work import LOADS, SHARED, STORES, Work
 from labkit.simt.sass.pipes import pipe
 
 QUARTERS = 4  # sub-partitions of a multiprocessor: each issues one instruction per clock
 UNIFORM_CLOCKS = 2  # of the pipe for a warp at once
 WIDE = ("WIDE", "HI")  # integer products of 64 bits take twice as long
 FEW_WAVES = 3  # up to so many, the last one counts as a whole one
-TENSOR_CLOCKS = 8  # of a 16 x 8 x 16 product of halves, per sub-partition, where the GPU does 4096 FLOP a clock
+TENSOR_CLOCKS = (
+    8  # of a 16 x 8 x 16 product of halves, per sub-partition, where the GPU does 4096 FLOP a clock
+)
 # Latencies in clocks that hardly differ between GPUs (`latency` in data/h200/limits.csv, and Jia et al. 2018).
 LATENCY = {
     **dict.fromkeys(("MUFU", "POPC", "FLO", "BREV", "F2F", "F2I", "I2F", "FRND"), 18.0),
@@ -56,8 +58,14 @@ def limits(work: Work, code: KernelCode, constants: Constants) -> list[Limit]:
     """Return the limits of a launch. The GPU of `work` needs the figures that `missing` names."""
     memory, cores = _of_memory(work, constants), _of_multiprocessors(work, constants)
     idle = _latency(work, code, constants, 0.0)
-    busy = max(each.seconds for each in memory) / max(idle.seconds, *(each.seconds for each in (*memory, *cores)))
+    busy = max(each.seconds for each in memory) / max(each.seconds for each in (idle, *memory, *cores))
     return [*cores, _latency(work, code, constants, busy), *memory]
+
+
+def _busiest(work: Work) -> float:
+    """Return the blocks of the busiest multiprocessor; parts of blocks where there are many."""
+    per_sm = work.launched.blocks / work.launched.gpu.multiprocessors
+    return (math.ceil(per_sm) if per_sm <= FEW_WAVES * work.resident else per_sm) * work.uneven
 
 
 def _latency(work: Work, code: KernelCode, constants: Constants, busy: float) -> Limit:
@@ -72,26 +80,33 @@ def _latency(work: Work, code: KernelCode, constants: Constants, busy: float) ->
 
 
 def seconds(found: Sequence[Limit], constants: Constants) -> float:
-    """Return the time of a launch with these limits, by CUDA's events."""
-    shared = [each.seconds for each in found if each.name in DATA_PIPE]
-    alone = [each.seconds for each in found if each.name not in DATA_PIPE]
-    terms = np.array([*alone, sum(shared)])
-    most = terms.max()
-    if not most:
-        return constants.start_us * 1e-6
-    return float(constants.start_us * 1e-6 + most * ((terms / most) ** constants.power).sum() ** (1 / constants.power))
+    """Return the time of a launch with these limits, by CUDA's events.
+
+    The limits add up as a norm: the longest counts most, and others the more, the nearer they are to it.
+    """
+    within = [each.seconds for each in found if each.name in OF_CORES]
+    within.append(sum(each.seconds for each in found if each.name in DATA_PIPE))
+    others = [each.seconds for each in found if each.name not in (*OF_CORES, *DATA_PIPE)]
+    cores = _norm(within, constants.power_of_cores)
+    return constants.start_us * 1e-6 + _norm([cores, *others], constants.power)
+
+
+def _norm(terms: Sequence[float], power: float) -> float:
+    most = max(terms)
+    return most * sum((each / most) ** power for each in terms) ** (1 / power) if most else 0.0
 
 
 L1, SHARED_MEMORY, L1_STORES = "L1 requests", "shared memory", "L1 stores"
 ISSUE, LATENCY_LIMIT, DEALING, L2, DRAM = "issue slots", "latency", "starting blocks", "L2", "DRAM"
 DATA_PIPE = (L1, SHARED_MEMORY)  # both take the cycles of one pipe
+PIPES = ("FP32", "integer", "FP64", "special functions", "uniform", "tensor cores")
+OF_CORES = (ISSUE, *PIPES)
 
 
 def _of_multiprocessors(work: Work, constants: Constants) -> list[Limit]:
     launched, gpu = work.launched, work.launched.gpu
     clock = 1e6 * (gpu.boost_mhz or 0)
-    per_sm = launched.blocks / gpu.multiprocessors
-    busiest = (math.ceil(per_sm) if per_sm <= FEW_WAVES * work.resident else per_sm) * work.uneven
+    busiest = _busiest(work)
 
     def limit(name: str, cycles: float, unit: str, share: int = 1) -> Limit:
         """Return the limit of a part that takes `cycles` per block; a multiprocessor has `share` of it."""
@@ -186,7 +201,7 @@ def _of_memory(work: Work, constants: Constants) -> list[Limit]:
     local_read, local_written, spilled = _local(work)
     l2_rate, l2_bytes = 1e9 * (gpu.l2_gb_s or 0), (gpu.l2_mb or 0) * 2**20
     part = 1.0 if memory.is_whole else constants.partial
-    took = (memory.l2_read + local_read) / (l2_rate * constants.l2_read)
+    took = (memory.l2_moved + local_read) / (l2_rate * constants.l2_read)
     took += (memory.l2_written * part + local_written) / (l2_rate * constants.l2_write)
     took += memory.l2_atomic / 32 / (constants.atomic_gs * 1e9)
     moved = memory.l2_read + memory.l2_written + memory.l2_atomic + local_read + local_written
@@ -199,7 +214,7 @@ def _of_memory(work: Work, constants: Constants) -> list[Limit]:
     both = fetched + evicted
     mixed = min(1.0, 4 * min(fetched, evicted) / both) if both else 0.0
     rate = 1e9 * (gpu.dram_gb_s or 0) * (constants.read_gain + (1 - constants.read_gain) * mixed)
-    alone = fetched * constants.scattered * memory.scattered
+    alone = constants.scattered * memory.scattered
     return [Limit(L2, took, moved, "bytes"), Limit(DRAM, (both + alone) / rate, both, "bytes")]
 
 

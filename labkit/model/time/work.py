@@ -24,6 +24,8 @@ LOADS = ("LDG", "LD", "LDGSTS")
 STORES = ("STG", "ST")
 ATOMICS = ("ATOMG", "ATOM", "REDG", "RED")
 SHARED = ("LDS", "STS", "LDSM")
+LOCAL = ("LDL", "STL")
+MUCH_LOCAL = 0.02  # of the issued instructions: more accesses to local memory are not modelled
 WHOLE = 0.9  # sectors of which stores write at least this share are taken to be written whole
 FEW_LINES = 1000  # atomic operations on fewer lines wait for each other: how long is not modelled
 MANY_ATOMICS = 0.01  # of them per issued instruction are many
@@ -97,14 +99,16 @@ def run(launched: Launched, traffic: Callable[[Sequence[int]], Traffic]) -> Samp
 class Memory:
     """Bytes of a launch that cross each border of the memory: totals of the grid.
 
-    `requested` is what loads ask the L1 for, `l2_read` what it does not have and so asks of the L2,
+    `requested` is what loads ask the L1 for, `l2_read` what it does not have and so asks of the L2, which moves
+    `l2_moved` for it: 64 bytes also where 32 are asked for (`gather` in data/h200/limits.csv).
     `l2_written` what stores send there, `l2_atomic` what atomic operations do. `fetched` is what the L2 reads
-    from memory; `scattered` is the share of it whose neighbours nobody asks for. `written` is what will have
-    to be written back. `is_whole` says whether stores fill their sectors.
+    from memory, `written` what will have to be written back; `scattered` are those of both whose neighbours
+    nobody asks for. `is_whole` says whether stores fill their sectors.
     """
 
     requested: float
     l2_read: float
+    l2_moved: float
     l2_written: float
     l2_atomic: float
     fetched: float
@@ -184,7 +188,12 @@ def work_of(sampled: Sampled) -> Work:
 
 
 def _refuse(sampled: Sampled, found: Work) -> None:
-    """Raise NoCounts where atomic operations wait for each other."""
+    """Raise NoCounts where local memory or atomic operations that wait for each other take the time."""
+    if found.total("issued", LOCAL) > MUCH_LOCAL * found.issued.sum():
+        raise NoCounts(
+            f"it keeps {found.local_bytes} bytes per thread in local memory, in arrays or registers that were "
+            "spilled: how much of that the L1 keeps is not modelled"
+        )
     atomics = found.total("requests", ATOMICS)
     if atomics < MANY_ATOMICS * found.issued.sum():
         return
@@ -225,6 +234,12 @@ def _hit_share(instructions: Sequence[Instruction], stream: Stream, l1_bytes: fl
     return np.where(np.isin(names, LOADS), found, 0.0)
 
 
+def _rounding(loads: Stream) -> float:
+    """Return how many bytes move in pairs of sectors for each byte in sectors."""
+    pairs = (loads.sectors & 0b0011 > 0).sum() + (loads.sectors & 0b1100 > 0).sum()
+    return 2 * float(pairs) / max(1, int(_count(loads.sectors).sum())) if len(loads) else 1.0
+
+
 def _count(sectors: np.ndarray) -> np.ndarray:
     return np.bitwise_count(sectors.astype(np.uint8)).astype(np.int64)
 
@@ -246,15 +261,20 @@ def _memory(sampled: Sampled, names: np.ndarray, stream: Stream, hits: np.ndarra
     l2_bytes = (launched.gpu.l2_mb or 0) * 2**20
     is_whole = unread < (1 - WHOLE) * written or (
         stored * launched.blocks >= WHOLE * written
-        and (stored >= MOSTLY * len(written_to.sets[sampled.plan.first]) * SECTOR_BYTES or written < KEPT * l2_bytes)
+        and (
+            stored >= MOSTLY * len(written_to.sets[sampled.plan.first]) * SECTOR_BYTES
+            or written < KEPT * l2_bytes
+        )
     )
-    fetched, scattered = _fetched(sampled, names, stream, LOADS, missed, GRANULE)
+    fetched, alone = _fetched(sampled, names, stream, LOADS, missed, GRANULE)
+    scattered = fetched * alone
     atomic = float(sectors[of_atomics].sum()) * scale
     l2_written = float(sectors[of_stores].sum()) * scale
     filling = [*(ATOMICS if atomic else ()), *(STORES if l2_written and not is_whole else ())]
     if filling:  # what is written in part must be there first
         asked = atomic + (0.0 if is_whole else l2_written)
-        filled, _ = _fetched(sampled, names, stream, filling, asked, SECTOR_BYTES)
+        filled, alone = _fetched(sampled, names, stream, filling, asked, SECTOR_BYTES)
+        scattered += 2 * filled * alone
         fetched += max(0.0, filled - LEFT_OPEN)
         written = max(written if is_whole else 0.0, 0.0) + filled
     requests, lines = sampled.mean("requests")[of_stores].sum(), sampled.mean("lines")[of_stores].sum()
@@ -263,6 +283,7 @@ def _memory(sampled: Sampled, names: np.ndarray, stream: Stream, hits: np.ndarra
     return Memory(
         requested=float(sectors[of_loads].sum()) * scale,
         l2_read=missed,
+        l2_moved=missed * _rounding(stream.where(np.isin(names[stream.site], LOADS))),
         l2_written=l2_written,
         l2_atomic=atomic,
         fetched=fetched,
@@ -306,8 +327,11 @@ def _fetched(
     for whole, wave, near in zip(once * unit, per_wave * unit, is_local, strict=True):
         again_and_again = max(0.0, waves * wave * again - whole)
         total += whole + (again_and_again * (1 - room / whole) if whole > room and not near else 0.0)
-    alone = footprint.alone()
-    return min(total, asked * (1 + alone) if unit > SECTOR_BYTES else asked), alone
+    places, sectors = (
+        own * unit,
+        Footprint(sampled, names, group, SECTOR_BYTES).count(accesses) * SECTOR_BYTES,
+    )
+    return min(total, asked * max(1.0, places / max(1, sectors))), footprint.alone()
 
 
 KEPT = 0.5  # of the L2 holds what is used again: the other half may hold the same lines (two partitions)
@@ -338,7 +362,11 @@ def _uneven(sampled: Sampled) -> float:
     heapq.heapify(heap)
     for cost in each[len(slots) :]:
         heapq.heapreplace(heap, heap[0] + float(cost))
-    even = math.ceil(launched.blocks / len(slots)) if launched.blocks <= 3 * len(slots) else launched.blocks / len(slots)
+    even = (
+        math.ceil(launched.blocks / len(slots))
+        if launched.blocks <= 3 * len(slots)
+        else launched.blocks / len(slots)
+    )
     return max(1.0, max(heap) / (even * float(each.mean())))
 
 

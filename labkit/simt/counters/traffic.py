@@ -28,6 +28,7 @@ LINE_BYTES = 128
 LINE_BITS = LINE_BYTES.bit_length() - 1
 SECTOR_BITS = 5
 SECTORS_OF_LINE = 4
+ENOUGH = 4096
 TAGS = 4  # lines that the L1 looks for in a cycle
 HEADER = 2  # numbers of 64 bits before the records: how many there are, and how many each warp may write
 LINE, BLOCK, WHAT = range(3)  # the columns of records
@@ -36,7 +37,19 @@ ATOMIC = "atomic"  # a part of our own: a load that stands for an atomic operati
 
 
 class Traffic(Issues):
-    """Records what an `Issues` run counts, and each access to global memory."""
+    """Records what an `Issues` run counts, and each access to global memory.
+
+    The wavefronts of an instruction are counted ENOUGH times, and requests of a warp until it has no more room
+    for records. `stride` then says how many were counted, or were not.
+    """
+
+    def count(self, access: Access, counter: Value) -> None:
+        """Count the wavefronts of an access to shared memory, unless enough of its kind were counted."""
+        b = self.w.b
+        done = load_field(b, abi.Counter, counter, "stride")
+        with b.if_then(b.icmp_signed("<", done, ir.Constant(I64, ENOUGH))):
+            super().count(access, counter)
+            add(b, abi.Counter, counter, "stride", ONE)
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Record an access that a whole warp makes."""
@@ -105,14 +118,16 @@ def _emit(function: ir.Function) -> None:
     with b.if_then(b.and_(b.icmp_signed(">=", one, start), b.icmp_signed("<", one, end))):
         b.ret_void()  # a generic address of shared memory
     add(b, abi.Counter, counter, "requests", ONE)
-    add(b, abi.Counter, counter, "threads", b.zext(intrinsic(b, "ctpop", I32, mask), I64))
+    block = _block(b, launch, frame)
+    with b.if_then(_is_full(b, frame, block)):
+        add(b, abi.Counter, counter, "stride", ONE)
+        b.ret_void()
     add(b, abi.Counter, counter, "divergent", meeting(b, addresses, mask))
     places = _places(b, launch, addresses)
     banks = count_wavefronts(b, places, mask, size, ir.Constant(I1, 1))
     lines = b.lshr(places, constant(places, LINE_BITS))
     sector = b.and_(b.lshr(places, constant(places, SECTOR_BITS)), constant(places, SECTORS_OF_LINE - 1))
     sectors = b.shl(constant(places, 1), sector)
-    block = _block(b, launch, frame)
     what = b.shl(b.zext(site, I64), ir.Constant(I64, SITE_SHIFT))
     warp = b.zext(load_field(b, Frame, frame, "warp"), I64)
     what = b.or_(what, b.shl(warp, ir.Constant(I64, WARP_SHIFT)))
@@ -161,6 +176,13 @@ def _block(b: ir.IRBuilder, launch: Value, frame: Value) -> Value:
     x, y, z = (b.sext(load_field(b, Frame, frame, axis), I64) for axis in "xyz")
     width, height = (b.sext(load_field(b, Launch, launch, f"grid_{axis}"), I64) for axis in "xy")
     return b.add(x, b.mul(width, b.add(y, b.mul(height, z))))
+
+
+def _is_full(b: ir.IRBuilder, frame: Value, block: Value) -> Value:
+    """Emit a test whether the warp has written all the records that it may in this block."""
+    is_same = b.icmp_signed("==", load_field(b, Frame, frame, "traced_block"), block)
+    most = b.load(b.gep(load_field(b, Frame, frame, "trace"), [ONE], source_etype=I64), typ=I64)
+    return b.and_(is_same, b.icmp_signed(">=", load_field(b, Frame, frame, "traced"), most))
 
 
 def _write(b: ir.IRBuilder, frame: Value, line: Value, block: Value, what: Value) -> None:

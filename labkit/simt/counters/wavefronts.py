@@ -109,6 +109,11 @@ class Issues(Counting):
             known = wavefronts(shape.lane_offsets(), access.alignment, not access.is_store)
             add(b, abi.Counter, counter, "conflicts", ir.Constant(I64, known))
             return
+        self.count(access, counter)
+
+    def count(self, access: Access, counter: Value) -> None:
+        """Count the wavefronts of a whole warp's access whose lanes are at no constant distances."""
+        b, shape = self.w.b, access.shape
         address = where(self.w, access).base
         lanes = expanded(b, reshaped(b, address, shape, absorbed(shape)), WARP)
         sizes = ir.Constant(I64, access.alignment), ir.Constant(I1, not access.is_store)

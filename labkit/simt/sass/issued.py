@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 INSTRUCTIONS = "smsp__inst_executed.sum"
-DISTINCT = [entry[0] for entry in Counter._fields_].index("distinct")
+DISTINCT, STRIDE = ([entry[0] for entry in Counter._fields_].index(name) for name in ("distinct", "stride"))
 PIPE = "sm__inst_executed_pipe_{}.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 # Bytes of arrays that a profile copies where their contents may decide at PTX level, and elsewhere: in
@@ -131,15 +131,19 @@ def traffic_of(
 ) -> Traffic:
     """Return what a `traffic` run recorded, by instruction of machine code."""
     counted = issues_of(decides, counts)
-    sectors, lines, meeting = np.zeros((3, len(counted.issued)), np.int64)
+    counted = replace(counted, wavefronts=counted.wavefronts.astype(float))
+    sectors, lines, meeting = np.zeros((3, len(counted.issued)))
     number_of = np.full(len(decides.kernel.code), -1)
     for number, position in decides.accesses.items():
         number_of[position] = number
         is_shared = "shared" in decides.kernel.code[position].parts
-        sectors[number] = counts.sectors[position]
+        rest = int(totals.counters[position, STRIDE])  # how many were counted, or of global memory were not
+        whole = counted.requests[number]
+        scale = whole / max(1, rest or whole) if is_shared else whole / max(1, whole - rest)
+        counted.wavefronts[number] *= scale
         distinct, met = totals.counters[position, DISTINCT], counts.divergent[position]
-        lines[number], meeting[number] = (0, distinct) if is_shared else (distinct, met)
-    assert totals.touches is not None
+        sectors[number] = counts.sectors[position] * scale
+        lines[number], meeting[number] = (0, distinct) if is_shared else (distinct * scale, met * scale)
     touches = totals.touches.copy()
     what = touches[:, WHAT]
     touches[:, WHAT] = number_of[what >> SITE_SHIFT] << SITE_SHIFT | what & (1 << SITE_SHIFT) - 1
