@@ -13,6 +13,7 @@ from math import gcd, isfinite
 from typing import Literal, overload
 
 from labkit import records
+from labkit.core.errors import SimtError
 from labkit.core.occupancy import gpu, occupancy
 from labkit.course import progress
 from labkit.kernels.problem import Problem, problem
@@ -30,6 +31,7 @@ H200 = "Recorded on an NVIDIA H200."
 NSIGHT = "Counted by Nsight Compute on an NVIDIA H200, and recorded."
 H200_PEAK = gpu("H200").peak_gflop_s or 0  # GFLOP/s
 SMALL = ("tiled", "tiled_unrolled", "register_column", "double_buffered", "tuned")  # rungs for N = 512
+LIMITS = ("issue slots", "FP32", "L1 requests", "shared memory", "latency", "L2", "DRAM")  # to choose from
 CLOSE = 1.5  # the factor up to which a number is close
 
 
@@ -75,7 +77,10 @@ class Question:
 
     def judge(self, said: Said) -> Reveal:
         """Say how good a prediction is, and what is right."""
-        right = self._listed([shown(each.right) for each in self.inputs])
+        try:
+            right = self._listed([shown(each.right) for each in self.inputs])
+        except SimtError as error:  # of a student's own kernel
+            return {"error": str(error)}
         tells = f"It is {right}: {self.why}"
         if said is None:
             return {"verdict": "", "text": tells, "source": self.source}
@@ -260,6 +265,13 @@ def _unrolling_gain() -> float:
         for kernel in ("tiled", "tiled_unrolled")
     )
     return 100 * (tiled / unrolled - 1)
+
+
+def _own() -> predicted.Prediction:
+    """Predict the time of the student's kernel of 10.5. Raises SimtError where there is none, or no time."""
+    from labkit.course import answer
+
+    return predicted.predict(answer("10.5"), problem("matmul", 2048, 2048, 2048))
 
 
 def _multiply_adds() -> float:
@@ -545,7 +557,7 @@ QUESTIONS: dict[str, Question] = {
         "Warps on an SM, of 64",
         float(occupancy(gpu("H200"), threads_per_block=256, registers_per_thread=215).warps),
         "warps",
-        "a warp takes 32 · 216 registers, so each quarter of the SM has room for 2.",
+        "a warp takes 32 · 216 registers, so each sub-partition of the SM has room for 2.",
     ),
     "07.h": _one(
         "Warps of register_tile on an SM, of 64",
@@ -662,5 +674,13 @@ QUESTIONS: dict[str, Question] = {
         *("Loads per multiply-add", 2 / 16 + (4 + 4) / (16 * 4 * 4), "loads"),
         "two loads of float4 serve 16 multiply-adds, and 8 loads bring what 16 rounds of k use.",
         margin=0.05,
+    ),
+    "10.f": Question(
+        (
+            Input("time of your kernel", lambda: 1e3 * _own().seconds, "ms", margin=0.1),
+            Input("its lowest limit", lambda: _own().limit, choices=LIMITS),
+        ),
+        "that is what the model says of your kernel of 10.5.",
+        "Predicted for an H200.",
     ),
 }

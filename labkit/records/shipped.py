@@ -82,6 +82,19 @@ def recorded(machine: str | Path, quantity: object = None, **filters: object) ->
     return select(pd.concat(runs, ignore_index=True), {"quantity": quantity, **filters})
 
 
+def limits(machine: str | Path = "h200") -> pd.DataFrame:
+    """Return what `labkit bench --limits` measured on a machine: quantity, variant, unit, value and source.
+
+    `machine` is a folder of data/, or the path of one that was filled with it. labkit/ladder/limits says what
+    the quantities are. Raises ValueError for a machine without this table.
+    """
+    ours = _DATA / machine
+    table = (ours if ours.is_dir() else Path(machine)) / LIMITS
+    if not table.exists():
+        raise ValueError(f"there is no {table}: `labkit bench {machine} --limits` writes it, on a GPU.")
+    return pd.read_csv(table).assign(source=_run_label(table))
+
+
 def sanitizer(machine: str = "h200") -> pd.DataFrame:
     """Return what compute-sanitizer reported on a machine for the faulty kernels of tests/gallery/bugs.
 

@@ -5,12 +5,14 @@ import re
 from collections import Counter
 from math import prod
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import pytest
 
 import labkit
-from labkit.course import progress
+from labkit import magic
+from labkit.course import predictions, progress
 from labkit.course.predictions import QUESTIONS, NotANumber, Verdict, number, predict, shown
 from labkit.widgets.explorer import PAGE
 
@@ -130,7 +132,10 @@ def test_each_notebook_asks_its_predictions_in_order():
         assert asked == [id for id in QUESTIONS if id[:2] == path.name[:2]] and asked
 
 
-@pytest.mark.parametrize("id", QUESTIONS)
+OWN = {"10.f"}  # the answer is the student's own kernel's
+
+
+@pytest.mark.parametrize("id", [id for id in QUESTIONS if id not in OWN])
 def test_the_answer_is_what_the_cells_below_compute(id):
     right = [each.right for each in QUESTIONS[id].inputs]
     if id in COUNTED:
@@ -155,11 +160,26 @@ def test_nothing_shows_the_answer_before_a_prediction_is_committed(id, fresh):
     assert question.why not in told
     # A number of the label, such as "of 64", may be the answer by chance; nothing else may.
     words = " ".join(f"{each.label} {each.unit} {' '.join(each.choices)}" for each in question.inputs)
-    hidden = {shown(each.right) for each in question.inputs} - set(re.findall(r"[\w.,]+", f"{words} {id}"))
+    inputs = () if id in OWN else question.inputs
+    hidden = {shown(each.right) for each in inputs} - set(re.findall(r"[\w.,]+", f"{words} {id}"))
     assert not hidden & set(re.findall(r"[\w.,]+", told))
     stored = next(cell for path in SOLVED for name, cell, _ in predicted(path) if name == id)
     assert text_of(stored) == repr(asked)
     assert "application/vnd.jupyter.widget-view+json" not in stored["outputs"][0]["data"]
+
+
+def test_the_answer_may_be_what_the_model_says_of_a_students_kernel(fresh, monkeypatch):
+    model = SimpleNamespace(seconds=0.559e-3, limit="latency")
+    monkeypatch.setattr(predictions, "_own", lambda: model)
+    reveal = commit(predict("10.f"), "0.6", "issue slots")
+    assert reveal["verdict"] == "Partly right" and reveal["source"] == "Predicted for an H200."
+    assert "It is 0.559 ms (time of your kernel) and latency (its lowest limit)" in reveal["text"]
+
+
+def test_without_a_kernel_there_is_nothing_to_hold_a_prediction_against(fresh, monkeypatch):
+    monkeypatch.setattr(magic, "answers", {})
+    asked = predict("10.f")
+    assert "There is no CUDA kernel for 10.5 yet" in commit(asked, "0.6", "latency")["error"]
 
 
 @pytest.fixture
