@@ -1,9 +1,11 @@
 """Record where a launch's machine code accesses global memory: which lines and sectors, in which order.
 
-Each request leaves one `Touch` per line of 128 bytes. The totals stand in the counters of the instruction,
-also of requests that found no room: `sectors`, as `distinct` the lines, as `conflicts` the cycles of the L1, and
-as `divergent` how many lanes meet at one address, summed. In a cycle the L1 delivers a word per bank, as shared
-memory does, and looks for four lines at most (`load_clocks` in data/h200/limits.csv). Of an atomic operation on shared memory, `distinct` sums that. `labkit.model` makes a prediction of it.
+Each request leaves one `Touch` per line of 128 bytes, as long as its warp has room for records. The counters
+of the instruction hold the totals of these requests: `sectors`; as `distinct` the lines; as `conflicts` the
+cycles of the L1; as `divergent` how many lanes meet at one address, summed; and as `stride` the requests that
+found no room. In a cycle the L1 delivers a word per bank, as shared memory does, and looks for four lines at
+most (`load_clocks` in data/h200/limits.csv). Of an atomic operation on shared memory, `distinct` sums how
+many lanes meet at one address. `labkit.model.time` makes a prediction of it.
 """
 
 from collections.abc import Sequence
@@ -39,8 +41,8 @@ ATOMIC = "atomic"  # a part of our own: a load that stands for an atomic operati
 class Traffic(Issues):
     """Records what an `Issues` run counts, and each access to global memory.
 
-    The wavefronts of an instruction are counted ENOUGH times, and requests of a warp until it has no more room
-    for records. `stride` then says how many were counted, or were not.
+    The wavefronts of an instruction are counted ENOUGH times, and requests of a warp until it has no more
+    room for records. `stride` then says how many were counted, or were not.
     """
 
     def count(self, access: Access, counter: Value) -> None:
@@ -203,7 +205,7 @@ def _write(b: ir.IRBuilder, frame: Value, line: Value, block: Value, what: Value
 
 
 def new_trace(blocks: int, warps: int, room: int) -> np.ndarray:
-    """Return room for `room` records of `blocks` blocks of `warps` warps each, and for 64 per warp at least."""
+    """Return room for `room` records of `blocks` blocks of `warps` warps, and for 64 per warp at least."""
     each = max(64, room // max(1, blocks * warps))
     trace = np.empty(HEADER + len(Touch._fields_) * each * blocks * warps, np.int64)
     trace[:HEADER] = 0, each

@@ -107,9 +107,9 @@ class Traffic:
     """What the blocks of a sample issued, and where they accessed global memory.
 
     One entry per instruction of machine code: `issued` and `lanes`; of accesses `requests`, and `wavefronts`,
-    the cycles that the banks take; of those to global memory `sectors` and `lines` of 128 bytes. `meeting`: of
-    atomic operations and accesses to global memory, how many lanes go to the address that most of a request's
-    lanes go to, summed.
+    the cycles that the banks take; of those to global memory `sectors` and `lines` of 128 bytes. `meeting`:
+    of atomic operations and accesses to global memory, how many lanes go to the address that most of a
+    request's lanes go to, summed.
     `touches` has a row per request and line (abi.Touch), without those beyond the room for them.
     """
 
@@ -144,6 +144,7 @@ def traffic_of(
         distinct, met = totals.counters[position, DISTINCT], counts.divergent[position]
         sectors[number] = counts.sectors[position] * scale
         lines[number], meeting[number] = (0, distinct) if is_shared else (distinct * scale, met * scale)
+    assert totals.touches is not None
     touches = totals.touches.copy()
     what = touches[:, WHAT]
     touches[:, WHAT] = number_of[what >> SITE_SHIFT] << SITE_SHIFT | what & (1 << SITE_SHIFT) - 1
