@@ -10,18 +10,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from labkit import kernels, simt
+from labkit import kernels, records, simt
 from labkit.core import occupancy
 from labkit.core.occupancy import Gpu, Occupancy
 from labkit.core.text import counted
 from labkit.figures.axes import Axes, Scale
-from labkit.figures.svg import BLUE, ORANGE, PURPLE, RED, Svg, button, ink_on
+from labkit.figures.svg import BLUE, GREEN, ORANGE, PURPLE, RED, Svg, button, ink_on
 from labkit.kernels.problem import C_TYPES
 from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
 from labkit.model import instructions, predicted
 from labkit.model.instructions import CONTROL, INDEX, MOVES
-from labkit.widgets.explorer import Explorer, View, menu, plain, selection
+from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 from labkit.widgets.report_sweeps import predicted_menu
 
 TILE = 32
@@ -31,9 +31,14 @@ KERNEL = "kernel"  # the group of controls
 DTYPES = {4: "float32", 8: "float64"}
 RECORDED = {"copy": 1, "padded": 1, "unrolled": 4}  # rungs with an H200's time, and their elements a thread
 SIDE = 8192  # of the matrix that was timed
+IN_FLIGHT = 512  # bytes that each warp of a measured copy has in flight
 THREADS = 2048  # that an SM of the H200 holds of each of these rungs
-WAITS = range(200, 2001, 100)  # nanoseconds
-_GPU = occupancy.gpu("H200")  # whose rates are recorded
+_GPU = occupancy.gpu("H200")  # whose rates are recorded, and whose latency is measured
+_MEASURED = records.limits("h200")
+LATENCY = round(
+    1e3 * float(_MEASURED[_MEASURED.variant == "DRAM"].value.item()) / float(_GPU.boost_mhz or np.nan)
+)
+WAITS = sorted({LATENCY, *range(200, 2001, 100)})  # nanoseconds
 _TICKS = (20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 4000.0)  # GB/s
 _COLORS = {MOVES: BLUE, INDEX: ORANGE, CONTROL: PURPLE}
 # Where the names stand at their markers, which lie close together.
@@ -56,10 +61,14 @@ def unrolling() -> Explorer:
         "elements": selection("elements of each thread", plain(ELEMENTS), 1, KERNEL),
         "size": selection("size of each", [(f"{size} bytes", size) for size in DTYPES], 4, KERNEL),
         "loop": menu("loops over them", plain((UNROLLED, KEPT)), group=KERNEL),
-        "wait": selection("a load takes", [(f"{wait} ns", wait) for wait in WAITS], 1100, "memory"),
+        "wait": selection("a load takes", _waits(), LATENCY, "memory"),
         "gpu": predicted_menu("memory"),
     }
     return Explorer(unrolling_view, controls, title="What several elements per thread save")
+
+
+def _waits() -> Choices:
+    return [(f"{wait} ns{' (measured)' if wait == LATENCY else ''}", wait) for wait in WAITS]
 
 
 @dataclass(frozen=True)
@@ -160,6 +169,14 @@ def reached() -> tuple[Reached, ...]:
             kilobytes = THREADS * elements * size / 1024
             found.append(Reached(rung, size, kilobytes, rate, str(times.source[rung])))
     return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def in_flight() -> tuple[tuple[float, float], ...]:
+    """Return what an H200's copies reached with known bytes of loads in flight: KB per SM, and GB/s."""
+    rows = _MEASURED[_MEASURED.quantity == "dram_in_flight"]
+    warps = rows.variant.str.removesuffix(" warps/SM").astype(int)
+    return tuple(zip((warps * IN_FLIGHT / 1024).tolist(), rows.value.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -265,6 +282,11 @@ def _draw_law(picture: Svg, under_way: int, wait: int, gpu: Gpu, expected: tuple
     picture.line(x, 292, x, 412, stroke=RED, stroke_width=1.5, stroke_dasharray="2 3")
     if expected:
         _draw_guessed(axes, expected, low)
+    for kilobytes, measured in in_flight() if gpu == _GPU else ():
+        if kilobytes >= across.low:
+            _draw_in_flight(axes, kilobytes, measured)
+    if gpu == _GPU:
+        picture.text(axes.x(2) + 8, 398, "green: a copy with so many KB all the time", class_="soft halo")
     for point in reached() if gpu == _GPU else ():
         _draw_reached(axes, point)
     axes.point(under_way / 1024, rate, size=6, fill=RED)
@@ -288,6 +310,14 @@ def _draw_guessed(axes: Axes, expected: tuple[Guessed, ...], low: float) -> None
             x, y = axes.x(each.kilobytes), axes.y(each.rate)
             axes.picture.add("circle", cx=x, cy=y, r=2.5, fill=PURPLE)
             axes.picture.add("circle", cx=x, cy=y, r=9, fill="transparent")
+
+
+def _draw_in_flight(axes: Axes, kilobytes: float, rate: float) -> None:
+    """Draw what a copy reached that has these bytes on their way all the time."""
+    tip = f"A copy with {kilobytes:g} KB on their way in each SM all the time: {rate:,.0f} GB/s, measured."
+    with axes.picture.group(data_tip=tip, data_link=f"flight{kilobytes:g}", tabindex=0):
+        axes.point(kilobytes, rate, size=4, fill=GREEN)
+        axes.picture.add("circle", cx=axes.x(kilobytes), cy=axes.y(rate), r=9, fill="transparent")
 
 
 def _draw_reached(axes: Axes, point: Reached) -> None:
