@@ -13,6 +13,7 @@ from labkit.device.select import device
 from labkit.figures.axes import Scale
 from labkit.figures.limit_bars import limit_bars
 from labkit.figures.roofline import Choice, Scene, draw, scene_at
+from labkit.figures.svg import stacked
 from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
 from labkit.model import limits as bounds
@@ -95,7 +96,7 @@ def roofline_view(dtype: str, n: int, rung: str, level: str = L1_REQUESTS, timed
     alt = f"How long each part of an H200 would take alone for {rung}, N = {n}: {conclusion}"
     bars = limit_bars(seconds, (ends[0], ends[1], ends[2]), of_rung.value / 1e3, alt)
     return View(
-        (draw(scene, rung, choice), bars),
+        (stacked((draw(scene, rung, choice), bars)),),  # one picture, so that the controls stand beside it
         conclusion,
         "\n".join(lines),
         "Point at a rung or a bar to see its numbers; click a rung, or its name, to choose it.",
