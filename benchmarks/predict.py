@@ -2,8 +2,8 @@
 
 usage: python benchmarks/predict.py [--fit] [--only RE]
 The kernels are those of benchmarks/timed; data/h200/timed and data/h100/timed have their times. Constants are
-fitted to the kernels of the set `build` alone, on both GPUs together. What is printed last, and the interval of
-each prediction, comes from the set `held out`. Only launches of 10 microseconds or more are judged.
+fitted to the kernels of the set `build` alone, on both GPUs together. What is printed last, and the interval
+of each prediction, comes from the set `held out`. Only launches of 10 microseconds or more are judged.
 With --fit, data/time_model.json is written: the constants, which kernels they are from, and the errors.
 """
 
@@ -197,7 +197,7 @@ def in_order(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def fitted_to(some: Sequence[Judged]) -> Constants:
-    """Return the constants that fit these launches best, one constant after the other (coordinate descent).
+    """Return the constants that fit these launches best, found one after the other (coordinate descent).
 
     The loss grows with the square of small errors and linearly with large ones (Huber): a few kernels that the
     model does not understand must not bend it.
@@ -219,7 +219,7 @@ def fitted_to(some: Sequence[Judged]) -> Constants:
 
 
 def moved(constants: Constants, name: str, step: float) -> Constants | None:
-    """Return the constants with one of them larger by a share, within its bounds; None if that changes nothing."""
+    """Return the constants with one of them larger by a share, within bounds; None for no change."""
     low, high = BOUNDS[name]
     now = getattr(constants, name)
     changed = min(high, max(low, now * (1 + step)))

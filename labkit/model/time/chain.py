@@ -19,7 +19,7 @@ PASSES = 3  # over a loop: the last one is as all later ones
 
 
 def chain(code: KernelCode, visits: np.ndarray, latency: Latency) -> float:
-    """Return the cycles of a warp that visits each instruction `visits` times; parts of visits are averages."""
+    """Return the cycles of a warp that visits each instruction `visits` times, on average."""
     found = list(blocks(code))
     times = np.array([visits[first] for first, _ in found])
     walk = _Walk(code.instructions, found, times, latency)

@@ -14,16 +14,24 @@ from labkit.core.paths import shipped
 class Constants:
     """What was fitted to recorded times; `benchmarks/predict.py --fit` writes them.
 
-    power, power_of_cores: how limits add up, of the whole and of a multiprocessor's pipes. start_us: of an empty launch, by CUDA's events. block_clocks: from a block's end
-    to the first instruction of the next. deal_clocks: between the starts of two blocks, anywhere on the GPU.
-    cold: the latency of memory in a launch, by that of a chain of loads. loaded_l2,
-    loaded_dram: what is added where the memory is busy all the time. line_clocks: latency that each
-    further line of a request adds. barrier_clocks, barrier_warp_clocks: of a barrier, and per warp that it
-    waits for. barrier_cycles: of the pipe of shared memory. l2_read, l2_write: rates, by the bandwidth of gpus.csv. partial: how much longer the L2 takes
-    for a sector that is written in part. atomic_gs: sectors of atomic operations, 10^9 per second. read_gain:
-    how much faster than a copy memory is read or written alone. scattered: how much longer it takes for
-    places that stand alone. dirty: the share of the L2 that must be written back before the launch has it.
-    tail: waves more than the number of blocks says, in launches of many.
+    power, power_of_cores     how limits add up: of the whole, and of a multiprocessor's pipes
+    start_us                  of an empty launch, by CUDA's events
+    block_clocks              from a block's end to the first instruction of the next
+    deal_clocks               between the starts of two blocks, anywhere on the GPU
+    cold                      the latency of memory in a launch, by that of a chain of loads
+    loaded_l2, loaded_dram    latency that is added where the memory is busy all the time, by the latency
+    line_clocks               latency that each further line of a request adds
+    barrier_clocks            latency of a barrier, and barrier_warp_clocks for each warp that it waits for
+    barrier_cycles            of the pipe of shared memory, per warp that arrives at a barrier
+    shared_clocks             the latency of shared memory in a launch, by that of a chain of loads
+    l2_read, l2_write         rates, by the bandwidth of gpus.csv
+    partial                   how much longer the L2 takes for a sector that is written in part
+    atomic_gs                 sectors of atomic operations, 10^9 per second
+    read_gain                 how much faster than a copy memory is read or written alone
+    scattered                 how much longer memory takes for places that stand alone, beyond once
+    dirty                     the share of the L2 that must be written back before the launch has it
+    miss_cycles               of the L1, per sector that it must fetch
+    tail                      waves more than the number of blocks says, in launches of many
     """
 
     power: float = 4.0

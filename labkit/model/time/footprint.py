@@ -64,7 +64,7 @@ class Footprint:
         return len(self._places(stream.line, stream.sectors))
 
     def alone(self) -> float:
-        """Return the share of the places in whose 256 bytes neither the block nor its neighbours touch another."""
+        """Return the share of places in whose 256 bytes neither the block nor a neighbour touches another."""
         plan, together = self.sampled.plan, NEAR // self.unit
         if not len(own := self.sets[plan.first]):
             return 0.0

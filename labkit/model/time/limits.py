@@ -23,7 +23,7 @@ FEW_WAVES = 3  # up to so many, the last one counts as a whole one
 TENSOR_CLOCKS = (
     8  # of a 16 x 8 x 16 product of halves, per sub-partition, where the GPU does 4096 FLOP a clock
 )
-# Latencies in clocks that hardly differ between GPUs (`latency` in data/h200/limits.csv, and Jia et al. 2018).
+# Latencies in clocks that hardly differ between GPUs (`latency` in data/h200/limits.csv; Jia et al. 2018).
 LATENCY = {
     **dict.fromkeys(("MUFU", "POPC", "FLO", "BREV", "F2F", "F2I", "I2F", "FRND"), 18.0),
     **dict.fromkeys(("DADD", "DMUL", "DFMA", "DSETP"), 8.0),

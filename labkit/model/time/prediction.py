@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from labkit.compiler.nvrtc import supported_architectures
 from labkit.core.errors import SimtError
 from labkit.core.kernel import Launch
 from labkit.core.occupancy import Gpu, gpus
 from labkit.core.occupancy import gpu as find_gpu
+from labkit.core.text import article, duration
 from labkit.model.time import work
 from labkit.model.time.constants import fitted, stored
 from labkit.model.time.limits import Limit, limits, missing, seconds
@@ -30,8 +32,8 @@ ADVICE = {
     "special functions": "roots, sines and conversions fill their pipe",
     "tensor cores": "the tensor cores are busy",
     "uniform": "arithmetic for a whole warp fills its pipe",
-    "L1 requests": "the L1 delivers one line of 128 bytes per clock; requests that touch fewer lines, or fewer "
-    "requests, help",
+    "L1 requests": "the L1 delivers one line of 128 bytes per clock; fewer requests, or ones that touch "
+    "fewer lines, help",
     "shared memory": "its 32 banks deliver a word per clock each; fewer bank conflicts, or registers, help",
     "L1 stores": "the L1 passes one sector of 32 bytes per clock on to the L2",
     "latency": "warps wait for results; more warps, or more independent work per warp, help",
@@ -39,7 +41,7 @@ ADVICE = {
     "L2": "the bandwidth of the L2 is used up; more reuse in the L1 or shared memory helps",
     "DRAM": "the bandwidth of the memory is used up; fewer bytes help",
 }
-UNTRIED = 2.0  # on a GPU without recorded times, errors may be so much larger
+UNTRIED = 1.3  # the factor by which the interval grows, both ways, on a GPU without recorded times
 
 
 class NoPrediction(SimtError):
@@ -97,19 +99,17 @@ class Prediction:
         return pd.DataFrame(rows).set_index("limit")
 
     def __str__(self) -> str:
-        name = self.limit
-        share = max(each.seconds for each in self.parts) / self.seconds
-        text = (
-            f"Predicted for {_article(self.gpu.name)} {self.gpu.name}: `{self.kernel}` takes {_time(self.seconds)} "
-            f"({_time(self.low)} to {_time(self.high)} in {self.confidence:.0%} of cases). "
-        )
+        name, share = self.limit, max(each.seconds for each in self.parts) / self.seconds
+        range_ = f"{duration(self.low)} to {duration(self.high)} in {self.confidence:.0%} of cases"
+        text = f"Predicted for {article(self.gpu.name)}: `{self.kernel}` takes "
+        text += f"{duration(self.seconds)} ({range_}). "
         if share < START_SHARE:
-            text += "Most of that is the start and end of the launch; the first limit of the rest is "
-            text += f"{name}: {ADVICE[name]}."
+            text += "Most of that is the start and the end of the launch; the first limit of the rest is "
         else:
-            text += f"Its first limit is {name}: {ADVICE[name]}."
+            text += "Its first limit is "
+        text += f"{name}: {ADVICE[name]}."
         if not self.validated:
-            text += f" No prediction has been held against times of {_article(self.gpu.name)} {self.gpu.name} yet."
+            text += f" No prediction was compared with times of {article(self.gpu.name)} yet."
         return text
 
     def __repr__(self) -> str:
@@ -149,7 +149,7 @@ def launch_work(kernel: Kernel, launch: Launch, gpu: Gpu) -> tuple[work.Work, Sa
     """Return what a launch does on a GPU, and its machine code. Raises LaunchError and NoPrediction."""
     if unknown := missing(gpu):
         raise NoPrediction(
-            f"the time on {_article(gpu.name)} {gpu.name} cannot be predicted: data/gpus.csv does not have "
+            f"the time on {article(gpu.name)} cannot be predicted: data/gpus.csv does not have "
             f"{', '.join(unknown)}. Choose one of {', '.join(predictable())}"
         )
     bound = kernel._bind(launch)
@@ -163,8 +163,9 @@ def launch_work(kernel: Kernel, launch: Launch, gpu: Gpu) -> tuple[work.Work, Sa
 
 
 def predictable() -> list[str]:
-    """Return the names of the GPUs for which data/gpus.csv has what a prediction needs."""
-    return [each.name for each in gpus() if not missing(each)]
+    """Return the names of the GPUs that the compiler knows and data/gpus.csv has the needed figures of."""
+    made = supported_architectures()
+    return [each.name for each in gpus() if not missing(each) and int(each.arch[3:]) in made]
 
 
 def interval(gpu: Gpu, parts: Sequence[Limit]) -> tuple[float, float, bool]:
@@ -177,16 +178,4 @@ def interval(gpu: Gpu, parts: Sequence[Limit]) -> tuple[float, float, bool]:
     first = max(parts, key=lambda each: each.seconds).name
     low, high = known["errors"].get(first, known["errors"]["any"])
     validated = gpu.name in known["validated"]
-    return (low, high, True) if validated else (low**UNTRIED, high**UNTRIED, False)
-
-
-def _article(name: str) -> str:
-    return "an" if name[0] in "AEFHLMNRSX" else "a"
-
-
-def _time(seconds: float) -> str:
-    """Return a time with its unit: 12.3 µs, 4.56 ms."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
+    return (low, high, True) if validated else (low / UNTRIED, high * UNTRIED, False)

@@ -35,7 +35,7 @@ class Plan:
     resident: int
 
     def within(self, issued_by_first: int) -> Plan:
-        """Return the part of the plan that takes at most MOST_ISSUED, if each block takes as much as the first."""
+        """Return the part of the plan that takes at most MOST_ISSUED, if all blocks are like the first."""
         affordable = int(MOST_ISSUED / max(1, issued_by_first))
         beside = self.beside if affordable >= len(self.beside) else self.beside[:affordable]
         affordable -= len(beside)
@@ -66,6 +66,6 @@ def _middle(grid: Dim3) -> int:
 
 
 def _beside(grid: Dim3, first: int) -> list[int]:
-    """Return the neighbours of a block towards the end of the grid, the one with all others beside it last."""
+    """Return the neighbours of a block towards the grid's end; the last has all others beside it."""
     steps = [step for step, size in zip((1, grid[0], grid[0] * grid[1]), grid, strict=True) if size > 1]
     return [first + sum(each) for n in range(1, len(steps) + 1) for each in combinations(steps, n)]

@@ -99,8 +99,8 @@ def run(launched: Launched, traffic: Callable[[Sequence[int]], Traffic]) -> Samp
 class Memory:
     """Bytes of a launch that cross each border of the memory: totals of the grid.
 
-    `requested` is what loads ask the L1 for, `l2_read` what it does not have and so asks of the L2, which moves
-    `l2_moved` for it: 64 bytes also where 32 are asked for (`gather` in data/h200/limits.csv).
+    `requested` is what loads ask the L1 for, `l2_read` what it does not have and so asks of the L2, which
+    moves `l2_moved` for it: 64 bytes also where 32 are asked for (`gather` in data/h200/limits.csv).
     `l2_written` what stores send there, `l2_atomic` what atomic operations do. `fetched` is what the L2 reads
     from memory, `written` what will have to be written back; `scattered` are those of both whose neighbours
     nobody asks for. `is_whole` says whether stores fill their sectors.
@@ -191,8 +191,8 @@ def _refuse(sampled: Sampled, found: Work) -> None:
     """Raise NoCounts where local memory or atomic operations that wait for each other take the time."""
     if found.total("issued", LOCAL) > MUCH_LOCAL * found.issued.sum():
         raise NoCounts(
-            f"it keeps {found.local_bytes} bytes per thread in local memory, in arrays or registers that were "
-            "spilled: how much of that the L1 keeps is not modelled"
+            f"it keeps {found.local_bytes} bytes per thread in local memory, in arrays or in registers that "
+            "were spilled: how much of that the L1 keeps is not modelled"
         )
     atomics = found.total("requests", ATOMICS)
     if atomics < MANY_ATOMICS * found.issued.sum():
@@ -200,8 +200,8 @@ def _refuse(sampled: Sampled, found: Work) -> None:
     lines = Footprint(sampled, found.opcodes, ATOMICS).bytes(found.launched.blocks) / 128
     if lines < FEW_LINES:
         raise NoCounts(
-            f"its atomic operations go to some {lines:.0f} lines of memory only, so that threads wait for each "
-            "other: how long is not known"
+            f"its atomic operations go to some {lines:.0f} lines of memory only, so that threads wait for "
+            "each other: how long is not known"
         )
 
 
