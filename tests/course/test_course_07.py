@@ -28,7 +28,7 @@ STARTERS = {
         "the loop over the rows stands inside that over k",
     ],
     "07.3": [
-        "✓ limited by places for warps or by blocks",
+        "✓ limited by warp slots or by blocks",
         "warps(H200, threads=256, registers=128, shared=0) returns 64; it should be 16.",
         "A block has 8 warps. Blocks that fit an SM: 2 by registers,",
     ],
@@ -156,7 +156,7 @@ WRONG = [
     (
         "07.3",
         "registers of a whole SM",
-        "Each quarter of an SM",
+        "Each sub-partition of an SM",
         ("gpu.registers_per_sm // gpu.warp_unit // of_warp", "gpu.registers_per_sm // of_warp"),
         ("gpu.warp_unit * of_quarter", "of_quarter"),
     ),

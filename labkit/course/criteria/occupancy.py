@@ -78,7 +78,7 @@ def _shown(launch: Asked) -> str:
 def _drawn(rng: np.random.Generator, base: Asked) -> Asked:
     """Draw another launch for which the same resources decide; `base` if none is found.
 
-    It is on any GPU whose SMs have as many parts: the text speaks of quarters, and a P100 has halves.
+    It is on any GPU whose SMs have as many sub-partitions: the text gives each a quarter, and a P100 has two.
     """
     alike = [each for each in gpus() if each.warp_unit == gpu(base[0]).warp_unit]
     for _ in range(TRIES):

@@ -187,14 +187,14 @@ EXERCISES = (
     ),
     Exercise("07.3", "Warps on an SM", 3, magic="answer", given=1).asks(
         resident(
-            "limited by places for warps or by blocks",
+            "limited by warp slots or by blocks",
             "A block takes whole warps, and an SM whole blocks: count blocks, and multiply at the end.",
             *BY_WARPS,
         ),
         resident(
             "limited by registers",
-            "A warp's registers, 32 times those of a thread, are rounded up to whole units. Each quarter "
-            "of an SM has a quarter of the registers, and takes whole warps.",
+            "A warp's registers, 32 times those of a thread, are rounded up to whole units. Each "
+            "sub-partition of an SM has a quarter of the registers, and takes whole warps.",
             *BY_REGISTERS,
         ),
         resident(
