@@ -197,7 +197,7 @@ def in_order(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def fitted_to(some: Sequence[Judged]) -> Constants:
-    """Return the constants that fit these launches best, found one after the other (coordinate descent).
+    """Return the constants that fit these launches best, one after the other (coordinate descent).
 
     The loss grows with the square of small errors and linearly with large ones (Huber): a few kernels that the
     model does not understand must not bend it.
