@@ -89,13 +89,13 @@ class TestLittlesLaw:
         assert possible(2048 * 4, 1100) == pytest.approx(2 * 132 * 8192 / 1100)
 
     def test_the_latency_is_measured_and_nothing_reached_is_above_the_law(self):
-        """683 clocks at 1.98 GHz; each warp of the measured copy has 512 bytes on their way."""
-        assert unrolling_view.LATENCY == 345
-        assert unrolling_view.unrolling().now["wait"].value == 345
+        """Some 670 clocks at 1.98 GHz; each warp of the measured copy has 512 bytes on their way."""
+        assert pytest.approx(670 / 1.98, rel=0.04) == unrolling_view.LATENCY
+        assert unrolling_view.unrolling().now["wait"].value == unrolling_view.LATENCY
         rates = dict(unrolling_view.in_flight())
-        assert rates[0.5] == pytest.approx(310.2) and rates[32] == pytest.approx(3713.4)
+        assert rates[0.5] == pytest.approx(315, rel=0.05) and rates[32] == pytest.approx(3720, rel=0.05)
         points = [*rates.items(), *((point.kilobytes, point.rate) for point in reached())]
-        assert all(rate < possible(1024 * kilobytes, 345) for kilobytes, rate in points)
+        assert all(rate < possible(1024 * kilobytes, unrolling_view.LATENCY) for kilobytes, rate in points)
 
     def test_ends_at_the_peak(self):
         assert possible(2**20, 200) == 4814
