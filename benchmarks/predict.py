@@ -137,22 +137,21 @@ def counted(launch: timed.Launch) -> tuple[work.Sampled, object]:
     kernel = module.get_function(case.entry)
     kernel.max_dynamic_shared_size_bytes = case.shared_mem or None
     sass = kernel.sass(first)
-    args = tuple(value(each) for each in case.arguments)
+    decides = kernel._lifted(sass.code, keeps_traffic=True).needs_contents
+    args = tuple(value(each, decides) for each in case.arguments)
     asked = launch_of(case.grid, case.block, args, case.shared_mem, 60)
     shared = kernel._bind(asked).shared_bytes
     launched = work.launched(gpu(first), asked.grid, asked.block, sass.registers, shared)
     return work.run(launched, lambda numbers: kernel.traffic(asked, numbers, first)), sass.code
 
 
-def value(argument: Argument) -> object:
-    """Return an argument of a large launch; arrays of zeros take no memory until somebody writes."""
+def value(argument: Argument, decides: bool) -> object:
+    """Return an argument of a large launch; where its contents decide nothing, zeros, which take no memory."""
     if argument.shape is None:
         return np.dtype(argument.dtype).type(argument.fill)
-    repeated = timed.values(argument)
-    count = int(np.prod(argument.shape))
-    if len(repeated) == 1 and not repeated[0]:
+    if not decides:
         return np.zeros(argument.shape, argument.dtype)
-    return np.resize(repeated, count).reshape(argument.shape)
+    return np.resize(timed.values(argument), argument.shape)
 
 
 def recorded(folder: str) -> dict[str, float]:

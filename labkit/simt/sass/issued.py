@@ -17,7 +17,7 @@ import numpy as np
 
 from labkit.simt.code.abi import Counter
 from labkit.simt.counters.counts import Counts, Totals
-from labkit.simt.counters.traffic import SITE_SHIFT, WHAT
+from labkit.simt.counters.traffic import ENOUGH, SITE_SHIFT, WHAT
 from labkit.simt.launch.arguments import Range
 from labkit.simt.sass.kinds import kind, width
 from labkit.simt.sass.listing import Sass
@@ -110,7 +110,7 @@ class Traffic:
     the cycles that the banks take; of those to global memory `sectors` and `lines` of 128 bytes. `meeting`:
     of atomic operations and accesses to global memory, how many lanes go to the address that most of a
     request's lanes go to, summed.
-    `touches` has a row per request and line (abi.Touch), without those beyond the room for them.
+    `touches` has a row per request and line (abi.Touch), save for those beyond the room for them.
     """
 
     sass: Sass
@@ -137,9 +137,10 @@ def traffic_of(
     for number, position in decides.accesses.items():
         number_of[position] = number
         is_shared = "shared" in decides.kernel.code[position].parts
-        rest = int(totals.counters[position, STRIDE])  # how many were counted, or of global memory were not
+        rest = int(totals.counters[position, STRIDE])
         whole = counted.requests[number]
-        scale = whole / max(1, rest or whole) if is_shared else whole / max(1, whole - rest)
+        unseen = whole - rest if is_shared and rest >= ENOUGH else 0 if is_shared else rest
+        scale = whole / max(1, whole - unseen)
         counted.wavefronts[number] *= scale
         distinct, met = totals.counters[position, DISTINCT], counts.divergent[position]
         sectors[number] = counts.sectors[position] * scale
