@@ -146,7 +146,7 @@ def counted(launch: timed.Launch) -> tuple[work.Sampled, object]:
 
 
 def value(argument: Argument, decides: bool) -> object:
-    """Return an argument of a large launch; where its contents decide nothing, zeros, which take no memory."""
+    """Return an argument of a large launch: zeros, which take no memory, where contents decide nothing."""
     if argument.shape is None:
         return np.dtype(argument.dtype).type(argument.fill)
     if not decides:
@@ -198,8 +198,8 @@ def in_order(pairs: Sequence[tuple[float, float]]) -> float:
 def fitted_to(some: Sequence[Judged]) -> Constants:
     """Return the constants that fit these launches best, one after the other (coordinate descent).
 
-    The loss grows with the square of small errors and linearly with large ones (Huber): a few kernels that the
-    model does not understand must not bend it.
+    The loss grows with the square of small errors and linearly with large ones (Huber): a few kernels that
+    the model does not understand must not bend it.
     """
 
     def loss(constants: Constants) -> float:
