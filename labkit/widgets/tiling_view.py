@@ -77,11 +77,12 @@ def _plots(report: str, tile: int, size: Size, gpu: str) -> list[Plotted]:
     times, loads = mine[mine.quantity == "time"], mine[mine.quantity == here.LOADS]
     guess = predicted_beside(frame, gpu, "block_x")
     both = [times, guess] if set(guess.kernel) == set(NAMES) else [times]
-    inches = 2.3 if guess.empty else 3.0  # room for its title and its part of the legend
+    # Predicted times need room for their part of the legend; all three plots together fit a screen.
+    heights = (2.3, 2.3, 2.3) if guess.empty else (2.6, 2.4, 1.95)  # inches
     return [
-        plotted(curves.time_by_size(frame, guess), pd.concat([frame, guess]), _place, inches),
-        plotted(curves.speedup_by_size(frame, both), pd.concat([frame, *both]), _place, inches),
-        plotted(curves.speedup_by_size(loads), loads, _place, 2.3),
+        plotted(curves.time_by_size(frame, guess), pd.concat([frame, guess]), _place, heights[0]),
+        plotted(curves.speedup_by_size(frame, both), pd.concat([frame, *both]), _place, heights[1]),
+        plotted(curves.speedup_by_size(loads), loads, _place, heights[2]),
     ]
 
 

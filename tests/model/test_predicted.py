@@ -109,7 +109,7 @@ def test_the_table_has_what_is_predicted_now(rung, problem, macros):
 def test_the_table_says_where_it_comes_from():
     told = json.loads(predicted.TABLE.with_suffix(".json").read_text(encoding="utf-8"))
     assert told["command"] == "python benchmarks/predicted_ladder.py" and "none was measured" in told["what"]
-    assert set(told["gpus"]) == set(predicted.gpus()) >= {"H200", "H100 SXM5", "A100-SXM4-80GB"}
+    assert set(told["gpus"]) == set(predicted.gpus()) >= {"H200", "A100-SXM4-80GB", "T4"}
 
 
 def test_a_source_says_for_which_gpu_and_how_wide_the_interval_is():
