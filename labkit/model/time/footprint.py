@@ -51,13 +51,13 @@ class Footprint:
             return self._places(chosen[:, LINE], chosen[:, WHAT])
 
         found = places(self.group)
-        return np.setdiff1d(found, places(self.omitted), assume_unique=True) if self.omitted else found
+        return _without(found, places(self.omitted)) if self.omitted else found
 
     def _places(self, line: np.ndarray, sectors: np.ndarray) -> np.ndarray:
         per_line = LINE_BYTES // self.unit
         each = SECTORS_OF_LINE // per_line
         masks = [((1 << each) - 1) << each * i for i in range(per_line)]
-        return np.unique(np.concatenate([line[sectors & m > 0] * per_line + i for i, m in enumerate(masks)]))
+        return _distinct([line[sectors & m > 0] * per_line + i for i, m in enumerate(masks)])
 
     def count(self, stream: Stream) -> int:
         """Count the different places in a stream of accesses."""
@@ -68,7 +68,7 @@ class Footprint:
         plan, together = self.sampled.plan, NEAR // self.unit
         if not len(own := self.sets[plan.first]):
             return 0.0
-        nearby = np.unique(np.concatenate([self.sets[n] for n in (plan.first, *plan.beside)]))
+        nearby = _distinct([self.sets[n] for n in (plan.first, *plan.beside)])
         areas, counts = np.unique(nearby // together, return_counts=True)
         return float((counts[np.searchsorted(areas, own // together)] == 1).mean())
 
@@ -86,8 +86,8 @@ class Footprint:
         found = []
         for low, high in self._bounds():
             own = _within(self.sets[plan.first], low, high)
-            before = np.unique(np.concatenate([_within(self.sets[n], low, high) for n in seen]))
-            further = [len(np.setdiff1d(_within(self.sets[n], low, high), before)) for n in last]
+            before = _distinct([_within(self.sets[n], low, high) for n in seen])
+            further = [len(_without(_within(self.sets[n], low, high), before)) for n in last]
             each = float(np.mean(further)) if further else float(len(own))
             found.append(min(float(high - low), scale * (len(own) + (blocks - 1) * each)))
         return np.array(found)
@@ -114,3 +114,17 @@ class Footprint:
 
 def _within(keys: np.ndarray, low: int, high: int) -> np.ndarray:
     return keys[np.searchsorted(keys, low) : np.searchsorted(keys, high)]
+
+
+def _distinct(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the different keys in order; NumPy's own `unique` takes several times as long for runs."""
+    keys = np.sort(np.concatenate(parts), kind="stable")
+    return keys[np.diff(keys, prepend=keys[:1] - 1) != 0] if len(keys) else keys
+
+
+def _without(keys: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the keys that are not among `others`; both are in order."""
+    if not len(others):
+        return keys
+    places = np.minimum(np.searchsorted(others, keys), len(others) - 1)
+    return keys[others[places] != keys]
