@@ -17,8 +17,7 @@ def stream(lines, sectors=None):
     """One request per line, at one instruction."""
     lines = np.array(lines, np.int64)
     sectors = np.full(len(lines), ALL_SECTORS) if sectors is None else np.array(sectors)
-    nothing = np.zeros(len(lines), np.int64)
-    return Stream(lines, sectors, nothing, np.arange(len(lines)), nothing)
+    return Stream(lines, sectors, np.zeros(len(lines), np.int64), np.arange(len(lines)))
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=60))

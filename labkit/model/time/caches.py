@@ -30,15 +30,14 @@ SECTOR_BYTES = 32
 class Stream:
     """Accesses to global memory in the order of time: one entry per request and line.
 
-    `sectors` has a bit per sector of the line, `site` is the instruction of machine code, `time` counts the
-    requests, and `block` is the number of the block.
+    `sectors` has a bit per sector of the line, `site` is the instruction of machine code, and `time` counts
+    the requests.
     """
 
     line: np.ndarray
     sectors: np.ndarray
     site: np.ndarray
     time: np.ndarray
-    block: np.ndarray
 
     def __len__(self) -> int:
         return len(self.line)
@@ -76,7 +75,6 @@ def in_step(touches: np.ndarray, batch_of: np.ndarray) -> Stream:
         sectors=what & (1 << SECTORS_OF_LINE) - 1,
         site=what >> SITE_SHIFT,
         time=np.cumsum(what & FIRST > 0),
-        block=block[by_time],
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +10,13 @@ from functools import cached_property
 
 import numpy as np
 
-from labkit.compiler.machine_code import Instruction
+from labkit.compiler.machine_code import Instruction, KernelCode
 from labkit.core.limits import WARP, Dim3
 from labkit.core.occupancy import Gpu, Occupancy, carve_out, occupancy
 from labkit.model.time.caches import SECTOR_BYTES, Stream, in_step, reused
 from labkit.model.time.footprint import GRANULE, Footprint
 from labkit.model.time.sample import Plan, plan
+from labkit.simt.counters.traffic import LINE_BYTES, SECTORS_OF_LINE
 from labkit.simt.sass.issued import Traffic
 from labkit.simt.sass.kinds import width
 from labkit.simt.sass.program import blocks
@@ -126,9 +128,8 @@ class Memory:
 class Work:
     """What a launch does. Counts are of an average block, by instruction of machine code.
 
-    `hits` is the share of a load's sectors that the L1 has. `lines` and `cycles` are those of a request on
-    average: the lines it touches, and the cycles that the banks take for it. `uneven` is how much longer the
-    busiest multiprocessor works than it would if all blocks did as much as the average one.
+    `hits` is the share of a load's sectors that the L1 has, `lines` how many a request touches. `uneven` is
+    how much longer the busiest multiprocessor works than it would if all blocks did as much as the average.
     """
 
     launched: Launched
@@ -197,7 +198,7 @@ def _refuse(sampled: Sampled, found: Work) -> None:
     atomics = found.total("requests", ATOMICS)
     if atomics < MANY_ATOMICS * found.issued.sum():
         return
-    lines = Footprint(sampled, found.opcodes, ATOMICS).bytes(found.launched.blocks) / 128
+    lines = Footprint(sampled, found.opcodes, ATOMICS).bytes(found.launched.blocks) / LINE_BYTES
     if lines < FEW_LINES:
         raise NoCounts(
             f"its atomic operations go to some {lines:.0f} lines of memory only, so that threads wait for "
@@ -205,10 +206,10 @@ def _refuse(sampled: Sampled, found: Work) -> None:
         )
 
 
-def batches(instructions: Sequence[Instruction], code: object) -> np.ndarray:
+def batches(instructions: Sequence[Instruction], code: KernelCode) -> np.ndarray:
     """Number the loads that a warp issues one after the other, without waiting for one of them, alike."""
     found = np.arange(len(instructions))
-    for first, end in blocks(code):  # type: ignore[arg-type]
+    for first, end in blocks(code):
         current, awaited = -1, set[int]()
         for number in range(first, end):
             control = instructions[number].control
@@ -276,7 +277,7 @@ def _memory(sampled: Sampled, names: np.ndarray, stream: Stream, hits: np.ndarra
         filled, alone = _fetched(sampled, names, stream, filling, asked, SECTOR_BYTES)
         scattered += 2 * filled * alone
         fetched += max(0.0, filled - LEFT_OPEN)
-        written = max(written if is_whole else 0.0, 0.0) + filled
+        written = filled + (written if is_whole else 0.0)
     requests, lines = sampled.mean("requests")[of_stores].sum(), sampled.mean("lines")[of_stores].sum()
     if lines <= MERGED_LINES * requests:
         l2_written = min(l2_written, max(written, MERGED * l2_written))
@@ -321,17 +322,21 @@ def _fetched(
     sharing = max(1.0, launched.gpu.multiprocessors * own / max(1.0, float(per_wave.sum())))
     kept = reused(accesses, l2_bytes / launched.gpu.multiprocessors, 1 / sharing)
     fresh = _count(accesses.sectors).sum() - kept.sum()
-    again = max(1.0, float(fresh) / max(1, Footprint(sampled, names, group, SECTOR_BYTES).count(accesses)))
+    sectors = max(1, _distinct_sectors(accesses))
+    again = max(1.0, float(fresh) / sectors)
     room, total = KEPT * l2_bytes, 0.0
     is_local = footprint.is_local() & (float(per_wave.sum()) * unit < l2_bytes)
     for whole, wave, near in zip(once * unit, per_wave * unit, is_local, strict=True):
         again_and_again = max(0.0, waves * wave * again - whole)
         total += whole + (again_and_again * (1 - room / whole) if whole > room and not near else 0.0)
-    places, sectors = (
-        own * unit,
-        Footprint(sampled, names, group, SECTOR_BYTES).count(accesses) * SECTOR_BYTES,
-    )
-    return min(total, asked * max(1.0, places / max(1, sectors))), footprint.alone()
+    rounding = max(1.0, own * unit / (sectors * SECTOR_BYTES))
+    return min(total, asked * rounding), footprint.alone()
+
+
+def _distinct_sectors(stream: Stream) -> int:
+    """Count the different sectors of a stream."""
+    of_bit = (stream.line[stream.sectors >> bit & 1 > 0] for bit in range(SECTORS_OF_LINE))
+    return sum(len(np.unique(lines)) for lines in of_bit)
 
 
 KEPT = 0.5  # of the L2 holds what is used again: the other half may hold the same lines (two partitions)
@@ -354,19 +359,13 @@ def _uneven(sampled: Sampled) -> float:
             row = each[first : first + sms]
             free[: len(row)] += row
         return float(free.max() / (math.ceil(launched.blocks / sms) * each.mean()))
-    slots = np.zeros(sms * resident)
-    slots[:] = each[: len(slots)]
-    import heapq
-
-    heap = slots.tolist()
+    slots = sms * resident
+    heap = each[:slots].tolist()
     heapq.heapify(heap)
-    for cost in each[len(slots) :]:
-        heapq.heapreplace(heap, heap[0] + float(cost))
-    even = (
-        math.ceil(launched.blocks / len(slots))
-        if launched.blocks <= 3 * len(slots)
-        else launched.blocks / len(slots)
-    )
+    for cost in each[slots:].tolist():
+        heapq.heapreplace(heap, heap[0] + cost)
+    waves = launched.blocks / slots
+    even = math.ceil(waves) if waves <= 3 else waves
     return max(1.0, max(heap) / (even * float(each.mean())))
 
 
