@@ -33,9 +33,9 @@ def add(b: ir.IRBuilder, structure: Record, row: Value, name: str, amount: Value
     b.store(b.add(b.load(place, typ=I64), amount), place)
 
 
-def delta(b: ir.IRBuilder, shift: Value, start: Value) -> Value:
-    """Emit how far into its sector an address shifted from `start` lies, in bytes."""
-    return b.and_(b.sub(shift, start), ir.Constant(I64, SECTOR_BYTES - 1))
+def delta(b: ir.IRBuilder, shift: Value, start: Value, unit: int = SECTOR_BYTES) -> Value:
+    """Emit how far into its sector, or another unit, an address shifted from `start` lies, in bytes."""
+    return b.and_(b.sub(shift, start), ir.Constant(I64, unit - 1))
 
 
 def sector_table(module: ir.Module, offsets: Sequence[int], size: int) -> ir.GlobalVariable:
@@ -126,8 +126,8 @@ def _emit_distinct(function: ir.Function) -> None:
     b.ret(b.zext(intrinsic(b, "ctpop", I32, b.not_(seen)), I64))
 
 
-def sector_places(b: ir.IRBuilder, launch: Value, addresses: Value) -> Value:
-    """Move the addresses so that sectors begin where they would on a GPU."""
+def sector_places(b: ir.IRBuilder, launch: Value, addresses: Value, unit: int = SECTOR_BYTES) -> Value:
+    """Move the addresses so that sectors, or larger units, begin where they would on a GPU."""
     slot = b.alloca(LANES_64)
     b.store(addresses, slot)
     with each_range(b, launch) as range_:
@@ -136,6 +136,6 @@ def sector_places(b: ir.IRBuilder, launch: Value, addresses: Value) -> Value:
             b.icmp_signed(">=", addresses, broadcast(b, start, WARP)),
             b.icmp_signed("<", addresses, broadcast(b, end, WARP)),
         )
-        moved = b.add(addresses, broadcast(b, delta(b, shift, start), WARP))
+        moved = b.add(addresses, broadcast(b, delta(b, shift, start, unit), WARP))
         b.store(b.select(inside, moved, b.load(slot, typ=LANES_64)), slot)
     return b.load(slot, typ=LANES_64)

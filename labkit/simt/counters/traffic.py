@@ -16,13 +16,13 @@ from llvmlite import ir
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.code import abi
-from labkit.simt.code.abi import I1, I32, I64, POINTER, Frame, Launch, Range, Touch, Value, field, load_field
+from labkit.simt.code.abi import I1, I32, I64, POINTER, Frame, Launch, Touch, Value, field, load_field
 from labkit.simt.code.addresses import lane_addresses
-from labkit.simt.code.careful import LANES_64, defined_once, each_distinct, each_range, shared_bounds
+from labkit.simt.code.careful import LANES_64, defined_once, each_distinct, shared_bounds
 from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.observe import Look
 from labkit.simt.code.vectors import broadcast, lanes_of
-from labkit.simt.counters.sectors import ONE, add
+from labkit.simt.counters.sectors import ONE, add, sector_places
 from labkit.simt.counters.wavefronts import Issues, count_wavefronts
 from labkit.simt.ptx import Instruction
 
@@ -125,7 +125,7 @@ def _emit(function: ir.Function) -> None:
         add(b, abi.Counter, counter, "stride", ONE)
         b.ret_void()
     add(b, abi.Counter, counter, "divergent", meeting(b, addresses, mask))
-    places = _places(b, launch, addresses)
+    places = sector_places(b, launch, addresses, LINE_BYTES)
     banks = count_wavefronts(b, places, mask, size, ir.Constant(I1, 1))
     lines = b.lshr(places, constant(places, LINE_BITS))
     sector = b.and_(b.lshr(places, constant(places, SECTOR_BITS)), constant(places, SECTORS_OF_LINE - 1))
@@ -156,21 +156,6 @@ def _together(b: ir.IRBuilder, values: Value) -> Value:
     type_ = ir.FunctionType(I64, [LANES_64])
     function = b.module.globals.get(name) or ir.Function(b.module, type_, name)
     return b.call(function, [values])
-
-
-def _places(b: ir.IRBuilder, launch: Value, addresses: Value) -> Value:
-    """Move the addresses so that lines begin where they would on a GPU, where arrays begin at one."""
-    slot = b.alloca(LANES_64)
-    b.store(addresses, slot)
-    with each_range(b, launch) as range_:
-        start, end, shift = (load_field(b, Range, range_, name) for name in ("start", "end", "shift"))
-        inside = b.and_(
-            b.icmp_signed(">=", addresses, broadcast(b, start, WARP)),
-            b.icmp_signed("<", addresses, broadcast(b, end, WARP)),
-        )
-        off = b.and_(b.sub(shift, start), ir.Constant(I64, LINE_BYTES - 1))
-        b.store(b.select(inside, b.add(addresses, broadcast(b, off, WARP)), b.load(slot, typ=LANES_64)), slot)
-    return b.load(slot, typ=LANES_64)
 
 
 def _block(b: ir.IRBuilder, launch: Value, frame: Value) -> Value:
