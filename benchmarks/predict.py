@@ -62,6 +62,8 @@ BOUNDS = {
     "read_gain": (1, 1.2),
     "scattered": (0, 4),
     "miss_cycles": (0, 1),
+    "register_banks": (0, 1),
+    "barrier_queue": (0, 1.5),
     "tail": (0, 1),
     "dirty": (0.1, 0.6),
 }

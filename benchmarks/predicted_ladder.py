@@ -34,7 +34,7 @@ from labkit.widgets.report_sweeps import NAMES, REPORTS, times_of  # noqa: E402
 from labkit.widgets.unrolling_view import DTYPES, ELEMENTS, SIDE  # noqa: E402
 from labkit.widgets.unrolling_view import TILE as UNROLLED_TILE  # noqa: E402
 
-GPUS = ("H200", "A100-SXM4-80GB", "T4")
+GPUS = ("H200", "H100 SXM5", "A100-SXM4-80GB", "RTX 4090", "T4")
 LADDERS = {"matmul": (512, 1024, 2048, 4096, 8192), "transpose": (2048, 8192)}  # in float32, squares
 
 

@@ -31,6 +31,8 @@ class Constants:
     scattered                 how much longer memory takes for places that stand alone, beyond once
     dirty                     the share of the L2 that must be written back before the launch has it
     miss_cycles               of the L1, per sector that it must fetch
+    register_banks            the share of the register file's extra cycles in which nothing issues
+    barrier_queue             the share of a block's issue slots that its warps wait for between two barriers
     tail                      waves more than the number of blocks says, in launches of many
     """
 
@@ -55,6 +57,8 @@ class Constants:
     scattered: float = 0.6
     dirty: float = 0.43
     miss_cycles: float = 0.25
+    register_banks: float = 0.5
+    barrier_queue: float = 1.0
     tail: float = 0.25
 
 

@@ -19,6 +19,7 @@ from labkit.simt.sass.pipes import pipe
 QUARTERS = 4  # sub-partitions of a multiprocessor: each issues one instruction per clock
 UNIFORM_CLOCKS = 2  # of the pipe for a warp at once
 WIDE = ("WIDE", "HI")  # integer products of 64 bits take twice as long
+BARRIERS = 1.5  # per warp: the warps of a block then go through the same instructions together
 FEW_WAVES = 3  # up to so many, the last one counts as a whole one
 TENSOR_CLOCKS = (
     8  # of a 16 x 8 x 16 product of halves, per sub-partition, where the GPU does 4096 FLOP a clock
@@ -75,6 +76,9 @@ def _latency(work: Work, code: KernelCode, constants: Constants, busy: float) ->
     waves = math.ceil(waves) if waves <= FEW_WAVES else waves + constants.tail
     visits = work.issued / launched.warps
     cycles = chain(code, visits, latencies(work, constants, busy).__getitem__) + constants.block_clocks
+    if visits[work.opcodes == "BAR"].sum() >= BARRIERS:
+        queue = max(0.0, 1 - QUARTERS / launched.warps)
+        cycles += constants.barrier_queue * queue * _issue_cycles(work, constants) / QUARTERS
     uneven = work.uneven if waves == 1 else 1.0
     return Limit(LATENCY_LIMIT, waves * cycles * uneven / clock, waves, "waves of blocks")
 
@@ -113,7 +117,7 @@ def _of_multiprocessors(work: Work, constants: Constants) -> list[Limit]:
         return Limit(name, busiest * cycles / share / clock, launched.blocks * cycles, unit)
 
     pipes = _pipe_cycles(work, gpu)
-    found = [limit(ISSUE, float(work.issued.sum()), "instructions", QUARTERS)]
+    found = [limit(ISSUE, _issue_cycles(work, constants), "instructions", QUARTERS)]
     found += [limit(name, cycles, "cycles", QUARTERS) for name, cycles in pipes.items()]
     barriers, shuffles = (work.total("issued", (name,)) for name in ("BAR", "SHFL"))
     missed = float((work.sectors * (1 - work.hits))[np.isin(work.opcodes, LOADS)].sum())
@@ -128,6 +132,11 @@ def _of_multiprocessors(work: Work, constants: Constants) -> list[Limit]:
     ]
     dealt = constants.deal_clocks * launched.blocks / clock
     return [*found, Limit(DEALING, dealt, launched.blocks, "blocks")]
+
+
+def _issue_cycles(work: Work, constants: Constants) -> float:
+    """Return the issue slots per block, with part of the cycles in which the register file is not ready."""
+    return float(work.issued @ (1 + constants.register_banks * (work.bank_cycles - 1)))
 
 
 def _pipe_cycles(work: Work, gpu: Gpu) -> dict[str, float]:

@@ -16,7 +16,7 @@ from labkit.core.occupancy import Gpu
 
 SPREAD = 24  # blocks far apart, at most
 GOLDEN = 0.6180339887498949  # parts of it are spread evenly, however many there are (Knuth, TAOCP 3, 6.4)
-MOST_ISSUED = 12_000_000  # instructions of warps that a prediction runs at most, beyond the first block
+MOST_ISSUED = 8_000_000  # instructions of warps that a prediction runs at most, beyond the first block
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from labkit.core.limits import WARP, Dim3
 from labkit.core.occupancy import Gpu, Occupancy, carve_out, occupancy
 from labkit.model.time.caches import SECTOR_BYTES, Stream, in_step, reused
 from labkit.model.time.footprint import GRANULE, Footprint
+from labkit.model.time.registers import bank_cycles
 from labkit.model.time.sample import Plan, plan
 from labkit.simt.counters.traffic import LINE_BYTES, SECTORS_OF_LINE
 from labkit.simt.sass.issued import Traffic
@@ -29,6 +30,7 @@ SHARED = ("LDS", "STS", "LDSM")
 LOCAL = ("LDL", "STL")
 MUCH_LOCAL = 0.02  # of the issued instructions: more accesses to local memory are not modelled
 WHOLE = 0.9  # sectors of which stores write at least this share are taken to be written whole
+ALIKE = 8  # blocks far apart that all do the same stand for the rest of the grid
 FEW_LINES = 1000  # atomic operations on fewer lines wait for each other: how long is not modelled
 MANY_ATOMICS = 0.01  # of them per issued instruction are many
 
@@ -90,11 +92,24 @@ def run(launched: Launched, traffic: Callable[[Sequence[int]], Traffic]) -> Samp
     wanted = plan(launched.grid, launched.fits.blocks, launched.gpu)
     alone = {wanted.first: traffic([wanted.first])}
     wanted = wanted.within(int(alone[wanted.first].issued.sum()))
-    for number in (*wanted.beside, *wanted.spread):
-        if number not in alone:
-            alone[number] = traffic([number])
+    for number in wanted.beside:
+        alone[number] = traffic([number])
+    for ran, number in enumerate(wanted.spread):
+        if ran == ALIKE and all_alike([alone[each] for each in wanted.spread[:ran]]):
+            wanted = replace(wanted, spread=wanted.spread[:ran])
+            break
+        alone[number] = alone.get(number) or traffic([number])
     together = alone[wanted.first] if len(wanted.together) == 1 else traffic(wanted.together)
     return Sampled(launched, wanted, together, alone)
+
+
+def all_alike(blocks: Sequence[Traffic]) -> bool:
+    """Say whether blocks issue the same, and ask for as many sectors with each instruction."""
+    first, *others = blocks
+    return all(
+        np.array_equal(each.issued, first.issued) and np.array_equal(each.sectors, first.sectors)
+        for each in others
+    )
 
 
 @dataclass(frozen=True)
@@ -150,6 +165,11 @@ class Work:
     def opcodes(self) -> np.ndarray:
         """Return the first part of each instruction's opcode."""
         return opcodes(self.instructions)
+
+    @cached_property
+    def bank_cycles(self) -> np.ndarray:
+        """Return the cycles of the register file that each instruction takes."""
+        return bank_cycles(self.instructions)
 
     def total(self, what: str, group: Sequence[str]) -> float:
         """Sum a count over the instructions with these opcodes."""
