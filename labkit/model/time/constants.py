@@ -16,7 +16,7 @@ class Constants:
 
     power, power_of_cores     how limits add up: of the whole, and of a multiprocessor's pipes
     start_us                  of an empty launch, by CUDA's events
-    block_clocks              from a block's end to the first instruction of the next
+    block_clocks              from a block's end to the first instruction of the next, and warp_clocks for each warp of a block
     deal_clocks               between the starts of two blocks, anywhere on the GPU
     cold                      the latency of memory in a launch, by that of a chain of loads
     loaded_l2, loaded_dram    latency that is added where the memory is busy all the time, by the latency
@@ -25,7 +25,7 @@ class Constants:
     barrier_cycles            of the pipe of shared memory, per warp that arrives at a barrier
     shared_clocks             the latency of shared memory in a launch, by that of a chain of loads
     l2_read, l2_write         rates, by the bandwidth of gpus.csv
-    partial                   how much longer the L2 takes for a sector that is written in part
+    partial                   how much longer the L2 takes for a request that writes sectors in part
     atomic_gs                 sectors of atomic operations, 10^9 per second
     read_gain                 how much faster than a copy memory is read or written alone
     scattered                 how much longer memory takes for places that stand alone, beyond once
@@ -40,6 +40,7 @@ class Constants:
     power_of_cores: float = 4.0
     start_us: float = 4.7
     block_clocks: float = 600.0
+    warp_clocks: float = 8.0
     deal_clocks: float = 1.2
     loaded_l2: float = 1.0
     loaded_dram: float = 0.3
@@ -51,7 +52,7 @@ class Constants:
     shared_clocks: float = 1.0
     l2_read: float = 0.55
     l2_write: float = 0.8
-    partial: float = 2.0
+    partial: float = 2.2  # not fitted: the naive transpose in data/h200/bench.csv, 70e9 sectors per second
     atomic_gs: float = 85.0
     read_gain: float = 1.08
     scattered: float = 0.6

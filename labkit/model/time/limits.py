@@ -75,7 +75,8 @@ def _latency(work: Work, code: KernelCode, constants: Constants, busy: float) ->
     waves = launched.blocks / (launched.gpu.multiprocessors * work.resident)
     waves = math.ceil(waves) if waves <= FEW_WAVES else waves + constants.tail
     visits = work.issued / launched.warps
-    cycles = chain(code, visits, latencies(work, constants, busy).__getitem__) + constants.block_clocks
+    cycles = chain(code, visits, latencies(work, constants, busy).__getitem__)
+    cycles += constants.block_clocks + constants.warp_clocks * launched.warps
     if visits[work.opcodes == "BAR"].sum() >= BARRIERS:
         queue = max(0.0, 1 - QUARTERS / launched.warps)
         cycles += constants.barrier_queue * queue * _issue_cycles(work, constants) / QUARTERS
@@ -124,7 +125,7 @@ def _of_multiprocessors(work: Work, constants: Constants) -> list[Limit]:
     local = work.total("issued", ("LDL", "STL"))
     loads = work.total("wavefronts", LOADS) + constants.miss_cycles * missed + local
     shared = work.total("wavefronts", SHARED) + work.total("meeting", ("ATOMS",)) + shuffles
-    stores = work.total("sectors", STORES) * (1 if work.memory.is_whole else constants.partial)
+    stores = work.total("sectors", STORES)
     found += [
         limit(L1, loads, "cycles"),
         limit(SHARED_MEMORY, shared + constants.barrier_cycles * barriers, "cycles"),
@@ -209,7 +210,7 @@ def _of_memory(work: Work, constants: Constants) -> list[Limit]:
     gpu, memory = work.launched.gpu, work.memory
     local_read, local_written, spilled = _local(work)
     l2_rate, l2_bytes = 1e9 * (gpu.l2_gb_s or 0), (gpu.l2_mb or 0) * 2**20
-    part = 1.0 if memory.is_whole else constants.partial
+    part = memory.cost_of_write(constants.partial)
     took = (memory.l2_moved + local_read) / (l2_rate * constants.l2_read)
     took += (memory.l2_written * part + local_written) / (l2_rate * constants.l2_write)
     took += memory.l2_atomic / 32 / (constants.atomic_gs * 1e9)

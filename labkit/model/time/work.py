@@ -29,6 +29,7 @@ ATOMICS = ("ATOMG", "ATOM", "REDG", "RED")
 SHARED = ("LDS", "STS", "LDSM")
 LOCAL = ("LDL", "STL")
 MUCH_LOCAL = 0.02  # of the issued instructions: more accesses to local memory are not modelled
+WORD_BYTES = 4
 WHOLE = 0.9  # sectors of which stores write at least this share are taken to be written whole
 ALIKE = 8  # blocks far apart that all do the same stand for the rest of the grid
 FEW_LINES = 1000  # atomic operations on fewer lines wait for each other: how long is not modelled
@@ -120,7 +121,7 @@ class Memory:
     moves `l2_moved` for it: 64 bytes also where 32 are asked for (`gather` in data/h200/limits.csv).
     `l2_written` what stores send there, `l2_atomic` what atomic operations do. `fetched` is what the L2 reads
     from memory, `written` what will have to be written back; `scattered` are those of both whose neighbours
-    nobody asks for. `is_whole` says whether stores fill their sectors.
+    nobody asks for. `filled` is the share of its sectors that a request to store writes.
     """
 
     requested: float
@@ -131,7 +132,12 @@ class Memory:
     fetched: float
     scattered: float
     written: float
-    is_whole: bool
+    filled: float
+
+    def cost_of_write(self, partial: float) -> float:
+        """Return how long the L2 takes for a sector that a request writes: `partial` for one word of it."""
+        empty = (1 - self.filled) * SECTOR_BYTES / (SECTOR_BYTES - WORD_BYTES)
+        return 1 + (partial - 1) * min(1.0, empty)
 
     @property
     def l2_hit_share(self) -> float:
@@ -290,7 +296,7 @@ def _memory(sampled: Sampled, names: np.ndarray, stream: Stream, hits: np.ndarra
     fetched, alone = _fetched(sampled, names, stream, LOADS, missed, GRANULE)
     scattered = fetched * alone
     atomic = float(sectors[of_atomics].sum()) * scale
-    l2_written = float(sectors[of_stores].sum()) * scale
+    l2_written = l2_sectors = float(sectors[of_stores].sum()) * scale
     filling = [*(ATOMICS if atomic else ()), *(STORES if l2_written and not is_whole else ())]
     if filling:  # what is written in part must be there first
         asked = atomic + (0.0 if is_whole else l2_written)
@@ -299,7 +305,8 @@ def _memory(sampled: Sampled, names: np.ndarray, stream: Stream, hits: np.ndarra
         fetched += max(0.0, filled - LEFT_OPEN)
         written = filled + (written if is_whole else 0.0)
     requests, lines = sampled.mean("requests")[of_stores].sum(), sampled.mean("lines")[of_stores].sum()
-    if lines <= MERGED_LINES * requests:
+    merged = lines <= MERGED_LINES * requests
+    if merged:
         l2_written = min(l2_written, max(written, MERGED * l2_written))
     return Memory(
         requested=float(sectors[of_loads].sum()) * scale,
@@ -310,7 +317,7 @@ def _memory(sampled: Sampled, names: np.ndarray, stream: Stream, hits: np.ndarra
         fetched=fetched,
         scattered=scattered,
         written=written,
-        is_whole=bool(is_whole),
+        filled=1.0 if merged or not l2_sectors else min(1.0, stored * launched.blocks / l2_sectors),
     )
 
 
