@@ -22,9 +22,10 @@ from labkit.core.occupancy import gpu as find_gpu
 from labkit.simt import ptx
 from labkit.simt.analysis.deciders import find_deciders
 from labkit.simt.analysis.indices import MOST_BLOCKS
-from labkit.simt.analysis.layout import rounded_up, storage
+from labkit.simt.analysis.layout import Storage, rounded_up, storage
 from labkit.simt.counters.counts import Counts, Totals, counts_of
 from labkit.simt.counters.profile import Circumstances, Profile
+from labkit.simt.counters.recording import Log
 from labkit.simt.launch.arguments import Range, bind
 from labkit.simt.launch.sample import Sample, choose_sample
 from labkit.simt.lowering.features import refuse
@@ -33,7 +34,7 @@ from labkit.simt.lowering.inline import inline_calls
 from labkit.simt.lowering.lower import copy_parameters, lower
 from labkit.simt.ptx.parser import parse, return_directly
 from labkit.simt.ptx.variables import find_variable, initial_memory
-from labkit.simt.run.machine import Mode, Program
+from labkit.simt.run.machine import Mode, Program, Record
 from labkit.simt.sanitizer.findings import Finding
 from labkit.simt.sanitizer.sanitizer import wrong_types
 from labkit.simt.sass.issued import Counted, Issued, Kept, Traffic, issues_of, traffic_of
@@ -187,6 +188,23 @@ class KeptLaunch:
     memory: Kept
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """What a block did, until it ended or `error` ended it.
+
+    `code` is the kernel's, `blocks` has the numbers of the instructions of each basic block, and `record` the
+    log of their visits and values. `ranges` is valid global memory; `storage` names the rest.
+    """
+
+    code: Sequence[ptx.Instruction]
+    blocks: Sequence[Sequence[int]]
+    record: Record
+    ranges: Sequence[Range]
+    shared_bytes: int
+    storage: Storage
+    error: SimtError | None
+
+
 AnyKernel = KernelProtocol[Profile, Finding]  # wherever it runs
 
 
@@ -242,6 +260,26 @@ class Kernel(AnyKernel):
                 raise
             findings.append(error.finding)
         return [finding for finding in findings if finding.tool in (*tools, "timeout")]
+
+    def record(self, launch: Launch, number: int, order: np.ndarray, megabytes: int) -> Recorded:
+        """Run one block of a launch and keep all that it does, as far as `megabytes` hold it.
+
+        `order` has a row per round: the numbers of the warps, in the order in which they run to the next
+        barrier. Raises LaunchError, and SimtError for a kernel whose blocks meet.
+        """
+        if self.is_cooperative:
+            raise SimtError("a kernel that synchronises its grid cannot be recorded: its blocks meet")
+        bound = self._bind(launch)
+        sample = choose_sample([number], launch.grid)
+        program, error = self._program(launch, "recorded", sample), None
+        record = Record(Log(megabytes), order)
+        try:
+            self._run(program, bound, sample, record=record)
+        except SimtError as found:
+            error = found
+        blocks = program.compiled.blocks
+        shared, code = bound.shared_bytes, self._parsed.code
+        return Recorded(code, blocks, record, bound.ranges, shared, self._storage, error)
 
     @property
     def simulated(self) -> Kernel:
@@ -419,10 +457,11 @@ class Kernel(AnyKernel):
         bound: _Bound,
         sample: Sample | None = None,
         findings: list[Finding] | None = None,
+        record: Record | None = None,
     ) -> Totals:
         grid, timeout, source = bound.launch.grid, bound.launch.timeout, self.module.lines
         return program.run(
-            grid, bound.params, bound.ranges, bound.shared_bytes, timeout, source, sample, findings
+            grid, bound.params, bound.ranges, bound.shared_bytes, timeout, source, sample, findings, record
         )
 
     def _shared_bytes(self, dynamic: int) -> int:

@@ -70,6 +70,10 @@ class Launch(ctypes.Structure):
         ("shared_shadow", ctypes.c_void_p),  # shadow of the block's shared memory
         ("textures", ctypes.c_void_p),  # by handle, the address of a Texture or null
         ("texture_count", ctypes.c_int64),
+        # for a recorded run: the numbers of a block's warps, in the order in which they run in each round
+        ("order", ctypes.c_void_p),
+        ("rounds", ctypes.c_int64),  # orders; a round ends when all warps are at a barrier or have ended
+        ("round", ctypes.c_int64),
     ]
 
 
@@ -113,7 +117,7 @@ class Frame(ctypes.Structure):
         ("voted", ctypes.c_int32),  # of the whole block: threads whose predicate held,
         ("voters", ctypes.c_int32),  # of how many
         ("phase", ctypes.c_int32),  # in a checked run, __syncwarp calls since the last barrier
-        # for a run that records where global memory is accessed, see traffic.py:
+        # for a run that records where global memory is accessed, see traffic.py; and the log of recording.py:
         ("trace", ctypes.c_void_p),  # the number of records, how many a warp may write, then the records
         ("traced", ctypes.c_int64),  # records that the warp has written
         ("traced_block", ctypes.c_int64),  # in this block

@@ -51,6 +51,7 @@ def emit(w: Warp, observer: Observer, instruction: Instruction, access: Access, 
     w.b.store(w.b.and_(left, w.b.sub(left, ir.Constant(I32, 1))), remaining)
     w.b.branch(head)
     w.continue_in(after)
+    observer.after(instruction, access, addresses, mask)
     for register in instruction.results:
         w.write(register, w.b.load(old, typ=old.allocated_type), VARYING, w.guard(instruction))
 

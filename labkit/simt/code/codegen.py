@@ -71,6 +71,8 @@ class _Code:
             w.continue_in(partial)
             w.b.branch(together)
             w.continue_in(together)
+        else:
+            self.observer.enter(block, whole=False)
         first = len(self.outlines.words)
         for position, instruction in enumerate(body):
             self.outlines.add(instruction, accesses.at.get(position))
@@ -113,6 +115,8 @@ class _Code:
             w.b.store(w.full_mask, w.mask)  # all lanes are together, so LLVM can drop the masks
         if self.observer.whole_warps:
             leaves[0] = self._part_whole_warps(block)
+        else:
+            self.observer.enter(block, whole=False)
         self._fast_code(body, accesses, end, leaves)
         if leaves:
             self._careful_code(body, accesses, leaves, end)

@@ -181,6 +181,7 @@ class Control:
         register = barrier.results
         if not barrier.votes or not register or register[0].name not in w.types:
             return
+        self.observer.resume(barrier)
         voted, voters = (load_field(b, Frame, w.frame, name) for name in ("voted", "voters"))
         if "popc" in barrier.parts:
             value: Value = voted

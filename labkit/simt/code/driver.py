@@ -31,8 +31,10 @@ from labkit.simt.code.instructions import intrinsic
 UNWRITTEN = 0xFF  # shared memory starts as NaNs and -1s, so that a read before a write shows
 
 
-def add_driver(module: ir.Module, warp: ir.Function, layout: Layout, is_checked: bool) -> None:
-    """Add `run` to a module that has `warp`."""
+def add_driver(
+    module: ir.Module, warp: ir.Function, layout: Layout, is_checked: bool, is_ordered: bool = False
+) -> None:
+    """Add `run` to a module that has `warp`. `is_ordered`: the launch says in which order warps run."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, POINTER, POINTER]), "run")
     launch, frames, shared = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
@@ -63,7 +65,8 @@ def add_driver(module: ir.Module, warp: ir.Function, layout: Layout, is_checked:
     b.position_at_end(blocks["round"])
     b.store(ir.Constant(I32, 0), barrier)
     turns = _Turns(b, layout, launch, is_checked) if layout.turns else None
-    with _each_warp(b, frames, layout) as (frame, following):
+    order = _next_order(b, launch, layout) if is_ordered else None
+    with _each_warp(b, frames, layout, order) as (frame, following):
         _run_warp(b, warp, launch, frame, barrier, blocks["done"], turns)
         b.branch(following)
     if turns:
@@ -140,10 +143,13 @@ def _resume(b: ir.IRBuilder, launch: Value, is_checked: bool) -> ir.Block:
 
 
 class _each_warp:  # noqa: N801 - reads as a statement: with _each_warp(...)
-    """Emits a loop over the frames of a block's warps; the body ends with a branch to `following`."""
+    """Emits a loop over the frames of a block's warps; the body ends with a branch to `following`.
 
-    def __init__(self, b: ir.IRBuilder, frames: Value, layout: Layout) -> None:
-        self.b, self.frames, self.layout = b, frames, layout
+    `order` is the address of the warps' numbers, in 32 bits each, in the order in which they run.
+    """
+
+    def __init__(self, b: ir.IRBuilder, frames: Value, layout: Layout, order: Value | None = None) -> None:
+        self.b, self.frames, self.layout, self.order = b, frames, layout, order
 
     def __enter__(self) -> tuple[Value, ir.Block]:
         b = self.b
@@ -157,7 +163,10 @@ class _each_warp:  # noqa: N801 - reads as a statement: with _each_warp(...)
         self.index.add_incoming(ir.Constant(I64, 0), start)
         b.cbranch(b.icmp_signed("<", self.index, ir.Constant(I64, self.layout.warps)), body, self.after)
         b.position_at_end(body)
-        offset = b.mul(self.index, ir.Constant(I64, self.layout.frame_bytes))
+        number = self.index
+        if self.order is not None:
+            number = b.zext(b.load(b.gep(self.order, [number], source_etype=I32), typ=I32), I64)
+        offset = b.mul(number, ir.Constant(I64, self.layout.frame_bytes))
         return b.gep(self.frames, [offset], source_etype=I8), self.next
 
     def __exit__(self, *_exc: object) -> None:
@@ -166,6 +175,15 @@ class _each_warp:  # noqa: N801 - reads as a statement: with _each_warp(...)
         self.index.add_incoming(b.add(self.index, ir.Constant(I64, 1)), self.next)
         b.branch(self.head)
         b.position_at_end(self.after)
+
+
+def _next_order(b: ir.IRBuilder, launch: Value, layout: Layout) -> Value:
+    """Return the order of this round, and go on to that of the next; after the last comes the first."""
+    place = field(b, Launch, launch, "round")
+    number = b.load(place, typ=I64)
+    b.store(b.urem(b.add(number, ir.Constant(I64, 1)), load_field(b, Launch, launch, "rounds")), place)
+    first = b.mul(number, ir.Constant(I64, layout.warps))
+    return b.gep(load_field(b, Launch, launch, "order"), [first], source_etype=I32)
 
 
 def _start_block(

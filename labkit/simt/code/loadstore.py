@@ -66,9 +66,9 @@ def checked_addresses(
     writes = instruction.family.writes
     check = careful.check_function(w.function.module, access.space, writes, w.layout, observer.stops)
     valid = b.call(check, [w.launch, w.frame, addresses, mask, site, ir.Constant(I64, access.alignment)])
+    observer.careful(Look(b, w.launch, w.frame, access, addresses, valid, site, values, mask))
     if observer.stops:
         _leave_unless(w, b.icmp_unsigned("==", valid, mask), stopped)
-    observer.careful(Look(w.b, w.launch, w.frame, access, addresses, valid, site, values))
     return addresses, valid
 
 
@@ -111,10 +111,10 @@ def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, grou
         b = ir.IRBuilder(function.append_basic_block("entry"))
         check = careful.check_function(module, access.space, False, w.layout, observer.stops)
         valid = b.call(check, [launch, frame, addresses, mask, site, ir.Constant(I64, access.size)])
+        observer.careful(Look(b, launch, frame, access, addresses, valid, site, [], mask))
         if observer.stops:
             with b.if_then(b.icmp_unsigned("!=", valid, mask), likely=False):
                 b.ret(ir.Constant(result, None))
-        observer.careful(Look(b, launch, frame, access, addresses, valid, site, []))
         (values,) = load(b, Where(addresses, VARYING), kind.llvm, access.size, [0], valid)
         b.ret(group_value(b, values, group))
 

@@ -15,7 +15,8 @@ from labkit.simt.ptx import Instruction
 class Look:
     """An access of the lanes in `mask`; `b` builds in the warp's function, or in one that it calls.
 
-    `values` is what it stores: for each item, one value per lane.
+    `values` is what it stores: for each item, one value per lane. Lanes of `asked` that `mask` does not have
+    give an invalid address.
     """
 
     b: ir.IRBuilder
@@ -26,6 +27,7 @@ class Look:
     mask: Value
     site: Value
     values: list[Value]
+    asked: Value
 
 
 class Observer:
@@ -46,13 +48,16 @@ class Observer:
         return instruction.guard is None or not self.whole_warps
 
     def enter(self, block: Block, whole: bool) -> None:
-        """Observe that a basic block begins, with all 32 lanes if `whole`."""
+        """Observe that a basic block begins, with all 32 lanes if `whole` (known for whole warps only)."""
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Observe that an access of all 32 lanes, in range, comes next."""
 
     def careful(self, look: Look) -> None:
         """Observe that an access of some lanes comes next."""
+
+    def after(self, instruction: Instruction, access: Access, addresses: Value, mask: Value) -> None:
+        """Observe that the lanes in `mask` have made an atomic operation."""
 
     def alike(self, instruction: Instruction, first: Instruction) -> None:
         """Observe that an access runs the code of an earlier one, which differs only in where it goes."""
@@ -65,6 +70,9 @@ class Observer:
 
     def barrier(self, instruction: Instruction) -> None:
         """Observe that all lanes of the warp that have not ended arrive at a barrier."""
+
+    def resume(self, instruction: Instruction) -> None:
+        """Observe that the result of a barrier that votes comes next."""
 
     def step(self, instruction: Instruction) -> None:
         """Observe that another instruction comes next, perhaps a fence or a shuffle."""

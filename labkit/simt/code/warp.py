@@ -53,6 +53,7 @@ class Warp:
         for argument in (self.launch, self.frame):
             argument.add_attribute("noalias")
         self.b = b = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.wrote: Callable[[Register], None] | None = None  # told of each register that is written
         self.known: dict[object, abi.Value] = {}
         self.called: Inside | None = None
         self.mask = b.alloca(abi.I32)
@@ -255,6 +256,8 @@ class Warp:
         if self.flow.needs_blend(self.index, register.name):
             value = b.select(vectors.lanes_of(b, self.active()), value, self._load(register.name))
         self._store(register.name, value)
+        if self.wrote is not None:
+            self.wrote(register)
 
     def declared(self, register: Register) -> Kind:
         """Return the type with which a register is declared."""

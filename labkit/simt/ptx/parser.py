@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from labkit.compiler.debug_info import has_debug_info
 from labkit.core.errors import SimtError
 from labkit.simt import ptx
 from labkit.simt.ptx.operands import CARRY, immediate, read_instruction
@@ -29,6 +30,7 @@ _VARIABLE = re.compile(
 _LABEL = re.compile(r"\s*([$\w]+)\s*:(?!:)")
 _LIBRARIES = "4cuda|26__nv_atomic|18cooperative_groups|6nvcuda|3cub|6thrust|2cg"
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
+_DEBUG_LABEL = re.compile(r"^\.b64\s+(\$L__\w+)", re.M)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 
 
@@ -61,6 +63,8 @@ class _Parser:
         self.module, self.inner_scopes = ptx.Module(), 0
         text = _COMMENT.sub("", text)
         self.source_file = _number_of_the_source(text)
+        # Debug code says with labels where a variable lives.
+        self.kept_labels = set(_DEBUG_LABEL.findall(text)) if has_debug_info(text) else set()
         position = 0
         while header := _HEADER.search(text, position):
             self._module_variables(text[position : header.start()])
@@ -134,7 +138,9 @@ class _Parser:
                 kernel.code.append(_in_scopes(read_instruction(part, line), [s.registers for s in scopes]))
         used = {o.name for i in kernel.code for o in i.operands if isinstance(o, ptx.Symbol)}
         used.update(name for table in kernel.tables.values() for name in table)
-        kernel.labels = {name: place for name, place in kernel.labels.items() if name in used}
+        kernel.labels = {
+            name: place for name, place in kernel.labels.items() if name in used or name in self.kept_labels
+        }
 
     def _declaration(self, kernel: ptx.Kernel, text: str) -> None:
         if registers := _REGISTERS.match(text):

@@ -31,6 +31,7 @@ from labkit.simt.code.jit import Library, host_key, machine_code
 from labkit.simt.code.observe import Observer
 from labkit.simt.counters.counting import Counting
 from labkit.simt.counters.counts import NO_TOTALS, Totals
+from labkit.simt.counters.recording import Log, Recording
 from labkit.simt.counters.tracing import MOST, Tracing
 from labkit.simt.counters.traffic import Traffic, new_trace, records
 from labkit.simt.counters.wavefronts import Issues
@@ -55,13 +56,14 @@ def host_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Mode = Literal["plain", "counted", "issued", "traffic", "traced", "checked"]
+Mode = Literal["plain", "counted", "issued", "traffic", "traced", "recorded", "checked"]
 _OBSERVERS: dict[Mode, type[Observer]] = {
     "plain": Observer,
     "counted": Counting,
     "issued": Issues,
     "traffic": Traffic,
     "traced": Tracing,
+    "recorded": Recording,
     "checked": Checking,
 }
 
@@ -85,7 +87,7 @@ def compile_kernel(
     module = ir.Module(name=kernel.name)
     observer = _OBSERVERS[mode]()
     warp = warp_function(module, flow, layout, observer)
-    add_driver(module, warp, layout, is_checked=mode == "checked")
+    add_driver(module, warp, layout, is_checked=mode == "checked", is_ordered=mode == "recorded")
     site = {id(instruction): i for i, instruction in enumerate(kernel.code)}
     blocks = [[site[id(instruction)] for instruction in each.code] for each in flow.blocks]
     return Compiled(
@@ -98,6 +100,7 @@ def compile_kernel(
         written_ranges(kernel, storage.ranges) if mode == "checked" else None,
         observer.known if isinstance(observer, Counting) else np.empty(0),
         strides(kernel, flow) if mode == "counted" else [None] * len(kernel.code),
+        layout.local_start,
     )
 
 
@@ -135,11 +138,12 @@ class Program:
         source: Sequence[str],
         sample: Sample | None = None,
         findings: list[Finding] | None = None,
+        record: Record | None = None,
     ) -> Totals:
         """Run all blocks, or a sample of them, and return the totals of a counted run.
 
         Raises the error of the first mistake, or Timeout; what was written until then stays written. A
-        checked run adds to `findings`, and runs one block after the other.
+        checked run adds to `findings`, and a recorded one fills `record`; both run one block after the other.
         """
         textures = Table() if self.has_textures else None
         if textures:
@@ -147,7 +151,7 @@ class Program:
         diagnosis = Diagnosis(self.kernel, source, self.block, shared_bytes, self.storage.shared, ranges)
         sanitizer = None if findings is None else Sanitizer(diagnosis, self.compiled.written, self.granules)
         blocks = len(sample.numbers) if sample else grid[0] * grid[1] * grid[2]
-        threads = 1 if sanitizer else self._worthwhile_threads(blocks)
+        threads = 1 if sanitizer or record else self._worthwhile_threads(blocks)
         workers = [self._take_worker(shared_bytes) for _ in range(blocks if self.is_cooperative else threads)]
         printer = Printer([(r.start, r.start + r.size) for r in ranges])
         table = (abi.Range * max(1, len(ranges)))(
@@ -170,6 +174,8 @@ class Program:
         if self.mode == "traffic":
             for worker in workers:
                 worker.record(blocks, RECORDS // len(workers))
+        if record:
+            record.begin(launch, workers[0], self.compiled)
         if textures:
             launch.textures, launch.texture_count = (
                 ctypes.addressof(textures.pointers),
@@ -230,6 +236,26 @@ class Program:
         worker.counters.fill(0)
         worker.visits.fill(0)
         return worker
+
+
+class Record:
+    """What a recorded run fills: `log`, and where shared and local memory lie.
+
+    `order` has a row per round: the numbers of the block's warps, in the order in which they run.
+    """
+
+    def __init__(self, log: Log, order: np.ndarray) -> None:
+        self.log, self.order = log, np.ascontiguousarray(order, np.int32)
+        self.shared_start, self.local_starts = 0, list[int]()
+
+    def begin(self, launch: Launch, worker: _Worker, compiled: Compiled) -> None:
+        """Have a launch fill the log."""
+        launch.order, launch.rounds = self.order.ctypes.data, len(self.order)
+        self.shared_start = worker.shared.ctypes.data
+        start = worker.frames.ctypes.data + compiled.local_start
+        self.local_starts = [start + warp * compiled.frame_bytes for warp in range(compiled.warps)]
+        for head in worker.heads:
+            head.trace = self.log.address
 
 
 class _Worker:

@@ -129,7 +129,8 @@ class Checking(Observer):
         w = self.w
         values = stored(w, access, Kind(instruction.type)) if access.is_store else []
         addresses, everyone = lane_addresses(w, access), ir.Constant(I32, -1)
-        self.careful(Look(w.b, w.launch, w.frame, access, addresses, everyone, w.site(instruction), values))
+        site = w.site(instruction)
+        self.careful(Look(w.b, w.launch, w.frame, access, addresses, everyone, site, values, everyone))
 
     def careful(self, look: Look) -> None:
         """Check an access lane by lane."""

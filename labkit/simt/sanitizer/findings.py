@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from labkit.core.errors import BarrierError, InvalidAccess, SimtError, Timeout
 from labkit.core.limits import WARP, Dim3
@@ -26,6 +26,8 @@ class Finding:
     message: str
     source: str = ""
     other_line: int = 0  # for a race: the line of the other access
+    site: int = field(default=-1, compare=False, repr=False)  # the instruction's number in the kernel's code
+    other_site: int = field(default=-1, compare=False, repr=False)
 
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line else ""
@@ -221,7 +223,8 @@ class Diagnosis:
         message = (
             f"race ({kind}) on {self._place(access)}: the thread {what.format(other=other, **did)}; {missing}"
         )
-        return self._finding("racecheck", kind, access, message, other_line=line)
+        found = self._finding("racecheck", kind, access, message)
+        return replace(found, other_line=line, other_site=other_site)
 
     def exited(self, access: Access) -> Finding:
         """Describe a barrier at which some threads wait while others have ended."""
@@ -247,10 +250,10 @@ class Diagnosis:
     def _barrier(self, access: Access, message: str) -> Finding:
         return self._finding("synccheck", "divergent barrier", access, message)
 
-    def _finding(self, tool: str, kind: str, access: Access, message: str, other_line: int = 0) -> Finding:
+    def _finding(self, tool: str, kind: str, access: Access, message: str) -> Finding:
         line = self._line(access.site)
         thread = self.thread(access.thread)
-        return Finding(tool, kind, line, access.block, thread, message, self._text(line), other_line)
+        return Finding(tool, kind, line, access.block, thread, message, self._text(line), site=access.site)
 
     def _recorded(self, launch: Launch, site: int) -> Access:
         """Return the access of the first lane in the record of an error."""
@@ -304,7 +307,7 @@ class Diagnosis:
         offset = access.address - access.shared
         before = [(start, name) for name, start in self.shared_names.items() if start <= offset]
         start, name = max(before, default=(0, "memory"))
-        return start, _plain(name)
+        return start, last_name(name)
 
     def _verb(self, site: int) -> str:
         family = self.kernel.code[site].family
@@ -317,7 +320,7 @@ class Diagnosis:
         return self.source[line - 1].strip() if 0 < line <= len(self.source) else ""
 
 
-def _plain(mangled: str) -> str:
+def last_name(mangled: str) -> str:
     """Return the last name in a mangled one: `tile` for `_ZZ6matmulE4tile` (Itanium C++ ABI, 5.1.2)."""
     for match in reversed(list(re.finditer(r"E(\d+)", mangled))):
         name = mangled[match.end() :][: int(match[1])]

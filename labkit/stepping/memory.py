@@ -1,0 +1,196 @@
+"""The memory of a recorded block: objects with names, in one space of 32-bit addresses."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from labkit.core.errors import SimtError
+from labkit.core.limits import WARP
+from labkit.simt.launch.arguments import Range
+from labkit.simt.module import Recorded
+from labkit.simt.sanitizer.findings import last_name
+
+ALIGNMENT = 512  # of the first byte of an array: sectors and banks of the real address stay the same
+GAP = 1 << 16  # between two arrays: an access just past the end of one is still seen there
+NOWHERE = 0xFFFFFFFF  # the address of what lies in no object
+Declared = dict[str, tuple[str, tuple[int, ...]]]  # type and shape of arrays, by name
+_SHARED = re.compile(
+    r"__shared__\s+(?:(?:__align__|alignas)\s*\(\w+\)\s*)?([\w:<> ]+?)\s+(\w+)\s*((?:\[[^\]]*\])+)"
+)
+
+
+@dataclass(frozen=True)
+class Object:
+    """An array or variable: `start` is its address in the recording, `host` in this process.
+
+    `space` is shared, global, local or const; `type` and `shape` are those of its elements, and `item` their
+    bytes.
+    """
+
+    space: str
+    name: str
+    start: int
+    bytes: int
+    type: str
+    shape: tuple[int, ...]
+    item: int
+    host: int
+
+
+class Memory:
+    """The objects of a recorded block, and the addresses that it uses for them."""
+
+    def __init__(
+        self,
+        recorded: Recorded,
+        names: Sequence[str],
+        source: str,
+        macros: Mapping[str, str],
+        types: Mapping[str, str],
+    ) -> None:
+        self.shared_bytes = recorded.shared_bytes
+        self.shared_start = ALIGNMENT
+        record, storage = recorded.record, recorded.storage
+        self._shared_host = record.shared_start
+        self.objects = _shared(recorded, declared(source, macros), types, self.shared_start)
+        following = _aligned(self.shared_start + recorded.shared_bytes + GAP)
+        self.local_start, self.local_bytes = following, storage.local_bytes
+        self._local_hosts = record.local_starts
+        for name, offset in storage.local.items():
+            size = storage.local_bytes - offset
+            self.objects.append(
+                Object("local", last_name(name), following + offset, size, "b8", (size,), 1, 0)
+            )
+        following = _aligned(following + storage.local_bytes + GAP)
+        self._ranges: list[tuple[int, int, int]] = []  # host start, host end, start
+        for number, range_ in enumerate(recorded.ranges):
+            if not range_.size or range_.start in [each[0] for each in self._ranges]:
+                continue
+            following += range_.shift
+            self._ranges.append((range_.start, range_.start + range_.size, following))
+            self.objects.append(_array(range_, following, names[number] if number < len(names) else ""))
+            following = _aligned(following + range_.size + GAP)
+        if following > NOWHERE:
+            raise SimtError(
+                "the arrays of this launch take more than 4 GB together; record a launch with smaller arrays"
+            )
+
+    def places(self, addresses: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Return the addresses in the recording of host addresses: rows of 32, each of a warp."""
+        found = np.full(addresses.shape, NOWHERE, np.int64)
+        host = addresses.astype(np.int64)
+        for first, end, start in self._ranges:
+            near = (host >= first - GAP // 2) & (host < end + GAP // 2)
+            inside = (host >= first) & (host < end)
+            found = np.where(inside | (near & (found == NOWHERE)), host - first + start, found)
+        of_shared = host - self._shared_host
+        near = (of_shared >= -256) & (of_shared < self.shared_bytes + GAP // 2) & (found == NOWHERE)
+        inside = (of_shared >= 0) & (of_shared < self.shared_bytes)
+        found = np.where(inside | near, of_shared + self.shared_start, found)
+        if self.local_bytes:
+            starts = np.array(self._local_hosts)[warps][:, None]
+            offset = host - starts
+            inside = (offset >= 0) & (offset < WARP * self.local_bytes)
+            found = np.where(inside, offset % self.local_bytes + self.local_start, found)
+        return found.astype(np.uint32)
+
+    def object_at(self, address: int) -> Object | None:
+        """Return the object that has an address."""
+        return next((each for each in self.objects if each.start <= address < each.start + each.bytes), None)
+
+
+def element(found: Object, address: int) -> str:
+    """Name an element as C++ does: `a[3][5]`."""
+    index = (address - found.start) // found.item
+    return found.name + "".join(f"[{each}]" for each in indices(found, index))
+
+
+def indices(found: Object, index: int) -> tuple[int, ...]:
+    """Return the indices of an element by its number."""
+    if math.prod(found.shape) <= index:
+        return (index,)
+    return tuple(int(each) for each in np.unravel_index(index, found.shape))
+
+
+def _array(range_: Range, start: int, name: str) -> Object:
+    array = range_.owner
+    if isinstance(array, np.ndarray):
+        shape, type_, item = array.shape or (1,), array.dtype.name, array.itemsize
+    else:
+        shape, type_, item = (range_.size,), "uint8", 1
+    name = name or (last_name(str(array)) if isinstance(array, str) else f"argument {range_.position + 1}")
+    space = "const" if range_.is_constant else "global"
+    return Object(space, name, start, range_.size, type_, tuple(shape), item, range_.start)
+
+
+def _shared(recorded: Recorded, written: Declared, types: Mapping[str, str], start: int) -> list[Object]:
+    """Return the variables in shared memory; extern arrays take what static ones leave."""
+    offsets = sorted((offset, name) for name, offset in recorded.storage.shared.items())
+    ends = [offset for offset, _ in offsets[1:]] + [recorded.shared_bytes]
+    found = []
+    for (offset, name), end in zip(offsets, ends, strict=True):
+        size, plain = end - offset, last_name(name)
+        type_, shape = written.get(plain, (types.get(name, "b32"), ()))
+        item = ITEM_BYTES.get(type_, 4)
+        size = math.prod(shape) * item if shape and math.prod(shape) * item <= size else size
+        if size and not name.startswith("%"):
+            if math.prod(shape or (0,)) * item != size:
+                shape = (size // item,)
+            host = recorded.record.shared_start + offset
+            found.append(Object("shared", plain, start + offset, size, type_, shape, item, host))
+    return found
+
+
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n/]+?)[ \t]*(?://.*)?$", re.M)
+_CONSTANT = re.compile(r"\bconst(?:expr)?\s+(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;]+);")
+ITEM_BYTES = {
+    **dict.fromkeys(("double", "long", "long long", "size_t", "float2", "int2"), 8),
+    **dict.fromkeys(("half", "__half", "__nv_bfloat16", "short", "unsigned short"), 2),
+    **dict.fromkeys(("char", "unsigned char", "bool", "signed char"), 1),
+    **dict.fromkeys(("float4", "int4", "double2"), 16),
+    **dict.fromkeys(("f64", "b64", "u64", "s64"), 8),
+    **dict.fromkeys(("f16", "b16", "u16", "s16"), 2),
+    **dict.fromkeys(("b8", "u8", "s8"), 1),
+}
+
+
+def declared(source: str, macros: Mapping[str, str]) -> Declared:
+    """Return type and shape of the arrays that a source declares in shared memory, where it says them."""
+    known = {**defined(source), **macros}
+    found: Declared = {}
+    for type_, name, dims in _SHARED.findall(source):
+        sizes = [_evaluated(each, known) for each in re.findall(r"\[([^\]]*)\]", dims)]
+        if all(sizes):
+            type_ = known.get(type_, type_)
+            found[name] = type_, tuple(size for size in sizes if size)
+        elif type_ in ITEM_BYTES or type_ in ("float", "int"):
+            found[name] = type_, ()
+    return found
+
+
+def defined(source: str) -> dict[str, str]:
+    """Return the macros and constants that a source defines."""
+    return {name: text for each in (_CONSTANT, _MACRO) for name, text in each.findall(source)}
+
+
+def _evaluated(text: str, known: Mapping[str, str]) -> int:
+    """Return the value of a whole number's expression, or 0."""
+    for _ in range(8):
+        text = re.sub(r"\b[A-Za-z_]\w*\b", lambda name: f"({known.get(name[0], name[0])})", text)
+        if not re.search(r"[A-Za-z_]", text):
+            break
+    if not re.fullmatch(r"[\d\s()+\-*/%]+", text) or "**" in text:
+        return 0
+    try:
+        return int(eval(text.replace("/", "//"), {"__builtins__": {}}))
+    except (SyntaxError, ArithmeticError, TypeError):
+        return 0
+
+
+def _aligned(address: int) -> int:
+    return -(-address // ALIGNMENT) * ALIGNMENT

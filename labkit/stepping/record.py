@@ -1,0 +1,213 @@
+"""Record one block of a launch: all that its warps do, with the source's names."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from labkit.compiler.debug_info import variables as debug_variables
+from labkit.core.errors import SimtError
+from labkit.core.kernel import TOOLS, Launch, Size, launch_of
+from labkit.core.limits import WARP, Dim3, as_dim3
+from labkit.kernels.launch_line import macros_of
+from labkit.simt.module import AnyKernel, Kernel, Recorded
+from labkit.simt.ptx import Instruction
+from labkit.simt.sanitizer.findings import Finding
+from labkit.stepping.events import Events, events
+from labkit.stepping.memory import Memory
+from labkit.stepping.variables import Variable, found
+
+MEGABYTES = 32  # of values that a recording keeps
+SECONDS = 10  # that the recorded run may take
+ROUNDS = 1024  # different orders of the warps; after them they come again
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What one block did: `events` in order, the memory and variables that they concern, and the findings.
+
+    `code` are the PTX instructions. `error` is what ended the run early, if anything did.
+    """
+
+    kernel: str
+    launch: Launch
+    at: Dim3
+    source: Sequence[str]
+    schedule: str
+    is_debug: bool
+    code: Sequence[Instruction]
+    registers: dict[str, str]
+    variables: Sequence[Variable]
+    memory: Memory
+    events: Events
+    findings: Sequence[Finding]
+    error: SimtError | None
+
+    @property
+    def warps(self) -> int:
+        """Return the warps of the block."""
+        return -(-math.prod(self.launch.block) // WARP)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Return the number of each register that the code names."""
+        return {name: number for number, name in enumerate(self.registers)}
+
+    @property
+    def cut(self) -> str:
+        """Say how much was left out; "" where nothing was."""
+        kept, total = self.events.kept, self.events.total
+        if kept >= total:
+            return ""
+        return (
+            f"The recording is full: it has the first {len(self.events):,} instructions of the block's warps, "
+            f"{kept / total:.2g} of the run. Record a smaller launch, such as fewer threads or a smaller "
+            "matrix, or give megabytes= to keep more."
+        )
+
+
+def record(
+    kernel: AnyKernel,
+    grid: Size,
+    block: Size,
+    args: Sequence[object],
+    *,
+    at: Size = 0,
+    shared_mem: int = 0,
+    first: int | None = None,
+    seed: int | None = None,
+    optimised: bool = False,
+    megabytes: int = MEGABYTES,
+    timeout: float = SECONDS,
+) -> Recording:
+    """Run the block `at` of a launch in the simulator, and keep all that its warps do. Arrays do not change.
+
+    The kernel is compiled as a debugger needs it: line by line, with the source's variables. `optimised`
+    keeps the code that profiles count and GPUs run, which has registers alone. Between two barriers warp
+    `first` runs before the others, or all run in a random order from `seed`; by default warp 0 begins.
+    `megabytes` of values are kept. Raises TypeError, ValueError for a block outside the grid, LaunchError, and
+    SimtError for a kernel that cannot be recorded.
+    """
+    simulated = _simulated(kernel)
+    if not optimised:
+        simulated = _debug_code(simulated)
+    place = _block(at, as_dim3(grid, "grid"))
+    launch = launch_of(grid, block, _copied(args), shared_mem, timeout)
+    warps = -(-math.prod(launch.block) // WARP)
+    order, schedule = _order(warps, first, seed)
+    number = place[0] + launch.grid[0] * (place[1] + launch.grid[1] * place[2])
+    with redirect_stdout(io.StringIO()):
+        recorded = simulated.record(launch, number, order, megabytes)
+        checked = launch_of(grid, block, _copied(args), shared_mem, timeout)
+        findings = _findings(simulated, checked, number)
+    code, module = recorded.code, simulated.module
+    registers = _registers(simulated, code)
+    named = [] if optimised else debug_variables(module.ptx)
+    names = simulated._names
+    memory = Memory(recorded, names, module.code, macros_of(module.options), _item_types(recorded))
+    return Recording(
+        kernel=simulated.name,
+        launch=launch,
+        at=place,
+        source=module.lines,
+        schedule=schedule,
+        is_debug=not optimised,
+        code=code,
+        registers=registers,
+        variables=found(named, simulated._parsed.name, simulated._parsed.labels, list(registers)),
+        memory=memory,
+        events=events(recorded),
+        findings=findings,
+        error=recorded.error,
+    )
+
+
+def _simulated(kernel: Any) -> Kernel:
+    found = getattr(kernel, "simulated", None)
+    if not isinstance(found, Kernel):
+        raise TypeError(
+            "a kernel in CUDA C++ can be recorded, such as RawModule(code=...).get_function(name), not "
+            f"{type(kernel).__name__}"
+        )
+    return found
+
+
+def _debug_code(kernel: Kernel) -> Kernel:
+    """Compile a kernel for debugging; its module's variables hold what they hold now."""
+    module = kernel.module
+    debug = module.with_options([*module.options, "-G"])
+    for name, memory in module._memory.items():
+        if name in debug._memory and debug._memory[name].size == memory.size:
+            debug._memory[name][:] = memory
+    found = debug.get_function(kernel.name)
+    found.max_dynamic_shared_size_bytes = kernel.max_dynamic_shared_size_bytes
+    return found
+
+
+def _copied(args: Sequence[object]) -> tuple[object, ...]:
+    """Copy arrays, each once, so that a run changes none of the caller's."""
+    copies: dict[int, np.ndarray] = {}
+    return tuple(
+        copies.setdefault(id(each), each.copy()) if isinstance(each, np.ndarray) else each
+        for each in (_on_host(arg) for arg in args)
+    )
+
+
+def _on_host(argument: object) -> object:
+    """Return an array of a GPU as one of the host."""
+    get = getattr(argument, "get", None)
+    return get() if get is not None and hasattr(argument, "__cuda_array_interface__") else argument
+
+
+def _block(at: Size, grid: Dim3) -> Dim3:
+    """Return the block to record. Raises ValueError for one outside the grid."""
+    given = (int(at),) if isinstance(at, int | np.integer) else tuple(int(each) for each in at)
+    place = (*given, 0, 0, 0)[:3]
+    if len(given) > 3 or not all(0 <= each < size for each, size in zip(place, grid, strict=True)):
+        raise ValueError(f"block {given} is not in the grid of {grid[0]} x {grid[1]} x {grid[2]} blocks")
+    return place[0], place[1], place[2]
+
+
+def _order(warps: int, first: int | None, seed: int | None) -> tuple[np.ndarray, str]:
+    """Return the orders of the warps, and what to call them."""
+    if first is not None and seed is not None:
+        raise ValueError("give either first= or seed=, not both")
+    if seed is not None:
+        random = np.random.default_rng(seed)
+        return np.array([random.permutation(warps) for _ in range(ROUNDS)]), f"random order, seed {seed}"
+    first = first or 0
+    if not 0 <= first < warps:
+        raise ValueError(f"the block has warps 0 to {warps - 1}, not {first}")
+    others = [warp for warp in range(warps) if warp != first]
+    return np.array([[first, *others]]), f"warp {first} first"
+
+
+def _findings(kernel: Kernel, launch: Launch, number: int) -> list[Finding]:
+    """Return what a checked run of the block finds; a race with another block needs more blocks."""
+    return kernel._check(launch, TOOLS, [number])
+
+
+def _registers(kernel: Kernel, code: Sequence[Instruction]) -> dict[str, str]:
+    """Return the registers that the code names, in the order of their first use, and their types."""
+    named = dict.fromkeys(register.name for each in code for register in (*each.results, *each.sources))
+    return {name: kernel._parsed.register_type(name) for name in named}
+
+
+def _item_types(recorded: Recorded) -> dict[str, str]:
+    """Return the type of items of each array in shared memory, where accesses name it."""
+    from labkit.simt.ptx import Address, Symbol
+
+    return {
+        operand.base.name: each.type
+        for each in recorded.code
+        if each.is_access
+        for operand in each.operands
+        if isinstance(operand, Address) and isinstance(operand.base, Symbol)
+    }
