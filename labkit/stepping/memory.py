@@ -41,6 +41,14 @@ class Object:
     item: int
     host: int
 
+    def dtype(self, size: int) -> str:
+        """Return the NumPy type in which an access of `size` bytes is read; "" where that is unknown."""
+        name = NUMPY_TYPES.get(self.type, self.type)
+        try:
+            return name if np.dtype(name).itemsize == size else ""
+        except TypeError:
+            return ""
+
 
 class Memory:
     """The objects of a recorded block, and the addresses that it uses for them."""
@@ -146,6 +154,19 @@ def _shared(recorded: Recorded, written: Declared, types: Mapping[str, str], sta
     return found
 
 
+NUMPY_TYPES = {
+    "float": "float32",
+    "double": "float64",
+    "int": "int32",
+    "unsigned int": "uint32",
+    "unsigned": "uint32",
+    "half": "float16",
+    "__half": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "s32": "int32",
+    "u32": "uint32",
+}
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n/]+?)[ \t]*(?://.*)?$", re.M)
 _CONSTANT = re.compile(r"\bconst(?:expr)?\s+(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;]+);")
 ITEM_BYTES = {

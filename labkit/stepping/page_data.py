@@ -1,10 +1,10 @@
 """A recording as the page gets it: one JSON object, with columns and values as compressed bytes.
 
-`labkit/widgets/page/step.js` reads it. An event is one PTX instruction that one warp executes with some lanes.
+`labkit/widgets/page/step.js` reads it. An event is one PTX instruction that a warp executes with some lanes.
 The object has the launch and the block, `source` lines, `sites` (the instructions), `registers`, `variables`
 with the instructions between which each lives in a register, `objects` (memory), `findings` with their
-events, what `stopped` the run and what was `cut`. `data` is base64 of gzip of these columns, each padded to a
-multiple of 8 bytes:
+events, what `stopped` the run, what was `cut`, and the event at which to `start`. `data` is base64 of gzip of
+these columns, each padded to a multiple of 8 bytes:
 
     site   Uint16[n]    number of the instruction
     warp   Uint8[n]
@@ -48,8 +48,8 @@ NOTHING, UNIFORM, AFFINE, FULL, FEW = range(5)
 MANY = 20  # lanes: from so many on, all 32 values are as short as theirs
 
 
-def page_data(recording: Recording, machine_code: dict[str, Any] | None = None) -> str:
-    """Return the JSON text."""
+def page_data(recording: Recording, machine_code: dict[str, Any] | None = None, start: int = 0) -> str:
+    """Return the JSON text; the page begins after `start` events."""
     columns, sizes = _columns(recording)
     told = {
         "version": 1,
@@ -107,6 +107,7 @@ def page_data(recording: Recording, machine_code: dict[str, Any] | None = None) 
             "message": recording.cut,
         },
         "machine_code": machine_code,
+        "start": start,
         "events": len(recording.events),
         **sizes,
         "data": base64.b64encode(gzip.compress(columns, 6)).decode("ascii"),

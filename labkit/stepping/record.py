@@ -67,7 +67,7 @@ class Recording:
         if kept >= total:
             return ""
         return (
-            f"The recording is full: it has the first {len(self.events):,} instructions of the block's warps, "
+            f"The recording is full: it has the first {len(self.events):,} instructions of the warps, "
             f"{kept / total:.2g} of the run. Record a smaller launch, such as fewer threads or a smaller "
             "matrix, or give megabytes= to keep more."
         )
@@ -92,8 +92,8 @@ def record(
     The kernel is compiled as a debugger needs it: line by line, with the source's variables. `optimised`
     keeps the code that profiles count and GPUs run, which has registers alone. Between two barriers warp
     `first` runs before the others, or all run in a random order from `seed`; by default warp 0 begins.
-    `megabytes` of values are kept. Raises TypeError, ValueError for a block outside the grid, LaunchError, and
-    SimtError for a kernel that cannot be recorded.
+    `megabytes` of values are kept. Raises TypeError, ValueError for a block outside the grid, LaunchError,
+    and SimtError for a kernel that cannot be recorded.
     """
     simulated = _simulated(kernel)
     if not optimised:

@@ -1,7 +1,7 @@
 """The named variables of a recorded kernel: which register each lives in, instruction by instruction.
 
 Debug code says it (compiler/debug_info.py) with labels of the PTX. A function that is called is copied into
-the kernel (simt/lowering/inline.py), its labels and registers with a prefix: each copy has variables of its own.
+the kernel (simt/lowering/inline.py), its labels and registers with a prefix: each copy has its own variables.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ class Variable:
     type: str
     function: str
     ranges: tuple[tuple[int, int, str], ...]
+
+    def lives_in(self, register: str, site: int) -> bool:
+        """Say whether the variable is in a register before instruction `site`."""
+        return any(first <= site < end and name == register for first, end, name in self.ranges)
 
 
 def found(

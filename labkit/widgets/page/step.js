@@ -69,6 +69,11 @@ function plural(count, one, many = `${one}s`) {
   return `${grouped.format(count)} ${count === 1 ? one : many}`;
 }
 
+// A message of Python, with what stands between backticks as code.
+function message(text) {
+  return text.split("`").map((part, i) => (i % 2 ? make("code", {}, part) : part));
+}
+
 // [0, 1, 2, 5] -> "0–2, 5"
 function ranges(numbers, comma = ", ") {
   const parts = [];
@@ -92,7 +97,8 @@ const C_TYPES = {
   "short unsigned int": "u16", long: "s64", "long int": "s64", "long long": "s64", "long long int": "s64",
   "unsigned long": "u64", "long unsigned int": "u64", "unsigned long long": "u64", "long long unsigned int": "u64",
   size_t: "u64", bool: "bool", _Bool: "bool", half: "f16", __half: "f16", __nv_bfloat16: "bf16", uint32_t: "u32",
-  int32_t: "s32", uint8_t: "u8", int8_t: "s8", uint16_t: "u16", int16_t: "s16", uint64_t: "u64", int64_t: "s64",
+  float32: "f32", float64: "f64", float16: "f16", int8: "s8", int16: "s16", int32: "s32", int64: "s64", uint8: "u8",
+  uint16: "u16", uint32: "u32", uint64: "u64", int32_t: "s32", uint8_t: "u8", int8_t: "s8", uint16_t: "u16", int16_t: "s16", uint64_t: "u64", int64_t: "s64",
 };
 
 // How to write a value: the variable's C++ type says it better than the register's.
@@ -160,7 +166,7 @@ function formatIn(room, type, low, high) {
     const text = digits(number, count).replace(/^(-?)0\./, "$1.");
     if (text.length <= room) return text;
   }
-  return "";
+  return Math.abs(number) < 0.01 ? "~0" : "…";
 }
 
 function itemName(type, bytes, count) {
@@ -289,23 +295,27 @@ class Recording {
     for (let event = 0; event < this.n; event++) this.warpEvents[place[this.warp[event]]++] = event;
   }
 
-  // A line step: the events of one warp at one line, until the warp or the line changes or a backward branch
-  // comes to the line anew. An instruction without a line belongs to the one before it.
+  // A line step: the events of one warp at one line, until the warp or the line changes, or the line begins
+  // anew: an instruction comes that the step has executed already. So a loop written in one line has a step per
+  // round, and the head of a loop one step for its sum and its condition, though a backward branch lies between.
+  // An instruction without a line belongs to the one before it.
   lineSteps() {
     this.line = new Uint16Array(this.n);
     this.step = new Uint32Array(this.n);
     const starts = [];
     const lineOf = new Uint16Array(this.warps);
+    const executed = new Int32Array(this.sites.length).fill(-1); // in which step each site was last
     for (let event = 0; event < this.n; event++) {
       const warp = this.warp[event];
       const line = this.sites[this.site[event]].line || lineOf[warp];
       const anew =
-        event === 0 || warp !== this.warp[event - 1] || line !== this.line[event - 1] || this.site[event] <= this.site[event - 1];
+        event === 0 || warp !== this.warp[event - 1] || line !== this.line[event - 1] || executed[this.site[event]] === starts.length - 1;
       if (anew) starts.push(event);
+      executed[this.site[event]] = starts.length - 1;
       this.line[event] = lineOf[warp] = line;
       this.step[event] = starts.length - 1;
     }
-    this.stepStart = Uint32Array.from([...starts.keys()], (i) => starts[i]);
+    this.stepStart = Uint32Array.from(starts);
     this.linesSeen = new Map(); // "warp line" -> sorted starts of steps; filled when asked
   }
 
@@ -474,6 +484,30 @@ class Recording {
     });
   }
 
+  // The variables with their values at time t, and the lanes in which the line step has changed them. A
+  // variable may move from register to register: both times ask where it lives then.
+  states(warp, t) {
+    if (this.stated?.warp === warp && this.stated.t === t) return this.stated.list;
+    const event = this.lastEvent(warp, t);
+    const start = event < 0 ? 0 : this.startOf(event);
+    const before = this.scope(warp, start);
+    this.pool ??= this.variables.map(() => laneValues());
+    this.former ??= laneValues();
+    const list = this.scope(warp, t).map(({ variable, register }, i) => {
+      const now = this.pool[i];
+      if (register < 0) return { variable, register, now: null, changed: 0 };
+      this.values(warp, register, t, now);
+      const was = before[i].register;
+      let changed = 0;
+      if (was >= 0) this.values(warp, was, start, this.former);
+      if (was !== register || now.event.some((each) => each >= start))
+        for (let lane = 0; lane < LANES; lane++) if (was < 0 ? now.event[lane] >= start : differ(now, this.former, lane)) changed |= 1 << lane;
+      return { variable, register, now, changed };
+    });
+    this.stated = { warp, t, list };
+    return list;
+  }
+
   // The variable that lives in a register when an event has written it; "" if there is none.
   variableOf(register, event) {
     const site = this.site[event];
@@ -496,6 +530,45 @@ class Recording {
     return last ? `(${at.join(", ")})` : `${at[0]}`;
   }
 
+  // A pointer as "&A[17]" where it points into an object, else in hexadecimal. Registers hold the addresses of
+  // the run; how far those lie from the recording's is learned from the accesses.
+  pointer(low, high) {
+    this.shifts ??= this.findShifts();
+    const raw = high * 2 ** 32 + low;
+    for (const [object, shift] of this.shifts) {
+      const offset = raw - shift - object.start;
+      if (offset >= 0 && offset < object.bytes) return `&${this.memory.cellName(object, Math.floor(offset / object.item))}`;
+    }
+    return raw ? hex(low, high) : "null";
+  }
+
+  findShifts() {
+    const shifts = new Map();
+    const wanted = this.memory.objects.filter((each) => each.box && each.copies === 1).length;
+    const numbers = new Map(this.registers.map((each, number) => [each.name, number]));
+    for (let event = 0; event < this.n && shifts.size < wanted; event++) {
+      const site = this.sites[this.site[event]];
+      const mask = this.mask[event];
+      if (!isAccess(site.kind) || !mask || !this.known(this.vector[event])) continue;
+      const [, name, more] = /\[(%[^\]]+?)([+-]\d+)?\]/.exec(site.text) ?? [];
+      const register = numbers.get(name);
+      if (register === undefined || !this.wideRegister[register]) continue;
+      const lane = 31 - Math.clz32(mask & -mask);
+      const address = this.low(this.vector[event], event, lane, false);
+      const object = this.memory.objectAt(address, site.space === "local");
+      const at = object && !shifts.has(object) ? this.lastWrite(this.warp[event], register, lane, event) : -1;
+      if (at < 0 || !this.known(this.writeVector[at])) continue;
+      const [vector, from] = [this.writeVector[at], this.writeEvent[at]];
+      shifts.set(object, this.high(vector, from, lane) * 2 ** 32 + this.low(vector, from, lane, true) + Number(more ?? 0) - address);
+    }
+    return shifts;
+  }
+
+  // A value of a variable or register, in words.
+  text(type, low, high) {
+    return type === "pointer" ? this.pointer(low, high) : format(type, low, high);
+  }
+
   // What each lane of a warp does at time t: [{state, why}]; the state is one word of a few.
   laneStates(warp, t) {
     const event = this.lastEvent(warp, t);
@@ -516,7 +589,7 @@ class Recording {
         return { state: "over", word: "ends here", why: `the recording ends here, at line ${line}` };
       return { state: "exited", word: "exited", why: last >= 0 ? `exited at line ${line}` : "it never ran" };
     }
-    if (on(this.mask[event])) {
+    if (on(this.kind(event) === "branch" ? took : this.mask[event])) {
       if (this.waits(warp, t)) return this.waiting(this.line[event]);
       return { state: "active", word: "active", why: "takes part in this instruction" };
     }
@@ -544,6 +617,11 @@ class Recording {
 
 function isAccess(kind) {
   return kind === "load" || kind === "store" || kind === "atomic";
+}
+
+function differ(a, b, lane) {
+  if (a.event[lane] < 0) return false;
+  return b.event[lane] < 0 || a.low[lane] !== b.low[lane] || a.high[lane] !== b.high[lane];
 }
 
 // A place for the values of 32 lanes, to be filled again and again.
@@ -828,6 +906,7 @@ class Memory {
       places.unshift(`[${at % object.shape[i]}]`);
       at = Math.floor(at / object.shape[i]);
     }
+    if (object.space === "global") places.splice(0, places.length, `[${index}]`); // the source has a pointer
     if (object.count === 1) places.length = 0;
     const owner = object.copies > 1 ? Math.floor(index / object.count) : -1;
     const whose = owner < 0 ? "" : ` of thread ${this.recording.threadName(Math.floor(owner / LANES), owner % LANES)}`;
@@ -936,7 +1015,23 @@ class Origins {
   // The value of a register in a lane at time t; null if nobody has written it.
   ofRegister(warp, register, lane, t) {
     const at = this.recording.lastWrite(warp, register, lane, t);
-    return at < 0 ? null : this.node(at, register, lane);
+    return at < 0 ? null : this.node(...this.settle(at, register, lane), lane);
+  }
+
+  // Pass over moves that only carry a variable from register to register: back to where it got the value.
+  settle(at, register, lane) {
+    const { recording } = this;
+    for (let moves = 0; moves < 1000; moves++) {
+      const event = recording.writeEvent[at];
+      const site = recording.sites[recording.site[event]];
+      if (!isMove(site) || site.reads.length !== 1) break;
+      const source = recording.lastWrite(recording.warp[event], site.reads[0], lane, event);
+      if (source < 0) break;
+      const variable = recording.variableOf(register, event);
+      if (variable && recording.variableOf(site.reads[0], recording.writeEvent[source]) !== variable) break;
+      [at, register] = [source, site.reads[0]];
+    }
+    return [at, register];
   }
 
   // The value of a memory cell at time t.
@@ -970,7 +1065,7 @@ class Origins {
     const wide = recording.wideRegister[register];
     const vector = recording.writeVector[at];
     const value = recording.known(vector)
-      ? ` = ${format(type, recording.low(vector, event, lane, wide), wide ? recording.high(vector, event, lane) : 0)}`
+      ? ` = ${recording.text(type, recording.low(vector, event, lane, wide), wide ? recording.high(vector, event, lane) : 0)}`
       : "";
     const name = variable ? variable.name : recording.variables.length ? "a value" : recording.registers[register].name;
     return {
@@ -992,15 +1087,15 @@ class Origins {
       if (!seen.has(node.text) && found.length < 24) found.push(node);
       seen.add(node.text);
     };
-    const write = (at, register) => {
+    const write = (start, read) => {
+      const [at, register] = this.settle(start, read, lane);
       const from = recording.writeEvent[at];
       const key = `${from} ${register}`;
       if (seen.has(key)) return;
       seen.add(key);
       const site = recording.sites[recording.site[from]];
       if (isAccess(site.kind)) return add(this.loaded(from, lane, site));
-      const here = recording.step[from] === step;
-      if (!here && !(isMove(site) && !recording.variableOf(register, from))) return add(this.node(at, register, lane));
+      if (recording.step[from] !== step) return add(this.node(at, register, lane));
       if (!site.reads.length) return add(this.given(site, at, lane, register));
       for (const read of site.reads) go(read, from);
     };
@@ -1008,12 +1103,8 @@ class Origins {
       const at = recording.lastWrite(recording.warp[event], register, lane, before);
       if (at >= 0) write(at, register);
     };
-    if (recording.kind(event) === "store") for (const register of registers) go(register, event);
-    else
-      for (const register of registers) {
-        const at = recording.lastWrite(recording.warp[event], register, lane, event + 1);
-        if (at >= 0) write(at, register);
-      }
+    const isStore = recording.kind(event) === "store"; // what it writes was there before it
+    for (const register of registers) go(register, isStore ? event : event + 1);
     return found;
   }
 
@@ -1038,7 +1129,7 @@ class Origins {
       const wide = recording.wideRegister[register];
       const variable = recording.variableOf(register, event);
       const type = shownType(variable?.type ?? "", recording.registers[register].type);
-      value = format(type, recording.low(recording.writeVector[at], event, lane, wide), wide ? recording.high(recording.writeVector[at], event, lane) : 0);
+      value = recording.text(type, recording.low(recording.writeVector[at], event, lane, wide), wide ? recording.high(recording.writeVector[at], event, lane) : 0);
     }
     const special = SPECIAL.find(([name]) => site.text.includes(name));
     const parameter = /\[\w*?_?param_(\d+)/.exec(site.text);
@@ -1308,7 +1399,7 @@ function sentence(player) {
   const { warp, event } = player;
   if (event < 0) return `Warp ${warp} has not begun. ${plural(recording.n, "event")} were recorded.`;
   const line = recording.line[event];
-  const done = deeds(recording, event);
+  const done = deeds(player, event);
   const next = recording.nextEvent(warp, t);
   let then = "";
   if (next < 0) then = recording.head.stopped || recording.head.cut ? "the recording ends here" : "it has finished";
@@ -1318,27 +1409,24 @@ function sentence(player) {
 }
 
 // "32 lanes read shared memory a and b and set sum"
-function deeds(recording, event) {
+function deeds(player, event) {
+  const { recording } = player;
   const places = { load: new Map(), store: new Map(), atomic: new Map() };
   let lanes = 0;
   let barrier = false;
   let exit = false;
-  const set = new Set();
   for (let e = recording.startOf(event); e <= event; e++) {
     const site = recording.sites[recording.site[e]];
     lanes |= recording.mask[e];
     barrier ||= site.kind === "barrier";
     exit ||= site.kind === "exit";
     if (isAccess(site.kind)) note(recording, e, places[site.kind]);
-    for (const register of site.writes) {
-      const variable = recording.variableOf(register, e);
-      if (variable) set.add(variable.name);
-    }
   }
+  const set = recording.states(player.warp, player.t).filter((each) => each.changed).map((each) => each.variable.name);
   const parts = [];
   for (const [kind, verb] of [["load", "read"], ["store", "write"], ["atomic", "update"]])
     for (const [space, names] of places[kind]) parts.push(`${verb} ${space} memory ${listed([...names])}`);
-  if (set.size) parts.push(`set ${listed([...set])}`);
+  if (set.length) parts.push(`set ${listed(set)}`);
   if (barrier) parts.push("come to the barrier");
   if (exit) parts.push("exit");
   const who = bitCount(lanes) === 1 ? "1 lane" : `${bitCount(lanes)} lanes`;
@@ -1576,8 +1664,6 @@ class LanesView {
   constructor(player, ask) {
     this.player = player;
     this.recording = player.recording;
-    this.now = laneValues();
-    this.before = laneValues();
     this.columns = [];
     this.alike = false;
     this.at = [0, 0]; // row and column of the cell with the focus
@@ -1605,33 +1691,46 @@ class LanesView {
     this.table.addEventListener("keydown", (event) => this.key(event));
   }
 
-  // The variables, or in optimised code the registers of the current line.
+  // The variables, or in optimised code the registers of the current line: {name, title, register, type, now,
+  // changed}. The kernel's parameters come last, for they never change.
   wanted(warp) {
     const { recording, player } = this;
-    if (recording.variables.length) {
-      const all = recording.scope(warp, player.t);
-      const shown = all.length > MANY ? all.filter((each) => each.register >= 0) : all;
-      return shown.map(({ variable, register }) => ({
-        name: variable.name,
-        title: `${variable.type} ${variable.name}${variable.function ? ` of ${variable.function}` : ""}`,
-        register,
-        variable,
-        type: register < 0 ? "" : shownType(variable.type, recording.registers[register].type),
-      }));
-    }
+    if (!recording.variables.length) return this.registers(warp);
+    const all = recording.states(warp, player.t);
+    const shown = all.length > MANY ? all.filter((each) => each.register >= 0) : all;
+    const columns = shown.map(({ variable, register, now, changed }) => ({
+      name: variable.name,
+      title: `${variable.type} ${variable.name}${variable.function ? ` of ${variable.function}` : ""}`,
+      register,
+      type: register < 0 ? "" : shownType(variable.type, recording.registers[register].type),
+      now,
+      changed,
+      last: !variable.function && recording.origins.parameters.includes(variable.name),
+    }));
+    return [...columns.filter((each) => !each.last), ...columns.filter((each) => each.last)];
+  }
+
+  registers(warp) {
+    const { recording, player } = this;
     const { event } = player;
     if (event < 0) return [];
-    const line = recording.line[event];
-    const registers = new Set();
-    for (const site of recording.sites) if (site.line === line) for (const each of [...site.writes, ...site.reads]) registers.add(each);
-    return [...registers].sort((a, b) => a - b).slice(0, 24).map((register) => {
+    const start = recording.startOf(event);
+    const numbers = new Set();
+    for (let e = start; e <= event; e++) {
+      const site = recording.sites[recording.site[e]];
+      for (const each of [...site.reads, ...site.writes]) numbers.add(each);
+    }
+    return [...numbers].sort((a, b) => a - b).slice(0, 24).map((register) => {
       const { name, type } = recording.registers[register];
-      return { name, title: `register ${name}, ${type}`, register, variable: null, type };
+      const now = recording.values(warp, register, player.t, laneValues());
+      const before = recording.values(warp, register, start, laneValues());
+      let changed = 0;
+      for (let lane = 0; lane < LANES; lane++) if (differ(now, before, lane)) changed |= 1 << lane;
+      return { name, title: `register ${name}, ${type}`, register, type, now, changed };
     });
   }
 
   build(columns) {
-    this.columns = columns.map((each) => ({ ...each }));
     const kept = document.activeElement && this.table.contains(document.activeElement);
     const names = make("tr", {}, make("th", { scope: "col" }, "lane"));
     for (const i of this.dimensions) names.append(make("th", { scope: "col", title: `threadIdx.${"xyz"[i]}` }, "xyz"[i]));
@@ -1686,41 +1785,29 @@ class LanesView {
   // One column: its 32 values, which of them this line has changed, and what they have in common.
   fill(column, i, states) {
     const { recording, player } = this;
-    const { event } = player;
+    const { now, type } = column;
     setText(this.headers[i], column.name);
     this.headers[i].title = column.title;
-    const outside = column.register < 0;
-    setClass(this.headers[i], outside ? "lks-outside" : "");
-    const start = event < 0 ? 0 : recording.startOf(event);
-    const end = event + 1;
-    let fresh = false;
-    if (!outside) {
-      recording.values(this.warp, column.register, player.t, this.now);
-      fresh = this.now.event.some((each) => each >= start && each < end);
-      if (fresh) recording.values(this.warp, column.register, start, this.before);
-    }
-    const { now, before } = this;
-    let [count, same] = [0, true];
+    setClass(this.headers[i], column.register < 0 ? "lks-outside" : "");
+    const isChosen = player.variable?.name === column.name && player.variable?.title === column.title;
+    let [count, same, first] = [0, true, ""];
     let [least, most] = [Infinity, -Infinity];
-    let first = "";
     for (let lane = 0; lane < LANES; lane++) {
-      const cell = this.lanes[lane].cells[i];
-      const known = !outside && now.event[lane] >= 0 && now.known[lane] && states[lane].state !== "none";
-      const text = known ? format(column.type, now.low[lane], now.high[lane]) : states[lane].state === "none" ? "" : "–";
-      setText(cell, text);
-      const written = known && fresh && now.event[lane] >= start;
-      const differs = written && (before.event[lane] < 0 || before.low[lane] !== now.low[lane] || before.high[lane] !== now.high[lane]);
-      const chosen = lane === player.lane && player.variable?.name === column.name && player.variable?.title === column.title;
-      setClass(cell, `${differs ? "lks-changed" : ""}${chosen ? " lks-picked" : ""}`);
+      const isThread = states[lane].state !== "none";
+      const known = now !== null && isThread && now.event[lane] >= 0 && now.known[lane];
+      const text = known ? recording.text(type, now.low[lane], now.high[lane]) : isThread ? "–" : "";
+      const changed = known && (column.changed >>> lane) & 1;
+      setText(this.lanes[lane].cells[i], text);
+      setClass(this.lanes[lane].cells[i], `${changed ? "lks-changed" : ""}${isChosen && lane === player.lane ? " lks-picked" : ""}`);
       if (!known) continue;
       if (!count) first = text;
       else if (text !== first) same = false;
       count += 1;
-      const number = toNumber(column.type, now.low[lane], now.high[lane]);
+      const number = toNumber(type, now.low[lane], now.high[lane]);
       if (number !== null) [least, most] = [Math.min(least, number), Math.max(most, number)];
     }
-    const span = isFloat(column.type) ? `${digits(least, 3)} … ${digits(most, 3)}` : `${least} … ${most}`;
-    setText(this.allCells[i], !count ? "" : same ? `= ${first}` : most >= least ? span : "differ");
+    const show = (number) => (isFloat(type) ? digits(number, 3) : String(number));
+    setText(this.allCells[i], !count ? "" : same ? `= ${first}` : most >= least ? `${show(least)}..${show(most)}` : "differ");
   }
 
   tell() {
@@ -1790,6 +1877,8 @@ class Paint {
     this.faint = css(mix(this.ink, this.paper, 0.28));
     this.line = css(mix(this.ink, this.paper, 0.14));
     this.litCell = css(mix(named("lit"), this.paper, 0.4));
+    this.hadRead = css(mix(named("read"), this.paper, 0.16));
+    this.hadWritten = css(mix(named("write"), this.paper, 0.24));
     this.banks = Array.from({ length: 32 }, (_, bank) => css(mix(ramp(bank / 31), this.paper, this.dark ? 0.55 : 0.5)));
     [this.inkCss, this.paperCss] = [css(this.ink), css(this.paper)];
   }
@@ -1854,21 +1943,22 @@ function hatch(context, x, y, width, height, step, colour) {
   context.restore();
 }
 
-const [READ, WRITE, LIT, CHOSEN] = [1, 2, 4, 8];
-const FONT = 10; // pixels
-const CHARACTER = 6.05; // its width
+const [READ, WRITE, LIT, CHOSEN, KNOWN] = [1, 2, 4, 8, 16];
+const CHARACTER = 6.05; // pixels that a character of the usual 10 pixels is wide
+const MONO = "ui-monospace, Menlo, Consolas, monospace";
+const TALL = 280; // pixels that a grid without text is high at most
 
 // One object of memory as a grid of cells. What each cell shows is one number, so that only cells that differ
 // are drawn again.
 class GridView {
-  constructor(player, paint, object) {
+  constructor(player, paint, object, say) {
     this.player = player;
+    this.say = say;
     this.paint = paint;
     this.recording = player.recording;
     this.memory = player.recording.memory;
     this.object = object;
     this.canvas = make("canvas", { "aria-hidden": "true" });
-    this.readout = make("p", { class: "lks-readout", role: "status" });
     this.at = null; // the cell under the pointer
     this.stage = make(
       "div",
@@ -1882,18 +1972,20 @@ class GridView {
       this.canvas,
     );
     const [type, size] = [object.shape.map((each) => `[${each}]`).join(""), plural(object.bytes, "byte")];
-    this.whole = object.copies > 1 ? `per thread, ${size}` : `${object.type}${type}, ${size}`;
+    this.whole = object.copies > 1 ? `per thread, ${size}` : `${object.type}${type}`;
     this.extent = make("span", { class: "lks-small" });
     this.element = make(
       "details",
       { class: "lks-object", open: "" },
       make("summary", {}, make("b", {}, object.name), ` ${object.space} `, this.extent),
       this.stage,
-      this.readout,
     );
     this.element.addEventListener("toggle", () => this.element.open && this.resize(this.width));
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
-    this.canvas.addEventListener("pointerleave", () => ((this.at = null), this.tell()));
+    this.canvas.addEventListener("pointerleave", () => {
+      this.at = null;
+      this.player.changed();
+    });
     this.canvas.addEventListener("click", (event) => {
       const index = this.under(event);
       if (index !== null) this.player.chooseCell({ object, index });
@@ -1945,16 +2037,18 @@ class GridView {
     this.view = view;
     const last = this.label(view.row + view.rows - 1);
     this.left = Math.max(16, Math.ceil(last.length * CHARACTER) + 6);
-    this.right = object.space === "shared" ? 40 : 4;
+    this.right = object.space === "shared" ? 30 : 2;
     this.top = 14;
     const room = Math.floor((this.width - this.left - this.right) / view.cols);
     this.cw = Math.max(3, Math.min(46, room));
-    this.room = Math.floor((this.cw - 3) / CHARACTER);
-    if (this.room < 3) this.room = 0;
-    this.ch = this.room ? 17 : Math.max(5, Math.min(this.cw, 14));
+    this.size = this.cw < 26 ? 9 : 10; // of the text
+    this.room = Math.floor((this.cw - 2) / (CHARACTER * this.size / 10));
+    if (this.room < 3 || view.rows > 20) this.room = 0; // no text
+    if (!this.room) this.cw = Math.min(this.cw, 16);
+    this.ch = this.room ? 15 : Math.max(4, Math.min(this.cw, 12, Math.floor(TALL / view.rows)));
     this.context = sizeCanvas(this.canvas, this.left + this.cw * view.cols + this.right, this.top + this.ch * view.rows + 2);
     const part = view.rows * view.cols < object.rows * object.cols;
-    const touched = object.box && !this.isLocal && part ? `, touched: ${object.box.rows} × ${object.box.cols}` : "";
+    const touched = object.box && !this.isLocal && part ? ` · ${object.box.rows} × ${object.box.cols} touched` : "";
     setText(this.extent, this.whole + touched);
     this.frame();
     this.drawn = new Int32Array(view.rows * view.cols).fill(-1);
@@ -1970,7 +2064,7 @@ class GridView {
     const { context, view, paint, object } = this;
     context.fillStyle = paint.paperCss;
     context.fillRect(0, 0, this.canvas.width, this.canvas.height);
-    context.font = `${FONT}px ui-monospace, Menlo, Consolas, monospace`;
+    context.font = `10px ${MONO}`;
     context.textBaseline = "middle";
     context.fillStyle = paint.soft;
     context.textAlign = "right";
@@ -2019,7 +2113,8 @@ class GridView {
         if (index === chosen) flag |= CHOSEN;
         const cell = memory.cell(object, index);
         const at = cell < 0 ? -1 : memory.lastWrite(cell, player.t);
-        const state = (at + 1) * 16 + flag;
+        if (cell >= 0 && memory.firstLoad[cell] < player.t * memory.stride) flag |= KNOWN; // it has been read
+        const state = (at + 1) * 32 + flag;
         if (this.drawn[i] === state) continue;
         this.drawn[i] = state;
         this.cell(row, col, index, flag, at >= 0, memory.touched(cell));
@@ -2038,7 +2133,9 @@ class GridView {
     const { context, paint, object, cw, ch } = this;
     const [x, y] = [this.left + col * cw, this.top + row * ch];
     const isShared = object.space === "shared";
-    context.fillStyle = flag & LIT ? paint.litCell : isShared && written ? paint.banks[this.memory.bank(object, index)] : paint.paperCss;
+    const had = written ? paint.hadWritten : flag & KNOWN ? paint.hadRead : paint.paperCss;
+    context.fillStyle = flag & LIT ? paint.litCell : isShared ? paint.banks[this.memory.bank(object, index)] : had;
+    if (isShared && !written) context.fillStyle = paint.paperCss;
     context.fillRect(x, y, cw, ch);
     if (isShared && !written) {
       context.fillStyle = paint.banks[this.memory.bank(object, index)];
@@ -2074,8 +2171,9 @@ class GridView {
   write(x, y, index) {
     const { context, paint, object } = this;
     const found = this.memory.value(object, index, this.player.t);
-    const text = found.known ? formatIn(this.room, object.shown, found.low, found.high) : "?";
-    context.fillStyle = paint.inkCss;
+    const text = found.known ? formatIn(this.room, object.shown, found.low, found.high) : "·";
+    context.fillStyle = found.known ? paint.inkCss : paint.soft;
+    context.font = `${this.size}px ${MONO}`;
     context.textAlign = "center";
     context.fillText(text, x + this.cw / 2 - 0.5, y + this.ch / 2 + 0.5);
   }
@@ -2083,15 +2181,15 @@ class GridView {
   // Reads are outlined with a broken line, writes with a whole one and a corner.
   outline(x, y, flag) {
     const { context, paint, cw, ch } = this;
-    const width = cw < 9 ? 1 : 2;
+    context.strokeStyle = context.fillStyle = flag & WRITE ? paint.write : paint.read;
+    if (Math.min(cw, ch) < 8) return context.fillRect(x, y, cw - 1, Math.max(2, ch - 3)); // no room for a line
+    const width = 2;
     context.lineWidth = width;
-    context.strokeStyle = flag & WRITE ? paint.write : paint.read;
-    if (!(flag & WRITE) && cw >= 9) context.setLineDash([4, 2]);
+    if (!(flag & WRITE)) context.setLineDash([4, 2]);
     context.strokeRect(x + width / 2, y + width / 2, cw - width - 1, ch - width - 1);
     context.setLineDash([]);
     if (!(flag & WRITE)) return;
-    const corner = Math.max(2, Math.min(6, cw / 3));
-    context.fillStyle = paint.write;
+    const corner = Math.min(6, cw / 3);
     context.beginPath();
     context.moveTo(x, y);
     context.lineTo(x + corner, y);
@@ -2137,7 +2235,7 @@ class GridView {
   tell() {
     const { player, object } = this;
     const index = this.at ?? (player.cell?.object === object ? player.cell.index : null);
-    setText(this.readout, index === null ? "" : describeCell(this.recording, object, index, player.t));
+    if (index !== null) this.say(describeCell(this.recording, object, index, player.t));
   }
 }
 
@@ -2151,7 +2249,30 @@ function describeCell(recording, object, index, t) {
     const warp = recording.warp[found.event];
     writer = `written by thread ${recording.threadName(warp, found.lane)}, warp ${warp}, at line ${recording.line[found.event]}`;
   }
-  return `${memory.cellName(object, index)}${value}${bank} · ${writer}`;
+  const [, cols] = object.space === "global" ? object.shape : [];
+  const where = cols && object.shape.length === 2 ? ` (row ${Math.floor(index / cols)}, column ${index % cols})` : "";
+  return `${memory.cellName(object, index)}${where}${value}${bank} · ${writer}`;
+}
+
+// The grids of some objects side by side, and a line that reads a cell of theirs.
+class ObjectsPanel {
+  constructor(title, objects, player, paint, kinds) {
+    this.readout = make("p", { class: "lks-readout", role: "status" });
+    const say = (text) => setText(this.readout, text);
+    this.grids = objects.map((object) => new GridView(player, paint, object, say));
+    this.objects = make("div", { class: "lks-objects" }, ...this.grids.map((grid) => grid.element));
+    this.head = make("div", { class: "lks-head" }, make("h4", {}, title), legend(kinds));
+    this.element = make("div", { class: "lks-panel lks-memory" }, this.head, this.objects, this.readout);
+  }
+
+  // Columns as many as the style allows; a grid fills its column.
+  resize() {
+    const width = this.objects.clientWidth - 12;
+    const most = Number(getComputedStyle(this.objects).getPropertyValue("--lks-columns")) || 1;
+    const columns = Math.max(1, Math.min(most, this.grids.length));
+    this.objects.style.gridTemplateColumns = `repeat(${columns}, minmax(0, 1fr))`;
+    for (const grid of this.grids) grid.resize(Math.floor((width - 16 * (columns - 1)) / columns));
+  }
 }
 
 // All objects, the requests of the shown line in words, and the verbs of the chosen cell.
@@ -2159,38 +2280,46 @@ class MemoryView {
   constructor(player, paint, ask) {
     this.player = player;
     this.recording = player.recording;
-    const order = { shared: 0, global: 1, local: 2, const: 3 };
-    const objects = player.recording.memory.objects.filter((each) => each.box);
-    this.untouched = player.recording.memory.objects.filter((each) => !each.box);
-    objects.sort((a, b) => order[a.space] - order[b.space] || a.start - b.start);
-    this.grids = objects.map((object) => new GridView(player, paint, object));
+    const { objects } = player.recording.memory;
+    const touched = objects.filter((each) => each.box);
+    const shared = touched.filter((each) => each.space === "shared");
+    const others = touched.filter((each) => each.space !== "shared");
     this.requests = make("ul", { class: "lks-requests" });
-    this.buttons = {};
+    this.bar = this.verbs(ask);
+    this.panels = [];
+    const never = shared.length ? ["never"] : [];
+    if (shared.length) this.panels.push(new ObjectsPanel("Shared memory", shared, player, paint, ["read", "write", ...never]));
+    if (others.length || !shared.length) this.panels.push(new ObjectsPanel(others.every((each) => each.space === "global") ? "Global memory" : "Global and local memory", others, player, paint, ["read", "write", "lit", "had-read", "had-written"]));
+    const [first, second] = this.panels;
+    first.element.classList.add("lks-first");
+    first.head.after(this.requests);
+    first.element.append(this.bar);
+    const untouched = objects.filter((each) => !each.box).map((each) => each.name);
+    if (untouched.length) (second ?? first).objects.after(make("p", { class: "lks-small" }, `Not touched: ${listed(untouched)}.`));
+    this.elements = this.panels.map((each) => each.element);
+  }
+
+  verbs(ask) {
+    const { player } = this;
     const bar = make("div", { class: "lks-foot" });
-    for (const [name, label, title, action] of [
-      ["before", "◀ write", "previous write to this cell ([)", () => player.toWrite(-1)],
-      ["after", "write ▶", "next write to this cell (])", () => player.toWrite(1)],
-      ["earlier", "◀ access", "previous access to this cell ({)", () => player.toAccess(-1)],
-      ["later", "access ▶", "next access to this cell (})", () => player.toAccess(1)],
-      ["ask", "Where does this value come from?", "follow the value back (f)", () => ((player.asking = "cell"), ask())],
+    this.buttons = [];
+    for (const [label, title, action] of [
+      ["◀\ufe0e write", "previous write to the chosen cell ([)", () => player.toWrite(-1)],
+      ["write ▶\ufe0e", "next write to the chosen cell (])", () => player.toWrite(1)],
+      ["◀\ufe0e access", "previous access to the chosen cell ({)", () => player.toAccess(-1)],
+      ["access ▶\ufe0e", "next access to the chosen cell (})", () => player.toAccess(1)],
+      ["Where from?", "where does the value of the chosen cell come from? (f)", () => ((player.asking = "cell"), ask())],
     ]) {
-      this.buttons[name] = make("button", { type: "button", title, "aria-label": name === "ask" ? label : title }, label);
-      this.buttons[name].addEventListener("click", action);
-      bar.append(this.buttons[name]);
+      const button = make("button", { type: "button", title, "aria-label": title }, label);
+      button.addEventListener("click", action);
+      this.buttons.push(button);
+      bar.append(button);
     }
-    this.note = make("p", { class: "lks-small" });
-    bar.append(this.note);
-    this.objects = make("div", { class: "lks-objects" }, ...this.grids.map((grid) => grid.element));
-    this.scroll = make("div", { class: "lks-scroll", tabindex: "-1" }, this.objects);
-    this.element = make("div", { class: "lks-panel lks-memory" }, make("div", { class: "lks-head" }, make("h4", {}, "Memory"), legend(MEMORY_LEGEND)), this.requests, this.scroll, bar);
-    if (this.untouched.length) this.objects.append(make("p", { class: "lks-small" }, `Not touched: ${listed(this.untouched.map((each) => each.name))}.`));
-    if (!objects.length) this.objects.append(make("p", { class: "lks-small" }, "The recording touches no array."));
+    return bar;
   }
 
   resize() {
-    const width = this.objects.clientWidth;
-    const wide = getComputedStyle(this.objects).getPropertyValue("--lks-columns").trim() === "2";
-    for (const grid of this.grids) grid.resize((wide ? Math.floor((width - 16) / 2) : width) - 2);
+    for (const panel of this.panels) panel.resize();
   }
 
   update() {
@@ -2199,11 +2328,12 @@ class MemoryView {
     const requests = [];
     if (event >= 0)
       for (let e = recording.startOf(event); e <= event; e++) if (isAccess(recording.kind(e)) && recording.mask[e]) requests.push(recording.memory.request(e));
-    for (const grid of this.grids) grid.update(requests);
+    for (const panel of this.panels) for (const grid of panel.grids) grid.update(requests);
     this.say(requests);
     const { cell } = player;
-    for (const button of Object.values(this.buttons)) button.disabled = !cell;
-    setText(this.note, cell ? recording.memory.cellName(cell.object, cell.index) : "Choose a cell: a click, or the arrow keys.");
+    for (const button of this.buttons) button.disabled = !cell;
+    const panel = this.panels.find(({ grids }) => grids.some((grid) => grid.object === cell?.object));
+    for (const each of this.panels) if (each !== panel) setText(each.readout, "Choose a cell: with a click, or the arrow keys.");
   }
 
   // A few lines that stay, so that nothing below jumps.
@@ -2211,9 +2341,8 @@ class MemoryView {
     const most = 3;
     const texts = requests.slice(-most).map((each) => `Warp ${this.player.warp} ${each.text}`);
     if (requests.length > most) texts[0] = `${requests.length - most + 1} earlier requests of this line. ${texts[0]}`;
-    if (!texts.length) texts.push("This line has asked nothing of memory.");
-    while (this.requests.children.length < 2) this.requests.append(make("li"));
-    while (this.requests.children.length < texts.length) this.requests.append(make("li"));
+    if (!texts.length) texts.push("This line asks nothing of memory.");
+    while (this.requests.children.length < Math.max(2, texts.length)) this.requests.append(make("li"));
     [...this.requests.children].forEach((item, i) => {
       setText(item, texts[i] ?? "");
       item.hidden = i >= 2 && !texts[i];
@@ -2221,14 +2350,21 @@ class MemoryView {
   }
 }
 
-const MEMORY_LEGEND = [
-  ["read", "read now"],
-  ["write", "written now"],
-  ["lit", "sector of the request"],
-  ["never", "never written"],
-];
+const LEGEND = {
+  read: "read now",
+  write: "written now",
+  lit: "sector of the request",
+  never: "never written",
+  "had-read": "read before",
+  "had-written": "written before",
+  runs: "runs",
+  part: "runs with a part of its lanes",
+  waits: "waits at a barrier",
+  ready: "others run",
+};
 
-function legend(entries) {
+function legend(kinds) {
+  const entries = kinds.map((kind) => [kind, LEGEND[kind]]);
   return make("span", { class: "lks-legend" }, ...entries.map(([kind, text]) => make("span", {}, make("i", { class: `lks-key lks-key-${kind}`, "aria-hidden": "true" }), text)));
 }
 
@@ -2263,7 +2399,7 @@ class TimelineView {
     this.element = make(
       "div",
       { class: "lks-timeline" },
-      make("div", { class: "lks-head" }, make("h4", {}, make("label", { for: id }, "Time")), this.where, make("span", { class: "lks-check" }, zoom, make("label", { for: zoom.id }, "close up")), legend(TIME_LEGEND)),
+      make("div", { class: "lks-head" }, make("h4", {}, make("label", { for: id }, "Time")), this.where, make("span", { class: "lks-check" }, zoom, make("label", { for: zoom.id }, "close up")), legend(["runs", "part", "waits", "ready"])),
       this.plot,
       this.slider,
     );
@@ -2463,13 +2599,6 @@ class TimelineView {
   }
 }
 
-const TIME_LEGEND = [
-  ["runs", "runs"],
-  ["part", "runs with a part of its lanes"],
-  ["waits", "waits at a barrier"],
-  ["ready", "others run"],
-];
-
 // --------------------------------------------------------------------------------------------------- origin view
 
 // The tree of where a value comes from. A branch is found when it is opened; the first levels are open.
@@ -2580,7 +2709,7 @@ class StepView {
     this.memory = new MemoryView(player, this.paint, ask);
     this.origin = new OriginView(player);
     this.said = make("p", { class: "lks-said", role: "status", "aria-live": "polite" });
-    const columns = make("div", { class: "lks-columns" }, this.source.element, this.lanes.element, this.memory.element);
+    const columns = make("div", { class: "lks-columns" }, this.source.element, this.lanes.element, ...this.memory.elements);
     root.append(this.header(), this.findings(), this.bar(), this.said, this.timeline.element, columns, this.help(), this.origin.element);
     player.listen(() => this.update());
     root.addEventListener("keydown", (event) => this.key(event));
@@ -2633,8 +2762,8 @@ class StepView {
     const header = make("div", { class: "lks-header" }, make("h3", {}, head.kernel), facts);
     for (const notice of [head.stopped, head.cut]) {
       if (!notice) continue;
-      const line = notice.line ? `Line ${notice.line}: ` : "";
-      header.append(make("p", { class: "lks-notice" }, make("b", {}, notice === head.stopped ? "Stopped. " : "Cut. "), `${line}${notice.message}`));
+      const line = notice.line && !notice.message.startsWith("line") ? `Line ${notice.line}: ` : "";
+      header.append(make("p", { class: "lks-notice" }, make("b", {}, notice === head.stopped ? "Stopped. " : "Cut. "), line, ...message(notice.message)));
     }
     return header;
   }
@@ -2644,7 +2773,7 @@ class StepView {
     const list = make("ul", { class: "lks-findings" });
     if (!findings.length) list.hidden = true;
     findings.forEach((finding, number) => {
-      const item = make("li", {}, make("span", { "aria-hidden": "true" }, "⚠ "), make("b", {}, finding.tool), ` Line ${finding.line}: ${finding.message} `);
+      const item = make("li", {}, make("span", { "aria-hidden": "true" }, "⚠ "), make("b", {}, finding.tool), finding.line ? ` Line ${finding.line}: ` : " ", ...message(finding.message), " ");
       finding.events.forEach((_, side) => {
         const name = finding.events.length > 1 ? ["first side", "second side"][side] : "go there";
         const button = make("button", { type: "button" }, name);
@@ -2663,7 +2792,7 @@ class StepView {
       found.addEventListener("click", action);
       return found;
     };
-    bar.append(button("⏮︎", "to the start (Home)", () => (this.player.pause(), this.player.go(0))));
+    bar.append(button("|◀︎", "to the start (Home)", () => (this.player.pause(), this.player.go(0))));
     this.pairs = PAIRS.map(({ name, back, on, keys, does }) => {
       const act = (by) => () => (this.player.pause(), does(this.player, by));
       const label = make("span", { "aria-hidden": "true" }, name);
@@ -2671,7 +2800,7 @@ class StepView {
       bar.append(pair);
       return { pair, label, name };
     });
-    bar.append(button("⏭︎", "to the end (End)", () => (this.player.pause(), this.player.go(this.recording.n))));
+    bar.append(button("▶︎|", "to the end (End)", () => (this.player.pause(), this.player.go(this.recording.n))));
     this.playing = button("▶︎ play", "play (Space)", () => this.player.play());
     this.playing.classList.add("lks-play");
     this.speed = make("select", { "aria-label": "Speed" }, ...SPEEDS.map(([name, value]) => make("option", { value: String(value) }, name)));
@@ -2759,10 +2888,13 @@ class StepView {
 
 // Show a recording in `parent`; what stands there is replaced when it can be shown.
 async function open(text, parent) {
+  const start = performance.now();
   try {
     const view = new StepView(await Recording.open(text));
+    const decoded = performance.now();
     parent.replaceChildren();
     view.show(parent);
+    view.root.lks.opened = { decoded: decoded - start, shown: performance.now() - start }; // milliseconds
     parent.lks = view.root.lks;
     return view;
   } catch (error) {

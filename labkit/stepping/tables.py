@@ -1,0 +1,220 @@
+"""A recorded block as tables, for questions of one's own: `labkit.trace`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labkit.core.kernel import Size
+from labkit.core.limits import WARP
+from labkit.simt.counters.recording import ADDRESSES, AFTER, RESULT
+from labkit.stepping.events import items_of, kind_of, lanes_in
+from labkit.stepping.memory import element
+from labkit.stepping.page_data import text_of
+from labkit.stepping.record import MEGABYTES, Recording, record
+from labkit.stepping.sides import seen
+from labkit.stepping.variables import Variable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# NumPy types of PTX types, and of C++ types whose values are read otherwise than PTX says.
+TYPES = {
+    **{
+        f"{kind}{bits}": f"{name}{bits}"
+        for kind, name in (("s", "int"), ("u", "uint"))
+        for bits in (8, 16, 32, 64)
+    },
+    **{f"b{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    "pred": "bool",
+}
+CPP_TYPES = {
+    "float": "float32",
+    "double": "float64",
+    "int": "int32",
+    "unsigned int": "uint32",
+    "long": "int64",
+    "long long": "int64",
+    "bool": "bool",
+    "short": "int16",
+    "char": "int8",
+    "half": "float16",
+    "__half": "float16",
+}
+
+
+class Trace:
+    """What one block did, as tables of pandas; an event is one PTX instruction that one warp executes.
+
+    `recording` is what the tables are made of, and `findings` are those of `kernel.check` for this block.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """Return a row per event, in order.
+
+        warp          that executes it
+        line          of the source, 0 where none is known
+        instruction   of PTX
+        kind          compute, load, store, atomic, barrier, branch or exit
+        lanes         how many take part
+        mask          one bit per lane
+        """
+        import pandas as pd
+
+        found, events = self.recording, self.recording.events
+        lines, texts, kinds = (
+            np.array([each(instruction) for instruction in found.code], dtype)
+            for each, dtype in ((lambda i: i.line, int), (text_of, object), (kind_of, object))
+        )
+        columns = {
+            "warp": events.warp.astype(int),
+            "line": lines[events.site],
+            "instruction": texts[events.site],
+            "kind": kinds[events.site],
+            "lanes": np.bitwise_count(events.mask),
+            "mask": events.mask,
+        }
+        return pd.DataFrame(columns).rename_axis("event")
+
+    @cached_property
+    def accesses(self) -> pd.DataFrame:
+        """Return a row per lane and item of each access to memory.
+
+        event, warp, lane, line; thread: (x, y, z); kind: load, store or atomic; space: shared, global, local
+        or const; array and element, such as `a` and `a[3][5]` ("" outside all arrays); address: in the
+        recording, of which the remainder by 128 is that on a GPU; value: what was read, or what memory holds
+        afterwards.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(list(self._accesses()))
+
+    def _accesses(self) -> Iterator[dict[str, Any]]:
+        found, events = self.recording, self.recording.events
+        kinds = [kind_of(each) for each in found.code]
+        sites = [number for number, kind in enumerate(kinds) if kind in ("load", "store", "atomic")]
+        for event in np.flatnonzero(np.isin(events.site, sites)).tolist():
+            code, kind = found.code[events.site[event]], kinds[events.site[event]]
+            host = events.vectors.values(event, ADDRESSES)
+            if host is None:
+                continue
+            places = found.memory.places(host[None, :], events.warp[[event]])[0]
+            for item in range(items_of(code)):
+                role = (RESULT if kind == "load" else AFTER) + item
+                bits, size = events.vectors.values(event, role), code.moved_bytes // items_of(code)
+                for lane in lanes_in(int(events.mask[event])):
+                    address = int(places[lane]) + item * size
+                    at = found.memory.object_at(address)
+                    type_ = at.dtype(size) if at else ""
+                    value = None if bits is None else decoded(bits[lane], type_ or TYPES.get(code.type, ""))
+                    yield {
+                        "event": event,
+                        "warp": int(events.warp[event]),
+                        "lane": lane,
+                        "thread": self.thread(int(events.warp[event]), lane),
+                        "line": code.line,
+                        "kind": kind,
+                        "space": at.space if at else "",
+                        "array": at.name if at else "",
+                        "element": element(at, address) if at else "",
+                        "address": address,
+                        "value": value,
+                    }
+
+    def values(self, name: str, function: str = "") -> pd.DataFrame:
+        """Return a row per lane and change of a variable: event, warp, lane, thread, line, value.
+
+        `function` is "" for a variable of the kernel itself. Raises ValueError for an unknown one.
+        """
+        import pandas as pd
+
+        chosen = [v for v in self.recording.variables if (v.name, v.function) == (name, function)]
+        if not chosen:
+            known = ", ".join(dict.fromkeys(v.name for v in self.recording.variables)) or "none"
+            raise ValueError(f"no variable is called {name!r}; this recording has: {known}")
+        rows = [row for variable in chosen for row in self._values(variable)]
+        columns = ("event", "warp", "lane", "thread", "line", "value")
+        return pd.DataFrame(rows, columns=columns).sort_values(["event", "lane"], ignore_index=True)
+
+    def _values(self, variable: Variable) -> Iterator[tuple[Any, ...]]:
+        """Yield the writes to a variable's registers where it lives in them after the instruction."""
+        found, events = self.recording, self.recording.events
+        for number, instruction in enumerate(found.code):
+            for i, register in enumerate(instruction.results):
+                lives = any(
+                    first <= number + 1 < end and register.name == name
+                    for first, end, name in variable.ranges
+                )
+                if not lives:
+                    continue
+                type_ = CPP_TYPES.get(variable.type) or TYPES.get(found.registers[register.name], "")
+                for event in np.flatnonzero(events.site == number).tolist():
+                    bits = events.vectors.values(event, RESULT + i)
+                    if bits is None:
+                        continue
+                    warp = int(events.warp[event])
+                    for lane in lanes_in(int(events.mask[event])):
+                        thread, value = self.thread(warp, lane), decoded(bits[lane], type_)
+                        yield event, warp, lane, thread, instruction.line, value
+
+    @cached_property
+    def findings(self) -> pd.DataFrame:
+        """Return a row per finding of `kernel.check`: tool, line, message, and the events of its accesses."""
+        import pandas as pd
+
+        rows = [(s.finding.tool, s.finding.line, s.finding.message, s.events) for s in seen(self.recording)]
+        return pd.DataFrame(rows, columns=("tool", "line", "message", "events"))
+
+    def thread(self, warp: int, lane: int) -> tuple[int, int, int]:
+        """Return threadIdx of a lane."""
+        number = WARP * warp + lane
+        x, y, _ = self.recording.launch.block
+        return number % x, number // x % y, number // (x * y)
+
+    def __repr__(self) -> str:
+        found = self.recording
+        return (
+            f"Trace of block {found.at} of `{found.kernel}`: {len(found.events):,} events of {found.warps} "
+            "warps. Tables: steps, accesses, findings; values(name) of a variable."
+        )
+
+
+def trace(
+    kernel: Any,
+    grid: Size,
+    block: Size,
+    args: Sequence[object],
+    at: Size = 0,
+    *,
+    shared_mem: int = 0,
+    first: int | None = None,
+    seed: int | None = None,
+    optimised: bool = False,
+    megabytes: int = MEGABYTES,
+) -> Trace:
+    """Record the block `at` of a launch in the simulator, and return what it did as tables.
+
+    The options are those of `labkit.step`. Raises TypeError for what is no kernel in CUDA C++, ValueError for
+    a block outside the grid, LaunchError before anything runs, and SimtError for a kernel that cannot be
+    recorded. What ended the run early is `trace.recording.error`.
+    """
+    how = {"shared_mem": shared_mem, "first": first, "seed": seed, "optimised": optimised}
+    return Trace(record(kernel, grid, block, args, at=at, megabytes=megabytes, **how))  # type: ignore[arg-type]
+
+
+def decoded(bits: Any, type_: str) -> Any:
+    """Return the value of bits of a NumPy type; the bits themselves where it is unknown."""
+    if not type_:
+        return int(bits)
+    if type_ == "bool":
+        return bool(bits)
+    wanted = np.dtype(type_)
+    return np.array([bits]).view(np.uint8)[: wanted.itemsize].view(wanted)[0].item()
