@@ -155,6 +155,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
         unknown = [tool for tool in tools if tool not in TOOLS]
         if isinstance(tools, str) or unknown:
             raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
+        launches.note(self, grid, block, args, shared_mem)
         return self._check(launch_of(grid, block, args, shared_mem, timeout), tools, blocks)
 
     def predict(

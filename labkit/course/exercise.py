@@ -17,12 +17,14 @@ from typing import Any, Concatenate, ParamSpec
 from labkit.c.function import CFunction
 from labkit.core.compare import Mismatch
 from labkit.core.errors import SimtError
+from labkit.core.launches import watched
 from labkit.course.drawn import drawn
 from labkit.course.elsewhere import Elsewhere
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
 from labkit.course.waiting import Step
 from labkit.device.select import NoGpu
 from labkit.simt import AnyKernel
+from labkit.stepping.failing import Failure
 
 P = ParamSpec("P")
 Answer = AnyKernel | CFunction | FunctionType | Elsewhere
@@ -110,19 +112,21 @@ class Exercise:
             return self._judged(answer if isinstance(answer, FUNCTIONS) else answer.simulated, step)
 
     def _judged(self, answer: Answer, step: Step) -> Feedback:
-        lines, failure = [], None
+        lines, failure, replay = [], None, None
         for number, criterion in enumerate(self.criteria, 1):
             step(number, len(self.criteria))
             state = NOT_JUDGED if failure else MET
             if not failure:
                 try:
-                    criterion.test(answer)
+                    with watched() as launches:
+                        criterion.test(answer)
                 except NoGpu:
                     state = NEEDS_GPU
                 except (Unmet, Mismatch, SimtError) as error:
                     state, failure = FAILED, str(error)
+                    replay = Failure(*launches.last, error) if launches.last else None
             lines.append(Line(criterion.text, state))
-        return Feedback(f"{self.id} {self.title}", tuple(lines), failure)
+        return Feedback(f"{self.id} {self.title}", tuple(lines), failure, replay=replay)
 
     def points_of(self, feedback: Feedback) -> float:
         """Return what an answer is worth: each criterion that it meets counts an equal part of the points.

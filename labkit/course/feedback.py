@@ -1,7 +1,10 @@
 """What a check answers: each criterion of an exercise, met or not, and the first failure in words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
+from typing import Any
+
+from labkit.stepping.failing import Failure
 
 MET, FAILED, NOT_JUDGED, NEEDS_GPU = "met", "failed", "not judged", "needs a GPU"
 _MARKS = {MET: "✓", FAILED: "✗", NOT_JUDGED: "·", NEEDS_GPU: "○"}
@@ -62,6 +65,32 @@ class Feedback:
     lines: tuple[Line, ...]
     failure: str | None = None
     score: "Score | None" = None
+    replay: Failure | None = field(default=None, compare=False, repr=False)  # the launch that went wrong
+
+    def step(self) -> Any:
+        """Show the block that went wrong step by step, at the moment when it did.
+
+        Raises ValueError where no launch of a kernel went wrong.
+        """
+        from labkit.widgets.step import StepView
+
+        if self.replay is None:
+            raise ValueError(
+                "no launch of a kernel went wrong in this check, so there is nothing to step through"
+            )
+        recorded, start = self.replay.recorded()
+        return StepView(recorded, start=start)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # kernels stay where they are
+        return Feedback, (self.title, self.lines, self.failure, self.score)
+
+    def _ipython_display_(self) -> None:
+        """Show the feedback, and below it a button that opens the block that went wrong."""
+        if self.replay is None:
+            raise NotImplementedError  # as any object is shown
+        from labkit.course.replaying import show_with_button
+
+        show_with_button(self)
 
     @property
     def ok(self) -> bool:

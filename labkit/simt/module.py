@@ -261,6 +261,11 @@ class Kernel(AnyKernel):
             findings.append(error.finding)
         return [finding for finding in findings if finding.tool in (*tools, "timeout")]
 
+    def run_blocks(self, launch: Launch, numbers: Sequence[int]) -> None:
+        """Run these blocks of a launch alone. Raises what a launch raises."""
+        sample = choose_sample(numbers, launch.grid)
+        self._run(self._program(launch, "plain", sample), self._bind(launch), sample)
+
     def record(self, launch: Launch, number: int, order: np.ndarray, megabytes: int) -> Recorded:
         """Run one block of a launch and keep all that it does, as far as `megabytes` hold it.
 

@@ -76,12 +76,14 @@ class Memory:
             )
         following = _aligned(following + storage.local_bytes + GAP)
         self._ranges: list[tuple[int, int, int]] = []  # host start, host end, start
+        self._of_argument: dict[int, str] = {}
         for number, range_ in enumerate(recorded.ranges):
             if not range_.size or range_.start in [each[0] for each in self._ranges]:
                 continue
             following += range_.shift
             self._ranges.append((range_.start, range_.start + range_.size, following))
             self.objects.append(_array(range_, following, names[number] if number < len(names) else ""))
+            self._of_argument[number] = self.objects[-1].name
             following = _aligned(following + range_.size + GAP)
         if following > NOWHERE:
             raise SimtError(
@@ -106,6 +108,10 @@ class Memory:
             inside = (offset >= 0) & (offset < WARP * self.local_bytes)
             found = np.where(inside, offset % self.local_bytes + self.local_start, found)
         return found.astype(np.uint32)
+
+    def name_of(self, argument: int) -> str:
+        """Return the name of the array that is passed at this position."""
+        return self._of_argument.get(argument, "")
 
     def object_at(self, address: int) -> Object | None:
         """Return the object that has an address."""

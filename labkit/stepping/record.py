@@ -99,13 +99,13 @@ def record(
     if not optimised:
         simulated = _debug_code(simulated)
     place = _block(at, as_dim3(grid, "grid"))
-    launch = launch_of(grid, block, _copied(args), shared_mem, timeout)
+    launch = launch_of(grid, block, copied(args), shared_mem, timeout)
     warps = -(-math.prod(launch.block) // WARP)
     order, schedule = _order(warps, first, seed)
     number = place[0] + launch.grid[0] * (place[1] + launch.grid[1] * place[2])
     with redirect_stdout(io.StringIO()):
         recorded = simulated.record(launch, number, order, megabytes)
-        checked = launch_of(grid, block, _copied(args), shared_mem, timeout)
+        checked = launch_of(grid, block, copied(args), shared_mem, timeout)
         findings = _findings(simulated, checked, number)
     code, module = recorded.code, simulated.module
     registers = _registers(simulated, code)
@@ -151,7 +151,7 @@ def _debug_code(kernel: Kernel) -> Kernel:
     return found
 
 
-def _copied(args: Sequence[object]) -> tuple[object, ...]:
+def copied(args: Sequence[object]) -> tuple[object, ...]:
     """Copy arrays, each once, so that a run changes none of the caller's."""
     copies: dict[int, np.ndarray] = {}
     return tuple(

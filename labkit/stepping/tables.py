@@ -142,7 +142,10 @@ class Trace:
             raise ValueError(f"no variable is called {name!r}; this recording has: {known}")
         rows = [row for variable in chosen for row in self._values(variable)]
         columns = ("event", "warp", "lane", "thread", "line", "value")
-        return pd.DataFrame(rows, columns=columns).sort_values(["event", "lane"], ignore_index=True)
+        frame = pd.DataFrame(rows, columns=columns).sort_values(["event", "lane"], ignore_index=True)
+        # Debug code moves a value from register to register.
+        before = frame.groupby(["warp", "lane"]).value.shift(fill_value=None)
+        return frame[frame.value != before].reset_index(drop=True)
 
     def _values(self, variable: Variable) -> Iterator[tuple[Any, ...]]:
         """Yield the writes to a variable's registers where it lives in them after the instruction."""

@@ -1,0 +1,33 @@
+"""The button below a failed check that opens the block that went wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labkit.core.errors import SimtError
+from labkit.course.feedback import Feedback
+
+LABEL = "Step through the block that went wrong"
+
+
+def show_with_button(feedback: Feedback) -> None:
+    """Display a failed check, with the button where there is a page to click it in."""
+    import ipywidgets
+    from IPython.display import display
+
+    told = {"text/plain": repr(feedback), "text/html": feedback._repr_html_()}
+    display(told, raw=True)
+    button, place = ipywidgets.Button(description=LABEL), ipywidgets.Output()
+    button.layout.width = "auto"
+
+    def open_block(_button: Any) -> None:
+        button.disabled, button.description = True, "Recording the block ..."
+        with place:
+            try:
+                display(feedback.step())
+            except (SimtError, ValueError) as error:
+                print(f"The block cannot be recorded: {error}")
+        button.layout.display = "none"
+
+    button.on_click(open_block)
+    display(ipywidgets.VBox([button, place]))
