@@ -145,7 +145,7 @@ def _array(range_: Range, start: int, name: str) -> Object:
 def _shared(recorded: Recorded, written: Declared, types: Mapping[str, str], start: int) -> list[Object]:
     """Return the variables in shared memory; extern arrays take what static ones leave."""
     offsets = sorted((offset, name) for name, offset in recorded.storage.shared.items())
-    ends = [offset for offset, _ in offsets[1:]] + [recorded.shared_bytes]
+    ends = [*(offset for offset, _ in offsets), recorded.shared_bytes][1:]
     found = []
     for (offset, name), end in zip(offsets, ends, strict=True):
         size, plain = end - offset, last_name(name)

@@ -142,31 +142,33 @@ class Trace:
             raise ValueError(f"no variable is called {name!r}; this recording has: {known}")
         rows = [row for variable in chosen for row in self._values(variable)]
         columns = ("event", "warp", "lane", "thread", "line", "value")
-        frame = pd.DataFrame(rows, columns=columns).sort_values(["event", "lane"], ignore_index=True)
-        # Debug code moves a value from register to register.
-        before = frame.groupby(["warp", "lane"]).value.shift(fill_value=None)
-        return frame[frame.value != before].reset_index(drop=True)
+        return pd.DataFrame(rows, columns=columns).sort_values(["event", "lane"], ignore_index=True)
 
     def _values(self, variable: Variable) -> Iterator[tuple[Any, ...]]:
-        """Yield the writes to a variable's registers where it lives in them after the instruction."""
+        """Yield what a variable holds when it is another value than before, with the event that made it so.
+
+        It may change without a write: the compiler lets it live in another variable's register for a while.
+        """
         found, events = self.recording, self.recording.events
-        for number, instruction in enumerate(found.code):
-            for i, register in enumerate(instruction.results):
-                lives = any(
-                    first <= number + 1 < end and register.name == name
-                    for first, end, name in variable.ranges
-                )
-                if not lives:
-                    continue
-                type_ = CPP_TYPES.get(variable.type) or TYPES.get(found.registers[register.name], "")
-                for event in np.flatnonzero(events.site == number).tolist():
+        registers = variable.registers(len(found.code))
+        for warp in range(found.warps):
+            held: dict[str, np.ndarray] = {}
+            known, latest = np.zeros(WARP, bool), np.zeros(WARP, np.uint64)
+            made_by = np.zeros(WARP, np.int64)
+            for event in np.flatnonzero(events.warp == warp).tolist():
+                site, lanes = int(events.site[event]), lanes_in(int(events.mask[event]))
+                now = held.get(registers[site])
+                if now is not None:
+                    for lane in [lane for lane in lanes if not known[lane] or now[lane] != latest[lane]]:
+                        known[lane], latest[lane], by = True, now[lane], int(made_by[lane])
+                        type_ = CPP_TYPES.get(variable.type) or TYPES[found.registers[registers[site]]]
+                        value, line = decoded(now[lane], type_), found.code[events.site[by]].line
+                        yield by, warp, lane, self.thread(warp, lane), line, value
+                made_by[lanes] = event
+                for i, register in enumerate(found.code[site].results):
                     bits = events.vectors.values(event, RESULT + i)
-                    if bits is None:
-                        continue
-                    warp = int(events.warp[event])
-                    for lane in lanes_in(int(events.mask[event])):
-                        thread, value = self.thread(warp, lane), decoded(bits[lane], type_)
-                        yield event, warp, lane, thread, instruction.line, value
+                    if bits is not None and register.name in variable.names:
+                        held.setdefault(register.name, np.zeros(WARP, np.uint64))[lanes] = bits[lanes]
 
     @cached_property
     def findings(self) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from labkit.compiler.debug_info import Named
 
@@ -27,9 +28,17 @@ class Variable:
     function: str
     ranges: tuple[tuple[int, int, str], ...]
 
-    def lives_in(self, register: str, site: int) -> bool:
-        """Say whether the variable is in a register before instruction `site`."""
-        return any(first <= site < end and name == register for first, end, name in self.ranges)
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Return the registers in which it lives at one time or another."""
+        return frozenset(name for _, _, name in self.ranges)
+
+    def registers(self, sites: int) -> list[str]:
+        """Return the register in which it lives before each instruction; "" where it is in none."""
+        found = [""] * sites
+        for first, end, name in self.ranges:
+            found[first:end] = [name] * (min(end, sites) - first)
+        return found
 
 
 def found(

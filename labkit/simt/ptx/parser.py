@@ -117,8 +117,9 @@ class _Parser:
                 # Line 0 and lines of headers keep the student's last line, which is where the code came from.
                 line = number if file == self.source_file and number else line
             elif kind == "label":
+                is_outer = not scopes or part in self.kept_labels
                 label = (
-                    part if not scopes else scopes[-1].labels.setdefault(part, f"{part}~{scopes[-1].number}")
+                    part if is_outer else scopes[-1].labels.setdefault(part, f"{part}~{scopes[-1].number}")
                 )
                 kernel.labels[label] = len(kernel.code)
             elif kind == "open":

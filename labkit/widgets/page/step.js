@@ -80,7 +80,13 @@ function ranges(numbers, comma = ", ") {
   for (let i = 0; i < numbers.length; i++) {
     const from = i;
     while (numbers[i + 1] === numbers[i] + 1) i += 1;
-    parts.push(i === from ? `${numbers[i]}` : i === from + 1 ? `${numbers[from]}${comma}${numbers[i]}` : `${numbers[from]}–${numbers[i]}`);
+    parts.push(
+      i === from
+        ? `${numbers[i]}`
+        : i === from + 1
+          ? `${numbers[from]}${comma}${numbers[i]}`
+          : `${numbers[from]}–${numbers[i]}`,
+    );
   }
   return parts.join(comma);
 }
@@ -92,18 +98,63 @@ function listed(words) {
 // ----------------------------------------------------------------------------------------- values and their types
 
 const C_TYPES = {
-  float: "f32", double: "f64", int: "s32", signed: "s32", "signed int": "s32", unsigned: "u32", "unsigned int": "u32",
-  char: "s8", "signed char": "s8", "unsigned char": "u8", short: "s16", "short int": "s16", "unsigned short": "u16",
-  "short unsigned int": "u16", long: "s64", "long int": "s64", "long long": "s64", "long long int": "s64",
-  "unsigned long": "u64", "long unsigned int": "u64", "unsigned long long": "u64", "long long unsigned int": "u64",
-  size_t: "u64", bool: "bool", _Bool: "bool", half: "f16", __half: "f16", __nv_bfloat16: "bf16", uint32_t: "u32",
-  float32: "f32", float64: "f64", float16: "f16", int8: "s8", int16: "s16", int32: "s32", int64: "s64", uint8: "u8",
-  uint16: "u16", uint32: "u32", uint64: "u64", int32_t: "s32", uint8_t: "u8", int8_t: "s8", uint16_t: "u16", int16_t: "s16", uint64_t: "u64", int64_t: "s64",
+  float: "f32",
+  double: "f64",
+  int: "s32",
+  signed: "s32",
+  "signed int": "s32",
+  unsigned: "u32",
+  "unsigned int": "u32",
+  char: "s8",
+  "signed char": "s8",
+  "unsigned char": "u8",
+  short: "s16",
+  "short int": "s16",
+  "unsigned short": "u16",
+  "short unsigned int": "u16",
+  long: "s64",
+  "long int": "s64",
+  "long long": "s64",
+  "long long int": "s64",
+  "unsigned long": "u64",
+  "long unsigned int": "u64",
+  "unsigned long long": "u64",
+  "long long unsigned int": "u64",
+  size_t: "u64",
+  bool: "bool",
+  _Bool: "bool",
+  half: "f16",
+  __half: "f16",
+  __nv_bfloat16: "bf16",
+  uint32_t: "u32",
+  float32: "f32",
+  float64: "f64",
+  float16: "f16",
+  int8: "s8",
+  int16: "s16",
+  int32: "s32",
+  int64: "s64",
+  uint8: "u8",
+  uint16: "u16",
+  uint32: "u32",
+  uint64: "u64",
+  int32_t: "s32",
+  uint8_t: "u8",
+  int8_t: "s8",
+  uint16_t: "u16",
+  int16_t: "s16",
+  uint64_t: "u64",
+  int64_t: "s64",
 };
+
+const TYPES = new Set(Object.values(C_TYPES));
 
 // How to write a value: the variable's C++ type says it better than the register's.
 function shownType(cType, registerType) {
-  const plain = cType.replace(/\b(const|volatile|__restrict__|restrict|struct)\b/g, "").replace(/\s+/g, " ").trim();
+  const plain = cType
+    .replace(/\b(const|volatile|__restrict__|restrict|struct)\b/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
   if (/[*&]$/.test(plain)) return "pointer";
   return C_TYPES[plain] ?? registerType;
 }
@@ -119,17 +170,32 @@ function halfToNumber(half) {
 // The number that the bits stand for; null for bits that are only bits.
 function toNumber(type, low, high) {
   switch (type) {
-    case "f32": bits.setUint32(0, low); return bits.getFloat32(0);
-    case "f64": bits.setUint32(0, high); bits.setUint32(4, low); return bits.getFloat64(0);
-    case "f16": return halfToNumber(low & 0xffff);
-    case "bf16": bits.setUint32(0, low << 16); return bits.getFloat32(0);
-    case "s32": return low | 0;
-    case "s16": return (low << 16) >> 16;
-    case "s8": return (low << 24) >> 24;
-    case "u32": return low;
-    case "u16": return low & 0xffff;
-    case "u8": return low & 0xff;
-    default: return null;
+    case "f32":
+      bits.setUint32(0, low);
+      return bits.getFloat32(0);
+    case "f64":
+      bits.setUint32(0, high);
+      bits.setUint32(4, low);
+      return bits.getFloat64(0);
+    case "f16":
+      return halfToNumber(low & 0xffff);
+    case "bf16":
+      bits.setUint32(0, low << 16);
+      return bits.getFloat32(0);
+    case "s32":
+      return low | 0;
+    case "s16":
+      return (low << 16) >> 16;
+    case "s8":
+      return (low << 24) >> 24;
+    case "u32":
+      return low;
+    case "u16":
+      return low & 0xffff;
+    case "u8":
+      return low & 0xff;
+    default:
+      return null;
   }
 }
 
@@ -158,10 +224,11 @@ function format(type, low, high = 0) {
 
 // The same in at most `room` characters, with fewer digits if need be; "" where it does not fit.
 function formatIn(room, type, low, high) {
-  const whole = format(type, low, high);
-  if (whole.length <= room) return whole;
   const number = toNumber(type, low, high);
-  if (number === null || !isFloat(type)) return "";
+  if (number === null || !isFloat(type)) {
+    const whole = format(type, low, high);
+    return whole.length <= room ? whole : "";
+  }
   for (let count = 4; count; count--) {
     const text = digits(number, count).replace(/^(-?)0\./, "$1.");
     if (text.length <= room) return text;
@@ -170,7 +237,15 @@ function formatIn(room, type, low, high) {
 }
 
 function itemName(type, bytes, count) {
-  const name = { f32: "float", f64: "double", f16: "half", bf16: "bfloat16", s32: "int", u32: "unsigned int", b32: "word" }[type];
+  const name = {
+    f32: "float",
+    f64: "double",
+    f16: "half",
+    bf16: "bfloat16",
+    s32: "int",
+    u32: "unsigned int",
+    b32: "word",
+  }[type];
   if (name) return plural(count, name);
   return `${plural(count, "item")} of ${plural(bytes, "byte")}`;
 }
@@ -195,7 +270,8 @@ const WIDE = new Set(["b64", "f64", "s64", "u64"]); // types of two words
 class Recording {
   static async open(text) {
     const head = JSON.parse(text);
-    if (head.version !== 1) throw new Error(`This page shows recordings of version 1, not ${head.version}. Run the cell again.`);
+    if (head.version !== 1)
+      throw new Error(`This page shows recordings of version 1, not ${head.version}. Run the cell again.`);
     return new Recording(head, await unpack(head.data));
   }
 
@@ -206,7 +282,7 @@ class Recording {
     this.warps = head.warps;
     this.sites = head.sites;
     this.registers = head.registers;
-    this.variables = head.variables.map((each) => ({ ...each, shown: shownType(each.type, "") }));
+    this.variables = head.variables;
     this.wideRegister = this.registers.map((each) => WIDE.has(each.type));
     this.threads = head.block[0] * head.block[1] * head.block[2];
     this.columns(buffer);
@@ -309,7 +385,10 @@ class Recording {
       const warp = this.warp[event];
       const line = this.sites[this.site[event]].line || lineOf[warp];
       const anew =
-        event === 0 || warp !== this.warp[event - 1] || line !== this.line[event - 1] || executed[this.site[event]] === starts.length - 1;
+        event === 0 ||
+        warp !== this.warp[event - 1] ||
+        line !== this.line[event - 1] ||
+        executed[this.site[event]] === starts.length - 1;
       if (anew) starts.push(event);
       executed[this.site[event]] = starts.length - 1;
       this.line[event] = lineOf[warp] = line;
@@ -339,21 +418,30 @@ class Recording {
   low(vector, event, lane, wide) {
     const at = this.word[vector];
     switch (this.forms[vector]) {
-      case 1: return this.words[at];
-      case 2: return (this.words[at] + Math.imul(lane, this.words[at + 1])) >>> 0;
-      case 3: return this.words[at + (wide ? 2 * lane : lane)];
-      case 4: return this.words[at + bitCount(this.mask[event] & ((1 << lane) - 1)) * (wide ? 2 : 1)];
-      default: return 0;
+      case 1:
+        return this.words[at];
+      case 2:
+        return (this.words[at] + Math.imul(lane, this.words[at + 1])) >>> 0;
+      case 3:
+        return this.words[at + (wide ? 2 * lane : lane)];
+      case 4:
+        return this.words[at + bitCount(this.mask[event] & ((1 << lane) - 1)) * (wide ? 2 : 1)];
+      default:
+        return 0;
     }
   }
 
   high(vector, event, lane) {
     const at = this.word[vector] + 1;
     switch (this.forms[vector]) {
-      case 1: return this.words[at];
-      case 3: return this.words[at + 2 * lane];
-      case 4: return this.words[at + 2 * bitCount(this.mask[event] & ((1 << lane) - 1))];
-      default: return 0;
+      case 1:
+        return this.words[at];
+      case 3:
+        return this.words[at + 2 * lane];
+      case 4:
+        return this.words[at + 2 * bitCount(this.mask[event] & ((1 << lane) - 1))];
+      default:
+        return 0;
     }
   }
 
@@ -425,7 +513,9 @@ class Recording {
   stepsAt(warp, line) {
     const key = `${warp} ${line}`;
     if (!this.linesSeen.has(key)) {
-      const found = this.stepStart.filter((start) => this.line[start] === line && (warp === null || this.warp[start] === warp));
+      const found = this.stepStart.filter(
+        (start) => this.line[start] === line && (warp === null || this.warp[start] === warp),
+      );
       this.linesSeen.set(key, found);
     }
     return this.linesSeen.get(key);
@@ -451,7 +541,8 @@ class Recording {
       const found = [];
       for (let event = 0; event < this.n; event++) {
         if (warp !== null && this.warp[event] !== warp) continue;
-        if (what === "warp" ? event === 0 || this.warp[event] !== this.warp[event - 1] : this.kind(event) === what) found.push(event);
+        if (what === "warp" ? event === 0 || this.warp[event] !== this.warp[event - 1] : this.kind(event) === what)
+          found.push(event);
       }
       this.chosen.set(key, Uint32Array.from(found));
     }
@@ -461,12 +552,17 @@ class Recording {
   // True while the warp stands at a barrier and others run.
   waits(warp, t) {
     const event = this.lastEvent(warp, t);
-    return event >= 0 && this.kind(event) === "barrier" && this.nextEvent(warp, t) !== t && this.nextEvent(warp, t) >= 0;
+    return (
+      event >= 0 && this.kind(event) === "barrier" && this.nextEvent(warp, t) !== t && this.nextEvent(warp, t) >= 0
+    );
   }
 
-  // The warp's last event of the whole recording is over: all its lanes have exited.
+  // All its lanes have exited; not so where the recording breaks off.
   finished(warp, t) {
-    return this.warpFirst[warp] < this.warpFirst[warp + 1] && this.nextEvent(warp, t) < 0;
+    const last = this.lastEvent(warp, t);
+    return (
+      last >= 0 && this.nextEvent(warp, t) < 0 && (this.kind(last) === "exit" || !(this.head.stopped || this.head.cut))
+    );
   }
 
   // The variables of a warp at time t with the registers that hold them: [{variable, register, scope}].
@@ -501,7 +597,8 @@ class Recording {
       let changed = 0;
       if (was >= 0) this.values(warp, was, start, this.former);
       if (was !== register || now.event.some((each) => each >= start))
-        for (let lane = 0; lane < LANES; lane++) if (was < 0 ? now.event[lane] >= start : differ(now, this.former, lane)) changed |= 1 << lane;
+        for (let lane = 0; lane < LANES; lane++)
+          if (was < 0 ? now.event[lane] >= start : differ(now, this.former, lane)) changed |= 1 << lane;
       return { variable, register, now, changed };
     });
     this.stated = { warp, t, list };
@@ -530,38 +627,16 @@ class Recording {
     return last ? `(${at.join(", ")})` : `${at[0]}`;
   }
 
-  // A pointer as "&A[17]" where it points into an object, else in hexadecimal. Registers hold the addresses of
-  // the run; how far those lie from the recording's is learned from the accesses.
+  // A pointer as "&A[17]" where it points into an object, else in hexadecimal: registers hold addresses of the
+  // run, which each object's `host` tells.
   pointer(low, high) {
-    this.shifts ??= this.findShifts();
     const raw = high * 2 ** 32 + low;
-    for (const [object, shift] of this.shifts) {
-      const offset = raw - shift - object.start;
-      if (offset >= 0 && offset < object.bytes) return `&${this.memory.cellName(object, Math.floor(offset / object.item))}`;
+    for (const object of this.memory.objects) {
+      const offset = raw - object.host;
+      if (object.host && offset >= 0 && offset < object.bytes)
+        return `&${this.memory.cellName(object, Math.floor(offset / object.item))}`;
     }
     return raw ? hex(low, high) : "null";
-  }
-
-  findShifts() {
-    const shifts = new Map();
-    const wanted = this.memory.objects.filter((each) => each.box && each.copies === 1).length;
-    const numbers = new Map(this.registers.map((each, number) => [each.name, number]));
-    for (let event = 0; event < this.n && shifts.size < wanted; event++) {
-      const site = this.sites[this.site[event]];
-      const mask = this.mask[event];
-      if (!isAccess(site.kind) || !mask || !this.known(this.vector[event])) continue;
-      const [, name, more] = /\[(%[^\]]+?)([+-]\d+)?\]/.exec(site.text) ?? [];
-      const register = numbers.get(name);
-      if (register === undefined || !this.wideRegister[register]) continue;
-      const lane = 31 - Math.clz32(mask & -mask);
-      const address = this.low(this.vector[event], event, lane, false);
-      const object = this.memory.objectAt(address, site.space === "local");
-      const at = object && !shifts.has(object) ? this.lastWrite(this.warp[event], register, lane, event) : -1;
-      if (at < 0 || !this.known(this.writeVector[at])) continue;
-      const [vector, from] = [this.writeVector[at], this.writeEvent[at]];
-      shifts.set(object, this.high(vector, from, lane) * 2 ** 32 + this.low(vector, from, lane, true) + Number(more ?? 0) - address);
-    }
-    return shifts;
   }
 
   // A value of a variable or register, in words.
@@ -584,13 +659,16 @@ class Recording {
     if (event < 0) return { state: "idle", word: "not begun", why: "its warp has not run yet" };
     const last = this.lastOfThread[thread];
     if (last < t) {
-      const line = last >= 0 ? this.line[last] : 0;
-      if (last >= 0 && this.kind(last) !== "exit" && (this.head.stopped || this.head.cut))
-        return { state: "over", word: "ends here", why: `the recording ends here, at line ${line}` };
-      return { state: "exited", word: "exited", why: last >= 0 ? `exited at line ${line}` : "it never ran" };
+      const broken = last >= 0 && this.kind(last) !== "exit" && (this.head.stopped || this.head.cut);
+      if (!broken)
+        return {
+          state: "exited",
+          word: "exited",
+          why: last >= 0 ? `exited at line ${this.line[last]}` : "it never ran",
+        };
     }
     if (on(this.kind(event) === "branch" ? took : this.mask[event])) {
-      if (this.waits(warp, t)) return this.waiting(this.line[event]);
+      if (this.waits(warp, t) || (last < t && this.kind(event) === "barrier")) return this.waiting(this.line[event]);
       return { state: "active", word: "active", why: "takes part in this instruction" };
     }
     if (on(took)) return { state: "skips", word: "skips", why: "took part in this line, but not in this instruction" };
@@ -644,9 +722,8 @@ class Memory {
     this.items = recording.sites.reduce((most, site) => Math.max(most, site.items || 1), 1);
     this.stride = LANES * this.items;
     this.objects = recording.head.objects.map((each, number) => this.object(each, number));
-    this.local = this.objects.filter((each) => each.space === "local");
-    this.others = this.objects.filter((each) => each.space !== "local");
     this.lastFound = null;
+    this.itemsOfBytes();
     this.index();
     for (const object of this.objects) object.box = this.box(object);
     this.found = { known: false, low: 0, high: 0, event: -1, lane: 0 }; // what `value` fills
@@ -655,6 +732,9 @@ class Memory {
 
   object(each, number) {
     const item = [1, 2, 4, 8].includes(each.item) ? each.item : 4;
+    const { objects } = this.recording.head;
+    const end = Math.min(each.start + each.bytes, objects[number + 1]?.start ?? Infinity);
+    each = { ...each, bytes: end - each.start, end };
     const count = Math.max(1, Math.floor(each.bytes / item));
     const copies = each.space === "local" ? this.recording.warps * LANES : 1;
     let shape = (each.shape ?? []).filter((size) => size > 0);
@@ -663,22 +743,57 @@ class Memory {
     const cols = copies > 1 ? count : wrap || shape.at(-1) || 1;
     const rows = copies > 1 ? copies : Math.ceil(count / cols);
     const pages = new Int32Array(Math.ceil((count * copies) / PAGE_CELLS)).fill(-1);
-    return { ...each, number, item, count, copies, shape, wrap, cols, rows, pages, shown: shownType(each.type ?? "", each.type ?? "") };
+    return {
+      ...each,
+      number,
+      item,
+      count,
+      copies,
+      shape,
+      wrap,
+      cols,
+      rows,
+      pages,
+      shown: shownType(each.type ?? "", each.type ?? ""),
+    };
   }
 
-  // The object that an address lies in, or null.
-  objectAt(address, isLocal) {
+  // Of local arrays only the bytes are known, and a type may have a name of the kernel's own: the first access
+  // tells what the items are.
+  itemsOfBytes() {
+    const { recording } = this;
+    const seen = new Set();
+    const unknown = new Set(this.objects.filter((each) => each.type === "b8" || !TYPES.has(each.shown)));
+    if (!unknown.size) return;
+    for (let event = 0; event < recording.n; event++) {
+      const number = recording.site[event];
+      if (seen.has(number)) continue;
+      seen.add(number);
+      const site = recording.sites[number];
+      const mask = recording.mask[event];
+      if (!isAccess(site.kind) || !mask || !recording.known(recording.vector[event])) continue;
+      const found = this.objectAt(recording.low(recording.vector[event], event, 31 - Math.clz32(mask & -mask), false));
+      if (!unknown.has(found)) continue;
+      unknown.delete(found);
+      const head = recording.head.objects[found.number];
+      if (found.type === "b8")
+        Object.assign(found, this.object({ ...head, type: site.type, item: site.bytes, shape: [] }, found.number));
+      else if (found.item === site.bytes) found.shown = site.type;
+    }
+  }
+
+  // The object that an address lies in, or null. Objects of a thread may end behind the next one's start.
+  objectAt(address) {
     const last = this.lastFound;
-    if (last && (last.space === "local") === isLocal && address >= last.start && address < last.start + last.bytes) return last;
-    const list = isLocal ? this.local : this.others;
-    let [from, to] = [0, list.length];
+    if (last && address >= last.start && address < last.end) return last;
+    let [from, to] = [0, this.objects.length];
     while (from < to) {
       const middle = (from + to) >>> 1;
-      if (list[middle].start <= address) from = middle + 1;
+      if (this.objects[middle].start <= address) from = middle + 1;
       else to = middle;
     }
-    const found = list[from - 1];
-    if (!found || address >= found.start + found.bytes) return null;
+    const found = this.objects[from - 1];
+    if (!found || address >= found.end) return null;
     return (this.lastFound = found);
   }
 
@@ -688,19 +803,23 @@ class Memory {
     const site = recording.sites[recording.site[event]];
     const vector = recording.vector[event];
     if (!recording.known(vector)) return;
-    const isLocal = site.space === "local";
     const warp = recording.warp[event];
     for (let mask = recording.mask[event]; mask; mask &= mask - 1) {
       const lane = 31 - Math.clz32(mask & -mask);
       const address = recording.low(vector, event, lane, false);
-      const object = this.objectAt(address, isLocal);
+      const object = this.objectAt(address);
       if (!object) continue;
       const base = object.copies > 1 ? (warp * LANES + lane) * object.count : 0;
       for (let item = 0; item < site.items; item++) {
         const from = address - object.start + item * site.bytes;
         if (from + site.bytes > object.bytes) break;
         const code = event * this.stride + lane * this.items + item;
-        visit(object, base + Math.floor(from / object.item), base + Math.floor((from + site.bytes - 1) / object.item), code);
+        visit(
+          object,
+          base + Math.floor(from / object.item),
+          base + Math.floor((from + site.bytes - 1) / object.item),
+          code,
+        );
       }
     }
   }
@@ -869,7 +988,12 @@ class Memory {
     const { low, high, from, size, known } = this.item(object, index, code);
     if (from > 0 || from + size < object.item) return false;
     const skip = -8 * from; // bits of a larger access that lie before the cell
-    const wholeLow = skip >= 32 ? high >>> (skip - 32) : skip ? ((low >>> skip) | (skip < 32 && high ? high << (32 - skip) : 0)) >>> 0 : low;
+    const wholeLow =
+      skip >= 32
+        ? high >>> (skip - 32)
+        : skip
+          ? ((low >>> skip) | (skip < 32 && high ? high << (32 - skip) : 0)) >>> 0
+          : low;
     this.found.known = known;
     this.found.low = object.item < 4 ? wholeLow & (2 ** (8 * object.item) - 1) : wholeLow;
     this.found.high = object.item > 4 ? high : 0;
@@ -919,7 +1043,7 @@ class Memory {
 
   // The cell of an address: {object, index}, or null.
   place(address) {
-    const object = this.objectAt(address, false);
+    const object = this.objectAt(address);
     return object ? { object, index: Math.floor((address - object.start) / object.item) } : null;
   }
 
@@ -934,8 +1058,10 @@ class Memory {
       for (let index = from; index <= to; index++) cells.push({ object, index });
     });
     const request = { event, kind: site.kind, cells, objects: [...objects], sectors: new Set() };
-    const space = request.objects[0]?.space ?? site.space;
+    const space = request.objects[0]?.space ?? "";
     const lanes = bitCount(recording.mask[event]);
+    const inside = new Set();
+    this.each(event, (object, from, to, code) => inside.add(this.laneOf(code)));
     const verb = { load: "reads", store: "writes", atomic: "updates" }[site.kind];
     const names = listed(request.objects.map((object) => object.name));
     const what = itemName(site.type, site.bytes, lanes * site.items);
@@ -944,7 +1070,9 @@ class Memory {
     else if (space === "global") {
       this.sectors(event, site, request.sectors);
       text += ` in ${plural(request.sectors.size, "sector")} of ${SECTOR} bytes`;
-    } else if (space) text += ` in ${space} memory`;
+    } else if (request.objects.length) text += ` in ${space} memory`;
+    const outside = lanes - inside.size;
+    if (outside) text += `${request.objects.length ? ";" : ":"} ${plural(outside, "lane")} outside every array`;
     request.text = `${text}.`;
     return request;
   }
@@ -1043,7 +1171,12 @@ class Origins {
     const at = cell < 0 ? -1 : memory.lastWrite(cell, t);
     if (at < 0) {
       const isNew = object.space === "shared" || object.space === "local";
-      return { text: `${where}, ${isNew ? "never written" : "from before the launch"}`, event: -1, lane: 0, inputs: () => [] };
+      return {
+        text: `${where}, ${isNew ? "never written" : "from before the launch"}`,
+        event: -1,
+        lane: 0,
+        inputs: () => [],
+      };
     }
     const code = memory.codes[at];
     const [event, lane] = [memory.eventOf(code), memory.laneOf(code)];
@@ -1061,7 +1194,9 @@ class Origins {
     const { recording } = this;
     const event = recording.writeEvent[at];
     const variable = recording.variableOf(register, event);
-    const type = variable ? shownType(variable.type, recording.registers[register].type) : recording.registers[register].type;
+    const type = variable
+      ? shownType(variable.type, recording.registers[register].type)
+      : recording.registers[register].type;
     const wide = recording.wideRegister[register];
     const vector = recording.writeVector[at];
     const value = recording.known(vector)
@@ -1113,7 +1248,7 @@ class Origins {
     const { recording } = this;
     const address = recording.low(recording.vector[event], event, lane, false);
     const known = recording.known(recording.vector[event]);
-    const object = known ? recording.memory.objectAt(address, site.space === "local") : null;
+    const object = known ? recording.memory.objectAt(address) : null;
     if (!object) return this.given(site, -1, lane, -1, event);
     const own = object.copies > 1 ? (recording.warp[event] * LANES + lane) * object.count : 0;
     const node = this.recording.origins.ofCell(object, own + Math.floor((address - object.start) / object.item), event);
@@ -1129,13 +1264,18 @@ class Origins {
       const wide = recording.wideRegister[register];
       const variable = recording.variableOf(register, event);
       const type = shownType(variable?.type ?? "", recording.registers[register].type);
-      value = recording.text(type, recording.low(recording.writeVector[at], event, lane, wide), wide ? recording.high(recording.writeVector[at], event, lane) : 0);
+      value = recording.text(
+        type,
+        recording.low(recording.writeVector[at], event, lane, wide),
+        wide ? recording.high(recording.writeVector[at], event, lane) : 0,
+      );
     }
     const special = SPECIAL.find(([name]) => site.text.includes(name));
     const parameter = /\[\w*?_?param_(\d+)/.exec(site.text);
     let text = `the constant ${value}`;
     if (special) text = `${special[1]}${value ? ` = ${value}` : ""}`;
-    else if (parameter) text = `the argument ${this.parameters[parameter[1]] ?? `number ${Number(parameter[1]) + 1}`}${value ? ` = ${value}` : ""}`;
+    else if (parameter)
+      text = `the argument ${this.parameters[parameter[1]] ?? `number ${Number(parameter[1]) + 1}`}${value ? ` = ${value}` : ""}`;
     else if (!value) text = site.text;
     return { text, event, lane, inputs: () => [] };
   }
@@ -1144,17 +1284,28 @@ class Origins {
   stored(event, item) {
     const site = this.recording.sites[this.recording.site[event]];
     const behind = site.text.slice(site.text.indexOf("]") + 1);
-    const named = [...behind.matchAll(/%[a-z]+\d+/g)].map(([name]) => this.registerOf.get(name)).filter((each) => each !== undefined);
+    const named = [...behind.matchAll(/%[a-z]+\d+/g)]
+      .map(([name]) => this.registerOf.get(name))
+      .filter((each) => each !== undefined);
     if (named.length > 1 && named.length === site.items) return [named[item]];
     return named.length ? named : site.reads.slice(1);
   }
 }
 
 const SPECIAL = [
-  ["%tid.x", "threadIdx.x"], ["%tid.y", "threadIdx.y"], ["%tid.z", "threadIdx.z"],
-  ["%ctaid.x", "blockIdx.x"], ["%ctaid.y", "blockIdx.y"], ["%ctaid.z", "blockIdx.z"],
-  ["%ntid.x", "blockDim.x"], ["%ntid.y", "blockDim.y"], ["%ntid.z", "blockDim.z"],
-  ["%nctaid.x", "gridDim.x"], ["%nctaid.y", "gridDim.y"], ["%nctaid.z", "gridDim.z"], ["%laneid", "the lane"],
+  ["%tid.x", "threadIdx.x"],
+  ["%tid.y", "threadIdx.y"],
+  ["%tid.z", "threadIdx.z"],
+  ["%ctaid.x", "blockIdx.x"],
+  ["%ctaid.y", "blockIdx.y"],
+  ["%ctaid.z", "blockIdx.z"],
+  ["%ntid.x", "blockDim.x"],
+  ["%ntid.y", "blockDim.y"],
+  ["%ntid.z", "blockDim.z"],
+  ["%nctaid.x", "gridDim.x"],
+  ["%nctaid.y", "gridDim.y"],
+  ["%nctaid.z", "gridDim.z"],
+  ["%laneid", "the lane"],
 ];
 
 function isMove(site) {
@@ -1181,11 +1332,11 @@ function parametersOf(head) {
 class Player {
   constructor(recording) {
     this.recording = recording;
-    this.t = 0;
+    this.t = Math.min(recording.head.start ?? 0, recording.n);
     this.chosenWarp = null; // null: follow the one that runs
     this.line = 0; // the chosen line
     this.lane = 0;
-    this.variable = null; // the chosen variable or register: {name, variable, register}
+    this.variable = null; // the chosen variable or register: a column of the lanes
     this.cell = null; // the chosen cell: {object, index}
     this.asking = "variable"; // or "cell": which of the two was chosen last
     this.speed = 2;
@@ -1304,7 +1455,8 @@ class Player {
   toFinding(number, side) {
     const finding = this.recording.head.findings[number];
     if (!finding || finding.events[side] === undefined) return false;
-    const place = finding.address === null || finding.address === undefined ? null : this.recording.memory.place(finding.address);
+    const place =
+      finding.address === null || finding.address === undefined ? null : this.recording.memory.place(finding.address);
     if (place) {
       this.cell = place;
       this.asking = "cell";
@@ -1314,7 +1466,9 @@ class Player {
 
   // The next side of a finding, round and round.
   nextFinding() {
-    const sides = this.recording.head.findings.flatMap((finding, number) => finding.events.map((_, side) => [number, side]));
+    const sides = this.recording.head.findings.flatMap((finding, number) =>
+      finding.events.map((_, side) => [number, side]),
+    );
     if (!sides.length) return false;
     this.side = (this.side + 1) % sides.length;
     return this.toFinding(...sides[this.side]);
@@ -1408,30 +1562,42 @@ function sentence(player) {
   return `Warp ${warp}, line ${line}: ${done}${then ? `; ${then}` : ""}.`;
 }
 
-// "32 lanes read shared memory a and b and set sum"
+// "32 lanes read shared memory a and b and set sum"; what fewer lanes do is counted apart.
 function deeds(player, event) {
   const { recording } = player;
+  const verbs = new Map(); // what was done -> the lanes that did it
+  let all = 0;
+  const did = (what, mask) => mask && verbs.set(what, (verbs.get(what) ?? 0) | mask);
   const places = { load: new Map(), store: new Map(), atomic: new Map() };
-  let lanes = 0;
-  let barrier = false;
-  let exit = false;
   for (let e = recording.startOf(event); e <= event; e++) {
     const site = recording.sites[recording.site[e]];
-    lanes |= recording.mask[e];
-    barrier ||= site.kind === "barrier";
-    exit ||= site.kind === "exit";
+    all |= recording.mask[e];
     if (isAccess(site.kind)) note(recording, e, places[site.kind]);
+    if (site.kind === "barrier") did("come to the barrier", recording.mask[e]);
+    if (site.kind === "exit") did(site.text.includes("trap") ? "stop the kernel" : "exit", recording.mask[e]);
   }
-  const set = recording.states(player.warp, player.t).filter((each) => each.changed).map((each) => each.variable.name);
-  const parts = [];
-  for (const [kind, verb] of [["load", "read"], ["store", "write"], ["atomic", "update"]])
-    for (const [space, names] of places[kind]) parts.push(`${verb} ${space} memory ${listed([...names])}`);
-  if (set.length) parts.push(`set ${listed(set)}`);
-  if (barrier) parts.push("come to the barrier");
-  if (exit) parts.push("exit");
-  const who = bitCount(lanes) === 1 ? "1 lane" : `${bitCount(lanes)} lanes`;
-  const text = `${who} ${parts.length ? listed(parts) : "compute"}`;
-  return bitCount(lanes) === 1 ? text.replace(/\b(read|write|update|set|come|exit|compute)\b/g, "$1s").replace("writes", "writes") : text;
+  const first = new Map();
+  for (const [kind, verb] of [
+    ["load", "read"],
+    ["store", "write"],
+    ["atomic", "update"],
+  ])
+    for (const [space, { names, lanes }] of places[kind])
+      first.set(`${verb} ${space} memory ${listed([...names])}`, lanes);
+  const set = recording.states(player.warp, player.t).filter((each) => each.changed);
+  if (set.length) first.set(`set ${listed(set.map((each) => each.variable.name))}`, all);
+  const groups = [];
+  for (const [what, lanes] of [...first, ...verbs]) {
+    if (groups.at(-1)?.lanes === lanes) groups.at(-1).what.push(what);
+    else groups.push({ lanes, what: [what] });
+  }
+  if (!groups.length) groups.push({ lanes: all, what: ["compute"] });
+  return groups.map(({ lanes, what }) => phrase(bitCount(lanes), what)).join(", ");
+}
+
+function phrase(lanes, what) {
+  if (lanes !== 1) return `${lanes} lanes ${listed(what)}`;
+  return `1 lane ${listed(what.map((each) => each.replace(/^\w+/, "$&s")))}`;
 }
 
 function note(recording, event, places) {
@@ -1441,10 +1607,11 @@ function note(recording, event, places) {
   const mask = recording.mask[event];
   if (!mask || !recording.known(vector)) return;
   const lane = 31 - Math.clz32(mask & -mask);
-  const object = memory.objectAt(recording.low(vector, event, lane, false), site.space === "local");
+  const object = memory.objectAt(recording.low(vector, event, lane, false));
   if (!object) return;
-  if (!places.has(object.space)) places.set(object.space, new Set());
-  places.get(object.space).add(object.name);
+  if (!places.has(object.space)) places.set(object.space, { names: new Set(), lanes: 0 });
+  places.get(object.space).names.add(object.name);
+  places.get(object.space).lanes |= mask;
 }
 
 // --------------------------------------------------------------------------------------------------- source view
@@ -1495,8 +1662,15 @@ class SourceView {
       ["runs", "how often the shown warp has run the line, of how often in all"],
       ["source", ""],
     ])
-      names.append(make("span", { role: "columnheader", title }, name || make("span", { class: "lks-hidden" }, "finding")));
-    this.list = make("div", { class: "lks-lines", role: "grid", tabindex: "0", "aria-label": "Source" }, names, ...this.rows.map((row) => row.element));
+      names.append(
+        make("span", { role: "columnheader", title }, name || make("span", { class: "lks-hidden" }, "finding")),
+      );
+    this.list = make(
+      "div",
+      { class: "lks-lines", role: "grid", tabindex: "0", "aria-label": "Source" },
+      names,
+      ...this.rows.map((row) => row.element),
+    );
     this.list.addEventListener("click", (event) => this.click(event));
     this.list.addEventListener("keydown", (event) => this.key(event));
     const toggle = make("input", { type: "checkbox", id: newId() });
@@ -1506,7 +1680,12 @@ class SourceView {
       this.update();
     });
     const machine = head.machine_code ? ` and machine code (${head.machine_code.gpu})` : "";
-    this.head = make("div", { class: "lks-head" }, make("h4", {}, "Source"), make("span", { class: "lks-check" }, toggle, make("label", { for: toggle.id }, `PTX${machine}`)));
+    this.head = make(
+      "div",
+      { class: "lks-head" },
+      make("h4", {}, "Source"),
+      make("span", { class: "lks-check" }, toggle, make("label", { for: toggle.id }, `PTX${machine}`)),
+    );
     this.element = make("div", { class: "lks-panel lks-source" }, this.head, this.list);
   }
 
@@ -1521,7 +1700,15 @@ class SourceView {
     const warps = make("span", { class: "lks-warps", role: "gridcell" });
     const runs = make("span", { class: "lks-runs", role: "gridcell" });
     const code = make("span", { class: "lks-code", role: "gridcell" }, ...coloured(text));
-    const element = make("div", { class: "lks-line", role: "row", id: newId(), "data-line": line }, mark, number, warps, runs, code);
+    const element = make(
+      "div",
+      { class: "lks-line", role: "row", id: newId(), "data-line": line },
+      mark,
+      number,
+      warps,
+      runs,
+      code,
+    );
     return { element, warps, runs, line };
   }
 
@@ -1554,7 +1741,11 @@ class SourceView {
     const { player, recording } = this;
     const { warp, event } = player;
     const next = recording.nextEvent(warp, player.t);
-    const now = { current: event < 0 ? 0 : recording.line[event], next: next < 0 ? 0 : recording.line[next], chosen: player.line };
+    const now = {
+      current: event < 0 ? 0 : recording.line[event],
+      next: next < 0 ? 0 : recording.line[next],
+      chosen: player.line,
+    };
     this.warpsAt(warp);
     this.countRuns(warp);
     for (const { element, line } of this.rows) {
@@ -1566,7 +1757,8 @@ class SourceView {
     }
     if (now.chosen !== this.shown.chosen) {
       const chosen = this.rows[now.chosen - 1]?.element;
-      for (const { element } of this.rows) if (element.hasAttribute("aria-selected")) element.removeAttribute("aria-selected");
+      for (const { element } of this.rows)
+        if (element.hasAttribute("aria-selected")) element.removeAttribute("aria-selected");
       chosen?.setAttribute("aria-selected", "true");
       if (chosen) this.list.setAttribute("aria-activedescendant", chosen.id);
     }
@@ -1629,7 +1821,10 @@ class SourceView {
     this.instructions = new Map();
     const ptx = make("div", { class: "lks-ptx" }, make("b", {}, "PTX"));
     sites.forEach((number, i) => {
-      const gap = i && sites[i - 1] !== number - 1 ? make("div", { class: "lks-gap", title: "instructions of other lines stand between" }, "⋯") : "";
+      const gap =
+        i && sites[i - 1] !== number - 1
+          ? make("div", { class: "lks-gap", title: "instructions of other lines stand between" }, "⋯")
+          : "";
       const element = make("div", {}, make("span", {}, " "), ` ${this.recording.sites[number].text}`);
       this.instructions.set(number, element);
       ptx.append(gap, element);
@@ -1648,7 +1843,8 @@ class SourceView {
     const row = this.rows[line - 1]?.element;
     if (!row) return;
     const top = row.offsetTop - this.list.offsetTop;
-    const bottom = top + row.offsetHeight + (this.under.hidden ? 0 : Math.min(this.under.offsetHeight, this.list.clientHeight / 2));
+    const bottom =
+      top + row.offsetHeight + (this.under.hidden ? 0 : Math.min(this.under.offsetHeight, this.list.clientHeight / 2));
     const from = this.list.scrollTop + row.offsetHeight;
     if (top >= from && bottom <= this.list.scrollTop + this.list.clientHeight) return;
     this.list.scrollTop = top - this.list.clientHeight / 3;
@@ -1665,7 +1861,6 @@ class LanesView {
     this.player = player;
     this.recording = player.recording;
     this.columns = [];
-    this.alike = false;
     this.at = [0, 0]; // row and column of the cell with the focus
     const last = this.recording.head.block.reduce((found, size, i) => (size > 1 ? i : found), 0);
     this.dimensions = [0, 1, 2].filter((i) => i <= last && this.recording.head.block[i] > 1);
@@ -1683,7 +1878,12 @@ class LanesView {
     this.element = make(
       "div",
       { class: "lks-panel lks-lanes-panel" },
-      make("div", { class: "lks-head" }, this.title, make("span", { class: "lks-check" }, toggle, make("label", { for: toggle.id }, "only the summary"))),
+      make(
+        "div",
+        { class: "lks-head" },
+        this.title,
+        make("span", { class: "lks-check" }, toggle, make("label", { for: toggle.id }, "only the summary")),
+      ),
       this.box,
       make("div", { class: "lks-foot" }, this.button, this.note),
     );
@@ -1699,6 +1899,7 @@ class LanesView {
     const all = recording.states(warp, player.t);
     const shown = all.length > MANY ? all.filter((each) => each.register >= 0) : all;
     const columns = shown.map(({ variable, register, now, changed }) => ({
+      id: recording.variables.indexOf(variable),
       name: variable.name,
       title: `${variable.type} ${variable.name}${variable.function ? ` of ${variable.function}` : ""}`,
       register,
@@ -1710,34 +1911,51 @@ class LanesView {
     return [...columns.filter((each) => !each.last), ...columns.filter((each) => each.last)];
   }
 
+  // Those that the line has written, then those that it has read. Of bits, those of 32 are mostly numbers.
   registers(warp) {
     const { recording, player } = this;
     const { event } = player;
     if (event < 0) return [];
     const start = recording.startOf(event);
-    const numbers = new Set();
+    const [written, read] = [new Set(), new Set()];
     for (let e = start; e <= event; e++) {
       const site = recording.sites[recording.site[e]];
-      for (const each of [...site.reads, ...site.writes]) numbers.add(each);
+      for (const each of site.writes) written.add(each);
+      for (const each of site.reads) read.add(each);
     }
-    return [...numbers].sort((a, b) => a - b).slice(0, 24).map((register) => {
+    return [...new Set([...written, ...read])].slice(0, 24).map((register) => {
       const { name, type } = recording.registers[register];
       const now = recording.values(warp, register, player.t, laneValues());
       const before = recording.values(warp, register, start, laneValues());
       let changed = 0;
       for (let lane = 0; lane < LANES; lane++) if (differ(now, before, lane)) changed |= 1 << lane;
-      return { name, title: `register ${name}, ${type}`, register, type, now, changed };
+      return {
+        id: register,
+        name,
+        title: `register ${name}, ${type}`,
+        register,
+        type: { b32: "s32", b64: "pointer" }[type] ?? type,
+        now,
+        changed,
+      };
     });
   }
 
   build(columns) {
     const kept = document.activeElement && this.table.contains(document.activeElement);
     const names = make("tr", {}, make("th", { scope: "col" }, "lane"));
-    for (const i of this.dimensions) names.append(make("th", { scope: "col", title: `threadIdx.${"xyz"[i]}` }, "xyz"[i]));
-    names.append(make("th", { scope: "col", class: "lks-state", title: "what the lane does in this instruction" }, "state"));
+    for (const i of this.dimensions)
+      names.append(make("th", { scope: "col", title: `threadIdx.${"xyz"[i]}` }, "xyz"[i]));
+    names.append(
+      make("th", { scope: "col", class: "lks-state", title: "what the lane does in this instruction" }, "state"),
+    );
     this.headers = columns.map(() => make("th", { scope: "col" }));
     names.append(...this.headers);
-    const all = make("tr", { class: "lks-all" }, make("th", { scope: "row", colspan: 1 + this.dimensions.length }, "all"));
+    const all = make(
+      "tr",
+      { class: "lks-all" },
+      make("th", { scope: "row", colspan: 1 + this.dimensions.length }, "all"),
+    );
     this.allState = make("td", { class: "lks-state" });
     this.allCells = columns.map(() => make("td"));
     all.append(this.allState, ...this.allCells);
@@ -1751,7 +1969,9 @@ class LanesView {
     const row = make("tr", {}, make("th", { scope: "row" }, String(lane)));
     const places = this.dimensions.map(() => make("td", { class: "lks-place" }));
     const state = make("td", { class: "lks-state" });
-    const cells = Array.from({ length: count }, (_, column) => make("td", { class: "", tabindex: "-1", "data-at": `${lane} ${column}` }));
+    const cells = Array.from({ length: count }, (_, column) =>
+      make("td", { class: "", tabindex: "-1", "data-at": `${lane} ${column}` }),
+    );
     row.append(...places, state, ...cells);
     return { row, places, state, cells };
   }
@@ -1760,7 +1980,7 @@ class LanesView {
     const { player, recording } = this;
     const { warp, t } = player;
     const columns = this.wanted(warp);
-    const key = columns.map((each) => each.name + each.title).join("\n");
+    const key = columns.map((each) => each.id).join();
     const isNew = key !== this.key || !this.lanes;
     if (isNew) this.build(columns);
     this.key = key;
@@ -1771,13 +1991,16 @@ class LanesView {
     const states = recording.laneStates(warp, t);
     states.forEach(({ state, word, why }, lane) => {
       const { row, places, state: cell } = this.lanes[lane];
-      if (moved) this.dimensions.forEach((i, at) => setText(places[at], state === "none" ? "" : String(recording.thread(warp, lane)[i])));
+      if (moved)
+        this.dimensions.forEach((i, at) =>
+          setText(places[at], state === "none" ? "" : String(recording.thread(warp, lane)[i])),
+        );
       setClass(row, `lks-lane-${state}${lane === player.lane ? " lks-lane-chosen" : ""}`);
       setText(cell, word);
       if (cell.title !== why) cell.title = why;
     });
     const active = states.filter(({ state }) => state === "active").length;
-    setText(this.allState, active ? `${active} active` : states.find(({ state }) => state !== "none")?.word ?? "");
+    setText(this.allState, active ? `${active} active` : (states.find(({ state }) => state !== "none")?.word ?? ""));
     columns.forEach((column, i) => this.fill(column, i, states));
     this.tell();
   }
@@ -1789,7 +2012,7 @@ class LanesView {
     setText(this.headers[i], column.name);
     this.headers[i].title = column.title;
     setClass(this.headers[i], column.register < 0 ? "lks-outside" : "");
-    const isChosen = player.variable?.name === column.name && player.variable?.title === column.title;
+    const isChosen = player.variable?.id === column.id;
     let [count, same, first] = [0, true, ""];
     let [least, most] = [Infinity, -Infinity];
     for (let lane = 0; lane < LANES; lane++) {
@@ -1798,7 +2021,10 @@ class LanesView {
       const text = known ? recording.text(type, now.low[lane], now.high[lane]) : isThread ? "–" : "";
       const changed = known && (column.changed >>> lane) & 1;
       setText(this.lanes[lane].cells[i], text);
-      setClass(this.lanes[lane].cells[i], `${changed ? "lks-changed" : ""}${isChosen && lane === player.lane ? " lks-picked" : ""}`);
+      setClass(
+        this.lanes[lane].cells[i],
+        `${changed ? "lks-changed" : ""}${isChosen && lane === player.lane ? " lks-picked" : ""}`,
+      );
       if (!known) continue;
       if (!count) first = text;
       else if (text !== first) same = false;
@@ -1807,20 +2033,30 @@ class LanesView {
       if (number !== null) [least, most] = [Math.min(least, number), Math.max(most, number)];
     }
     const show = (number) => (isFloat(type) ? digits(number, 3) : String(number));
-    setText(this.allCells[i], !count ? "" : same ? `= ${first}` : most >= least ? `${show(least)}..${show(most)}` : "differ");
+    setText(
+      this.allCells[i],
+      !count ? "" : same ? `= ${first}` : most >= least ? `${show(least)}..${show(most)}` : "differ",
+    );
   }
 
   tell() {
     const { variable, lane } = this.player;
-    const found = variable && this.columns.find((each) => each.name === variable.name && each.title === variable.title);
+    const found = variable && this.columns.find((each) => each.id === variable.id);
     if (found) this.player.variable = found;
     this.button.disabled = !found || found.register < 0;
-    setText(this.note, found ? `${found.name}, lane ${lane}: thread ${this.recording.threadName(this.warp, lane)}` : "Choose a value in the table.");
+    setText(
+      this.note,
+      found
+        ? `${found.name}, lane ${lane}: thread ${this.recording.threadName(this.warp, lane)}`
+        : "Choose a value in the table.",
+    );
   }
 
   click(event) {
     const cell = event.target.closest("td[data-at]");
-    const lane = cell ? Number(cell.dataset.at.split(" ")[0]) : [...this.table.tBodies[0].rows].indexOf(event.target.closest("tbody tr"));
+    const lane = cell
+      ? Number(cell.dataset.at.split(" ")[0])
+      : [...this.table.tBodies[0].rows].indexOf(event.target.closest("tbody tr"));
     if (lane < 0) return;
     if (cell) this.at = cell.dataset.at.split(" ").map(Number);
     this.rove(true);
@@ -1851,7 +2087,8 @@ class LanesView {
     const [row, head] = [cell.parentElement, this.table.tHead];
     const { box } = this;
     if (row.offsetTop - head.offsetHeight < box.scrollTop) box.scrollTop = row.offsetTop - head.offsetHeight;
-    else if (row.offsetTop + row.offsetHeight > box.scrollTop + box.clientHeight) box.scrollTop = row.offsetTop + row.offsetHeight - box.clientHeight;
+    else if (row.offsetTop + row.offsetHeight > box.scrollTop + box.clientHeight)
+      box.scrollTop = row.offsetTop + row.offsetHeight - box.clientHeight;
   }
 }
 
@@ -1861,10 +2098,10 @@ class LanesView {
 class Paint {
   constructor(root) {
     this.root = root;
-    this.read();
+    this.refresh();
   }
 
-  read() {
+  refresh() {
     const style = getComputedStyle(this.root);
     this.ink = channels(style.color);
     this.paper = channels(style.backgroundColor);
@@ -1885,7 +2122,13 @@ class Paint {
 }
 
 // Lightness and hue from blue to yellow, as in cividis: every eye can tell its order.
-const RAMP = [[0, 60, 140], [70, 96, 132], [124, 123, 120], [180, 164, 105], [253, 220, 72]];
+const RAMP = [
+  [0, 60, 140],
+  [70, 96, 132],
+  [124, 123, 120],
+  [180, 164, 105],
+  [253, 220, 72],
+];
 
 function ramp(at) {
   const place = Math.min(at * (RAMP.length - 1), RAMP.length - 1.001);
@@ -2010,8 +2253,12 @@ class GridView {
     const rows = Math.min(WINDOW, box.rows);
     const cols = Math.min(WINDOW, box.cols);
     this.origin ??= { row: box.row, col: box.col };
-    const { cell } = this.player;
-    const index = cells.length ? cells[0].index : cell?.object === object ? cell.index : -1;
+    const { cell, t } = this.player;
+    const chosen = cell?.object === object ? cell.index : -1;
+    let index = -1; // the cell to follow: one that was just chosen, else that of a new moment's access
+    if (chosen >= 0 && chosen !== this.followed) index = chosen;
+    else if (cells.length && t !== this.followedAt) index = cells[0].index;
+    [this.followed, this.followedAt] = [chosen, t];
     if (index >= 0) {
       this.origin.row = this.shift(this.origin.row, Math.floor(index / object.cols), rows, box.row, box.rows);
       this.origin.col = this.shift(this.origin.col, index % object.cols, cols, box.col, box.cols);
@@ -2042,11 +2289,15 @@ class GridView {
     const room = Math.floor((this.width - this.left - this.right) / view.cols);
     this.cw = Math.max(3, Math.min(46, room));
     this.size = this.cw < 26 ? 9 : 10; // of the text
-    this.room = Math.floor((this.cw - 2) / (CHARACTER * this.size / 10));
+    this.room = Math.floor((this.cw - (this.cw < 26 ? 2 : 5)) / ((CHARACTER * this.size) / 10));
     if (this.room < 3 || view.rows > 20) this.room = 0; // no text
     if (!this.room) this.cw = Math.min(this.cw, 16);
     this.ch = this.room ? 15 : Math.max(4, Math.min(this.cw, 12, Math.floor(TALL / view.rows)));
-    this.context = sizeCanvas(this.canvas, this.left + this.cw * view.cols + this.right, this.top + this.ch * view.rows + 2);
+    this.context = sizeCanvas(
+      this.canvas,
+      this.left + this.cw * view.cols + this.right,
+      this.top + this.ch * view.rows + 2,
+    );
     const part = view.rows * view.cols < object.rows * object.cols;
     const touched = object.box && !this.isLocal && part ? ` · ${object.box.rows} × ${object.box.cols} touched` : "";
     setText(this.extent, this.whole + touched);
@@ -2072,14 +2323,20 @@ class GridView {
     for (let row = 0; row < view.rows; row += every)
       context.fillText(this.label(view.row + row), this.left - 4, this.top + (row + 0.5) * this.ch);
     context.textAlign = "center";
-    const step = [1, 2, 4, 8, 16].find((each) => each * this.cw >= CHARACTER * (String(view.col + view.cols).length + 1)) ?? 16;
-    for (let col = 0; col < view.cols; col += step) context.fillText(String(view.col + col), this.left + (col + 0.5) * this.cw, 7);
+    const step =
+      [1, 2, 4, 8, 16].find((each) => each * this.cw >= CHARACTER * (String(view.col + view.cols).length + 1)) ?? 16;
+    for (let col = 0; col < view.cols; col += step)
+      context.fillText(String(view.col + col), this.left + (col + 0.5) * this.cw, 7);
     if (object.space !== "shared") return;
     context.textAlign = "left";
     const right = this.left + view.cols * this.cw + 4;
     context.fillText("bank", right, 7);
     for (let row = 0; row < view.rows; row += every)
-      context.fillText(String(this.memory.bank(object, (view.row + row) * object.cols + view.col)), right, this.top + (row + 0.5) * this.ch);
+      context.fillText(
+        String(this.memory.bank(object, (view.row + row) * object.cols + view.col)),
+        right,
+        this.top + (row + 0.5) * this.ch,
+      );
   }
 
   update(requests) {
@@ -2100,7 +2357,13 @@ class GridView {
     }
     const view = this.window(cells);
     const old = this.view;
-    const same = this.drawn && old && old.row === view.row && old.col === view.col && old.rows === view.rows && old.cols === view.cols;
+    const same =
+      this.drawn &&
+      old &&
+      old.row === view.row &&
+      old.col === view.col &&
+      old.rows === view.rows &&
+      old.cols === view.cols;
     if (!same) this.layout(view);
     const chosen = player.cell?.object === object ? player.cell.index : -1;
     const perSector = object.space === "global" && sectors.size;
@@ -2183,7 +2446,7 @@ class GridView {
     const { context, paint, cw, ch } = this;
     context.strokeStyle = context.fillStyle = flag & WRITE ? paint.write : paint.read;
     if (Math.min(cw, ch) < 8) return context.fillRect(x, y, cw - 1, Math.max(2, ch - 3)); // no room for a line
-    const width = 2;
+    const width = cw < 26 ? 1.5 : 2;
     context.lineWidth = width;
     if (!(flag & WRITE)) context.setLineDash([4, 2]);
     context.strokeRect(x + width / 2, y + width / 2, cw - width - 1, ch - width - 1);
@@ -2221,12 +2484,12 @@ class GridView {
     event.preventDefault();
     event.stopPropagation();
     const { object } = this;
-    const cell = this.player.cell?.object === object ? this.player.cell.index : this.index(0, 0) - 0;
-    const fresh = this.player.cell?.object !== object;
+    const isFirst = this.player.cell?.object !== object; // the first key chooses the first cell
+    const cell = isFirst ? this.index(0, 0) : this.player.cell.index;
     const box = this.isLocal ? this.view : object.box;
     const within = (at, from, count) => Math.max(from, Math.min(from + count - 1, at));
-    const row = within(Math.floor(cell / object.cols) + (fresh ? 0 : by[0]), box.row, box.rows);
-    const col = within((cell % object.cols) + (fresh ? 0 : by[1]), box.col, box.cols);
+    const row = within(Math.floor(cell / object.cols) + (isFirst ? 0 : by[0]), box.row, box.rows);
+    const col = within((cell % object.cols) + (isFirst ? 0 : by[1]), box.col, box.cols);
     const index = row * object.cols + col;
     if (index < object.count * object.copies) this.player.chooseCell({ object, index });
   }
@@ -2288,14 +2551,25 @@ class MemoryView {
     this.bar = this.verbs(ask);
     this.panels = [];
     const never = shared.length ? ["never"] : [];
-    if (shared.length) this.panels.push(new ObjectsPanel("Shared memory", shared, player, paint, ["read", "write", ...never]));
-    if (others.length || !shared.length) this.panels.push(new ObjectsPanel(others.every((each) => each.space === "global") ? "Global memory" : "Global and local memory", others, player, paint, ["read", "write", "lit", "had-read", "had-written"]));
+    if (shared.length)
+      this.panels.push(new ObjectsPanel("Shared memory", shared, player, paint, ["read", "write", ...never]));
+    if (others.length || !shared.length)
+      this.panels.push(
+        new ObjectsPanel(
+          others.every((each) => each.space === "global") ? "Global memory" : "Global and local memory",
+          others,
+          player,
+          paint,
+          ["read", "write", "lit", "had-read", "had-written"],
+        ),
+      );
     const [first, second] = this.panels;
     first.element.classList.add("lks-first");
     first.head.after(this.requests);
     first.element.append(this.bar);
     const untouched = objects.filter((each) => !each.box).map((each) => each.name);
-    if (untouched.length) (second ?? first).objects.after(make("p", { class: "lks-small" }, `Not touched: ${listed(untouched)}.`));
+    if (untouched.length)
+      (second ?? first).objects.after(make("p", { class: "lks-small" }, `Not touched: ${listed(untouched)}.`));
     this.elements = this.panels.map((each) => each.element);
   }
 
@@ -2308,7 +2582,11 @@ class MemoryView {
       ["write ▶\ufe0e", "next write to the chosen cell (])", () => player.toWrite(1)],
       ["◀\ufe0e access", "previous access to the chosen cell ({)", () => player.toAccess(-1)],
       ["access ▶\ufe0e", "next access to the chosen cell (})", () => player.toAccess(1)],
-      ["Where from?", "where does the value of the chosen cell come from? (f)", () => ((player.asking = "cell"), ask())],
+      [
+        "Where from?",
+        "where does the value of the chosen cell come from? (f)",
+        () => ((player.asking = "cell"), ask()),
+      ],
     ]) {
       const button = make("button", { type: "button", title, "aria-label": title }, label);
       button.addEventListener("click", action);
@@ -2327,13 +2605,16 @@ class MemoryView {
     const { event } = player;
     const requests = [];
     if (event >= 0)
-      for (let e = recording.startOf(event); e <= event; e++) if (isAccess(recording.kind(e)) && recording.mask[e]) requests.push(recording.memory.request(e));
+      for (let e = recording.startOf(event); e <= event; e++)
+        if (isAccess(recording.kind(e)) && recording.mask[e]) requests.push(recording.memory.request(e));
     for (const panel of this.panels) for (const grid of panel.grids) grid.update(requests);
     this.say(requests);
     const { cell } = player;
     for (const button of this.buttons) button.disabled = !cell;
     const panel = this.panels.find(({ grids }) => grids.some((grid) => grid.object === cell?.object));
-    for (const each of this.panels) if (each !== panel) setText(each.readout, "Choose a cell: with a click, or the arrow keys.");
+    this.panels.forEach((each, i) => {
+      if (each !== panel) setText(each.readout, i ? "" : "Choose a cell: with a click, or the arrow keys.");
+    });
   }
 
   // A few lines that stay, so that nothing below jumps.
@@ -2365,7 +2646,13 @@ const LEGEND = {
 
 function legend(kinds) {
   const entries = kinds.map((kind) => [kind, LEGEND[kind]]);
-  return make("span", { class: "lks-legend" }, ...entries.map(([kind, text]) => make("span", {}, make("i", { class: `lks-key lks-key-${kind}`, "aria-hidden": "true" }), text)));
+  return make(
+    "span",
+    { class: "lks-legend" },
+    ...entries.map(([kind, text]) =>
+      make("span", {}, make("i", { class: `lks-key lks-key-${kind}`, "aria-hidden": "true" }), text),
+    ),
+  );
 }
 
 // ------------------------------------------------------------------------------------------------------ time line
@@ -2399,7 +2686,14 @@ class TimelineView {
     this.element = make(
       "div",
       { class: "lks-timeline" },
-      make("div", { class: "lks-head" }, make("h4", {}, make("label", { for: id }, "Time")), this.where, make("span", { class: "lks-check" }, zoom, make("label", { for: zoom.id }, "close up")), legend(["runs", "part", "waits", "ready"])),
+      make(
+        "div",
+        { class: "lks-head" },
+        make("h4", {}, make("label", { for: id }, "Time")),
+        this.where,
+        make("span", { class: "lks-check" }, zoom, make("label", { for: zoom.id }, "close up")),
+        legend(["runs", "part", "waits", "ready"]),
+      ),
       this.plot,
       this.slider,
     );
@@ -2540,7 +2834,8 @@ class TimelineView {
       if (flag & PART && width > 2) hatch(context, x, y + 1, width, high - 2, 4, paint.paperCss);
     } else if (flag & WAITS) {
       context.fillStyle = paint.wait;
-      for (let at = Math.ceil(x / 5) * 5; at < x + width; at += 5) context.fillRect(at, middle - 1.5, Math.min(3, x + width - at), 3);
+      for (let at = Math.ceil(x / 5) * 5; at < x + width; at += 5)
+        context.fillRect(at, middle - 1.5, Math.min(3, x + width - at), 3);
     } else if (flag & READY) {
       context.fillStyle = paint.faint;
       context.fillRect(x, middle - 0.5, width, 1);
@@ -2556,7 +2851,11 @@ class TimelineView {
     for (let warp = 0; warp < recording.warps; warp += every) {
       const isShown = warp === this.player.warp;
       context.fillStyle = isShown ? paint.inkCss : paint.soft;
-      context.fillText(`${isShown && every === 1 ? "▶ " : ""}warp ${warp}`, GUTTER - 6, (warp + 0.5) * this.high);
+      context.fillText(
+        `${isShown && every === 1 ? "▶ " : ""}warp ${warp}`,
+        GUTTER - 6,
+        Math.max(6, (warp + 0.5) * this.high),
+      );
     }
     this.named = this.player.warp;
   }
@@ -2570,7 +2869,11 @@ class TimelineView {
       finding.events.forEach((event, side) => {
         if (event < this.span[0] || event >= this.span[1]) return;
         const name = `${finding.tool}: ${finding.events.length > 1 ? `${side ? "second" : "first"} side, ` : ""}line ${this.recording.line[event]}`;
-        const button = make("button", { type: "button", tabindex: "-1", title: name, "aria-label": `go to ${name}` }, "▼");
+        const button = make(
+          "button",
+          { type: "button", tabindex: "-1", title: name, "aria-label": `go to ${name}` },
+          "▼",
+        );
         button.style.left = `${this.place(event + 1)}px`;
         button.addEventListener("click", () => this.player.toFinding(number, side));
         this.marks.append(button);
@@ -2610,7 +2913,12 @@ class OriginView {
     this.tree = make("div", { class: "lks-tree" });
     const close = make("button", { type: "button" }, "Close");
     close.addEventListener("click", () => (this.element.hidden = true));
-    this.element = make("div", { class: "lks-panel lks-origin", hidden: "" }, make("div", { class: "lks-head" }, this.title, close), this.tree);
+    this.element = make(
+      "div",
+      { class: "lks-panel lks-origin", hidden: "" },
+      make("div", { class: "lks-head" }, this.title, close),
+      this.tree,
+    );
   }
 
   // Of the cell or the variable that was chosen last.
@@ -2627,7 +2935,15 @@ class OriginView {
       name = `${variable.name} of thread ${recording.threadName(warp, lane)} (warp ${warp}, lane ${lane})`;
     } else name = "nothing is chosen yet";
     setText(this.title, `Where a value comes from: ${name}`);
-    this.tree.replaceChildren(node ? make("ul", {}, this.branch(node, 3)) : make("p", {}, name ? "Choose a value in the table of lanes, or a cell of memory, that has been written." : ""));
+    this.tree.replaceChildren(
+      node
+        ? make("ul", {}, this.branch(node, 3))
+        : make(
+            "p",
+            {},
+            name ? "Choose a value in the table of lanes, or a cell of memory, that has been written." : "",
+          ),
+    );
     this.element.hidden = false;
     this.title.focus({ preventScroll: true });
     this.element.scrollIntoView?.({ block: "nearest" });
@@ -2636,7 +2952,11 @@ class OriginView {
   // One node; `open` levels below it are opened.
   branch(node, open) {
     const item = make("li");
-    const go = make("button", { type: "button", class: "lks-go", ...(node.event < 0 ? { disabled: "" } : { title: "go to this event" }) }, node.text);
+    const go = make(
+      "button",
+      { type: "button", class: "lks-go", ...(node.event < 0 ? { disabled: "" } : { title: "go to this event" }) },
+      node.text,
+    );
     go.addEventListener("click", () => this.player.goTo(node.event, node.lane));
     const line = make("span", { class: "lks-node" }, go, node.code ? make("code", {}, node.code) : "");
     const inputs = open > 0 ? node.inputs() : null;
@@ -2644,7 +2964,16 @@ class OriginView {
       item.append(make("span", { class: "lks-twig", "aria-hidden": "true" }, "·"), line);
       return item;
     }
-    const twig = make("button", { type: "button", class: "lks-twig", "aria-expanded": String(Boolean(inputs)), "aria-label": `inputs of ${node.text}` }, inputs ? "▾" : "▸");
+    const twig = make(
+      "button",
+      {
+        type: "button",
+        class: "lks-twig",
+        "aria-expanded": String(Boolean(inputs)),
+        "aria-label": `inputs of ${node.text}`,
+      },
+      inputs ? "▾" : "▸",
+    );
     item.append(twig, line);
     let list = null;
     const show = (nodes) => {
@@ -2667,11 +2996,41 @@ class OriginView {
 
 // A verb: its name in the page, its keys, and what it does. `by` pairs stand as ◀ name ▶.
 const PAIRS = [
-  { name: "line", back: "one line back", on: "one line on", keys: "← → or p n", does: (player, by) => player.stepLine(by) },
-  { name: "instruction", back: "one instruction back", on: "one instruction on", keys: "⇧← ⇧→", does: (player, by) => player.stepInstruction(by) },
-  { name: "warp", back: "to the previous change of warps", on: "to where another warp begins to run", keys: "W w", does: (player, by) => player.toWarp(by) },
-  { name: "barrier", back: "to the previous barrier", on: "to the next barrier", keys: "B b", does: (player, by) => player.toBarrier(by) },
-  { name: "chosen line", back: "back to the chosen line", on: "on to the chosen line", keys: "L l", does: (player, by) => player.toLine(by) },
+  {
+    name: "line",
+    back: "one line back",
+    on: "one line on",
+    keys: "← → or p n",
+    does: (player, by) => player.stepLine(by),
+  },
+  {
+    name: "instruction",
+    back: "one instruction back",
+    on: "one instruction on",
+    keys: "⇧← ⇧→",
+    does: (player, by) => player.stepInstruction(by),
+  },
+  {
+    name: "warp",
+    back: "to the previous change of warps",
+    on: "to where another warp begins to run",
+    keys: "W w",
+    does: (player, by) => player.toWarp(by),
+  },
+  {
+    name: "barrier",
+    back: "to the previous barrier",
+    on: "to the next barrier",
+    keys: "B b",
+    does: (player, by) => player.toBarrier(by),
+  },
+  {
+    name: "chosen line",
+    back: "back to the chosen line",
+    on: "on to the chosen line",
+    keys: "L l",
+    does: (player, by) => player.toLine(by),
+  },
 ];
 
 const HELP = [
@@ -2692,7 +3051,7 @@ class StepView {
   constructor(recording) {
     this.recording = recording;
     this.player = new Player(recording);
-    this.root = make("section", { class: "lks", "aria-label": `Steps of ${recording.head.kernel}` });
+    this.root = make("section", { class: "lks", tabindex: "-1", "aria-label": `Steps of ${recording.head.kernel}` });
     this.root.lks = { recording, player: this.player };
     this.keys = this.keyTable();
   }
@@ -2709,8 +3068,23 @@ class StepView {
     this.memory = new MemoryView(player, this.paint, ask);
     this.origin = new OriginView(player);
     this.said = make("p", { class: "lks-said", role: "status", "aria-live": "polite" });
-    const columns = make("div", { class: "lks-columns" }, this.source.element, this.lanes.element, ...this.memory.elements);
-    root.append(this.header(), this.findings(), this.bar(), this.said, this.timeline.element, columns, this.help(), this.origin.element);
+    const columns = make(
+      "div",
+      { class: "lks-columns" },
+      this.source.element,
+      this.lanes.element,
+      ...this.memory.elements,
+    );
+    root.append(
+      this.header(),
+      this.findings(),
+      this.bar(),
+      this.said,
+      this.timeline.element,
+      columns,
+      this.help(),
+      this.origin.element,
+    );
     player.listen(() => this.update());
     root.addEventListener("keydown", (event) => this.key(event));
     this.watch();
@@ -2723,26 +3097,28 @@ class StepView {
       if (this.root.clientWidth !== this.measured) this.resize();
     });
     this.resized.observe(this.root);
-    this.repaint = () => {
-      this.paint.read();
+    // Whatever changes the theme changes the background, and that is a transition; a change of style sheets
+    // cancels it, and hides the page for a moment.
+    const repaint = () => {
+      this.paint.refresh();
       this.resize();
     };
-    this.themed = new MutationObserver(this.repaint);
-    this.themed.observe(document.body, { attributes: true, attributeFilter: ["class", "data-jp-theme-name", "data-jp-theme-light", "data-vscode-theme-kind"] });
-    this.scheme = matchMedia("(prefers-color-scheme: dark)");
-    this.scheme.addEventListener("change", this.repaint);
+    for (const over of ["transitionend", "transitioncancel"])
+      this.root.addEventListener(over, (event) => {
+        if (event.target === this.root) requestAnimationFrame(repaint);
+      });
   }
 
   close() {
     this.player.pause();
     this.resized.disconnect();
-    this.themed.disconnect();
-    this.scheme.removeEventListener("change", this.repaint);
   }
 
   resize() {
+    const wasHidden = !this.measured;
     this.measured = this.root.clientWidth;
     if (!this.measured) return;
+    if (wasHidden) this.paint.refresh(); // what is not in the page yet has no colours
     this.timeline.resize(this.timeline.element.clientWidth);
     this.memory.resize();
   }
@@ -2750,7 +3126,7 @@ class StepView {
   header() {
     const { head, warps } = this.recording;
     const triple = (at) => `(${at.slice(0, at[2] > 1 || at.length < 3 ? 3 : 2).join(", ")})`;
-    const facts = make("dl", { class: "lks-facts" });
+    const facts = make("ul", { class: "lks-facts" });
     for (const [name, value] of [
       ["grid", triple(head.grid)],
       ["block", `${triple(head.block)}, ${plural(this.recording.threads, "thread")}, ${plural(warps, "warp")}`],
@@ -2758,22 +3134,44 @@ class StepView {
       ["schedule", head.schedule],
       ["code", head.code],
     ])
-      facts.append(make("div", {}, make("dt", {}, name), make("dd", {}, value)));
+      facts.append(make("li", {}, make("span", {}, `${name} `), value));
     const header = make("div", { class: "lks-header" }, make("h3", {}, head.kernel), facts);
     for (const notice of [head.stopped, head.cut]) {
-      if (!notice) continue;
+      if (!notice || (notice === head.stopped && this.saidBy(notice) >= 0)) continue;
       const line = notice.line && !notice.message.startsWith("line") ? `Line ${notice.line}: ` : "";
-      header.append(make("p", { class: "lks-notice" }, make("b", {}, notice === head.stopped ? "Stopped. " : "Cut. "), line, ...message(notice.message)));
+      header.append(
+        make(
+          "p",
+          { class: "lks-notice" },
+          make("b", {}, notice === head.stopped ? "Stopped. " : "Cut. "),
+          line,
+          ...message(notice.message),
+        ),
+      );
     }
     return header;
   }
 
+  // The finding that says the same as what stopped the kernel; -1 if none does.
+  saidBy(stopped) {
+    return this.recording.head.findings.findIndex((finding) => stopped.message.includes(finding.message));
+  }
+
   findings() {
-    const { findings } = this.recording.head;
+    const { findings, stopped } = this.recording.head;
+    const stopping = stopped ? this.saidBy(stopped) : -1;
     const list = make("ul", { class: "lks-findings" });
     if (!findings.length) list.hidden = true;
     findings.forEach((finding, number) => {
-      const item = make("li", {}, make("span", { "aria-hidden": "true" }, "⚠ "), make("b", {}, finding.tool), finding.line ? ` Line ${finding.line}: ` : " ", ...message(finding.message), " ");
+      const item = make(
+        "li",
+        {},
+        make("span", { "aria-hidden": "true" }, "⚠ "),
+        make("b", {}, finding.tool + (number === stopping ? ", stopped here." : "")),
+        finding.line ? ` Line ${finding.line}: ` : " ",
+        ...message(finding.message),
+        " ",
+      );
       finding.events.forEach((_, side) => {
         const name = finding.events.length > 1 ? ["first side", "second side"][side] : "go there";
         const button = make("button", { type: "button" }, name);
@@ -2794,23 +3192,40 @@ class StepView {
     };
     bar.append(button("|◀︎", "to the start (Home)", () => (this.player.pause(), this.player.go(0))));
     this.pairs = PAIRS.map(({ name, back, on, keys, does }) => {
-      const act = (by) => () => (this.player.pause(), does(this.player, by));
+      const act = (by) => () => this.go(name, by, does);
       const label = make("span", { "aria-hidden": "true" }, name);
-      const pair = make("span", { class: "lks-pair" }, button("◀︎", `${back} (${keys})`, act(-1)), label, button("▶︎", `${on} (${keys})`, act(1)));
+      const pair = make(
+        "span",
+        { class: "lks-pair" },
+        button("◀︎", `${back} (${keys})`, act(-1)),
+        label,
+        button("▶︎", `${on} (${keys})`, act(1)),
+      );
       bar.append(pair);
       return { pair, label, name };
     });
     bar.append(button("▶︎|", "to the end (End)", () => (this.player.pause(), this.player.go(this.recording.n))));
     this.playing = button("▶︎ play", "play (Space)", () => this.player.play());
     this.playing.classList.add("lks-play");
-    this.speed = make("select", { "aria-label": "Speed" }, ...SPEEDS.map(([name, value]) => make("option", { value: String(value) }, name)));
+    this.speed = make(
+      "select",
+      { "aria-label": "Speed" },
+      ...SPEEDS.map(([name, value]) => make("option", { value: String(value) }, name)),
+    );
     this.speed.value = String(this.player.speed);
     this.speed.addEventListener("change", () => (this.player.speed = Number(this.speed.value)));
-    const names = Array.from({ length: this.recording.warps }, (_, warp) => make("option", { value: String(warp) }, `warp ${warp}`));
+    const names = Array.from({ length: this.recording.warps }, (_, warp) =>
+      make("option", { value: String(warp) }, `warp ${warp}`),
+    );
     const id = newId();
     this.warp = make("select", { id }, make("option", { value: "" }, "the running warp"), ...names);
-    this.warp.addEventListener("change", () => this.player.follow(this.warp.value === "" ? null : Number(this.warp.value)));
-    bar.append(make("span", { class: "lks-group" }, this.playing, this.speed), make("span", { class: "lks-group" }, make("label", { for: id }, "follow"), this.warp));
+    this.warp.addEventListener("change", () =>
+      this.player.follow(this.warp.value === "" ? null : Number(this.warp.value)),
+    );
+    bar.append(
+      make("span", { class: "lks-group" }, this.playing, this.speed),
+      make("span", { class: "lks-group" }, make("label", { for: id }, "follow"), this.warp),
+    );
     return bar;
   }
 
@@ -2818,7 +3233,10 @@ class StepView {
     const list = make("p", { class: "lks-help" }, make("b", {}, "Keys, while the focus is in here: "));
     for (const [keys, what] of HELP) {
       if (keys === "r" && !this.recording.head.findings.length) continue;
-      list.append(make("span", {}, ...keys.split(" ").map((key) => (key === "or" ? " or " : make("kbd", {}, key))), ` ${what}`), " ");
+      list.append(
+        make("span", {}, ...keys.split(" ").map((key) => (key === "or" ? " or " : make("kbd", {}, key))), ` ${what}`),
+        " ",
+      );
     }
     return list;
   }
@@ -2842,22 +3260,37 @@ class StepView {
     setText(this.said, sentence(player));
   }
 
+  // One of the pairs of verbs; where it leads nowhere, say so.
+  go(name, by, does) {
+    this.player.pause();
+    if (does(this.player, by)) return;
+    const which = name === "chosen line" && this.player.line ? `line ${this.player.line}` : name;
+    setText(this.said, `${sentence(this.player)} There is no ${by > 0 ? "further" : "earlier"} ${which} from here.`);
+  }
+
   keyTable() {
     const { player } = this;
     const stopped = (action) => () => (player.pause(), action());
+    const verbs = PAIRS.map(
+      ({ name, does }) =>
+        (by) =>
+        () =>
+          this.go(name, by, does),
+    );
+    const [line, instruction, warp, barrier, chosen] = verbs;
     return {
-      ArrowRight: stopped(() => player.stepLine(1)),
-      ArrowLeft: stopped(() => player.stepLine(-1)),
-      n: stopped(() => player.stepLine(1)),
-      p: stopped(() => player.stepLine(-1)),
-      "Shift ArrowRight": stopped(() => player.stepInstruction(1)),
-      "Shift ArrowLeft": stopped(() => player.stepInstruction(-1)),
-      w: stopped(() => player.toWarp(1)),
-      W: stopped(() => player.toWarp(-1)),
-      b: stopped(() => player.toBarrier(1)),
-      B: stopped(() => player.toBarrier(-1)),
-      l: stopped(() => player.toLine(1)),
-      L: stopped(() => player.toLine(-1)),
+      ArrowRight: line(1),
+      ArrowLeft: line(-1),
+      n: line(1),
+      p: line(-1),
+      "Shift ArrowRight": instruction(1),
+      "Shift ArrowLeft": instruction(-1),
+      w: warp(1),
+      W: warp(-1),
+      b: barrier(1),
+      B: barrier(-1),
+      l: chosen(1),
+      L: chosen(-1),
       Home: stopped(() => player.go(0)),
       End: stopped(() => player.go(this.recording.n)),
       " ": () => player.play(),
@@ -2911,6 +3344,7 @@ function render({ model, el }) {
     const text = model.get("recording");
     el.replaceChildren(make("p", { role: "status" }, "Opening the recording …"));
     view = await open(text, el);
+    if (!view) el.firstChild.remove();
     if (gone) view?.close();
   };
   model.on("change:recording", show);
