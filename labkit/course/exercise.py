@@ -24,7 +24,7 @@ from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback,
 from labkit.course.waiting import Step
 from labkit.device.select import NoGpu
 from labkit.simt import AnyKernel
-from labkit.stepping.failing import Failure
+from labkit.stepping.failing import Failure, Why
 
 P = ParamSpec("P")
 Answer = AnyKernel | CFunction | FunctionType | Elsewhere
@@ -32,7 +32,14 @@ FUNCTIONS = CFunction | FunctionType | Elsewhere  # the answers that are no kern
 
 
 class Unmet(Exception):
-    """A criterion is not met; the message tells the student why, and what to look at."""
+    """A criterion is not met; the message tells the student why, and what to look at.
+
+    `why` is the wrong result, the error or the finding of a launch, where that is why.
+    """
+
+    def __init__(self, message: str, why: Why = None) -> None:
+        super().__init__(message)
+        self.why = why
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,8 @@ class Exercise:
                     state = NEEDS_GPU
                 except (Unmet, Mismatch, SimtError) as error:
                     state, failure = FAILED, str(error)
-                    replay = Failure(*launches.last, error) if launches.last else None
+                    why = error.why if isinstance(error, Unmet) else error
+                    replay = Failure(*launches.last, why) if launches.last and why else None
             lines.append(Line(criterion.text, state))
         return Feedback(f"{self.id} {self.title}", tuple(lines), failure, replay=replay)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from labkit.core.compare import Mismatch
-from labkit.core.kernel import SECONDS, TOOLS, Size, launch_of
+from labkit.core.kernel import SECONDS, Size, launch_of
 from labkit.core.limits import Dim3
 from labkit.simt.module import Kernel
 from labkit.simt.sanitizer.findings import Finding
@@ -17,19 +18,20 @@ from labkit.stepping.record import Recording, copied, record
 from labkit.stepping.sides import seen
 from labkit.stepping.tables import Trace
 
-MOST_BLOCKS = 256  # that are searched for the one that writes a wrong element, or that does a mistake
+MOST_BLOCKS = 1024  # that are searched for the one that writes a wrong element
+Why = Exception | Finding | None  # a wrong result, an error or a finding
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A launch that went wrong, and how: the error that told so."""
+    """A launch that went wrong, and how: its wrong result, its error or its finding."""
 
     kernel: Any
     grid: Size
     block: Size
     args: Sequence[object]
     shared_mem: int
-    error: Exception
+    why: Exception | Finding
 
     def recorded(self) -> tuple[Recording, int]:
         """Record the block that went wrong; return it with the number of events until then."""
@@ -45,43 +47,37 @@ class Failure:
 
     def _wrong_array(self) -> int | None:
         """Return the position of the argument that has a wrong element, if that is what went wrong."""
-        if not isinstance(self.error, Mismatch):
+        if not isinstance(self.why, Mismatch):
             return None
-        shape = self.error.where.shape
+        shape = self.why.where.shape
         fitting = [i for i, each in enumerate(self.args) if getattr(each, "shape", None) == shape]
         return fitting[-1] if fitting else None
 
     def _block(self, wrong: int | None) -> Dim3:
         """Return the block that went wrong; the first one where that is not known."""
-        finding = getattr(self.error, "finding", None)
-        kernel: Kernel = self.kernel.simulated
+        finding = self.why if isinstance(self.why, Finding) else getattr(self.why, "finding", None)
         if isinstance(finding, Finding):
             return finding.block
+        if wrong is None or not isinstance(self.why, Mismatch):
+            return 0, 0, 0
+        kernel: Kernel = self.kernel.simulated
         launch = launch_of(self.grid, self.block, copied(self.args), self.shared_mem, SECONDS)
-        total = launch.grid[0] * launch.grid[1] * launch.grid[2]
-        numbers = range(min(total, MOST_BLOCKS))
-        if wrong is None:
-            findings = kernel._check(launch, TOOLS, numbers)
-            return findings[0].block if findings else (0, 0, 0)
-        assert isinstance(self.error, Mismatch)
-        output = launch.args[wrong]
+        output, index = launch.args[wrong], self.why.index
         assert isinstance(output, np.ndarray)
-        place = output[self.error.index]
-        for number in numbers:
-            mark = np.bitwise_not(place.view(f"u{place.itemsize}")).view(place.dtype)
-            output[self.error.index] = mark
+        bits = output.view(f"u{output.itemsize}")
+        for number in range(min(math.prod(launch.grid), MOST_BLOCKS)):
+            before = bits[index] = ~bits[index]  # a value that no block leaves there by chance
             kernel.run_blocks(launch, [number])
-            if output[self.error.index].tobytes() != mark.tobytes():
+            if bits[index] != before:
                 return _place(number, launch.grid)
         return 0, 0, 0
 
     def _written(self, found: Recording, wrong: int) -> int:
         """Return how many events there are up to the last one that writes the wrong element, or 0."""
-        assert isinstance(self.error, Mismatch)
-        trace = Trace(found)
+        assert isinstance(self.why, Mismatch)
         name = found.memory.name_of(wrong)
-        index = "".join(f"[{each}]" for each in self.error.index)
-        frame = trace.accesses
+        index = "".join(f"[{each}]" for each in self.why.index)
+        frame = Trace(found).accesses
         writes = frame[(frame.element == name + index) & (frame.kind != "load")] if len(frame) else frame
         return int(writes.event.max()) + 1 if len(writes) else 0
 

@@ -279,7 +279,7 @@ def told_of(launch: Launch, error: Wrong | SimtError, hints: Hints) -> Unmet:
         hint = hints.for_results(error, launch)
     else:
         hint = hints.for_finding(error.finding, launch) if isinstance(error.finding, Finding) else ""
-    return Unmet("\n".join(filter(None, (str(launch), str(error), hint))))
+    return Unmet("\n".join(filter(None, (str(launch), str(error), hint))), error)
 
 
 @contextmanager
@@ -292,7 +292,7 @@ def case(what: str, out_of_bounds: str = "") -> Iterator[None]:
         yield
     except (Mismatch, SimtError) as error:
         hint = out_of_bounds if isinstance(error, InvalidAccess) else ""
-        raise Unmet("\n".join(filter(None, (what, str(error), hint)))) from None
+        raise Unmet("\n".join(filter(None, (what, str(error), hint))), error) from None
 
 
 def both_sides(finding: Finding, kernel: AnyKernel) -> str:
@@ -315,5 +315,6 @@ def _no_finding(kernel: AnyKernel, launch: Launch, hints: Hints, seen: str = "")
     findings, wrong = launch.check(kernel)
     for finding in findings[:1]:
         told = f"{launch}\n{seen}{finding.tool} finds: {both_sides(finding, kernel)}"
-        raise Unmet("\n".join(filter(None, (told, hints.for_finding(finding, launch))))) from None
+        words = "\n".join(filter(None, (told, hints.for_finding(finding, launch))))
+        raise Unmet(words, finding) from None
     return wrong

@@ -115,7 +115,7 @@ def right_as_launched(kernel: AnyKernel, text: str, *problems: Matmul, hint: str
             first = findings[0]
             found = f"{first.tool} finds: {both_sides(first, kernel)}"
             told = [str(launch), str(wrong or ""), found, hints.for_finding(first, launch)]
-            raise Unmet("\n".join(filter(None, told)))
+            raise Unmet("\n".join(filter(None, told)), first)
         if wrong:
             raise told_of(launch, wrong, hints)
 
