@@ -2,10 +2,10 @@
 
     python benchmarks/stepper_page.py RECORDING.json [...]
 
-Opens each recording (the JSON that the page gets) as an exported page does, without a kernel. A step's time is
-what the page works until the new moment is laid out: script, style and layout, without the wait for the next
-frame. Frames are counted while the page plays as fast as it can. A scrub goes to 50 places across the whole run.
-Goals: opening 1 s, a step 16 ms, a frame 16.7 ms, a place of a scrub 100 ms.
+Opens each recording (the JSON that the page gets) as an exported page does, without a kernel. A step's time
+is what the page works until the new moment is laid out: script, style and layout, without the wait for the
+next frame. Frames are counted while the page plays as fast as it can. A scrub goes to 50 places across the
+whole run. Goals: opening 1 s, a step 16 ms, a frame 16.7 ms, a place of a scrub 100 ms.
 """
 
 import sys

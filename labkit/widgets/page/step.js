@@ -565,19 +565,67 @@ class Recording {
     );
   }
 
-  // The variables of a warp at time t with the registers that hold them: [{variable, register, scope}].
-  scope(warp, t) {
-    const last = this.lastEvent(warp, t);
-    const next = this.nextEvent(warp, t);
-    const sites = [next, last].filter((event) => event >= 0).map((event) => this.site[event]);
-    if (last < 0) sites.length = 0;
-    return this.variables.map((variable) => {
-      for (const site of sites) {
-        const range = variable.ranges.find(([from, to]) => from <= site && site < to);
-        if (range) return { variable, register: range[2] };
+  // The instructions nearest to time t, back (-1) or on (1), of the lanes that have one: [{mask, site}]. One or
+  // two events tell where the lanes are together.
+  nearest(warp, t, by) {
+    const [first, end] = [this.warpFirst[warp], this.warpFirst[warp + 1]];
+    let missing = 0;
+    for (let lane = 0; lane < LANES; lane++) {
+      const last = this.lastOfThread[warp * LANES + lane];
+      if (by < 0 ? last >= 0 : last >= t) missing |= 1 << lane;
+    }
+    const found = [];
+    let at = lowerBound(this.warpEvents, t, first, end) - (by < 0 ? 1 : 0);
+    for (let tries = 0; missing && at >= first && at < end && tries < 20000; at += by, tries++) {
+      const event = this.warpEvents[at];
+      const mask = this.mask[event] & missing;
+      if (mask) found.push({ mask, site: this.site[event] });
+      missing &= ~mask;
+    }
+    return found;
+  }
+
+  // Where the variables live at time t: for each [{mask, registers}]. Each lane asks for the instruction that it
+  // comes to and for its last one, as lanes on different paths of a branch have them in different registers.
+  // Compilers tell the places by the order of the code, not by the paths through it: at a jump the first may be
+  // wrong. So of two registers the one that was written last counts.
+  located(warp, t) {
+    const after = this.nearest(warp, t, 1);
+    const places = [];
+    for (const { mask, site } of this.nearest(warp, t, -1)) {
+      let rest = mask;
+      for (const next of after) {
+        if (rest & next.mask) places.push({ mask: rest & next.mask, sites: [next.site, site] });
+        rest &= ~next.mask;
       }
-      return { variable, register: -1 };
+      if (rest) places.push({ mask: rest, sites: [site] });
+    }
+    return this.variables.map((variable) => {
+      const found = [];
+      for (const { mask, sites } of places) {
+        const registers = registersAt(variable, sites);
+        const same = found.find((each) => String(each.registers) === String(registers));
+        if (same) same.mask |= mask;
+        else if (registers.length) found.push({ mask, registers });
+      }
+      return found;
     });
+  }
+
+  // The values of a variable that lives in these places, of all lanes.
+  valuesIn(places, warp, t, out) {
+    if (places.length === 1 && places[0].registers.length === 1)
+      return this.values(warp, places[0].registers[0], t, out);
+    out.event.fill(-1);
+    this.part ??= laneValues();
+    for (const { registers, mask } of places)
+      for (const register of registers) {
+        this.values(warp, register, t, this.part);
+        for (let lane = 0; lane < LANES; lane++)
+          if ((mask >>> lane) & 1 && this.part.event[lane] > out.event[lane])
+            for (const name of ["low", "high", "event", "known"]) out[name][lane] = this.part[name][lane];
+      }
+    return out;
   }
 
   // The variables with their values at time t, and the lanes in which the line step has changed them. A
@@ -586,20 +634,22 @@ class Recording {
     if (this.stated?.warp === warp && this.stated.t === t) return this.stated.list;
     const event = this.lastEvent(warp, t);
     const start = event < 0 ? 0 : this.startOf(event);
-    const before = this.scope(warp, start);
+    let took = 0;
+    for (let e = event; e >= start && event >= 0; e--) took |= this.mask[e];
+    const before = this.located(warp, start);
     this.pool ??= this.variables.map(() => laneValues());
     this.former ??= laneValues();
-    const list = this.scope(warp, t).map(({ variable, register }, i) => {
-      const now = this.pool[i];
-      if (register < 0) return { variable, register, now: null, changed: 0 };
-      this.values(warp, register, t, now);
-      const was = before[i].register;
+    const list = this.located(warp, t).map((places, i) => {
+      const variable = this.variables[i];
+      if (!places.length) return { variable, places, now: null, changed: 0 };
+      const now = this.valuesIn(places, warp, t, this.pool[i]);
+      const former = this.valuesIn(before[i], warp, start, this.former);
       let changed = 0;
-      if (was >= 0) this.values(warp, was, start, this.former);
-      if (was !== register || now.event.some((each) => each >= start))
-        for (let lane = 0; lane < LANES; lane++)
-          if (was < 0 ? now.event[lane] >= start : differ(now, this.former, lane)) changed |= 1 << lane;
-      return { variable, register, now, changed };
+      for (let lane = 0; lane < LANES; lane++) {
+        const isNew = former.event[lane] < 0 && now.event[lane] >= start;
+        if (isNew || (former.event[lane] >= 0 && differ(now, former, lane))) changed |= 1 << lane;
+      }
+      return { variable, places, now, changed: changed & took };
     });
     this.stated = { warp, t, list };
     return list;
@@ -695,6 +745,15 @@ class Recording {
 
 function isAccess(kind) {
   return kind === "load" || kind === "store" || kind === "atomic";
+}
+
+// The registers in which a variable lives at some instructions.
+function registersAt(variable, sites) {
+  const found = [];
+  for (const site of sites)
+    for (const [from, to, register] of variable.ranges)
+      if (from <= site && site < to && !found.includes(register)) found.push(register);
+  return found;
 }
 
 function differ(a, b, lane) {
@@ -1064,7 +1123,9 @@ class Memory {
     this.each(event, (object, from, to, code) => inside.add(this.laneOf(code)));
     const verb = { load: "reads", store: "writes", atomic: "updates" }[site.kind];
     const names = listed(request.objects.map((object) => object.name));
-    const what = itemName(site.type, site.bytes, lanes * site.items);
+    const [object] = request.objects; // it knows better than b32 or u32 what its items are
+    const type = object?.item === site.bytes ? object.shown : site.type;
+    const what = itemName(type, site.bytes, lanes * site.items);
     let text = `${verb} ${what}${names ? ` of ${names}` : ""}`;
     if (space === "shared") text += `: ${this.passes(event, site)}`;
     else if (space === "global") {
@@ -1118,7 +1179,8 @@ class Memory {
     const list = [...touched].sort((a, b) => a - b);
     const parts = { 32: "", 16: " (2 half warps)", 8: " (4 quarter warps)" }[group];
     const conflict = worst.words > 1 ? `: bank ${worst.bank} has ${worst.words} different words` : "";
-    return `${list.length === 1 ? "bank" : "banks"} ${ranges(list)}; ${plural(passes, "pass", "passes")}${parts}${conflict}`;
+    const banks = `${list.length === 1 ? "bank" : "banks"} ${ranges(list)}`;
+    return `${banks}; ${plural(passes, "pass", "passes")}${parts}${conflict}`;
   }
 }
 
@@ -1140,10 +1202,15 @@ class Origins {
     this.parameters = parametersOf(recording.head);
   }
 
-  // The value of a register in a lane at time t; null if nobody has written it.
-  ofRegister(warp, register, lane, t) {
-    const at = this.recording.lastWrite(warp, register, lane, t);
-    return at < 0 ? null : this.node(...this.settle(at, register, lane), lane);
+  // The value of a variable in a lane at time t: of the register that was written last; null if none was.
+  ofRegisters(warp, registers, lane, t) {
+    const { recording } = this;
+    let best = null;
+    for (const register of registers) {
+      const at = recording.lastWrite(warp, register, lane, t);
+      if (at >= 0 && (!best || recording.writeEvent[at] > recording.writeEvent[best[0]])) best = [at, register];
+    }
+    return best && this.node(...this.settle(...best, lane), lane);
   }
 
   // Pass over moves that only carry a variable from register to register: back to where it got the value.
@@ -1189,22 +1256,27 @@ class Origins {
     };
   }
 
+  // The value that a write left in a lane, in the type of the variable that it belongs to; "" if not known.
+  written(at, register, lane) {
+    const { recording } = this;
+    const [event, vector] = [recording.writeEvent[at], recording.writeVector[at]];
+    if (!recording.known(vector)) return "";
+    const variable = recording.variableOf(register, event);
+    const type = shownType(variable?.type ?? "", recording.registers[register].type);
+    const wide = recording.wideRegister[register];
+    const high = wide ? recording.high(vector, event, lane) : 0;
+    return recording.text(type, recording.low(vector, event, lane, wide), high);
+  }
+
   // One write of a register: what to say of it, and its own inputs when they are asked for.
   node(at, register, lane) {
     const { recording } = this;
     const event = recording.writeEvent[at];
     const variable = recording.variableOf(register, event);
-    const type = variable
-      ? shownType(variable.type, recording.registers[register].type)
-      : recording.registers[register].type;
-    const wide = recording.wideRegister[register];
-    const vector = recording.writeVector[at];
-    const value = recording.known(vector)
-      ? ` = ${recording.text(type, recording.low(vector, event, lane, wide), wide ? recording.high(vector, event, lane) : 0)}`
-      : "";
+    const value = this.written(at, register, lane);
     const name = variable ? variable.name : recording.variables.length ? "a value" : recording.registers[register].name;
     return {
-      text: `${name}${value}, line ${recording.line[event]}`,
+      text: `${name}${value && ` = ${value}`}, line ${recording.line[event]}`,
       code: (recording.head.source[recording.line[event] - 1] ?? "").trim(),
       event,
       lane,
@@ -1259,24 +1331,16 @@ class Origins {
   given(site, at, lane, register, loader = -1) {
     const { recording } = this;
     const event = at >= 0 ? recording.writeEvent[at] : loader;
-    let value = "";
-    if (at >= 0 && recording.known(recording.writeVector[at])) {
-      const wide = recording.wideRegister[register];
-      const variable = recording.variableOf(register, event);
-      const type = shownType(variable?.type ?? "", recording.registers[register].type);
-      value = recording.text(
-        type,
-        recording.low(recording.writeVector[at], event, lane, wide),
-        wide ? recording.high(recording.writeVector[at], event, lane) : 0,
-      );
-    }
+    const value = at >= 0 ? this.written(at, register, lane) : "";
+    const isSaid = value && ` = ${value}`;
     const special = SPECIAL.find(([name]) => site.text.includes(name));
     const parameter = /\[\w*?_?param_(\d+)/.exec(site.text);
-    let text = `the constant ${value}`;
-    if (special) text = `${special[1]}${value ? ` = ${value}` : ""}`;
-    else if (parameter)
-      text = `the argument ${this.parameters[parameter[1]] ?? `number ${Number(parameter[1]) + 1}`}${value ? ` = ${value}` : ""}`;
-    else if (!value) text = site.text;
+    let text = value ? `the constant ${value}` : site.text;
+    if (special) text = `${special[1]}${isSaid}`;
+    else if (parameter) {
+      const name = this.parameters[parameter[1]] ?? `number ${Number(parameter[1]) + 1}`;
+      text = `the argument ${name}${isSaid}`;
+    }
     return { text, event, lane, inputs: () => [] };
   }
 
@@ -1616,8 +1680,22 @@ function note(recording, event, places) {
 
 // --------------------------------------------------------------------------------------------------- source view
 
-const TOKENS =
-  /(\/\/.*|\/\*.*?\*\/)|("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])+')|(^\s*#\s*\w+)|\b(__\w+|alignas|auto|bool|break|case|char|class|const|constexpr|continue|default|do|double|else|enum|extern|false|float|for|half|if|inline|int|long|namespace|operator|return|short|signed|sizeof|static|static_assert|struct|switch|template|true|typedef|typename|unsigned|using|void|volatile|while)\b|\b(\d[\w.]*)/g;
+const KEYWORDS =
+  "alignas auto bool break case char class const constexpr continue default do double else enum extern false float " +
+  "for half if inline int long namespace operator return short signed sizeof static static_assert struct switch " +
+  "template true typedef typename unsigned using void volatile while";
+const TOKENS = new RegExp(
+  [
+    /(\/\/.*|\/\*.*?\*\/)/, // comments
+    /("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])+')/, // strings
+    /(^\s*#\s*\w+)/, // directives
+    new RegExp(`\\b(__\\w+|${KEYWORDS.replaceAll(" ", "|")})\\b`),
+    /\b(\d[\w.]*)/, // numbers
+  ]
+    .map((each) => each.source)
+    .join("|"),
+  "g",
+);
 const TOKEN_CLASSES = ["", "comment", "string", "keyword", "keyword", "number-token"];
 
 // A line of CUDA C++ with its tokens marked.
@@ -1891,19 +1969,19 @@ class LanesView {
     this.table.addEventListener("keydown", (event) => this.key(event));
   }
 
-  // The variables, or in optimised code the registers of the current line: {name, title, register, type, now,
+  // The variables, or in optimised code the registers of the current line: {name, title, places, type, now,
   // changed}. The kernel's parameters come last, for they never change.
   wanted(warp) {
     const { recording, player } = this;
     if (!recording.variables.length) return this.registers(warp);
     const all = recording.states(warp, player.t);
-    const shown = all.length > MANY ? all.filter((each) => each.register >= 0) : all;
-    const columns = shown.map(({ variable, register, now, changed }) => ({
+    const shown = all.length > MANY ? all.filter((each) => each.places.length) : all;
+    const columns = shown.map(({ variable, places, now, changed }) => ({
       id: recording.variables.indexOf(variable),
       name: variable.name,
       title: `${variable.type} ${variable.name}${variable.function ? ` of ${variable.function}` : ""}`,
-      register,
-      type: register < 0 ? "" : shownType(variable.type, recording.registers[register].type),
+      places,
+      type: places.length ? shownType(variable.type, recording.registers[places[0].registers[0]].type) : "",
       now,
       changed,
       last: !variable.function && recording.origins.parameters.includes(variable.name),
@@ -1933,7 +2011,7 @@ class LanesView {
         id: register,
         name,
         title: `register ${name}, ${type}`,
-        register,
+        places: [{ registers: [register], mask: -1 }],
         type: { b32: "s32", b64: "pointer" }[type] ?? type,
         now,
         changed,
@@ -2011,7 +2089,7 @@ class LanesView {
     const { now, type } = column;
     setText(this.headers[i], column.name);
     this.headers[i].title = column.title;
-    setClass(this.headers[i], column.register < 0 ? "lks-outside" : "");
+    setClass(this.headers[i], !column.places.length ? "lks-outside" : "");
     const isChosen = player.variable?.id === column.id;
     let [count, same, first] = [0, true, ""];
     let [least, most] = [Infinity, -Infinity];
@@ -2043,7 +2121,7 @@ class LanesView {
     const { variable, lane } = this.player;
     const found = variable && this.columns.find((each) => each.id === variable.id);
     if (found) this.player.variable = found;
-    this.button.disabled = !found || found.register < 0;
+    this.button.disabled = !found?.places.length;
     setText(
       this.note,
       found
@@ -2215,7 +2293,7 @@ class GridView {
       this.canvas,
     );
     const [type, size] = [object.shape.map((each) => `[${each}]`).join(""), plural(object.bytes, "byte")];
-    this.whole = object.copies > 1 ? `per thread, ${size}` : `${object.type}${type}`;
+    this.whole = object.copies > 1 ? `a row per lane, ${size} each` : `${object.type}${type}`;
     this.extent = make("span", { class: "lks-small" });
     this.element = make(
       "details",
@@ -2510,7 +2588,8 @@ function describeCell(recording, object, index, t) {
   let writer = object.space === "global" ? "not written so far" : "never written so far";
   if (found.event >= 0) {
     const warp = recording.warp[found.event];
-    writer = `written by thread ${recording.threadName(warp, found.lane)}, warp ${warp}, at line ${recording.line[found.event]}`;
+    const thread = recording.threadName(warp, found.lane);
+    writer = `written by thread ${thread}, warp ${warp}, at line ${recording.line[found.event]}`;
   }
   const [, cols] = object.space === "global" ? object.shape : [];
   const where = cols && object.shape.length === 2 ? ` (row ${Math.floor(index / cols)}, column ${index % cols})` : "";
@@ -2567,7 +2646,9 @@ class MemoryView {
     first.element.classList.add("lks-first");
     first.head.after(this.requests);
     first.element.append(this.bar);
-    const untouched = objects.filter((each) => !each.box).map((each) => each.name);
+    const untouched = objects
+      .filter((each) => !each.box && ["shared", "global"].includes(each.space))
+      .map((each) => each.name);
     if (untouched.length)
       (second ?? first).objects.after(make("p", { class: "lks-small" }, `Not touched: ${listed(untouched)}.`));
     this.elements = this.panels.map((each) => each.element);
@@ -2868,7 +2949,8 @@ class TimelineView {
     findings.slice(0, 40).forEach((finding, number) =>
       finding.events.forEach((event, side) => {
         if (event < this.span[0] || event >= this.span[1]) return;
-        const name = `${finding.tool}: ${finding.events.length > 1 ? `${side ? "second" : "first"} side, ` : ""}line ${this.recording.line[event]}`;
+        const which = finding.events.length > 1 ? `${["first", "second"][side]} side, ` : "";
+        const name = `${finding.tool}: ${which}line ${this.recording.line[event]}`;
         const button = make(
           "button",
           { type: "button", tabindex: "-1", title: name, "aria-label": `go to ${name}` },
@@ -2930,8 +3012,9 @@ class OriginView {
     if (player.asking === "cell" && cell) {
       node = recording.origins.ofCell(cell.object, cell.index, t);
       name = recording.memory.cellName(cell.object, cell.index);
-    } else if (variable && variable.register >= 0) {
-      node = recording.origins.ofRegister(warp, variable.register, lane, t);
+    } else if (variable?.places?.length) {
+      const place = variable.places.find(({ mask }) => (mask >>> lane) & 1) ?? variable.places[0];
+      node = recording.origins.ofRegisters(warp, place.registers, lane, t);
       name = `${variable.name} of thread ${recording.threadName(warp, lane)} (warp ${warp}, lane ${lane})`;
     } else name = "nothing is chosen yet";
     setText(this.title, `Where a value comes from: ${name}`);
