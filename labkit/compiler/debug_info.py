@@ -17,13 +17,13 @@ from typing import Any
 
 _SECTION = re.compile(r"^\s*\.section\s+(\.debug_\w+)\s*\{(.*?)^\s*\}", re.M | re.S)
 _ITEM = re.compile(r"\.b(8|16|32|64)\s+([^\n]+)")
-REGISTER, ADDRESS = 0x90, 0x03  # DW_OP_regx and DW_OP_addr
+REGISTER, ADDRESS, PLUS = 0x90, 0x03, 0x23  # DW_OP_regx, DW_OP_addr and DW_OP_plus_uconst
 SECTIONS = ("info", "abbrev", "loc")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a variable lives between two labels of the PTX: a register, or a name in memory."""
+    """Where a variable lives between two labels of the PTX: a register, or memory, such as `depot+32`."""
 
     first: str
     end: str
@@ -127,11 +127,17 @@ class _Sections:
     def _named(self, expression: bytes) -> str:
         """Return the register or variable of an expression; "" for another kind."""
         if expression[:1] == bytes([REGISTER]):
-            number = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(expression[1:]))
+            number = _uleb(expression[1:])
             return number.to_bytes(-(-number.bit_length() // 8), "big").decode("ascii")
-        if expression[:1] == bytes([ADDRESS]) and len(expression) == 9:
-            return self.labels[int.from_bytes(expression[1:], "little")]
+        if expression[:1] == bytes([ADDRESS]) and len(expression) >= 9:
+            label = self.labels[int.from_bytes(expression[1:9], "little")]
+            return f"{label}+{_uleb(expression[10:])}" if expression[9:10] == bytes([PLUS]) else label
         return ""
+
+
+def _uleb(data: bytes) -> int:
+    """Return a number written in parts of 7 bits, the low ones first."""
+    return sum((byte & 0x7F) << 7 * i for i, byte in enumerate(data))
 
 
 def _of_unit(top: Any, sections: _Sections) -> Iterator[Named]:

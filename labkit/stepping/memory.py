@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from labkit.compiler.debug_info import Named
 from labkit.core.errors import SimtError
 from labkit.core.limits import WARP
 from labkit.simt.launch.arguments import Range
@@ -60,6 +61,7 @@ class Memory:
         source: str,
         macros: Mapping[str, str],
         types: Mapping[str, str],
+        named: Sequence[Named],
     ) -> None:
         self.shared_bytes = recorded.shared_bytes
         self.shared_start = ALIGNMENT
@@ -69,11 +71,7 @@ class Memory:
         following = _aligned(self.shared_start + recorded.shared_bytes + GAP)
         self.local_start, self.local_bytes = following, storage.local_bytes
         self._local_hosts = record.local_starts
-        for name, offset in storage.local.items():
-            size = storage.local_bytes - offset
-            self.objects.append(
-                Object("local", last_name(name), following + offset, size, "b8", (size,), 1, 0)
-            )
+        self.objects += _local(recorded, named, following)
         following = _aligned(following + storage.local_bytes + GAP)
         self._ranges: list[tuple[int, int, int]] = []  # host start, host end, start
         self._of_argument: dict[int, str] = {}
@@ -175,6 +173,30 @@ NUMPY_TYPES = {
 }
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n/]+?)[ \t]*(?://.*)?$", re.M)
 _CONSTANT = re.compile(r"\bconst(?:expr)?\s+(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;]+);")
+
+
+def _local(recorded: Recorded, named: Sequence[Named], start: int) -> list[Object]:
+    """Return the variables in local memory, or the memory itself where nothing names them."""
+    found, storage = [], recorded.storage
+    for depot, offset in storage.local.items():
+        for each in named:
+            places = (place.name.partition("+") for place in each.places)
+            inner = next((int(more or 0) for name, _, more in places if name == depot.split(":")[-1]), None)
+            if inner is not None:
+                type_, *dims = re.split(r"[\[\]]+", each.type.strip("]"))
+                item = ITEM_BYTES.get(type_, 4)
+                shape = tuple(int(dim) for dim in dims if dim) or (1,)
+                size, at = item * math.prod(shape), start + offset + inner
+                found.append(Object("local", each.name, at, size, type_, shape, item, 0))
+    if not found and storage.local_bytes:
+        found = [
+            Object(
+                "local", "local memory", start, storage.local_bytes, "b32", (storage.local_bytes // 4,), 4, 0
+            )
+        ]
+    return found
+
+
 ITEM_BYTES = {
     **dict.fromkeys(("double", "long", "long long", "size_t", "float2", "int2"), 8),
     **dict.fromkeys(("half", "__half", "__nv_bfloat16", "short", "unsigned short"), 2),

@@ -111,7 +111,8 @@ def record(
     registers = _registers(simulated, code)
     named = [] if optimised else debug_variables(module.ptx)
     names = simulated._names
-    memory = Memory(recorded, names, module.code, macros_of(module.options), _item_types(recorded))
+    macros, types = macros_of(module.options), _item_types(recorded)
+    memory = Memory(recorded, names, module.code, macros, types, named)
     return Recording(
         kernel=simulated.name,
         launch=launch,

@@ -61,12 +61,11 @@ class StepView(anywidget.AnyWidget):
         return told(self.recorded)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Return the widget, and for where there is no kernel the page, a picture and the text."""
+        """Return the widget, and for where there is no kernel the page with a picture in it, and the text."""
         bundle = super()._repr_mimebundle_(**kwargs)
         data: Any = bundle[0] if isinstance(bundle, tuple) else bundle
         data["text/plain"] = repr(self)
         data["text/html"] = self.html
-        data["image/svg+xml"] = str(picture(self.recorded))
         return bundle
 
 

@@ -164,6 +164,25 @@ def test_values_of_random_programs_are_those_that_they_store(program, number, se
             assert held == stored
 
 
+LOCAL = """extern "C" __global__ void f(float* out) {
+    float s[2][4], t[4];
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 4; j++) s[i][j] = i + j * threadIdx.x;
+    for (int j = 0; j < 4; j++) t[j] = s[1][j];
+    out[threadIdx.x] = s[threadIdx.x % 2][threadIdx.x % 4] + t[threadIdx.x % 4];
+}"""
+
+
+def test_arrays_in_local_memory_have_their_names():
+    kernel = simt.RawModule(code=LOCAL).get_function("f")
+    found = labkit.trace(kernel, 1, 32, (np.zeros(32, np.float32),))
+    stores = found.accesses[(found.accesses.space == "local") & (found.accesses.kind == "store")]
+    of_one = stores[stores.lane == 5]
+    expected = {f"s[{i}][{j}]": i + 5.0 * j for i in range(2) for j in range(4)}
+    expected |= {f"t[{j}]": 1 + 5.0 * j for j in range(4)}
+    assert dict(zip(of_one.element, of_one.value, strict=True)) == expected
+
+
 # Accesses and findings.
 
 

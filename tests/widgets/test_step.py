@@ -34,8 +34,8 @@ def test_a_saved_output_has_the_page_a_picture_and_the_text(view):
     data = view._repr_mimebundle_()
     data = data[0] if isinstance(data, tuple) else data
     assert data["text/plain"] == repr(view)
-    assert data["image/svg+xml"].startswith("<svg")
     html = data["text/html"]
+    assert "<svg" in html  # for where scripts do not run
     assert "showAll();" in html
     assert "http://" not in re.sub(r"http://www.w3.org/\d+/\w+", "", html)
     assert "https://" not in html  # nothing is fetched
