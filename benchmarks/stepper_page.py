@@ -17,11 +17,12 @@ import pandas as pd
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).parent.parent
-sys.path.append(str(ROOT / "tests" / "browser"))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
 
 import chromium  # noqa: E402
 
-PAGE = ROOT / "labkit" / "widgets" / "page"
+from labkit.widgets.step import still  # noqa: E402
+
 STEPS, PLACES, PLAYED_MS = 60, 50, 3000
 
 # Milliseconds of each kind. Every move starts at another place, so that nothing is shown twice.
@@ -79,26 +80,11 @@ MEASURE = """async ([steps, places, playedMs]) => {
 }"""
 
 
-def still(recording: str) -> str:
-    """The HTML of a page that shows the recording without a kernel."""
-    script = (
-        (PAGE / "step.js").read_text(encoding="utf-8").replace("export default { render };", "showAll();")
-    )
-    data = recording.replace("</", "<\\/")
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>step</title></head><body>'
-        '<div class="lks lks-still" data-title="Steps"><pre></pre>'
-        f'<script type="application/json">{data}</script></div>'
-        f"<style>{(PAGE / 'step.css').read_text(encoding='utf-8')}</style>"
-        f'<script type="module">{script}</script></body></html>'
-    )
-
-
 def measure(recording: Path) -> tuple[list[list[Any]], float]:
     """Rows of [what, median, 95th percentile, count], and the megabytes of the page's heap."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_file = Path(folder, "step.html")
-        page_file.write_text(still(recording.read_text(encoding="utf-8")), encoding="utf-8")
+        page_file.write_text(still(recording.read_text(encoding="utf-8"), "Steps"), encoding="utf-8")
         arguments = [*chromium.ARGUMENTS, "--enable-precise-memory-info"]
         browser = playwright.chromium.launch(executable_path=chromium.find(), args=arguments)
         page = browser.new_page(viewport={"width": 1400, "height": 1000})

@@ -401,7 +401,7 @@ class Kernel(AnyKernel):
                 bound.params,
                 [*bound.ranges, *banks],
                 bound.shared_bytes,
-                max(launch.timeout, PATIENCE_SECONDS),
+                launch.timeout if mode == "traffic" else max(launch.timeout, PATIENCE_SECONDS),
                 self.module.lines,
                 sample,
             )

@@ -1,6 +1,6 @@
 """A recording as the page gets it: one JSON object, with columns and values as compressed bytes.
 
-`labkit/widgets/page/step.js` reads it. An event is one PTX instruction that a warp executes with some lanes.
+`labkit/widgets/page/step` reads it. An event is one PTX instruction that a warp executes with some lanes.
 The object has the launch and the block, `source` lines, `sites` (the instructions), `registers`, `variables`
 with the instructions between which each lives in a register, `objects` (memory), `findings` with their
 events, what `stopped` the run, what was `cut`, and the event at which to `start`. `data` is base64 of gzip of

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from labkit.compiler.debug_info import variables as debug_variables
+from labkit.compiler.nvrtc import MissingTool
 from labkit.core.errors import SimtError
 from labkit.core.kernel import TOOLS, Launch, Size, launch_of
 from labkit.core.limits import WARP, Dim3, as_dim3
@@ -90,14 +91,14 @@ def record(
     """Run the block `at` of a launch in the simulator, and keep all that its warps do. Arrays do not change.
 
     The kernel is compiled as a debugger needs it: line by line, with the source's variables. `optimised`
-    keeps the code that profiles count and GPUs run, which has registers alone. Between two barriers warp
-    `first` runs before the others, or all run in a random order from `seed`; by default warp 0 begins.
-    `megabytes` of values are kept. Raises TypeError, ValueError for a block outside the grid, LaunchError,
-    and SimtError for a kernel that cannot be recorded.
+    keeps the code that profiles count and GPUs run, with registers alone; without NVRTC there is no other.
+    Between two barriers warp `first` runs before the others, or all run in a random order from `seed`; by
+    default warp 0 begins. `megabytes` of values are kept. Raises TypeError, ValueError for a block outside
+    the grid, LaunchError, and SimtError for a kernel that cannot be recorded.
     """
     simulated = _simulated(kernel)
-    if not optimised:
-        simulated = _debug_code(simulated)
+    debug = None if optimised else _debug_code(simulated)
+    simulated = debug or simulated
     place = _block(at, as_dim3(grid, "grid"))
     launch = launch_of(grid, block, copied(args), shared_mem, timeout)
     warps = -(-math.prod(launch.block) // WARP)
@@ -109,7 +110,7 @@ def record(
         findings = _findings(simulated, checked, number)
     code, module = recorded.code, simulated.module
     registers = _registers(simulated, code)
-    named = [] if optimised else debug_variables(module.ptx)
+    named = debug_variables(module.ptx) if debug else []
     names = simulated._names
     macros, types = macros_of(module.options), _item_types(recorded)
     memory = Memory(recorded, names, module.code, macros, types, named)
@@ -119,7 +120,7 @@ def record(
         at=place,
         source=module.lines,
         schedule=schedule,
-        is_debug=not optimised,
+        is_debug=debug is not None,
         code=code,
         registers=registers,
         variables=found(named, simulated._parsed.name, simulated._parsed.labels, list(registers)),
@@ -140,10 +141,13 @@ def _simulated(kernel: Any) -> Kernel:
     return found
 
 
-def _debug_code(kernel: Kernel) -> Kernel:
-    """Compile a kernel for debugging; its module's variables hold what they hold now."""
+def _debug_code(kernel: Kernel) -> Kernel | None:
+    """Compile a kernel for debugging; its module's variables hold what they hold now. None without NVRTC."""
     module = kernel.module
-    debug = module.with_options([*module.options, "-G"])
+    try:
+        debug = module.with_options([*module.options, "-G"])
+    except MissingTool:
+        return None
     for name, memory in module._memory.items():
         if name in debug._memory and debug._memory[name].size == memory.size:
             debug._memory[name][:] = memory

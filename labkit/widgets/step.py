@@ -1,6 +1,6 @@
 """`labkit.step`: a block of a kernel, replayed step by step, forwards and backwards.
 
-The simulator records the block once (labkit/stepping); the page (page/step.js) replays it without a kernel.
+The simulator records the block once (labkit/stepping); the page (page/step) replays it without a kernel.
 So the same HTML works in JupyterLab, in other editors' notebooks, and in exported pages, with no network.
 """
 
@@ -22,15 +22,20 @@ from labkit.stepping.sides import seen
 from labkit.stepping.timeline import RUNS, WAITS, Segment, segments
 from labkit.widgets.explorer import PAGE
 
-_SCRIPT, _STYLE = PAGE / "step.js", PAGE / "step.css"
+FOLDER = PAGE / "step"
+# The page's script is one module; its parts stand in the order in which they build on each other.
+PARTS = ("helpers", "values", "recording", "memory", "origins", "player")
+VIEWS = ("source_view", "lanes_view", "memory_view", "timeline_view", "origin_view", "step_view")
+SCRIPT = "\n".join((FOLDER / f"{part}.js").read_text(encoding="utf-8") for part in (*PARTS, *VIEWS))
+STYLE = (FOLDER / "step.css").read_text(encoding="utf-8")
 ROW, LEFT, WIDTH = 18, 70, 860  # of the picture, in pixels
 
 
 class StepView(anywidget.AnyWidget):
     """A recorded block and the page that replays it; `recorded` is the recording itself."""
 
-    _esm = _SCRIPT
-    _css = _STYLE
+    _esm = SCRIPT
+    _css = STYLE
     title = traitlets.Unicode().tag(sync=True)
     recording = traitlets.Unicode().tag(sync=True)  # JSON, see labkit/stepping/page_data.py
 
@@ -47,14 +52,8 @@ class StepView(anywidget.AnyWidget):
     @property
     def html(self) -> str:
         """Return the page with all that it needs; where scripts do not run, a picture and the text."""
-        script = _SCRIPT.read_text(encoding="utf-8").replace("export default { render };", "showAll();")
-        return (
-            f"<style>{_STYLE.read_text(encoding='utf-8')}</style>"
-            f'<div class="lks lks-still" data-title="{escape(self.title)}">'
-            f"{picture(self.recorded)}<pre>{escape(repr(self))}</pre>"
-            f'<script type="application/json">{_for_html(self.recording)}</script></div>'
-            f'<script type="module">{script}</script>'
-        )
+        fallback = f"{picture(self.recorded)}<pre>{escape(repr(self))}</pre>"
+        return still(self.recording, self.title, fallback)
 
     def __repr__(self) -> str:
         """Return what happens, for where there is no HTML."""
@@ -109,9 +108,14 @@ def step(
     return StepView(found, _machine_code(kernel, gpu) if gpu else None)
 
 
-def _for_html(text: str) -> str:
-    """Return JSON that does not end the element it stands in."""
-    return text.replace("</", "<\\/")
+def still(recording: str, title: str, fallback: str = "") -> str:
+    """Return HTML that replays a recording; `fallback` is shown where scripts do not run."""
+    data = recording.replace("</", "<\\/")  # or it could end its element
+    return (
+        f'<style>{STYLE}</style><div class="lks lks-still" data-title="{escape(title)}">{fallback}'
+        f'<script type="application/json">{data}</script></div>'
+        f'<script type="module">{SCRIPT.replace("export default { render };", "showAll();")}</script>'
+    )
 
 
 def _machine_code(kernel: Any, gpu: str) -> dict[str, Any]:
