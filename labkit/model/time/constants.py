@@ -16,7 +16,8 @@ class Constants:
 
     power, power_of_cores     how limits add up: of the whole, and of a multiprocessor's pipes
     start_us                  of an empty launch, by CUDA's events
-    block_clocks              from a block's end to the first instruction of the next, and warp_clocks for each warp of a block
+    block_clocks              from a block's end to the first instruction of the next
+    warp_clocks               that come on top of these for each warp of the block
     deal_clocks               between the starts of two blocks, anywhere on the GPU
     cold                      the latency of memory in a launch, by that of a chain of loads
     loaded_l2, loaded_dram    latency that is added where the memory is busy all the time, by the latency
