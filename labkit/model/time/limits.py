@@ -13,7 +13,8 @@ from labkit.core.limits import WARP
 from labkit.core.occupancy import Gpu
 from labkit.model.time.chain import chain
 from labkit.model.time.constants import Constants
-from labkit.model.time.work import LOADS, SHARED, STORES, Work
+from labkit.model.time.memory import LOADS, STORES
+from labkit.model.time.work import SHARED, Work
 from labkit.simt.sass.pipes import pipe
 
 QUARTERS = 4  # sub-partitions of a multiprocessor: each issues one instruction per clock
@@ -118,7 +119,7 @@ def _of_multiprocessors(work: Work, constants: Constants) -> list[Limit]:
         return Limit(name, busiest * cycles / share / clock, launched.blocks * cycles, unit)
 
     pipes = _pipe_cycles(work, gpu)
-    found = [limit(ISSUE, _issue_cycles(work, constants), "instructions", QUARTERS)]
+    found = [limit(ISSUE, _issue_cycles(work, constants), "slots", QUARTERS)]
     found += [limit(name, cycles, "cycles", QUARTERS) for name, cycles in pipes.items()]
     barriers, shuffles = (work.total("issued", (name,)) for name in ("BAR", "SHFL"))
     missed = float((work.sectors * (1 - work.hits))[np.isin(work.opcodes, LOADS)].sum())
