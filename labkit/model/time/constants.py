@@ -53,7 +53,7 @@ class Constants:
     shared_clocks: float = 1.0
     l2_read: float = 0.55
     l2_write: float = 0.8
-    partial: float = 2.2  # not fitted: the naive transpose in data/h200/bench.csv, 70e9 sectors per second
+    partial: float = 2.2  # set by hand for the naive transpose, which needs twice that if l2_write is 1
     atomic_gs: float = 85.0
     read_gain: float = 1.08
     scattered: float = 0.6
