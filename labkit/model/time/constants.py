@@ -26,7 +26,8 @@ class Constants:
     barrier_cycles            of the pipe of shared memory, per warp that arrives at a barrier
     shared_clocks             the latency of shared memory in a launch, by that of a chain of loads
     l2_read, l2_write         rates, by the bandwidth of gpus.csv
-    partial                   how much longer the L2 takes for a request that writes sectors in part
+    l2_words                  the same for requests that write one word of each sector; not fitted, but from
+                              the naive transpose in data/h200/bench.csv: 70e9 sectors per second
     atomic_gs                 sectors of atomic operations, 10^9 per second
     read_gain                 how much faster than a copy memory is read or written alone
     scattered                 how much longer memory takes for places that stand alone, beyond once
@@ -53,7 +54,7 @@ class Constants:
     shared_clocks: float = 1.0
     l2_read: float = 0.55
     l2_write: float = 0.8
-    partial: float = 2.2  # set by hand for the naive transpose, which needs twice that if l2_write is 1
+    l2_words: float = 0.215
     atomic_gs: float = 85.0
     read_gain: float = 1.08
     scattered: float = 0.6

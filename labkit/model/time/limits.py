@@ -211,9 +211,10 @@ def _of_memory(work: Work, constants: Constants) -> list[Limit]:
     gpu, memory = work.launched.gpu, work.memory
     local_read, local_written, spilled = _local(work)
     l2_rate, l2_bytes = 1e9 * (gpu.l2_gb_s or 0), (gpu.l2_mb or 0) * 2**20
-    part = memory.cost_of_write(constants.partial)
     took = (memory.l2_moved + local_read) / (l2_rate * constants.l2_read)
-    took += (memory.l2_written * part + local_written) / (l2_rate * constants.l2_write)
+    words = memory.l2_written * memory.empty
+    took += (memory.l2_written - words + local_written) / (l2_rate * constants.l2_write)
+    took += words / (l2_rate * constants.l2_words)
     took += memory.l2_atomic / 32 / (constants.atomic_gs * 1e9)
     moved = memory.l2_read + memory.l2_written + memory.l2_atomic + local_read + local_written
 

@@ -51,10 +51,10 @@ class Memory:
     written: float
     filled: float
 
-    def cost_of_write(self, partial: float) -> float:
-        """Return how long the L2 takes for a sector that a request writes: `partial` for one word of it."""
-        empty = (1 - self.filled) * SECTOR_BYTES / (SECTOR_BYTES - WORD_BYTES)
-        return 1 + (partial - 1) * min(1.0, empty)
+    @property
+    def empty(self) -> float:
+        """Return how empty the sectors of requests to store are: 1 where each gets one word of 4 bytes."""
+        return min(1.0, (1 - self.filled) * SECTOR_BYTES / (SECTOR_BYTES - WORD_BYTES))
 
     @property
     def l2_hit_share(self) -> float:
