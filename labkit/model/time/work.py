@@ -13,6 +13,7 @@ import numpy as np
 from labkit.compiler.machine_code import Instruction, KernelCode
 from labkit.core.limits import WARP, Dim3
 from labkit.core.occupancy import Gpu, Occupancy, carve_out, occupancy
+from labkit.core.text import counted
 from labkit.model.time.caches import in_step
 from labkit.model.time.footprint import Footprint
 from labkit.model.time.memory import ATOMICS, LOADS, Memory, hit_share, memory_of
@@ -190,8 +191,8 @@ def _refuse(sampled: Sampled, found: Work) -> None:
     lines = Footprint(sampled, found.opcodes, ATOMICS).bytes(found.launched.blocks) / LINE_BYTES
     if lines < FEW_LINES:
         raise NoCounts(
-            f"its atomic operations go to some {lines:.0f} lines of memory only, so that threads wait for "
-            "each other: how long is not known"
+            f"its atomic operations go to {counted(max(1, round(lines)), 'line')} of memory only, so that "
+            "threads wait for each other: how long is not known"
         )
 
 
