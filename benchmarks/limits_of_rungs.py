@@ -2,7 +2,7 @@
 
 usage: python benchmarks/limits_of_rungs.py
 The model of labkit.model.time says so, at every size and dtype that the explorer of the roofline offers;
-nothing here is measured. It takes some three minutes on two cores. Write it again after
+nothing here is measured. It takes a minute. Write it again after
 benchmarks/predict.py --fit.
 """
 

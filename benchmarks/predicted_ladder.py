@@ -5,7 +5,7 @@ The rungs, sizes and blocks are those of the reports' sweeps, of the ladders at 
 the explorer of unrolling; the GPUs are those of GPUS for which data/gpus.csv has what a
 prediction needs. What cannot be predicted is left out, and named at the end. With --only, nothing is written:
 rows whose text matches are printed. Run it again after each change of the model (labkit/model/time,
-data/time_model.json, data/gpus.csv): some 10 minutes on two cores, and a run that was stopped goes on.
+data/time_model.json, data/gpus.csv): three to five minutes on two cores, and a run that was stopped goes on.
 """
 
 import csv

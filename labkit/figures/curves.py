@@ -5,10 +5,10 @@ computed from the data; suspected misprints are marked, and left out of titles. 
 same columns, drawn open and dashed, or a list of two, the last of which is dotted. An empty set is left out,
 so `ladder.here` can be passed on any machine. The `source` column labels a set: "measured here: NVIDIA H200",
 "counted by the simulator". A set of predicted times (`labkit.model.predicted.times`) is a dashed line without
-markers, in a band from the low to the high end of each time. Each quantity and unit has its own panel, so
-times and simulator counts never share an axis. Values are costs:
-lower is better; `bandwidth_by_size` computes rates. Raises ValueError for records that lack a column, hold no
-value, hold rates, or give one point several values.
+markers, in a band from the low to the high end of each time, and titles leave it out. Each quantity and unit
+has its own panel, so times and simulator counts never share an axis. Values are costs: lower is better;
+`bandwidth_by_size` computes rates. Raises ValueError for records that lack a column, hold no value, hold
+rates, or give one point several values.
 """
 
 from collections.abc import Callable, Sequence
@@ -326,15 +326,14 @@ def _value_axis(axes: Axes, members: _Sets) -> None:
 
 
 def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
-    """Add title, grid and legend."""
+    """Add title, grid and legend. The title states what is measured or counted, if anything is."""
+    stated = [data for mark, data in members if mark != "dashed"] or [data for _, data in members]
     findings = []
-    for _, data in members:
+    for data in stated:
         trusted = data[~data.suspect]
         findings.append(finding(trusted) if len(trusted) else "every value is a suspected misprint")
-    if len(members) > 1:
-        findings = [
-            f"{_short_source(data)}: {text}" for (_, data), text in zip(members, findings, strict=True)
-        ]
+    if len(stated) > 1:
+        findings = [f"{_short_source(data)}: {text}" for data, text in zip(stated, findings, strict=True)]
     width = 74 if len(axes.figure.axes) == 1 else 50  # characters that fit above a panel
     axes.set_title("\n".join(_wrapped(text, width) for text in findings), fontsize=10, loc="left")
     axes.grid(alpha=0.3)

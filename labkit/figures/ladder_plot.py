@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from labkit.figures.looks import look_of
 from labkit.figures.style import Plot, label_bar, sign
 from labkit.ladder.steps import REFERENCE, climb, rates
+from labkit.model import predicted
 
 _BAR, _BEST, _REFERENCE = "#56B4E9", "#0072B2", "#7F7F7F"  # Okabe and Ito's
 _PERCENT = f"% of {REFERENCE}"
@@ -21,10 +22,12 @@ _PERCENT = f"% of {REFERENCE}"
 def bars(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
     """Draw one bar per rung: its rate, and what share that is of the reference's in the same set.
 
-    Raises ValueError where a set has several times for one rung.
+    Dashed outlines are the rates predicted for the GPU of `times`, if they are shipped. Raises ValueError
+    where a set has several times for one rung.
     """
-    sets = _sets(times, here)
+    sets, guess = _sets(times, here), _predicted(times)
     tables = [rates(each) for each in sets]
+    expected = rates(guess)["TFLOP/s"] if len(guess) else pd.Series(dtype=float)
     rungs = [rung for rung in climb() if any(rung in table.index for table in tables)]
     figure = Plot(figsize=(8.5, 0.26 * len(rungs) * (len(sets) + 0.5) + 1.3), layout="constrained")
     axes = figure.subplots()
@@ -35,17 +38,23 @@ def bars(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
         colours = [{best: _BEST, REFERENCE: _REFERENCE}.get(rung, _BAR) for rung in table.index]
         places = [rungs.index(rung) + (number - (len(sets) - 1) / 2) * thickness for rung in table.index]
         axes.barh(places, table["TFLOP/s"], thickness, color=colours, hatch=hatch, edgecolor="white")
-        for place, rate, part in zip(places, table["TFLOP/s"], table[_PERCENT], strict=True):
+        ends = table["TFLOP/s"]
+        if number == 0 and len(expected):
+            outlined = expected.reindex(table.index)
+            axes.barh(places, outlined, 0.8 * thickness, fill=False, linestyle="--", linewidth=0.9)
+            ends = ends.clip(lower=outlined)
+        for place, end, rate, part in zip(places, ends, table["TFLOP/s"], table[_PERCENT], strict=True):
             percent = "" if part != part else f" ({part:.3g} %)"
-            label_bar(axes, rate, place, f"{rate:.3g}{percent}")
+            label_bar(axes, end, place, f"{rate:.3g}{percent}")
     axes.set_yticks(range(len(rungs)), rungs)
     axes.invert_yaxis()
-    highest = max(table["TFLOP/s"].max() for table in tables)
+    highest = max(*(table["TFLOP/s"].max() for table in tables), expected.max() if len(expected) else 0)
     axes.set(xlabel=f"TFLOP/s, and {_PERCENT}", xlim=(0, 1.2 * highest))
     axes.set_title(_titled(sets, [_steps(table) for table in tables]), loc="left", fontsize=10)
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
-    sign(figure, *sets, looks=("plain", "hatched"))
+    looks = [*("plain", "hatched")[: len(sets)], "dashed outline"]
+    sign(figure, *sets, *([guess] if len(guess) else []), looks=looks)
     return figure
 
 
@@ -73,6 +82,14 @@ def by_size(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
 
 def _sets(times: pd.DataFrame, here: pd.DataFrame | None) -> list[pd.DataFrame]:
     return [times] if here is None or here.empty else [times, here]
+
+
+def _predicted(times: pd.DataFrame) -> pd.DataFrame:
+    """Return the shipped predictions for the GPU of the times, and for the same launches."""
+    gpu = str(times.machine.iloc[0]).removeprefix("NVIDIA ")
+    if gpu not in predicted.gpus():
+        return times.iloc[:0]
+    return predicted.beside(times, gpu, "block_x", "block_y", "note")
 
 
 def _by_size(data: pd.DataFrame) -> pd.DataFrame:

@@ -86,7 +86,7 @@ def _plots(
             curves.time_by_block(frame, [times, guess]),
             pd.concat([frame, times, guess]),
             lambda rows: rows.block_x,
-            3.1 if guess.empty else 3.7,  # room for its title and its part of the legend
+            3.1 if guess.empty else 3.6,  # room for its part of the legend
         ),
         plotted(curves.time_by_block(loads), loads, lambda rows: rows.block_x, 3.1),
     ]

@@ -19,7 +19,6 @@ REGISTERS = (*range(16, 256, 8), 255)
 SHARED_KB = (0, 1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 99, 112, 128, 163, 192, 227)
 _SHARED = [(f"{kb} KB", kb) for kb in SHARED_KB]
 BLOCK = "block"  # the group of controls
-_PARTS = {2: "half", 4: "quarter"}
 _LEFT, _ACROSS = 52, 544  # of the curve: each block size has a column of 17 pixels
 _BARS = 130  # where the bars begin
 
@@ -98,7 +97,7 @@ def _draw_curve(picture: Svg, block: Block) -> None:
     half = WARP / 2
     sizes = Scale(THREADS[0] - half, THREADS[-1] + half, ticks=tuple(range(128, MAX_THREADS + 1, 128)))
     axes = Axes(picture, (_LEFT, 30, _ACROSS, 196), sizes, Scale(0, 106, ticks=(0, 25, 50, 75, 100)))
-    axes.frame("block size (threads)", "occupancy (% of an SM's places for warps)")
+    axes.frame("block size (threads)", "occupancy (resident warps, % of what an SM holds)")
     points = list(zip(THREADS, _curve(block.on, block.registers, block.shared), strict=True))
     x, y = axes.x(block.threads), axes.y(block.percent)
     picture.rect(x - 8.5, 30, 17, 196, class_="empty")
@@ -173,11 +172,11 @@ def _room(block: Block, name: str) -> str:
     if not block.limits[name]:
         return f"{RESOURCES[name]}: not one block fits."
     if name == "registers":
-        quarter = on.registers_per_sm // on.warp_unit
-        fit = quarter // block.registers_of_warp
+        own = on.registers_per_sm // on.warp_unit
+        fit = own // block.registers_of_warp
         return (
-            f"registers: a warp takes {block.registers_of_warp:,}, so each {_PARTS[on.warp_unit]} of the SM "
-            f"with its {quarter:,} has room for {counted(fit, 'warp')}: {fit * on.warp_unit} warps, {count}."
+            f"registers: a warp takes {block.registers_of_warp:,}, so each sub-partition of the SM with its "
+            f"{own:,} has room for {counted(fit, 'warp')}: {fit * on.warp_unit} warps, {count}."
         )
     if name == "shared_mem":
         if not block.shared_taken:
@@ -187,7 +186,7 @@ def _room(block: Block, name: str) -> str:
             f"{on.shared_bytes_per_sm / 1024:g} KB: {count}."
         )
     if name == "warps":
-        return f"warps: a block has {block.warps}, and an SM has {on.warps_per_sm} places: {count}."
+        return f"warps: a block has {block.warps}, and an SM holds {on.warps_per_sm} resident warps: {count}."
     return f"blocks: an SM holds {on.blocks_per_sm}, whatever they take."
 
 
@@ -195,9 +194,9 @@ def _taken(block: Block) -> str:
     """Say what a block takes, and of how much."""
     on = block.on
     text = (
-        f"A block of {block.threads} threads takes {block.warps} of an SM's {on.warps_per_sm} places for "
-        f"warps, {block.warps} × {block.registers_of_warp:,} of its {on.registers_per_sm:,} registers "
-        f"(each {_PARTS[on.warp_unit]} of the SM has its own)"
+        f"A block of {block.threads} threads has {block.warps} of the {on.warps_per_sm} resident warps that "
+        f"an SM holds, {block.warps} × {block.registers_of_warp:,} of its {on.registers_per_sm:,} registers "
+        f"(each of its {on.warp_unit} sub-partitions has its own)"
     )
     if block.shared:
         own = (
@@ -211,7 +210,7 @@ def _taken(block: Block) -> str:
 def _changes(block: Block) -> list[str]:
     """Say what would let more warps in."""
     if block.blocks * block.warps == block.on.warps_per_sm:
-        return ["All places for warps are taken: no resource keeps more warps out."]
+        return ["An SM holds no more resident warps than these: no resource keeps more out."]
     lines = [
         f"Limited by {RESOURCES[name]}. With {_difference(name, better)}, "
         f"{counted(better.blocks, 'block')} would fit: {better.percent:.3g} %."

@@ -12,6 +12,7 @@ from textwrap import fill
 from typing import Any, TypeVar
 
 import pandas as pd
+from matplotlib.axes import Axes
 
 from labkit import records
 from labkit.device.select import device
@@ -24,7 +25,7 @@ from labkit.widgets.here import Size
 
 _T = TypeVar("_T")
 NAMES = list(here.KERNELS)
-_FITS = 40  # characters of a line in a legend of two columns
+_FITS = 80  # characters of two columns of a legend together
 REPORTS = ("int-matmul", "cpu-gpu-matmul", "tiled-matmul-ko")  # those with sweeps over the block side
 
 
@@ -144,10 +145,7 @@ def plotted(
     (axes,) = plot.axes
     axes.set_ylabel(fill(axes.get_ylabel(), int(9 * inches)))
     plot.set_layout_engine("none")  # to look for room takes a third of the time; and so plots are in line
-    above = 0.12 + 0.18 * len(axes.get_title(loc="left").splitlines())
-    if (legend := axes.get_legend()) and len(legend.texts) > 3:  # it stands where these axes end
-        longest = max(len(text.get_text()) for text in legend.texts)
-        axes.legend(frameon=False, fontsize=9 if longest <= _FITS else 8, ncols=2)
+    above = 0.12 + 0.18 * len(axes.get_title(loc="left").splitlines()) + 0.18 * _legend_above(axes)
     axes.set_position((0.13, 0.75 / inches, 0.85, 1 - (0.75 + above) / inches))
     tips = {
         float(place): "; ".join(
@@ -157,6 +155,20 @@ def plotted(
     }
     picture = plot.svg()
     return Plotted(plot, picture, tips)
+
+
+def _legend_above(axes: Axes) -> int:
+    """Move the legend to between title and axes, where no line meets it; return how many rows it has."""
+    if not (legend := axes.get_legend()):
+        return 0
+    lengths = [len(text.get_text()) for text in legend.texts]
+    half = -(-len(lengths) // 2)
+    columns = 2 if max(lengths[:half]) + max(lengths[half:], default=0) <= _FITS else 1
+    rows = -(-len(lengths) // columns)
+    style: dict[str, Any] = {"frameon": False, "fontsize": 8, "borderaxespad": 0.2, "labelspacing": 0.3}
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, **style)
+    axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=10, pad=6 + 13 * rows)
+    return rows
 
 
 def machine(names: list[str], size: Size, side: int, dtype: str) -> list[str]:

@@ -78,7 +78,7 @@ def _plots(report: str, tile: int, size: Size, gpu: str) -> list[Plotted]:
     guess = predicted_beside(frame, gpu, "block_x")
     both = [times, guess] if set(guess.kernel) == set(NAMES) else [times]
     # Predicted times need room for their part of the legend; all three plots together fit a screen.
-    heights = (2.3, 2.3, 2.3) if guess.empty else (2.6, 2.4, 1.95)  # inches
+    heights = (2.4, 2.3, 2.2) if guess.empty else (2.7, 2.4, 1.85)  # inches
     return [
         plotted(curves.time_by_size(frame, guess), pd.concat([frame, guess]), _place, heights[0]),
         plotted(curves.speedup_by_size(frame, both), pd.concat([frame, *both]), _place, heights[1]),

@@ -414,7 +414,7 @@ def test_predicted_times_are_dashed_in_a_band_and_labelled(matmul, guess):
     ends = axes.collections[0].get_paths()[0].get_extents()
     naive = guess[guess.kernel == "naive"]
     assert (ends.ymin, ends.ymax) == (pytest.approx(naive.low.min()), pytest.approx(naive.high.max()))
-    assert name in title(axes)
+    assert title(axes) == title(curves.time_by_block(matmul).axes[0])  # it states what the report found
     assert signature(figure).splitlines()[1] == f"dashed: {name}"
 
 

@@ -1,5 +1,8 @@
 """The ladder's steps, against counts by hand and the recorded tables; and its pictures."""
 
+import math
+import re
+
 import pandas as pd
 import pytest
 
@@ -7,6 +10,7 @@ from labkit import records
 from labkit.figures import ladder_plot
 from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running, steps
+from labkit.model import predicted
 
 LARGE = running.recorded(Matmul(4096, 4096, 4096))
 CLIMB = [
@@ -104,7 +108,7 @@ class TestPlots:
     def test_bars_state_the_climb(self):
         figure = ladder_plot.bars(LARGE, here=running.here(Matmul(4096, 4096, 4096)))
         (axes,) = figure.axes
-        assert len(axes.patches) == len(CLIMB)
+        assert len(axes.patches) == 2 * len(CLIMB)  # with an outline each; that of cublas is empty
         title = " ".join(axes.get_title("left").split())
         assert title == (
             "N = 4096: tuned has 105× the rate of naive_uncoalesced, 102 % of cublas; "
@@ -112,13 +116,26 @@ class TestPlots:
         )
         texts = [text.get_text() for text in axes.texts]
         assert "8.12 (15.8 %)" in texts and "52.2 (102 %)" in texts
-        assert figure.get_supxlabel() == LARGE.source.iloc[0]
+        first, second = figure.get_supxlabel().splitlines()
+        assert first == f"plain: {LARGE.source.iloc[0]}"
+        assert re.fullmatch(r"dashed outline: predicted for an H200, ± \d+ %", second)
+
+    def test_outlines_are_the_shipped_predictions(self):
+        (axes,) = ladder_plot.bars(LARGE).axes
+        outlines = [patch for patch in axes.patches if patch.get_linestyle() == "--"]
+        widths = dict(zip(CLIMB, (patch.get_width() for patch in outlines), strict=True))
+        shipped = predicted.times("H200", kernel=CLIMB, n=4096, dtype="float32").set_index("kernel")
+        for rung in ("naive_uncoalesced", "register_tile", "tuned"):
+            assert widths[rung] == pytest.approx(2 * 4096**3 / shipped.value[rung] / 1e9)
+        assert math.isnan(widths["cublas"])
+        elsewhere = LARGE.assign(machine="NVIDIA B200")
+        assert len(ladder_plot.bars(elsewhere).axes[0].patches) == len(CLIMB)  # nothing is shipped for it
 
     def test_bars_of_two_machines(self):
         few = self.here[self.here.kernel.isin(["tiled", "tuned"])]
         figure = ladder_plot.bars(LARGE, here=few)
         (axes,) = figure.axes
-        assert len(axes.patches) == len(CLIMB) + 2
+        assert len(axes.patches) == 2 * len(CLIMB) + 2
         assert [text.get_text() for text in axes.texts][-2:] == ["2.71", "17.4"]  # no cublas: no percent
         assert "measured here: NVIDIA T4: tuned has 6.43× the rate of tiled" in axes.get_title("left")
         assert figure.get_supxlabel().splitlines()[1] == "hatched: measured here: NVIDIA T4"

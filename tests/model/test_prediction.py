@@ -15,8 +15,9 @@ from labkit.core.occupancy import gpu
 from labkit.ladder import running
 from labkit.model.time import work
 from labkit.model.time.chain import chain
-from labkit.model.time.constants import stored
-from labkit.model.time.prediction import NoPrediction, predictable
+from labkit.model.time.constants import Constants, stored
+from labkit.model.time.limits import limits
+from labkit.model.time.prediction import NoPrediction, launch_work, predictable
 
 DATA = Path(__file__).parents[2] / "data"
 COPY = """extern "C" __global__ void copy(float* out, const float* in, int n) {
@@ -154,6 +155,34 @@ def test_a_chain_of_multiply_adds_takes_their_latency():
     assert cycles == pytest.approx(1024 * latency, rel=0.06)
 
 
+def test_warps_queue_between_barriers():
+    """With 8 warps, half of them wait for the others to issue; with 4, each has a scheduler of its own."""
+    code = """extern "C" __global__ void summed(float* x) {
+        __shared__ float tile[1024];
+        float sum = 0;
+        for (int step = 0; step < 16; ++step) {
+            tile[threadIdx.x] = x[threadIdx.x] + sum;
+            __syncthreads();
+            sum += tile[(threadIdx.x + step) % blockDim.x];
+            __syncthreads();
+        }
+        x[threadIdx.x] = sum;
+    }"""
+    on_sm, h200 = kernel(code, "summed"), gpu("H200")
+    for warps, waiting in ((4, 0), (8, 1 / 2), (32, 7 / 8)):
+        launch = launch_of(1, 32 * warps, (np.zeros(1024, np.float32),), 0, 10)
+        found, sass = launch_work(on_sm, launch, h200)
+        alone, queued = (
+            next(each.seconds for each in limits(found, sass.code, constants) if each.name == "latency")
+            for constants in (
+                Constants(barrier_queue=0, register_banks=0),
+                Constants(barrier_queue=1, register_banks=0),
+            )
+        )
+        clocks = (queued - alone) * 1e6 * h200.boost_mhz
+        assert clocks == pytest.approx(waiting * found.issued.sum() / 4, rel=1e-3)
+
+
 # ----------------------------------------------------------------------------------------- what is refused
 
 
@@ -183,7 +212,7 @@ def test_contended_atomics_and_local_memory_are_refused():
     count = (
         'extern "C" __global__ void count(int* c, const int* x) { atomicAdd(c + x[threadIdx.x] % 7, x[0]); }'
     )
-    with pytest.raises(NoPrediction, match="atomic operations go to some"):
+    with pytest.raises(NoPrediction, match="atomic operations go to"):
         kernel(count, "count").predict(64, 256, (np.zeros(8, np.int32), np.arange(256, dtype=np.int32)))
     spill = """extern "C" __global__ void look(float* x, const int* at) {
         float table[64];

@@ -70,7 +70,7 @@ class TestCures:
 TEXTS = {
     ("H200", 256, 80, 8): [
         "37.5 % occupancy on H200: 3 blocks of 8 warps, 24 of 64 warps.",
-        "8 × 2,560 of its 65,536 registers (each quarter of the SM has its own)",
+        "8 × 2,560 of its 65,536 registers (each of its 4 sub-partitions has its own)",
         "9 of 228 KB of shared memory",
         "Limited by registers. With at most 64 registers a thread, 4 blocks would fit: 50 %.",
     ],
@@ -83,7 +83,7 @@ TEXTS = {
         "With at most 21.25 KB of shared memory a block, 3 blocks would fit: 75 %.",
         "24 of 64 KB of shared memory. 16 blocks",
     ],
-    ("H200", 256, 32, 0): ["100 % occupancy", "All places for warps are taken"],
+    ("H200", 256, 32, 0): ["100 % occupancy", "An SM holds no more resident warps than these"],
     ("H200", 768, 40, 0): [
         "Limited by registers and warps: to change one of them alone gives no more warps."
     ],
@@ -138,11 +138,11 @@ def test_the_curve_is_a_grid_of_all_block_sizes():
     assert sizes[int(column)] == 256 and column % 1 == pytest.approx(0.5, abs=0.01)
 
 
-TIPS = {  # 65,536 registers in quarters of 16,384: 6 warps of 2,560 each
-    "registers": "registers: a warp takes 2,560, so each quarter of the SM with its 16,384 has room for 6 "
-    "warps: 24 warps, 3 blocks.",
+TIPS = {  # 65,536 registers in four sub-partitions of 16,384: 6 warps of 2,560 each
+    "registers": "registers: a warp takes 2,560, so each sub-partition of the SM with its 16,384 has room "
+    "for 6 warps: 24 warps, 3 blocks.",
     "shared_mem": "shared memory: a block takes 9 of 228 KB: 25 blocks.",
-    "warps": "warps: a block has 8, and an SM has 64 places: 8 blocks.",
+    "warps": "warps: a block has 8, and an SM holds 64 resident warps: 8 blocks.",
     "blocks": "blocks: an SM holds 32, whatever they take.",
 }
 

@@ -12,6 +12,7 @@ from labkit.core.errors import LaunchError
 from labkit.figures.pictures.product import LOAD, MULTIPLY
 from labkit.model import predicted
 from labkit.widgets import explorer, here, report_sweeps
+from labkit.widgets import tiling_view as tiling_module
 from labkit.widgets.block_sweep_view import block_sweep_view
 from labkit.widgets.report_sweeps import sides_of, sizes_of
 from labkit.widgets.thread_map_view import thread_map_view
@@ -202,6 +203,20 @@ def test_a_predicted_curve_is_dashed_and_says_for_which_gpu(view, values, gpu, n
     assert str(shown.pictures[0]).count("stroke-dasharray") > str(without.pictures[0]).count(
         "stroke-dasharray"
     )
+
+
+@pytest.mark.parametrize("report", report_sweeps.REPORTS)
+@pytest.mark.parametrize("gpu", ["", "H200", "A100-SXM4-80GB"])
+def test_a_legend_of_tiling_stands_between_title_and_lines(report, gpu):
+    size = report_sweeps.sizes_of(report)[0]
+    for plotted in tiling_module._plots(report, 16, size, gpu):
+        (axes,) = plotted.plot.axes
+        title, inside = axes._left_title.get_window_extent(), axes.get_window_extent()
+        assert "\n" not in axes.get_title(loc="left") and title.x1 < plotted.plot.bbox.x1
+        assert title.y1 < plotted.plot.bbox.y1
+        if legend := axes.get_legend():
+            box = legend.get_window_extent()
+            assert inside.y1 <= box.y0 and box.y1 <= title.y0 and box.x1 <= plotted.plot.bbox.x1
 
 
 def test_the_text_has_the_shipped_prediction_with_its_ends():

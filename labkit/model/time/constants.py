@@ -17,7 +17,7 @@ class Constants:
     power, power_of_cores     how limits add up: of the whole, and of a multiprocessor's pipes
     start_us                  of an empty launch, by CUDA's events
     block_clocks              from a block's end to the first instruction of the next
-    warp_clocks               the same for each warp of a block
+    warp_clocks               that come on top of these for each warp of the block
     deal_clocks               between the starts of two blocks, anywhere on the GPU
     cold                      the latency of memory in a launch, by that of a chain of loads
     loaded_l2, loaded_dram    latency that is added where the memory is busy all the time, by the latency
@@ -26,7 +26,8 @@ class Constants:
     barrier_cycles            of the pipe of shared memory, per warp that arrives at a barrier
     shared_clocks             the latency of shared memory in a launch, by that of a chain of loads
     l2_read, l2_write         rates, by the bandwidth of gpus.csv
-    partial                   how much longer the L2 takes for a request that writes sectors in part
+    l2_words                  the same for requests that write one word of each sector; not fitted, but from
+                              the naive transpose in data/h200/bench.csv: 70e9 sectors per second
     atomic_gs                 sectors of atomic operations, 10^9 per second
     read_gain                 how much faster than a copy memory is read or written alone
     scattered                 how much longer memory takes for places that stand alone, beyond once
@@ -53,7 +54,7 @@ class Constants:
     shared_clocks: float = 1.0
     l2_read: float = 0.55
     l2_write: float = 0.8
-    partial: float = 2.2  # not fitted: the naive transpose in data/h200/bench.csv, 70e9 sectors per second
+    l2_words: float = 0.215
     atomic_gs: float = 85.0
     read_gain: float = 1.08
     scattered: float = 0.6

@@ -76,11 +76,12 @@ class Footprint:
         """Estimate how many different places so many blocks touch, in each array."""
         plan, launched = self.sampled.plan, self.sampled.launched
         if blocks >= launched.blocks:
-            seen, last = [plan.first, *plan.beside, *plan.spread[:-1]], plan.spread[-1:]
+            far = [each for each in plan.spread if each not in plan.beside]  # the last one must be new
+            seen, last = [plan.first, *plan.beside, *far[:-1]], far[-1:]
         elif blocks > launched.grid[0] and len(plan.beside) > 1:
-            seen, last = [plan.first, *plan.beside[:-1]], plan.beside[-1:]
+            seen, last = [plan.first, *plan.beside[:-1]], [*plan.beside[-1:]]
         else:
-            seen, last = [plan.first], plan.beside[:1]
+            seen, last = [plan.first], [*plan.beside[:1]]
         first = self.sampled.alone[plan.first]
         scale = max(1.0, float(first.lines.sum()) / max(1, len(first.touches)))  # of what was recorded
         found = []

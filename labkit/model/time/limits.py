@@ -13,7 +13,8 @@ from labkit.core.limits import WARP
 from labkit.core.occupancy import Gpu
 from labkit.model.time.chain import chain
 from labkit.model.time.constants import Constants
-from labkit.model.time.work import LOADS, SHARED, STORES, Work
+from labkit.model.time.memory import LOADS, STORES
+from labkit.model.time.work import SHARED, Work
 from labkit.simt.sass.pipes import pipe
 
 QUARTERS = 4  # sub-partitions of a multiprocessor: each issues one instruction per clock
@@ -118,7 +119,7 @@ def _of_multiprocessors(work: Work, constants: Constants) -> list[Limit]:
         return Limit(name, busiest * cycles / share / clock, launched.blocks * cycles, unit)
 
     pipes = _pipe_cycles(work, gpu)
-    found = [limit(ISSUE, _issue_cycles(work, constants), "instructions", QUARTERS)]
+    found = [limit(ISSUE, _issue_cycles(work, constants), "slots", QUARTERS)]
     found += [limit(name, cycles, "cycles", QUARTERS) for name, cycles in pipes.items()]
     barriers, shuffles = (work.total("issued", (name,)) for name in ("BAR", "SHFL"))
     missed = float((work.sectors * (1 - work.hits))[np.isin(work.opcodes, LOADS)].sum())
@@ -210,9 +211,10 @@ def _of_memory(work: Work, constants: Constants) -> list[Limit]:
     gpu, memory = work.launched.gpu, work.memory
     local_read, local_written, spilled = _local(work)
     l2_rate, l2_bytes = 1e9 * (gpu.l2_gb_s or 0), (gpu.l2_mb or 0) * 2**20
-    part = memory.cost_of_write(constants.partial)
     took = (memory.l2_moved + local_read) / (l2_rate * constants.l2_read)
-    took += (memory.l2_written * part + local_written) / (l2_rate * constants.l2_write)
+    words = memory.l2_written * memory.empty
+    took += (memory.l2_written - words + local_written) / (l2_rate * constants.l2_write)
+    took += words / (l2_rate * constants.l2_words)
     took += memory.l2_atomic / 32 / (constants.atomic_gs * 1e9)
     moved = memory.l2_read + memory.l2_written + memory.l2_atomic + local_read + local_written
 

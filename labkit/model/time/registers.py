@@ -1,8 +1,9 @@
 """How many cycles the register file takes to read the operands of each instruction.
 
 Each sub-partition has two banks of registers, of even and of odd numbers. Each bank delivers one register of
-a warp per cycle (Jia et al. 2018 for Volta; later GPUs behave alike). The assembler marks with `.reuse` what
-the next instruction finds in a small cache beside the pipe, one per place of an operand.
+a warp per cycle (Huerta et al., "Analyzing Modern NVIDIA GPU cores", 2025, for Ampere; the model takes it to
+hold for all GPUs). The assembler marks with `.reuse` what the next instruction finds in a small cache beside
+the pipe, one per place of an operand.
 """
 
 from __future__ import annotations
