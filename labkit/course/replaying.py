@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from labkit.core.cell import current
 from labkit.core.errors import SimtError
 from labkit.course.feedback import Feedback
 
@@ -11,12 +12,14 @@ LABEL = "Step through the block that went wrong"
 
 
 def show_with_button(feedback: Feedback) -> None:
-    """Display a failed check, with the button where there is a page to click it in."""
+    """Display a failed check, with the button where somebody can click it."""
     import ipywidgets
     from IPython.display import display
 
     told = {"text/plain": repr(feedback), "text/html": feedback._repr_html_()}
     display(told, raw=True)
+    if current().id == "":  # a program runs the notebook: nobody will click
+        return
     button, place = ipywidgets.Button(description=LABEL), ipywidgets.Output()
     button.layout.width = "auto"
 

@@ -6,6 +6,7 @@ import re
 import pytest
 from course_tables import judged, mutant
 
+from labkit.core.cell import Cell
 from labkit.course.replaying import LABEL, show_with_button
 
 FIRST = "        __syncthreads();\n        for"
@@ -57,6 +58,10 @@ def test_a_button_stands_below_a_failed_check(monkeypatch):
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda *objects, **_: shown.extend(objects))
     feedback = judged("00.1", mutant("00.1", ("i < n", "i <= n")))
+    show_with_button(feedback)
+    assert len(shown) == 1  # no page, no button
+    shown.clear()
+    monkeypatch.setattr("labkit.course.replaying.current", lambda: Cell(id="cell-7"))
     show_with_button(feedback)
     told, box = shown
     assert told["text/plain"] == repr(feedback)
