@@ -20,9 +20,8 @@ ALIGNMENT = 512  # of the first byte of an array: sectors and banks of the real 
 GAP = 1 << 16  # between two arrays: an access just past the end of one is still seen there
 NOWHERE = 0xFFFFFFFF  # the address of what lies in no object
 Declared = dict[str, tuple[str, tuple[int, ...]]]  # type and shape of arrays, by name
-_SHARED = re.compile(
-    r"__shared__\s+(?:(?:__align__|alignas)\s*\(\w+\)\s*)?([\w:<> ]+?)\s+(\w+)\s*((?:\[[^\]]*\])+)"
-)
+_SHARED = re.compile(r"__shared__\s+(?:(?:__align__|alignas)\s*\(\w+\)\s*)?([\w:<> ]+?)\s+(\w+\s*\[[^;]*);")
+_ARRAY = re.compile(r"(\w+)\s*((?:\[[^\]]*\]\s*)+)")
 
 
 @dataclass(frozen=True)
@@ -212,7 +211,10 @@ def declared(source: str, macros: Mapping[str, str]) -> Declared:
     """Return type and shape of the arrays that a source declares in shared memory, where it says them."""
     known = {**defined(source), **macros}
     found: Declared = {}
-    for type_, name, dims in _SHARED.findall(source):
+    declarations = (
+        (type_, *each) for type_, names in _SHARED.findall(source) for each in _ARRAY.findall(names)
+    )
+    for type_, name, dims in declarations:
         sizes = [_evaluated(each, known) for each in re.findall(r"\[([^\]]*)\]", dims)]
         if all(sizes):
             type_ = known.get(type_, type_)

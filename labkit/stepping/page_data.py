@@ -61,7 +61,7 @@ def page_data(recording: Recording, machine_code: dict[str, Any] | None = None, 
         "source": list(recording.source),
         "schedule": recording.schedule,
         "code": "as written" if recording.is_debug else "optimised",
-        "sites": [_site(each, recording) for each in recording.code],
+        "sites": [_site(*each, recording) for each in zip(recording.code, recording.lines, strict=True)],
         "registers": [{"name": name, "type": type_} for name, type_ in recording.registers.items()],
         "variables": [
             {
@@ -127,11 +127,11 @@ def _stopped(recording: Recording) -> dict[str, Any] | None:
     return {"message": str(recording.error), "line": line}
 
 
-def _site(instruction: Instruction, recording: Recording) -> dict[str, Any]:
+def _site(instruction: Instruction, line: int, recording: Recording) -> dict[str, Any]:
     kind = kind_of(instruction)
     is_access = kind in ("load", "store", "atomic")
     return {
-        "line": instruction.line,
+        "line": line,
         "text": text_of(instruction),
         "kind": kind,
         "space": instruction.space if is_access else "",

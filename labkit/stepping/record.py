@@ -14,19 +14,20 @@ import numpy as np
 
 from labkit.compiler.debug_info import variables as debug_variables
 from labkit.compiler.nvrtc import MissingTool
-from labkit.core.errors import SimtError
+from labkit.core.errors import SimtError, Timeout
 from labkit.core.kernel import TOOLS, Launch, Size, launch_of
 from labkit.core.limits import WARP, Dim3, as_dim3
 from labkit.kernels.launch_line import macros_of
 from labkit.simt.module import AnyKernel, Kernel, Recorded
 from labkit.simt.ptx import Instruction
 from labkit.simt.sanitizer.findings import Finding
-from labkit.stepping.events import Events, events
+from labkit.simt.sanitizer.sanitizer import copy_of
+from labkit.stepping.events import Events, events, kind_of
 from labkit.stepping.memory import Memory
 from labkit.stepping.variables import Variable, found
 
 MEGABYTES = 32  # of values that a recording keeps
-SECONDS = 10  # that the recorded run may take
+SECONDS = 5  # that the recorded run may take
 ROUNDS = 1024  # different orders of the warps; after them they come again
 
 
@@ -34,7 +35,8 @@ ROUNDS = 1024  # different orders of the warps; after them they come again
 class Recording:
     """What one block did: `events` in order, the memory and variables that they concern, and the findings.
 
-    `code` are the PTX instructions. `error` is what ended the run early, if anything did.
+    `code` are the PTX instructions; those in `inner` do not begin a basic block. `error` is what ended
+    the run early, if anything did.
     """
 
     kernel: str
@@ -50,11 +52,21 @@ class Recording:
     events: Events
     findings: Sequence[Finding]
     error: SimtError | None
+    inner: frozenset[int]
 
     @property
     def warps(self) -> int:
         """Return the warps of the block."""
         return -(-math.prod(self.launch.block) // WARP)
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """Return the line of each instruction. A jump at the end of a block belongs to the line before it."""
+        found = [each.line for each in self.code]
+        for number, each in enumerate(self.code):
+            if kind_of(each) == "branch" and not each.guard and number in self.inner:
+                found[number] = found[number - 1]
+        return found
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -107,7 +119,7 @@ def record(
     with redirect_stdout(io.StringIO()):
         recorded = simulated.record(launch, number, order, megabytes)
         checked = launch_of(grid, block, copied(args), shared_mem, timeout)
-        findings = _findings(simulated, checked, number)
+        findings = _findings(simulated, checked, number, recorded.error)
     code, module = recorded.code, simulated.module
     registers = _registers(simulated, code)
     named = debug_variables(module.ptx) if debug else []
@@ -128,6 +140,7 @@ def record(
         events=events(recorded),
         findings=findings,
         error=recorded.error,
+        inner=frozenset(site for each in recorded.blocks for site in each[1:]),
     )
 
 
@@ -160,7 +173,7 @@ def copied(args: Sequence[object]) -> tuple[object, ...]:
     """Copy arrays, each once, so that a run changes none of the caller's."""
     copies: dict[int, np.ndarray] = {}
     return tuple(
-        copies.setdefault(id(each), each.copy()) if isinstance(each, np.ndarray) else each
+        copies.setdefault(id(each), copy_of(each)) if isinstance(each, np.ndarray) else each
         for each in (_on_host(arg) for arg in args)
     )
 
@@ -194,8 +207,10 @@ def _order(warps: int, first: int | None, seed: int | None) -> tuple[np.ndarray,
     return np.array([[first, *others]]), f"warp {first} first"
 
 
-def _findings(kernel: Kernel, launch: Launch, number: int) -> list[Finding]:
+def _findings(kernel: Kernel, launch: Launch, number: int, error: SimtError | None) -> list[Finding]:
     """Return what a checked run of the block finds; a race with another block needs more blocks."""
+    if isinstance(error, Timeout):  # it would take as long again
+        return [error.finding] if isinstance(error.finding, Finding) else []
     return kernel._check(launch, TOOLS, [number])
 
 

@@ -42,23 +42,31 @@ class _Sides:
 
     def of(self, finding: Finding) -> Seen:
         """Return where a finding is seen."""
+        if finding.tool == "timeout" and len(self.events):
+            last = len(self.events) - 1
+            return Seen(finding, (last,), (lanes_in(int(self.events.mask[last]))[0],), None)
         if finding.site < 0:
             return Seen(finding, (), (), None)
         if finding.tool == "racecheck" and (pair := self._race(finding)):
             return pair
-        x, y, z = finding.thread
-        width, height, _ = self.recording.launch.block
-        warp, lane = divmod(x + width * (y + height * z), WARP)
+        warp, lane = self._thread(finding)
         here = (self.events.site == finding.site) & (self.events.warp == warp)
         mine = np.flatnonzero(here & (self.events.mask >> np.uint32(lane) & 1 > 0))
-        if finding.kind == "never written":
-            mine = mine[[self._is_unwritten(event, lane) for event in mine.tolist()]]
+        if finding.tool == "initcheck":
+            mine = self._unwritten(mine, lane)
         if not len(mine) or self.recording.error:  # the mistake that ended the run is the last
             mine = np.flatnonzero(here)[-1:]
         if not len(mine):
             return Seen(finding, (), (), None)
         place = int(self._places(int(mine[0]))[lane])
         return Seen(finding, (int(mine[0]),), (lane,), None if place == NOWHERE else place)
+
+    def _thread(self, finding: Finding) -> Side:
+        """Return the warp and the lane of a finding's thread."""
+        x, y, z = finding.thread
+        width, height, _ = self.recording.launch.block
+        warp, lane = divmod(x + width * (y + height * z), WARP)
+        return warp, lane
 
     def _places(self, event: int) -> np.ndarray:
         """Return the addresses of an event, by lane."""
@@ -68,21 +76,28 @@ class _Sides:
         return self.recording.memory.places(found[None, :], self.events.warp[[event]])[0]
 
     def _race(self, finding: Finding) -> Seen | None:
-        """Find accesses of two threads to one place between two barriers, of different warps if there are."""
+        """Find accesses of two threads to one place between two barriers.
+
+        The finding's own thread comes first, and one of another warp that was there before it, as the check
+        has seen it. In another order of warps, or where a warp races with itself, any pair will do.
+        """
         touched: dict[tuple[int, int], list[Side]] = {}
         for event in np.flatnonzero(self.events.site == finding.other_site).tolist():
             for lane, address in self._touched(event):
                 touched.setdefault((self.intervals[event], address), []).append((event, lane))
-        found: Seen | None = None
+        warp, lane = self._thread(finding)
+        best, found = 0, None
         for event in np.flatnonzero(self.events.site == finding.site).tolist():
-            for lane, address in self._touched(event):
+            for own, address in self._touched(event):
+                is_named = (self.events.warp[event], own) == (warp, lane)
                 for other, other_lane in touched.get((self.intervals[event], address), ()):
                     apart = self.events.warp[other] != self.events.warp[event]
-                    if apart or (found is None and other_lane != lane):
-                        (first, one), (second, two) = sorted(((event, lane), (other, other_lane)))
-                        found = Seen(finding, (first, second), (one, two), address)
-                    if apart:
-                        return found
+                    if not apart and other_lane == own:
+                        continue
+                    rank = 1 + 2 * (other < event) + 4 * apart + is_named
+                    if rank > best:
+                        (first, one), (second, two) = sorted(((event, own), (other, other_lane)))
+                        best, found = rank, Seen(finding, (first, second), (one, two), address)
         return found
 
     def _touched(self, event: int) -> list[tuple[int, int]]:
@@ -90,13 +105,19 @@ class _Sides:
         places = self._places(event)
         return [(lane, int(places[lane])) for lane in lanes_in(int(self.events.mask[event]))]
 
-    def _is_unwritten(self, event: int, lane: int) -> bool:
-        """Say whether no event before this one writes where the lane reads."""
-        place = int(self._places(event)[lane])
+    def _unwritten(self, mine: np.ndarray, lane: int) -> np.ndarray:
+        """Return the first of these events in which a lane reads what no event before it has written."""
         kinds = [kind_of(each) for each in self.recording.code]
-        writes = [number for number, kind in enumerate(kinds) if kind in ("store", "atomic")]
-        before = np.flatnonzero(np.isin(self.events.site[:event], writes)).tolist()
-        return all(address != place for each in before for _, address in self._touched(each))
+        stores = [number for number, kind in enumerate(kinds) if kind in ("store", "atomic")]
+        writes, written, done = np.flatnonzero(np.isin(self.events.site, stores)), set[int](), 0
+        for number, event in enumerate(mine.tolist()):
+            before = int(np.searchsorted(writes, event))
+            for each in writes[done:before].tolist():
+                written.update(address for _, address in self._touched(each))
+            done = before
+            if int(self._places(event)[lane]) not in written:
+                return mine[number : number + 1]
+        return mine[:0]
 
 
 def _intervals(recording: Recording) -> np.ndarray:

@@ -70,13 +70,10 @@ class Trace:
         import pandas as pd
 
         found, events = self.recording, self.recording.events
-        lines, texts, kinds = (
-            np.array([each(instruction) for instruction in found.code], dtype)
-            for each, dtype in ((lambda i: i.line, int), (text_of, object), (kind_of, object))
-        )
+        texts, kinds = (np.array([each(i) for i in found.code], object) for each in (text_of, kind_of))
         columns = {
             "warp": events.warp.astype(int),
-            "line": lines[events.site],
+            "line": np.array(found.lines)[events.site],
             "instruction": texts[events.site],
             "kind": kinds[events.site],
             "lanes": np.bitwise_count(events.mask),
@@ -120,7 +117,7 @@ class Trace:
                         "warp": int(events.warp[event]),
                         "lane": lane,
                         "thread": self.thread(int(events.warp[event]), lane),
-                        "line": code.line,
+                        "line": found.lines[events.site[event]],
                         "kind": kind,
                         "space": at.space if at else "",
                         "array": at.name if at else "",
@@ -162,7 +159,7 @@ class Trace:
                     for lane in [lane for lane in lanes if not known[lane] or now[lane] != latest[lane]]:
                         known[lane], latest[lane], by = True, now[lane], int(made_by[lane])
                         type_ = CPP_TYPES.get(variable.type) or TYPES[found.registers[registers[site]]]
-                        value, line = decoded(now[lane], type_), found.code[events.site[by]].line
+                        value, line = decoded(now[lane], type_), found.lines[events.site[by]]
                         yield by, warp, lane, self.thread(warp, lane), line, value
                 made_by[lanes] = event
                 for i, register in enumerate(found.code[site].results):

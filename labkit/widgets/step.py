@@ -6,6 +6,7 @@ So the same HTML works in JupyterLab, in other editors' notebooks, and in export
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -52,7 +53,9 @@ class StepView(anywidget.AnyWidget):
     @property
     def html(self) -> str:
         """Return the page with all that it needs; where scripts do not run, a picture and the text."""
-        fallback = f"{picture(self.recorded)}<pre>{escape(repr(self))}</pre>"
+        image = base64.b64encode(str(picture(self.recorded)).encode()).decode("ascii")
+        fallback = f'<img alt="When each warp runs and waits" src="data:image/svg+xml;base64,{image}">'
+        fallback += f"<pre>{escape(repr(self))}</pre>"
         return still(self.recording, self.title, fallback)
 
     def __repr__(self) -> str:

@@ -3,6 +3,8 @@
 import lab
 import pytest
 
+from labkit.course.replaying import LABEL
+
 pytestmark = pytest.mark.browser
 
 SCALE = """%%cuda 00.1
@@ -58,3 +60,21 @@ def test_an_answer_that_is_edited_loops_and_is_interrupted(page, server, folder)
         start(page, index)
         lab.wait_idle(page)
     assert "solved" in shown(page, 1)
+
+
+def test_a_failed_check_has_a_button_that_opens_the_block(page, server, folder):
+    broken = SCALE.replace("if (i < n) ", "")
+    sources = [broken, 'labkit.check("00.1")', "%load_ext labkit\nimport labkit"]
+    lab.write_notebook(folder / "failed.ipynb", *sources)
+    lab.open_notebook(page, server, "failed.ipynb")
+    for index in (2, 0, 1):
+        start(page, index)
+        lab.wait_idle(page)
+    assert "invalid global read" in shown(page, 1)
+    page.get_by_role("button", name=LABEL).click()
+    page.wait_for_function("document.querySelector('section.lks')?.lks?.opened")
+    lab.wait_idle(page)
+    assert "invalid global read" in page.locator("section.lks").inner_text()
+    moment = "document.querySelector('section.lks').lks"
+    assert page.evaluate(f"{moment}.player.t") == page.evaluate(f"{moment}.recording.n") > 0
+    assert page.get_by_role("button", name=LABEL).count() == 0

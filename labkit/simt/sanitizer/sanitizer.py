@@ -50,6 +50,16 @@ def empty(shape: Any, dtype: Any = np.float32) -> np.ndarray:
     return words.view(np.uint8)[:size].view(dtype).reshape(shape)
 
 
+def copy_of(array: np.ndarray) -> np.ndarray:
+    """Copy an array; what counts as never written does so in the copy, too."""
+    start = array.ctypes.data
+    if not any(owner() is not None and begin <= start < end for owner, begin, end in _empty):
+        return array.copy()
+    copy = empty(array.shape, array.dtype)
+    copy.view(np.uint8)[...] = array.view(np.uint8)
+    return copy
+
+
 def is_empty(array: np.ndarray) -> bool:
     """Say whether the array comes from `empty` and nothing has been written to it."""
     start = array.ctypes.data

@@ -126,9 +126,9 @@ class LanesView {
     const { warp, t } = player;
     const columns = this.wanted(warp);
     const key = columns.map((each) => each.id).join();
-    const isNew = key !== this.key || !this.lanes;
+    const isNew = key !== this.columns || !this.lanes;
     if (isNew) this.build(columns);
-    this.key = key;
+    this.columns = key;
     this.columns = columns;
     const moved = warp !== this.warp || isNew;
     this.warp = warp;

@@ -246,7 +246,9 @@ function deeds(player, event) {
     all |= recording.mask[e];
     if (isAccess(site.kind)) note(recording, e, places[site.kind]);
     if (site.kind === "barrier") did("come to the barrier", recording.mask[e]);
-    if (site.kind === "exit") did(site.text.includes("trap") ? "stop the kernel" : "exit", recording.mask[e]);
+    if (site.kind !== "exit") continue;
+    if (site.text.includes("trap")) did("stop the kernel", recording.mask[e]);
+    else did("exit", recording.leaving(e));
   }
   const first = new Map();
   for (const [kind, verb] of [
@@ -278,10 +280,12 @@ function note(recording, event, places) {
   const vector = recording.vector[event];
   const mask = recording.mask[event];
   if (!mask || !recording.known(vector)) return;
-  const lane = 31 - Math.clz32(mask & -mask);
-  const object = memory.objectAt(recording.low(vector, event, lane, false));
-  if (!object) return;
-  if (!places.has(object.space)) places.set(object.space, { names: new Set(), lanes: 0 });
-  places.get(object.space).names.add(object.name);
-  places.get(object.space).lanes |= mask;
+  for (let lane = 0; lane < LANES; lane += 1) {
+    if (!((mask >>> lane) & 1)) continue;
+    const object = memory.objectAt(recording.low(vector, event, lane, false));
+    if (!object) continue; // outside of all arrays
+    if (!places.has(object.space)) places.set(object.space, { names: new Set(), lanes: 0 });
+    places.get(object.space).names.add(object.name);
+    places.get(object.space).lanes |= 1 << lane;
+  }
 }

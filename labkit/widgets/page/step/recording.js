@@ -440,6 +440,14 @@ class Recording {
     return type === "pointer" ? this.pointer(low, high) : format(type, low, high);
   }
 
+  // The lanes that leave at a return: with a guard, it is executed by others, too.
+  leaving(event) {
+    let left = 0;
+    for (let lane = 0; lane < LANES; lane += 1)
+      if (this.lastOfThread[this.warp[event] * LANES + lane] === event) left |= 1 << lane;
+    return left & this.mask[event];
+  }
+
   // What each lane of a warp does at time t: [{state, why}]; the state is one word of a few.
   laneStates(warp, t) {
     const event = this.lastEvent(warp, t);

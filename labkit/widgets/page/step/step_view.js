@@ -58,7 +58,7 @@ const HELP = [
   ["[ ]", "writes to the cell"],
   ["{ }", "accesses to it"],
   ["f", "where from"],
-  ["r", "jump to the race"],
+  ["r", "jump to the finding"],
 ];
 
 class StepView {
