@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import math
+from itertools import count
 
 import numpy as np
 import pytest
@@ -100,16 +101,22 @@ NAMES = ("x", "y", "z")
 
 @st.composite
 def programs(draw):
-    """Return statements that change x, y and z, with branches and loops; `NOTE` follows each."""
+    """Return statements that change x, y and z, with branches and loops; `NOTE` follows each.
+
+    Each adds a number of its own: where a statement only copies or repeats a value, the compiler makes no
+    instruction of it, and its debug information has the new value a line late.
+    """
+    numbers = count(1001)
 
     def operand():
-        return draw(st.sampled_from([*NAMES, "lane", str(draw(st.integers(0, 7)))]))
+        return draw(st.sampled_from([*NAMES, "lane"]))
 
     def statement(depth):
         name = draw(st.sampled_from(NAMES))
         kind = draw(st.integers(0, 3 if depth < 2 else 0))
         note = f"NOTE({NAMES.index(name)}, {name})"
-        simple = f"{name} = {operand()} {draw(st.sampled_from('+-*^&'))} {operand()}; {note}"
+        operator = draw(st.sampled_from("+-*^&"))
+        simple = f"{name} = ({operand()} {operator} {operand()}) + {next(numbers)}; {note}"
         if kind == 1:
             condition = f"({operand()} ^ lane) & {draw(st.integers(1, 9))}"
             return [f"if ({condition}) {{", *body(depth), "} else {", simple, "}"]
@@ -117,7 +124,7 @@ def programs(draw):
             counter = f"i{depth}"
             return [f"for (int {counter} = 0; {counter} < (lane & 3); {counter}++) {{", *body(depth), "}"]
         if kind == 3:
-            return [f"{name} = twice({operand()}); {note}"]
+            return [f"{name} = twice({operand()}) + {next(numbers)}; {note}"]
         return [simple]
 
     def body(depth):
