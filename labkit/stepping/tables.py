@@ -10,6 +10,7 @@ import numpy as np
 
 from labkit.core.kernel import Size
 from labkit.core.limits import WARP
+from labkit.core.text import counted
 from labkit.simt.counters.recording import ADDRESSES, AFTER, RESULT
 from labkit.stepping.events import items_of, kind_of, lanes_in
 from labkit.stepping.memory import element
@@ -129,13 +130,16 @@ class Trace:
     def values(self, name: str, function: str = "") -> pd.DataFrame:
         """Return a row per lane and change of a variable: event, warp, lane, thread, line, value.
 
-        `function` is "" for a variable of the kernel itself. Raises ValueError for an unknown one.
+        `function` is the name of a device function; "" is the kernel itself. Raises ValueError for an unknown
+        variable.
         """
         import pandas as pd
 
-        chosen = [v for v in self.recording.variables if (v.name, v.function) == (name, function)]
+        variables = self.recording.variables
+        chosen = [v for v in variables if v.name == name and v.function.partition("<")[0] == function]
         if not chosen:
-            known = ", ".join(dict.fromkeys(v.name for v in self.recording.variables)) or "none"
+            names = (f"{v.name} of {v.function}" if v.function else v.name for v in variables)
+            known = ", ".join(dict.fromkeys(names)) or "none"
             raise ValueError(f"no variable is called {name!r}; this recording has: {known}")
         rows = [row for variable in chosen for row in self._values(variable)]
         columns = ("event", "warp", "lane", "thread", "line", "value")
@@ -184,8 +188,8 @@ class Trace:
     def __repr__(self) -> str:
         found = self.recording
         return (
-            f"Trace of block {found.at} of `{found.kernel}`: {len(found.events):,} events of {found.warps} "
-            "warps. Tables: steps, accesses, findings; values(name) of a variable."
+            f"Trace of block {found.at} of `{found.kernel}`: {len(found.events):,} events of "
+            f"{counted(found.warps, 'warp')}. Tables: steps, accesses, findings; values(name) of a variable."
         )
 
 

@@ -140,7 +140,10 @@ class _Copy:
             within.prefixes.add(inner)
             within.add_locals(inner, callee.local)
         self._declare(callee, inner)
+        start, code = len(self.kernel.code), self.kernel.code
         self.body(callee, inner, {name: prefix + passed for name, passed in names}, within)
+        # What lies in a header, such as atomicAdd for doubles, belongs to the line that calls it.
+        code[start:] = [each if each.line else replace(each, line=call.line) for each in code[start:]]
 
     def _declare(self, function: ptx.Kernel, prefix: str) -> None:
         self.kernel.shared += [v for v in function.shared if v not in self.kernel.shared]
