@@ -2,7 +2,7 @@
 
 from labkit.cpu.cache_lines import LARGEST, VECTOR, VERSIONS, Cache, Loops, count_misses, reuse
 from labkit.figures.cache_lines import cache_picture, state
-from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
+from labkit.widgets.explorer import Choices, Explorer, Offer, View, menu, plain, selection
 
 _SIZES = (16, 24, 32, 33, 40, 48, LARGEST)
 _CACHES = (8, 16, 32, 64, 128, 256)  # lines
@@ -15,8 +15,9 @@ def cache() -> Explorer:
     A menu chooses the loops; sliders set N, BLOCK, the cache's lines and ways, and the moment that is shown.
     """
 
-    def offer(N: int, lines: int, **_: object) -> dict[str, Choices]:
-        return {"block": _blocks(N), "ways": _ways(lines)}
+    def offer(version: str, N: int, block: int, lines: int, **_: object) -> dict[str, Choices | Offer]:
+        why = "" if Loops(version, N, block).blocked else "only blocked loops have a BLOCK"
+        return {"block": Offer(_blocks(N), why), "ways": _ways(lines)}
 
     controls = {
         "moment": selection("moment", [(f"{part} %", part) for part in range(1, 101)], 40),
