@@ -113,8 +113,10 @@ def test_in_the_simulator_a_prediction_stands_beside_the_wall_time(small):
     kernel, grid, block, args = small
     timing = time_kernel(lambda: kernel(grid, block, args))
     expected = kernel.predict(grid, block, args)
-    assert timing.predicted.seconds == pytest.approx(expected.seconds)
-    time, low, high = (f"{1e3 * each:.3g}" for each in (expected.seconds, expected.low, expected.high))
+    found = timing.predicted
+    # Where arrays lie, neighbours in memory or apart, changes a prediction by some 0.2 %.
+    assert found.seconds == pytest.approx(expected.seconds, rel=0.005)
+    time, low, high = (f"{1e3 * each:.3g}" for each in (found.seconds, found.low, found.high))
     assert repr(timing).endswith(f"; {SIMULATED}); predicted for an H200: {time} ms ({low} to {high})")
 
 
