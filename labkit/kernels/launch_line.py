@@ -64,8 +64,7 @@ def launch_of(source: str, problem: Problem, **macros: int | str) -> tuple[Dim3,
             f"line {line} does not say how the kernel is launched:\n{line:>5} | {text}\n"
             f"It should have this form, with one to three sizes in each bracket:\n        {FORM}"
         )
-    known = _defined(lines, macros) | problem.sizes
-    names = _Names(known | {name: text for name, text in _constants(source).items() if name not in known})
+    names = names_of(source, macros, problem.sizes)
     block, grid = (
         _evaluated(name, sizes, names, line)
         for name, sizes in zip(("block", "grid"), parts.groups(), strict=True)
@@ -129,7 +128,13 @@ def _constants(source: str) -> dict[str, str]:
     return found
 
 
-def _evaluated(what: str, text: str, names: "_Names", line: int) -> Dim3:
+def names_of(source: str, macros: Mapping[str, int | str], sizes: Mapping[str, int] | None = None) -> "Names":
+    """Return the macros and constants of a source that is compiled with `macros`, and sizes beside them."""
+    known = {**_defined(source.split("\n"), macros), **(sizes or {})}
+    return Names(known | {name: text for name, text in _constants(source).items() if name not in known})
+
+
+def _evaluated(what: str, text: str, names: "Names", line: int) -> Dim3:
     """Evaluate the sizes in one pair of brackets."""
     try:
         inside = _parsed(f"({text},)")
@@ -149,12 +154,20 @@ def _parsed(text: str) -> Any:
         raise ValueError(f"this is no arithmetic; {_ARITHMETIC}.") from None
 
 
-class _Names:
+class Names:
     """Sizes and macros, and what has been worked out of them."""
 
     def __init__(self, known: Mapping[str, int | str]) -> None:
         self._known = known
         self._values: dict[str, Fraction | ValueError] = {}
+
+    def text(self, name: str) -> str:
+        """Return what a macro stands for; the name itself where it is none."""
+        return str(self._known.get(name, name))
+
+    def whole(self, text: str) -> int:
+        """Evaluate arithmetic of whole numbers, as a source has it. Raises ValueError."""
+        return int(self.value(_parsed(_SUFFIX.sub(r"\1", text))))
 
     def value(self, node: ast.AST, exact: bool = False, level: int = 0) -> Fraction:
         """Evaluate an expression; a division that is not `exact` drops the remainder. Raises ValueError."""

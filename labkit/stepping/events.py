@@ -18,6 +18,7 @@ from labkit.simt.module import Recorded
 from labkit.simt.ptx import TYPE_BYTES, Instruction
 
 LANES = np.arange(WARP, dtype=np.uint32)
+ACCESSES = ("load", "store", "atomic")  # kinds of instructions that access memory
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,9 @@ class Vectors:
             return self.words[start : start + WARP]
         return self.words[start : start + 2 * WARP].view(np.uint64)
 
-    def rows(self, wide: bool, chosen: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, wide: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of the vectors of one width, and their values as rows of 32."""
         numbers = np.flatnonzero(self.wide == wide)
-        if chosen is not None:
-            numbers = numbers[chosen[numbers]]
         places = self.start[numbers, None] + np.arange(2 * WARP if wide else WARP)
         rows = self.words[places]
         return numbers, rows.view(np.uint64) if wide else rows

@@ -15,7 +15,6 @@ from labkit.core.limits import Dim3
 from labkit.simt.module import Kernel
 from labkit.simt.sanitizer.findings import Finding
 from labkit.stepping.record import Recording, copied, record
-from labkit.stepping.sides import seen
 from labkit.stepping.tables import Trace
 
 MOST_BLOCKS = 1024  # that are searched for the one that writes a wrong element
@@ -38,7 +37,7 @@ class Failure:
         wrong = self._wrong_array()
         at = self._block(wrong)
         found = record(self.kernel, self.grid, self.block, self.args, at=at, shared_mem=self.shared_mem)
-        sides = [each for each in seen(found) if each.events]
+        sides = [each for each in found.seen if each.events]
         if sides:
             return found, sides[0].events[-1] + 1
         if wrong is not None:

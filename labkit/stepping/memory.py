@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from labkit.compiler.debug_info import Named
 from labkit.core.errors import SimtError
 from labkit.core.limits import WARP
+from labkit.kernels.launch_line import names_of
 from labkit.simt.launch.arguments import Range
 from labkit.simt.module import Recorded
 from labkit.simt.sanitizer.findings import last_name
@@ -170,8 +172,6 @@ NUMPY_TYPES = {
     "s32": "int32",
     "u32": "uint32",
 }
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n/]+?)[ \t]*(?://.*)?$", re.M)
-_CONSTANT = re.compile(r"\bconst(?:expr)?\s+(?:unsigned\s+)?(?:int|size_t)\s+(\w+)\s*=\s*([^;]+);")
 
 
 def _local(recorded: Recorded, named: Sequence[Named], start: int) -> list[Object]:
@@ -209,38 +209,18 @@ ITEM_BYTES = {
 
 def declared(source: str, macros: Mapping[str, str]) -> Declared:
     """Return type and shape of the arrays that a source declares in shared memory, where it says them."""
-    known = {**defined(source), **macros}
-    found: Declared = {}
+    names, found = names_of(source, macros), Declared()
     declarations = (
-        (type_, *each) for type_, names in _SHARED.findall(source) for each in _ARRAY.findall(names)
+        (type_, *each) for type_, arrays in _SHARED.findall(source) for each in _ARRAY.findall(arrays)
     )
     for type_, name, dims in declarations:
-        sizes = [_evaluated(each, known) for each in re.findall(r"\[([^\]]*)\]", dims)]
-        if all(sizes):
-            type_ = known.get(type_, type_)
-            found[name] = type_, tuple(size for size in sizes if size)
-        elif type_ in ITEM_BYTES or type_ in ("float", "int"):
-            found[name] = type_, ()
+        type_ = names.text(type_)
+        shape: tuple[int, ...] = ()
+        with suppress(ValueError):  # `extern __shared__ float a[]`, or what is no plain arithmetic
+            shape = tuple(names.whole(each) for each in re.findall(r"\[([^\]]*)\]", dims))
+        if all(shape) and (shape or type_ in ITEM_BYTES or type_ in ("float", "int")):
+            found[name] = type_, shape
     return found
-
-
-def defined(source: str) -> dict[str, str]:
-    """Return the macros and constants that a source defines."""
-    return {name: text for each in (_CONSTANT, _MACRO) for name, text in each.findall(source)}
-
-
-def _evaluated(text: str, known: Mapping[str, str]) -> int:
-    """Return the value of a whole number's expression, or 0."""
-    for _ in range(8):
-        text = re.sub(r"\b[A-Za-z_]\w*\b", lambda name: f"({known.get(name[0], name[0])})", text)
-        if not re.search(r"[A-Za-z_]", text):
-            break
-    if not re.fullmatch(r"[\d\s()+\-*/%]+", text) or "**" in text:
-        return 0
-    try:
-        return int(eval(text.replace("/", "//"), {"__builtins__": {}}))
-    except (SyntaxError, ArithmeticError, TypeError):
-        return 0
 
 
 def _aligned(address: int) -> int:

@@ -40,9 +40,8 @@ from labkit.simt.ptx import (
     float_value,
 )
 from labkit.simt.sanitizer.findings import Finding
-from labkit.stepping.events import LANES, items_of, kind_of
+from labkit.stepping.events import ACCESSES, LANES, items_of, kind_of
 from labkit.stepping.record import Recording
-from labkit.stepping.sides import seen
 
 NOTHING, UNIFORM, AFFINE, FULL, FEW = range(5)
 MANY = 20  # lanes: from so many on, all 32 values are as short as theirs
@@ -96,7 +95,7 @@ def page_data(recording: Recording, machine_code: dict[str, Any] | None = None, 
                 "lanes": each.lanes,
                 "address": each.address,
             }
-            for each in seen(recording)
+            for each in recording.seen
         ],
         "stopped": _stopped(recording),
         "cut": None
@@ -129,7 +128,7 @@ def _stopped(recording: Recording) -> dict[str, Any] | None:
 
 def _site(instruction: Instruction, line: int, recording: Recording) -> dict[str, Any]:
     kind = kind_of(instruction)
-    is_access = kind in ("load", "store", "atomic")
+    is_access = kind in ACCESSES
     return {
         "line": line,
         "text": text_of(instruction),
@@ -186,7 +185,6 @@ def _vectors(recording: Recording) -> tuple[np.ndarray, np.ndarray]:
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # slots, first words, words per row
     for wide in (False, True):
         numbers, rows = vectors.rows(wide)
-        rows = rows.copy()
         addresses = vectors.role[numbers] == ADDRESSES
         masks = events.mask[vectors.event[numbers]]
         if wide and addresses.any():
@@ -205,8 +203,8 @@ def _vectors(recording: Recording) -> tuple[np.ndarray, np.ndarray]:
 def _slots(recording: Recording) -> tuple[np.ndarray, int]:
     """Return the place of each kept vector among those that every event has, and how many these are."""
     events, vectors, code = recording.events, recording.events.vectors, recording.code
-    kinds = [kind_of(each) for each in code]
-    before = np.array([kind in ("load", "store", "atomic") for kind in kinds], np.int64)
+    kinds = recording.kinds
+    before = np.isin(kinds, ACCESSES).astype(np.int64)
     results = np.array([len(each.results) for each in code], np.int64)
     after = np.array(
         [

@@ -18,10 +18,12 @@ from labkit.core.errors import SimtError, Timeout
 from labkit.core.kernel import TOOLS, Launch, Size, launch_of
 from labkit.core.limits import WARP, Dim3, as_dim3
 from labkit.kernels.launch_line import macros_of
+from labkit.simt.counters.recording import ADDRESSES
 from labkit.simt.module import AnyKernel, Kernel, Recorded
-from labkit.simt.ptx import Instruction
+from labkit.simt.ptx import Address, Instruction, Symbol
 from labkit.simt.sanitizer.findings import Finding
 from labkit.simt.sanitizer.sanitizer import copy_of
+from labkit.stepping import sides
 from labkit.stepping.events import Events, events, kind_of
 from labkit.stepping.memory import Memory
 from labkit.stepping.variables import Variable, found
@@ -60,11 +62,30 @@ class Recording:
         return -(-math.prod(self.launch.block) // WARP)
 
     @cached_property
+    def kinds(self) -> np.ndarray:
+        """Return what each instruction does, in one word: see `kind_of`."""
+        return np.array([kind_of(each) for each in self.code])
+
+    @cached_property
+    def seen(self) -> list[sides.Seen]:
+        """Return the findings with their events."""
+        return sides.seen(self)
+
+    def is_any(self, *kinds: str) -> np.ndarray:
+        """Say for each event whether it is of one of these kinds."""
+        return np.isin(self.kinds, kinds)[self.events.site]
+
+    def addresses(self, event: int) -> np.ndarray | None:
+        """Return the addresses in an event by lane; None for one that accesses no memory."""
+        host = self.events.vectors.values(event, ADDRESSES)
+        return None if host is None else self.memory.places(host[None, :], self.events.warp[[event]])[0]
+
+    @cached_property
     def lines(self) -> list[int]:
         """Return the line of each instruction. A jump at the end of a block belongs to the line before it."""
         found = [each.line for each in self.code]
         for number, each in enumerate(self.code):
-            if kind_of(each) == "branch" and not each.guard and number in self.inner:
+            if self.kinds[number] == "branch" and not each.guard and number in self.inner:
                 found[number] = found[number - 1]
         return found
 
@@ -222,8 +243,6 @@ def _registers(kernel: Kernel, code: Sequence[Instruction]) -> dict[str, str]:
 
 def _item_types(recorded: Recorded) -> dict[str, str]:
     """Return the type of items of each array in shared memory, where accesses name it."""
-    from labkit.simt.ptx import Address, Symbol
-
     return {
         operand.base.name: each.type
         for each in recorded.code

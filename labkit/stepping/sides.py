@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from labkit.core.limits import WARP
-from labkit.simt.counters.recording import ADDRESSES
 from labkit.simt.sanitizer.findings import Finding
-from labkit.stepping.events import kind_of, lanes_in
+from labkit.stepping.events import lanes_in
 from labkit.stepping.memory import NOWHERE
-from labkit.stepping.record import Recording
+
+if TYPE_CHECKING:
+    from labkit.stepping.record import Recording
 
 Side = tuple[int, int]  # an event, and a lane of it
 
@@ -70,10 +72,8 @@ class _Sides:
 
     def _places(self, event: int) -> np.ndarray:
         """Return the addresses of an event, by lane."""
-        found = self.events.vectors.values(event, ADDRESSES)
-        if found is None:
-            return np.full(WARP, NOWHERE)
-        return self.recording.memory.places(found[None, :], self.events.warp[[event]])[0]
+        found = self.recording.addresses(event)
+        return np.full(WARP, NOWHERE) if found is None else found
 
     def _race(self, finding: Finding) -> Seen | None:
         """Find accesses of two threads to one place between two barriers.
@@ -107,9 +107,7 @@ class _Sides:
 
     def _unwritten(self, mine: np.ndarray, lane: int) -> np.ndarray:
         """Return the first of these events in which a lane reads what no event before it has written."""
-        kinds = [kind_of(each) for each in self.recording.code]
-        stores = [number for number, kind in enumerate(kinds) if kind in ("store", "atomic")]
-        writes, written, done = np.flatnonzero(np.isin(self.events.site, stores)), set[int](), 0
+        writes, written, done = np.flatnonzero(self.recording.is_any("store", "atomic")), set[int](), 0
         for number, event in enumerate(mine.tolist()):
             before = int(np.searchsorted(writes, event))
             for each in writes[done:before].tolist():
@@ -122,8 +120,7 @@ class _Sides:
 
 def _intervals(recording: Recording) -> np.ndarray:
     """Return how many barriers its warp had passed at each event."""
-    barriers = [number for number, each in enumerate(recording.code) if kind_of(each) == "barrier"]
-    at_barrier = np.isin(recording.events.site, barriers)
+    at_barrier = recording.is_any("barrier")
     passed = np.zeros(len(recording.events), np.int64)
     for warp in range(recording.warps):
         own = recording.events.warp == warp

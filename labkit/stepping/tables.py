@@ -11,12 +11,11 @@ import numpy as np
 from labkit.core.kernel import Size
 from labkit.core.limits import WARP
 from labkit.core.text import counted
-from labkit.simt.counters.recording import ADDRESSES, AFTER, RESULT
-from labkit.stepping.events import items_of, kind_of, lanes_in
+from labkit.simt.counters.recording import AFTER, RESULT
+from labkit.stepping.events import ACCESSES, items_of, lanes_in
 from labkit.stepping.memory import element
 from labkit.stepping.page_data import text_of
 from labkit.stepping.record import MEGABYTES, Recording, record
-from labkit.stepping.sides import seen
 from labkit.stepping.variables import Variable
 
 if TYPE_CHECKING:
@@ -71,12 +70,12 @@ class Trace:
         import pandas as pd
 
         found, events = self.recording, self.recording.events
-        texts, kinds = (np.array([each(i) for i in found.code], object) for each in (text_of, kind_of))
+        texts = np.array([text_of(each) for each in found.code], object)
         columns = {
             "warp": events.warp.astype(int),
             "line": np.array(found.lines)[events.site],
             "instruction": texts[events.site],
-            "kind": kinds[events.site],
+            "kind": found.kinds.astype(object)[events.site],
             "lanes": np.bitwise_count(events.mask),
             "mask": events.mask,
         }
@@ -97,14 +96,11 @@ class Trace:
 
     def _accesses(self) -> Iterator[dict[str, Any]]:
         found, events = self.recording, self.recording.events
-        kinds = [kind_of(each) for each in found.code]
-        sites = [number for number, kind in enumerate(kinds) if kind in ("load", "store", "atomic")]
-        for event in np.flatnonzero(np.isin(events.site, sites)).tolist():
-            code, kind = found.code[events.site[event]], kinds[events.site[event]]
-            host = events.vectors.values(event, ADDRESSES)
-            if host is None:
+        for event in np.flatnonzero(found.is_any(*ACCESSES)).tolist():
+            code, kind = found.code[events.site[event]], str(found.kinds[events.site[event]])
+            places = found.addresses(event)
+            if places is None:
                 continue
-            places = found.memory.places(host[None, :], events.warp[[event]])[0]
             for item in range(items_of(code)):
                 role = (RESULT if kind == "load" else AFTER) + item
                 bits, size = events.vectors.values(event, role), code.moved_bytes // items_of(code)
@@ -176,7 +172,7 @@ class Trace:
         """Return a row per finding of `kernel.check`: tool, line, message, and the events of its accesses."""
         import pandas as pd
 
-        rows = [(s.finding.tool, s.finding.line, s.finding.message, s.events) for s in seen(self.recording)]
+        rows = [(s.finding.tool, s.finding.line, s.finding.message, s.events) for s in self.recording.seen]
         return pd.DataFrame(rows, columns=("tool", "line", "message", "events"))
 
     def thread(self, warp: int, lane: int) -> tuple[int, int, int]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.core.limits import WARP
-from labkit.stepping.events import kind_of
 from labkit.stepping.record import Recording
 
 RUNS, PARTLY, WAITS = "runs", "some lanes", "waits"
@@ -33,9 +32,7 @@ def _of_warp(recording: Recording, warp: int) -> list[Segment]:
     own = np.flatnonzero(events.warp == warp)
     if not len(own):
         return []
-    kinds = [kind_of(each) for each in recording.code]
-    barriers = [number for number, kind in enumerate(kinds) if kind == "barrier"]
-    stops = np.isin(events.site[own], barriers)
+    stops = recording.is_any("barrier")[own]
     partly = events.mask[own] != _all_lanes(recording, warp)
     found: list[Segment] = []
     begin = 0

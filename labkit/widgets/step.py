@@ -19,7 +19,6 @@ from labkit.core.text import counted
 from labkit.figures.svg import BLUE, GREY, ORANGE, RED, Svg
 from labkit.stepping.page_data import page_data
 from labkit.stepping.record import MEGABYTES, Recording, record
-from labkit.stepping.sides import seen
 from labkit.stepping.timeline import RUNS, WAITS, Segment, segments
 from labkit.widgets.explorer import PAGE
 
@@ -135,7 +134,7 @@ def told(recording: Recording) -> str:
         f"Block ({place}) of `{recording.kernel}`: {counted(warps, 'warp')} with {len(events):,} "
         f"instructions in all; {recording.schedule}."
     ]
-    for each in seen(recording):
+    for each in recording.seen:
         where = f"line {each.finding.line}: " if each.finding.line else ""
         lines.append(f"{where}{each.finding.message}")
     if recording.error is not None:
@@ -156,7 +155,7 @@ def picture(recording: Recording) -> Svg:
         svg.text(0, 34 + ROW * warp + 6, f"warp {warp}")
     for each in found:
         _segment(svg, each, scale)
-    for finding in seen(recording):
+    for finding in recording.seen:
         for event, lane in zip(finding.events, finding.lanes, strict=True):
             x = LEFT + scale * event
             y = 34 + ROW * int(recording.events.warp[event])

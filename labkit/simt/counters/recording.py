@@ -1,7 +1,7 @@
 """A recorded run writes down all that a block does: each visit of a basic block, address, and result.
 
 The log is two lists, which generated code fills: heads of 16 bytes, and the 32 values that some of them have.
-`Log.heads` and `Log.vectors` give them back as arrays.
+`Log.heads` and `Log.words` give them back as arrays.
 """
 
 from __future__ import annotations
