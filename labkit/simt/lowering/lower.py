@@ -54,7 +54,9 @@ def _awaits_warps(kernel: ptx.Kernel) -> set[int]:
     waiting = {
         place
         for place, each in enumerate(code)
-        if "cta" in each.parts and not {"acquire", "acq_rel"}.isdisjoint(each.parts)
+        if each.family.reads | each.family.is_fence
+        and "cta" in each.parts
+        and not {"acquire", "acq_rel"}.isdisjoint(each.parts)
     }
     for end, branch in enumerate(code):
         target = branch.operands[0] if branch.parts[0] == "bra" else None
