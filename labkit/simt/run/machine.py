@@ -40,10 +40,13 @@ from labkit.simt.launch.sample import Sample, clusters_of
 from labkit.simt.ptx import Kernel
 from labkit.simt.run.crew import can_run_here, run_all, run_here
 from labkit.simt.run.printing import Printer
+from labkit.simt.run.cluster import Host
 from labkit.simt.run.services import Services
+from labkit.simt.sanitizer.asynchronous import AsynchronousChecking
 from labkit.simt.sanitizer.checking import Checking
 from labkit.simt.sanitizer.element_types import first_uses
 from labkit.simt.sanitizer.findings import Diagnosis, Finding
+from labkit.simt.sanitizer.ordering import Ordering
 from labkit.simt.sanitizer.sanitizer import Sanitizer
 from labkit.simt.stored import stored
 from labkit.simt.texture import Table
@@ -87,7 +90,7 @@ def compile_kernel(
     flow = (Groups if mode in _OF_MACHINE_CODE else Flow)(kernel, rules)
     layout = Layout(storage, block, flow, is_checked=mode == "checked")
     module = ir.Module(name=kernel.name)
-    observer = _OBSERVERS[mode]()
+    observer = AsynchronousChecking() if mode == "checked" and kernel.is_asynchronous else _OBSERVERS[mode]()
     warp = warp_function(module, flow, layout, observer)
     add_driver(module, warp, layout, is_checked=mode == "checked", is_ordered=mode == "recorded")
     site = {id(instruction): i for i, instruction in enumerate(kernel.code)}
@@ -188,9 +191,13 @@ class Program:
             )
         if sanitizer:
             sanitizer.prepare(launch, table)
-        services = None
+        services, ordering = None, None
         if self.kernel.is_asynchronous:
-            services = Services(self.kernel, launch, [worker.heads for worker in workers], diagnosis)
+            frames = [(worker.frames.ctypes.data, worker.frames.nbytes) for worker in workers]
+            if findings is not None:
+                ordering = Ordering(self.kernel, diagnosis, shared_bytes)
+            host = Host(self.kernel, launch, diagnosis, frames, self.compiled.warps, ordering)
+            services = Services(host, [worker.heads for worker in workers], ordering and ordering.watched)
         start = time.perf_counter()
         jobs = [partial(worker.run, self.library, launch) for worker in workers]
         gone: BarrierError | None = None
@@ -209,6 +216,7 @@ class Program:
             print(printer.text, end="")
         if findings is not None and sanitizer:
             findings += sanitizer.finish()
+            findings += ordering.findings.values() if ordering else ()
         if services and services.error:
             raise services.error
         if launch.error:

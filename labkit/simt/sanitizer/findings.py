@@ -304,6 +304,10 @@ class Diagnosis:
         range_ = self._range(access)
         return range_.named.name if range_ else ""
 
+    def outside(self, address: int, size: int) -> str:
+        """Say where an address lies that is in no array."""
+        return _near(address, size, self.ranges)
+
     def place_in_shared(self, access: Access) -> str:
         """Name a place in the shared memory of the block, or of another of its cluster."""
         rank, offset = divmod(access.address - access.shared, STRIDE)
