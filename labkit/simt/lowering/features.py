@@ -17,8 +17,8 @@ _OPCODES = {
     r"cp\.async\.bulk|cp\.reduce\.async\.bulk|prefetch\.tensor|tensormap|st\.bulk": (
         "bulk copies (TMA, cp.async.bulk): use cp.async (__pipeline_memcpy_async) or plain loads"
     ),
-    r"wgmma": "warp-group matrix products (wgmma): use WMMA (nvcuda::wmma) or mma.sync",
-    r"tcgen05": "tensor memory (tcgen05): use WMMA (nvcuda::wmma) or mma.sync",
+    r"mma\.sp(::\w+)?|wgmma\.mma_async\.sp": "products of sparse matrices (mma.sp, wgmma.sp): use dense ones",
+    r"tcgen05": "tensor memory (tcgen05): use wgmma, WMMA (nvcuda::wmma) or mma.sync",
     r"mbarrier|cp\.async\.mbarrier": (
         "mbarrier (cuda::barrier, cuda::pipeline of a whole block): use __syncthreads(), or a pipeline of "
         "cuda::thread_scope_thread"
