@@ -26,6 +26,7 @@ class Opcode:
     lanes:  how its result differs between lanes. "each": as its operands do; "uniform": not at all;
         "varying": in any way; "members": not at all among lanes that have the same mask; "together": not at
         all where its operands are the same in all lanes.
+    joins_lanes:  its result joins what all lanes give, so that it is set only where their operands all are.
     is_fence:  it orders the accesses before it and those after it.
     is_copy:  its result is its operand, perhaps as an address in another space.
     keeps_array:  its result points into the array that its operand points into.
@@ -43,6 +44,7 @@ class Opcode:
     decides: bool = False
     names_lanes: bool = False
     lanes: Literal["each", "uniform", "varying", "members", "together"] = "each"
+    joins_lanes: bool = False
     is_fence: bool = False
     is_copy: bool = False
     keeps_array: bool = False
@@ -94,7 +96,8 @@ OPCODES = {
     "redux": Opcode(names_lanes=True, lanes="members"),
     "elect": Opcode(lanes="varying"),
     "activemask": Opcode(lanes="uniform"),
-    "mma": Opcode(lanes="varying"),
+    "mma": Opcode(lanes="varying", joins_lanes=True),
+    "wgmma": Opcode(lanes="varying", joins_lanes=True),
     "printf": Opcode(has_result=False),  # calls vprintf, see lowering/inline.py
     # textures and surfaces
     "tex": Opcode(lanes="varying"),

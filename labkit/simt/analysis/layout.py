@@ -114,7 +114,7 @@ class Layout:
         self.turns = [i for i in self.barriers if blocks[i].code[-1].gives_way]
         self.grid_barriers = [i for i in self.barriers if blocks[i].code[-1].meets_grid]
         code = self.flow.kernel.code
-        self.is_large = sum(OF_A_PRODUCT if each.parts[0] == "mma" else 1 for each in code) > LARGE
+        self.is_large = sum(OF_A_PRODUCT if each.family.joins_lanes else 1 for each in code) > LARGE
         self.places, end = self._all_places() if self.is_large else self._places_after_barriers()
         self.waiting: dict[int, int] = {}
         for index in sorted(set().union(*(blocks[i].may_wait for i in self.turns))):

@@ -93,6 +93,7 @@ class Range(ctypes.Structure):
 
 
 BAD_ACCESS, PARTED_AT_BARRIER, DIFFERENT_BARRIERS, TRAPPED, BAD_TEXTURE, BAD_SURFACE_PLACE = range(1, 7)
+BAD_DESCRIPTOR = 7  # `error_address` has its bits, `error_other` is 0 for A and 1 for B
 # Kinds of findings of a checked run, and how many of one kind an instruction may report.
 OUT_OF_BOUNDS, UNWRITTEN, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE = range(5)
 EXITED, SYNC_MASK, UNSET = range(5, 8)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from labkit.simt import ptx
 from labkit.simt.lowering.ldmatrix import load_matrix, move_matrix, store_matrix
 from labkit.simt.lowering.surfaces import load_surface, store_surface
+from labkit.simt.lowering.wgmma import lower_wgmma
 from labkit.simt.lowering.wmma import lower_wmma
 from labkit.simt.lowering.writer import Start, Writer, also
 
@@ -232,6 +233,7 @@ RULES: dict[str, Rule] = {
     "stmatrix": store_matrix,
     "movmatrix": move_matrix,
     "wmma": lower_wmma,
+    "wgmma": lower_wgmma,
     "suld": load_surface,
     "sust": store_surface,
 }

@@ -196,7 +196,7 @@ class Checking(Observer):
             for operand, mask in zip(operands, masks, strict=True):
                 value = mask_of(b, w.value(operand, Kind("pred"), WARP))
                 everything = b.or_(everything, b.and_(mask, value if name == "or" else b.not_(value)))
-        if name == "mma":
+        if instruction.family.joins_lanes:
             whole = b.icmp_unsigned("==", b.and_(everything, w.full_mask), w.full_mask)
             everything = b.select(whole, everything, ZERO)
         return everything

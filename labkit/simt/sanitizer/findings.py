@@ -11,6 +11,7 @@ from labkit.simt.analysis.layout import STRIDE
 from labkit.simt.code import abi
 from labkit.simt.code.abi import Launch
 from labkit.simt.launch.arguments import Range
+from labkit.simt.lowering.wgmma import Role, misfit
 from labkit.simt.ptx import Kernel
 from labkit.simt.texture import CALLS, GEOMETRIES, existed, existing
 
@@ -86,6 +87,9 @@ class Diagnosis:
             return SimtError(str(finding), finding)
         if launch.error == abi.BAD_SURFACE_PLACE:
             finding = self._beyond_surface(launch)
+            return InvalidAccess(str(finding), finding)
+        if launch.error == abi.BAD_DESCRIPTOR:
+            finding = self._wrong_descriptor(launch)
             return InvalidAccess(str(finding), finding)
         if launch.error == abi.PARTED_AT_BARRIER:
             lanes = (launch.error_mask & 0xFFFFFFFF).bit_count()
@@ -163,6 +167,14 @@ class Diagnosis:
                 "SurfaceObject"
             )
         return self.found("memcheck", "wrong texture", access, f"{call} {what}")
+
+    def _wrong_descriptor(self, launch: Launch) -> Finding:
+        """Describe a descriptor of `wgmma` with which it reads beyond the block's shared memory."""
+        access = self._recorded(launch, launch.error_at)
+        role: Role = "b" if launch.error_other else "a"
+        instruction = self.kernel.code[access.site]
+        message = misfit(instruction, role, launch.error_address, self.shared_bytes)
+        return self._finding("memcheck", "out of bounds", access, f"wgmma: {message}")
 
     def _beyond_surface(self, launch: Launch) -> Finding:
         """Describe an access of a surface beyond its edges, or one that is not aligned."""
