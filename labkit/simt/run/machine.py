@@ -216,7 +216,7 @@ class Program:
             print(printer.text, end="")
         if findings is not None and sanitizer:
             findings += sanitizer.finish()
-            findings += ordering.findings.values() if ordering else ()
+            findings += ordering.finish() if ordering else []
         if services and services.error:
             raise services.error
         if launch.error:

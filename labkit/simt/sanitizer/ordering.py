@@ -50,6 +50,15 @@ class Agent:
 
 
 @dataclass
+class TooSoon:
+    """A read of granules that nobody had written; `passed` are the waits of its warp until then."""
+
+    access: Access
+    places: np.ndarray
+    passed: dict[int, tuple[int, int, bool]]
+
+
+@dataclass
 class State:
     """The order of one cluster's accesses, and who touched each granule of its shared memory last."""
 
@@ -69,6 +78,7 @@ class State:
     # by warp and barrier: the last phase that it waited for, where, and whether it had done so before
     passed: dict[tuple[int, int], tuple[int, int, bool]] = field(default_factory=dict)
     barriers: dict[int, Mbarrier | Meeting] = field(default_factory=dict)  # keeps each while its id is used
+    too_soon: list[TooSoon] = field(default_factory=list)  # reads of what nobody had written
 
 
 class Ordering:
@@ -102,6 +112,7 @@ class Ordering:
 
     def begin(self, cluster: Cluster) -> None:
         """Forget what an earlier cluster did."""
+        self._end(cluster)
         warps, size = len(cluster.heads), self.per_block * self.blocks
         clocks = np.zeros((warps, warps + 8), np.int32)
         clocks[np.arange(warps), np.arange(warps)] = 1
@@ -114,6 +125,20 @@ class Ordering:
             np.zeros(size, bool),
             warps,
         )
+
+    def _end(self, cluster: Cluster) -> None:
+        """Report reads of what nobody ever wrote."""
+        if state := self._states.pop(id(cluster), None):
+            for each in state.too_soon:
+                self._unwritten(each)
+
+    def finish(self) -> list[Finding]:
+        """Return what was found; a race may look like a read of memory that was never written."""
+        for state in self._states.values():
+            for each in state.too_soon:
+                self._unwritten(each)
+        races = {f.line for f in self.findings.values() if f.tool == "racecheck"}
+        return [f for f in self.findings.values() if f.tool != "initcheck" or f.line not in races]
 
     def arrive(self, call: Call, what: Mbarrier | Meeting) -> None:
         """Leave the warp's clocks at a barrier; what it does next is later."""
@@ -177,6 +202,8 @@ class Ordering:
         agent = state.copies.get(id(barrier)) or state.copies.setdefault(id(barrier), self._agent(state))
         state.barriers[id(barrier)] = barrier
         places, lanes = self._granules(call, np.array([start]), size, [lane])
+        if state.too_soon:
+            self._comes_late(call, state, places, barrier)
         self._write(call, state, places, agent.number, barrier.phase + 1, lanes, False)
 
     def copy_out(self, call: Call, lane: int, start: int, size: int, barrier: Mbarrier | None = None) -> None:
@@ -287,10 +314,12 @@ class Ordering:
         clock, writer = state.clocks[call.number], state.writer[places]
         unwritten = writer == NOBODY
         if unwritten.any():
-            self._unwritten(call, places, lanes, int(np.argmax(unwritten)))
+            access = self._accessing(call, places, lanes, int(np.argmax(unwritten)))
+            passed = {b: waited for (warp, b), waited in state.passed.items() if warp == call.number}
+            state.too_soon.append(TooSoon(access, places[unwritten], passed))
         early = ~unwritten & (state.write_time[places] > clock[writer]) & (writer != agent)
         if early.any():
-            self._read_early(call, state, places, lanes, int(np.argmax(early)), by_proxy)
+            self._read_early(call, state, places, lanes, int(np.argmax(early)))
         elif by_proxy:
             unseen = ~unwritten & state.is_generic[places]
             unseen &= state.write_time[places] > state.fenced[call.number][writer]
@@ -352,43 +381,60 @@ class Ordering:
             return f"warp {agent}" if self.blocks == 1 else f"a warp of block {agent * self.blocks // len(state.clocks)} of the cluster"
         return "the wgmma" if instruction.parts[0] == "wgmma" else "the copy"
 
-    def _unwritten(self, call: Call, places: np.ndarray, lanes: np.ndarray, first: int) -> None:
-        access = self._accessing(call, places, lanes, first)
-        message = (
-            f"reads {self.diagnosis.place_in_shared(access)}, which nobody has written yet in this block"
-        )
-        self._found("initcheck", "uninitialised shared read", access, -1, message)
+    def _comes_late(self, call: Call, state: State, places: np.ndarray, barrier: Mbarrier) -> None:
+        """Find reads of what a copy brings only now."""
+        for each in list(state.too_soon):
+            if np.isin(each.places, places).any():
+                state.too_soon.remove(each)
+                self._before_copy(each.access, call.site, barrier.phase, each.passed.get(id(barrier)))
+                for times, _ in state.reads.values():  # the write is not a second mistake
+                    times[places] = 0
+
+    def _unwritten(self, read: TooSoon) -> None:
+        """Report a read of what nobody wrote, perhaps because a wait asked for the wrong parity."""
+        message = f"reads {self.diagnosis.place_in_shared(read.access)}, which nobody has written yet in this block"
+        at_once = [waited for phase, waited, _ in read.passed.values() if phase < 0]
+        if at_once:
+            message += f": the wait in {self._line(at_once[-1])} was for {_phase(-1)}"
+            self._found("racecheck", "wrong parity", read.access, at_once[-1], message)
+        else:
+            self._found("initcheck", "uninitialised shared read", read.access, -1, message)
+
+    def _before_copy(
+        self, access: Access, copy: int, phase: int, passed: tuple[int, int, bool] | None
+    ) -> None:
+        """Report a read of what a copy brings in a phase; `passed` is the last wait at that mbarrier."""
+        where = self.diagnosis.place_in_shared(access)
+        message = f"reads {where} before the copy of {self._line(copy)} is complete: "
+        kind = "read before copy completes"
+        if passed is None:
+            message += "the warp has not waited for the phase of its mbarrier"
+        else:
+            last, waited, had_before = passed
+            if had_before or last < 0:
+                kind = "wrong parity"
+            message += (
+                f"that belongs to phase {phase} of its mbarrier (parity {phase & 1}), and the last wait, in "
+                f"{self._line(waited)}, was for {_phase(last)}"
+            )
+        self._found("racecheck", kind, access, copy, message)
 
     def _read_early(
-        self, call: Call, state: State, places: np.ndarray, lanes: np.ndarray, first: int, by_proxy: bool
+        self, call: Call, state: State, places: np.ndarray, lanes: np.ndarray, first: int
     ) -> None:
         place = int(places[first])
         agent, site = int(state.writer[place]), int(state.write_site[place])
         access = self._accessing(call, places, lanes, first)
-        where = self.diagnosis.place_in_shared(access)
         barrier = next((b for b, copies in state.copies.items() if copies.number == agent), None)
-        if barrier is None:
-            other = self._what(state, agent, site)
-            message = f"race (read after write) on {where}: reads what {other} writes in {self._line(site)}; no barrier lies between them"
-            self._found("racecheck", "read after write", access, site, message)
+        if barrier is not None:
+            phase = int(state.write_time[place]) - 1
+            self._before_copy(access, site, phase, state.passed.get((call.number, barrier)))
             return
-        passed = state.passed.get((call.number, barrier))
-        needed = int(state.write_time[place]) - 1
-        if passed is None:
-            message = (
-                f"reads {where} before the copy of {self._line(site)} is complete: the warp has not waited for "
-                "the mbarrier's phase"
-            )
-            self._found("racecheck", "read before copy completes", access, site, message)
-            return
-        phase, waited, had_before = passed
         message = (
-            f"reads {where} before the copy of {self._line(site)} is complete: that belongs to phase {needed} of "
-            f"its mbarrier (parity {needed & 1}), and the last wait, in {self._line(waited)}, was for phase "
-            f"{phase} (parity {phase & 1})"
+            f"race (read after write) on {self.diagnosis.place_in_shared(access)}: reads what "
+            f"{self._what(state, agent, site)} writes in {self._line(site)}; no barrier lies between them"
         )
-        kind = "wrong parity" if had_before else "read before copy completes"
-        self._found("racecheck", kind, access, site, message)
+        self._found("racecheck", "read after write", access, site, message)
 
     def _unfenced(self, call: Call, state: State, places: np.ndarray, lanes: np.ndarray, first: int) -> None:
         place = int(places[first])
@@ -432,6 +478,13 @@ class Ordering:
             "has finished"
         )
         self._found("racecheck", kind, access, site, message)
+
+
+def _phase(number: int) -> str:
+    """Name a phase that a warp waited for; a new mbarrier is in phase 0, as if one before had ended."""
+    if number < 0:
+        return f"the one before the first (parity {number & 1}), so it passed at once"
+    return f"phase {number} (parity {number & 1})"
 
 
 def _joined(a: Clock, b: Clock) -> Clock:
