@@ -46,12 +46,17 @@ class Meeting:
 
 @dataclass
 class Wait:
-    """What a warp waits for, as of its last look: `progress` is the cluster's then."""
+    """What a warp waits for, as of its last look: `progress` is the cluster's then.
+
+    `tells` is larger, the more the wait says of the cause when all wait for ever.
+    """
 
     call: Call
     what: str
+    tells: int
     progress: int
     looks: int = 0
+    kind: str = "hang"
 
 
 @dataclass
@@ -64,6 +69,7 @@ class Cluster:
     meetings: dict[tuple[int, int], Meeting] = field(default_factory=dict)  # by rank and number; -1: cluster
     waits: dict[int, Wait] = field(default_factory=dict)  # by the number of a warp
     arrivals: dict[int, int] = field(default_factory=dict)  # by warp: rounds of the cluster's barrier
+    seen: dict[tuple[int, int], int] = field(default_factory=dict)  # by warp and mbarrier: the last phase
     progress: int = 0
 
 
@@ -173,20 +179,21 @@ class Host:
     def go_on(self, call: Call) -> None:
         call.cluster.waits.pop(call.number, None)
 
-    def wait(self, call: Call, what: str, patience: int = 1) -> None:
-        """Note that a warp waits. Raises BarrierError where all wait for ever."""
+    def wait(self, call: Call, what: str, tells: int = 0, patience: int = 1, kind: str = "hang") -> None:
+        """Note that a warp waits. Raises BarrierError where all wait for ever, for the wait that tells most."""
         cluster = call.cluster
         wait = cluster.waits.get(call.number)
         if wait is None or wait.progress != cluster.progress:
-            cluster.waits[call.number] = Wait(call, what, cluster.progress, 1 - patience)
+            cluster.waits[call.number] = Wait(call, what, tells, cluster.progress, 1 - patience, kind)
             return
         wait.looks += 1
         running = [i for i, head in enumerate(cluster.heads) if head.resume != abi.ENDED]
-        waits = [cluster.waits.get(i) for i in running]
-        if all(each and each.progress == cluster.progress and each.looks >= 0 for each in waits):
+        waits = [each for i in running if (each := cluster.waits.get(i))]
+        if len(waits) == len(running) and all(w.progress == cluster.progress and w.looks >= 0 for w in waits):
             ended = len(cluster.heads) - len(running)
             gone = f". {ended} of {len(cluster.heads)} warps have ended" if ended else ""
-            raise self.mistake(call, call.lanes[0], "hang", f"{what}{gone}")
+            cause = max(waits, key=lambda each: each.tells)
+            raise self.mistake(cause.call, cause.call.lanes[0], cause.kind, f"{cause.what}{gone}")
 
     def place(self, call: Call, lane: int, address: int) -> tuple[int, int]:
         """Return the rank of the block and the offset of an address in shared memory."""

@@ -105,7 +105,7 @@ def find(host: Host, call: Call, lane: int, address: int) -> Mbarrier:
 
 def _look(host: Host, call: Call, patience: int) -> None:
     """Answer whether a phase is complete: the one of a parity, or of a state that `arrive` gave."""
-    waiting = ""
+    waiting: tuple[int, Mbarrier, int] | None = None
     lanes = call.lanes[:1] if call.is_same(0) and call.is_same(1) else call.lanes
     for lane in lanes:
         address, asked = call.shared(0, lane), call.operand(1, lane)
@@ -116,13 +116,29 @@ def _look(host: Host, call: Call, patience: int) -> None:
         is_over = phase < barrier.phase
         call.give(is_over, range(WARP) if len(lanes) == 1 else [lane])
         if not is_over:
-            waiting = f"a phase of {host.named(call, address, lane)} never completes: {_missing(barrier)}"
-        elif host.watcher:
+            waiting = lane, barrier, address
+            continue
+        call.cluster.seen[call.number, address] = phase
+        if host.watcher:
             host.watcher.pass_(call, barrier, phase)
     if waiting:
-        host.wait(call, waiting, patience)
+        _wait(host, call, patience, *waiting)
     else:
         host.go_on(call)
+
+
+def _wait(host: Host, call: Call, patience: int, lane: int, barrier: Mbarrier, address: int) -> None:
+    """Have a warp wait for the phase that runs; what it lacks, and which it has not seen, tells why."""
+    name, phase, seen = host.named(call, address, lane), barrier.phase, call.cluster.seen.get((call.number, address), -1)
+    if seen < phase - 1:
+        what = (
+            f"waits for phase {phase} of {name} (parity {phase & 1}), which never completes, and has not waited for "
+            f"phase {phase - 1} (parity {phase - 1 & 1}) before"
+        )
+        host.wait(call, what, 3, patience, "wrong parity")
+        return
+    tells = 2 * (barrier.tx != 0) + (0 < barrier.pending < barrier.expected)
+    host.wait(call, f"a phase of {name} never completes: {_missing(barrier)}", tells, patience)
 
 
 def _missing(barrier: Mbarrier) -> str:

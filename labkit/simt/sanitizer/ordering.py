@@ -89,7 +89,7 @@ class Ordering:
         self.granule = granules(kernel)["shared"]
         self.per_block = -(-shared_bytes // self.granule)
         self.blocks = kernel.blocks_together
-        self.findings: dict[tuple[str, int, int], Finding] = {}
+        self.findings: dict[tuple[object, ...], Finding] = {}
         self._states: dict[int, State] = {}
 
     def watched(self, host: Host, call: Call) -> None:
@@ -192,7 +192,7 @@ class Ordering:
             self._synchronise(call, state, places)
             return
         if instruction.family.writes:
-            self._write(call, state, places, call.number, int(state.clocks[call.number, call.number]), lanes, True)
+            self._write(call, state, places, call.number, int(state.clocks[call.number, call.number]), lanes)
         else:
             self._read(call, state, places, call.number, int(state.clocks[call.number, call.number]), lanes)
 
@@ -204,7 +204,7 @@ class Ordering:
         places, lanes = self._granules(call, np.array([start]), size, [lane])
         if state.too_soon:
             self._comes_late(call, state, places, barrier)
-        self._write(call, state, places, agent.number, barrier.phase + 1, lanes, False)
+        self._write(call, state, places, agent.number, barrier.phase + 1, lanes, barrier)
 
     def copy_out(self, call: Call, lane: int, start: int, size: int, barrier: Mbarrier | None = None) -> None:
         """Check the read of a copy out of shared memory, which belongs to the warp's bulk group."""
@@ -317,7 +317,7 @@ class Ordering:
             access = self._accessing(call, places, lanes, int(np.argmax(unwritten)))
             passed = {b: waited for (warp, b), waited in state.passed.items() if warp == call.number}
             state.too_soon.append(TooSoon(access, places[unwritten], passed))
-        early = ~unwritten & (state.write_time[places] > clock[writer]) & (writer != agent)
+        early = ~unwritten & self._is_early(state, places, clock, agent, time)
         if early.any():
             self._read_early(call, state, places, lanes, int(np.argmax(early)))
         elif by_proxy:
@@ -330,6 +330,13 @@ class Ordering:
         times, sites = state.reads[agent]
         times[places], sites[places] = time, call.site
 
+    def _is_early(
+        self, state: State, places: np.ndarray, clock: Clock, agent: int, time: int
+    ) -> np.ndarray:
+        """Say of which granules the last write is not known to be over; a group's own writes do not count."""
+        writer, written = state.writer[places], state.write_time[places]
+        return (written > clock[writer]) & ((writer != agent) | (written != time))
+
     def _write(
         self,
         call: Call,
@@ -338,10 +345,11 @@ class Ordering:
         agent: int,
         time: int,
         lanes: np.ndarray,
-        is_generic: bool,
+        barrier: Mbarrier | None = None,
     ) -> None:
+        """Check a write: of ordinary code, or of a copy that completes at `barrier`."""
         clock, writer = state.clocks[call.number], state.writer[places]
-        early = (writer != NOBODY) & (state.write_time[places] > clock[writer]) & (writer != agent)
+        early = (writer != NOBODY) & self._is_early(state, places, clock, agent, time)
         if early.any():
             self._written_early(call, state, places, lanes, int(np.argmax(early)))
         for reader, (times, sites) in state.reads.items():
@@ -350,10 +358,10 @@ class Ordering:
             early = times[places] > clock[reader]
             if early.any():
                 first = int(np.argmax(early))
-                self._overwritten(call, state, places, lanes, first, reader, int(sites[places[first]]))
+                self._overwritten(call, state, places, lanes, first, reader, int(sites[places[first]]), barrier)
                 break
         state.writer[places], state.write_time[places] = agent, time
-        state.write_site[places], state.is_generic[places] = call.site, is_generic
+        state.write_site[places], state.is_generic[places] = call.site, barrier is None
 
     # findings
 
@@ -368,11 +376,12 @@ class Ordering:
     def _found(self, tool: str, kind: str, access: Access, other: int, message: str) -> None:
         finding = self.diagnosis.found(tool, kind, access, message)
         line = self.kernel.code[other].line if other >= 0 else 0
-        key = (kind, finding.line, line)
+        key = (kind, finding.line, finding.calls, line)
         self.findings.setdefault(key, replace(finding, other_line=line, other_site=other))
 
     def _line(self, site: int) -> str:
-        return f"line {self.kernel.code[site].line}"
+        instruction = self.kernel.code[site]
+        return f"line {instruction.line}" + (f" (called in line {instruction.calls[-1]})" if instruction.calls else "")
 
     def _what(self, state: State, agent: int, site: int) -> str:
         """Say who made an access."""
@@ -467,8 +476,14 @@ class Ordering:
         first: int,
         reader: int,
         site: int,
+        barrier: Mbarrier | None,
     ) -> None:
         access = self._accessing(call, places, lanes, first)
+        passed = state.passed.get((reader, id(barrier)))
+        if barrier and passed and passed[2]:  # it waited again for a phase that was over: these bytes are those
+            early = replace(access, site=site, thread=32 * (reader % (len(state.clocks) // self.blocks)))
+            self._before_copy(early, call.site, barrier.phase, passed)
+            return
         where, what = self.diagnosis.place_in_shared(access), self._what(state, reader, site)
         kind = "write after read"
         if reader >= len(state.clocks):
