@@ -2,9 +2,10 @@
 
     // launch: block (TILE, TILE), grid (ceil(N/TILE), ceil(M/TILE)); any M, N, K
 
-Each pair of brackets holds one to three sizes, made of whole-number arithmetic (+ - * / and ceil()), the
-problem's sizes (M, N, K, or rows, cols), macros and constants. `/` (or `//`) drops the remainder, as in C,
-but is exact in ceil(). The text after the semicolon is for the reader.
+Each pair of brackets holds one to three sizes, made of whole-number arithmetic (+ - * /, ceil(), min() and
+max()), the problem's sizes (M, N, K, or rows, cols), macros, constants and sizeof() of the types in SIZES; T
+is the type that the macro DTYPE names. `/` (or `//`) drops the remainder, as in C, but is exact in ceil().
+The text after the semicolon is for the reader.
 
 The line may come from a student. So nothing but this arithmetic is ever evaluated, each macro once; texts,
 depth and numbers are limited; and the time that a source takes is in proportion to its length.
@@ -37,7 +38,11 @@ _PARTS = re.compile(r"//+\s*launch\s*:\s*block\s*\((.+)\)\s*,\s*grid\s*\(([^;]+)
 _OPTION = re.compile(r"(?:-D|--define-macro=) *(\w+)(?:=(.*))?")
 MOST_TEXT, MOST_LEVELS, MOST_NUMBER = 500, 30, 2**63  # characters of a line or macro; of brackets and macros
 SHOWN, MOST_NAMES = 80, 20  # characters and names in a message
-_ARITHMETIC = "whole numbers, sizes, macros, + - * / and ceil() are all that may stand there"
+_ARITHMETIC = "whole numbers, sizes, macros, + - * /, ceil(), min(), max() and sizeof() are all that may stand there"
+SIZES = {  # bytes per element
+    **{"double": 8, "float": 4, "int": 4, "tf32": 4},
+    **{"half": 2, "__nv_bfloat16": 2, "__nv_fp8_e4m3": 1, "char": 1},
+}
 
 
 class LaunchLineError(LaunchError):
@@ -188,6 +193,10 @@ class Names:
                 return -self.value(operand, exact, level)
             case ast.Call(func=ast.Name(id="ceil"), args=[inside], keywords=[]):
                 return Fraction(ceil(self.value(inside, True, level)))
+            case ast.Call(func=ast.Name(id="min" | "max" as least), args=[*several], keywords=[]) if several:
+                return (min if least == "min" else max)(self.value(each, exact, level) for each in several)
+            case ast.Call(func=ast.Name(id="sizeof"), args=[ast.Name(id=kind)], keywords=[]):
+                return Fraction(self._bytes(kind))
             case ast.BinOp(left=left, op=operator, right=right):
                 a, b = self.value(left, exact, level), self.value(right, exact, level)
                 match operator:
@@ -202,6 +211,13 @@ class Names:
                     case ast.Div() | ast.FloorDiv():
                         return a / b if exact and isinstance(operator, ast.Div) else Fraction(int(a / b))
         raise ValueError(f"what is {_shown(node)!r}? {_ARITHMETIC[0].upper()}{_ARITHMETIC[1:]}.")
+
+    def _bytes(self, kind: str) -> int:
+        """Return the bytes of a type, or of the one that DTYPE or another macro stands for."""
+        meant = self.text("DTYPE" if kind == "T" else kind)
+        if meant not in SIZES:
+            raise ValueError(f"nothing says how large {meant} is. Known are {', '.join(SIZES)}.")
+        return SIZES[meant]
 
     def _named(self, name: str, level: int) -> Fraction:
         """Evaluate a size or macro, once. A macro's text is evaluated in turn, without the macro itself."""

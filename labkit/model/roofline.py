@@ -57,7 +57,7 @@ def intensities(counters: pd.DataFrame) -> dict[str, float]:
         raise ValueError(f"several counts of {again.kernel.iloc[0]}: choose one size, block and dtype.")
     found = {}
     for kernel, rows in counted.groupby("kernel", sort=False):
-        flops = problem_of(running.row_dicts(rows)[0], "float32").flops
+        flops = problem_of(running.row_dicts(rows)[0]).flops
         if flops:
             found[str(kernel)] = flops / SECTOR / float(rows.value.sum())
     return found
