@@ -91,7 +91,9 @@ def tensor_maps(source: str, macros: Mapping[str, int | str]) -> tuple[BoxOf, ..
     while rest:
         match = _MAP.match(rest)
         if match is None or not re.match(r",\s*\w|$", rest[match.end() :]):
-            raise LaunchLineError(f"`{line}` does not say how maps are made. It should have this form:\n{_MAP_FORM}")
+            raise LaunchLineError(
+                f"`{line}` does not say how maps are made. It should have this form:\n{_MAP_FORM}"
+            )
         name, box, swizzle = match.groups()
         sides = tuple(_whole(line, side, source, macros) for side in box.split(","))
         found.append(BoxOf(name, sides, int(swizzle or 0)))

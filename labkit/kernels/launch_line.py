@@ -38,7 +38,9 @@ _PARTS = re.compile(r"//+\s*launch\s*:\s*block\s*\((.+)\)\s*,\s*grid\s*\(([^;]+)
 _OPTION = re.compile(r"(?:-D|--define-macro=) *(\w+)(?:=(.*))?")
 MOST_TEXT, MOST_LEVELS, MOST_NUMBER = 500, 30, 2**63  # characters of a line or macro; of brackets and macros
 SHOWN, MOST_NAMES = 80, 20  # characters and names in a message
-_ARITHMETIC = "whole numbers, sizes, macros, + - * /, ceil(), min(), max() and sizeof() are all that may stand there"
+_ARITHMETIC = (
+    "whole numbers, sizes, macros, + - * /, ceil(), min(), max() and sizeof() are all that may stand there"
+)
 SIZES = {  # bytes per element
     **{"double": 8, "float": 4, "int": 4, "tf32": 4},
     **{"half": 2, "__nv_bfloat16": 2, "__nv_fp8_e4m3": 1, "char": 1},
@@ -214,9 +216,10 @@ class Names:
 
     def _bytes(self, kind: str) -> int:
         """Return the bytes of a type, or of the one that DTYPE or another macro stands for."""
-        meant = self.text("DTYPE" if kind == "T" else kind)
+        named = self.text(kind)
+        meant = self.text("DTYPE") if named == "T" else named
         if meant not in SIZES:
-            raise ValueError(f"nothing says how large {meant} is. Known are {', '.join(SIZES)}.")
+            raise ValueError(f"nothing says how large {meant} is. Known are T and {', '.join(SIZES)}.")
         return SIZES[meant]
 
     def _named(self, name: str, level: int) -> Fraction:
