@@ -144,9 +144,7 @@ def names_of(source: str, macros: Mapping[str, int | str], sizes: Mapping[str, i
 def _evaluated(what: str, text: str, names: "Names", line: int) -> Dim3:
     """Evaluate the sizes in one pair of brackets."""
     try:
-        inside = _parsed(f"({text},)")
-        parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]  # as (1) if (2,)
-        sizes = [int(names.value(part)) for part in parts]
+        sizes = names.several(text)
         if len(sizes) > 3:
             raise ValueError(f"these are {len(sizes)} sizes; there are at most three: x, y and z.")
         return as_dim3(sizes, what)
@@ -175,6 +173,12 @@ class Names:
     def whole(self, text: str) -> int:
         """Evaluate arithmetic of whole numbers, as a source has it. Raises ValueError."""
         return int(self.value(_parsed(_SUFFIX.sub(r"\1", text))))
+
+    def several(self, text: str) -> list[int]:
+        """Evaluate several of them with commas between. Raises ValueError."""
+        inside = _parsed(f"({text},)")
+        parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]  # as (1) if (2,)
+        return [int(self.value(part)) for part in parts]
 
     def value(self, node: ast.AST, exact: bool = False, level: int = 0) -> Fraction:
         """Evaluate an expression; a division that is not `exact` drops the remainder. Raises ValueError."""

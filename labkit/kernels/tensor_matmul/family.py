@@ -82,7 +82,7 @@ class TensorMatmul(Problem):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, value in self.factors.items():
-            if not abs(value) <= np.finfo(np.float32).max:
+            if not abs(value) <= float(np.finfo(np.float32).max):
                 raise ValueError(f"{name}={value} does not fit float32. Choose a smaller one.")
 
     def __str__(self) -> str:
