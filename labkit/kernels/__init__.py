@@ -204,7 +204,7 @@ def whole_launch(
 
 
 def _tensor_map(array: Any, of: heads.BoxOf) -> Any:
-    from labkit.core.tensor_map import tensor_map  # imported here: few kernels need one
+    from labkit.device.tensor_map import tensor_map  # imported here: few kernels need one
 
     return tensor_map(stored(array), of.box, swizzle=of.swizzle)
 
