@@ -3,8 +3,8 @@
 Before the first launch of its kind, some of its blocks run in the simulator, see rehearsal.py. There are
 three differences from the simulator. Later launches return at once, as always in CUDA, and a mistake in them
 shows at the next `synchronize()` or copy. There is no time limit on the GPU. CuPy compiles with `-ftz=true`,
-so subnormal floats count as 0. Only this module imports CuPy at its top; only select.py imports it, where
-there is a GPU.
+so subnormal floats count as 0. Only this module and cublas.py import CuPy at their top; only select.py
+imports this one, where there is a GPU.
 """
 
 import re

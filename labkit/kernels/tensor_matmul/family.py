@@ -116,20 +116,19 @@ class TensorMatmul(Problem):
 
     def inputs(self) -> tuple[np.ndarray, ...]:
         """Make A, B and C. With beta == 0 no kernel may read C; it holds NaN."""
-        rng, (operand, result) = np.random.default_rng(self.seed), KINDS[self.dtype]
-        a, b, c = (self._random(rng, shape) for shape in self.shapes().values())
-        old = c.astype(result) if self.beta else unwritten(c.shape, result.name)
-        return a.astype(operand), b.astype(operand), old
+        (operand, result), (*operands, of_c) = KINDS[self.dtype], self.shapes().values()
+        rng = np.random.default_rng(self.seed)
+        a, b = (self._random(rng, shape).astype(operand) for shape in operands)
+        return a, b, self._random(rng, of_c).astype(result) if self.beta else unwritten(of_c, result.name)
 
     def _random(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
         if self.dtype == "fp8":
-            return rng.integers(-QUARTERS, QUARTERS, shape, endpoint=True) / QUARTERS
-        drawn = rng.uniform(-1, 1, shape).astype(np.float32)
-        return (
-            (drawn.view(np.uint32) & np.uint32(0xFFFF_E000)).view(np.float32)
-            if self.dtype == "tf32"
-            else drawn
-        )
+            quarters = rng.integers(-QUARTERS, QUARTERS, shape, dtype=np.int8, endpoint=True)
+            return quarters / np.float32(QUARTERS)
+        drawn = 2 * rng.random(shape, dtype=np.float32) - 1
+        if self.dtype == "tf32":
+            drawn.view(np.uint32)[...] &= np.uint32(0xFFFF_E000)
+        return drawn
 
     def scalars(self) -> tuple[np.generic, ...]:
         """Return M, N and K as int32, alpha and beta as float32."""
