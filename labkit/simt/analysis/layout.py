@@ -12,6 +12,7 @@ from labkit.simt.analysis.unset import may_be_unset
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Module, Symbol, Variable
 
 DYNAMIC_ALIGN = 16
+STRIDE = 1 << 20  # bytes between the shared memories of two blocks of a cluster
 FRAME_HEAD = 96  # bytes of abi.Frame at the start of a frame
 # A kernel with more instructions is large: its code is outlined (simt/code/outline.py), so that the time to
 # build it grows with the kinds of its instructions. One product of matrices is as much code as ten others.
@@ -89,7 +90,7 @@ class Layout:
     """The storage of a kernel and the frame of its warps, for one block shape.
 
     `places` are the offsets of registers in the frame: of those that are needed after a barrier, and in a
-    large kernel of all. `turns` are those of the `barriers` at which a warp only lets others run. Lanes may
+    large kernel of all. `warps` are those of one block. `turns` are those of the `barriers` at which a warp only lets others run. Lanes may
     then wait at other blocks: `waiting` has an offset for each. The frame of a checked run has a map after
     the warp's local memory: a byte for each of its bytes, and for each register that may be unset a word with
     the lanes that have set it.
@@ -113,7 +114,7 @@ class Layout:
         self.turns = [i for i in self.barriers if blocks[i].code[-1].gives_way]
         self.grid_barriers = [i for i in self.barriers if blocks[i].code[-1].meets_grid]
         code = self.flow.kernel.code
-        self.is_large = sum(OF_A_PRODUCT if each.parts[0] == "mma" else 1 for each in code) > LARGE
+        self.is_large = sum(OF_A_PRODUCT if each.family.joins_lanes else 1 for each in code) > LARGE
         self.places, end = self._all_places() if self.is_large else self._places_after_barriers()
         self.waiting: dict[int, int] = {}
         for index in sorted(set().union(*(blocks[i].may_wait for i in self.turns))):
