@@ -25,6 +25,7 @@ constexpr int WARPS = TILE_N / WARP_N, THREADS = 32 * (TILE_M / WARP_M) * WARPS;
 static_assert(T_BYTES > 1, "wmma has no FP8: choose half, __nv_bfloat16 or tf32 for DTYPE");
 static_assert(TILE_M % WARP_M == 0 && TILE_N % WARP_N == 0, "choose WARP_M x WARP_N to divide the tile");
 static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "choose multiples of 16 for WARP_M and WARP_N: pieces");
+static_assert(TILE_M * 8 % THREADS == 0 && TILE_N * 8 % THREADS == 0, "choose larger tiles: 8 chunks of a row");
 
 extern "C" __global__ void __launch_bounds__(THREADS) tensor_matmul(
     const T* A, const T* B, Out* C, int M, int N, int K, float alpha, float beta)
@@ -34,6 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) tensor_matmul(
     int row0 = blockIdx.y * TILE_M, col0 = blockIdx.x * TILE_N;  // the block's tile of C
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int y = warp / WARPS * WARP_M, x = warp % WARPS * WARP_N;  // the warp's part of it
+    int first = threadIdx.x / 8, chunk = threadIdx.x % 8;  // of rows and their chunks: what the thread copies
 
     wmma::fragment<wmma::accumulator, 16, 16, STEP, float> sum[WARP_M / 16][WARP_N / 16];
     for (auto& row : sum)
@@ -41,11 +43,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) tensor_matmul(
             wmma::fill_fragment(piece, 0);
     for (int k0 = 0; k0 < K; k0 += TILE_K) {
         #pragma unroll
-        for (int i = threadIdx.x; i < TILE_M * 8; i += THREADS)
-            *(uint4*)&A_tile[i / 8][i % 8 * CHUNK] = load16(A, M, K, row0 + i / 8, k0 + i % 8 * CHUNK);
+        for (int i = 0; i < TILE_M; i += THREADS / 8)
+            *(uint4*)&A_tile[first + i][chunk * CHUNK] = load16(A, M, K, row0 + first + i, k0 + chunk * CHUNK);
         #pragma unroll
-        for (int i = threadIdx.x; i < TILE_N * 8; i += THREADS)
-            *(uint4*)&B_tile[i / 8][i % 8 * CHUNK] = load16(B, N, K, col0 + i / 8, k0 + i % 8 * CHUNK);
+        for (int i = 0; i < TILE_N; i += THREADS / 8)
+            *(uint4*)&B_tile[first + i][chunk * CHUNK] = load16(B, N, K, col0 + first + i, k0 + chunk * CHUNK);
         __syncthreads();  // the tiles are complete before anyone reads them
 
         #pragma unroll

@@ -27,6 +27,7 @@ constexpr int TILE_K = 128 / T_BYTES;
 constexpr int WARPS = TILE_N / WARP_N, THREADS = 32 * (TILE_M / WARP_M) * WARPS;  // WARPS: side by side
 static_assert(TILE_M % WARP_M == 0 && TILE_N % WARP_N == 0, "choose WARP_M x WARP_N to divide the tile");
 static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "choose multiples of 16 for WARP_M and WARP_N: pieces");
+static_assert(TILE_M * 8 % THREADS == 0 && TILE_N * 8 % THREADS == 0, "choose larger tiles: 8 chunks of a row");
 static_assert(STAGES >= 2, "choose at least 2 STAGES: one is multiplied while others come");
 struct Stage { T A_tile[TILE_M][TILE_K], B_tile[TILE_N][TILE_K]; };
 
@@ -48,15 +49,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) tensor_matmul(
     int row0 = blockIdx.y * TILE_M, col0 = blockIdx.x * TILE_N;  // the block's tile of C
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int y = warp / WARPS * WARP_M, x = warp % WARPS * WARP_N;  // the warp's part of it
+    int first = threadIdx.x / 8, chunk = threadIdx.x % 8;  // of rows and their chunks: what the thread copies
     auto start_copies = [&](int step) {
         auto& [A_tile, B_tile] = stages[step % STAGES];
         int k0 = step * TILE_K;
         #pragma unroll
-        for (int i = threadIdx.x; i < TILE_M * 8; i += THREADS)
-            copy16(swizzled(A_tile, i / 8, i % 8), A, M, K, row0 + i / 8, k0 + i % 8 * CHUNK);
+        for (int i = 0; i < TILE_M; i += THREADS / 8)
+            copy16(swizzled(A_tile, first + i, chunk), A, M, K, row0 + first + i, k0 + chunk * CHUNK);
         #pragma unroll
-        for (int i = threadIdx.x; i < TILE_N * 8; i += THREADS)
-            copy16(swizzled(B_tile, i / 8, i % 8), B, N, K, col0 + i / 8, k0 + i % 8 * CHUNK);
+        for (int i = 0; i < TILE_N; i += THREADS / 8)
+            copy16(swizzled(B_tile, first + i, chunk), B, N, K, col0 + first + i, k0 + chunk * CHUNK);
         cp_async_commit_group();
     };
 
@@ -70,14 +72,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) tensor_matmul(
         start_copies(step + STAGES - 1);
 
         #pragma unroll
-        for (int chunk = 0; chunk < 8; chunk += 2) {
+        for (int k = 0; k < 8; k += 2) {
             unsigned a[WARP_M / 16][4], b[WARP_N / 16][4];
             #pragma unroll
             for (int i = 0; i < WARP_M / 16; ++i)  // rows 0-7, rows 8-15; then both of the second chunk
-                ldmatrix(a[i], swizzled(A_tile, y + 16 * i + lane % 16, chunk + lane / 16));
+                ldmatrix(a[i], swizzled(A_tile, y + 16 * i + lane % 16, k + lane / 16));
             #pragma unroll
             for (int j = 0; j < WARP_N / 16; ++j)  // both chunks of rows 0-7; then those of rows 8-15
-                ldmatrix(b[j], swizzled(B_tile, x + 16 * j + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2));
+                ldmatrix(b[j], swizzled(B_tile, x + 16 * j + lane / 16 * 8 + lane % 8, k + lane / 8 % 2));
             #pragma unroll
             for (int i = 0; i < WARP_M / 16; ++i)
                 #pragma unroll

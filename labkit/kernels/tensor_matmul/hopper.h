@@ -48,7 +48,7 @@ __device__ void mbarrier_arrive_cluster(uint64_t* barrier, int block)
 {
     asm volatile("{ .reg .b32 there;"
                  "  mapa.shared::cluster.u32 there, %0, %1;"
-                 "  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }"
+                 "  mbarrier.arrive.shared::cluster.b64 _, [there]; }"
                  :: "r"(shared_address(barrier)), "r"(block) : "memory");
 }
 
