@@ -3,6 +3,7 @@
 //       16 bytes, at addresses of one's choice: swizzled, tiles need no padding; C needs no shared memory
 // launch: block (32*TILE_M/WARP_M * TILE_N/WARP_N), grid (ceil(N/TILE_N), ceil(M/TILE_M)); any M, N, K
 // needs: sm_80
+// small: TILE_M=32 TILE_N=32 WARP_M=16 WARP_N=16
 #ifndef DTYPE
 #define DTYPE half
 #endif
@@ -24,25 +25,25 @@ constexpr int TILE_K = 128 / T_BYTES;
 constexpr int WARPS = TILE_N / WARP_N, THREADS = 32 * (TILE_M / WARP_M) * WARPS;  // WARPS: side by side
 static_assert(TILE_M % WARP_M == 0 && TILE_N % WARP_N == 0, "choose WARP_M x WARP_N to divide the tile");
 static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "choose multiples of 16 for WARP_M and WARP_N: pieces");
-static_assert(TILE_M * 8 % THREADS == 0 && TILE_N * 8 % THREADS == 0, "choose larger tiles: 8 chunks of a row");
+static_assert(TILE_M * 8 % THREADS == 0 && TILE_N * 8 % THREADS == 0, "choose larger tiles: 8 chunks a row");
 
-extern "C" __global__ void __launch_bounds__(THREADS) tensor_matmul(
+extern "C" __global__ void __launch_bounds__(THREADS, 2) tensor_matmul(
     const T* A, const T* B, Out* C, int M, int N, int K, float alpha, float beta)
 {
     __shared__ alignas(128) T A_tile[TILE_M][TILE_K], B_tile[TILE_N][TILE_K];
     int row0 = blockIdx.y * TILE_M, col0 = blockIdx.x * TILE_N;  // the block's tile of C
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int y = warp / WARPS * WARP_M, x = warp % WARPS * WARP_N;  // the warp's part of it
-    int first = threadIdx.x / 8, chunk = threadIdx.x % 8;  // of rows and their chunks: what the thread copies
+    int line = threadIdx.x / 8, chunk = threadIdx.x % 8;  // row and chunk that the thread copies first
 
     float sum[WARP_M / 16][WARP_N / 8][4] = {};
     for (int k0 = 0; k0 < K; k0 += TILE_K) {
         #pragma unroll
         for (int i = 0; i < TILE_M; i += THREADS / 8)
-            *(uint4*)swizzled(A_tile, first + i, chunk) = load16(A, M, K, row0 + first + i, k0 + chunk * CHUNK);
+            *(uint4*)swizzled(A_tile, line + i, chunk) = load16(A, M, K, row0 + line + i, k0 + chunk * CHUNK);
         #pragma unroll
         for (int i = 0; i < TILE_N; i += THREADS / 8)
-            *(uint4*)swizzled(B_tile, first + i, chunk) = load16(B, N, K, col0 + first + i, k0 + chunk * CHUNK);
+            *(uint4*)swizzled(B_tile, line + i, chunk) = load16(B, N, K, col0 + line + i, k0 + chunk * CHUNK);
         __syncthreads();  // the tiles are complete before anyone reads them
 
         #pragma unroll

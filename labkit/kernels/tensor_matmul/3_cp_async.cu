@@ -3,6 +3,7 @@
 // launch: block (32*TILE_M/WARP_M * TILE_N/WARP_N), grid (ceil(N/TILE_N), ceil(M/TILE_M)); any M, N, K
 // shared: STAGES * (TILE_M + TILE_N) * 128
 // needs: sm_80
+// small: TILE_M=32 TILE_N=32 WARP_M=16 WARP_N=16 STAGES=2
 #ifndef DTYPE
 #define DTYPE half
 #endif
@@ -27,7 +28,7 @@ constexpr int TILE_K = 128 / T_BYTES;
 constexpr int WARPS = TILE_N / WARP_N, THREADS = 32 * (TILE_M / WARP_M) * WARPS;  // WARPS: side by side
 static_assert(TILE_M % WARP_M == 0 && TILE_N % WARP_N == 0, "choose WARP_M x WARP_N to divide the tile");
 static_assert(WARP_M % 16 == 0 && WARP_N % 16 == 0, "choose multiples of 16 for WARP_M and WARP_N: pieces");
-static_assert(TILE_M * 8 % THREADS == 0 && TILE_N * 8 % THREADS == 0, "choose larger tiles: 8 chunks of a row");
+static_assert(TILE_M * 8 % THREADS == 0 && TILE_N * 8 % THREADS == 0, "choose larger tiles: 8 chunks a row");
 static_assert(STAGES >= 2, "choose at least 2 STAGES: one is multiplied while others come");
 struct Stage { T A_tile[TILE_M][TILE_K], B_tile[TILE_N][TILE_K]; };
 
@@ -41,7 +42,7 @@ __device__ void copy16(T* to, const T* matrix, int rows, int cols, int row, int 
         *(uint4*)to = load16(matrix, rows, cols, row, col);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) tensor_matmul(
+extern "C" __global__ void __launch_bounds__(THREADS, 2) tensor_matmul(
     const T* A, const T* B, Out* C, int M, int N, int K, float alpha, float beta)
 {
     extern __shared__ __align__(128) unsigned char memory[];
@@ -49,16 +50,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) tensor_matmul(
     int row0 = blockIdx.y * TILE_M, col0 = blockIdx.x * TILE_N;  // the block's tile of C
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int y = warp / WARPS * WARP_M, x = warp % WARPS * WARP_N;  // the warp's part of it
-    int first = threadIdx.x / 8, chunk = threadIdx.x % 8;  // of rows and their chunks: what the thread copies
+    int line = threadIdx.x / 8, chunk = threadIdx.x % 8;  // row and chunk that the thread copies first
     auto start_copies = [&](int step) {
         auto& [A_tile, B_tile] = stages[step % STAGES];
         int k0 = step * TILE_K;
         #pragma unroll
         for (int i = 0; i < TILE_M; i += THREADS / 8)
-            copy16(swizzled(A_tile, first + i, chunk), A, M, K, row0 + first + i, k0 + chunk * CHUNK);
+            copy16(swizzled(A_tile, line + i, chunk), A, M, K, row0 + line + i, k0 + chunk * CHUNK);
         #pragma unroll
         for (int i = 0; i < TILE_N; i += THREADS / 8)
-            copy16(swizzled(B_tile, first + i, chunk), B, N, K, col0 + first + i, k0 + chunk * CHUNK);
+            copy16(swizzled(B_tile, line + i, chunk), B, N, K, col0 + line + i, k0 + chunk * CHUNK);
         cp_async_commit_group();
     };
 

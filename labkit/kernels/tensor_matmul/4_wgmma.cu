@@ -1,10 +1,11 @@
 // tensor_matmul_4_wgmma.cu: C (M,N) = alpha A (M,K) B (N,K)^T + beta C, on the tensor cores
-// idea: TMA brings whole tiles, swizzled and with 0 past the edges, on the word of one thread; wgmma multiplies
-//       them where they lie, 64 rows by all columns per instruction and warpgroup: no thread touches A or B
-// launch: block (2 * TILE_M), grid (ceil(N/TILE_N), ceil(M/TILE_M)); any M, N; rows of A and B of 16 n bytes
+// idea: TMA brings whole tiles, swizzled and with 0 past the edges, when one thread says so; wgmma multiplies
+//       them where they lie, 64 rows by all columns per warpgroup and instruction: no thread touches A or B
+// launch: block (2 * TILE_M), grid (ceil(N/TILE_N), ceil(M/TILE_M)); any M, N; rows of A, B of 16 n bytes
 // tensor maps: A (TILE_M, TILE_K) swizzle 128, B (TILE_N, TILE_K) swizzle 128
 // shared: STAGES * (TILE_M + TILE_N) * 128 + 1024
 // needs: sm_90a
+// small: TILE_M=64 TILE_N=64 STAGES=2
 #ifndef DTYPE
 #define DTYPE half
 #endif
@@ -19,20 +20,15 @@
 #endif
 #include "element.h"
 #include "hopper.h"
-constexpr int TILE_K = 128 / T_BYTES, STEP = 32 / T_BYTES;  // STEP: k of one instruction
-constexpr int CONSUMERS = TILE_M / 64, THREADS = 128 * CONSUMERS;  // warpgroups, each with 64 rows
-static_assert(TILE_M % 64 == 0 && TILE_M <= 256, "choose 64, 128, 192 or 256 for TILE_M");
-static_assert(TILE_N == 64 || TILE_N == 128 || TILE_N == 256, "choose 64, 128 or 256 for TILE_N");
-static_assert(STAGES >= 2, "choose at least 2 STAGES: one is multiplied while others come");
-struct Stage { T A_tile[TILE_M][TILE_K], B_tile[TILE_N][TILE_K]; };
+#include "tiles.h"
 
-extern "C" __global__ void __launch_bounds__(THREADS) tensor_matmul(
+extern "C" __global__ void __launch_bounds__(128 * CONSUMERS) tensor_matmul(
     const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B, Out* C,
     int M, int N, int K, float alpha, float beta)
 {
     extern __shared__ __align__(1024) unsigned char memory[];
     Stage* stages = (Stage*)memory;
-    uint64_t* full = (uint64_t*)&stages[STAGES];  // whose phases end when a stage's tiles are there
+    uint64_t* full = (uint64_t*)&stages[STAGES];  // their phases end when the tiles of a stage are there
     int row0 = blockIdx.y * TILE_M, col0 = blockIdx.x * TILE_N;  // the block's tile of C
     int warpgroup = threadIdx.x / 128, lane = threadIdx.x % 32;
     int y = threadIdx.x / 32 * 16 + lane / 4, x = lane % 4 * 2;  // the thread's first sum in the tile
@@ -56,13 +52,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) tensor_matmul(
 
     float sum[TILE_N / 2];
     for (int step = 0; step < steps; ++step) {
-        Stage& stage = stages[step % STAGES];
         mbarrier_wait(&full[step % STAGES], step / STAGES % 2);
-        wgmma_fence();
-        #pragma unroll
-        for (int k = 0; k < TILE_K; k += STEP)
-            wgmma(sum, descriptor(&stage.A_tile[64 * warpgroup][k]), descriptor(&stage.B_tile[0][k]), step + k);
-        wgmma_commit_group();
+        start_products(sum, stages[step % STAGES], warpgroup, step > 0);
         wgmma_wait_all(sum);
         __syncthreads();  // everyone has read the tiles before they are overwritten
         if (threadIdx.x == 0 && step + STAGES < steps)

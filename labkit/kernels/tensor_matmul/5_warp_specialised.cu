@@ -1,10 +1,11 @@
 // tensor_matmul_5_warp_specialised.cu: C (M,N) = alpha A (M,K) B (N,K)^T + beta C, on the tensor cores
-// idea: 4_wgmma with a warpgroup more, the producer, one thread of which brings tiles; the others, the consumers,
-//       multiply them and never wait for each other: a stage is full, or empty again, when its barrier says so
-// launch: block (2 * TILE_M + 128), grid (ceil(N/TILE_N), ceil(M/TILE_M)); any M, N; rows of A and B of 16 n bytes
+// idea: 4_wgmma with one more warpgroup, the producer, of which one thread brings tiles; the others, the
+//       consumers, do not wait for each other: a stage is full, or empty again, when its barrier says so
+// launch: block (2*TILE_M + 128), grid (ceil(N/TILE_N), ceil(M/TILE_M)); any M, N; rows of A, B of 16 n bytes
 // tensor maps: A (TILE_M, TILE_K) swizzle 128, B (TILE_N, TILE_K) swizzle 128
 // shared: STAGES * (TILE_M + TILE_N) * 128 + 1024
 // needs: sm_90a
+// small: TILE_M=64 TILE_N=64 STAGES=2
 #ifndef DTYPE
 #define DTYPE half
 #endif
@@ -19,61 +20,43 @@
 #endif
 #include "element.h"
 #include "hopper.h"
-constexpr int TILE_K = 128 / T_BYTES, STEP = 32 / T_BYTES;  // STEP: k of one instruction
-constexpr int CONSUMERS = TILE_M / 64, THREADS = 128 * CONSUMERS + 128;  // warpgroups, each with 64 rows
-static_assert(TILE_M % 64 == 0 && TILE_M <= 256, "choose 64, 128, 192 or 256 for TILE_M");
-static_assert(TILE_N == 64 || TILE_N == 128 || TILE_N == 256, "choose 64, 128 or 256 for TILE_N");
-static_assert(STAGES >= 2, "choose at least 2 STAGES: one is multiplied while others come");
-// Each thread of a block begins with REGISTERS. The producer gives most of its own to the consumers.
-constexpr int REGISTERS = 65536 / THREADS / 8 * 8, PRODUCER_REGISTERS = 40, GIVEN = REGISTERS - PRODUCER_REGISTERS;
-constexpr int CONSUMER_REGISTERS = CONSUMERS == 1 ? 232 : (REGISTERS + GIVEN / CONSUMERS) / 8 * 8;
-struct Stage { T A_tile[TILE_M][TILE_K], B_tile[TILE_N][TILE_K]; };
+#include "tiles.h"
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) tensor_matmul(
+extern "C" __global__ void __launch_bounds__(128 * CONSUMERS + 128, 1) tensor_matmul(
     const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B, Out* C,
     int M, int N, int K, float alpha, float beta)
 {
     extern __shared__ __align__(1024) unsigned char memory[];
     Stage* stages = (Stage*)memory;
-    uint64_t* full = (uint64_t*)&stages[STAGES];  // whose phases end when a stage's tiles are there
-    uint64_t* empty = &full[STAGES];  // and when every consumer warp has multiplied them
+    uint64_t* full = (uint64_t*)&stages[STAGES];  // their phases end when the tiles of a stage are there
+    uint64_t* empty = &full[STAGES];  // and when all consumers have multiplied them
     int row0 = blockIdx.y * TILE_M, col0 = blockIdx.x * TILE_N;  // the block's tile of C
     int warpgroup = threadIdx.x / 128, lane = threadIdx.x % 32;
     int y = threadIdx.x / 32 * 16 + lane / 4, x = lane % 4 * 2;  // the thread's first sum in the tile
     int steps = (K + TILE_K - 1) / TILE_K;
 
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < STAGES; ++i) {
-            mbarrier_init(&full[i], 1);
-            mbarrier_init(&empty[i], 4 * CONSUMERS);
-        }
-        fence_mbarrier_init();
-    }
+    if (threadIdx.x == 0)
+        init_stages(full, empty, 4 * CONSUMERS);  // of warps
     __syncthreads();  // the barriers are there before anyone waits at them
 
     if (warpgroup == CONSUMERS) {
-        setmaxnreg_dec<PRODUCER_REGISTERS>();
+        setmaxnreg_dec<Registers::PRODUCER>();
         for (int step = 0; threadIdx.x % 128 == 0 && step < steps; ++step) {
             Stage& stage = stages[step % STAGES];
             uint64_t* barrier = &full[step % STAGES];
-            mbarrier_wait(&empty[step % STAGES], step / STAGES % 2 ^ 1);  // at first, at once
+            mbarrier_wait(&empty[step % STAGES], step / STAGES % 2 ^ 1);  // in the first round, at once
             mbarrier_arrive_expect_tx(barrier, sizeof(Stage));
             cp_async_bulk_tensor(stage.A_tile, A, row0, step * TILE_K, barrier);
             cp_async_bulk_tensor(stage.B_tile, B, col0, step * TILE_K, barrier);
         }
         return;
     }
-    setmaxnreg_inc<CONSUMER_REGISTERS>();
+    setmaxnreg_inc<Registers::CONSUMER>();
     float sum[TILE_N / 2];
     for (int step = 0; step < steps; ++step) {
-        Stage& stage = stages[step % STAGES];
         mbarrier_wait(&full[step % STAGES], step / STAGES % 2);
-        wgmma_fence();
-        #pragma unroll
-        for (int k = 0; k < TILE_K; k += STEP)
-            wgmma(sum, descriptor(&stage.A_tile[64 * warpgroup][k]), descriptor(&stage.B_tile[0][k]), step + k);
-        wgmma_commit_group();
-        wgmma_wait_group<1>();  // the tensor cores go on with this step when the one before is done
+        start_products(sum, stages[step % STAGES], warpgroup, step > 0);
+        wgmma_wait_group<1>();  // this step is at work, and the one before is done
         if (lane == 0 && step > 0)
             mbarrier_arrive(&empty[(step - 1) % STAGES]);
     }

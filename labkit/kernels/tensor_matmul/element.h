@@ -40,7 +40,7 @@ __device__ Out scaled(float sum, const Out* old, float alpha, float beta)
     return Out(beta != 0 ? alpha * sum + beta * float(*old) : alpha * sum);
 }
 
-// Return what C[row][col] and C[row][col + 1] become where N is even: a pair begins at a multiple of its size.
+// Return what C[row][col] and C[row][col + 1] become. N is even: a pair begins at a multiple of its size.
 __device__ Pair scaled_pair(
     const Out* C, int M, int N, int row, int col, float sum0, float sum1, float alpha, float beta)
 {

@@ -1,6 +1,6 @@
 // hopper.h: what sm_90a has for tiles, each instruction under its name in PTX. Three of its units work by
 // themselves, and the threads only start them:
-//   cp.async.bulk.tensor (TMA) copies a box of a matrix to shared memory, and counts the bytes on an mbarrier;
+//   cp.async.bulk.tensor (TMA) copies a box of a matrix to shared memory and counts its bytes on an mbarrier;
 //   wgmma has the tensor cores multiply tiles in shared memory, for the 128 threads of a warpgroup;
 //   mbarrier counts arrivals of threads and bytes; when all of a phase have come, the next phase begins.
 #include <cuda.h>
@@ -11,7 +11,7 @@ __device__ uint32_t shared_address(const void* at)
     return (uint32_t)__cvta_generic_to_shared(at);
 }
 
-// --- mbarrier ------------------------------------------------------------------------------------------------
+// --- mbarrier ------------------------------------------------------------------------------------------
 __device__ void mbarrier_init(uint64_t* barrier, int arrivals)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(shared_address(barrier)), "r"(arrivals)
@@ -26,7 +26,7 @@ __device__ void mbarrier_arrive(uint64_t* barrier)
     asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" :: "r"(shared_address(barrier))
                  : "memory");
 }
-__device__ void mbarrier_arrive_expect_tx(uint64_t* barrier, int bytes)  // the phase ends after these bytes, too
+__device__ void mbarrier_arrive_expect_tx(uint64_t* barrier, int bytes)  // the phase waits for bytes, too
 {
     asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;"
                  :: "r"(shared_address(barrier)), "r"(bytes) : "memory");
@@ -43,7 +43,9 @@ __device__ void mbarrier_wait(uint64_t* barrier, int parity)
     while (!over);
 }
 
-// Arrive at the barrier of block `block` of the cluster that lies where `barrier` lies in this block.
+// Arrive at the barrier of block `block` of the cluster that lies where `barrier` lies in this block. With
+// .release.cluster all that the thread wrote would have to be visible there first, a fence that takes longer
+// than a step. The arrival says that wgmma has read, and the thread wrote nothing.
 __device__ void mbarrier_arrive_cluster(uint64_t* barrier, int block)
 {
     asm volatile("{ .reg .b32 there;"
@@ -52,7 +54,7 @@ __device__ void mbarrier_arrive_cluster(uint64_t* barrier, int block)
                  :: "r"(shared_address(barrier)), "r"(block) : "memory");
 }
 
-// --- threads -------------------------------------------------------------------------------------------------
+// --- threads -------------------------------------------------------------------------------------------
 template <int REGISTERS> __device__ void setmaxnreg_dec()  // a warpgroup gives registers back to the block
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(REGISTERS));
@@ -70,7 +72,7 @@ __device__ void barrier_cluster()  // __syncthreads of all blocks of the cluster
     asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// --- TMA -----------------------------------------------------------------------------------------------------
+// --- TMA -----------------------------------------------------------------------------------------------
 // Copy the box of the map whose first element is matrix[row][col]; elements past the edges come as 0.
 __device__ void cp_async_bulk_tensor(void* to, const CUtensorMap& map, int row, int col, uint64_t* barrier)
 {
@@ -109,7 +111,7 @@ __device__ void fence_proxy_async()  // what this thread wrote to shared memory 
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// --- wgmma ---------------------------------------------------------------------------------------------------
+// --- wgmma ---------------------------------------------------------------------------------------------
 // Describe rows of 128 bytes, swizzled as TMA writes them, from address `at`: 8 rows are 1024 bytes.
 __device__ uint64_t descriptor(const void* at)
 {
