@@ -5,7 +5,6 @@ from typing import Any
 import ml_dtypes  # noqa: F401 (NumPy then knows the name bfloat16)
 import numpy as np
 
-
 _UNWRITTEN = {  # the smallest int32; of floats a signalling NaN
     "int32": 0x8000_0000,
     "float16": 0x7D00,
