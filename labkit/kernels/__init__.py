@@ -134,14 +134,14 @@ def types(name: str) -> tuple[str, ...]:
     """Return the C types that DTYPE may name in CUDA kernel `name`."""
     if "DTYPE" not in defaults(name):
         return ("float",)
-    return heads.types(source(name)) or tuple(problem_class(name.partition("/")[0]).dtypes.values())
+    return heads.types(whole_source(name)) or tuple(problem_class(name.partition("/")[0]).dtypes.values())
 
 
 def lacking(name: str, ctype: str, compute_capability: str) -> str:
     """Say what CUDA kernel `name` with DTYPE=ctype needs that a GPU lacks; "" where the GPU has all."""
     kind = problem_class(name.partition("/")[0])
     of_type = {kind.dtypes[dtype]: needed for dtype, needed in kind.needs.items()}
-    what = {name: heads.said(source(name), "needs"), f"{name} in {ctype}": of_type.get(ctype, "")}
+    what = {name: heads.said(whole_source(name), "needs"), f"{name} in {ctype}": of_type.get(ctype, "")}
     for each, needed in what.items():
         if heads.lacks(needed, compute_capability):
             return f"{each} needs {needed}"
@@ -153,7 +153,7 @@ def unfit(name: str, problem: Problem, **parameters: str | int) -> str:
 
     A tensor map takes arrays whose rows are multiples of 16 bytes.
     """
-    for each in heads.tensor_maps(source(name), _macros(name, problem, parameters)):
+    for each in heads.tensor_maps(whole_source(name), _macros(name, problem, parameters)):
         side, itemsize = problem.arrays[each.array][-1], problem.array_dtypes()[each.array].itemsize
         row = problem.shapes()[each.array][-1] * itemsize
         if row % heads.ROW_BYTES:
@@ -173,7 +173,7 @@ def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, 
     """
     macros = _macros(name, problem, parameters)
     try:
-        return launch_of(source(name), problem, **macros)
+        return launch_of(whole_source(name), problem, **macros)
     except LaunchLineError as error:
         if all(isinstance(value, int) and value > 0 for key, value in parameters.items() if key != "DTYPE"):
             raise LaunchError(f"{name}: {error}") from None
@@ -193,14 +193,14 @@ def whole_launch(
     if reason := unfit(name, problem, **parameters):
         raise LaunchError(f"{name}: {reason}")
     macros, given = _macros(name, problem, parameters), list(args)
-    for each in heads.tensor_maps(source(name), macros):
+    for each in heads.tensor_maps(whole_source(name), macros):
         place = list(problem.arrays).index(each.array)
         made = _tensor_map(args[place], each)
         if each.replaces:
             given[place] = made
         else:
             given.append(made)
-    return grid, block, tuple(given), heads.shared_bytes(source(name), macros)
+    return grid, block, tuple(given), heads.shared_bytes(whole_source(name), macros)
 
 
 def _tensor_map(array: Any, of: heads.BoxOf) -> Any:
@@ -211,7 +211,7 @@ def _tensor_map(array: Any, of: heads.BoxOf) -> Any:
 
 def _macros(name: str, problem: Problem, given: dict[str, str | int]) -> dict[str, str | int]:
     """Return the macros of a kernel that is launched on `problem`."""
-    return {"TILE": BLOCK_SIDE} | defaults(name) | {"DTYPE": problem.ctype} | given
+    return {"TILE": BLOCK_SIDE} | defaults(name) | {"DTYPE": problem.ctype} | problem.c_types | given
 
 
 def defaults(name: str) -> dict[str, str | int]:

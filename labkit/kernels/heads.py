@@ -20,7 +20,7 @@ from labkit.kernels.launch_line import LaunchLineError, names_of
 
 _NEEDS = re.compile(r"sm_(\d+)(\d)(a?)")
 ROW_BYTES = 16  # a tensor map takes rows of whole multiples (cuTensorMapEncodeTiled, globalStrides)
-_MAP = re.compile(r"(\w+)\s*\(((?:[^()]|\([^()]*\))+)\)(?:\s*swizzle\s+(\d+))?")
+_MAP = re.compile(r"(\w+) *\(((?:[^()]|\([^()]*\))+)\)(?: *swizzle +(\d+))?(?:, *(?=\w)|$)")
 _MAP_FORM = "// tensor maps: A (TILE_M, TILE_K) swizzle 128, B (TILE_N, TILE_K)"
 
 
@@ -81,26 +81,27 @@ def shared_bytes(source: str, macros: Mapping[str, int | str]) -> int:
     Raises LaunchLineError where the line cannot be evaluated.
     """
     text = said(source, "shared")
-    return _whole(f"// shared: {text}", text, source, macros) if text else 0
+    return sum(_evaluated(f"// shared: {text}", text, source, macros)) if text else 0
 
 
 def tensor_maps(source: str, macros: Mapping[str, int | str]) -> tuple[BoxOf, ...]:
     """Return the tensor maps that a source, compiled with `macros`, takes. Raises LaunchLineError."""
-    text = said(source, "tensor maps")
-    line, found, rest = f"// tensor maps: {text}", [], text
+    text = rest = said(source, "tensor maps")
+    line, found = f"// tensor maps: {text}", []
     while rest:
         match = _MAP.match(rest)
-        if match is None or not re.match(r",\s*\w|$", rest[match.end() :]):
-            raise LaunchLineError(f"`{line}` does not say how maps are made. It should have this form:\n{_MAP_FORM}")
+        if match is None:
+            raise LaunchLineError(
+                f"`{line}` does not say how maps are made. It should have this form:\n{_MAP_FORM}"
+            )
         name, box, swizzle = match.groups()
-        sides = tuple(_whole(line, side, source, macros) for side in box.split(","))
-        found.append(BoxOf(name, sides, int(swizzle or 0)))
-        rest = rest[match.end() :].lstrip(", ")
+        found.append(BoxOf(name, tuple(_evaluated(line, box, source, macros)), int(swizzle or 0)))
+        rest = rest[match.end() :]
     return tuple(found)
 
 
-def _whole(line: str, text: str, source: str, macros: Mapping[str, int | str]) -> int:
+def _evaluated(line: str, text: str, source: str, macros: Mapping[str, int | str]) -> list[int]:
     try:
-        return names_of(source, macros).whole(text)
+        return names_of(source, macros).several(text)
     except ValueError as error:
         raise LaunchLineError(f"`{line}`: {error}") from None

@@ -38,7 +38,9 @@ _PARTS = re.compile(r"//+\s*launch\s*:\s*block\s*\((.+)\)\s*,\s*grid\s*\(([^;]+)
 _OPTION = re.compile(r"(?:-D|--define-macro=) *(\w+)(?:=(.*))?")
 MOST_TEXT, MOST_LEVELS, MOST_NUMBER = 500, 30, 2**63  # characters of a line or macro; of brackets and macros
 SHOWN, MOST_NAMES = 80, 20  # characters and names in a message
-_ARITHMETIC = "whole numbers, sizes, macros, + - * /, ceil(), min(), max() and sizeof() are all that may stand there"
+_ARITHMETIC = (
+    "whole numbers, sizes, macros, + - * /, ceil(), min(), max() and sizeof() are all that may stand there"
+)
 SIZES = {  # bytes per element
     **{"double": 8, "float": 4, "int": 4, "tf32": 4},
     **{"half": 2, "short": 2, "__nv_bfloat16": 2, "__nv_fp8_e4m3": 1, "char": 1},
@@ -142,9 +144,7 @@ def names_of(source: str, macros: Mapping[str, int | str], sizes: Mapping[str, i
 def _evaluated(what: str, text: str, names: "Names", line: int) -> Dim3:
     """Evaluate the sizes in one pair of brackets."""
     try:
-        inside = _parsed(f"({text},)")
-        parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]  # as (1) if (2,)
-        sizes = [int(names.value(part)) for part in parts]
+        sizes = names.several(text)
         if len(sizes) > 3:
             raise ValueError(f"these are {len(sizes)} sizes; there are at most three: x, y and z.")
         return as_dim3(sizes, what)
@@ -173,6 +173,12 @@ class Names:
     def whole(self, text: str) -> int:
         """Evaluate arithmetic of whole numbers, as a source has it. Raises ValueError."""
         return int(self.value(_parsed(_SUFFIX.sub(r"\1", text))))
+
+    def several(self, text: str) -> list[int]:
+        """Evaluate several of them with commas between. Raises ValueError."""
+        inside = _parsed(f"({text},)")
+        parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]  # as (1) if (2,)
+        return [int(self.value(part)) for part in parts]
 
     def value(self, node: ast.AST, exact: bool = False, level: int = 0) -> Fraction:
         """Evaluate an expression; a division that is not `exact` drops the remainder. Raises ValueError."""
@@ -214,9 +220,10 @@ class Names:
 
     def _bytes(self, kind: str) -> int:
         """Return the bytes of a type, or of the one that DTYPE or another macro stands for."""
-        meant = self.text("DTYPE" if kind == "T" else kind)
+        named = self.text(kind)
+        meant = self.text("DTYPE") if named == "T" else named
         if meant not in SIZES:
-            raise ValueError(f"nothing says how large {meant} is. Known are {', '.join(SIZES)}.")
+            raise ValueError(f"nothing says how large {meant} is. Known are T and {', '.join(SIZES)}.")
         return SIZES[meant]
 
     def _named(self, name: str, level: int) -> Fraction:

@@ -59,7 +59,9 @@ class Problem(ABC):
     rounding_unit: ClassVar[float] = 0  # unit roundoff of their inputs
     cpu_rungs: ClassVar[Mapping[str, str]] = {}  # names of the kernels in C in the records
     dtypes: ClassVar[Mapping[str, str]] = C_TYPES  # the values of `dtype`, with the C names for DTYPE
-    needs: ClassVar[Mapping[str, str]] = {}  # the least GPU for a dtype, such as sm_80, where not every GPU does
+    needs: ClassVar[
+        Mapping[str, str]
+    ] = {}  # the least GPU for a dtype, such as sm_80, where not every GPU does
     dtype: str
     seed: int
 
@@ -99,9 +101,7 @@ class Problem(ABC):
         return False
 
     @classmethod
-    def trials(
-        cls, dtype: str = "", sizes: Sequence[tuple[int, ...]] | None = None
-    ) -> list["Problem"]:
+    def trials(cls, dtype: str = "", sizes: Sequence[tuple[int, ...]] | None = None) -> list["Problem"]:
         """Return the problems on which a check tries a kernel, using the family's variants in turn.
 
         The default is the family's own dtype: float32, where it has that one.
@@ -145,6 +145,11 @@ class Problem(ABC):
     def array_dtypes(self) -> dict[str, np.dtype]:
         """Return each array's NumPy type by its name; `dtype` for all, where a family does not say more."""
         return dict.fromkeys(self.arrays, np.dtype(self.dtype))
+
+    @property
+    def output_dtype(self) -> np.dtype:
+        """Return the NumPy type of the output."""
+        return self.array_dtypes()[self.output_name]
 
     def array_bytes(self) -> dict[str, int]:
         """Return each array's bytes by its name."""
@@ -198,6 +203,11 @@ class Problem(ABC):
         """Return the C name of the dtype, as in `kernels.load(name, DTYPE=problem.ctype)`."""
         return self.dtypes[self.dtype]
 
+    @property
+    def c_types(self) -> dict[str, str]:
+        """Return the C types of elements by the names that kernels give them: T, and others of the family."""
+        return {"T": self.ctype}
+
     def gflops(self, seconds: float) -> float:
         """Return 10^9 arithmetic operations per second."""
         return self.flops / seconds / 1e9
@@ -229,7 +239,7 @@ class Problem(ABC):
         """
         if self.bytes < LARGE_BYTES or tolerance is not None:
             got = _on_host(got)
-        shape, dtype = self.shapes()[self.output_name], self.array_dtypes()[self.output_name]
+        shape, dtype = self.shapes()[self.output_name], self.output_dtype
         if got.shape != shape or got.dtype not in (dtype, stored(np.empty(0, dtype)).dtype):
             raise ValueError(
                 f"{self.output_name} is {got.dtype} {got.shape}; it should be {dtype} {shape}. "

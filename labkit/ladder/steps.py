@@ -148,8 +148,8 @@ def tiles(machine: str = "h200") -> pd.DataFrame:
 
 
 def _counts(case: running.Case) -> dict[str, float]:
-    kernel, grid, block = case.compiled()
-    profile = kernel.profile(grid, block, case.problem.args(np), timeout=PATIENCE_SECONDS)
+    kernel, launch = case.compiled()[0], case.launch(case.problem.args(np))
+    profile = kernel.profile(*launch, timeout=PATIENCE_SECONDS)
     multiply_adds = case.problem.flops / 2 / WARP
     loads = profile.lines.query("op == 'ld'").groupby("space").requests.sum()
     executed = profile.ptx_lines

@@ -40,7 +40,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class TensorMatmul(Problem):
-    """C (M,N) = alpha A (M,K) B (N,K)^T + beta C; A and B of `dtype`, C of the same type or, for fp8, float16.
+    """C (M,N) = alpha A (M,K) B (N,K)^T + beta C, with A, B and C of `dtype`; for fp8, C is float16.
 
     Elements are uniform in [-1, 1], rounded to their type. tf32 is float32 whose last 13 bits are 0, so that
     hardware that rounds and hardware that cuts these bits off get the same. fp8 (e4m3) elements are
@@ -82,7 +82,7 @@ class TensorMatmul(Problem):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, value in self.factors.items():
-            if not abs(value) <= np.finfo(np.float32).max:
+            if not abs(value) <= float(np.finfo(np.float32).max):
                 raise ValueError(f"{name}={value} does not fit float32. Choose a smaller one.")
 
     def __str__(self) -> str:
@@ -104,6 +104,11 @@ class TensorMatmul(Problem):
         """Return square products of each type, from 1024 on."""
         return [cls(n, n, n, dtype) for dtype, n in product(cls.dtypes, QUICK if quick else LARGE)]
 
+    @property
+    def c_types(self) -> dict[str, str]:
+        """Return the C types of the elements of A and B (T), and of C (Out)."""
+        return {"T": self.ctype, "Out": "half" if self.dtype == "fp8" else self.ctype}
+
     def array_dtypes(self) -> dict[str, np.dtype]:
         """Return the NumPy types of A, B and C by name."""
         kind = KINDS[self.dtype]
@@ -120,7 +125,11 @@ class TensorMatmul(Problem):
         if self.dtype == "fp8":
             return rng.integers(-QUARTERS, QUARTERS, shape, endpoint=True) / QUARTERS
         drawn = rng.uniform(-1, 1, shape).astype(np.float32)
-        return (drawn.view(np.uint32) & np.uint32(0xFFFF_E000)).view(np.float32) if self.dtype == "tf32" else drawn
+        return (
+            (drawn.view(np.uint32) & np.uint32(0xFFFF_E000)).view(np.float32)
+            if self.dtype == "tf32"
+            else drawn
+        )
 
     def scalars(self) -> tuple[np.generic, ...]:
         """Return M, N and K as int32, alpha and beta as float32."""
