@@ -1,6 +1,6 @@
 """Matrix products of few bits by NVIDIA's library cuBLAS, for comparison: C = alpha A B^T + beta C.
 
-A (M,K), B (N,K) and C (M,N) are row-major arrays of CuPy, of the bits that `kernels.problem.stored` keeps.
+A (M,K), B (N,K) and C (M,N) are row-major arrays of CuPy, of the bits that `core.bits.stored` keeps.
 Sums are float32, those of partial sums too. cuBLAS is column-major: it is asked for C^T = B A^T.
 
 CuPy has cublasGemmEx. fp8 is cublasLt's alone, which is called here through ctypes. The numbers are those of

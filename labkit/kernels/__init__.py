@@ -13,11 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from labkit.core.bits import stored
 from labkit.core.errors import LaunchError
 from labkit.core.limits import Dim3
 from labkit.kernels import heads
 from labkit.kernels.launch_line import LaunchLineError, launch_of, macros_of
-from labkit.kernels.problem import Problem, families, problem_class, stored
+from labkit.kernels.problem import Problem, families, problem_class
 
 __all__ = [
     "BLOCK_SIDE",
@@ -118,7 +119,7 @@ def load(name: str, **parameters: str | int) -> Any:
     of_kernel = types(name)
     chosen = str(parameters.get("DTYPE", of_kernel[0]))
     if chosen not in of_kernel:
-        raise ValueError(f"{name} takes {' and '.join(of_kernel)} alone, and DTYPE is {chosen}.")
+        raise ValueError(f"{name} takes {', '.join(of_kernel)} alone, and DTYPE is {chosen}.")
     from labkit.device.select import device  # imported here: reading a source needs no device
 
     here = device()
@@ -204,7 +205,7 @@ def whole_launch(
 
 
 def _tensor_map(array: Any, of: heads.BoxOf) -> Any:
-    from labkit.core.tensor_map import tensor_map  # imported here: few kernels need one
+    from labkit.device.tensor_map import tensor_map  # imported here: few kernels need one
 
     return tensor_map(stored(array), of.box, swizzle=of.swizzle)
 

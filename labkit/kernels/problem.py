@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from labkit.core.bits import numbers, stored
 from labkit.core.compare import compare, differs
 from labkit.core.errors import LaunchError, OutOfMemory
 from labkit.core.limits import MAX_GRID, MAX_THREADS
@@ -330,22 +331,6 @@ def problem_of(row: Mapping[str, Any]) -> Problem:
     kind, dtype = problem_class(str(row["problem"])), str(row["dtype"])
     sizes = [int(row[name.lower()]) for name in kind.size_names]
     return problem(kind.family, *sizes, **({"dtype": dtype} if dtype in kind.dtypes else {}))
-
-
-def stored(array: np.ndarray) -> np.ndarray:
-    """Return an array as CuPy can hold it: bfloat16 and fp8 as unsigned integers of the same bits."""
-    return array.view(f"u{array.itemsize}") if array.dtype.kind == "V" else array
-
-
-def numbers(array: Any, dtype: np.dtype) -> Any:
-    """Return an array of NumPy or CuPy as numbers, where it may hold the bits of `dtype` (see `stored`)."""
-    if array.dtype == dtype:
-        return array
-    if isinstance(array, np.ndarray):
-        return array.view(dtype)
-    xp = import_module(type(array).__module__.partition(".")[0])
-    every = np.arange(2 ** (8 * dtype.itemsize), dtype=array.dtype.name).view(dtype).astype(np.float32)
-    return xp.asarray(every)[array]
 
 
 def __getattr__(name: str) -> type[Problem]:

@@ -92,7 +92,7 @@ def _rung(chosen: Case) -> tuple[simt.Kernel, Dim3, Dim3]:
     own, ctype, known = kernels.defaults(chosen.kernel), chosen.problem.ctype, kernels.types(chosen.kernel)
     if ctype not in known:
         raise ValueError(
-            f"{chosen.kernel} takes {' and '.join(known)} alone, and the problem has {chosen.problem.dtype}."
+            f"{chosen.kernel} takes {', '.join(known)} alone, and the problem has {chosen.problem.dtype}."
         )
     grid, block = kernels.launch(chosen.kernel, chosen.problem, **dict(chosen.macros))
     macros = {"DTYPE": ctype} | dict(chosen.macros)

@@ -133,7 +133,7 @@ def test_headers_of_the_folder_are_compiled_and_read_with_the_kernel(tensor_fold
 def test_a_type_and_a_gpu_that_a_kernel_does_not_have(tensor_folder):
     name = "tensor_matmul/1_mapped"
     assert kernels.types(name) == ("half", "__nv_bfloat16")
-    with pytest.raises(ValueError, match="1_mapped takes half and __nv_bfloat16 alone, and DTYPE is float"):
+    with pytest.raises(ValueError, match="1_mapped takes half, __nv_bfloat16 alone, and DTYPE is float"):
         kernels.load(name, DTYPE="float")
     assert kernels.lacking(name, "half", "9.0") == ""
     assert kernels.lacking(name, "half", "8.0") == f"{name} needs sm_90a"

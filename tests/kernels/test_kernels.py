@@ -13,7 +13,7 @@ from labkit.kernels.problem import problem
 
 MATMUL = [name for name in kernels.names("matmul") if name not in ("matmul/0_peak", "matmul/tensor_cores")]
 TRANSPOSE = [name for name in kernels.names("transpose") if name != "transpose/0_copy"]
-EVERY = [*kernels.names("matmul"), *kernels.names("transpose")]
+EVERY = [name for family in ("matmul", "tensor_matmul", "transpose") for name in kernels.names(family)]
 DTYPES = ["float32", "int32", "float64"]
 MOVED = [*DTYPES, "float16"]  # by transposes, which compute nothing
 
@@ -294,7 +294,7 @@ def test_sources_follow_the_house_style(name):
     assert sum(line.startswith("// launch: block (") for line in head) == 1
     assert max(map(len, lines)) <= 110
     assert len(lines) <= 120
-    assert compile_ptx(kernels.source(name)).log == ""  # no warnings
+    assert compile_ptx(kernels.whole_source(name)).log == ""  # no warnings
 
 
 def test_unknown_names_and_parameters_are_named():
