@@ -16,9 +16,11 @@ import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from labkit.core.errors import InvalidAccess
 
@@ -27,6 +29,7 @@ MAP_ALIGNMENT = 64  # bytes, of a tensor map in memory
 UNIT = 16  # bytes: addresses, strides and rows of a box are multiples of it, and a swizzle moves such chunks
 MOST_DIMENSIONS = 5
 MOST_BOX, MOST_STEP = 256, 8
+MOST_TILE_BYTES = 228 << 10  # of which CUDA's documentation says nothing; the driver of an H200 does
 MOST_SIZE, MOST_STRIDE = 1 << 32, 1 << 40
 SWIZZLES = (0, 32, 64, 128)  # bytes, in the order of CUDA's CUtensorMapSwizzle
 L2_PROMOTIONS = (0, 64, 128, 256)  # bytes, in the order of CUDA's CUtensorMapL2promotion
@@ -198,10 +201,10 @@ def _check_array(geometry: Geometry) -> None:
             f"them side by side, {geometry.itemsize} bytes apart. Pass an array in C order"
         )
     for axis, stride in enumerate(geometry.strides[:-1]):
-        if stride % UNIT or not 0 < stride < MOST_STRIDE:
+        if stride % UNIT or not 0 <= stride < MOST_STRIDE:
             raise ValueError(
                 f"the stride of dimension {axis} is {stride} bytes; a tensor map needs a multiple of {UNIT} "
-                f"from {UNIT} to 2^40 - {UNIT}. Allocate rows of a multiple of {UNIT // geometry.itemsize} "
+                f"from 0 to 2^40 - {UNIT}. Allocate rows of a multiple of {UNIT // geometry.itemsize} "
                 "elements, and pass a view of the part that you need"
             )
     if geometry.fill not in ("zero", "nan") or (geometry.fill == "nan" and geometry.element not in FLOATS):
@@ -229,6 +232,11 @@ def _check_box(geometry: Geometry) -> None:
         raise ValueError(
             f"a row of the box has {geometry.box[-1]} elements of {geometry.itemsize} bytes, {row} bytes; it "
             f"needs a multiple of {UNIT} bytes. Choose a multiple of {UNIT // geometry.itemsize} elements"
+        )
+    if (size := prod(geometry.tile) * geometry.itemsize) > MOST_TILE_BYTES:
+        raise ValueError(
+            f"a tile of {' x '.join(map(str, geometry.tile))} elements has {size} bytes; it has at most "
+            f"{MOST_TILE_BYTES}, the shared memory of a multiprocessor. Choose a smaller box"
         )
     if geometry.swizzle not in SWIZZLES:
         raise ValueError(f"swizzle={geometry.swizzle} bytes: choose 0 (none), 32, 64 or 128")
@@ -301,32 +309,36 @@ class TensorMap:
         """Return the 128 bytes as uint8, so that a kernel can find them in memory."""
         return np.frombuffer(self.data, np.uint8).astype(dtype or np.uint8)
 
+    def on_host(self, array: np.ndarray) -> TensorMap:
+        """Return the simulator's tensor map of a copy of the array in host memory."""
+        return in_simulator(self.geometry, array)
+
     def __str__(self) -> str:
         return str(self.geometry)
 
 
 def in_simulator(geometry: Geometry, array: np.ndarray) -> TensorMap:
     """Return the simulator's tensor map of an array in host memory, with the geometry but for its address."""
-    start = array.ctypes.data
-    _keep_in_sight(array, start, geometry.extent)
-    here = replace(geometry, address=start)
+    keep_in_sight(array)
+    here = replace(geometry, address=array.ctypes.data)
     return TensorMap(array, here, encode(here))
 
 
-# The arrays that tensor maps were made of, while they exist: start and end of what the map may touch.
+# The memory that copies by tensor maps may touch: start, end, and the array that owns it while that exists
 _live: list[tuple[int, int, weakref.ref[np.ndarray]]] = []
 
 
-def _keep_in_sight(array: np.ndarray, start: int, size: int) -> None:
-    """Remember the memory of an array until its owner ceases to exist."""
+def keep_in_sight(array: np.ndarray) -> None:
+    """Let copies by tensor maps touch the memory of an array, or of what it is a view of, while it exists."""
     owner = array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
+    start, end = byte_bounds(owner)
     _live[:] = [each for each in _live if each[2]() is not None]
-    if all(each[:2] != (start, start + size) for each in _live):
-        _live.append((start, start + size, weakref.ref(owner)))
+    if all(each[:2] != (start, end) for each in _live):
+        _live.append((start, end, weakref.ref(owner)))
 
 
 def is_live(start: int, size: int) -> bool:
-    """Say whether these bytes of host memory are part of an array that has a tensor map and still exists."""
+    """Say whether these bytes of host memory are part of an array in sight that still exists."""
     return any(first <= start and start + size <= end and owner() is not None for first, end, owner in _live)

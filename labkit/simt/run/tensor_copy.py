@@ -38,6 +38,8 @@ def load(data: bytes, coordinates: Sequence[int], shared: np.ndarray, address: i
     """
     tile = _tile(data, coordinates, address, shared.size)
     inside = tile.in_array()
+    if tile.geometry.element in ("tf32", "tf32_ftz"):
+        inside = _rounded_to_tf32(inside)
     if tile.is_whole:
         elements = inside
     else:
@@ -50,9 +52,10 @@ def load(data: bytes, coordinates: Sequence[int], shared: np.ndarray, address: i
 def store(data: bytes, coordinates: Sequence[int], shared: np.ndarray, address: int) -> int:
     """Copy a tile from shared to global memory, and return its bytes; takes what `load` takes.
 
-    Elements outside the array are not written.
+    Elements outside the array are not written, except that a row of the array ends at a multiple of 16 bytes:
+    an H200 writes all 16. No coordinate may be negative.
     """
-    tile = _tile(data, coordinates, address, shared.size)
+    tile = _tile(data, coordinates, address, shared.size, writes=True)
     tile.in_array()[...] = tile.in_shared(shared)
     return tile.nbytes
 
@@ -63,7 +66,7 @@ def reduce(op: str, data: bytes, coordinates: Sequence[int], shared: np.ndarray,
     `op` is add, min, max, inc, dec, and, or, xor. Raises InvalidAccess also where elements of this type have
     no such operation.
     """
-    tile = _tile(data, coordinates, address, shared.size)
+    tile = _tile(data, coordinates, address, shared.size, writes=True)
     inside = tile.in_array()
     inside[...] = _combined(op, tile.geometry.element, inside, tile.in_shared(shared))
     return tile.nbytes
@@ -169,7 +172,7 @@ class _Tile:
         bits = _BITS[geometry.itemsize]
         if 0 in counts:
             return np.empty(counts, bits)
-        return np.ndarray(counts, bits, _memory(geometry.address, geometry.extent), offset, strides)
+        return np.ndarray(counts, bits, _memory(geometry.address, _padded(geometry.extent)), offset, strides)
 
     def chunks(self, shared: np.ndarray) -> np.ndarray:
         """Return the chunks of 16 bytes of shared memory that it occupies."""
@@ -185,13 +188,12 @@ def _as_chunks(elements: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(elements).reshape(-1).view(_CHUNK)
 
 
-def _tile(data: bytes, coordinates: Sequence[int], address: int, shared_size: int) -> _Tile:
+def _tile(
+    data: bytes, coordinates: Sequence[int], address: int, shared_size: int, writes: bool = False
+) -> _Tile:
     """Return the tile of a copy. Raises InvalidAccess for what a GPU's copy engine would refuse."""
     geometry = decode(bytes(data))
-    if len(coordinates) != len(geometry.sizes):
-        raise InvalidAccess(
-            f"a copy with {len(coordinates)} coordinates, by a {geometry}: it takes {len(geometry.sizes)}"
-        )
+    _check_coordinates(geometry, coordinates, writes)
     if address % TILE_ALIGNMENT:
         raise InvalidAccess(
             f"a tile at address {address} of shared memory, which is {address % TILE_ALIGNMENT} bytes past a "
@@ -205,9 +207,29 @@ def _tile(data: bytes, coordinates: Sequence[int], address: int, shared_size: in
         )
     if not is_live(geometry.address, geometry.extent):
         raise InvalidAccess(f"the array of the {geometry} does not exist any more: keep a reference to it")
-    starts, shape = tuple(reversed(coordinates)), geometry.tile
-    part = tuple(map(_inside, starts, shape, geometry.sizes, geometry.steps))
+    starts, shape, sizes = tuple(reversed(coordinates)), geometry.tile, geometry.sizes
+    if writes and is_live(geometry.address, _padded(geometry.extent)):
+        sizes = *sizes[:-1], _padded(sizes[-1] * geometry.itemsize) // geometry.itemsize
+    part = tuple(map(_inside, starts, shape, sizes, geometry.steps))
     return _Tile(geometry, address, shape, starts, part)
+
+
+def _check_coordinates(geometry: Geometry, coordinates: Sequence[int], writes: bool) -> None:
+    """Raise InvalidAccess where an H200 stops with cudaErrorIllegalInstruction."""
+    if len(coordinates) != len(geometry.sizes):
+        raise InvalidAccess(
+            f"a copy with {len(coordinates)} coordinates, by a {geometry}: it takes {len(geometry.sizes)}"
+        )
+    if coordinates[0] * geometry.itemsize % UNIT:
+        raise InvalidAccess(
+            f"a tile from element {coordinates[0]} of the innermost dimension on ({geometry.element}): tiles "
+            f"start at multiples of {UNIT} bytes there, {UNIT // geometry.itemsize} elements"
+        )
+    if writes and min(coordinates) < 0:
+        raise InvalidAccess(
+            f"a tile is written at the coordinates {tuple(coordinates)}: none may be negative. Tiles that "
+            "are read may start before the array"
+        )
 
 
 def _inside(start: int, count: int, size: int, step: int) -> slice:
@@ -235,9 +257,23 @@ class _Interface:
         }
 
 
+def _padded(size: int) -> int:
+    """Return the next multiple of 16."""
+    return -(-size // UNIT) * UNIT
+
+
 def _fill(geometry: Geometry) -> int:
-    """Return the bits of an element outside the array: 0, or the NaN whose bits but the sign are ones."""
-    return (1 << 8 * geometry.itemsize - 1) - 1 if geometry.fill == "nan" else 0
+    """Return the bits of an element outside the array: 0, or the NaN that an H200 writes."""
+    return int("7ff7" * (geometry.itemsize // 2), 16) if geometry.fill == "nan" else 0
+
+
+def _rounded_to_tf32(bits: np.ndarray) -> np.ndarray:
+    """Return float32 numbers, given as bits, with a mantissa of 10 bits, rounded to nearest even.
+
+    So does an H200; with "float32_ftz" it leaves all bits as they are, subnormal numbers too.
+    """
+    rounded = bits + 0xFFF + (bits >> 13 & 1) & 0xFFFFE000
+    return np.where(bits & 0x7FFFFFFF > 0x7F800000, 0x7FFFE000, rounded).astype(np.uint32)
 
 
 def _check_bulk(size: int, addresses: Sequence[int]) -> None:
@@ -263,11 +299,11 @@ _PTX_TYPES = {
     "f32": "float32",
     "f64": "float64",
 }
-_INTEGERS = ("uint32", "int32", "uint64", "int64")
+_INTEGERS = ("uint32", "int32", "uint64")
 _OPERATIONS: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], tuple[str, ...]]] = {
     "add": (np.add, (*_INTEGERS, "float16", "bfloat16", "float32", "float64")),
-    "min": (np.fmin, (*_INTEGERS, "float16", "bfloat16")),
-    "max": (np.fmax, (*_INTEGERS, "float16", "bfloat16")),
+    "min": (np.minimum, (*_INTEGERS, "int64", "float16", "bfloat16")),
+    "max": (np.maximum, (*_INTEGERS, "int64", "float16", "bfloat16")),
     "inc": (lambda old, most: np.where(old >= most, 0, old + 1).astype(old.dtype), ("uint32",)),
     "dec": (lambda old, most: np.where((old == 0) | (old > most), most, old - 1), ("uint32",)),
     "and": (np.bitwise_and, _INTEGERS),
@@ -281,10 +317,31 @@ def _combined(op: str, element: str, old: np.ndarray, new: np.ndarray) -> np.nda
     function, elements = _OPERATIONS[op]
     if element not in elements:
         raise InvalidAccess(f"a reduction by {op} of {element} elements: it takes {', '.join(elements)}")
+    if element in _INFINITY and op != "add":
+        return _extreme(function, _INFINITY[element], old, new)
     with np.errstate(all="ignore"):
         if element == "bfloat16":
             return _rounded_to_bfloat16(function(_widened(old), _widened(new)))
         return function(old.view(element), new.view(element)).view(old.dtype)
+
+
+_INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80}
+
+
+def _extreme(
+    function: Callable[[np.ndarray, np.ndarray], np.ndarray], infinity: int, old: np.ndarray, new: np.ndarray
+) -> np.ndarray:
+    """Return the smaller or larger of 16-bit floats, given as bits: -0 is less than 0, a NaN gives way."""
+
+    def ordered(bits: np.ndarray) -> np.ndarray:
+        return np.where(bits & 0x8000, ~bits, bits | 0x8000)
+
+    def is_nan(bits: np.ndarray) -> np.ndarray:
+        return bits & 0x7FFF > infinity
+
+    chosen = np.where(function(ordered(old), ordered(new)) == ordered(old), old, new)
+    numbers = np.where(is_nan(old), new, np.where(is_nan(new), old, chosen))
+    return np.where(is_nan(numbers), 0x7FFF, numbers).astype(np.uint16)
 
 
 def _widened(bits: np.ndarray) -> np.ndarray:
