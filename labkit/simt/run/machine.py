@@ -38,9 +38,9 @@ from labkit.simt.counters.wavefronts import Issues
 from labkit.simt.launch.arguments import Range, array_range
 from labkit.simt.launch.sample import Sample, clusters_of
 from labkit.simt.ptx import Kernel
+from labkit.simt.run.cluster import Host
 from labkit.simt.run.crew import can_run_here, run_all, run_here
 from labkit.simt.run.printing import Printer
-from labkit.simt.run.cluster import Host
 from labkit.simt.run.services import Services
 from labkit.simt.sanitizer.asynchronous import AsynchronousChecking
 from labkit.simt.sanitizer.checking import Checking

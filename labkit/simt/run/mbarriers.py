@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from labkit.core.errors import SimtError
 from labkit.core.limits import WARP
 from labkit.simt.run.cluster import Call, Cluster, Host, Mbarrier
 
@@ -129,7 +128,11 @@ def _look(host: Host, call: Call, patience: int) -> None:
 
 def _wait(host: Host, call: Call, patience: int, lane: int, barrier: Mbarrier, address: int) -> None:
     """Have a warp wait for the phase that runs; what it lacks, and which it has not seen, tells why."""
-    name, phase, seen = host.named(call, address, lane), barrier.phase, call.cluster.seen.get((call.number, address), -1)
+    name, phase, seen = (
+        host.named(call, address, lane),
+        barrier.phase,
+        call.cluster.seen.get((call.number, address), -1),
+    )
     if seen < phase - 1:
         what = (
             f"waits for phase {phase} of {name} (parity {phase & 1}), which never completes, and has not waited for "

@@ -8,6 +8,7 @@ memory are checked as in other kernels.
 from llvmlite import ir
 
 from labkit.core.limits import WARP
+from labkit.simt.analysis.accesses import Access
 from labkit.simt.code import services
 from labkit.simt.code.abi import I32, I64, POINTER, Launch, Value, field
 from labkit.simt.code.careful import entry_slot
@@ -15,7 +16,6 @@ from labkit.simt.code.instructions import Kind
 from labkit.simt.code.observe import Look
 from labkit.simt.ptx import Instruction, Operand, Vector
 from labkit.simt.sanitizer.checking import Checking
-from labkit.simt.analysis.accesses import Access
 
 TOLD = {("wgmma", "mma_async"), ("wgmma", "commit_group"), ("wgmma", "wait_group"), ("fence", "proxy")}
 

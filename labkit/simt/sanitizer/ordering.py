@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from labkit.simt.analysis.layout import STRIDE, granules
-from labkit.simt.code import abi
+from labkit.simt.lowering.wgmma import misfit, shared_bytes
 from labkit.simt.ptx import TYPE_BYTES, Immediate, Instruction, Kernel, Vector
 from labkit.simt.run.cluster import Call, Cluster, Host, Mbarrier, Meeting
-from labkit.simt.lowering.wgmma import misfit, shared_bytes
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 
 NOBODY = -1
@@ -232,7 +231,11 @@ class Ordering:
         """Check the descriptors of a wgmma, and what it reads of shared memory."""
         state, lane = self._state(call), call.lanes[0]
         agent = self._of_warp(state, state.products, call.number)
-        described = [role for role, each in zip("ab", call.instruction.operands[1:3], strict=False) if not isinstance(each, Vector)]
+        described = [
+            role
+            for role, each in zip("ab", call.instruction.operands[1:3], strict=False)
+            if not isinstance(each, Vector)
+        ]
         for number, role in enumerate(described):
             descriptor = call.operand(number, lane)
             if why := misfit(call.instruction, role, descriptor, host.launch.shared_bytes):
@@ -330,9 +333,7 @@ class Ordering:
         times, sites = state.reads[agent]
         times[places], sites[places] = time, call.site
 
-    def _is_early(
-        self, state: State, places: np.ndarray, clock: Clock, agent: int, time: int
-    ) -> np.ndarray:
+    def _is_early(self, state: State, places: np.ndarray, clock: Clock, agent: int, time: int) -> np.ndarray:
         """Say of which granules the last write is not known to be over; a group's own writes do not count."""
         writer, written = state.writer[places], state.write_time[places]
         return (written > clock[writer]) & ((writer != agent) | (written != time))
@@ -358,7 +359,9 @@ class Ordering:
             early = times[places] > clock[reader]
             if early.any():
                 first = int(np.argmax(early))
-                self._overwritten(call, state, places, lanes, first, reader, int(sites[places[first]]), barrier)
+                self._overwritten(
+                    call, state, places, lanes, first, reader, int(sites[places[first]]), barrier
+                )
                 break
         state.writer[places], state.write_time[places] = agent, time
         state.write_site[places], state.is_generic[places] = call.site, barrier is None
@@ -381,13 +384,19 @@ class Ordering:
 
     def _line(self, site: int) -> str:
         instruction = self.kernel.code[site]
-        return f"line {instruction.line}" + (f" (called in line {instruction.calls[-1]})" if instruction.calls else "")
+        return f"line {instruction.line}" + (
+            f" (called in line {instruction.calls[-1]})" if instruction.calls else ""
+        )
 
     def _what(self, state: State, agent: int, site: int) -> str:
         """Say who made an access."""
         instruction = self.kernel.code[site]
         if agent < len(state.clocks):
-            return f"warp {agent}" if self.blocks == 1 else f"a warp of block {agent * self.blocks // len(state.clocks)} of the cluster"
+            return (
+                f"warp {agent}"
+                if self.blocks == 1
+                else f"a warp of block {agent * self.blocks // len(state.clocks)} of the cluster"
+            )
         return "the wgmma" if instruction.parts[0] == "wgmma" else "the copy"
 
     def _comes_late(self, call: Call, state: State, places: np.ndarray, barrier: Mbarrier) -> None:
@@ -401,7 +410,9 @@ class Ordering:
 
     def _unwritten(self, read: TooSoon) -> None:
         """Report a read of what nobody wrote, perhaps because a wait asked for the wrong parity."""
-        message = f"reads {self.diagnosis.place_in_shared(read.access)}, which nobody has written yet in this block"
+        message = (
+            f"reads {self.diagnosis.place_in_shared(read.access)}, which nobody has written yet in this block"
+        )
         at_once = [waited for phase, waited, _ in read.passed.values() if phase < 0]
         if at_once:
             message += f": the wait in {self._line(at_once[-1])} was for {_phase(-1)}"
@@ -480,14 +491,18 @@ class Ordering:
     ) -> None:
         access = self._accessing(call, places, lanes, first)
         passed = state.passed.get((reader, id(barrier)))
-        if barrier and passed and passed[2]:  # it waited again for a phase that was over: these bytes are those
+        if (
+            barrier and passed and passed[2]
+        ):  # it waited again for a phase that was over: these bytes are those
             early = replace(access, site=site, thread=32 * (reader % (len(state.clocks) // self.blocks)))
             self._before_copy(early, call.site, barrier.phase, passed)
             return
         where, what = self.diagnosis.place_in_shared(access), self._what(state, reader, site)
         kind = "write after read"
         if reader >= len(state.clocks):
-            kind = "overwritten while wgmma reads" if what == "the wgmma" else "overwritten while a copy reads"
+            kind = (
+                "overwritten while wgmma reads" if what == "the wgmma" else "overwritten while a copy reads"
+            )
         message = (
             f"race ({kind}) on {where}: overwrites what {what} of {self._line(site)} reads; nothing says that it "
             "has finished"
