@@ -1,4 +1,4 @@
-"""Mbarriers, barriers of some threads, clusters and bulk copies in the simulator: results, and mistakes by name.
+"""Mbarriers, barriers of some threads, clusters and bulk copies: results, and mistakes by name.
 
 Expected results are NumPy's. A line of a kernel with a planted mistake says so: `// BUG tool kind`.
 """
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import labkit
 from labkit import simt
-from labkit.core.tensor_map import describe, in_simulator
 
 PTX = r"""
 #include <cuda.h>
@@ -26,7 +26,8 @@ __device__ void arrive(uint64_t* b) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at(b)) : "memory");
 }
 __device__ void expect(uint64_t* b, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at(b)), "r"(bytes) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at(b)), "r"(bytes)
+                 : "memory");
 }
 __device__ void wait(uint64_t* b, int parity) {
     asm volatile("{ .reg .pred p; L: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra L; }"
@@ -62,7 +63,7 @@ def clean(launched: simt.Kernel, grid, block, args, **more) -> None:
     assert not findings, listed(findings)
 
 
-# --- mbarriers -------------------------------------------------------------------------------------------------
+# --- mbarriers ---
 
 PIPELINE = r"""
 #include <cuda/barrier>
@@ -140,7 +141,7 @@ def test_a_phase_counts_arrivals_and_bytes():
     assert out.tolist() == [3, 0, 0, 1, 1]
 
 
-# --- barriers of some threads ------------------------------------------------------------------------------------
+# --- barriers of some threads ---
 
 NAMED = r"""
 extern "C" __global__ void k(int* out) {
@@ -158,7 +159,8 @@ extern "C" __global__ void k(int* out) {
         out[256 + t] = s[127 - t];
     }
     __syncthreads();
-    out[128 + t] = __syncthreads_count(t % 3 == 0) + 1000 * __syncthreads_and(t < 128) + 100 * __syncthreads_or(t == 200);
+    int all = __syncthreads_and(t < 128), any = __syncthreads_or(t == 200);
+    out[128 + t] = __syncthreads_count(t % 3 == 0) + 1000 * all + 100 * any;
 }
 """
 
@@ -172,7 +174,7 @@ def test_some_threads_of_a_block_meet():
     np.testing.assert_array_equal(out[320:], 127 - t[64:])
 
 
-# --- clusters ----------------------------------------------------------------------------------------------------
+# --- clusters ---
 
 CLUSTER = r"""
 #include <cooperative_groups.h>
@@ -252,7 +254,8 @@ extern "C" __global__ void __cluster_dims__(2) k(int* out) {
                      :: "r"(there), "r"(10 * t + rank), "r"(10 * t + rank + 1000), "r"(barrier) : "memory");
     else
         for (int i = 0; i < 2; ++i)
-            asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];"
+            asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32"
+                         " [%0], %1, [%2];"
                          :: "r"(there + 4 * i), "r"(t + 100 * i), "r"(barrier) : "memory");
     wait(&b, 0);
     out[(rank * 32 + t) * 2] = got[2 * t];
@@ -272,7 +275,7 @@ def test_words_for_another_block():
         np.testing.assert_array_equal(out[rank], np.where(t[:, None] % 2, stored, added))
 
 
-# --- bulk copies -------------------------------------------------------------------------------------------------
+# --- bulk copies ---
 
 BULK = r"""
 extern "C" __global__ void k(const int* in, int* out, int* sums, int n) {
@@ -327,8 +330,8 @@ extern "C" __global__ void __cluster_dims__(2) k(
         // each block brings half of the tile to both
         asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
                      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;"
-                     :: "r"(at(&tile[16 * rank][0])), "l"(&in), "r"(8), "r"((int)(16 * rank) - 4), "r"(at(&b)),
-                        "h"((unsigned short)3) : "memory");
+                     :: "r"(at(&tile[16 * rank][0])), "l"(&in), "r"(8), "r"((int)(16 * rank) - 4),
+                        "r"(at(&b)), "h"((unsigned short)3) : "memory");
     }
     wait(&b, 0);
     for (int i = threadIdx.x; i < 1024; i += 32) {
@@ -348,10 +351,7 @@ extern "C" __global__ void __cluster_dims__(2) k(
 def test_tiles_reach_all_blocks_of_a_cluster():
     x = np.arange(40 * 36, dtype=np.float32).reshape(40, 36)
     back, got = np.zeros((64, 32), np.float32), np.zeros((2, 32, 32), np.float32)
-    maps = [
-        in_simulator(describe(array, array.ctypes.data, box, 128, None, None, None, "zero", 0), array).data
-        for array, box in ((x, (16, 32)), (back, (32, 32)))
-    ]
+    maps = [labkit.tensor_map(array, box, swizzle=128) for array, box in ((x, (16, 32)), (back, (32, 32)))]
     clean(kernel(TILES), (2,), (32,), (*maps, got))
     expected = np.zeros((32, 32), np.float32)  # the tile begins at row -4 and column 8; 4 columns lie outside
     expected[4:, :28] = x[:28, 8:36]
@@ -359,7 +359,7 @@ def test_tiles_reach_all_blocks_of_a_cluster():
     np.testing.assert_array_equal(back, np.concatenate([expected, expected]))
 
 
-# --- mistakes ----------------------------------------------------------------------------------------------------
+# --- mistakes ---
 
 COPY = r"""
 extern "C" __global__ void k(const float* in, float* out, int steps) {

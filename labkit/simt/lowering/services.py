@@ -1,8 +1,8 @@
 """Turn what a warp does asynchronously into calls of the host: mbarriers, bulk copies, clusters.
 
 These instructions are few, and each does much, so the host does them in Python (run/services.py). Here each
-becomes `serve`, with its own opcode behind it and plain registers as operands: `serve.mbarrier.init`. One that
-waits becomes a question, and the warp gives way to others until the answer is yes:
+becomes `serve`, with its own opcode behind it and plain registers as operands: `serve.mbarrier.init`. One
+that waits becomes a question, and the warp gives way to others until the answer is yes:
 
     mbarrier.try_wait p, [a], x      poll p, a, x; @p bra D; yield; poll p, a, x; D:
     bar.sync 1, 64                   serve.bar.arrive t, 1, 64; L: await p, t; @p bra D; yield; bra L; D:
@@ -36,7 +36,8 @@ def make_services(kernel: Kernel) -> None:
         return
     kernel.is_asynchronous = True
     code: list[Instruction] = []
-    places, labels = [], {}
+    places: list[int] = []
+    labels: dict[str, int] = {}
     start = Start(kernel, prefix="s")
     for number, instruction in enumerate(kernel.code):
         places.append(len(code))
@@ -117,7 +118,7 @@ def _await(w: Writer, opcode: str, result: Operand, *operands: Operand) -> None:
     """Emit a loop that gives way until the answer is yes, and then gives the result."""
     again, done = w.label("again"), w.label("done")
     answer = w.register("pred")
-    results = answer if result == _NOTHING else Vector((answer, result))  # type: ignore[arg-type]
+    results = answer if result == _NOTHING else Vector((answer, result))
     w.place(again)
     w.emit(f"await.{opcode}", results, *operands)
     _leave_if(w, answer, done)

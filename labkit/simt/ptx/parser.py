@@ -160,7 +160,7 @@ class _Parser:
         self, caller: tuple[int, ...], callers: dict[tuple[int, ...], tuple[int, ...]]
     ) -> tuple[int, ...]:
         """Return the lines of the source that call the function in which code stands, one in the other."""
-        lines = []
+        lines: list[int] = []
         while caller and len(lines) < MOST_CALLS:
             if caller[0] == self.source_file:
                 lines.append(caller[1])

@@ -171,16 +171,17 @@ class Host:
         self.threads = diagnosis.block[0] * diagnosis.block[1] * diagnosis.block[2]
 
     def arrived(self, call: Call) -> int:
-        """Return how many threads arrive: whole warps count 32, also the last that the block does not fill."""
+        """Return how many threads arrive: a whole warp counts 32, also where the block does not fill it."""
         in_last = self.threads % WARP
         everyone = in_last if call.head.warp == self.warps - 1 and in_last else WARP
         return WARP if len(call.lanes) == everyone else len(call.lanes)
 
     def go_on(self, call: Call) -> None:
+        """Note that a warp need not wait any more."""
         call.cluster.waits.pop(call.number, None)
 
     def wait(self, call: Call, what: str, tells: int = 0, patience: int = 1, kind: str = "hang") -> None:
-        """Note that a warp waits. Raises BarrierError where all wait for ever, for the wait that tells most."""
+        """Note that a warp waits. Where all wait for ever, raise BarrierError for the wait that tells most."""
         cluster = call.cluster
         wait = cluster.waits.get(call.number)
         if wait is None or wait.progress != cluster.progress:

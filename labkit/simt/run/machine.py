@@ -197,7 +197,8 @@ class Program:
             if findings is not None:
                 ordering = Ordering(self.kernel, diagnosis, shared_bytes)
             host = Host(self.kernel, launch, diagnosis, frames, self.compiled.warps, ordering)
-            services = Services(host, [worker.heads for worker in workers], ordering and ordering.watched)
+            watched = ordering.watched if ordering else None
+            services = Services(host, [worker.heads for worker in workers], watched)
         start = time.perf_counter()
         jobs = [partial(worker.run, self.library, launch) for worker in workers]
         gone: BarrierError | None = None

@@ -1,4 +1,4 @@
-"""Serve mbarriers. Reference: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"."""
+"""Serve mbarriers. Reference: PTX ISA, "Parallel Synchronization and Communication: mbarrier"."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def find(host: Host, call: Call, lane: int, address: int) -> Mbarrier:
     if barrier is None:
         host.own(call, lane, address, 8)
         message = (
-            f"{host.named(call, address, lane)} is no mbarrier: nothing has initialised it (mbarrier.init), or it "
-            "was invalidated"
+            f"{host.named(call, address, lane)} is no mbarrier: nothing has initialised it (mbarrier.init), or "
+            "it was invalidated"
         )
         raise host.mistake(call, lane, "mbarrier", message)
     return barrier
@@ -135,8 +135,8 @@ def _wait(host: Host, call: Call, patience: int, lane: int, barrier: Mbarrier, a
     )
     if seen < phase - 1:
         what = (
-            f"waits for phase {phase} of {name} (parity {phase & 1}), which never completes, and has not waited for "
-            f"phase {phase - 1} (parity {phase - 1 & 1}) before"
+            f"waits for phase {phase} of {name} (parity {phase & 1}), which never completes, and has not waited "
+            f"for phase {phase - 1} (parity {phase - 1 & 1}) before"
         )
         host.wait(call, what, 3, patience, "wrong parity")
         return
@@ -160,8 +160,8 @@ def _expect(host: Host, call: Call, lane: int, barrier: Mbarrier, amount: int) -
     barrier.tx += amount
     if barrier.tx > MOST_PENDING:
         message = (
-            f"{host.named(call, call.shared(0, lane), lane)} expects {barrier.tx} bytes; a phase takes at most "
-            f"{MOST_PENDING}"
+            f"{host.named(call, call.shared(0, lane), lane)} expects {barrier.tx} bytes; a phase takes at "
+            f"most {MOST_PENDING}"
         )
         raise host.mistake(call, lane, "mbarrier", message)
 

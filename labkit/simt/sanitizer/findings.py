@@ -36,7 +36,8 @@ class Finding:
         place = f"line {self.line}: " if self.line else ""
         text = f"{place}{self.message}\n    by thread {self.thread} of block {self.block}"
         if self.calls:
-            text += f"\n    in a function called in line {', which is called in line '.join(map(str, self.calls))}"
+            calls = ", which is called in line ".join(map(str, self.calls))
+            text += f"\n    in a function called in line {calls}"
         return f"{text}\n    {self.line:>4} | {self.source}" if self.source else text
 
 
@@ -177,7 +178,7 @@ class Diagnosis:
         role: Role = "b" if launch.error_other else "a"
         instruction = self.kernel.code[access.site]
         message = misfit(instruction, role, launch.error_address, self.shared_bytes)
-        return self._finding("memcheck", "out of bounds", access, f"wgmma: {message}")
+        return self.found("memcheck", "out of bounds", access, f"wgmma: {message}")
 
     def _beyond_surface(self, launch: Launch) -> Finding:
         """Describe an access of a surface beyond its edges, or one that is not aligned."""

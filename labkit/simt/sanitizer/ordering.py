@@ -1,8 +1,8 @@
 """Find accesses to shared memory that nothing orders, where mbarriers, copies and wgmma work by themselves.
 
 Each warp has a vector clock, and so has what works for it: the copies that complete at an mbarrier, the wgmma
-of a warp, its bulk stores. An access keeps its agent's time. A warp that arrives at a barrier leaves its clock
-there, and one that waits takes over the clocks of all that arrived; the end of a phase adds the time of the
+of a warp, its bulk stores. An access keeps its agent's time. A warp that arrives at a barrier leaves its
+clock there, and one that waits takes over the clocks of all that arrived; the end of a phase adds the time of the
 copies that belong to it. So an access is in order if the warp's clock has reached the time of the one before.
 
 A second clock per warp holds what the asynchronous proxy sees of ordinary writes: `fence.proxy.async` brings
@@ -18,12 +18,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from labkit.simt.analysis.layout import STRIDE, granules
-from labkit.simt.lowering.wgmma import misfit, shared_bytes
+from labkit.simt.lowering.wgmma import Role, misfit, shared_bytes
 from labkit.simt.ptx import TYPE_BYTES, Immediate, Instruction, Kernel, Vector
 from labkit.simt.run.cluster import Call, Cluster, Host, Mbarrier, Meeting
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 
 NOBODY = -1
+ROLES: tuple[Role, ...] = ("a", "b")
 KEPT_PHASES = 4
 STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
 Clock = np.ndarray  # the time of each agent, as far as it is known
@@ -233,7 +234,7 @@ class Ordering:
         agent = self._of_warp(state, state.products, call.number)
         described = [
             role
-            for role, each in zip("ab", call.instruction.operands[1:3], strict=False)
+            for role, each in zip(ROLES, call.instruction.operands[1:3], strict=False)
             if not isinstance(each, Vector)
         ]
         for number, role in enumerate(described):
@@ -460,9 +461,9 @@ class Ordering:
         place = int(places[first])
         site, access = int(state.write_site[place]), self._accessing(call, places, lanes, first)
         message = (
-            f"reads {self.diagnosis.place_in_shared(access)} through the asynchronous proxy, which need not see "
-            f"the ordinary write of {self._line(site)}: let each thread that writes run fence.proxy.async before "
-            "the barrier"
+            f"reads {self.diagnosis.place_in_shared(access)} through the asynchronous proxy, which need not "
+            f"see the ordinary write of {self._line(site)}: let each thread that writes run fence.proxy.async "
+            "before the barrier"
         )
         self._found("racecheck", "missing proxy fence", access, site, message)
 
@@ -504,8 +505,8 @@ class Ordering:
                 "overwritten while wgmma reads" if what == "the wgmma" else "overwritten while a copy reads"
             )
         message = (
-            f"race ({kind}) on {where}: overwrites what {what} of {self._line(site)} reads; nothing says that it "
-            "has finished"
+            f"race ({kind}) on {where}: overwrites what {what} of {self._line(site)} reads; nothing says that "
+            "it has finished"
         )
         self._found("racecheck", kind, access, site, message)
 
