@@ -86,9 +86,12 @@ def bind(
 
 def _array(param: Variable, array: np.ndarray, position: int, name: str) -> tuple[bytes, Range]:
     if TYPE_BYTES[param.type] != 8 or param.size != 8:
-        raise LaunchError(
-            f"{shown(array, position)}: the kernel takes a number of {param.size} bytes here, not an array"
+        wanted = (
+            "a tensor map here: pass labkit.tensor_map(array, box)"
+            if param.size == BYTES
+            else (f"a number of {param.size} bytes here, not an array")
         )
+        raise LaunchError(f"{shown(array, position)}: the kernel takes {wanted}")
     check_array(array, position, "a kernel")
     if array.dtype.hasobject or not array.dtype.isnative:
         raise LaunchError(
@@ -111,8 +114,8 @@ def _tensor_map(param: Variable, each: TensorMap, position: int, name: str) -> t
     """Return a tensor map's bytes, and the memory of the array that it describes."""
     if param.size != BYTES:
         raise LaunchError(
-            f"argument {position} is a {each}; the kernel takes {param.size} bytes here. Declare the parameter "
-            "as `const __grid_constant__ CUtensorMap`, or pass an array that holds np.asarray(map)"
+            f"argument {position} is a {each}; the kernel takes {param.size} bytes here. Declare "
+            "it as `const __grid_constant__ CUtensorMap`, or pass an array that holds np.asarray(map)"
         )
     if not isinstance(each.array, np.ndarray):
         raise LaunchError(

@@ -163,9 +163,7 @@ def _plain(w: Writer, operand: Operand) -> Operand:
         if not operand.offset or not isinstance(base, Register):
             return base
         wide = w.kernel.register_type(base.name).endswith("64")
-        return w.new(
-            "add.s64" if wide else "add.s32", "b64" if wide else "b32", base, Immediate(operand.offset)
-        )
+        return w.new("add.s64" if wide else "add.s32", "b64" if wide else "b32", base, Immediate(operand.offset))
     if isinstance(operand, Symbol) and operand != _NOTHING:
         return w.new("mov.b64", "b64", operand)
     return operand

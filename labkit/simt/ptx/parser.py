@@ -103,9 +103,7 @@ class _Parser:
         if limit := re.search(r"\.maxntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", match["attributes"]):
             x, y, z = (int(n or 1) for n in limit.groups())
             kernel.max_threads = x * y * z
-        if cluster := re.search(
-            r"\.reqnctapercluster\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", match["attributes"]
-        ):
+        if cluster := re.search(r"\.reqnctapercluster\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", match["attributes"]):
             x, y, z = (int(n or 1) for n in cluster.groups())
             kernel.cluster = x, y, z
         kernel.registers[CARRY.name] = "pred"

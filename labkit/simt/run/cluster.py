@@ -202,9 +202,7 @@ class Host:
         if offset + size > self.launch.shared_bytes:
             raise self.invalid(call, lane, self._outside(call, address))
         if address % min(size, 8):
-            raise self.invalid(
-                call, lane, f"byte {offset} of shared memory is not a multiple of {min(size, 8)}"
-            )
+            raise self.invalid(call, lane, f"byte {offset} of shared memory is not a multiple of {min(size, 8)}")
 
     def _outside(self, call: Call, address: int) -> str:
         offset = address - (call.head.shared or 0)
@@ -261,3 +259,5 @@ def _lanes(mask: int) -> list[int]:
 def _signed(value: int) -> int:
     """Read 32 bits with their sign."""
     return ((value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
+
+

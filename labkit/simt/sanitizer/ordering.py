@@ -192,9 +192,7 @@ class Ordering:
             self._synchronise(call, state, places)
             return
         if instruction.family.writes:
-            self._write(
-                call, state, places, call.number, int(state.clocks[call.number, call.number]), lanes, True
-            )
+            self._write(call, state, places, call.number, int(state.clocks[call.number, call.number]), lanes, True)
         else:
             self._read(call, state, places, call.number, int(state.clocks[call.number, call.number]), lanes)
 
@@ -234,11 +232,7 @@ class Ordering:
         """Check the descriptors of a wgmma, and what it reads of shared memory."""
         state, lane = self._state(call), call.lanes[0]
         agent = self._of_warp(state, state.products, call.number)
-        described = [
-            role
-            for role, each in zip("ab", call.instruction.operands[1:3], strict=False)
-            if not isinstance(each, Vector)
-        ]
+        described = [role for role, each in zip("ab", call.instruction.operands[1:3], strict=False) if not isinstance(each, Vector)]
         for number, role in enumerate(described):
             descriptor = call.operand(number, lane)
             if why := misfit(call.instruction, role, descriptor, host.launch.shared_bytes):
@@ -384,11 +378,7 @@ class Ordering:
         """Say who made an access."""
         instruction = self.kernel.code[site]
         if agent < len(state.clocks):
-            return (
-                f"warp {agent}"
-                if self.blocks == 1
-                else f"a warp of block {agent * self.blocks // len(state.clocks)} of the cluster"
-            )
+            return f"warp {agent}" if self.blocks == 1 else f"a warp of block {agent * self.blocks // len(state.clocks)} of the cluster"
         return "the wgmma" if instruction.parts[0] == "wgmma" else "the copy"
 
     def _comes_late(self, call: Call, state: State, places: np.ndarray, barrier: Mbarrier) -> None:
@@ -402,9 +392,7 @@ class Ordering:
 
     def _unwritten(self, read: TooSoon) -> None:
         """Report a read of what nobody wrote, perhaps because a wait asked for the wrong parity."""
-        message = (
-            f"reads {self.diagnosis.place_in_shared(read.access)}, which nobody has written yet in this block"
-        )
+        message = f"reads {self.diagnosis.place_in_shared(read.access)}, which nobody has written yet in this block"
         at_once = [waited for phase, waited, _ in read.passed.values() if phase < 0]
         if at_once:
             message += f": the wait in {self._line(at_once[-1])} was for {_phase(-1)}"
@@ -484,9 +472,7 @@ class Ordering:
         where, what = self.diagnosis.place_in_shared(access), self._what(state, reader, site)
         kind = "write after read"
         if reader >= len(state.clocks):
-            kind = (
-                "overwritten while wgmma reads" if what == "the wgmma" else "overwritten while a copy reads"
-            )
+            kind = "overwritten while wgmma reads" if what == "the wgmma" else "overwritten while a copy reads"
         message = (
             f"race ({kind}) on {where}: overwrites what {what} of {self._line(site)} reads; nothing says that it "
             "has finished"
