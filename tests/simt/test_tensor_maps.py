@@ -534,3 +534,10 @@ def test_public_ways_to_write_a_copy(source):
     kernel((1,), (32,), args)
     np.testing.assert_array_equal(array, expected)
     assert kernel.check((1,), (32,), args) == []
+
+
+def test_no_sum_of_many_blocks_is_lost():
+    array = np.zeros((8, 32), np.int32)
+    kernel = simt.RawModule(code=PUBLIC["asm"]).get_function("add_one")
+    kernel((500,), (32,), (labkit.tensor_map(array, (8, 32)), np.int32(0), np.int32(0)))
+    np.testing.assert_array_equal(array, 500)
