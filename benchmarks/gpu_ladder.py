@@ -6,8 +6,8 @@ Every result is verified before it is timed. The best rung and the reference are
 rounds, and their ratio is the median of the rounds' ratios: a change of the clock's rate meets both. Each
 round has its arrays in another place: where they lie in memory changes a transpose, and a copy alike, by up
 to a tenth, and not both by the same. "Again" is the time of the best rung measured a second time, over the
-first. matmul/tensor_cores rounds its inputs, so it is shown, but no rival in float32. The last lines have best
-rung / cuBLAS (in float32 with TF32 off), and best rung / copy from device to device.
+first. matmul/tensor_cores rounds its inputs, so it is shown, but no rival in float32. The last lines have the
+best rung / cuBLAS (in float32 with TF32 off), and best rung / copy from device to device.
 """
 
 import sys
