@@ -24,7 +24,7 @@ COMPUTE_32F, COMPUTE_32F_FAST_TF32 = 68, 77  # cublasComputeType_t
 IN_COMPUTE_TYPE = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
 TRANSA, TRANSB = 3, 4  # cublasLtMatmulDescAttributes_t
 REDUCTION_SCHEMES, WORKSPACE_BYTES = 3, 1  # cublasLtMatmulPreferenceAttributes_t
-IN_PLACE_OR_COMPUTE_TYPE = 1 | 2  # cublasLtReductionScheme_t
+COMPUTE_TYPE = 2  # cublasLtReductionScheme_t: partial sums stay float32
 WORKSPACE = 32 * 2**20  # bytes
 
 
@@ -49,7 +49,7 @@ def product_call(
 ) -> Callable[[], object]:
     """Return a call of cuBLAS; `dtype` is float16, bfloat16, tf32 or fp8.
 
-    fp8 raises LaunchError for sizes that cublasLt does not take: those that 16 does not divide.
+    fp8 raises LaunchError for sizes that cublasLt does not take, such as those that 16 does not divide.
     """
     scalars = np.array([alpha, beta], np.float32)  # in the host's memory, kept by the call
     kind = _TYPES[dtype]
@@ -98,12 +98,14 @@ def _lt_call(
     result = _layout(kind.result, n, m)
     preference = _created("MatmulPreference")
     _set("MatmulPreference", preference, WORKSPACE_BYTES, ctypes.c_uint64(WORKSPACE))
-    _set("MatmulPreference", preference, REDUCTION_SCHEMES, ctypes.c_uint32(IN_PLACE_OR_COMPUTE_TYPE))
+    _set("MatmulPreference", preference, REDUCTION_SCHEMES, ctypes.c_uint32(COMPUTE_TYPE))
     best, found = _Heuristic(), ctypes.c_int()
     _lt(
         *("MatmulAlgoGetHeuristic", handle, product, left, right, result, result, preference, 1),
         *(ctypes.byref(best), ctypes.byref(found)),
     )
+    if not found.value:
+        raise LaunchError(f"cublasLt has no product of {m} x {n} x {k} in fp8. Choose multiples of 16.")
     alpha, beta = (ctypes.c_void_p(scalars.ctypes.data + at * scalars.itemsize) for at in (0, 1))
     operands = [ctypes.c_void_p(array.data.ptr) for array in (b, a, c, workspace)]
 
