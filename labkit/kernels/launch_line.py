@@ -43,7 +43,7 @@ _ARITHMETIC = (
 )
 SIZES = {  # bytes per element
     **{"double": 8, "float": 4, "int": 4, "tf32": 4},
-    **{"half": 2, "__nv_bfloat16": 2, "__nv_fp8_e4m3": 1, "char": 1},
+    **{"half": 2, "short": 2, "__nv_bfloat16": 2, "__nv_fp8_e4m3": 1, "char": 1},
 }
 
 

@@ -433,12 +433,13 @@ class Kernel(AnyKernel):
         cluster, together = self._parsed.cluster, self._parsed.blocks_together
         if any(size % side for size, side in zip(grid, cluster, strict=True)):
             raise LaunchError(
-                f"kernel `{self.name}` has clusters of {cluster} blocks; grid {grid} is not a multiple of that. "
-                "Launch more blocks, and let those beyond the edge do nothing but meet the others"
+                f"kernel `{self.name}` has clusters of {cluster} blocks; grid {grid} is not a multiple "
+                "of that. Launch more blocks, and let those beyond the edge do nothing but meet the others"
             )
         if together > MAX_CLUSTER:
             raise LaunchError(
-                f"kernel `{self.name}` has clusters of {together} blocks; a cluster holds at most {MAX_CLUSTER}"
+                f"kernel `{self.name}` has clusters of {together} blocks; a cluster holds at most "
+                f"{MAX_CLUSTER}"
             )
 
     def _sample(self, blocks: Blocks, grid: Dim3) -> Sample | None:

@@ -89,11 +89,11 @@ def storage(kernel: Kernel, module: Module) -> Storage:
 class Layout:
     """The storage of a kernel and the frame of its warps, for one block shape.
 
-    `places` are the offsets of registers in the frame: of those that are needed after a barrier, and in a
-    large kernel of all. `warps` are those of one block. `turns` are those of the `barriers` at which a warp only lets others run. Lanes may
-    then wait at other blocks: `waiting` has an offset for each. The frame of a checked run has a map after
-    the warp's local memory: a byte for each of its bytes, and for each register that may be unset a word with
-    the lanes that have set it.
+    `warps` are those of one block. `places` are the offsets of registers in the frame: of those that are
+    needed after a barrier, and in a large kernel of all. `turns` are those of the `barriers` at which a warp
+    only lets others run. Lanes may then wait at other blocks: `waiting` has an offset for each. The frame of
+    a checked run has a map after the warp's local memory: a byte for each of its bytes, and for each register
+    that may be unset a word with the lanes that have set it.
     """
 
     storage: Storage

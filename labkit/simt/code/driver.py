@@ -236,9 +236,7 @@ def _in_cluster(b: ir.IRBuilder, frame: Value, place: dict[str, Value], cluster:
     rank = load_field(b, Frame, frame, "rank")
     row = b.udiv(rank, width)
     offsets = (b.urem(rank, width), b.urem(row, height), b.udiv(row, height))
-    return {
-        axis: b.add(start, by) for (axis, start), by in zip(place.items(), offsets, strict=True)
-    }
+    return {axis: b.add(start, by) for (axis, start), by in zip(place.items(), offsets, strict=True)}
 
 
 def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) -> None:

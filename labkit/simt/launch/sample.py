@@ -36,9 +36,14 @@ def choose_sample(blocks: Blocks, grid: Dim3) -> Sample | None:
 def whole_clusters(sample: Sample, grid: Dim3, cluster: Dim3) -> Sample:
     """Return the sample with all blocks of the clusters that it touches."""
     places = np.unravel_index(sample.numbers, grid[::-1])
-    touched = {tuple(int(i) // side for i, side in zip(at, cluster[::-1], strict=True)) for at in zip(*places, strict=True)}
+    touched = {
+        tuple(int(i) // side for i, side in zip(at, cluster[::-1], strict=True))
+        for at in zip(*places, strict=True)
+    }
     numbers = [
-        np.ravel_multi_index(tuple(c * side + i for c, side, i in zip(at, cluster[::-1], inside, strict=True)), grid[::-1])
+        np.ravel_multi_index(
+            tuple(c * side + i for c, side, i in zip(at, cluster[::-1], inside, strict=True)), grid[::-1]
+        )
         for at in touched
         for inside in np.ndindex(cluster[::-1])
     ]

@@ -16,7 +16,7 @@ _OPCODES = {
     r"mma\.sp(::\w+)?|wgmma\.mma_async\.sp": "products of sparse matrices (mma.sp, wgmma.sp): use dense ones",
     r"tcgen05": "tensor memory (tcgen05): use wgmma, WMMA (nvcuda::wmma) or mma.sync",
     r"multimem": "sums over several GPUs (multimem): add the parts on one GPU",
-    r"clusterlaunchcontrol": "blocks that take over others' work (clusterlaunchcontrol): launch a grid of all",
+    r"clusterlaunchcontrol": "blocks that take over others' work (clusterlaunchcontrol): launch them all",
     r"alloca|stacksave|stackrestore": "arrays whose size is known at run time only (alloca)",
 }
 _NAMES = {

@@ -1,8 +1,8 @@
 """Turn what a warp does asynchronously into calls of the host: mbarriers, bulk copies, clusters.
 
 These instructions are few, and each does much, so the host does them in Python (run/services.py). Here each
-becomes `serve`, with its own opcode behind it and plain registers as operands: `serve.mbarrier.init`. One that
-waits becomes a question, and the warp gives way to others until the answer is yes:
+becomes `serve`, with its own opcode behind it and plain registers as operands: `serve.mbarrier.init`. One
+that waits becomes a question, and the warp gives way to others until the answer is yes:
 
     mbarrier.try_wait p, [a], x      poll p, a, x; @p bra D; yield; poll p, a, x; D:
     bar.sync 1, 64                   serve.bar.arrive t, 1, 64; L: await p, t; @p bra D; yield; bra L; D:
@@ -13,7 +13,7 @@ at an mbarrier. Reference: PTX ISA, 9.7.9.25 (cp.async.bulk), 9.7.13 (barriers, 
 
 from dataclasses import replace
 
-from labkit.simt.lowering.writer import Start, Writer, also
+from labkit.simt.lowering.writer import Start, Writer
 from labkit.simt.ptx import (
     GRID,
     Address,
@@ -36,7 +36,8 @@ def make_services(kernel: Kernel) -> None:
         return
     kernel.is_asynchronous = True
     code: list[Instruction] = []
-    places, labels = [], {}
+    places: list[int] = []
+    labels: dict[str, int] = {}
     start = Start(kernel, prefix="s")
     for number, instruction in enumerate(kernel.code):
         places.append(len(code))
@@ -117,7 +118,7 @@ def _await(w: Writer, opcode: str, result: Operand, *operands: Operand) -> None:
     """Emit a loop that gives way until the answer is yes, and then gives the result."""
     again, done = w.label("again"), w.label("done")
     answer = w.register("pred")
-    results = answer if result == _NOTHING else Vector((answer, result))  # type: ignore[arg-type]
+    results = answer if result == _NOTHING else Vector((answer, result))
     w.place(again)
     w.emit(f"await.{opcode}", results, *operands)
     _leave_if(w, answer, done)
@@ -163,7 +164,9 @@ def _plain(w: Writer, operand: Operand) -> Operand:
         if not operand.offset or not isinstance(base, Register):
             return base
         wide = w.kernel.register_type(base.name).endswith("64")
-        return w.new("add.s64" if wide else "add.s32", "b64" if wide else "b32", base, Immediate(operand.offset))
+        return w.new(
+            "add.s64" if wide else "add.s32", "b64" if wide else "b32", base, Immediate(operand.offset)
+        )
     if isinstance(operand, Symbol) and operand != _NOTHING:
         return w.new("mov.b64", "b64", operand)
     return operand

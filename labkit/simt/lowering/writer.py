@@ -48,7 +48,8 @@ class Writer:
     def emit(self, opcode: str, *operands: Operand, guard: Guard | None = None) -> None:
         """Add an instruction; unless given another, it has the guard of the one that it replaces."""
         guard = guard or self.instruction.guard
-        self.code.append(Instruction(tuple(opcode.split(".")), operands, guard, self.instruction.line))
+        parts, of = tuple(opcode.split(".")), self.instruction
+        self.code.append(Instruction(parts, operands, guard, of.line, of.calls))
 
     def new(self, opcode: str, type_: str, *operands: Operand) -> Register:
         """Emit an instruction with a new register of `type_` as its result."""

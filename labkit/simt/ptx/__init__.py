@@ -76,12 +76,16 @@ class Guard:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: `parts` is the opcode split at its dots, `line` the line in the source (0: none)."""
+    """One instruction: `parts` is the opcode split at its dots, `line` the line in the source (0: none).
+
+    `calls` are the lines that call the functions in which it stands, the innermost first.
+    """
 
     parts: tuple[str, ...]
     operands: tuple[Operand, ...]
     guard: Guard | None
     line: int
+    calls: tuple[int, ...] = ()
 
     @property
     def opcode(self) -> str:

@@ -46,12 +46,17 @@ class Meeting:
 
 @dataclass
 class Wait:
-    """What a warp waits for, as of its last look: `progress` is the cluster's then."""
+    """What a warp waits for, as of its last look: `progress` is the cluster's then.
+
+    `tells` is larger, the more the wait says of the cause when all wait for ever.
+    """
 
     call: Call
     what: str
+    tells: int
     progress: int
     looks: int = 0
+    kind: str = "hang"
 
 
 @dataclass
@@ -64,6 +69,7 @@ class Cluster:
     meetings: dict[tuple[int, int], Meeting] = field(default_factory=dict)  # by rank and number; -1: cluster
     waits: dict[int, Wait] = field(default_factory=dict)  # by the number of a warp
     arrivals: dict[int, int] = field(default_factory=dict)  # by warp: rounds of the cluster's barrier
+    seen: dict[tuple[int, int], int] = field(default_factory=dict)  # by warp and mbarrier: the last phase
     progress: int = 0
 
 
@@ -165,28 +171,30 @@ class Host:
         self.threads = diagnosis.block[0] * diagnosis.block[1] * diagnosis.block[2]
 
     def arrived(self, call: Call) -> int:
-        """Return how many threads arrive: whole warps count 32, also the last that the block does not fill."""
+        """Return how many threads arrive: a whole warp counts 32, also where the block does not fill it."""
         in_last = self.threads % WARP
         everyone = in_last if call.head.warp == self.warps - 1 and in_last else WARP
         return WARP if len(call.lanes) == everyone else len(call.lanes)
 
     def go_on(self, call: Call) -> None:
+        """Note that a warp need not wait any more."""
         call.cluster.waits.pop(call.number, None)
 
-    def wait(self, call: Call, what: str, patience: int = 1) -> None:
-        """Note that a warp waits. Raises BarrierError where all wait for ever."""
+    def wait(self, call: Call, what: str, tells: int = 0, patience: int = 1, kind: str = "hang") -> None:
+        """Note that a warp waits. Where all wait for ever, raise BarrierError for what tells most."""
         cluster = call.cluster
         wait = cluster.waits.get(call.number)
         if wait is None or wait.progress != cluster.progress:
-            cluster.waits[call.number] = Wait(call, what, cluster.progress, 1 - patience)
+            cluster.waits[call.number] = Wait(call, what, tells, cluster.progress, 1 - patience, kind)
             return
         wait.looks += 1
         running = [i for i, head in enumerate(cluster.heads) if head.resume != abi.ENDED]
-        waits = [cluster.waits.get(i) for i in running]
-        if all(each and each.progress == cluster.progress and each.looks >= 0 for each in waits):
+        waits = [each for i in running if (each := cluster.waits.get(i))]
+        if len(waits) == len(running) and all(w.progress == cluster.progress and w.looks >= 0 for w in waits):
             ended = len(cluster.heads) - len(running)
             gone = f". {ended} of {len(cluster.heads)} warps have ended" if ended else ""
-            raise self.mistake(call, call.lanes[0], "hang", f"{what}{gone}")
+            cause = max(waits, key=lambda each: each.tells)
+            raise self.mistake(cause.call, cause.call.lanes[0], cause.kind, f"{cause.what}{gone}")
 
     def place(self, call: Call, lane: int, address: int) -> tuple[int, int]:
         """Return the rank of the block and the offset of an address in shared memory."""
@@ -202,7 +210,9 @@ class Host:
         if offset + size > self.launch.shared_bytes:
             raise self.invalid(call, lane, self._outside(call, address))
         if address % min(size, 8):
-            raise self.invalid(call, lane, f"byte {offset} of shared memory is not a multiple of {min(size, 8)}")
+            raise self.invalid(
+                call, lane, f"byte {offset} of shared memory is not a multiple of {min(size, 8)}"
+            )
 
     def _outside(self, call: Call, address: int) -> str:
         offset = address - (call.head.shared or 0)
@@ -259,5 +269,3 @@ def _lanes(mask: int) -> list[int]:
 def _signed(value: int) -> int:
     """Read 32 bits with their sign."""
     return ((value & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
-
-

@@ -38,9 +38,9 @@ from labkit.simt.counters.wavefronts import Issues
 from labkit.simt.launch.arguments import Range, array_range
 from labkit.simt.launch.sample import Sample, clusters_of
 from labkit.simt.ptx import Kernel
+from labkit.simt.run.cluster import Host
 from labkit.simt.run.crew import can_run_here, run_all, run_here
 from labkit.simt.run.printing import Printer
-from labkit.simt.run.cluster import Host
 from labkit.simt.run.services import Services
 from labkit.simt.sanitizer.asynchronous import AsynchronousChecking
 from labkit.simt.sanitizer.checking import Checking
@@ -197,7 +197,8 @@ class Program:
             if findings is not None:
                 ordering = Ordering(self.kernel, diagnosis, shared_bytes)
             host = Host(self.kernel, launch, diagnosis, frames, self.compiled.warps, ordering)
-            services = Services(host, [worker.heads for worker in workers], ordering and ordering.watched)
+            watched = ordering.watched if ordering else None
+            services = Services(host, [worker.heads for worker in workers], watched)
         start = time.perf_counter()
         jobs = [partial(worker.run, self.library, launch) for worker in workers]
         gone: BarrierError | None = None

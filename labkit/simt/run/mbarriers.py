@@ -1,8 +1,7 @@
-"""Serve mbarriers. Reference: PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"."""
+"""Serve mbarriers. Reference: PTX ISA, "Parallel Synchronization and Communication: mbarrier"."""
 
 from __future__ import annotations
 
-from labkit.core.errors import SimtError
 from labkit.core.limits import WARP
 from labkit.simt.run.cluster import Call, Cluster, Host, Mbarrier
 
@@ -96,8 +95,8 @@ def find(host: Host, call: Call, lane: int, address: int) -> Mbarrier:
     if barrier is None:
         host.own(call, lane, address, 8)
         message = (
-            f"{host.named(call, address, lane)} is no mbarrier: nothing has initialised it (mbarrier.init), or it "
-            "was invalidated"
+            f"{host.named(call, address, lane)} is no mbarrier: nothing has initialised it (mbarrier.init), "
+            "or it was invalidated"
         )
         raise host.mistake(call, lane, "mbarrier", message)
     return barrier
@@ -105,7 +104,7 @@ def find(host: Host, call: Call, lane: int, address: int) -> Mbarrier:
 
 def _look(host: Host, call: Call, patience: int) -> None:
     """Answer whether a phase is complete: the one of a parity, or of a state that `arrive` gave."""
-    waiting = ""
+    waiting: tuple[int, Mbarrier, int] | None = None
     lanes = call.lanes[:1] if call.is_same(0) and call.is_same(1) else call.lanes
     for lane in lanes:
         address, asked = call.shared(0, lane), call.operand(1, lane)
@@ -116,13 +115,33 @@ def _look(host: Host, call: Call, patience: int) -> None:
         is_over = phase < barrier.phase
         call.give(is_over, range(WARP) if len(lanes) == 1 else [lane])
         if not is_over:
-            waiting = f"a phase of {host.named(call, address, lane)} never completes: {_missing(barrier)}"
-        elif host.watcher:
+            waiting = lane, barrier, address
+            continue
+        call.cluster.seen[call.number, address] = phase
+        if host.watcher:
             host.watcher.pass_(call, barrier, phase)
     if waiting:
-        host.wait(call, waiting, patience)
+        _wait(host, call, patience, *waiting)
     else:
         host.go_on(call)
+
+
+def _wait(host: Host, call: Call, patience: int, lane: int, barrier: Mbarrier, address: int) -> None:
+    """Have a warp wait for the phase that runs; what it lacks, and which it has not seen, tells why."""
+    name, phase, seen = (
+        host.named(call, address, lane),
+        barrier.phase,
+        call.cluster.seen.get((call.number, address), -1),
+    )
+    if seen < phase - 1:
+        what = (
+            f"waits for phase {phase} of {name} (parity {phase & 1}), which never completes, and has not "
+            f"waited for phase {phase - 1} (parity {phase - 1 & 1}) before"
+        )
+        host.wait(call, what, 3, patience, "wrong parity")
+        return
+    tells = 2 * (barrier.tx != 0) + (0 < barrier.pending < barrier.expected)
+    host.wait(call, f"a phase of {name} never completes: {_missing(barrier)}", tells, patience)
 
 
 def _missing(barrier: Mbarrier) -> str:
@@ -141,8 +160,8 @@ def _expect(host: Host, call: Call, lane: int, barrier: Mbarrier, amount: int) -
     barrier.tx += amount
     if barrier.tx > MOST_PENDING:
         message = (
-            f"{host.named(call, call.shared(0, lane), lane)} expects {barrier.tx} bytes; a phase takes at most "
-            f"{MOST_PENDING}"
+            f"{host.named(call, call.shared(0, lane), lane)} expects {barrier.tx} bytes; a phase takes at "
+            f"most {MOST_PENDING}"
         )
         raise host.mistake(call, lane, "mbarrier", message)
 

@@ -106,7 +106,6 @@ class Services:
         parts = instruction.parts[1:]
         found = HANDLERS.get(parts[:3]) or HANDLERS.get(parts[:2])
         if found is None:
-            raise SimtError(
-                f"line {instruction.line}: the simulator does not know the PTX instruction `{'.'.join(parts)}`"
-            )
+            opcode, line = ".".join(parts), instruction.line
+            raise SimtError(f"line {line}: the simulator does not know the PTX instruction `{opcode}`")
         return found

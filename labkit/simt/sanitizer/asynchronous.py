@@ -1,13 +1,14 @@
 """A checked run of a kernel with mbarriers, bulk copies, wgmma or clusters.
 
 What orders two accesses to shared memory is more than a barrier there. So each access to shared memory, each
-wgmma and each fence between proxies is told to the host, which keeps the order (ordering.py). Global and local
-memory are checked as in other kernels.
+wgmma and each fence between proxies is told to the host, which keeps the order (ordering.py). Global and
+local memory are checked as in other kernels.
 """
 
 from llvmlite import ir
 
 from labkit.core.limits import WARP
+from labkit.simt.analysis.accesses import Access
 from labkit.simt.code import services
 from labkit.simt.code.abi import I32, I64, POINTER, Launch, Value, field
 from labkit.simt.code.careful import entry_slot
@@ -15,7 +16,6 @@ from labkit.simt.code.instructions import Kind
 from labkit.simt.code.observe import Look
 from labkit.simt.ptx import Instruction, Operand, Vector
 from labkit.simt.sanitizer.checking import Checking
-from labkit.simt.analysis.accesses import Access
 
 TOLD = {("wgmma", "mma_async"), ("wgmma", "commit_group"), ("wgmma", "wait_group"), ("fence", "proxy")}
 

@@ -21,7 +21,7 @@ from labkit.simt.code.observe import Look, Observer
 from labkit.simt.code.vectors import element_type, lanes_of, mask_of
 from labkit.simt.code.warp import Warp
 from labkit.simt.lowering.recursion import keeps_registers
-from labkit.simt.ptx import Instruction, Operand, Register, Vector
+from labkit.simt.ptx import Instruction, Operand, Register
 from labkit.simt.sanitizer.quick import Run, plan, quick_function
 from labkit.simt.sanitizer.shadow import plane_bytes_of
 from labkit.simt.sanitizer.strength import strong_table
@@ -190,17 +190,13 @@ class Checking(Observer):
             either = b.or_(b.and_(chosen, masks[0]), b.and_(b.not_(chosen), masks[1]))
             return b.and_(either, masks[2])
         everything: Value = ir.Constant(I32, -1)
-        old: Value = ir.Constant(I32, -1)  # of the sums to which a wgmma may add
-        sums = _sums(instruction)
         for register in used:
             is_set = b.load(self._set_word(register.name), typ=I32)
-            if register in sums:
-                old = b.and_(old, is_set)
-            else:
-                everything = b.and_(everything, is_set)
-        if sums:
-            adds = mask_of(b, w.value(instruction.operands[3], Kind("pred"), WARP))
-            everything = b.and_(everything, b.or_(old, b.not_(adds)))
+            if name == "wgmma" and register in instruction.results:  # not read where the sum begins at zero
+                is_set = b.or_(
+                    is_set, b.not_(mask_of(b, w.value(instruction.operands[3], Kind("pred"), WARP)))
+                )
+            everything = b.and_(everything, is_set)
         if name in ("and", "or") and "pred" in instruction.parts:  # one operand may decide alone
             for operand, mask in zip(operands, masks, strict=True):
                 value = mask_of(b, w.value(operand, Kind("pred"), WARP))
@@ -250,12 +246,6 @@ class Checking(Observer):
         with b.if_then(b.icmp_unsigned("!=", wrong, ZERO), likely=False):
             lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
             found(b, w.launch, w.frame, abi.SYNC_MASK, w.site(instruction), lane)
-
-
-def _sums(instruction: Instruction) -> tuple[Operand, ...]:
-    """Return the registers of a wgmma to which it adds, if its predicate says so: those of D, named last."""
-    last = instruction.operands[-1] if instruction.parts[:2] == ("wgmma", "mma_async") else None
-    return last.items if isinstance(last, Vector) else ()
 
 
 def has_effect(instruction: Instruction) -> bool:

@@ -28,12 +28,16 @@ class Finding:
     message: str
     source: str = ""
     other_line: int = 0  # for a race: the line of the other access
+    calls: tuple[int, ...] = ()  # lines that call the function in which the line stands, innermost first
     site: int = field(default=-1, compare=False, repr=False)  # the instruction's number in the kernel's code
     other_site: int = field(default=-1, compare=False, repr=False)
 
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line else ""
         text = f"{place}{self.message}\n    by thread {self.thread} of block {self.block}"
+        if self.calls:
+            calls = ", which is called in line ".join(map(str, self.calls))
+            text += f"\n    in a function called in line {calls}"
         return f"{text}\n    {self.line:>4} | {self.source}" if self.source else text
 
 
@@ -174,7 +178,7 @@ class Diagnosis:
         role: Role = "b" if launch.error_other else "a"
         instruction = self.kernel.code[access.site]
         message = misfit(instruction, role, launch.error_address, self.shared_bytes)
-        return self._finding("memcheck", "out of bounds", access, f"wgmma: {message}")
+        return self.found("memcheck", "out of bounds", access, f"wgmma: {message}")
 
     def _beyond_surface(self, launch: Launch) -> Finding:
         """Describe an access of a surface beyond its edges, or one that is not aligned."""
@@ -267,7 +271,9 @@ class Diagnosis:
         """Return a finding with its line, its source and its thread."""
         line = self._line(access.site)
         thread = self.thread(access.thread)
-        return Finding(tool, kind, line, access.block, thread, message, self._text(line), site=access.site)
+        calls = self.kernel.code[access.site].calls
+        source = self._text(line)
+        return Finding(tool, kind, line, access.block, thread, message, source, calls=calls, site=access.site)
 
     def _recorded(self, launch: Launch, site: int) -> Access:
         """Return the access of the first lane in the record of an error."""

@@ -1,9 +1,9 @@
 """Find accesses to shared memory that nothing orders, where mbarriers, copies and wgmma work by themselves.
 
 Each warp has a vector clock, and so has what works for it: the copies that complete at an mbarrier, the wgmma
-of a warp, its bulk stores. An access keeps its agent's time. A warp that arrives at a barrier leaves its clock
-there, and one that waits takes over the clocks of all that arrived; the end of a phase adds the time of the
-copies that belong to it. So an access is in order if the warp's clock has reached the time of the one before.
+of a warp, its bulk stores. An access keeps its agent's time. A warp that arrives at a barrier leaves its
+clock there, and one that waits takes over the clocks of all that arrived; the end of a phase adds the time
+of the copies that belong to it. So an access is in order if the warp's clock has reached the time of the one before.
 
 A second clock per warp holds what the asynchronous proxy sees of ordinary writes: `fence.proxy.async` brings
 it up to date. Reference: PTX ISA, chapter 8 (memory consistency model), 9.7.9.25 and 9.7.15 (wgmma);
@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from labkit.simt.analysis.layout import STRIDE, granules
-from labkit.simt.code import abi
+from labkit.simt.lowering.wgmma import Role, misfit, shared_bytes
 from labkit.simt.ptx import TYPE_BYTES, Immediate, Instruction, Kernel, Vector
 from labkit.simt.run.cluster import Call, Cluster, Host, Mbarrier, Meeting
-from labkit.simt.lowering.wgmma import misfit, shared_bytes
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 
 NOBODY = -1
+ROLES: tuple[Role, ...] = ("a", "b")
 KEPT_PHASES = 4
 STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
 Clock = np.ndarray  # the time of each agent, as far as it is known
@@ -89,7 +89,7 @@ class Ordering:
         self.granule = granules(kernel)["shared"]
         self.per_block = -(-shared_bytes // self.granule)
         self.blocks = kernel.blocks_together
-        self.findings: dict[tuple[str, int, int], Finding] = {}
+        self.findings: dict[tuple[object, ...], Finding] = {}
         self._states: dict[int, State] = {}
 
     def watched(self, host: Host, call: Call) -> None:
@@ -192,7 +192,7 @@ class Ordering:
             self._synchronise(call, state, places)
             return
         if instruction.family.writes:
-            self._write(call, state, places, call.number, int(state.clocks[call.number, call.number]), lanes, True)
+            self._write(call, state, places, call.number, int(state.clocks[call.number, call.number]), lanes)
         else:
             self._read(call, state, places, call.number, int(state.clocks[call.number, call.number]), lanes)
 
@@ -204,7 +204,7 @@ class Ordering:
         places, lanes = self._granules(call, np.array([start]), size, [lane])
         if state.too_soon:
             self._comes_late(call, state, places, barrier)
-        self._write(call, state, places, agent.number, barrier.phase + 1, lanes, False)
+        self._write(call, state, places, agent.number, barrier.phase + 1, lanes, barrier)
 
     def copy_out(self, call: Call, lane: int, start: int, size: int, barrier: Mbarrier | None = None) -> None:
         """Check the read of a copy out of shared memory, which belongs to the warp's bulk group."""
@@ -232,7 +232,11 @@ class Ordering:
         """Check the descriptors of a wgmma, and what it reads of shared memory."""
         state, lane = self._state(call), call.lanes[0]
         agent = self._of_warp(state, state.products, call.number)
-        described = [role for role, each in zip("ab", call.instruction.operands[1:3], strict=False) if not isinstance(each, Vector)]
+        described = [
+            role
+            for role, each in zip(ROLES, call.instruction.operands[1:3], strict=False)
+            if not isinstance(each, Vector)
+        ]
         for number, role in enumerate(described):
             descriptor = call.operand(number, lane)
             if why := misfit(call.instruction, role, descriptor, host.launch.shared_bytes):
@@ -317,7 +321,7 @@ class Ordering:
             access = self._accessing(call, places, lanes, int(np.argmax(unwritten)))
             passed = {b: waited for (warp, b), waited in state.passed.items() if warp == call.number}
             state.too_soon.append(TooSoon(access, places[unwritten], passed))
-        early = ~unwritten & (state.write_time[places] > clock[writer]) & (writer != agent)
+        early = ~unwritten & self._is_early(state, places, clock, agent, time)
         if early.any():
             self._read_early(call, state, places, lanes, int(np.argmax(early)))
         elif by_proxy:
@@ -330,6 +334,11 @@ class Ordering:
         times, sites = state.reads[agent]
         times[places], sites[places] = time, call.site
 
+    def _is_early(self, state: State, places: np.ndarray, clock: Clock, agent: int, time: int) -> np.ndarray:
+        """Say of which granules the last write is not known to be over; a group's own writes do not count."""
+        writer, written = state.writer[places], state.write_time[places]
+        return (written > clock[writer]) & ((writer != agent) | (written != time))
+
     def _write(
         self,
         call: Call,
@@ -338,10 +347,11 @@ class Ordering:
         agent: int,
         time: int,
         lanes: np.ndarray,
-        is_generic: bool,
+        barrier: Mbarrier | None = None,
     ) -> None:
+        """Check a write: of ordinary code, or of a copy that completes at `barrier`."""
         clock, writer = state.clocks[call.number], state.writer[places]
-        early = (writer != NOBODY) & (state.write_time[places] > clock[writer]) & (writer != agent)
+        early = (writer != NOBODY) & self._is_early(state, places, clock, agent, time)
         if early.any():
             self._written_early(call, state, places, lanes, int(np.argmax(early)))
         for reader, (times, sites) in state.reads.items():
@@ -350,10 +360,12 @@ class Ordering:
             early = times[places] > clock[reader]
             if early.any():
                 first = int(np.argmax(early))
-                self._overwritten(call, state, places, lanes, first, reader, int(sites[places[first]]))
+                self._overwritten(
+                    call, state, places, lanes, first, reader, int(sites[places[first]]), barrier
+                )
                 break
         state.writer[places], state.write_time[places] = agent, time
-        state.write_site[places], state.is_generic[places] = call.site, is_generic
+        state.write_site[places], state.is_generic[places] = call.site, barrier is None
 
     # findings
 
@@ -368,17 +380,24 @@ class Ordering:
     def _found(self, tool: str, kind: str, access: Access, other: int, message: str) -> None:
         finding = self.diagnosis.found(tool, kind, access, message)
         line = self.kernel.code[other].line if other >= 0 else 0
-        key = (kind, finding.line, line)
+        key = (kind, finding.line, finding.calls, line)
         self.findings.setdefault(key, replace(finding, other_line=line, other_site=other))
 
     def _line(self, site: int) -> str:
-        return f"line {self.kernel.code[site].line}"
+        instruction = self.kernel.code[site]
+        return f"line {instruction.line}" + (
+            f" (called in line {instruction.calls[-1]})" if instruction.calls else ""
+        )
 
     def _what(self, state: State, agent: int, site: int) -> str:
         """Say who made an access."""
         instruction = self.kernel.code[site]
         if agent < len(state.clocks):
-            return f"warp {agent}" if self.blocks == 1 else f"a warp of block {agent * self.blocks // len(state.clocks)} of the cluster"
+            return (
+                f"warp {agent}"
+                if self.blocks == 1
+                else f"a warp of block {agent * self.blocks // len(state.clocks)} of the cluster"
+            )
         return "the wgmma" if instruction.parts[0] == "wgmma" else "the copy"
 
     def _comes_late(self, call: Call, state: State, places: np.ndarray, barrier: Mbarrier) -> None:
@@ -392,7 +411,9 @@ class Ordering:
 
     def _unwritten(self, read: TooSoon) -> None:
         """Report a read of what nobody wrote, perhaps because a wait asked for the wrong parity."""
-        message = f"reads {self.diagnosis.place_in_shared(read.access)}, which nobody has written yet in this block"
+        message = (
+            f"reads {self.diagnosis.place_in_shared(read.access)}, which nobody has written yet in this block"
+        )
         at_once = [waited for phase, waited, _ in read.passed.values() if phase < 0]
         if at_once:
             message += f": the wait in {self._line(at_once[-1])} was for {_phase(-1)}"
@@ -440,9 +461,9 @@ class Ordering:
         place = int(places[first])
         site, access = int(state.write_site[place]), self._accessing(call, places, lanes, first)
         message = (
-            f"reads {self.diagnosis.place_in_shared(access)} through the asynchronous proxy, which need not see "
-            f"the ordinary write of {self._line(site)}: let each thread that writes run fence.proxy.async before "
-            "the barrier"
+            f"reads {self.diagnosis.place_in_shared(access)} through the asynchronous proxy, which need not "
+            f"see the ordinary write of {self._line(site)}: let each thread that writes run "
+            "fence.proxy.async before the barrier"
         )
         self._found("racecheck", "missing proxy fence", access, site, message)
 
@@ -467,15 +488,25 @@ class Ordering:
         first: int,
         reader: int,
         site: int,
+        barrier: Mbarrier | None,
     ) -> None:
         access = self._accessing(call, places, lanes, first)
+        passed = state.passed.get((reader, id(barrier)))
+        if (
+            barrier and passed and passed[2]
+        ):  # it waited again for a phase that was over: these bytes are those
+            early = replace(access, site=site, thread=32 * (reader % (len(state.clocks) // self.blocks)))
+            self._before_copy(early, call.site, barrier.phase, passed)
+            return
         where, what = self.diagnosis.place_in_shared(access), self._what(state, reader, site)
         kind = "write after read"
         if reader >= len(state.clocks):
-            kind = "overwritten while wgmma reads" if what == "the wgmma" else "overwritten while a copy reads"
+            kind = (
+                "overwritten while wgmma reads" if what == "the wgmma" else "overwritten while a copy reads"
+            )
         message = (
-            f"race ({kind}) on {where}: overwrites what {what} of {self._line(site)} reads; nothing says that it "
-            "has finished"
+            f"race ({kind}) on {where}: overwrites what {what} of {self._line(site)} reads; nothing says "
+            "that it has finished"
         )
         self._found("racecheck", kind, access, site, message)
 

@@ -1,0 +1,71 @@
+// tensor_matmul_4_wgmma.cu: C (M,N) = alpha A (M,K) B (N,K)^T + beta C, on the tensor cores
+// idea: TMA brings whole tiles, swizzled and with 0 past the edges, when one thread says so; wgmma multiplies
+//       them where they lie, 64 rows by all columns per warpgroup and instruction: no thread touches A or B
+// launch: block (2 * TILE_M), grid (ceil(N/TILE_N), ceil(M/TILE_M)); any M, N; rows of A, B of 16 n bytes
+// tensor maps: A (TILE_M, TILE_K) swizzle 128, B (TILE_N, TILE_K) swizzle 128
+// shared: STAGES * (TILE_M + TILE_N) * 128 + 1024
+// needs: sm_90a
+// small: TILE_M=64 TILE_N=64 STAGES=2
+#ifndef DTYPE
+#define DTYPE half
+#endif
+#ifndef TILE_M
+#define TILE_M 128
+#endif
+#ifndef TILE_N
+#define TILE_N 256
+#endif
+#ifndef STAGES
+#define STAGES 4
+#endif
+#include "element.h"
+#include "hopper.h"
+#include "tiles.h"
+
+extern "C" __global__ void __launch_bounds__(128 * CONSUMERS) tensor_matmul(
+    const __grid_constant__ CUtensorMap A, const __grid_constant__ CUtensorMap B, Out* C,
+    int M, int N, int K, float alpha, float beta)
+{
+    extern __shared__ __align__(1024) unsigned char memory[];
+    Stage* stages = (Stage*)memory;
+    uint64_t* full = (uint64_t*)&stages[STAGES];  // their phases end when the tiles of a stage are there
+    int row0 = blockIdx.y * TILE_M, col0 = blockIdx.x * TILE_N;  // the block's tile of C
+    int warpgroup = threadIdx.x / 128, lane = threadIdx.x % 32;
+    int y = threadIdx.x / 32 * 16 + lane / 4, x = lane % 4 * 2;  // the thread's first sum in the tile
+    int steps = (K + TILE_K - 1) / TILE_K;
+    auto start_copies = [&](int step) {
+        Stage& stage = stages[step % STAGES];
+        uint64_t* barrier = &full[step % STAGES];
+        mbarrier_arrive_expect_tx(barrier, sizeof(Stage));
+        cp_async_bulk_tensor(stage.A_tile, A, row0, step * TILE_K, barrier);
+        cp_async_bulk_tensor(stage.B_tile, B, col0, step * TILE_K, barrier);
+    };
+
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < STAGES; ++i)
+            mbarrier_init(&full[i], 1);
+        fence_mbarrier_init();
+        for (int step = 0; step < min(STAGES, steps); ++step)
+            start_copies(step);
+    }
+    __syncthreads();  // the barriers are there before anyone waits at them
+
+    float sum[TILE_N / 2];
+    for (int step = 0; step < steps; ++step) {
+        mbarrier_wait(&full[step % STAGES], step / STAGES % 2);
+        start_products(sum, stages[step % STAGES], warpgroup, step > 0);
+        wgmma_wait_all(sum);
+        __syncthreads();  // everyone has read the tiles before they are overwritten
+        if (threadIdx.x == 0 && step + STAGES < steps)
+            start_copies(step + STAGES);
+    }
+
+    #pragma unroll
+    for (int j = 0; j < TILE_N / 8; ++j)
+        #pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            float* pair = &sum[4 * j + 2 * i];
+            int row = row0 + y + 8 * i, col = col0 + x + 8 * j;
+            store_pair(C, M, N, row, col, pair[0], pair[1], alpha, beta);
+        }
+}
