@@ -114,7 +114,9 @@ class Geometry:
 
 
 def extent(sizes: Sequence[int], strides: Sequence[int], itemsize: int) -> int:
-    """Return the bytes from the first element of an array to the end of its last."""
+    """Return the bytes from the first element of an array to the end of its last; 0 without elements."""
+    if 0 in sizes:
+        return 0
     return sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)) + itemsize
 
 
@@ -297,7 +299,7 @@ def decode(data: bytes) -> Geometry:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TensorMap:
     """A tensor map: its array, what it says of it, and its 128 bytes, in the driver's form on a GPU."""
 
@@ -309,11 +311,7 @@ class TensorMap:
         """Return the 128 bytes as uint8, so that a kernel can find them in memory."""
         return np.frombuffer(self.data, np.uint8).astype(dtype or np.uint8)
 
-    def on_host(self, array: np.ndarray) -> TensorMap:
-        """Return the simulator's tensor map of a copy of the array in host memory."""
-        return in_simulator(self.geometry, array)
-
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return str(self.geometry)
 
 

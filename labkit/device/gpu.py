@@ -24,6 +24,7 @@ from labkit.core import launches
 from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import Blocks, Launch, Size, launch_of
 from labkit.core.limits import Dim3, check_launch
+from labkit.core.tensor_map import BYTES, TensorMap
 from labkit.device import faults
 from labkit.device.rehearsal import Rehearsals, twins, warn_untried
 from labkit.simt import ptx
@@ -317,6 +318,8 @@ def _sign(arg: object) -> Hashable:
     """Return all of an argument that the checks of a launch depend on."""
     if isinstance(arg, cupy.ndarray):
         return arg.shape, arg.dtype, arg.flags.c_contiguous, arg.data.ptr % 16
+    if isinstance(arg, TensorMap):
+        return arg.data
     return type(arg), arg.tobytes() if isinstance(arg, np.generic) else repr(arg)
 
 
@@ -335,8 +338,7 @@ def _explained(error: Exception) -> SimtError:
 
 def _on_host(launch: Launch) -> Launch:
     """Return the launch with copies of CuPy's arrays, for the simulator."""
-    copies = [arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in launch.args]
-    return replace(launch, args=copies)
+    return replace(launch, args=twins(launch.args, contents=True))
 
 
 def _host_twin(position: int, arg: object) -> object:
@@ -346,6 +348,13 @@ def _host_twin(position: int, arg: object) -> object:
             f"argument {position} is a NumPy array, in the host's memory; a GPU kernel takes arrays on the "
             "GPU. Pass labkit.xp.asarray(...), and read the result with .get()."
         )
+    if isinstance(arg, TensorMap):
+        if isinstance(arg.array, np.ndarray):
+            raise LaunchError(
+                f"argument {position} is a {arg} of a NumPy array, in the host's memory. Make it of an array "
+                "on the GPU, labkit.xp.asarray(...)"
+            )
+        return replace(arg, array=np.empty(0))
     if not isinstance(arg, cupy.ndarray):
         return arg
     if not arg.flags.c_contiguous:
@@ -355,6 +364,8 @@ def _host_twin(position: int, arg: object) -> object:
 
 def _scalar(arg: object, data: bytes, offset: int, param: ptx.Variable) -> object:
     """Return the parameter's bytes at `offset` as a NumPy scalar; a structure is passed unchanged."""
+    if isinstance(arg, TensorMap):
+        return np.frombuffer(arg.data, f"V{BYTES}")[0]
     if param.size not in (1, 2, 4, 8):
         return arg
     return np.frombuffer(data, f"u{param.size}", count=1, offset=offset)[0]

@@ -50,13 +50,12 @@ def store_remotely(host: Host, call: Call) -> None:
     for lane in call.lanes:
         address, barrier = call.shared(0, lane), call.shared(1 + count, lane)
         host.own(call, lane, address, size * count)
-        there, type_of_words = memory(address, size * count), np.dtype(f"u{size}")
-        given = np.array([call.operand(1 + i, lane) for i in range(count)], np.uint64).astype(type_of_words)
+        there = memory(address, size * count).view(f"u{size}")
+        given = np.array([call.operand(1 + i, lane) for i in range(count)], np.uint64).astype(there.dtype)
         if call.instruction.parts[1] == "red":
             op = next(part for part in call.instruction.parts if part in OPERATIONS)
-            tensor_copy.combine(op, type_, there, given.view(np.uint8))
-        else:
-            there[...] = given.view(np.uint8)
+            given = tensor_copy.combined(op, type_, there, given)
+        there[...] = given
         _done(host, call, lane, address, size * count, barrier)
 
 

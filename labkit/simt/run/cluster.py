@@ -188,7 +188,7 @@ class Host:
         call.cluster.waits.pop(call.number, None)
 
     def wait(self, call: Call, what: str, tells: int = 0, patience: int = 1, kind: str = "hang") -> None:
-        """Note that a warp waits. Where all wait for ever, raise BarrierError for the wait that tells most."""
+        """Note that a warp waits. Where all wait for ever, raise BarrierError for what tells most."""
         cluster = call.cluster
         wait = cluster.waits.get(call.number)
         if wait is None or wait.progress != cluster.progress:

@@ -95,8 +95,8 @@ def find(host: Host, call: Call, lane: int, address: int) -> Mbarrier:
     if barrier is None:
         host.own(call, lane, address, 8)
         message = (
-            f"{host.named(call, address, lane)} is no mbarrier: nothing has initialised it (mbarrier.init), or "
-            "it was invalidated"
+            f"{host.named(call, address, lane)} is no mbarrier: nothing has initialised it (mbarrier.init), "
+            "or it was invalidated"
         )
         raise host.mistake(call, lane, "mbarrier", message)
     return barrier
@@ -135,8 +135,8 @@ def _wait(host: Host, call: Call, patience: int, lane: int, barrier: Mbarrier, a
     )
     if seen < phase - 1:
         what = (
-            f"waits for phase {phase} of {name} (parity {phase & 1}), which never completes, and has not waited "
-            f"for phase {phase - 1} (parity {phase - 1 & 1}) before"
+            f"waits for phase {phase} of {name} (parity {phase & 1}), which never completes, and has not "
+            f"waited for phase {phase - 1} (parity {phase - 1 & 1}) before"
         )
         host.wait(call, what, 3, patience, "wrong parity")
         return

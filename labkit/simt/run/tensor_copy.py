@@ -88,16 +88,15 @@ def reduce_bytes(op: str, kind: str, destination: np.ndarray, source: np.ndarray
     `kind` is PTX's type, such as u32 or bf16. Raises InvalidAccess also for a type without the operation.
     """
     _check_bulk(destination.size, addresses)
-    combine(op, kind, destination, source)
+    bits = _BITS[ELEMENTS[_PTX_TYPES[kind]]]
+    old, new = destination.view(bits), source.view(bits)
+    old[...] = combined(op, kind, old, new)
     return destination.size
 
 
-def combine(op: str, kind: str, destination: np.ndarray, source: np.ndarray) -> None:
-    """Combine words of PTX's type `kind`, given as bytes, in place. Raises InvalidAccess."""
-    element = _PTX_TYPES[kind]
-    bits = _BITS[ELEMENTS[element]]
-    old, new = destination.view(bits), source.view(bits)
-    old[...] = _combined(op, element, old, new)
+def combined(op: str, kind: str, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Return the results of an operation as bits, which `old` and `new` are too; `kind` is PTX's type."""
+    return _combined(op, _PTX_TYPES[kind], old, new)
 
 
 def shared_bytes(data: bytes, address: int) -> tuple[int, int]:

@@ -2,8 +2,8 @@
 
 Each warp has a vector clock, and so has what works for it: the copies that complete at an mbarrier, the wgmma
 of a warp, its bulk stores. An access keeps its agent's time. A warp that arrives at a barrier leaves its
-clock there, and one that waits takes over the clocks of all that arrived; the end of a phase adds the time of the
-copies that belong to it. So an access is in order if the warp's clock has reached the time of the one before.
+clock there, and one that waits takes over the clocks of all that arrived; the end of a phase adds the time
+of the copies that belong to it. So an access is in order if the warp's clock has reached the time of the one before.
 
 A second clock per warp holds what the asynchronous proxy sees of ordinary writes: `fence.proxy.async` brings
 it up to date. Reference: PTX ISA, chapter 8 (memory consistency model), 9.7.9.25 and 9.7.15 (wgmma);
@@ -469,8 +469,8 @@ class Ordering:
         site, access = int(state.write_site[place]), self._accessing(call, places, lanes, first)
         message = (
             f"reads {self.diagnosis.place_in_shared(access)} through the asynchronous proxy, which need not "
-            f"see the ordinary write of {self._line(site)}: let each thread that writes run fence.proxy.async "
-            "before the barrier"
+            f"see the ordinary write of {self._line(site)}: let each thread that writes run "
+            "fence.proxy.async before the barrier"
         )
         self._found("racecheck", "missing proxy fence", access, site, message)
 
@@ -512,8 +512,8 @@ class Ordering:
                 "overwritten while wgmma reads" if what == "the wgmma" else "overwritten while a copy reads"
             )
         message = (
-            f"race ({kind}) on {where}: overwrites what {what} of {self._line(site)} reads; nothing says that "
-            "it has finished"
+            f"race ({kind}) on {where}: overwrites what {what} of {self._line(site)} reads; nothing says "
+            "that it has finished"
         )
         self._found("racecheck", kind, access, site, message)
 
