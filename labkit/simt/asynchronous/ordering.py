@@ -20,8 +20,8 @@ import numpy as np
 
 from labkit.simt.analysis.layout import STRIDE, granules
 from labkit.simt.asynchronous.cluster import Call, Cluster, Host, Mbarrier, Meeting
-from labkit.simt.lowering.wgmma import Role, misfit, shared_bytes
-from labkit.simt.ptx import TYPE_BYTES, Immediate, Instruction, Kernel, Vector
+from labkit.simt.lowering.wgmma import Role, misaligned, misfit, shared_bytes
+from labkit.simt.ptx import TYPE_BYTES, Kernel, Vector
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 
 NOBODY = -1
@@ -98,12 +98,6 @@ class Ordering:
         parts = call.instruction.parts
         if parts[:2] == ("wgmma", "mma_async"):
             self._product(host, call)
-        elif parts[:2] == ("wgmma", "commit_group"):
-            self._of_warp(self._state(call), self._state(call).products, call.number).time += 1
-        elif parts[:2] == ("wgmma", "wait_group"):
-            state = self._state(call)
-            agent = self._of_warp(state, state.products, call.number)
-            self._reach(state, call.number, agent, agent.time - _number(call.instruction))
         elif parts[0] == "fence":
             self._fence(call)
         else:
@@ -229,6 +223,17 @@ class Ordering:
         agent = self._of_warp(state, state.stores, call.number)
         self._reach(state, call.number, agent, agent.time - left)
 
+    def commit_products(self, call: Call) -> None:
+        """End a group of a warp's products."""
+        self._of_warp(self._state(call), self._state(call).products, call.number).time += 1
+
+    def wait_products(self, call: Call, left: int, warps: Sequence[int]) -> None:
+        """Wait until at most `left` groups of the warpgroup's products still read."""
+        state = self._state(call)
+        time = self._of_warp(state, state.products, call.number).time - left
+        for warp in warps:
+            self._reach(state, call.number, self._of_warp(state, state.products, warp), time)
+
     def _product(self, host: Host, call: Call) -> None:
         """Check the descriptors of a wgmma, and what it reads of shared memory."""
         state, lane = self._state(call), call.lanes[0]
@@ -248,6 +253,8 @@ class Ordering:
                 pieces = pieces[2 * (call.head.warp % 4) :][:2]
             starts = pieces.ravel() + (call.head.shared or 0)
             places, lanes = self._granules(call, starts, 16, [lane] * starts.size)
+            if state.is_generic[places].any() and (why := misaligned(role, descriptor)):
+                self._found("memcheck", "descriptor", host.access(call, lane), -1, why)
             self._read(call, state, places, agent.number, agent.time + 1, lanes, by_proxy=True)
 
     def _fence(self, call: Call) -> None:
@@ -532,10 +539,3 @@ def _at(agent: int, time: int) -> Clock:
     clock = np.zeros(agent + 1, np.int32)
     clock[agent] = time
     return clock
-
-
-def _number(instruction: Instruction) -> int:
-    """Return the number in `wgmma.wait_group n`."""
-    number = instruction.operands[0]
-    assert isinstance(number, Immediate)
-    return number.value

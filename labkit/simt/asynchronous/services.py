@@ -46,6 +46,8 @@ HANDLERS: dict[tuple[str, ...], Handler] = {
     ("bar", "or"): meetings.wait,
     ("cluster", "arrive"): meetings.arrive_in_cluster,
     ("cluster", "wait"): meetings.wait_in_cluster,
+    ("wgmma", "commit_group"): meetings.commit_products,
+    ("wgmma", "wait_group"): meetings.wait_for_products,
     ("cp", "async", "mbarrier"): mbarriers.arrive_after_copies,
     ("cp", "async", "bulk"): bulk_copies.serve,
     ("cp", "reduce", "async"): bulk_copies.serve,

@@ -17,7 +17,7 @@ from labkit.simt.code.observe import Look
 from labkit.simt.ptx import Instruction, Operand, Vector
 from labkit.simt.sanitizer.checking import Checking
 
-TOLD = {("wgmma", "mma_async"), ("wgmma", "commit_group"), ("wgmma", "wait_group"), ("fence", "proxy")}
+TOLD = {("wgmma", "mma_async"), ("fence", "proxy")}
 
 
 class AsynchronousChecking(Checking):
