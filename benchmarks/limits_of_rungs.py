@@ -48,9 +48,8 @@ def predicted(rung: str, problem: Matmul) -> Prediction:
     case = running.case(rung, problem)
     macros = dict(case.macros)
     kernel = kernels.load(case.kernel, DTYPE=problem.ctype, **macros)
-    arrays = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
-    grid, block = kernels.launch(case.kernel, problem, **macros)
-    return kernel.simulated.predict(grid, block, (*arrays, *problem.scalars()), gpu=GPU)
+    launch = case.launch((*problem.zeros(), *problem.scalars()))
+    return kernel.simulated.predict(*launch, gpu=GPU)
 
 
 def row(rung: str, problem: Matmul, found: Prediction) -> dict[str, object]:

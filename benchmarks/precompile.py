@@ -75,10 +75,10 @@ def visit(shown: Explorer) -> None:
 
 def launch(rung: str) -> None:
     """Count and check one small launch of a rung with its defaults."""
-    small = problem_class(rung.partition("/")[0]).trials("float32")[1]
-    kernel, shape = kernels.load(rung), kernels.launch(rung, small)
-    kernel.check(*shape, small.args(np))
-    print(rung, kernel.profile(*shape, small.args(np)).occupancy)
+    small = problem_class(rung.partition("/")[0]).trials()[1]
+    kernel = kernels.load(rung, DTYPE=small.ctype)
+    kernel.check(*kernels.whole_launch(rung, small, small.args(np)))
+    print(rung, kernel.profile(*kernels.whole_launch(rung, small, small.args(np))).occupancy)
 
 
 if __name__ == "__main__":

@@ -114,6 +114,21 @@ UNROLLED = {
         (1, 4, 16, 32),
     ),
 }
+# A product of 64 x 256 by a warpgroup keeps 128 sums in each thread.
+_SUMS = range(128)
+UNROLLED["warpgroups"] = (
+    f"""extern "C" __global__ void unrolled(unsigned long long a, unsigned long long b, float* out) {{
+        float d[128] = {{}};
+        #pragma unroll
+        for (int k = 0; k < STEPS; k++)
+            asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 "
+                "{{{", ".join(f"%{i}" for i in _SUMS)}}}, %128, %129, 1, 1, 1, 0, 0;"
+                : {", ".join(f'"+f"(d[{i}])' for i in _SUMS)} : "l"(a + 2 * k), "l"(b + 2 * k));
+        #pragma unroll
+        for (int i = 0; i < 128; i++) out[128 * i + threadIdx.x] = d[i];
+    }}""",
+    (1, 4, 16),
+)
 MODES = ("plain", "counted", "checked")
 WARM_RUNS = 9
 LONGEST = 2.0  # seconds a run; the checked and counted runs of larger sizes are left out

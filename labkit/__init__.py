@@ -36,6 +36,7 @@ _EXPORTS = {
     "simt": "simt",
     "step": "widgets.step:step",
     "start": "course.way:start",
+    "tensor_map": "device.tensor_map:tensor_map",
     "time": "device.timing:time_kernel",
     "trace": "stepping.tables:trace",
     "widgets": "widgets",

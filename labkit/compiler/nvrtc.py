@@ -25,6 +25,8 @@ from labkit.core.errors import CompileError
 
 FILE_NAME = "kernel.cu"
 VIRTUAL_ARCH = "compute_90"
+# Instructions that Hopper alone has, by the compiler's name for its own features: sm_90a rather than sm_90.
+_HOPPER_ALONE = re.compile(r"wgmma|setmaxnreg")
 # NVRTC provides printf, assert and the CUDA built-ins itself, and no host headers. Those in our folder bring
 # what CUDA's own library has for kernels into namespace std. That library unrolls lists of 16 types, which is
 # most of its time to compile; with lists of 2, which it continues by recursion, it takes a quarter.
@@ -98,8 +100,10 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
         if isinstance(given, str):
             raise TypeError(f"{name} is a list of strings, such as [{given!r}], not one string")
 
+    arch = _with_features(VIRTUAL_ARCH, source)
+
     def make() -> bytes:
-        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", "-lineinfo", *with_defaults(options)]
+        flags = [f"--gpu-architecture={arch}", "-lineinfo", *with_defaults(options)]
         if name_expressions:
             # NVRTC crashes, and takes this process with it, when a name is asked for of a template whose
             # parameters have an unknown type. Without names it reports that error like any other.
@@ -109,7 +113,7 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
             log = program.compile(flags)
             return json.dumps(asdict(Ptx(program.ptx(), program.lowered_names(), log))).encode()
 
-    what = source, options, name_expressions, VIRTUAL_ARCH
+    what = source, options, name_expressions, arch
     return Ptx(**json.loads(made("ptx", what, make)))
 
 
@@ -117,6 +121,7 @@ def resources(
     source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = (), arch: str = "sm_90"
 ) -> dict[str, Resources]:
     """Return the resources of every kernel in `source` for an architecture, by lowered name (cached)."""
+    arch = _with_features(arch, source)
 
     def make() -> bytes:
         # Where there is a driver, NVRTC caches kernels, and a cached kernel comes without the assembler's
@@ -137,6 +142,7 @@ def assemble(
 
     It holds line numbers of the source and of its PTX. Raises CompileError with the compiler's messages.
     """
+    arch = _with_features(arch, source)
     flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", "--no-cache"]
     with _Program(source, name_expressions) as program:
         log = program.compile([*flags, *with_defaults(options)])
@@ -155,7 +161,7 @@ def parameter_types(
     )
 
     def make() -> bytes:
-        flags = [f"--gpu-architecture={VIRTUAL_ARCH}", *with_defaults(options)]
+        flags = [f"--gpu-architecture={_with_features(VIRTUAL_ARCH, source)}", *with_defaults(options)]
         try:
             with _Program(f"{source}\n{probe}\n", [f"labkit_types<decltype(&{kernel})>"]) as program:
                 program.compile(flags)
@@ -166,6 +172,12 @@ def parameter_types(
             return b"[]"
 
     return json.loads(made("types", (source, options, [*name_expressions, kernel], "types"), make))
+
+
+def _with_features(arch: str, source: str) -> str:
+    """Return the architecture with Hopper's own features, `sm_90a` for `sm_90`, if the source names one."""
+    is_hopper = arch in ("sm_90", VIRTUAL_ARCH)
+    return f"{arch}a" if is_hopper and _HOPPER_ALONE.search(source) else arch
 
 
 def made(

@@ -2,7 +2,16 @@
 
 from typing import Any
 
+import ml_dtypes  # noqa: F401 (NumPy then knows the name bfloat16)
 import numpy as np
+
+_UNWRITTEN = {  # the smallest int32; of floats a signalling NaN
+    "int32": 0x8000_0000,
+    "float16": 0x7D00,
+    "bfloat16": 0x7FA0,
+    "float32": 0x7FA0_0000,
+    "float64": 0x7FF4_0000_0000_0000,
+}
 
 
 class Mismatch(AssertionError):
@@ -33,7 +42,7 @@ def unwritten(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     No right result holds either. Arithmetic turns a signalling NaN into a quiet one, so an element that was
     never written can be distinguished from one computed from NaN.
     """
-    bits = {"int32": 0x8000_0000, "float32": 0x7FA0_0000, "float64": 0x7FF4_0000_0000_0000}[dtype]
+    bits = _UNWRITTEN[dtype]
     return np.full(shape, bits, dtype=f"u{np.dtype(dtype).itemsize}").view(dtype)
 
 

@@ -3,24 +3,28 @@
 Before the first launch of its kind, some of its blocks run in the simulator, see rehearsal.py. There are
 three differences from the simulator. Later launches return at once, as always in CUDA, and a mistake in them
 shows at the next `synchronize()` or copy. There is no time limit on the GPU. CuPy compiles with `-ftz=true`,
-so subnormal floats count as 0. Only this module imports CuPy at its top; only select.py imports it, where
-there is a GPU.
+so subnormal floats count as 0. Only this module and cublas.py import CuPy at their top; only select.py
+imports this one, where there is a GPU.
 """
 
+import re
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import cupy
 import numpy as np
 
 from labkit import simt
-from labkit.compiler.nvrtc import FILE_NAME, Resources, compile_error, compile_ptx, with_defaults
+from labkit.compiler.nvrtc import FILE_NAME, Resources, assemble, compile_error, compile_ptx, with_defaults
 from labkit.core import launches
 from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import Blocks, Launch, Size, launch_of
 from labkit.core.limits import Dim3, check_launch
+from labkit.core.tensor_map import BYTES, TensorMap
 from labkit.device import faults
 from labkit.device.rehearsal import Rehearsals, twins, warn_untried
 from labkit.simt import ptx
@@ -31,6 +35,8 @@ from labkit.simt.ptx.parser import parse
 from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.sass.listing import Sass
 
+# Instructions that are compiled for one architecture and run on no other (PTX ISA, "Target ISA Notes").
+_SPECIFIC = re.compile(r"\b(?:wgmma|setmaxnreg|tcgen05)\.")
 MOST_READY = 1000  # launches that are remembered as checked
 
 faults.tell_at_the_end()
@@ -41,6 +47,8 @@ class RawModule:
 
     Raises CompileError with the compiler's messages, as the simulator does.
     """
+
+    _folder: TemporaryDirectory[str] | None = None  # of the file that CuPy loads, where there is one
 
     def __init__(
         self,
@@ -55,21 +63,39 @@ class RawModule:
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         self.enable_cooperative_groups = enable_cooperative_groups
         self.ptx, self._lowered, self._parsed = compiled.text, compiled.lowered_names, parse(compiled.text)
-        self._module = cupy.RawModule(
-            code=code,
+        self._module = self._assembled() if _SPECIFIC.search(compiled.text) else self._compiled()
+
+    def _compiled(self) -> cupy.RawModule:
+        """Return the module as CuPy compiles it, for every GPU of this one's generation or later."""
+        module = cupy.RawModule(
+            code=self.code,
             options=tuple(with_defaults(self.options)),
             name_expressions=self.name_expressions or None,
         )
         try:
-            self._module.compile()
+            module.compile()
         except cupy.cuda.compiler.CompileException as error:  # from CuPy's own, maybe older, compiler
             log = error.get_message().replace(error.name or "default_program", FILE_NAME)
             raise compile_error(log) from None
+        return module
+
+    def _assembled(self) -> cupy.RawModule:
+        """Return the module assembled for this GPU's architecture alone, such as sm_90a.
+
+        CuPy always asks NVRTC for sm_90, which lacks wgmma.
+        """
+        arch = f"sm_{cupy.cuda.Device().compute_capability}a"
+        image, _ = assemble(self.code, ["--ftz=true", *self.options], self.name_expressions, arch)
+        self._folder = TemporaryDirectory()  # CuPy loads the file when a kernel is first used
+        path = Path(self._folder.name) / "kernels.cubin"
+        path.write_bytes(image)
+        return cupy.RawModule(path=str(path))
 
     def get_function(self, name: str) -> "Kernel":
         """Return the kernel called `name`: an `extern "C"` name or one of the name expressions."""
         parsed = find_kernel(self._parsed, self._lowered, name)
-        return Kernel(self, self._module.get_function(name), parsed, name)
+        known = self._lowered.get(name, name) if self._folder else name
+        return Kernel(self, self._module.get_function(known), parsed, name)
 
     def with_options(self, options: Sequence[str]) -> "RawModule":
         """Compile the same source with other options. Raises CompileError."""
@@ -115,6 +141,7 @@ class Kernel(simt.AnyKernel):
     module: RawModule
     xp = cupy
     rehearse = True  # False: launches go to the GPU without a rehearsal
+    _dynamic_shared: int | None = None  # bytes, where somebody has set the most that a launch may have
 
     def __init__(self, module: RawModule, function: cupy.RawKernel, parsed: ptx.Kernel, name: str) -> None:
         self.module, self.name, self._function, self._parsed = module, name, function, parsed
@@ -199,12 +226,14 @@ class Kernel(simt.AnyKernel):
     def simulated(self) -> simt.Kernel:
         """Return the same kernel for the simulator."""
         module = self.module
-        return simt.RawModule(
+        made = simt.RawModule(
             code=module.code,
             options=module.options,
             name_expressions=module.name_expressions,
             enable_cooperative_groups=module.enable_cooperative_groups,
         ).get_function(self.name)
+        made.max_dynamic_shared_size_bytes = self._dynamic_shared
+        return made
 
     @cached_property
     def _rehearsals(self) -> Rehearsals | None:
@@ -248,7 +277,9 @@ class Kernel(simt.AnyKernel):
     @max_dynamic_shared_size_bytes.setter
     def max_dynamic_shared_size_bytes(self, size: int) -> None:
         self._function.max_dynamic_shared_size_bytes = size
-        self.simulated.max_dynamic_shared_size_bytes = size
+        self._dynamic_shared = size
+        if "simulated" in self.__dict__:
+            self.simulated.max_dynamic_shared_size_bytes = size
 
     def _check_shared(self, dynamic: int) -> None:
         if dynamic and not 0 <= dynamic <= (most := self.max_dynamic_shared_size_bytes):
@@ -287,6 +318,8 @@ def _sign(arg: object) -> Hashable:
     """Return all of an argument that the checks of a launch depend on."""
     if isinstance(arg, cupy.ndarray):
         return arg.shape, arg.dtype, arg.flags.c_contiguous, arg.data.ptr % 16
+    if isinstance(arg, TensorMap):
+        return arg.data
     return type(arg), arg.tobytes() if isinstance(arg, np.generic) else repr(arg)
 
 
@@ -305,8 +338,7 @@ def _explained(error: Exception) -> SimtError:
 
 def _on_host(launch: Launch) -> Launch:
     """Return the launch with copies of CuPy's arrays, for the simulator."""
-    copies = [arg.get() if isinstance(arg, cupy.ndarray) else arg for arg in launch.args]
-    return replace(launch, args=copies)
+    return replace(launch, args=twins(launch.args, contents=True))
 
 
 def _host_twin(position: int, arg: object) -> object:
@@ -316,6 +348,13 @@ def _host_twin(position: int, arg: object) -> object:
             f"argument {position} is a NumPy array, in the host's memory; a GPU kernel takes arrays on the "
             "GPU. Pass labkit.xp.asarray(...), and read the result with .get()."
         )
+    if isinstance(arg, TensorMap):
+        if isinstance(arg.array, np.ndarray):
+            raise LaunchError(
+                f"argument {position} is a {arg} of a NumPy array, in the host's memory. Make it of an array "
+                "on the GPU, labkit.xp.asarray(...)"
+            )
+        return replace(arg, array=np.empty(0))
     if not isinstance(arg, cupy.ndarray):
         return arg
     if not arg.flags.c_contiguous:
@@ -325,6 +364,8 @@ def _host_twin(position: int, arg: object) -> object:
 
 def _scalar(arg: object, data: bytes, offset: int, param: ptx.Variable) -> object:
     """Return the parameter's bytes at `offset` as a NumPy scalar; a structure is passed unchanged."""
+    if isinstance(arg, TensorMap):
+        return np.frombuffer(arg.data, f"V{BYTES}")[0]
     if param.size not in (1, 2, 4, 8):
         return arg
     return np.frombuffer(data, f"u{param.size}", count=1, offset=offset)[0]

@@ -12,6 +12,7 @@ import numpy as np
 from labkit import simt
 from labkit.core.kernel import Predicted
 from labkit.core.launches import Seen
+from labkit.core.tensor_map import Geometry, TensorMap, in_simulator
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,22 @@ class Array:
 
 
 @dataclass(frozen=True)
+class Map:
+    """A tensor map of a launch, without its array."""
+
+    geometry: Geometry
+
+    @property
+    def zeros(self) -> TensorMap:
+        """Return the simulator's tensor map of zeros, which take no memory until somebody writes to them."""
+        geometry = self.geometry
+        zeros = np.zeros(geometry.extent, np.uint8)
+        return in_simulator(geometry, zeros)
+
+
+@dataclass(frozen=True)
 class Launched:
-    """A launch of a kernel; arrays among its arguments are an `Array`."""
+    """A launch of a kernel; arrays among its arguments are an `Array`, tensor maps a `Map`."""
 
     kernel: simt.AnyKernel
     grid: Any
@@ -45,10 +60,10 @@ class Launched:
         """
         on = self.grid, self.block
         if not contents_decide(self.kernel.simulated, gpu):
-            zeros = [each.zeros if isinstance(each, Array) else each for each in self.args]
+            zeros = [each.zeros if isinstance(each, Array | Map) else each for each in self.args]
             return self.kernel.simulated.predict(*on, zeros, self.shared_mem, gpu)
         kept = [each.itself() if isinstance(each, Array) else each for each in self.args]
-        if any(each is None for each in kept):
+        if any(each is None or isinstance(each, Map) for each in kept):
             return None
         return self.kernel.predict(*on, kept, self.shared_mem, gpu)
 
@@ -70,6 +85,8 @@ def launched(seen: Seen, calls: int) -> Launched | None:
 
 def _kept(arg: Any) -> object:
     """Return what to keep of an argument."""
+    if isinstance(arg, TensorMap):
+        return Map(arg.geometry)
     if not isinstance(arg, np.ndarray) and not hasattr(arg, "__cuda_array_interface__"):
         return arg
     try:

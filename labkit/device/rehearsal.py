@@ -25,6 +25,7 @@ from labkit import simt
 from labkit.core.errors import BarrierError, InvalidAccess, LaunchError, SimtError, Timeout
 from labkit.core.kernel import TOOLS, Launch
 from labkit.core.limits import Dim3
+from labkit.core.tensor_map import TensorMap, extent, in_simulator
 from labkit.simt.analysis.deciders import find_deciders
 from labkit.simt.launch.arguments import GPU_ALIGNMENT
 
@@ -70,7 +71,7 @@ class Rehearsals:
         key = launch.grid, launch.block, launch.shared_mem, *map(self._sign, range(len(args)), args)
         if key in self._tried:
             return False
-        size = sum(arg.nbytes for arg in args if _is_array(arg))
+        size = sum(array.nbytes for array in _arrays(args))
         if self._deciders.contents and size > MOST_BYTES:
             reason = f"what its arrays hold decides where it goes, and {size / 1e9:.3g} GB are much to copy"
             warn_untried(self.kernel.name, reason)
@@ -91,6 +92,8 @@ class Rehearsals:
         """Return what arguments of similar launches have in common."""
         if _is_array(arg):
             return arg.shape, arg.dtype.str, arg.data.ptr % 16 if hasattr(arg.data, "ptr") else 0
+        if isinstance(arg, TensorMap):
+            return replace(arg.geometry, address=arg.geometry.address % GPU_ALIGNMENT)
         if position not in self._deciders.arguments:
             return None
         return arg.tobytes() if isinstance(arg, np.generic) else repr(arg)
@@ -139,24 +142,40 @@ def warn_untried(kernel: str, reason: object) -> None:
 def twins(args: Sequence[Any], contents: bool) -> list[Any]:
     """Return a launch's arguments with NumPy arrays instead of CuPy's, with the same contents or zeros.
 
-    They share memory and are aligned as those on the GPU are. Zeros take no memory until they are touched.
+    They share memory and are aligned as those on the GPU are, and so are those of tensor maps. Zeros take no
+    memory until they are touched.
     """
     spans: dict[int, tuple[int, int]] = {}  # of the GPU memory that the arrays occupy
-    for array in filter(_is_array, args):
+    for array in _arrays(args):
         owner, first = array.data.mem.ptr, array.data.ptr
         start, end = spans.get(owner, (first, first))
-        spans[owner] = min(start, first), max(end, first + array.nbytes)
+        spans[owner] = min(start, first), max(end, first + _bytes(array))
     memory = {owner: _zeros(end - start, start) for owner, (start, end) in spans.items()}
 
     def twin(array: Any) -> np.ndarray:
         offset = array.data.ptr - spans[array.data.mem.ptr][0]
-        own = memory[array.data.mem.ptr][offset : offset + array.nbytes]
-        made = own.view(array.dtype).reshape(array.shape)
+        made = np.ndarray(array.shape, array.dtype, memory[array.data.mem.ptr], offset, array.strides)
         if contents:
             made[...] = array.get()
         return made
 
-    return [twin(arg) if _is_array(arg) else arg for arg in args]
+    def on_host(arg: Any) -> Any:
+        if isinstance(arg, TensorMap):
+            return in_simulator(arg.geometry, twin(arg.array))
+        return twin(arg) if _is_array(arg) else arg
+
+    return [on_host(arg) for arg in args]
+
+
+def _arrays(args: Sequence[Any]) -> list[Any]:
+    """Return the arrays of a launch, those behind tensor maps included."""
+    given = [arg.array if isinstance(arg, TensorMap) else arg for arg in args]
+    return [array for array in given if _is_array(array)]
+
+
+def _bytes(array: Any) -> int:
+    """Return the bytes from an array's first element to the end of its last."""
+    return extent(array.shape, array.strides, array.dtype.itemsize)
 
 
 def _zeros(size: int, address: int) -> np.ndarray:

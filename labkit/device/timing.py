@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
+from labkit.core.bits import stored
 from labkit.core.errors import SimtError
 from labkit.core.kernel import Predicted
 from labkit.core.launches import watched
@@ -237,7 +238,7 @@ def breakdown(
         return _step_table(rounds, SIMULATED)
     if kernel.rehearse:
         kernel(grid, block, problem.args(kernel.xp))  # now, as the rehearsal is not part of any step
-    rounds, host = [{STEPS[0]: _start_cuda()}], problem.inputs()
+    rounds, host = [{STEPS[0]: _start_cuda()}], tuple(map(stored, problem.inputs()))
     rounds += [_gpu_round(problem, kernel, grid, block, host) for _ in range(1 + repeats)]
     rounds += [_pinned_round(problem, kernel, grid, block, host) for _ in range(1 + repeats)]
     return _step_table(rounds, _here())

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from labkit.figures.looks import look_of
 from labkit.figures.style import Plot, label_bar, sign
-from labkit.ladder.steps import REFERENCE, climb, rates
+from labkit.ladder.steps import REFERENCE, climb, product_of, rates
 from labkit.model import predicted
 
 _BAR, _BEST, _REFERENCE = "#56B4E9", "#0072B2", "#7F7F7F"  # Okabe and Ito's
@@ -25,10 +25,11 @@ def bars(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
     Dashed outlines are the rates predicted for the GPU of `times`, if they are shipped. Raises ValueError
     where a set has several times for one rung.
     """
+    order = climb(product_of(times))
     sets, guess = _sets(times, here), _predicted(times)
     tables = [rates(each) for each in sets]
     expected = rates(guess)["TFLOP/s"] if len(guess) else pd.Series(dtype=float)
-    rungs = [rung for rung in climb() if any(rung in table.index for table in tables)]
+    rungs = [rung for rung in order if any(rung in table.index for table in tables)]
     figure = Plot(figsize=(8.5, 0.26 * len(rungs) * (len(sets) + 0.5) + 1.3), layout="constrained")
     axes = figure.subplots()
     thickness = 0.8 / len(sets)
@@ -63,12 +64,12 @@ def by_size(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
 
     Raises ValueError where a set has several times for one rung and size.
     """
-    sets = _sets(times, here)
+    sets, order = _sets(times, here), climb(product_of(times))
     figure = Plot(figsize=(9, 4.6), layout="constrained")
     axes = figure.subplots()
     for data, style in zip(sets, ("-", "--"), strict=False):
         table = _by_size(data)
-        for rung in (rung for rung in climb() if rung in table.columns):
+        for rung in (rung for rung in order if rung in table.columns):
             line, (colour, marker) = table[rung].dropna(), look_of(rung)
             face = colour if style == "-" else "white"
             label = rung if style == "-" or rung not in set(times.kernel) else None

@@ -137,10 +137,8 @@ def figures_of(kernel: simt.AnyKernel, problem: Matmul, counted: simt.Profile) -
 
 def sectors(kernel: simt.AnyKernel, problem: Matmul, blocks: int = 4) -> pd.DataFrame:
     """Count the sectors that the kernel asks for on `problem`, as `count_sectors` does for the rungs."""
-    matrices = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
-    profile = kernel.simulated.profile(
-        *launch(kernel, problem), (*matrices, *problem.scalars()), blocks=blocks
-    )
+    args = (*problem.zeros(), *problem.scalars())
+    profile = kernel.simulated.profile(*launch(kernel, problem), args, blocks=blocks)
     place = _Own(NAME, problem, answer=kernel).place() | {"machine": "", "unit": "sectors", "source": COUNTED}
     return frame_of(place | {"quantity": name, "value": profile.metrics[name]} for name in SECTORS)
 
@@ -257,6 +255,9 @@ class _Own(running.Case):
                 code=module.code, options=module.options, name_expressions=module.name_expressions
             ).get_function(own.name)
         return own, *launch(own, self.problem)
+
+    def launch(self, args: tuple[Any, ...]) -> tuple[Dim3, Dim3, tuple[Any, ...], int]:
+        return *launch(self.answer, self.problem), args, 0
 
 
 class _Renewed:

@@ -208,7 +208,7 @@ def draw(scene: Scene, chosen: str = "", choice: Choice | None = None, untimed: 
 def _timed(times: pd.DataFrame) -> tuple[pd.DataFrame, Problem]:
     """Return the times of kernels that compute something, and their problem."""
     timed = times[times.quantity == "time"]
-    timed = timed[[bool(problem_of(row, "float32").flops) for row in row_dicts(timed)]]
+    timed = timed.loc[[bool(problem_of(row).flops) for row in row_dicts(timed)]]
     problems = timed[["problem", *sizes_of(timed), "dtype"]].drop_duplicates()
     if len(problems) != 1:
         raise ValueError(

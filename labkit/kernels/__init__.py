@@ -5,7 +5,7 @@ the CPU), and a `family.py` that says which problem they solve. Every kernel of 
 like the family, and the same signature. Macros such as `DTYPE`, `TILE` or `THREAD_M` have defaults that fit
 together; values that do not fit are an error at compile time. T is the type that `DTYPE` names. T is not a
 macro itself, as `-DT=float` would rewrite the templates of the compiler's own headers. A kernel without
-`DTYPE` takes floats only.
+`DTYPE` takes floats only. The head of a file says how the kernel is launched (`launch_line`, `heads`).
 """
 
 import re
@@ -13,15 +13,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from labkit.core.bits import stored
 from labkit.core.errors import LaunchError
 from labkit.core.limits import Dim3
+from labkit.kernels import heads
 from labkit.kernels.launch_line import LaunchLineError, launch_of, macros_of
-from labkit.kernels.problem import Problem, families
+from labkit.kernels.problem import Problem, families, problem_class
 
 __all__ = [
     "BLOCK_SIDE",
     "FAMILIES",
     "defaults",
+    "lacking",
     "launch",
     "launch_of",
     "load",
@@ -30,12 +33,15 @@ __all__ = [
     "on_cpu",
     "parameters",
     "source",
+    "types",
+    "unfit",
+    "whole_launch",
     "whole_source",
 ]
 
 _FOLDER = Path(__file__).parent
 FAMILIES = families()
-_INCLUDE = re.compile(r'^#include "(\w+\.[ch])"$', re.MULTILINE)
+_INCLUDE = re.compile(r'^#include "(\w+\.(?:c|h|cuh))"$', re.MULTILINE)
 _MACRO = re.compile(r"^#ifndef (?!_|PART_)([A-Z_]+)\b.*(?:\n#define \1 (.+?)(?: *//.*)?$)?", re.MULTILINE)
 BLOCK_SIDE = 32  # side of the square blocks of a kernel that takes blocks of any side
 
@@ -76,7 +82,7 @@ def on_cpu(name: str) -> bool:
 
 
 def whole_source(name: str) -> str:
-    """Return the source of a kernel in C with the files of its folder that it includes, each once."""
+    """Return the source of a kernel with the files of its folder that it includes, each once."""
     seen: set[str] = set()
 
     def included(match: re.Match[str]) -> str:
@@ -97,7 +103,8 @@ def load(name: str, **parameters: str | int) -> Any:
     `labkit.cpu.CpuKernel`. A kernel also accepts those parameters of its family that it does not use, so that
     one call loads any rung of a ladder. On a GPU its launches are not tried in the simulator first
     (`kernel.rehearse` is False). Raises ValueError for a parameter that the family does not have, and for a
-    DTYPE other than float if the kernel takes floats only; CompileError for a value that does not fit.
+    DTYPE that the kernel does not take; CompileError for a value that does not fit; LaunchError on a GPU that
+    lacks what the kernel needs.
     """
     source(name)  # report an unknown name before anything else
     family = name.partition("/")[0]
@@ -109,11 +116,57 @@ def load(name: str, **parameters: str | int) -> Any:
         from labkit.kernels.in_c import CpuKernel
 
         return CpuKernel(name, tuple(sorted(parameters.items())))
-    if parameters.get("DTYPE", "float") != "float" and "DTYPE" not in defaults(name):
-        raise ValueError(f"{name} takes floats alone, and DTYPE is {parameters['DTYPE']}. Choose float.")
+    named = _named_types(name)
+    chosen = str(parameters.get("DTYPE", named[0] if named else ""))
+    if named and chosen not in named:
+        raise ValueError(f"{name} takes {', '.join(named)} alone, and DTYPE is {chosen}.")
     from labkit.device.select import device  # imported here: reading a source needs no device
 
-    return _load(name, tuple(sorted(parameters.items())), device().kind)
+    here = device()
+    if reason := lacking(name, chosen, here.compute_capability):
+        raise LaunchError(
+            f"{reason}; {here.name} has compute capability {here.compute_capability}. "
+            "Set LABKIT_DEVICE=simt to run it in the simulator."
+        )
+    return _load(name, tuple(sorted(parameters.items())), here.kind)
+
+
+def types(name: str) -> tuple[str, ...]:
+    """Return the C types that DTYPE may name in CUDA kernel `name`."""
+    return _named_types(name) or tuple(problem_class(name.partition("/")[0]).dtypes.values())
+
+
+def _named_types(name: str) -> tuple[str, ...]:
+    """Return the types that a CUDA kernel's head names; () where DTYPE may be any that compiles."""
+    return heads.types(whole_source(name)) if "DTYPE" in defaults(name) else ("float",)
+
+
+def lacking(name: str, ctype: str, compute_capability: str) -> str:
+    """Say what CUDA kernel `name` with DTYPE=ctype needs that a GPU lacks; "" where the GPU has all."""
+    kind = problem_class(name.partition("/")[0])
+    of_type = {kind.dtypes[dtype]: needed for dtype, needed in kind.needs.items()}
+    what = {name: heads.said(whole_source(name), "needs"), f"{name} in {ctype}": of_type.get(ctype, "")}
+    for each, needed in what.items():
+        if heads.lacks(needed, compute_capability):
+            return f"{each} needs {needed}"
+    return ""
+
+
+def unfit(name: str, problem: Problem, **parameters: str | int) -> str:
+    """Say why CUDA kernel `name` cannot take `problem`; "" where it can.
+
+    A tensor map takes arrays whose rows are multiples of 16 bytes.
+    """
+    for each in heads.tensor_maps(whole_source(name), _macros(name, problem, parameters)):
+        side, itemsize = problem.arrays[each.array][-1], problem.array_dtypes()[each.array].itemsize
+        row = problem.shapes()[each.array][-1] * itemsize
+        if row % heads.ROW_BYTES:
+            return (
+                f"{side}={problem.sizes[str(side)]} makes rows of {each.array} {row} bytes long in "
+                f"{problem.dtype}; a tensor map takes multiples of {heads.ROW_BYTES} bytes. "
+                f"Choose a multiple of {heads.ROW_BYTES // itemsize} for {side}."
+            )
+    return ""
 
 
 def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, Dim3]:
@@ -122,9 +175,9 @@ def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, 
     `parameters` are those of `load`. For a kernel without a TILE of its own, which takes square blocks of any
     side, TILE is that side, 32 by default. Raises LaunchError where no GPU takes such a launch.
     """
-    macros = {"TILE": BLOCK_SIDE} | defaults(name) | parameters
+    macros = _macros(name, problem, parameters)
     try:
-        return launch_of(source(name), problem, **macros)
+        return launch_of(whole_source(name), problem, **macros)
     except LaunchLineError as error:
         if all(isinstance(value, int) and value > 0 for key, value in parameters.items() if key != "DTYPE"):
             raise LaunchError(f"{name}: {error}") from None
@@ -132,10 +185,43 @@ def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, 
         raise LaunchError(f"{name} has no launch with {given}. Choose whole numbers of at least 1.") from None
 
 
+def whole_launch(
+    name: str, problem: Problem, args: tuple[Any, ...], **parameters: str | int
+) -> tuple[Dim3, Dim3, tuple[Any, ...], int]:
+    """Return what CUDA kernel `name` is called with: grid, block, args, bytes of dynamic shared memory.
+
+    `args` are those of `problem`; arrays become tensor maps where the source's head says so. `parameters` are
+    those of `load`. Raises LaunchError where no GPU takes such a launch, or the kernel not this problem.
+    """
+    grid, block = launch(name, problem, **parameters)
+    if reason := unfit(name, problem, **parameters):
+        raise LaunchError(f"{name}: {reason}")
+    macros, given = _macros(name, problem, parameters), list(args)
+    for each in heads.tensor_maps(whole_source(name), macros):
+        place = list(problem.arrays).index(each.array)
+        made = _tensor_map(args[place], each)
+        if each.replaces:
+            given[place] = made
+        else:
+            given.append(made)
+    return grid, block, tuple(given), heads.shared_bytes(whole_source(name), macros)
+
+
+def _tensor_map(array: Any, of: heads.BoxOf) -> Any:
+    from labkit.device.tensor_map import tensor_map  # imported here: few kernels need one
+
+    return tensor_map(stored(array), of.box, swizzle=of.swizzle)
+
+
+def _macros(name: str, problem: Problem, given: dict[str, str | int]) -> dict[str, str | int]:
+    """Return the macros of a kernel that is launched on `problem`."""
+    return {"TILE": BLOCK_SIDE} | defaults(name) | {"DTYPE": problem.ctype} | problem.c_types | given
+
+
 def defaults(name: str) -> dict[str, str | int]:
     """Return the macros of kernel `name`, such as TILE, with their defaults: numbers, or the text in C."""
-    text = whole_source(name) if on_cpu(name) else source(name)
-    return {macro: int(value) if value.isdecimal() else value for macro, value in _MACRO.findall(text)}
+    found = _MACRO.findall(whole_source(name))
+    return {macro: int(value) if value.isdecimal() else value for macro, value in found}
 
 
 def parameters(name: str) -> list[str]:
@@ -153,6 +239,9 @@ def _load(name: str, parameters: tuple[tuple[str, str | int], ...], _device_kind
     from labkit.device.select import RawModule
 
     options = ("--std=c++17", *(f"-D{key}={value}" for key, value in parameters))
-    kernel = RawModule(code=source(name), options=options).get_function(name.partition("/")[0])
+    code = whole_source(name)
+    kernel = RawModule(code=code, options=options).get_function(name.partition("/")[0])
     kernel.rehearse = False  # the kernel is known to be correct, and is loaded to be timed
+    if shared := heads.shared_bytes(code, dict(parameters)):
+        kernel.max_dynamic_shared_size_bytes = shared
     return kernel

@@ -2,9 +2,10 @@
 
     // launch: block (TILE, TILE), grid (ceil(N/TILE), ceil(M/TILE)); any M, N, K
 
-Each pair of brackets holds one to three sizes, made of whole-number arithmetic (+ - * / and ceil()), the
-problem's sizes (M, N, K, or rows, cols), macros and constants. `/` (or `//`) drops the remainder, as in C,
-but is exact in ceil(). The text after the semicolon is for the reader.
+Each pair of brackets holds one to three sizes, made of whole-number arithmetic (+ - * /, ceil(), min() and
+max()), the problem's sizes (M, N, K, or rows, cols), macros, constants and sizeof() of the types in SIZES; T
+is the type that the macro DTYPE names. `/` (or `//`) drops the remainder, as in C, but is exact in ceil().
+The text after the semicolon is for the reader.
 
 The line may come from a student. So nothing but this arithmetic is ever evaluated, each macro once; texts,
 depth and numbers are limited; and the time that a source takes is in proportion to its length.
@@ -37,7 +38,13 @@ _PARTS = re.compile(r"//+\s*launch\s*:\s*block\s*\((.+)\)\s*,\s*grid\s*\(([^;]+)
 _OPTION = re.compile(r"(?:-D|--define-macro=) *(\w+)(?:=(.*))?")
 MOST_TEXT, MOST_LEVELS, MOST_NUMBER = 500, 30, 2**63  # characters of a line or macro; of brackets and macros
 SHOWN, MOST_NAMES = 80, 20  # characters and names in a message
-_ARITHMETIC = "whole numbers, sizes, macros, + - * / and ceil() are all that may stand there"
+_ARITHMETIC = (
+    "whole numbers, sizes, macros, + - * /, ceil(), min(), max() and sizeof() are all that may stand there"
+)
+SIZES = {  # bytes per element
+    **{"double": 8, "float": 4, "int": 4, "tf32": 4},
+    **{"half": 2, "short": 2, "__nv_bfloat16": 2, "__nv_fp8_e4m3": 1, "char": 1},
+}
 
 
 class LaunchLineError(LaunchError):
@@ -137,9 +144,7 @@ def names_of(source: str, macros: Mapping[str, int | str], sizes: Mapping[str, i
 def _evaluated(what: str, text: str, names: "Names", line: int) -> Dim3:
     """Evaluate the sizes in one pair of brackets."""
     try:
-        inside = _parsed(f"({text},)")
-        parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]  # as (1) if (2,)
-        sizes = [int(names.value(part)) for part in parts]
+        sizes = names.several(text)
         if len(sizes) > 3:
             raise ValueError(f"these are {len(sizes)} sizes; there are at most three: x, y and z.")
         return as_dim3(sizes, what)
@@ -169,6 +174,12 @@ class Names:
         """Evaluate arithmetic of whole numbers, as a source has it. Raises ValueError."""
         return int(self.value(_parsed(_SUFFIX.sub(r"\1", text))))
 
+    def several(self, text: str) -> list[int]:
+        """Evaluate several of them with commas between. Raises ValueError."""
+        inside = _parsed(f"({text},)")
+        parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]  # as (1) if (2,)
+        return [int(self.value(part)) for part in parts]
+
     def value(self, node: ast.AST, exact: bool = False, level: int = 0) -> Fraction:
         """Evaluate an expression; a division that is not `exact` drops the remainder. Raises ValueError."""
         if level > MOST_LEVELS:
@@ -188,6 +199,10 @@ class Names:
                 return -self.value(operand, exact, level)
             case ast.Call(func=ast.Name(id="ceil"), args=[inside], keywords=[]):
                 return Fraction(ceil(self.value(inside, True, level)))
+            case ast.Call(func=ast.Name(id="min" | "max" as least), args=[*several], keywords=[]) if several:
+                return (min if least == "min" else max)(self.value(each, exact, level) for each in several)
+            case ast.Call(func=ast.Name(id="sizeof"), args=[ast.Name(id=kind)], keywords=[]):
+                return Fraction(self._bytes(kind))
             case ast.BinOp(left=left, op=operator, right=right):
                 a, b = self.value(left, exact, level), self.value(right, exact, level)
                 match operator:
@@ -202,6 +217,14 @@ class Names:
                     case ast.Div() | ast.FloorDiv():
                         return a / b if exact and isinstance(operator, ast.Div) else Fraction(int(a / b))
         raise ValueError(f"what is {_shown(node)!r}? {_ARITHMETIC[0].upper()}{_ARITHMETIC[1:]}.")
+
+    def _bytes(self, kind: str) -> int:
+        """Return the bytes of a type, or of the one that DTYPE or another macro stands for."""
+        named = self.text(kind)
+        meant = self.text("DTYPE") if named == "T" else named
+        if meant not in SIZES:
+            raise ValueError(f"nothing says how large {meant} is. Known are T and {', '.join(SIZES)}.")
+        return SIZES[meant]
 
     def _named(self, name: str, level: int) -> Fraction:
         """Evaluate a size or macro, once. A macro's text is evaluated in turn, without the macro itself."""

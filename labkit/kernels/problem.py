@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from labkit.core.bits import numbers, stored
 from labkit.core.compare import compare, differs
 from labkit.core.errors import LaunchError, OutOfMemory
 from labkit.core.limits import MAX_GRID, MAX_THREADS
@@ -58,6 +59,10 @@ class Problem(ABC):
     rounding: ClassVar[Mapping[str, Mapping[str, int]]] = {}  # rung -> PRECISION -> least compute capability
     rounding_unit: ClassVar[float] = 0  # unit roundoff of their inputs
     cpu_rungs: ClassVar[Mapping[str, str]] = {}  # names of the kernels in C in the records
+    dtypes: ClassVar[Mapping[str, str]] = C_TYPES  # the values of `dtype`, with the C names for DTYPE
+    needs: ClassVar[
+        Mapping[str, str]
+    ] = {}  # the least GPU for a dtype, such as sm_80, where not every GPU does
     dtype: str
     seed: int
 
@@ -67,8 +72,10 @@ class Problem(ABC):
 
     def __post_init__(self) -> None:
         _check_sizes(**self.sizes)
-        if self.dtype not in C_TYPES:
-            raise ValueError(f"dtype {self.dtype!r} is not supported. Choose one of {', '.join(C_TYPES)}.")
+        if self.dtype not in self.dtypes:
+            raise ValueError(
+                f"dtype {self.dtype!r} is not supported. Choose one of {', '.join(self.dtypes)}."
+            )
         for name, shape in self.shapes().items():
             if prod(shape) > INT_MAX - BEYOND:
                 raise ValueError(
@@ -95,10 +102,14 @@ class Problem(ABC):
         return False
 
     @classmethod
-    def trials(cls, dtype: str, sizes: Sequence[tuple[int, ...]] | None = None) -> list["Problem"]:
-        """Return the problems on which a check tries a kernel, using the family's variants in turn."""
+    def trials(cls, dtype: str = "", sizes: Sequence[tuple[int, ...]] | None = None) -> list["Problem"]:
+        """Return the problems on which a check tries a kernel, using the family's variants in turn.
+
+        The default is the family's own dtype: float32, where it has that one.
+        """
+        chosen = {"dtype": dtype} if dtype else {}
         return [
-            problem(cls.family, *size, dtype=dtype, seed=number, **cls.variants[number % len(cls.variants)])
+            problem(cls.family, *size, seed=number, **chosen, **cls.variants[number % len(cls.variants)])
             for number, size in enumerate(sizes or cls.check_sizes)
         ]
 
@@ -131,6 +142,24 @@ class Problem(ABC):
             name: tuple(sizes[side] if isinstance(side, str) else side for side in sides)
             for name, sides in self.arrays.items()
         }
+
+    def array_dtypes(self) -> dict[str, np.dtype]:
+        """Return each array's NumPy type by its name; `dtype` for all, where a family does not say more."""
+        return dict.fromkeys(self.arrays, np.dtype(self.dtype))
+
+    @property
+    def output_dtype(self) -> np.dtype:
+        """Return the NumPy type of the output."""
+        return self.array_dtypes()[self.output_name]
+
+    def array_bytes(self) -> dict[str, int]:
+        """Return each array's bytes by its name."""
+        sizes = zip(self.shapes().items(), self.array_dtypes().values(), strict=True)
+        return {name: prod(shape) * dtype.itemsize for (name, shape), dtype in sizes}
+
+    def zeros(self) -> tuple[np.ndarray, ...]:
+        """Make arrays of zeros like `inputs()`, which take no memory until somebody writes to them."""
+        return tuple(map(np.zeros, self.shapes().values(), self.array_dtypes().values()))
 
     @abstractmethod
     def inputs(self) -> tuple[np.ndarray, ...]:
@@ -173,7 +202,12 @@ class Problem(ABC):
     @property
     def ctype(self) -> str:
         """Return the C name of the dtype, as in `kernels.load(name, DTYPE=problem.ctype)`."""
-        return C_TYPES[self.dtype]
+        return self.dtypes[self.dtype]
+
+    @property
+    def c_types(self) -> dict[str, str]:
+        """Return the C types of elements by the names that kernels give them: T, and others of the family."""
+        return {"T": self.ctype}
 
     def gflops(self, seconds: float) -> float:
         """Return 10^9 arithmetic operations per second."""
@@ -186,10 +220,12 @@ class Problem(ABC):
     def args(self, xp: Any) -> tuple[Any, ...]:
         """Make the arguments of a launch: new arrays of `xp` (CuPy or NumPy), then scalars.
 
-        Raises OutOfMemory, before it makes any array, if they do not fit the GPU or this machine.
+        CuPy has no bfloat16 and no type of one byte such as fp8: there, these are unsigned integers of the
+        same bits. Raises OutOfMemory, before it makes any array, if they do not fit the GPU or this machine.
         """
         self._refuse_beyond_memory(xp)
-        return (*(xp.asarray(array) for array in self.inputs()), *self.scalars())
+        made = self.inputs() if xp is np else map(stored, self.inputs())
+        return (*(xp.asarray(array) for array in made), *self.scalars())
 
     def output(self, args: tuple[Any, ...]) -> Any:
         """Return the output array among the arguments of a launch."""
@@ -204,10 +240,10 @@ class Problem(ABC):
         """
         if self.bytes < LARGE_BYTES or tolerance is not None:
             got = _on_host(got)
-        shape = self.shapes()[self.output_name]
-        if got.shape != shape or got.dtype != self.dtype:
+        shape, dtype = self.shapes()[self.output_name], self.output_dtype
+        if got.shape != shape or got.dtype not in (dtype, stored(np.empty(0, dtype)).dtype):
             raise ValueError(
-                f"{self.output_name} is {got.dtype} {got.shape}; it should be {self.dtype} {shape}. "
+                f"{self.output_name} is {got.dtype} {got.shape}; it should be {dtype} {shape}. "
                 "Choose the array that the kernel wrote: problem.output(args)."
             )
         module = type(got).__module__.partition(".")[0]
@@ -215,21 +251,22 @@ class Problem(ABC):
             expected, allowed = (
                 _solved(self, unit_of_inputs, module) if tolerance is None else (self.reference(), tolerance)
             )
-            if not differs(got, expected, allowed).any():
+            if not differs(numbers(got, dtype), expected, allowed).any():
                 return
         except MemoryError:
             if module == "numpy":
                 raise
             # The GPU already holds the problem's arrays, and may have no room for these.
             expected, allowed = _solved(self, unit_of_inputs, "numpy")
-        compare(self.output_name, *map(_on_host, (got, self.output(self.inputs()), expected, allowed)))
+        wrong, before = numbers(_on_host(got), dtype), self.output(self.inputs())
+        compare(self.output_name, wrong, before, *map(_on_host, (expected, allowed)))
 
     def _refuse_beyond_memory(self, xp: Any) -> None:
-        shapes, itemsize = self.shapes(), np.dtype(self.dtype).itemsize
+        shapes = self.shapes()
         elements = [prod(shape) for shape in shapes.values()]
         *names, last = (f"{name} {shape}" for name, shape in shapes.items())
         what = f"{', '.join(names)} and {last} of {self.dtype}"
-        on_device = sum(elements) * itemsize
+        on_device = sum(self.array_bytes().values())
         on_host = on_device + max(elements) * 8  # NumPy makes random numbers as float64 first
         try:
             refuse_beyond_memory(what, on_device, on_host, xp)
@@ -261,7 +298,7 @@ class Problem(ABC):
 def problem(kind: str, *sizes: int, **settings: Any) -> Problem:
     """Make a family's problem, which defines what its sizes are: `problem("matmul", M, N, K, …)`.
 
-    All families have the settings dtype ("float32", "float64" or "int32") and seed.
+    All families have the settings dtype (one of `Problem.dtypes`) and seed.
     """
     return problem_class(kind)(*sizes, **settings)
 
@@ -286,11 +323,14 @@ def problem_class(family: str) -> type[Problem]:
     return found
 
 
-def problem_of(row: Mapping[str, Any], dtype: str = "") -> Problem:
-    """Return the problem of a row of records, in another dtype if one is given."""
-    kind = problem_class(str(row["problem"]))
+def problem_of(row: Mapping[str, Any]) -> Problem:
+    """Return the problem of a row of records.
+
+    Where the row names the type to which a rung rounds its inputs, the problem has the family's own dtype.
+    """
+    kind, dtype = problem_class(str(row["problem"])), str(row["dtype"])
     sizes = [int(row[name.lower()]) for name in kind.size_names]
-    return problem(kind.family, *sizes, dtype=dtype or str(row["dtype"]))
+    return problem(kind.family, *sizes, **({"dtype": dtype} if dtype in kind.dtypes else {}))
 
 
 def __getattr__(name: str) -> type[Problem]:
@@ -310,8 +350,8 @@ def forget() -> None:
 @lru_cache(maxsize=1)
 def _solved(problem: Problem, unit_of_inputs: float, module: str) -> tuple[Any, Any]:
     """Return reference and tolerance as arrays of `module`. Cached, as a ladder's rungs share one problem."""
-    xp = import_module(module)
-    inputs = [xp.asarray(array) for array in problem.inputs()]
+    xp, made = import_module(module), problem.inputs()
+    inputs = made if xp is np else [numbers(xp.asarray(stored(array)), array.dtype) for array in made]
     return problem._reference(*inputs), problem._tolerance(unit_of_inputs, *inputs)
 
 

@@ -69,15 +69,16 @@ def check(
     kernel: "AnyKernel",
     problem: str = "matmul",
     tile: int = 16,
-    dtype: str = "float32",
+    dtype: str = "",
     sizes: Sequence[tuple[int, ...]] | None = None,
     rows: int | None = None,
 ) -> Verdict:
     """Run `kernel` on several sizes of `problem`, a family's name, and compare with right results.
 
     The launch is that of `Problem.launch(tile, rows)`. Before it, the output is full of NaN or the smallest
-    int32. The problems use the family's variants in turn. A launch that raises SimtError ends the check. A
-    launch on a GPU is first tried in the simulator, with all of its checks (rehearsal.py).
+    int32. `dtype` is by default the family's own. The problems use the family's variants in turn. A launch
+    that raises SimtError ends the check. A launch on a GPU is first tried in the simulator, with all of its
+    checks (rehearsal.py).
     """
     chosen = problem_class(problem).trials(dtype, sizes)
     return judge(chosen, lambda each: _run(kernel, each, tile, rows), tile)

@@ -80,6 +80,10 @@ class Case:
         kernel = kernels.load(self.kernel, DTYPE=self.problem.ctype, **own)
         return kernel, *kernels.launch(self.kernel, self.problem, **macros)
 
+    def launch(self, args: tuple[Any, ...]) -> tuple[Dim3, Dim3, tuple[Any, ...], int]:
+        """Return what the compiled kernel is called with on the arrays `args`, see `kernels.whole_launch`."""
+        return kernels.whole_launch(self.kernel, self.problem, args, **dict(self.macros))
+
     def rows(self, args: tuple[Any, ...]) -> list[Row]:
         """Verify and time the case on the arrays `args` of its problem.
 
@@ -128,10 +132,11 @@ def _macros(kernel: str) -> dict[str, int | str]:
 
 
 def cases(problem: Problem) -> list[Case]:
-    """Return the reference and every rung; a rung that rounds, once per type that this device has."""
-    plain = [
-        rung for rung in (problem.reference_name, *rungs(problem.family)) if rung not in problem.rounding
-    ]
+    """Return the reference and every rung that this device has and that takes the problem.
+
+    A rung that rounds its inputs stands there once per type that the device has.
+    """
+    plain = [problem.reference_name, *_rungs_of(problem)]
     major = int(device().compute_capability.partition(".")[0])
     rounding = [
         case(rung, problem, PRECISION=precision)
@@ -140,6 +145,16 @@ def cases(problem: Problem) -> list[Case]:
         if major >= needed
     ]
     return [*(case(rung, problem) for rung in plain), *rounding]
+
+
+def _rungs_of(problem: Problem) -> Iterator[str]:
+    """Yield the rungs that do not round, have the problem's type and sizes, and run on this device."""
+    for rung, name in rungs(problem.family).items():
+        if rung in problem.rounding or problem.ctype not in kernels.types(name):
+            continue
+        if kernels.unfit(name, problem) or kernels.lacking(name, problem.ctype, device().compute_capability):
+            continue
+        yield rung
 
 
 def recorded(problem: Problem, machine: str | Path = "h200") -> pd.DataFrame:
@@ -208,10 +223,10 @@ def verified(case: Case, args: tuple[Any, ...]) -> tuple[Callable[[], object], T
     from labkit.device.select import xp
 
     launch, output = launcher(case, args), case.problem.output(args)
-    poison(output)
+    poison(output, case.problem.output_dtype.name)
     timing = time_kernel(launch, seconds=0)
     if case.problem.reads_output:  # the launch has overwritten its input
-        output[...] = xp.asarray(case.problem.output(case.problem.inputs()))
+        output[...] = case.problem.output(case.problem.args(xp))
         launch()
     verify(case, args)
     return launch, timing
@@ -223,13 +238,16 @@ def launcher(case: Case, args: tuple[Any, ...]) -> Callable[[], object]:
         if device().kind != "gpu":
             raise NoGpu(f"{case.rung} is NVIDIA's own and runs on a GPU: there is none here. Choose a rung.")
         return case.problem.reference_call(args)
-    kernel, grid, block = case.compiled()
-    return lambda: kernel(grid, block, args, timeout=PATIENCE_SECONDS)
+    kernel, launch = case.compiled()[0], case.launch(args)
+    return lambda: kernel(*launch, timeout=PATIENCE_SECONDS)
 
 
-def poison(output: Any) -> None:
-    """Fill an output with a value that no right result holds, see `mismatch.unwritten`."""
-    bits = unwritten((1,), output.dtype.name).view(f"u{output.itemsize}")
+def poison(output: Any, dtype: str = "") -> None:
+    """Fill an output with a value that no right result holds, see `compare.unwritten`.
+
+    `dtype` is that of the numbers whose bits it has, by default its own.
+    """
+    bits = unwritten((1,), dtype or output.dtype.name).view(f"u{output.itemsize}")
     output.view(bits.dtype).fill(bits[0])
 
 

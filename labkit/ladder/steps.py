@@ -17,6 +17,7 @@ from labkit.core import occupancy
 from labkit.core.kernel import PATIENCE_SECONDS
 from labkit.core.limits import WARP
 from labkit.kernels.matmul.family import Matmul
+from labkit.kernels.problem import problem_class
 from labkit.ladder import running
 
 SIZE = 1024  # M, N and K of the products whose counters are recorded
@@ -34,10 +35,25 @@ _COUNTERS = {  # Nsight Compute's names -> the column, and whether it is divided
 }
 
 
-def climb() -> list[str]:
-    """Return the rungs of the matrix product in the order of the course, then the reference."""
-    rungs = [rung for rung in running.rungs("matmul") if rung != FIRST and rung not in Matmul.rounding]
-    return [FIRST, *rungs, REFERENCE]
+def climb(family: str = Matmul.family) -> list[str]:
+    """Return the rungs of a family of products in the order of the course, then the reference."""
+    rungs = [rung for rung in running.rungs(family) if rung not in problem_class(family).rounding]
+    return [*sorted(rungs, key=lambda rung: rung != FIRST), REFERENCE]
+
+
+def product_of(times: pd.DataFrame) -> str:
+    """Return the family of products that times are of. Raises ValueError where they are of no one such."""
+    if times.empty:
+        raise ValueError(
+            "the frame must hold one time of each rung, and has none. ladder.here(problem) measures on a GPU."
+        )
+    families = sorted(set(times.problem))
+    if any(problem_class(family).reference_name != REFERENCE for family in families) or len(families) > 1:
+        raise ValueError(
+            f"these are records of {', '.join(families)}; the ladder that this draws is that of one family "
+            "of products. Choose labkit.plots, such as plots.bandwidth_by_size."
+        )
+    return families[0]
 
 
 def changes(before: str, after: str, about: str = "") -> str:
@@ -76,13 +92,7 @@ def rates(times: pd.DataFrame) -> pd.DataFrame:
     timed) and "× the one before". Raises ValueError where a rung has several times because `times` mixes
     several sizes, dtypes or sources.
     """
-    others = set(times.problem) - {Matmul.family}
-    if others:
-        raise ValueError(
-            f"these are records of {', '.join(sorted(others))}; the ladder that this draws is that of "
-            f"{Matmul.family}. Choose labkit.plots, such as plots.bandwidth_by_size."
-        )
-    order = climb()
+    order = climb(product_of(times))
     timed = times[(times.quantity == "time") & times.kernel.isin(order)].set_index("kernel")
     if timed.empty or timed.index.has_duplicates:
         raise ValueError("the frame must hold one time of each rung: choose one size, dtype and source.")
@@ -148,8 +158,8 @@ def tiles(machine: str = "h200") -> pd.DataFrame:
 
 
 def _counts(case: running.Case) -> dict[str, float]:
-    kernel, grid, block = case.compiled()
-    profile = kernel.profile(grid, block, case.problem.args(np), timeout=PATIENCE_SECONDS)
+    kernel, launch = case.compiled()[0], case.launch(case.problem.args(np))
+    profile = kernel.profile(*launch, timeout=PATIENCE_SECONDS)
     multiply_adds = case.problem.flops / 2 / WARP
     loads = profile.lines.query("op == 'ld'").groupby("space").requests.sum()
     executed = profile.ptx_lines

@@ -22,6 +22,7 @@ from labkit.core.occupancy import gpu as find_gpu
 from labkit.core.paths import shipped
 from labkit.core.text import article
 from labkit.device.launched import contents_decide
+from labkit.kernels.heads import shared_bytes
 from labkit.kernels.problem import Problem
 from labkit.ladder.running import Case, case, rungs
 from labkit.model.time import prediction
@@ -49,8 +50,10 @@ def predict(
     """
     on_gpu = find_gpu(gpu)
     found: simt.AnyKernel
+    rung: Case | None = None
     if isinstance(kernel, str):
-        found, grid, block = _rung(rung_case(kernel, problem, **macros))
+        rung = rung_case(kernel, problem, **macros)
+        found, grid, block = _rung(rung)
     elif hasattr(kernel, "predict"):
         found, grid, block = _compiled(kernel, problem, macros)
     else:
@@ -62,7 +65,9 @@ def predict(
     def worked_out() -> Prediction:
         # A GPU without the figures is refused before anything is bound.
         args = () if missing(on_gpu) else _arguments(kept, problem, on_gpu.name)
-        return predict_launch(kept, as_launch(grid, block, args, 0, PATIENCE_SECONDS), on_gpu.name)
+        given, shared_mem = rung.launch(args)[2:] if rung and args else (args, 0)
+        launch = as_launch(grid, block, given, shared_mem, PATIENCE_SECONDS)
+        return predict_launch(kept, launch, on_gpu.name)
 
     module = kept.module
     key = [module.code, *module.options, *module.name_expressions, kept.name]
@@ -84,18 +89,22 @@ def rung_case(name: str, problem: Problem, **macros: int | str) -> Case:
 
 def _rung(chosen: Case) -> tuple[simt.Kernel, Dim3, Dim3]:
     """Compile a rung for the simulator; return it with grid and block."""
-    own, ctype = kernels.defaults(chosen.kernel), chosen.problem.ctype
-    if ctype != "float" and "DTYPE" not in own:
-        raise ValueError(f"{chosen.kernel} takes floats alone, and the problem has {chosen.problem.dtype}.")
+    own, ctype, known = kernels.defaults(chosen.kernel), chosen.problem.ctype, kernels.types(chosen.kernel)
+    if ctype not in known:
+        raise ValueError(
+            f"{chosen.kernel} takes {', '.join(known)} alone, and the problem has {chosen.problem.dtype}."
+        )
     grid, block = kernels.launch(chosen.kernel, chosen.problem, **dict(chosen.macros))
     macros = {"DTYPE": ctype} | dict(chosen.macros)
     options = ("--std=c++17", *(f"-D{name}={value}" for name, value in macros.items() if name in own))
-    return _made(kernels.source(chosen.kernel), options, chosen.family), grid, block
+    return _made(kernels.whole_source(chosen.kernel), options, chosen.family), grid, block
 
 
 @cache
 def _made(code: str, options: tuple[str, ...], name: str) -> simt.Kernel:
-    return simt.RawModule(code=code, options=options).get_function(name)
+    made = simt.RawModule(code=code, options=options).get_function(name)
+    made.max_dynamic_shared_size_bytes = shared_bytes(code, kernels.macros_of(options)) or None
+    return made
 
 
 def _compiled(
@@ -115,8 +124,7 @@ def _arguments(kernel: simt.Kernel, problem: Problem, gpu: str) -> tuple[object,
     """Return the arguments of a launch: zeros, or the problem's inputs where contents decide what runs."""
     if contents_decide(kernel, gpu):
         return problem.args(np)
-    zeros = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
-    return (*zeros, *problem.scalars())
+    return (*problem.zeros(), *problem.scalars())
 
 
 @cache

@@ -7,7 +7,6 @@ recorded rungs, and `labkit.figures.roofline` draws them.
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from labkit import kernels, records
@@ -36,11 +35,8 @@ def count_sectors(rungs: Iterable[str], problem: Problem, blocks: int = 4) -> pd
 def _sector_rows(case: running.Case, blocks: int) -> list[dict[str, Any]]:
     problem, macros = case.problem, dict(case.macros)
     kernel = kernels.load(case.kernel, DTYPE=problem.ctype, **macros)
-    arrays = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
-    args = (*arrays, *problem.scalars())
-    profile = kernel.profile(
-        *kernels.launch(case.kernel, problem, **macros), args, blocks=blocks, timeout=PATIENCE_SECONDS
-    )
+    launch = case.launch((*problem.zeros(), *problem.scalars()))
+    profile = kernel.profile(*launch, blocks=blocks, timeout=PATIENCE_SECONDS)
     place = case.place() | {"machine": "", "unit": "sectors", "source": COUNTED}
     return [place | {"quantity": sectors, "value": profile.metrics[sectors]} for sectors in SECTORS]
 
@@ -57,7 +53,7 @@ def intensities(counters: pd.DataFrame) -> dict[str, float]:
         raise ValueError(f"several counts of {again.kernel.iloc[0]}: choose one size, block and dtype.")
     found = {}
     for kernel, rows in counted.groupby("kernel", sort=False):
-        flops = problem_of(running.row_dicts(rows)[0], "float32").flops
+        flops = problem_of(running.row_dicts(rows)[0]).flops
         if flops:
             found[str(kernel)] = flops / SECTOR / float(rows.value.sum())
     return found

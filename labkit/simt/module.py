@@ -22,16 +22,17 @@ from labkit.core.occupancy import gpu as find_gpu
 from labkit.simt import ptx
 from labkit.simt.analysis.deciders import find_deciders
 from labkit.simt.analysis.indices import MOST_BLOCKS
-from labkit.simt.analysis.layout import Storage, rounded_up, storage
+from labkit.simt.analysis.layout import Storage, storage
 from labkit.simt.counters.counts import Counts, Totals, counts_of
 from labkit.simt.counters.profile import Circumstances, Profile
 from labkit.simt.counters.recording import Log
 from labkit.simt.launch.arguments import Range, bind
-from labkit.simt.launch.sample import Sample, choose_sample
+from labkit.simt.launch.sample import Sample, choose_sample, whole_clusters
 from labkit.simt.lowering.features import refuse
 from labkit.simt.lowering.grid import make_grid_barriers
 from labkit.simt.lowering.inline import inline_calls
 from labkit.simt.lowering.lower import copy_parameters, lower
+from labkit.simt.lowering.services import make_services
 from labkit.simt.ptx.parser import parse, return_directly
 from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.run.machine import Mode, Program, Record
@@ -129,6 +130,7 @@ def _parsed(text: str) -> ptx.Module:
         if "%envreg" in text:
             make_grid_barriers(kernel)
         refuse(kernel)
+        make_services(kernel)
         return_directly(kernel)
     return module
 
@@ -149,6 +151,7 @@ BRANCHES = (
     "redux",
     "shfl",
 )
+MAX_CLUSTER = 16  # blocks, of a kernel that may use more than the portable 8
 # A launch of so few threads ends before optimising would pay off, so it gets brief code: see jit.py.
 FEW_THREADS = 1 << 14
 
@@ -274,6 +277,8 @@ class Kernel(AnyKernel):
         """
         if self.is_cooperative:
             raise SimtError("a kernel that synchronises its grid cannot be recorded: its blocks meet")
+        if self._parsed.blocks_together > 1:
+            raise SimtError("a kernel with clusters cannot be recorded: their blocks meet")
         bound = self._bind(launch)
         sample = choose_sample([number], launch.grid)
         program, error = self._program(launch, "recorded", sample), None
@@ -418,13 +423,30 @@ class Kernel(AnyKernel):
         shared = self._shared_bytes(launch.shared_mem)
         if self.module.enable_cooperative_groups or self.is_cooperative:
             self._check_residency(launch, shared)
+        self._check_clusters(launch.grid)
         params, ranges = bind(self._parsed, self._storage, launch.args, self._names)
         ranges += self.module._ranges
         return _Bound(launch, params, ranges, shared)
 
+    def _check_clusters(self, grid: Dim3) -> None:
+        """Check that clusters cover the grid. Raises LaunchError."""
+        cluster, together = self._parsed.cluster, self._parsed.blocks_together
+        if any(size % side for size, side in zip(grid, cluster, strict=True)):
+            raise LaunchError(
+                f"kernel `{self.name}` has clusters of {cluster} blocks; grid {grid} is not a multiple "
+                "of that. Launch more blocks, and let those beyond the edge do nothing but meet the others"
+            )
+        if together > MAX_CLUSTER:
+            raise LaunchError(
+                f"kernel `{self.name}` has clusters of {together} blocks; a cluster holds at most "
+                f"{MAX_CLUSTER}"
+            )
+
     def _sample(self, blocks: Blocks, grid: Dim3) -> Sample | None:
         """Return the requested blocks; None for all, without which a cooperative launch would not go on."""
         sample = choose_sample(blocks, grid)
+        if sample and self._parsed.blocks_together > 1:
+            sample = whole_clusters(sample, grid, self._parsed.cluster)
         return None if self.is_cooperative else sample
 
     @cached_property
@@ -475,10 +497,10 @@ class Kernel(AnyKernel):
             raise LaunchError(f"shared_mem={dynamic!r} must be a whole number of bytes")
         total = self._storage.static_shared_bytes
         if dynamic:
-            total = rounded_up(total, 16) + dynamic
+            total = self._storage.dynamic_shared_start + dynamic
         limit = max(
             MAX_STATIC_SHARED_BYTES,
-            (self.max_dynamic_shared_size_bytes or 0) + self._storage.static_shared_bytes,
+            (self.max_dynamic_shared_size_bytes or 0) + self._storage.dynamic_shared_start,
         )
         if dynamic < 0 or total > limit:
             raise LaunchError(

@@ -24,12 +24,15 @@ class Opcode:
     decides:  its operands choose which code runs next, or which threads wait.
     names_lanes:  the last operand of its `.sync` forms is the mask of the lanes that take part.
     lanes:  how its result differs between lanes. "each": as its operands do; "uniform": not at all;
-        "varying": in any way; "members": not at all among lanes that have the same mask.
+        "varying": in any way; "members": not at all among lanes that have the same mask; "together": not at
+        all where its operands are the same in all lanes.
+    joins_lanes:  its result joins what all lanes give, so that it is set only where their operands all are.
     is_fence:  it orders the accesses before it and those after it.
     is_copy:  its result is its operand, perhaps as an address in another space.
     keeps_array:  its result points into the array that its operand points into.
     is_region:  it says which lanes will meet where (machine code alone).
     is_free:  it does nothing here, because a warp runs in step and memory is always up to date.
+    is_asynchronous:  it belongs to copies, barriers or clusters whose work the host does (simt/asynchronous).
     """
 
     has_result: bool = True
@@ -40,12 +43,14 @@ class Opcode:
     waits: bool = False
     decides: bool = False
     names_lanes: bool = False
-    lanes: Literal["each", "uniform", "varying", "members"] = "each"
+    lanes: Literal["each", "uniform", "varying", "members", "together"] = "each"
+    joins_lanes: bool = False
     is_fence: bool = False
     is_copy: bool = False
     keeps_array: bool = False
     is_region: bool = False
     is_free: bool = False
+    is_asynchronous: bool = False
 
 
 COMPUTES = Opcode()
@@ -72,6 +77,14 @@ OPCODES = {
     "bar": _BARRIER,
     "barrier": _BARRIER,
     "yield": Opcode(has_result=False, is_free=True),  # our own, see lowering/lower.py
+    # what the host does for a warp, see lowering/services.py: our own, made of the instructions below
+    "serve": Opcode(lanes="varying"),
+    "poll": Opcode(lanes="together", decides=True),  # may a thread go on that waits at an mbarrier?
+    "await": Opcode(lanes="uniform", decides=True),  # or at a barrier of the block or of the cluster?
+    "mbarrier": Opcode(lanes="varying", is_asynchronous=True),
+    "cp": Opcode(has_result=False, is_asynchronous=True),  # what lowering/lower.py leaves: bulk copies
+    "mapa": Opcode(is_asynchronous=True),
+    "getctarank": Opcode(is_asynchronous=True),
     # regions of machine code in which lanes may part, see analysis/convergence.py
     "bssy": Opcode(has_result=False, is_region=True),
     "bsync": Opcode(has_result=False, end="branch"),
@@ -83,7 +96,8 @@ OPCODES = {
     "redux": Opcode(names_lanes=True, lanes="members"),
     "elect": Opcode(lanes="varying"),
     "activemask": Opcode(lanes="uniform"),
-    "mma": Opcode(lanes="varying"),
+    "mma": Opcode(lanes="varying", joins_lanes=True),
+    "wgmma": Opcode(lanes="varying", joins_lanes=True),
     "printf": Opcode(has_result=False),  # calls vprintf, see lowering/inline.py
     # textures and surfaces
     "tex": Opcode(lanes="varying"),
@@ -106,4 +120,5 @@ OPCODES = {
     "pmevent": _FREE,
     "prefetch": _FREE,
     "prefetchu": _FREE,
+    "setmaxnreg": _FREE,
 }

@@ -10,7 +10,6 @@ from itertools import product
 from math import prod
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from labkit import kernels
@@ -51,8 +50,7 @@ def count(kernel: str, size: Size, side: int) -> Count:
     """
     problem, sample = Matmul(*size), max(2, _BUDGET // (side * side * size[2]))
     grid, block = problem.launch(side)
-    matrices = (np.zeros(shape, problem.dtype) for shape in problem.shapes().values())
-    args = (*matrices, *problem.scalars())
+    args = (*problem.zeros(), *problem.scalars())
     profile = _load(kernel, side, problem).profile(
         grid, block, args, blocks=min(sample, _SAMPLE), timeout=PATIENCE_SECONDS
     )

@@ -491,6 +491,10 @@ def hgemm_ldmatrix(A, B, **_):
     return {"C": product(A, B.T, extra=2)}
 
 
+def hgemm_wgmma(A, B, **_):
+    return {"C": product(A, B)}
+
+
 def gemm_batched_strided(A, B, **_):
     # B is stored by columns
     return {"C": close(A @ B.swapaxes(1, 2), 6, np.abs(A) @ np.abs(B).swapaxes(1, 2), EPS64)}

@@ -34,6 +34,7 @@ PARAMETERS = {
         {"TILE": tile, "ROWS": rows} for tile, rows in ((16, 4), (32, 1), (8, 8), (12, 4))
     ],
     "transpose/5_vectorised": [{"TILE": tile} for tile in (16, 4, 64)],
+    "transpose/6_any_size": [{"TILE": tile} for tile in (16, 32, 64, 128)],
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from small_kernels import small
 
 from labkit import cpu, kernels
-from labkit.kernels.problem import C_TYPES, families, problem_class
+from labkit.kernels.problem import families, problem_class
 from labkit.ladder import rungs
 
 
@@ -21,10 +21,20 @@ def gpu_rungs():
 
 
 RUNGS = list(gpu_rungs())
+TYPED = [
+    (name, dtype)
+    for name in RUNGS
+    for dtype, ctype in problem_class(name.partition("/")[0]).dtypes.items()
+    if ctype in kernels.types(name)
+]
 
 
-def takes(name, dtype):
-    return dtype == "float32" or "DTYPE" in kernels.defaults(name)
+def trials(name, dtype=""):
+    """The problems of a family's sizes that a rung takes, but the last one, which is large."""
+    kind = problem_class(name.partition("/")[0])
+    for case in kind.trials(dtype, kind.check_sizes[:-1]):
+        if not kernels.unfit(name, case, **small(name)):
+            yield case
 
 
 @pytest.fixture(autouse=True)
@@ -32,31 +42,25 @@ def simulator(monkeypatch):
     monkeypatch.setenv("LABKIT_DEVICE", "simt")
 
 
-@pytest.mark.parametrize("dtype", C_TYPES)
-@pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.parametrize(("name", "dtype"), TYPED)
 def test_a_rung_is_right_on_the_familys_sizes(name, dtype):
-    if not takes(name, dtype):
-        pytest.skip("the kernel takes floats alone")
-    kind = problem_class(name.partition("/")[0])
-    kernel = kernels.load(name, DTYPE=C_TYPES[dtype], **small(name))
-    for case in kind.trials(dtype, kind.check_sizes[:-1]):  # the last is large
-        args = case.args(np)
-        kernel(*kernels.launch(name, case, **small(name)), args)
+    for case in trials(name, dtype):
+        kernel, args = kernels.load(name, DTYPE=case.ctype, **small(name)), case.args(np)
+        kernel(*kernels.whole_launch(name, case, args, **small(name)))
         case.verify(case.output(args))
 
 
 @pytest.mark.parametrize("name", RUNGS)
 def test_a_rung_has_no_finding(name):
-    kind = problem_class(name.partition("/")[0])
-    kernel = kernels.load(name, **small(name))
-    for case in kind.trials("float32", kind.check_sizes[:-1]):
-        assert kernel.check(*kernels.launch(name, case, **small(name)), case.args(np)) == []
+    for case in trials(name):
+        kernel = kernels.load(name, DTYPE=case.ctype, **small(name))
+        assert kernel.check(*kernels.whole_launch(name, case, case.args(np), **small(name))) == []
 
 
 @pytest.mark.parametrize("family", families())
 def test_each_family_says_what_the_rest_of_labkit_asks(family):
     kind = problem_class(family)
-    case = kind.trials("float32")[0]
+    case = kind.trials()[0]
     assert kind.output_name in kind.arrays and set(case.sizes) == set(kind.size_names)
     assert case.bytes > 0 and kind.reference_name and kind.benchmarked(quick=True)
     numbers = [int(digits[1]) for name in rungs(family).values() if (digits := re.search(r"/(\d+)_", name))]

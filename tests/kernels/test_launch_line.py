@@ -23,6 +23,8 @@ def line(block, grid):
         ("256", "(N + 15) / 16 * ((M + 15) // 16)", ((189, 1, 1), (256, 1, 1))),
         ("2, 3, 4", "N - M, K", ((967, 7, 1), (2, 3, 4))),
         ("32 * 8 / 3", "ceil(ceil(N/16) / 2)", ((32, 1, 1), (85, 1, 1))),
+        ("min(32, 7, M)", "max(ceil(M/32), 1)", ((2, 1, 1), (7, 1, 1))),
+        ("sizeof(float) * sizeof(half)", "sizeof(double)", ((8, 1, 1), (8, 1, 1))),
         ("-(-4)", "ceil(7/2*2)", ((7, 1, 1), (4, 1, 1))),  # exact within ceil()
     ],
 )
@@ -101,7 +103,7 @@ class TestMacros:
         (line("1, 1, 1, 1", "1"), "these are 4 sizes; there are at most three"),
         ("#define T float\n" + line("T", "1"), "T is 'float', which is no whole number"),
         ("#define T T\n" + line("T", "1"), "T is 'T', which is no whole number"),
-        (line("16.0", "1"), "what is '16.0'? Whole numbers, sizes, macros, + - * / and ceil() are all"),
+        (line("16.0", "1"), "what is '16.0'? Whole numbers, sizes, macros, + - * /, ceil(), min()"),
         (line("16 +", "1"), "this is no arithmetic"),
         (line("(" * 210 + "1" + ")" * 210, "1"), "this is no arithmetic"),
         (line("9 ** 9", "1"), "what is '9 ** 9'?"),

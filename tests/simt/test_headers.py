@@ -187,7 +187,6 @@ REFUSED = {
     ),
     "mbarrier": 'unsigned s) {\n asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" :: "r"(s));',
     "barriers for some": 'float* y) {\n asm volatile("bar.sync 1, 64;");',
-    "warp-group": 'unsigned s, float* y) {\n asm volatile("wgmma.fence.sync.aligned;");',
 }
 
 

@@ -343,7 +343,8 @@ def _error(told: dict[str, Any]) -> Exception:
 
 
 def _finding(told: dict[str, Any]) -> Finding:
-    return Finding(**{**told, "block": tuple(told["block"]), "thread": tuple(told["thread"])})
+    places = {name: tuple(told[name]) for name in ("block", "thread", "calls")}
+    return Finding(**{**told, **places})
 
 
 def _site(told: Sequence[Any]) -> Site:

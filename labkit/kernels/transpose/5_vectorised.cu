@@ -12,7 +12,7 @@
 #endif
 static_assert(TILE >= 4 && TILE <= 64 && (TILE & (TILE - 1)) == 0, "choose a TILE of 4, 8, 16, 32 or 64");
 using T = DTYPE;
-static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a vector has 16 bytes: choose a DTYPE of 4 or 8");
+static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "choose a DTYPE of 2, 4 or 8 bytes");
 constexpr int THREADS = TILE * TILE / 16;  // each moves 16 elements
 
 // Turn the block's tile, where each row of in and of out begins at a multiple of V elements.
@@ -27,7 +27,7 @@ __device__ void turn(const T* in, T* out, int rows, int cols, T* shared)
     int col0 = blockIdx.y * TILE, row0 = blockIdx.x * TILE;
 
     constexpr int SQUARES = WIDTH * WIDTH / THREADS;  // of V x V elements, for each thread
-    Vector lines[SQUARES][V];
+    Vector lines[SQUARES][V] = {};  // 0 beyond the edges, where nothing is loaded
     #pragma unroll
     for (int i = 0; i < SQUARES; ++i) {  // all loads before the first use: many bytes on their way
         int x = (i * THREADS + threadIdx.x) % WIDTH, y = (i * THREADS + threadIdx.x) / WIDTH;
@@ -64,7 +64,7 @@ extern "C" __global__ void transpose(const T* in, T* out, int rows, int cols)
     __shared__ alignas(16) T tile[TILE * TILE];
 
     // A vector's address must be a multiple of its size. Where a row's is not, one element is a vector.
-    constexpr int V = 16 / sizeof(T);
+    constexpr int V = sizeof(T) == 8 ? 2 : 4;  // 4 elements of 2 bytes too: a thread moves only 16
     if (rows % V == 0 && cols % V == 0)
         turn<V>(in, out, rows, cols, tile);
     else

@@ -12,6 +12,7 @@ from labkit.simt.analysis.unset import may_be_unset
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Module, Symbol, Variable
 
 DYNAMIC_ALIGN = 16
+STRIDE = 1 << 20  # bytes between the shared memories of two blocks of a cluster
 FRAME_HEAD = 96  # bytes of abi.Frame at the start of a frame
 # A kernel with more instructions is large: its code is outlined (simt/code/outline.py), so that the time to
 # build it grows with the kinds of its instructions. One product of matrices is as much code as ten others.
@@ -59,6 +60,7 @@ class Storage:
     param_bytes: int
     shared: dict[str, int]
     static_shared_bytes: int
+    dynamic_shared_start: int
     local: dict[str, int]
     local_bytes: int
     ranges: dict[str, int]
@@ -66,33 +68,34 @@ class Storage:
 
 
 def storage(kernel: Kernel, module: Module) -> Storage:
-    """Lay out a kernel's variables; `extern __shared__ a[]` begins after the static arrays."""
+    """Lay out a kernel's variables; `extern __shared__ a[]` begins after the static arrays, aligned."""
     params, param_bytes = placed(kernel.params)
     in_module = [variable for space, variable in module.variables.values() if space == "shared"]
     static = [variable for variable in [*kernel.shared, *in_module] if variable.size]
     if any(Symbol(RESERVED.name) in instruction.operands for instruction in kernel.code):
         static.append(RESERVED)
     shared, shared_bytes = placed(static)
-    dynamic = rounded_up(shared_bytes, DYNAMIC_ALIGN)
-    shared |= {variable.name: dynamic for variable in in_module if not variable.size}
+    dynamic = [variable for variable in in_module if not variable.size]
+    start = rounded_up(shared_bytes, max([DYNAMIC_ALIGN, *(variable.align for variable in dynamic)]))
+    shared |= {variable.name: start for variable in dynamic}
     local, local_bytes = placed(kernel.local)
     memory = {variable.name: space for space, variable in module.variables.values() if space != "shared"}
     names = [*(param.name for param in kernel.params), *memory]
     ranges = {name: i for i, name in enumerate(names)}
     constants = frozenset(ranges[name] for name, space in memory.items() if space == "const")
     local_bytes = rounded_up(local_bytes, 16)
-    return Storage(params, param_bytes, shared, shared_bytes, local, local_bytes, ranges, constants)
+    return Storage(params, param_bytes, shared, shared_bytes, start, local, local_bytes, ranges, constants)
 
 
 @dataclass
 class Layout:
     """The storage of a kernel and the frame of its warps, for one block shape.
 
-    `places` are the offsets of registers in the frame: of those that are needed after a barrier, and in a
-    large kernel of all. `turns` are those of the `barriers` at which a warp only lets others run. Lanes may
-    then wait at other blocks: `waiting` has an offset for each. The frame of a checked run has a map after
-    the warp's local memory: a byte for each of its bytes, and for each register that may be unset a word with
-    the lanes that have set it.
+    `warps` are those of one block. `places` are the offsets of registers in the frame: of those that are
+    needed after a barrier, and in a large kernel of all. `turns` are those of the `barriers` at which a warp
+    only lets others run. Lanes may then wait at other blocks: `waiting` has an offset for each. The frame of
+    a checked run has a map after the warp's local memory: a byte for each of its bytes, and for each register
+    that may be unset a word with the lanes that have set it.
     """
 
     storage: Storage
@@ -113,7 +116,7 @@ class Layout:
         self.turns = [i for i in self.barriers if blocks[i].code[-1].gives_way]
         self.grid_barriers = [i for i in self.barriers if blocks[i].code[-1].meets_grid]
         code = self.flow.kernel.code
-        self.is_large = sum(OF_A_PRODUCT if each.parts[0] == "mma" else 1 for each in code) > LARGE
+        self.is_large = sum(OF_A_PRODUCT if each.family.joins_lanes else 1 for each in code) > LARGE
         self.places, end = self._all_places() if self.is_large else self._places_after_barriers()
         self.waiting: dict[int, int] = {}
         for index in sorted(set().union(*(blocks[i].may_wait for i in self.turns))):

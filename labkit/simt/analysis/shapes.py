@@ -58,6 +58,9 @@ class ShapeRules:
         if lanes == "members" and "sync" in instruction.parts:
             masks = self.operand(instruction.operands[-1], shapes)
             return Result(UNIFORM if masks == UNIFORM else VARYING, ())
+        if lanes == "together":
+            known = [self.operand(operand, shapes) for operand in operands]
+            return Result(UNIFORM if all(shape == UNIFORM for shape in known) else VARYING, ())
         if lanes != "each":
             return Result(VARYING if lanes == "varying" else UNIFORM, ())
         rule = _RULES.get(instruction.parts[0])

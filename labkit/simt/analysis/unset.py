@@ -8,7 +8,8 @@ def may_be_unset(blocks: list[Block]) -> dict[str, Instruction]:
     """Find the registers that some path reads before it writes them, and those computed from them.
 
     Each has the first instruction that uses the value that was never set. What memory or another lane gives
-    counts as set, but for `mma`, which joins the values of all lanes. `find_live_registers` has run.
+    counts as set, but for products of matrices, which join the values of all lanes. `find_live_registers` has
+    run.
     """
     code = [instruction for block in blocks for instruction in block.code]
     unset: dict[str, Instruction] = {}
@@ -30,4 +31,4 @@ def may_be_unset(blocks: list[Block]) -> dict[str, Instruction]:
 def takes_on(instruction: Instruction) -> bool:
     """Say whether a result counts as set only where the operands are."""
     each_lane = instruction.family.lanes == "each" and not instruction.family.names_lanes
-    return (each_lane and not instruction.is_access) or instruction.parts[0] == "mma"
+    return (each_lane and not instruction.is_access) or instruction.family.joins_lanes

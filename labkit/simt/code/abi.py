@@ -36,6 +36,7 @@ class Launch(ctypes.Structure):
         ("block_count", ctypes.c_int64),  # blocks to run
         ("next_block", ctypes.c_int64),  # an index into `blocks`, or the block's own number
         ("print", ctypes.c_void_p),  # called for `printf`, see printing.py
+        ("serve", ctypes.c_void_p),  # called for what the host does, see services.py
         ("blocks", ctypes.c_void_p),  # numbers of a sample of blocks, or null for all
         ("grid_x", ctypes.c_int32),
         ("grid_y", ctypes.c_int32),
@@ -92,6 +93,7 @@ class Range(ctypes.Structure):
 
 
 BAD_ACCESS, PARTED_AT_BARRIER, DIFFERENT_BARRIERS, TRAPPED, BAD_TEXTURE, BAD_SURFACE_PLACE = range(1, 7)
+BAD_DESCRIPTOR = 7  # `error_address` has its bits, `error_other` is 0 for A and 1 for B
 # Kinds of findings of a checked run, and how many of one kind an instruction may report.
 OUT_OF_BOUNDS, UNWRITTEN, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE = range(5)
 EXITED, SYNC_MASK, UNSET = range(5, 8)
@@ -121,6 +123,7 @@ class Frame(ctypes.Structure):
         ("trace", ctypes.c_void_p),  # the number of records, how many a warp may write, then the records
         ("traced", ctypes.c_int64),  # records that the warp has written
         ("traced_block", ctypes.c_int64),  # in this block
+        ("rank", ctypes.c_int32),  # of the block in its cluster
     ]
 
 

@@ -6,7 +6,8 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
-from labkit.simt.code.abi import I64, Launch, Value, load_field
+from labkit.simt.analysis.layout import STRIDE
+from labkit.simt.code.abi import I64, Frame, Launch, Value, load_field
 from labkit.simt.code.careful import local_bounds
 from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.memory import Where
@@ -63,8 +64,13 @@ def is_in_space(w: Warp, instruction: Instruction) -> None:
     register, operand = instruction.operands
     address = w.value(operand, Kind("u64"), shape.bases)
     shared, local = b.ptrtoint(w.shared, I64), local_start(w)
+    together = w.flow.kernel.blocks_together
+    if together > 1:  # from the memory of the block of rank 0 to the end of the last one's
+        rank = b.zext(load_field(b, Frame, w.frame, "rank"), I64)
+        shared = b.sub(shared, b.mul(rank, ir.Constant(I64, STRIDE)))
+    size = b.add(load_field(b, Launch, w.launch, "shared_bytes"), ir.Constant(I64, (together - 1) * STRIDE))
     ends = {
-        "shared": (shared, b.add(shared, load_field(b, Launch, w.launch, "shared_bytes"))),
+        "shared": (shared, b.add(shared, size)),
         "local": (local, b.add(local, ir.Constant(I64, WARP * w.layout.local_bytes))),
     }
     inside = {

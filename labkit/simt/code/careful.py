@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from labkit.core.limits import WARP
-from labkit.simt.analysis.layout import Layout
+from labkit.simt.analysis.layout import STRIDE, Layout
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Range, Value, field, load_field
 from labkit.simt.code.instructions import constant, intrinsic
@@ -60,7 +60,8 @@ def check_function(module: ir.Module, space: str, is_write: bool, layout: Layout
         if space in ("global", "const", "generic"):
             lanes.look_in_ranges(launch, False if is_write else True if space == "const" else None)
         if space in ("shared", "generic"):
-            lanes.look_in(*shared_bounds(b, launch, frame))
+            for bounds in shared_bounds_together(b, launch, frame, layout):
+                lanes.look_in(*bounds)
         if space in ("local", "generic"):
             lanes.look_in(*local_bounds(b, frame, layout))
         wrong = b.and_(b.not_(b.bitcast(b.load(lanes.valid, typ=lanes.predicate), I32)), mask)
@@ -104,6 +105,19 @@ def shared_bounds(b: ir.IRBuilder, launch: Value, frame: Value) -> tuple[Value, 
     """Return the address of the block's shared memory, and its end."""
     start = b.ptrtoint(load_field(b, Frame, frame, "shared"), I64)
     return start, b.add(start, load_field(b, Launch, launch, "shared_bytes"))
+
+
+def shared_bounds_together(
+    b: ir.IRBuilder, launch: Value, frame: Value, layout: Layout
+) -> Iterator[tuple[Value, Value]]:
+    """Yield the bounds of the shared memory of each block of the cluster."""
+    start, end = shared_bounds(b, launch, frame)
+    together = layout.flow.kernel.blocks_together
+    if together > 1:  # go back to the block of rank 0
+        rank = b.zext(load_field(b, Frame, frame, "rank"), I64)
+        start, end = (b.sub(each, b.mul(rank, ir.Constant(I64, STRIDE))) for each in (start, end))
+    for number in range(together):
+        yield b.add(start, ir.Constant(I64, number * STRIDE)), b.add(end, ir.Constant(I64, number * STRIDE))
 
 
 def local_bounds(b: ir.IRBuilder, frame: Value, layout: Layout) -> tuple[Value, Value]:

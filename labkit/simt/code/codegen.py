@@ -18,7 +18,7 @@ from labkit.simt.code import atomics, crosslane, instructions, loadstore
 from labkit.simt.code.abi import I32, I64, Value
 from labkit.simt.code.control import Control
 from labkit.simt.code.convergence import Convergence
-from labkit.simt.code.instructions import constant
+from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.observe import Observer
 from labkit.simt.code.outline import Outlines
 from labkit.simt.code.vectors import broadcast, count_of, element_type, vector_type
@@ -231,6 +231,9 @@ class _Code:
         """Convert between generic addresses, which are the host's, and offsets into shared memory."""
         b = self.w.b
         start = broadcast(b, b.ptrtoint(self.w.shared, I64), count_of(value))
+        if self.w.flow.kernel.blocks_together > 1 and "to" not in instruction.parts:
+            # In a cluster, 32 bits with a sign: the memory of a block of lower rank lies before this one's.
+            value = self.w.cast(self.w.cast(value, Kind("s32")), Kind("s64"))
         return b.sub(value, start) if "to" in instruction.parts else b.add(value, start)
 
 

@@ -12,7 +12,8 @@ class Compiled:
     `barriers` are the sites (indices of instructions) at which warps wait, `blocks` the sites of each basic
     block. A checked program also has `first_uses`, the lines in which arrays are first used, and `written`,
     the arrays that may be written to (None: any). A counted one has `usual`, one row per instruction
-    (abi.Usual), and the `strides` between lanes. `local_start` is where local memory begins in a frame.
+    (abi.Usual), and the `strides` between lanes. `local_start` is where local memory begins in a
+    frame. `warps` are those of one block; the `blocks_together` of a cluster run together.
     """
 
     code: bytes
@@ -25,3 +26,4 @@ class Compiled:
     usual: np.ndarray
     strides: list[int | None]
     local_start: int
+    blocks_together: int = 1

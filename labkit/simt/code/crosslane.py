@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.lanes import UNIFORM, VARYING
-from labkit.simt.code import matrix, textures
+from labkit.simt.code import matrix, services, textures, warpgroup
 from labkit.simt.code.abi import I32, I64, POINTER, Launch, Value, field
 from labkit.simt.code.addresses import is_in_space
 from labkit.simt.code.careful import entry_slot
@@ -184,7 +184,13 @@ EMITTERS: dict[str, Emit] = {
     "printf": _print,
     "isspacep": is_in_space,
     "mma": matrix.emit,
+    "wgmma": warpgroup.emit,
     "tex": textures.fetch,
     "tld4": textures.fetch,
     "suaddr": textures.locate,
+    "serve": services.emit,
+    "poll": services.emit,
+    "await": services.emit,
+    "mapa": services.map_address,
+    "getctarank": services.rank_of,
 }

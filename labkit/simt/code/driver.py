@@ -9,7 +9,8 @@ from functools import reduce
 
 from llvmlite import ir
 
-from labkit.simt.analysis.layout import RESERVED, Layout, granules
+from labkit.core.limits import Dim3
+from labkit.simt.analysis.layout import RESERVED, STRIDE, Layout, granules
 from labkit.simt.code import abi
 from labkit.simt.code.abi import (
     I1,
@@ -161,7 +162,8 @@ class _each_warp:  # noqa: N801 - reads as a statement: with _each_warp(...)
         b.position_at_end(self.head)
         self.index = b.phi(I64)
         self.index.add_incoming(ir.Constant(I64, 0), start)
-        b.cbranch(b.icmp_signed("<", self.index, ir.Constant(I64, self.layout.warps)), body, self.after)
+        count = self.layout.warps * self.layout.flow.kernel.blocks_together
+        b.cbranch(b.icmp_signed("<", self.index, ir.Constant(I64, count)), body, self.after)
         b.position_at_end(body)
         number = self.index
         if self.order is not None:
@@ -189,25 +191,52 @@ def _next_order(b: ir.IRBuilder, launch: Value, layout: Layout) -> Value:
 def _start_block(
     b: ir.IRBuilder, launch: Value, frames: Value, shared: Value, taken: Value, layout: Layout
 ) -> None:
-    """Set the block's coordinates in every frame, and its shared memory to `UNWRITTEN`."""
+    """Set the coordinates of the block in every frame, and its shared memory to `UNWRITTEN`.
+
+    The blocks of a cluster start together. Then `taken` and the sample are numbers of clusters.
+    """
     sample = load_field(b, Launch, launch, "blocks")
     everything = b.icmp_unsigned("==", b.ptrtoint(sample, I64), ir.Constant(I64, 0))
     number = entry_slot(b, I64)
     b.store(taken, number)
     with b.if_then(b.not_(everything)):
         b.store(b.load(b.gep(sample, [taken], source_etype=I64), typ=I64), number)
-    index = b.load(number, typ=I64)
-    size_x, size_y = (b.zext(load_field(b, Launch, launch, f"grid_{axis}"), I64) for axis in "xy")
-    row = b.udiv(index, size_x)
-    place = {"x": b.urem(index, size_x), "y": b.urem(row, size_y), "z": b.udiv(row, size_y)}
+    place = _place(b, launch, b.load(number, typ=I64), layout.flow.kernel.cluster)
     with _each_warp(b, frames, layout) as (frame, following):
-        for axis, value in place.items():
-            b.store(b.trunc(value, I32), field(b, Frame, frame, axis))
+        for axis, value in _in_cluster(b, frame, place, layout.flow.kernel.cluster).items():
+            b.store(value, field(b, Frame, frame, axis))
         b.store(ir.Constant(I32, 0), field(b, Frame, frame, "resume"))
         b.branch(following)
     size = load_field(b, Launch, launch, "shared_bytes")
-    arguments = [shared, ir.Constant(I8, UNWRITTEN), size, ir.Constant(I1, 0)]
-    intrinsic(b, "memset", ir.VoidType(), *arguments, overloads=(POINTER, I64))
+    for rank in range(layout.flow.kernel.blocks_together):
+        start = b.gep(shared, [ir.Constant(I64, rank * STRIDE)], source_etype=I8)
+        arguments = [start, ir.Constant(I8, UNWRITTEN), size, ir.Constant(I1, 0)]
+        intrinsic(b, "memset", ir.VoidType(), *arguments, overloads=(POINTER, I64))
+
+
+def _place(b: ir.IRBuilder, launch: Value, index: Value, cluster: Dim3) -> dict[str, Value]:
+    """Return the coordinates of the first block of a cluster, or of a block where a cluster has one."""
+    width, height = (
+        b.zext(b.udiv(load_field(b, Launch, launch, f"grid_{axis}"), ir.Constant(I32, side)), I64)
+        for axis, side in zip("xy", cluster, strict=False)
+    )
+    row = b.udiv(index, width)
+    place = {"x": b.urem(index, width), "y": b.urem(row, height), "z": b.udiv(row, height)}
+    return {
+        axis: b.mul(b.trunc(value, I32), ir.Constant(I32, side))
+        for (axis, value), side in zip(place.items(), cluster, strict=True)
+    }
+
+
+def _in_cluster(b: ir.IRBuilder, frame: Value, place: dict[str, Value], cluster: Dim3) -> dict[str, Value]:
+    """Return the coordinates of the block of a frame, by its rank in the cluster that begins at `place`."""
+    if cluster == (1, 1, 1):
+        return place
+    width, height = (ir.Constant(I32, side) for side in cluster[:2])
+    rank = load_field(b, Frame, frame, "rank")
+    row = b.udiv(rank, width)
+    offsets = (b.urem(rank, width), b.urem(row, height), b.udiv(row, height))
+    return {axis: b.add(start, by) for (axis, start), by in zip(place.items(), offsets, strict=True)}
 
 
 def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) -> None:

@@ -9,8 +9,8 @@ from llvmlite import ir
 from labkit.core.errors import SimtError
 from labkit.core.limits import WARP
 from labkit.simt.analysis.lanes import thread_index
-from labkit.simt.analysis.layout import DYNAMIC_ALIGN, Layout, rounded_up
-from labkit.simt.code.abi import I32, I64, POINTER, ZERO, Frame, Launch, Value, load_field
+from labkit.simt.analysis.layout import Layout
+from labkit.simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, Value, load_field
 from labkit.simt.code.vectors import vector_type
 
 MULTIPROCESSORS = 132  # those of an H100 or H200
@@ -57,12 +57,27 @@ def special(warp: Place, name: str) -> Value:
             return b.urem(load_field(b, Frame, warp.frame, "x"), ir.Constant(I32, MULTIPROCESSORS))
         case "nsmid":
             return ir.Constant(I32, MULTIPROCESSORS)
+        case "cluster_ctarank":
+            return load_field(b, Frame, warp.frame, "rank")
+        case "cluster_nctarank":
+            return ir.Constant(I32, layout.flow.kernel.blocks_together)
+        case "cluster_nctaid":
+            return ir.Constant(I32, layout.flow.kernel.cluster["xyz".index(axis)])
+        case "cluster_ctaid" | "clusterid":
+            side = ir.Constant(I32, layout.flow.kernel.cluster["xyz".index(axis)])
+            place = load_field(b, Frame, warp.frame, axis)
+            return b.udiv(place, side) if base == "clusterid" else b.urem(place, side)
+        case "nclusterid":
+            side = ir.Constant(I32, layout.flow.kernel.cluster["xyz".index(axis)])
+            return b.udiv(load_field(b, Launch, warp.launch, f"grid_{axis}"), side)
+        case "is_explicit_cluster":
+            return ir.Constant(I1, int(layout.flow.kernel.blocks_together > 1))
         case "gridid":
             return ir.Constant(I64, 1)
         case "total_smem_size":
             return b.trunc(load_field(b, Launch, warp.launch, "shared_bytes"), I32)
         case "dynamic_smem_size":
-            start = rounded_up(layout.storage.static_shared_bytes, DYNAMIC_ALIGN)
+            start = layout.storage.dynamic_shared_start
             dynamic = b.sub(load_field(b, Launch, warp.launch, "shared_bytes"), ir.Constant(I64, start))
             none = b.icmp_signed("<", dynamic, ir.Constant(I64, 0))
             return b.trunc(b.select(none, ir.Constant(I64, 0), dynamic), I32)

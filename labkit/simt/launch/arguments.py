@@ -9,6 +9,7 @@ import numpy as np
 from labkit.core.errors import LaunchError
 from labkit.core.limits import check_array
 from labkit.core.named import Named, named_array, shown
+from labkit.core.tensor_map import BYTES, TensorMap
 from labkit.simt.analysis.layout import Storage
 from labkit.simt.code.instructions import Kind
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Variable
@@ -71,6 +72,8 @@ def bind(
     for position, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
         if isinstance(arg, np.ndarray):
             value, range_ = _array(param, arg, position, names[position] if names else "")
+        elif isinstance(arg, TensorMap):
+            value, range_ = _tensor_map(param, arg, position, names[position] if names else "")
         elif isinstance(arg, TextureObject | SurfaceObject):
             value, range_ = _handle(param, arg, position), NOTHING
         else:
@@ -83,20 +86,42 @@ def bind(
 
 def _array(param: Variable, array: np.ndarray, position: int, name: str) -> tuple[bytes, Range]:
     if TYPE_BYTES[param.type] != 8 or param.size != 8:
-        raise LaunchError(
-            f"{shown(array, position)}: the kernel takes a number of {param.size} bytes here, not an array"
+        wanted = (
+            "a tensor map here: pass labkit.tensor_map(array, box)"
+            if param.size == BYTES
+            else (f"a number of {param.size} bytes here, not an array")
         )
+        raise LaunchError(f"{shown(array, position)}: the kernel takes {wanted}")
     check_array(array, position, "a kernel")
     if array.dtype.hasobject or not array.dtype.isnative:
         raise LaunchError(
             f"{shown(array, position)}: a kernel can only work on plain numbers in this machine's byte order"
         )
     start = array.ctypes.data
-    owner = array
+    return start.to_bytes(8, "little"), _memory(array, array.nbytes, position, name)
+
+
+def _memory(array: np.ndarray, size: int, position: int, name: str) -> Range:
+    """Return `size` bytes from an array's first element on."""
+    start, owner = array.ctypes.data, array
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     shift = (start - owner.ctypes.data) % GPU_ALIGNMENT
-    return start.to_bytes(8, "little"), Range(start, array.nbytes, shift, array, position, name)
+    return Range(start, size, shift, array, position, name)
+
+
+def _tensor_map(param: Variable, each: TensorMap, position: int, name: str) -> tuple[bytes, Range]:
+    """Return a tensor map's bytes, and the memory of the array that it describes."""
+    if param.size != BYTES:
+        raise LaunchError(
+            f"argument {position} is a {each}; the kernel takes {param.size} bytes here. Declare "
+            "it as `const __grid_constant__ CUtensorMap`, or pass an array that holds np.asarray(map)"
+        )
+    if not isinstance(each.array, np.ndarray):
+        raise LaunchError(
+            f"argument {position} is a {each} on the GPU; the simulator takes one of a NumPy array"
+        )
+    return each.data, _memory(each.array, each.geometry.extent, position, name)
 
 
 def _handle(param: Variable, each: TextureObject | SurfaceObject, position: int) -> bytes:

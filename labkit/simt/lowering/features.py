@@ -5,8 +5,6 @@ import re
 from labkit.core.errors import SimtError
 from labkit.simt.ptx import Address, Instruction, Kernel, Symbol, Vector
 
-_SOME = "barriers for some threads of a block (bar.sync with a number of threads): use __syncthreads()"
-_CLUSTERS = "thread block clusters (cg::this_cluster): work block by block"
 # A pattern for the opcode or a name among the operands, and the name by which students know it.
 _OPCODES = {
     r"txq|suq|istypep": "questions about a texture or surface (txq, suq): pass its sizes as arguments",
@@ -14,24 +12,17 @@ _OPCODES = {
     r"suld\.p|sust\.p": "surface accesses with conversion (sust.p): write the element's own type",
     r"suld|sust": "surface accesses of this kind: use surf1D, surf2D or surf3D",
     r"tex\.(2dms|a2dms|base)": "multi-sampled textures (tex.2dms): use tex2D",
-    r"cp\.async\.bulk|cp\.reduce\.async\.bulk|prefetch\.tensor|tensormap|st\.bulk": (
-        "bulk copies (TMA, cp.async.bulk): use cp.async (__pipeline_memcpy_async) or plain loads"
-    ),
-    r"wgmma": "warp-group matrix products (wgmma): use WMMA (nvcuda::wmma) or mma.sync",
-    r"tcgen05": "tensor memory (tcgen05): use WMMA (nvcuda::wmma) or mma.sync",
-    r"mbarrier|cp\.async\.mbarrier": (
-        "mbarrier (cuda::barrier, cuda::pipeline of a whole block): use __syncthreads(), or a pipeline of "
-        "cuda::thread_scope_thread"
-    ),
-    r"barrier\.cluster|mapa|getctarank|st\.async|red\.async|multimem|clusterlaunchcontrol": _CLUSTERS,
-    r"(bar|barrier\.cta|barrier)\.arrive": _SOME,
+    r"st\.bulk": "bulk stores (st.bulk): clear shared memory in a loop",
+    r"mma\.sp(::\w+)?|wgmma\.mma_async\.sp": "products of sparse matrices (mma.sp, wgmma.sp): use dense ones",
+    r"tcgen05": "tensor memory (tcgen05): use wgmma, WMMA (nvcuda::wmma) or mma.sync",
+    r"multimem": "sums over several GPUs (multimem): add the parts on one GPU",
+    r"clusterlaunchcontrol": "blocks that take over others' work (clusterlaunchcontrol): launch them all",
     r"alloca|stacksave|stackrestore": "arrays whose size is known at run time only (alloca)",
 }
 _NAMES = {
     r"%envreg\d*": (
         "grid-wide synchronisation (cg::this_grid().sync()) in code compiled with -G: leave -G away"
     ),
-    r"%(n?clusterid|cluster_\w+|is_explicit_cluster)(\.\w)?": _CLUSTERS,
     r"cudaCGGetIntrinsicHandle|cudaCGSynchronize\w*": (
         "grid-wide synchronisation (cg::this_grid().sync()): end the kernel and launch another"
     ),
@@ -63,10 +54,6 @@ def _feature(instruction: Instruction) -> str | None:
         and any(isinstance(i, Vector) for i in first.items)
     ):
         return "sparse textures (tex2D with a bool* for residency): leave that argument out"
-    if any("::cluster" in part for part in instruction.parts):
-        return _CLUSTERS
-    if instruction.is_barrier and not instruction.votes and len(instruction.operands) > 1:
-        return _SOME
     for operand in instruction.operands:
         name = operand.base if isinstance(operand, Address) else operand
         if isinstance(name, Symbol):

@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 
 # Bits per number; a register has 32, or 64 for f64.
-BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "s8": 8, "u8": 8, "f64": 64}
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "f64": 64}
+BITS |= {"e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Matrices:
 
 
 def matrices(parts: tuple[str, ...]) -> Matrices | None:
-    """Return the matrices of a `wmma` or `mma` instruction; None for unknown shapes and types."""
+    """Return the matrices of a `wmma`, `mma` or `wgmma` instruction; None for unknown shapes and types."""
     shape = next((match for part in parts if (match := re.fullmatch(r"m(\d+)n(\d+)k(\d+)", part))), None)
     types = [part for part in parts if part in BITS]
     if shape is None:
@@ -72,9 +73,14 @@ def matrices(parts: tuple[str, ...]) -> Matrices | None:
         types = types * 4
     elif len(types) == 2 and parts[0] == "wmma":  # wmma.mma of half precision names D and C
         types = [types[0], "f16", "f16", types[1]]
+    elif len(types) == 3:  # wgmma: C is D
+        types.append(types[0])
     m, n, k = (int(number) for number in shape.groups())
-    if len(types) != 4 or k % (4 * (1 if BITS[types[1]] == 64 else 32 // BITS[types[1]])) or n % 8 or m % 8:
+    if len(types) != 4 or n % 8 or m % 8:
         return None
-    if "mma" in parts[:1] and (m, n) == (8, 8) and types[1] == "f16":
-        return None  # Volta's own layout
-    return Matrices(m, n, k, (types[0], types[1], types[2], types[3]))
+    found = Matrices(m, n, k, (types[0], types[1], types[2], types[3]))
+    if k % (4 * found.per_register("a")):
+        return None  # so is Volta's m8n8k4 of half precision, which has a layout of its own
+    if parts[0] == "wmma" and BITS[types[1]] < 8:
+        return None  # experimental, with loads of their own
+    return found

@@ -3,7 +3,6 @@
 Reference: PTX ISA, 9.7.14.5.
 """
 
-from labkit.core.errors import SimtError
 from labkit.simt.lowering.writer import Writer
 from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 
@@ -44,6 +43,8 @@ def move_matrix(w: Writer, instruction: Instruction) -> None:
 def _matrix_address(w: Writer, address: Address) -> Register:
     """Return the 32-bit shared address that this lane gives."""
     base: Operand = address.base
+    if "shared" not in w.instruction.parts:  # a generic address
+        base = w.new("cvta.to.shared.u64", "u64", base)
     if isinstance(base, Register) and TYPE_BYTES[w.kernel.register_type(base.name)] == 8:
         base = w.new("cvt.u32.u64", "u32", base)
     return w.new("add.u32", "u32", base, Immediate(address.offset))
@@ -51,10 +52,6 @@ def _matrix_address(w: Writer, address: Address) -> Register:
 
 def _matrix_pieces(w: Writer, address: Address, count: int, trans: bool) -> list[list[Address]]:
     """Return where this lane's two numbers (or one pair) of each 8 x 8 matrix lie."""
-    if "shared" not in w.instruction.parts:
-        raise SimtError(
-            f"line {w.instruction.line}: the simulator knows {w.instruction.parts[0]} with .shared only"
-        )
     given, (_, row, column) = _matrix_address(w, address), lane_numbers(w)
     pieces = []
     for matrix in range(count):

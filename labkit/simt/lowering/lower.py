@@ -14,6 +14,7 @@ from dataclasses import replace
 from labkit.simt import ptx
 from labkit.simt.lowering.ldmatrix import load_matrix, move_matrix, store_matrix
 from labkit.simt.lowering.surfaces import load_surface, store_surface
+from labkit.simt.lowering.wgmma import lower_wgmma
 from labkit.simt.lowering.wmma import lower_wmma
 from labkit.simt.lowering.writer import Start, Writer, also
 
@@ -54,7 +55,9 @@ def _awaits_warps(kernel: ptx.Kernel) -> set[int]:
     waiting = {
         place
         for place, each in enumerate(code)
-        if "cta" in each.parts and not {"acquire", "acq_rel"}.isdisjoint(each.parts)
+        if each.family.reads | each.family.is_fence
+        and "cta" in each.parts
+        and not {"acquire", "acq_rel"}.isdisjoint(each.parts)
     }
     for end, branch in enumerate(code):
         target = branch.operands[0] if branch.parts[0] == "bra" else None
@@ -230,6 +233,7 @@ RULES: dict[str, Rule] = {
     "stmatrix": store_matrix,
     "movmatrix": move_matrix,
     "wmma": lower_wmma,
+    "wgmma": lower_wgmma,
     "suld": load_surface,
     "sust": store_surface,
 }

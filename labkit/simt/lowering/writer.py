@@ -13,6 +13,7 @@ class Start:
 
     kernel: Kernel
     code: dict[tuple[str, tuple[Operand, ...]], Instruction] = field(default_factory=dict)
+    prefix: str = "l"  # of the names of new registers and labels: one for each time a kernel is rewritten
 
     @cached_property
     def numbers(self) -> dict[Register, Immediate]:
@@ -40,14 +41,15 @@ class Writer:
     def register(self, type_: str) -> Register:
         """Declare a new register."""
         self.registers += 1
-        register = Register(f"%l{self.number}~{self.registers}")
+        register = Register(f"%{self.start.prefix}{self.number}~{self.registers}")
         self.kernel.registers[register.name] = type_
         return register
 
     def emit(self, opcode: str, *operands: Operand, guard: Guard | None = None) -> None:
         """Add an instruction; unless given another, it has the guard of the one that it replaces."""
         guard = guard or self.instruction.guard
-        self.code.append(Instruction(tuple(opcode.split(".")), operands, guard, self.instruction.line))
+        parts, of = tuple(opcode.split(".")), self.instruction
+        self.code.append(Instruction(parts, operands, guard, of.line, of.calls))
 
     def new(self, opcode: str, type_: str, *operands: Operand) -> Register:
         """Emit an instruction with a new register of `type_` as its result."""
@@ -65,7 +67,7 @@ class Writer:
 
     def label(self, name: str) -> Symbol:
         """Return a label for `place` and for branches."""
-        return Symbol(f"l{self.number}~{name}")
+        return Symbol(f"{self.start.prefix}{self.number}~{name}")
 
     def place(self, label: Symbol) -> None:
         """Put a label before what is added next."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from labkit.core.errors import SimtError
-from labkit.core.limits import MAX_THREADS
+from labkit.core.limits import MAX_THREADS, Dim3
 from labkit.simt.opcodes import COMPUTES, OPCODES, SPACES, Opcode
 
 GRID = "grid"  # a part of the opcode of our own: the barrier is the whole grid's, see lowering/grid.py
@@ -76,12 +76,16 @@ class Guard:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: `parts` is the opcode split at its dots, `line` the line in the source (0: none)."""
+    """One instruction: `parts` is the opcode split at its dots, `line` the line in the source (0: none).
+
+    `calls` are the lines that call the functions in which it stands, the innermost first.
+    """
 
     parts: tuple[str, ...]
     operands: tuple[Operand, ...]
     guard: Guard | None
     line: int
+    calls: tuple[int, ...] = ()
 
     @property
     def opcode(self) -> str:
@@ -202,6 +206,13 @@ class Kernel:
     labels: dict[str, int] = field(default_factory=dict)
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)  # targets of each `brx.idx`, by label
     max_threads: int = MAX_THREADS
+    cluster: Dim3 = (1, 1, 1)  # blocks of a cluster, as the kernel is declared
+    is_asynchronous: bool = False  # has it mbarriers, bulk copies or clusters? See lowering/services.py
+
+    @property
+    def blocks_together(self) -> int:
+        """Return how many blocks of a cluster run together."""
+        return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
     @property
     def waits_for_grid(self) -> bool:

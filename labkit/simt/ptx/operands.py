@@ -15,6 +15,7 @@ _SPECIAL = re.compile(
     r"%(n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_\w+|clock\w*|globaltimer\w*|envreg\d*|\w+_smem_\w+"
     r"|n?clusterid|cluster_\w+|is_explicit_cluster|pm\d+\w*)\b"
 )
+_ANY_BLOCK = ("ld", "st", "atom", "red", "cvta", "isspacep")  # take an address in any block of a cluster
 _GUARD = re.compile(r"@(!?)(%?[\w$]+)\s+(.*)$", re.S)
 
 
@@ -27,6 +28,8 @@ def read_instruction(text: str, line: int) -> Instruction:
     opcode, _, rest = text.replace("\n", " ").replace("\t", " ").partition(" ")
     operands = tuple(operand for part in _split_operands(rest) for operand in _operands(part))
     parts = tuple(part.removesuffix("::cta").removesuffix("::entry") for part in opcode.split("."))
+    if parts[0] in _ANY_BLOCK and "async" not in parts:  # see code/services.py
+        parts = tuple("shared" if part == "shared::cluster" else part for part in parts)
     return _with_carry(Instruction(parts, operands, guard, line))
 
 

@@ -29,7 +29,10 @@ _VARIABLE = re.compile(
 )
 _LABEL = re.compile(r"\s*([$\w]+)\s*:(?!:)")
 _LIBRARIES = "4cuda|26__nv_atomic|18cooperative_groups|6nvcuda|3cub|6thrust|2cg"
-_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
+_LOC = re.compile(
+    r"\s*\.loc\s+(?P<at>\d+\s+\d+\s+\d+)(?:[^\n]*?inlined_at\s+(?P<caller>\d+\s+\d+\s+\d+))?[^\n]*"
+)
+MOST_CALLS = 20  # that one instruction names
 _DEBUG_LABEL = re.compile(r"^\.b64\s+(\$L__\w+)", re.M)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 
@@ -103,6 +106,11 @@ class _Parser:
         if limit := re.search(r"\.maxntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", match["attributes"]):
             x, y, z = (int(n or 1) for n in limit.groups())
             kernel.max_threads = x * y * z
+        if cluster := re.search(
+            r"\.reqnctapercluster\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", match["attributes"]
+        ):
+            x, y, z = (int(n or 1) for n in cluster.groups())
+            kernel.cluster = x, y, z
         kernel.registers[CARRY.name] = "pred"
         self._body(kernel, text[body + 1 : end - 1])
         (self.module.kernels if header[1] == "entry" else self.module.functions)[kernel.name] = kernel
@@ -110,12 +118,16 @@ class _Parser:
 
     def _body(self, kernel: ptx.Kernel, text: str) -> None:
         line, label = 0, ""
+        calls: tuple[int, ...] = ()
+        callers: dict[tuple[int, ...], tuple[int, ...]] = {}  # by place: the place that calls its function
         scopes: list[_Scope] = []  # inner scopes `{ }`, whose registers and labels may hide outer ones
         for kind, part in _statements(text):
             if kind == "loc":
-                file, number = (int(n) for n in part.split())
+                at, caller = (tuple(map(int, part.split()[i : i + 3])) for i in (0, 3))
+                callers[at] = caller
                 # Line 0 and lines of headers keep the student's last line, which is where the code came from.
-                line = number if file == self.source_file and number else line
+                if at[0] == self.source_file and at[1]:
+                    line, calls = at[1], self._calls(caller, callers)
             elif kind == "label":
                 is_outer = not scopes or part in self.kept_labels
                 label = (
@@ -136,12 +148,24 @@ class _Parser:
             elif part.startswith("."):
                 self._declaration(kernel, part)
             else:
-                kernel.code.append(_in_scopes(read_instruction(part, line), [s.registers for s in scopes]))
+                instruction = replace(read_instruction(part, line), calls=calls)
+                kernel.code.append(_in_scopes(instruction, [s.registers for s in scopes]))
         used = {o.name for i in kernel.code for o in i.operands if isinstance(o, ptx.Symbol)}
         used.update(name for table in kernel.tables.values() for name in table)
         kernel.labels = {
             name: place for name, place in kernel.labels.items() if name in used or name in self.kept_labels
         }
+
+    def _calls(
+        self, caller: tuple[int, ...], callers: dict[tuple[int, ...], tuple[int, ...]]
+    ) -> tuple[int, ...]:
+        """Return the lines of the source that call the function in which code stands, one in the other."""
+        lines: list[int] = []
+        while caller and len(lines) < MOST_CALLS:
+            if caller[0] == self.source_file:
+                lines.append(caller[1])
+            caller = callers.get(caller, ())
+        return tuple(lines)
 
     def _declaration(self, kernel: ptx.Kernel, text: str) -> None:
         if registers := _REGISTERS.match(text):
@@ -177,7 +201,7 @@ def _statements(text: str) -> Iterator[tuple[str, str]]:
     position = 0
     while position < len(text):
         if loc := _LOC.match(text, position):
-            yield "loc", f"{loc[1]} {loc[2]}"
+            yield "loc", f"{loc['at']} {loc['caller'] or ''}"
             position = loc.end()
         elif label := _LABEL.match(text, position):
             yield "label", label[1]

@@ -18,10 +18,13 @@ from labkit.core.limits import Dim3
 from labkit.simt.analysis.convergence import Groups
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.indices import thread_indices
-from labkit.simt.analysis.layout import Layout, Storage, granules
+from labkit.simt.analysis.layout import STRIDE, Layout, Storage, granules
 from labkit.simt.analysis.pointees import written_ranges
 from labkit.simt.analysis.shapes import ShapeRules
 from labkit.simt.analysis.strides import strides
+from labkit.simt.asynchronous.cluster import Host
+from labkit.simt.asynchronous.ordering import Ordering
+from labkit.simt.asynchronous.services import Services
 from labkit.simt.code import abi
 from labkit.simt.code.abi import Counter, Frame, Launch, Visits
 from labkit.simt.code.codegen import warp_function
@@ -36,10 +39,11 @@ from labkit.simt.counters.tracing import MOST, Tracing
 from labkit.simt.counters.traffic import Traffic, new_trace, records
 from labkit.simt.counters.wavefronts import Issues
 from labkit.simt.launch.arguments import Range, array_range
-from labkit.simt.launch.sample import Sample
+from labkit.simt.launch.sample import Sample, clusters_of
 from labkit.simt.ptx import Kernel
 from labkit.simt.run.crew import can_run_here, run_all, run_here
 from labkit.simt.run.printing import Printer
+from labkit.simt.sanitizer.asynchronous import AsynchronousChecking
 from labkit.simt.sanitizer.checking import Checking
 from labkit.simt.sanitizer.element_types import first_uses
 from labkit.simt.sanitizer.findings import Diagnosis, Finding
@@ -69,6 +73,7 @@ _OBSERVERS: dict[Mode, type[Observer]] = {
 
 _COUNTING: tuple[Mode, ...] = ("counted", "issued", "traffic")  # they fill each instruction's counters
 _OF_MACHINE_CODE: tuple[Mode, ...] = ("issued", "traffic")
+SHARED_ALIGN = 1024  # bytes: of where a block's shared memory begins on a GPU; the widest swizzle needs it
 RECORDS = 1 << 18  # of accesses to global memory that a launch keeps
 
 
@@ -85,7 +90,7 @@ def compile_kernel(
     flow = (Groups if mode in _OF_MACHINE_CODE else Flow)(kernel, rules)
     layout = Layout(storage, block, flow, is_checked=mode == "checked")
     module = ir.Module(name=kernel.name)
-    observer = _OBSERVERS[mode]()
+    observer = AsynchronousChecking() if mode == "checked" and kernel.is_asynchronous else _OBSERVERS[mode]()
     warp = warp_function(module, flow, layout, observer)
     add_driver(module, warp, layout, is_checked=mode == "checked", is_ordered=mode == "recorded")
     site = {id(instruction): i for i, instruction in enumerate(kernel.code)}
@@ -101,6 +106,7 @@ def compile_kernel(
         observer.known if isinstance(observer, Counting) else np.empty(0),
         strides(kernel, flow) if mode == "counted" else [None] * len(kernel.code),
         layout.local_start,
+        kernel.blocks_together,
     )
 
 
@@ -150,7 +156,9 @@ class Program:
             ranges = [*ranges, *map(array_range, textures.arrays())]
         diagnosis = Diagnosis(self.kernel, source, self.block, shared_bytes, self.storage.shared, ranges)
         sanitizer = None if findings is None else Sanitizer(diagnosis, self.compiled.written, self.granules)
-        blocks = len(sample.numbers) if sample else grid[0] * grid[1] * grid[2]
+        if sample and self.kernel.blocks_together > 1:
+            sample = clusters_of(sample, grid, self.kernel.cluster)
+        blocks = len(sample.numbers) if sample else math.prod(grid) // self.kernel.blocks_together
         threads = 1 if sanitizer or record else self._worthwhile_threads(blocks)
         workers = [self._take_worker(shared_bytes) for _ in range(blocks if self.is_cooperative else threads)]
         printer = Printer([(r.start, r.start + r.size) for r in ranges])
@@ -183,6 +191,14 @@ class Program:
             )
         if sanitizer:
             sanitizer.prepare(launch, table)
+        services, ordering = None, None
+        if self.kernel.is_asynchronous:
+            frames = [(worker.frames.ctypes.data, worker.frames.nbytes) for worker in workers]
+            if findings is not None:
+                ordering = Ordering(self.kernel, diagnosis, shared_bytes)
+            host = Host(self.kernel, launch, diagnosis, frames, self.compiled.warps, ordering)
+            watched = ordering.watched if ordering else None
+            services = Services(host, [worker.heads for worker in workers], watched)
         start = time.perf_counter()
         jobs = [partial(worker.run, self.library, launch) for worker in workers]
         gone: BarrierError | None = None
@@ -201,6 +217,9 @@ class Program:
             print(printer.text, end="")
         if findings is not None and sanitizer:
             findings += sanitizer.finish()
+            findings += ordering.finish() if ordering else []
+        if services and services.error:
+            raise services.error
         if launch.error:
             raise diagnosis.error(launch, self.compiled.barriers)
         if gone:
@@ -228,7 +247,7 @@ class Program:
     def _take_worker(self, shared_bytes: int) -> _Worker:
         """Return an earlier launch's worker, if it fits, or a new one, with its counters at zero."""
         worker = self._idle.pop() if self._idle else None
-        if worker is None or worker.shared.size != shared_bytes:
+        if worker is None or worker.shared_bytes != shared_bytes:
             sites = len(self.kernel.code) * (self.mode in _COUNTING)
             tables = self.compiled.warps if self.mode == "counted" else 1
             visits = 1 + MOST if self.mode == "traced" else len(self.compiled.blocks)
@@ -262,8 +281,10 @@ class _Worker:
     """One host thread's memory: the frames of a block's warps, its shared memory, and the counters."""
 
     def __init__(self, compiled: Compiled, sites: int, visits: tuple[int, int], shared_bytes: int) -> None:
-        self.frames = _aligned(compiled.warps * compiled.frame_bytes)
-        self.shared = _aligned(shared_bytes)
+        together, warps = compiled.blocks_together, compiled.warps
+        self.frames = _aligned(together * warps * compiled.frame_bytes)
+        self.shared = _aligned((together - 1) * STRIDE + shared_bytes, SHARED_ALIGN)
+        self.shared_bytes = shared_bytes
         self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
         self.visits = np.zeros((*visits, len(Visits._fields_)), np.int64)  # or Visit, of the same size
         self.shadow = (
@@ -271,13 +292,14 @@ class _Worker:
             0,
         )  # in a cooperative launch that is checked: of the shared memory, and its first stamp
         self.heads = [
-            Frame.from_address(self.frames.ctypes.data + warp * compiled.frame_bytes)
-            for warp in range(compiled.warps)
+            Frame.from_address(self.frames.ctypes.data + number * compiled.frame_bytes)
+            for number in range(together * warps)
         ]
-        for warp, frame in enumerate(self.heads):
-            frame.warp, frame.shared = warp, self.shared.ctypes.data
+        for number, frame in enumerate(self.heads):
+            frame.rank, frame.warp = divmod(number, warps)
+            frame.shared = self.shared.ctypes.data + frame.rank * STRIDE
             frame.counters = self.counters.ctypes.data
-            frame.visits = self.visits[warp % len(self.visits)].ctypes.data
+            frame.visits = self.visits[frame.warp % len(self.visits)].ctypes.data
 
     def record(self, blocks: int, room: int) -> None:
         """Make room for records of where this many blocks access global memory."""

@@ -191,12 +191,17 @@ class Checking(Observer):
             return b.and_(either, masks[2])
         everything: Value = ir.Constant(I32, -1)
         for register in used:
-            everything = b.and_(everything, b.load(self._set_word(register.name), typ=I32))
+            is_set = b.load(self._set_word(register.name), typ=I32)
+            if name == "wgmma" and register in instruction.results:  # not read where the sum begins at zero
+                is_set = b.or_(
+                    is_set, b.not_(mask_of(b, w.value(instruction.operands[3], Kind("pred"), WARP)))
+                )
+            everything = b.and_(everything, is_set)
         if name in ("and", "or") and "pred" in instruction.parts:  # one operand may decide alone
             for operand, mask in zip(operands, masks, strict=True):
                 value = mask_of(b, w.value(operand, Kind("pred"), WARP))
                 everything = b.or_(everything, b.and_(mask, value if name == "or" else b.not_(value)))
-        if name == "mma":
+        if instruction.family.joins_lanes:
             whole = b.icmp_unsigned("==", b.and_(everything, w.full_mask), w.full_mask)
             everything = b.select(whole, everything, ZERO)
         return everything

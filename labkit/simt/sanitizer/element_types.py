@@ -7,22 +7,20 @@ used.
 
 import re
 
+import ml_dtypes
 import numpy as np
 
 from labkit.simt.analysis.layout import Layout
 from labkit.simt.ptx import Address, Instruction, Register, Symbol
 
-# C++ type -> kind of number and bytes, as in NumPy's dtypes
+# C++ type -> NumPy's; those that NumPy lacks are from ml_dtypes
 _NUMBERS = {
-    "float": ("float", 4),
-    "double": ("float", 8),
-    "__half": ("float", 2),
-    "__nv_bfloat16": ("float", 2),
-    "short": ("integer", 2),
-    "int": ("integer", 4),
-    "unsigned": ("integer", 4),
-    "long": ("integer", np.dtype(np.long).itemsize),
-    "long long": ("integer", 8),
+    **{"float": np.dtype("f4"), "double": np.dtype("f8"), "__half": np.dtype("f2")},
+    "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "__nv_fp8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "__nv_fp8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    **{"short": np.dtype("i2"), "int": np.dtype("i4"), "unsigned": np.dtype("i4")},
+    **{"long": np.dtype(np.long), "long long": np.dtype("i8")},
 }
 _VECTORS = {
     "half2": "__half",
@@ -37,26 +35,36 @@ def mismatch(dtype: np.dtype, declared: str) -> str | None:
 
     Bytes, structures and `void*` may be anything.
     """
-    element = _element(declared)
-    have = {"f": "float", "c": "float", "i": "integer", "u": "integer", "b": "integer"}.get(dtype.kind)
-    if element is None or have is None or dtype.itemsize == 1:
+    element, have = _element(declared), _kind(dtype)
+    if element is None or have is None or (dtype.itemsize == 1 and have == "integer"):
         return None
-    kind, size = element
-    itemsize = dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    if (kind, size) == (have, itemsize) or size == itemsize == 2:  # bits of halves may be integers
-        return None
-    wanted = f"np.{'float' if kind == 'float' else 'int'}{8 * size}"
-    if size < itemsize:
+    kind, size = _kind(element), element.itemsize
+    number = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    if size == number.itemsize and (
+        number == element if kind == have == "float" else kind == have or size < 4
+    ):
+        return None  # bits of halves may be integers
+    wanted = f"{'ml_dtypes' if element.kind == 'V' else 'np'}.{element}"
+    if size < number.itemsize:
         why = "each element is read in pieces"
-    elif size > itemsize:
+    elif size > number.itemsize:
         why = "elements are read together"
+    elif kind == have:
+        why = f"the bits of {number} are nonsense as {element}"
     else:
         why = f"the bits of {have}s are nonsense as {kind}s"
     return f"the kernel declares `{declared}`: {why}. Pass an array of {wanted}"
 
 
-def _element(declared: str) -> tuple[str, int] | None:
-    """Return kind and bytes of the numbers behind a pointer such as `const float4 *`, or None otherwise."""
+def _kind(dtype: np.dtype) -> str | None:
+    """Return what an array's elements are; None for structures and other things."""
+    if dtype.type.__module__ == ml_dtypes.__name__:
+        return "float"
+    return {"f": "float", "c": "float", "i": "integer", "u": "integer", "b": "integer"}.get(dtype.kind)
+
+
+def _element(declared: str) -> np.dtype | None:
+    """Return the type of the numbers behind a pointer such as `const float4 *`, or None otherwise."""
     name = re.sub(r"\b(const|volatile|__restrict__|__restrict)\b", "", declared)
     if name.count("*") != 1 or "(" in name:
         return None

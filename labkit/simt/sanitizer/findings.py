@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from labkit.core.errors import BarrierError, InvalidAccess, SimtError, Timeout
 from labkit.core.limits import WARP, Dim3
 from labkit.core.named import Named
+from labkit.simt.analysis.layout import STRIDE
 from labkit.simt.code import abi
 from labkit.simt.code.abi import Launch
 from labkit.simt.launch.arguments import Range
+from labkit.simt.lowering.wgmma import Role, misfit
 from labkit.simt.ptx import Kernel
 from labkit.simt.texture import CALLS, GEOMETRIES, existed, existing
 
@@ -26,12 +28,16 @@ class Finding:
     message: str
     source: str = ""
     other_line: int = 0  # for a race: the line of the other access
+    calls: tuple[int, ...] = ()  # lines that call the function in which the line stands, innermost first
     site: int = field(default=-1, compare=False, repr=False)  # the instruction's number in the kernel's code
     other_site: int = field(default=-1, compare=False, repr=False)
 
     def __str__(self) -> str:
         place = f"line {self.line}: " if self.line else ""
         text = f"{place}{self.message}\n    by thread {self.thread} of block {self.block}"
+        if self.calls:
+            calls = ", which is called in line ".join(map(str, self.calls))
+            text += f"\n    in a function called in line {calls}"
         return f"{text}\n    {self.line:>4} | {self.source}" if self.source else text
 
 
@@ -78,13 +84,16 @@ class Diagnosis:
         if launch.error == abi.TRAPPED:
             kind = self.kernel.code[launch.error_at].parts[-1]
             message = _TRAPS[kind]
-            finding = self._finding("memcheck", kind, self._recorded(launch, launch.error_at), message)
+            finding = self.found("memcheck", kind, self._recorded(launch, launch.error_at), message)
             return SimtError(str(finding), finding)
         if launch.error == abi.BAD_TEXTURE:
             finding = self._wrong_object(self._recorded(launch, launch.error_at))
             return SimtError(str(finding), finding)
         if launch.error == abi.BAD_SURFACE_PLACE:
             finding = self._beyond_surface(launch)
+            return InvalidAccess(str(finding), finding)
+        if launch.error == abi.BAD_DESCRIPTOR:
+            finding = self._wrong_descriptor(launch)
             return InvalidAccess(str(finding), finding)
         if launch.error == abi.PARTED_AT_BARRIER:
             lanes = (launch.error_mask & 0xFFFFFFFF).bit_count()
@@ -140,7 +149,7 @@ class Diagnosis:
         else:
             where = self._other_space(access) or _near(access.address, size, self.ranges)
         kind = "misaligned" if "multiple" in where else "out of bounds"
-        return self._finding("memcheck", kind, access, f"{what}: {where}")
+        return self.found("memcheck", kind, access, f"{what}: {where}")
 
     def _wrong_object(self, access: Access) -> Finding:
         """Describe a handle that stands for no texture or surface of the kind that the call needs."""
@@ -161,7 +170,15 @@ class Diagnosis:
                 f"gets {handle:#x}, which is the handle of no texture or surface: pass a TextureObject or "
                 "SurfaceObject"
             )
-        return self._finding("memcheck", "wrong texture", access, f"{call} {what}")
+        return self.found("memcheck", "wrong texture", access, f"{call} {what}")
+
+    def _wrong_descriptor(self, launch: Launch) -> Finding:
+        """Describe a descriptor of `wgmma` with which it reads beyond the block's shared memory."""
+        access = self._recorded(launch, launch.error_at)
+        role: Role = "b" if launch.error_other else "a"
+        instruction = self.kernel.code[access.site]
+        message = misfit(instruction, role, launch.error_address, self.shared_bytes)
+        return self.found("memcheck", "out of bounds", access, f"wgmma: {message}")
 
     def _beyond_surface(self, launch: Launch) -> Finding:
         """Describe an access of a surface beyond its edges, or one that is not aligned."""
@@ -190,7 +207,7 @@ class Diagnosis:
             "element's index times its size"
         )
         kind = "misaligned" if x % int(size) else "out of bounds"
-        return self._finding("memcheck", kind, access, message)
+        return self.found("memcheck", kind, access, message)
 
     def unwritten(self, access: Access) -> Finding:
         """Describe a read of memory that nobody has written."""
@@ -200,12 +217,12 @@ class Diagnosis:
             message += (
                 " in this block: does every thread that should fill it reach the store, at the edges too?"
             )
-        return self._finding("initcheck", f"uninitialised {space} read", access, message)
+        return self.found("initcheck", f"uninitialised {space} read", access, message)
 
     def unset(self, access: Access) -> Finding:
         """Describe the use of a variable that has no value yet."""
         message = "uses a variable that was never set: it has no value yet, not even 0. Give it one first"
-        return self._finding("initcheck", "unset variable", access, message)
+        return self.found("initcheck", "unset variable", access, message)
 
     def race(self, access: Access, kind: str, what: str, other_site: int, other: str) -> Finding:
         """Describe two accesses that nothing orders."""
@@ -223,7 +240,7 @@ class Diagnosis:
         message = (
             f"race ({kind}) on {self._place(access)}: the thread {what.format(other=other, **did)}; {missing}"
         )
-        found = self._finding("racecheck", kind, access, message)
+        found = self.found("racecheck", kind, access, message)
         return replace(found, other_line=line, other_site=other_site)
 
     def exited(self, access: Access) -> Finding:
@@ -240,7 +257,7 @@ class Diagnosis:
             "the mask of this warp-wide operation does not fit the threads that run it: one of them is not "
             "named, or one that is named is in another branch. Name exactly the threads that arrive together"
         )
-        return self._finding("synccheck", "invalid mask", access, message)
+        return self.found("synccheck", "invalid mask", access, message)
 
     def thread(self, index: int) -> Dim3:
         """Return the index (x, y, z) of a thread from its number in the block."""
@@ -248,12 +265,15 @@ class Diagnosis:
         return index % x, index // x % y, index // (x * y)
 
     def _barrier(self, access: Access, message: str) -> Finding:
-        return self._finding("synccheck", "divergent barrier", access, message)
+        return self.found("synccheck", "divergent barrier", access, message)
 
-    def _finding(self, tool: str, kind: str, access: Access, message: str) -> Finding:
+    def found(self, tool: str, kind: str, access: Access, message: str) -> Finding:
+        """Return a finding with its line, its source and its thread."""
         line = self._line(access.site)
         thread = self.thread(access.thread)
-        return Finding(tool, kind, line, access.block, thread, message, self._text(line), site=access.site)
+        calls = self.kernel.code[access.site].calls
+        source = self._text(line)
+        return Finding(tool, kind, line, access.block, thread, message, source, calls=calls, site=access.site)
 
     def _recorded(self, launch: Launch, site: int) -> Access:
         """Return the access of the first lane in the record of an error."""
@@ -301,6 +321,17 @@ class Diagnosis:
             return self._shared_variable(access)[1]
         range_ = self._range(access)
         return range_.named.name if range_ else ""
+
+    def outside(self, address: int, size: int) -> str:
+        """Say where an address lies that is in no array."""
+        return _near(address, size, self.ranges)
+
+    def place_in_shared(self, access: Access) -> str:
+        """Name a place in the shared memory of the block, or of another of its cluster."""
+        rank, offset = divmod(access.address - access.shared, STRIDE)
+        start, name = self._shared_variable(replace(access, address=access.shared + offset))
+        other = " of another block of the cluster" if rank else ""
+        return f"byte {offset - start} of shared `{name}`{other}"
 
     def _shared_variable(self, access: Access) -> tuple[int, str]:
         """Return the offset and name of the last shared array that begins at or before an address."""

@@ -117,6 +117,8 @@ class Lift:
 
     def _width(self) -> int:
         """Return how many registers a result takes at most, of an instruction without a rule."""
+        if self.op.endswith("GMMA"):  # HGMMA.64x256x16.F32: an accumulator of 64 x 256 in 128 threads
+            return int(self.parts[0].split("x")[1]) // (4 if "F16" in self.parts else 2)
         if self.op in ("HMMA", "IMMA"):
             return 2 if self.parts[-1] == "F16" else 4
         if self.op == "LDSM":
