@@ -2,10 +2,10 @@
 constexpr int LEAST = 16;  // steps: to hand sums over takes about as long
 struct Work { int tile, begin, end; };  // the steps of k from begin to end of a tile
 
-// Return the work that a cluster takes as number `turn`; begin >= end: there is no more. A cluster takes whole
-// tiles. Where the last wave would leave the average cluster idle for LEAST steps or more, the tiles of the last
-// two waves become one long row of steps, of which each cluster takes an equal share, of LEAST steps or more.
-// It begins with the last tile of its share: what it hands over is there soon.
+// Return the work that a cluster takes as number `turn`; begin >= end: there is no more. A cluster takes
+// whole tiles. Where the last wave would leave the average cluster idle for LEAST steps or more, the tiles of
+// the last two waves become one long row of steps, of which each cluster takes an equal share, of LEAST steps
+// or more. It begins with the last tile of its share: what it hands over is there soon.
 __device__ Work work_of(int turn, int cluster, int clusters, int tiles, int steps)
 {
     int waves = (tiles + clusters - 1) / clusters, idle = waves * clusters - tiles;
