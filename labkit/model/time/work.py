@@ -183,8 +183,8 @@ def _refuse(sampled: Sampled, found: Work) -> None:
     """Raise NoCounts where something takes the time that the model does not have."""
     if beside := sorted({str(name) for name in found.opcodes if name.endswith(ASYNCHRONOUS)}):
         raise NoCounts(
-            f"its products of warpgroups ({', '.join(beside)}) run beside the warps that issue them: how long "
-            "these wait is not modelled"
+            f"its products of warpgroups ({', '.join(beside)}) run beside the warps that issue them: how "
+            "long these wait is not modelled"
         )
     if found.total("issued", LOCAL) > MUCH_LOCAL * found.issued.sum():
         raise NoCounts(
