@@ -19,7 +19,7 @@ import cupy
 import numpy as np
 
 from labkit import simt
-from labkit.compiler.nvrtc import FILE_NAME, Resources, assemble, compile_error, compile_ptx, with_defaults
+from labkit.compiler.nvrtc import FILE_NAME, Resources, compile_error, compile_ptx, cubin, with_defaults
 from labkit.core import launches
 from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import Blocks, Launch, Size, launch_of
@@ -35,8 +35,7 @@ from labkit.simt.ptx.parser import parse
 from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.sass.listing import Sass
 
-# Instructions that are compiled for one architecture and run on no other (PTX ISA, "Target ISA Notes").
-_SPECIFIC = re.compile(r"\b(?:wgmma|setmaxnreg|tcgen05)\.")
+_SPECIFIC = re.compile(r"^\.target sm_\d+a", re.MULTILINE)  # PTX for one architecture alone
 MOST_READY = 1000  # launches that are remembered as checked
 
 faults.tell_at_the_end()
@@ -84,8 +83,8 @@ class RawModule:
 
         CuPy always asks NVRTC for sm_90, which lacks wgmma.
         """
-        arch = f"sm_{cupy.cuda.Device().compute_capability}a"
-        image, _ = assemble(self.code, ["--ftz=true", *self.options], self.name_expressions, arch)
+        arch = f"sm_{cupy.cuda.Device().compute_capability}"
+        image = cubin(self.code, ["--ftz=true", *self.options], self.name_expressions, arch)
         self._folder = TemporaryDirectory()  # CuPy loads the file when a kernel is first used
         path = Path(self._folder.name) / "kernels.cubin"
         path.write_bytes(image)
