@@ -48,6 +48,8 @@ def tensor_map(
             f"interleave={interleave}: labkit has tensor maps without interleaving alone, which is 0"
         )
     on_host = isinstance(array, np.ndarray)
+    if on_host and not array.flags.writeable:
+        raise ValueError("the array is read-only, and a kernel may write by its tensor map. Pass a copy")
     address = array.ctypes.data if on_host else array.data.ptr
     how = swizzle, strides, element_strides, dtype, fill, l2_promotion
     geometry = describe(array, address, box, *how)

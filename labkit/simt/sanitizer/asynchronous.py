@@ -1,8 +1,8 @@
 """A checked run of a kernel with mbarriers, bulk copies, wgmma or clusters.
 
 What orders two accesses to shared memory is more than a barrier there. So each access to shared memory, each
-wgmma and each fence between proxies is told to the host, which keeps the order (ordering.py). Global and
-local memory are checked as in other kernels.
+wgmma and each fence between proxies is told to the host, which keeps the order (ordering.py).
+Global and local memory are checked as in other kernels.
 """
 
 from dataclasses import replace

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from threading import Lock
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from labkit.core.tensor_map import ELEMENTS, UNIT, Geometry, decode, is_live
 TILE_ALIGNMENT = 128  # bytes, of a tile in shared memory
 _LINE = 128  # bytes that a swizzle shuffles among themselves
 _CHUNK = np.dtype(np.complex128)  # NumPy copies its 16 bytes as they are
+_one_at_a_time = Lock()  # blocks run on several threads, and no sum may get lost
 _BITS: dict[int, np.dtype] = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
@@ -67,8 +69,9 @@ def reduce(op: str, data: bytes, coordinates: Sequence[int], shared: np.ndarray,
     no such operation.
     """
     tile = _tile(data, coordinates, address, shared.size, writes=True)
-    inside = tile.in_array()
-    inside[...] = _combined(op, tile.geometry.element, inside, tile.in_shared(shared))
+    inside, given = tile.in_array(), tile.in_shared(shared)
+    with _one_at_a_time:
+        inside[...] = _combined(op, tile.geometry.element, inside, given)
     return tile.nbytes
 
 
@@ -90,7 +93,8 @@ def reduce_bytes(op: str, kind: str, destination: np.ndarray, source: np.ndarray
     _check_bulk(destination.size, addresses)
     bits = _BITS[ELEMENTS[_PTX_TYPES[kind]]]
     old, new = destination.view(bits), source.view(bits)
-    old[...] = combined(op, kind, old, new)
+    with _one_at_a_time:
+        old[...] = combined(op, kind, old, new)
     return destination.size
 
 

@@ -7,7 +7,7 @@ Reference: PTX ISA, "Parallel Synchronization and Communication Instructions: ba
 from __future__ import annotations
 
 from labkit.core.limits import WARP
-from labkit.simt.run.cluster import Call, Host, Meeting
+from labkit.simt.asynchronous.cluster import Call, Host, Meeting
 
 WARPS = 4  # of a warpgroup
 

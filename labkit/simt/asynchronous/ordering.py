@@ -3,7 +3,8 @@
 Each warp has a vector clock, and so has what works for it: the copies that complete at an mbarrier, the wgmma
 of a warp, its bulk stores. An access keeps its agent's time. A warp that arrives at a barrier leaves its
 clock there, and one that waits takes over the clocks of all that arrived; the end of a phase adds the time
-of the copies that belong to it. So an access is in order if the warp's clock has reached the time of the one before.
+of the copies that belong to it. So an access is in order if the warp's clock has reached the time of the one
+before.
 
 A second clock per warp holds what the asynchronous proxy sees of ordinary writes: `fence.proxy.async` brings
 it up to date. Reference: PTX ISA, chapter 8 (memory consistency model), 9.7.9.25 and 9.7.15 (wgmma);
@@ -18,9 +19,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from labkit.simt.analysis.layout import STRIDE, granules
+from labkit.simt.asynchronous.cluster import Call, Cluster, Host, Mbarrier, Meeting
 from labkit.simt.lowering.wgmma import Role, misaligned, misfit, shared_bytes
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Vector
-from labkit.simt.run.cluster import Call, Cluster, Host, Mbarrier, Meeting
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 
 NOBODY = -1
