@@ -1,17 +1,17 @@
 """The GPU's rungs beside cuBLAS and cudaMemcpy: rates, and the best rung's share of the reference.
 
-    python benchmarks/gpu_ladder.py
+    python benchmarks/gpu_ladder.py [matmul] [transpose] [tensor_matmul]
 
 Every result is verified before it is timed. The best rung and the reference are then timed in turns, several
 rounds, and their ratio is the median of the rounds' ratios: a change of the clock's rate meets both. Each
 round has its arrays in another place: where they lie in memory changes a transpose, and a copy alike, by up
 to a tenth, and not both by the same. "Again" is the time of the best rung measured a second time, over the
-first. The tensor cores' rung rounds its inputs, so it is shown, but no rival in float32. Last two lines: best
-rung / cuBLAS (TF32 off), and best rung / copy from device to device.
+first. matmul/tensor_cores rounds its inputs, so it is shown, but no rival in float32. The last lines have the
+best rung / cuBLAS (in float32 with TF32 off), and best rung / copy from device to device.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -23,6 +23,7 @@ from labkit.device.select import NoGpu, find_gpu
 from labkit.device.timing import Timing, time_kernel
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import Problem
+from labkit.kernels.tensor_matmul.family import TensorMatmul
 from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
 
@@ -32,6 +33,7 @@ SECONDS = 0.2  # of each measurement
 PRODUCTS = (2048, 4096, 8192)
 PLANES = (8192, 16384)
 DTYPES = ("int32", "float64")
+FAMILIES = ("matmul", "transpose", "tensor_matmul")
 NO_RIVALS = ("copy", "memcpy", "cublas", "tensor_cores")  # no transposes, no kernel of ours, not in float32
 
 console = Console(width=120)
@@ -110,8 +112,16 @@ def show(title: str, results: list[Measured], unit: str) -> None:
     console.print(table)
 
 
-def shares(results: list[Measured]) -> Iterator[str]:
-    return (f"{result.share:.2f}" for result in results)
+def ladders(families: Sequence[str]) -> Iterator[tuple[str, str, list[Problem]]]:
+    """Title, unit and problems of the table of each family and type."""
+    if "matmul" in families:
+        yield "matmul, float32", "GFLOP/s", [Matmul(n, n, n) for n in PRODUCTS]
+    if "transpose" in families:
+        for dtype in DTYPES:
+            yield f"transpose, {dtype}", "GB/s", [Transpose(n, n, dtype=dtype) for n in PLANES]
+    if "tensor_matmul" in families:
+        for dtype in TensorMatmul.dtypes:
+            yield f"tensor_matmul, {dtype}", "GFLOP/s", [TensorMatmul(n, n, n, dtype) for n in PRODUCTS]
 
 
 def main() -> None:
@@ -120,14 +130,14 @@ def main() -> None:
         console.print(str(find_gpu()))
     except NoGpu as none:
         sys.exit(str(none))
-    products = [measure(Matmul(n, n, n)) for n in PRODUCTS]
-    show("matmul, float32", products, "GFLOP/s")
-    planes = {dtype: [measure(Transpose(n, n, dtype=dtype)) for n in PLANES] for dtype in DTYPES}
-    for dtype, results in planes.items():
-        show(f"transpose, {dtype}", results, "GB/s")
-    console.print(f"best/cuBLAS at {', '.join(map(str, PRODUCTS))}: {' '.join(shares(products))}")
-    copies = (f"{dtype} {' '.join(shares(results))}" for dtype, results in planes.items())
-    console.print(f"best/copy at {', '.join(map(str, PLANES))}: {', '.join(copies)}")
+    lines = []
+    for title, unit, problems in ladders(sys.argv[1:] or FAMILIES):
+        results = [measure(problem) for problem in problems]
+        show(title, results, unit)
+        sizes = ", ".join(str(problem.shapes()[problem.output_name][0]) for problem in problems)
+        shares = " ".join(f"{result.share:.2f}" for result in results)
+        lines.append(f"{title}: best/{problems[0].reference_name} at {sizes}: {shares}")
+    console.print("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ COMPUTE_32F, COMPUTE_32F_FAST_TF32 = 68, 77  # cublasComputeType_t
 IN_COMPUTE_TYPE = 16  # CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION
 TRANSA, TRANSB = 3, 4  # cublasLtMatmulDescAttributes_t
 REDUCTION_SCHEMES, WORKSPACE_BYTES = 3, 1  # cublasLtMatmulPreferenceAttributes_t
-IN_PLACE_OR_COMPUTE_TYPE = 1 | 2  # cublasLtReductionScheme_t
+COMPUTE_TYPE = 2  # cublasLtReductionScheme_t: partial sums stay float32
 WORKSPACE = 32 * 2**20  # bytes
 
 
@@ -49,9 +49,9 @@ def product_call(
 ) -> Callable[[], object]:
     """Return a call of cuBLAS; `dtype` is float16, bfloat16, tf32 or fp8.
 
-    fp8 raises LaunchError for sizes that cublasLt does not take: those that 16 does not divide.
+    fp8 raises LaunchError for sizes that cublasLt does not take, such as those that 16 does not divide.
     """
-    scalars = np.array([alpha, beta], np.float32)  # in the host's memory, kept by the call
+    scalars = np.array([alpha, beta], np.float32)  # cuBLAS reads them in the host's memory
     kind = _TYPES[dtype]
     return (_lt_call if dtype == "fp8" else _gemm_call)(kind, a, b, c, scalars)
 
@@ -61,16 +61,15 @@ def _gemm_call(
 ) -> Callable[[], object]:
     handle, (m, n), k = cupy.cuda.get_cublas_handle(), c.shape, a.shape[1]
     cublas.setMathMode(handle, cublas.CUBLAS_DEFAULT_MATH | IN_COMPUTE_TYPE)
-    alpha, beta = scalars.ctypes.data, scalars.ctypes.data + scalars.itemsize
 
     def call() -> None:
+        alpha = scalars.ctypes.data
         cublas.gemmEx(
             *(handle, cublas.CUBLAS_OP_T, cublas.CUBLAS_OP_N, n, m, k, alpha),
-            *(b.data.ptr, kind.operand, k, a.data.ptr, kind.operand, k, beta),
+            *(b.data.ptr, kind.operand, k, a.data.ptr, kind.operand, k, alpha + scalars.itemsize),
             *(c.data.ptr, kind.result, n, kind.compute, cublas.CUBLAS_GEMM_DEFAULT),
         )
 
-    call.keeps = scalars  # type: ignore[attr-defined]
     return call
 
 
@@ -86,37 +85,53 @@ class _Heuristic(ctypes.Structure):
     )
 
 
+class _Plan(NamedTuple):
+    """The descriptions of a product and of its matrices, and the algorithm that cublasLt chooses."""
+
+    product: ctypes.c_void_p
+    left: ctypes.c_void_p
+    right: ctypes.c_void_p
+    result: ctypes.c_void_p
+    best: _Heuristic
+
+
 def _lt_call(
     kind: _Types, a: cupy.ndarray, b: cupy.ndarray, c: cupy.ndarray, scalars: np.ndarray
 ) -> Callable[[], object]:
     (m, n), k = c.shape, a.shape[1]
-    handle, workspace = _lt_handle(), cupy.empty(WORKSPACE, cupy.uint8)
+    plan, workspace = _plan(kind, m, n, k), cupy.empty(WORKSPACE, cupy.uint8)
+
+    def call() -> None:
+        alpha = scalars.ctypes.data
+        addresses = (alpha, b.data.ptr, a.data.ptr, alpha + scalars.itemsize, c.data.ptr, workspace.data.ptr)
+        one, left, right, two, result, space = map(ctypes.c_void_p, addresses)
+        stream = ctypes.c_void_p(cupy.cuda.get_current_stream().ptr)
+        _lt(
+            *("Matmul", _lt_handle(), plan.product, one, left, plan.left, right, plan.right),
+            *(two, result, plan.result, result, plan.result, ctypes.byref(plan.best)),
+            *(space, ctypes.c_size_t(WORKSPACE), stream),
+        )
+
+    return call
+
+
+def _plan(kind: _Types, m: int, n: int, k: int) -> _Plan:
+    """Return the plan of C^T (n,m) = B A^T. Raises LaunchError where cublasLt has no such product."""
     product = _created("MatmulDesc", ctypes.c_int(kind.compute), ctypes.c_int(R_32F))
     _set("MatmulDesc", product, TRANSA, ctypes.c_int32(cublas.CUBLAS_OP_T))
     _set("MatmulDesc", product, TRANSB, ctypes.c_int32(cublas.CUBLAS_OP_N))
-    left, right = (_layout(kind.operand, k, columns) for columns in (n, m))
-    result = _layout(kind.result, n, m)
+    left, right, result = _layout(kind.operand, k, n), _layout(kind.operand, k, m), _layout(kind.result, n, m)
     preference = _created("MatmulPreference")
     _set("MatmulPreference", preference, WORKSPACE_BYTES, ctypes.c_uint64(WORKSPACE))
-    _set("MatmulPreference", preference, REDUCTION_SCHEMES, ctypes.c_uint32(IN_PLACE_OR_COMPUTE_TYPE))
+    _set("MatmulPreference", preference, REDUCTION_SCHEMES, ctypes.c_uint32(COMPUTE_TYPE))
     best, found = _Heuristic(), ctypes.c_int()
     _lt(
-        *("MatmulAlgoGetHeuristic", handle, product, left, right, result, result, preference, 1),
-        *(ctypes.byref(best), ctypes.byref(found)),
+        *("MatmulAlgoGetHeuristic", _lt_handle(), product, left, right, result, result, preference),
+        *(ctypes.c_int(1), ctypes.byref(best), ctypes.byref(found)),
     )
-    alpha, beta = (ctypes.c_void_p(scalars.ctypes.data + at * scalars.itemsize) for at in (0, 1))
-    operands = [ctypes.c_void_p(array.data.ptr) for array in (b, a, c, workspace)]
-
-    def call() -> None:
-        first, second, output, space = operands
-        stream = ctypes.c_void_p(cupy.cuda.get_current_stream().ptr)
-        _lt(
-            *("Matmul", handle, product, alpha, first, left, second, right, beta, output, result),
-            *(output, result, ctypes.byref(best), space, ctypes.c_size_t(WORKSPACE), stream),
-        )
-
-    call.keeps = scalars, workspace, a, b, c  # type: ignore[attr-defined]
-    return call
+    if not found.value:
+        raise LaunchError(f"cublasLt has no product of {m} x {n} x {k} in fp8. Choose multiples of 16.")
+    return _Plan(product, left, right, result, best)
 
 
 @cache

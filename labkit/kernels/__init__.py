@@ -116,10 +116,10 @@ def load(name: str, **parameters: str | int) -> Any:
         from labkit.kernels.in_c import CpuKernel
 
         return CpuKernel(name, tuple(sorted(parameters.items())))
-    of_kernel = types(name)
-    chosen = str(parameters.get("DTYPE", of_kernel[0]))
-    if chosen not in of_kernel:
-        raise ValueError(f"{name} takes {', '.join(of_kernel)} alone, and DTYPE is {chosen}.")
+    named = _named_types(name)
+    chosen = str(parameters.get("DTYPE", named[0] if named else ""))
+    if named and chosen not in named:
+        raise ValueError(f"{name} takes {', '.join(named)} alone, and DTYPE is {chosen}.")
     from labkit.device.select import device  # imported here: reading a source needs no device
 
     here = device()
@@ -133,9 +133,12 @@ def load(name: str, **parameters: str | int) -> Any:
 
 def types(name: str) -> tuple[str, ...]:
     """Return the C types that DTYPE may name in CUDA kernel `name`."""
-    if "DTYPE" not in defaults(name):
-        return ("float",)
-    return heads.types(whole_source(name)) or tuple(problem_class(name.partition("/")[0]).dtypes.values())
+    return _named_types(name) or tuple(problem_class(name.partition("/")[0]).dtypes.values())
+
+
+def _named_types(name: str) -> tuple[str, ...]:
+    """Return the types that a CUDA kernel's head names; () where DTYPE may be any that compiles."""
+    return heads.types(whole_source(name)) if "DTYPE" in defaults(name) else ("float",)
 
 
 def lacking(name: str, ctype: str, compute_capability: str) -> str:

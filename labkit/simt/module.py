@@ -22,7 +22,7 @@ from labkit.core.occupancy import gpu as find_gpu
 from labkit.simt import ptx
 from labkit.simt.analysis.deciders import find_deciders
 from labkit.simt.analysis.indices import MOST_BLOCKS
-from labkit.simt.analysis.layout import Storage, rounded_up, storage
+from labkit.simt.analysis.layout import Storage, storage
 from labkit.simt.counters.counts import Counts, Totals, counts_of
 from labkit.simt.counters.profile import Circumstances, Profile
 from labkit.simt.counters.recording import Log
@@ -497,10 +497,10 @@ class Kernel(AnyKernel):
             raise LaunchError(f"shared_mem={dynamic!r} must be a whole number of bytes")
         total = self._storage.static_shared_bytes
         if dynamic:
-            total = rounded_up(total, 16) + dynamic
+            total = self._storage.dynamic_shared_start + dynamic
         limit = max(
             MAX_STATIC_SHARED_BYTES,
-            (self.max_dynamic_shared_size_bytes or 0) + self._storage.static_shared_bytes,
+            (self.max_dynamic_shared_size_bytes or 0) + self._storage.dynamic_shared_start,
         )
         if dynamic < 0 or total > limit:
             raise LaunchError(

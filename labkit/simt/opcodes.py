@@ -32,7 +32,7 @@ class Opcode:
     keeps_array:  its result points into the array that its operand points into.
     is_region:  it says which lanes will meet where (machine code alone).
     is_free:  it does nothing here, because a warp runs in step and memory is always up to date.
-    is_asynchronous:  it belongs to copies, barriers or clusters whose work the host does (run/services.py).
+    is_asynchronous:  it belongs to copies, barriers or clusters whose work the host does (simt/asynchronous).
     """
 
     has_result: bool = True

@@ -1,6 +1,6 @@
 // tensor_matmul_6_persistent.cu: C (M,N) = alpha A (M,K) B (N,K)^T + beta C, on the tensor cores
 // idea: 5_warp_specialised with one block per multiprocessor, which takes tile after tile: the producer
-//       brings the next one while the consumers write C; tiles are taken in an order that keeps A and B in the L2
+//       brings the next one while the consumers write C; the order of tiles keeps A and B in the L2
 // launch: block (2*TILE_M + 128), grid (SMS); any M, N; rows of A, B of 16 n bytes
 // tensor maps: A (TILE_M, TILE_K) swizzle 128, B (TILE_N, TILE_K) swizzle 128
 // shared: STAGES * (TILE_M + TILE_N) * 128 + 1024

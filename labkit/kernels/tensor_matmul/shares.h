@@ -1,16 +1,22 @@
 // shares.h: work in equal shares, and sums that go from one cluster to the next (rung 9)
+constexpr int LEAST = 16;  // steps: to hand sums over takes about as long
 struct Work { int tile, begin, end; };  // the steps of k from begin to end of a tile
 
-// Return the work that a cluster takes as number `turn`; begin >= end: there is no more. At first a cluster takes
-// whole tiles. The tiles of the last waves, fewer than two per cluster, are one long row of steps, of which each
-// cluster takes an equal share. It begins with the last tile of its share: what it hands over is there soon.
+// Return the work that a cluster takes as number `turn`; begin >= end: there is no more. A cluster takes whole
+// tiles. Where the last wave would leave the average cluster idle for LEAST steps or more, the tiles of the last
+// two waves become one long row of steps, of which each cluster takes an equal share, of LEAST steps or more.
+// It begins with the last tile of its share: what it hands over is there soon.
 __device__ Work work_of(int turn, int cluster, int clusters, int tiles, int steps)
 {
-    int waves = max(0, tiles / clusters - (tiles % clusters > 0));
+    int waves = (tiles + clusters - 1) / clusters, idle = waves * clusters - tiles;
+    if ((long long)idle * steps >= (long long)LEAST * clusters)
+        waves = max(0, waves - 2);
+    int whole = turn * clusters + cluster;
     if (turn < waves)
-        return {turn * clusters + cluster, 0, steps};
-    long long left = (long long)(tiles - waves * clusters) * steps;
-    int from = left * cluster / clusters, to = left * (cluster + 1) / clusters;
+        return {whole, 0, whole < tiles ? steps : 0};
+    long long left = (long long)max(0, tiles - waves * clusters) * steps;
+    int shares = max(1, (int)min((long long)clusters, left / LEAST));
+    int from = left * min(cluster, shares) / shares, to = left * min(cluster + 1, shares) / shares;
     int tile = (to - 1) / steps - (turn - waves), first = tile * steps;
     return {waves * clusters + tile, max(from, first) - first, min(to, first + steps) - first};
 }

@@ -60,6 +60,7 @@ class Storage:
     param_bytes: int
     shared: dict[str, int]
     static_shared_bytes: int
+    dynamic_shared_start: int
     local: dict[str, int]
     local_bytes: int
     ranges: dict[str, int]
@@ -67,22 +68,23 @@ class Storage:
 
 
 def storage(kernel: Kernel, module: Module) -> Storage:
-    """Lay out a kernel's variables; `extern __shared__ a[]` begins after the static arrays."""
+    """Lay out a kernel's variables; `extern __shared__ a[]` begins after the static arrays, aligned."""
     params, param_bytes = placed(kernel.params)
     in_module = [variable for space, variable in module.variables.values() if space == "shared"]
     static = [variable for variable in [*kernel.shared, *in_module] if variable.size]
     if any(Symbol(RESERVED.name) in instruction.operands for instruction in kernel.code):
         static.append(RESERVED)
     shared, shared_bytes = placed(static)
-    dynamic = rounded_up(shared_bytes, DYNAMIC_ALIGN)
-    shared |= {variable.name: dynamic for variable in in_module if not variable.size}
+    dynamic = [variable for variable in in_module if not variable.size]
+    start = rounded_up(shared_bytes, max([DYNAMIC_ALIGN, *(variable.align for variable in dynamic)]))
+    shared |= {variable.name: start for variable in dynamic}
     local, local_bytes = placed(kernel.local)
     memory = {variable.name: space for space, variable in module.variables.values() if space != "shared"}
     names = [*(param.name for param in kernel.params), *memory]
     ranges = {name: i for i, name in enumerate(names)}
     constants = frozenset(ranges[name] for name, space in memory.items() if space == "const")
     local_bytes = rounded_up(local_bytes, 16)
-    return Storage(params, param_bytes, shared, shared_bytes, local, local_bytes, ranges, constants)
+    return Storage(params, param_bytes, shared, shared_bytes, start, local, local_bytes, ranges, constants)
 
 
 @dataclass

@@ -2,9 +2,9 @@
 
 Products of half precision, bfloat16, tf32 and fp8 are exact in float32. They are added one by one in float32,
 starting from C, and each sum is rounded to nearest. Tensor cores add several products at once and drop bits
-below the largest (for fp8 they keep only some 14 bits), so their results differ by a few units in the last
-place of the largest partial sum; float64 and integers are exact. Results in half precision are rounded once,
-at the end. Reference: PTX ISA, 9.7.14.
+below the largest, so their results differ by a few units in the last place of the largest partial sum;
+float64 and integers are exact. Results in half precision are rounded once, at the end. A NaN is 0x7fffffff,
+as on an H200. Reference: PTX ISA, 9.7.14.
 """
 
 from collections.abc import Callable, Iterable
@@ -200,9 +200,15 @@ class Product:
                 totals = [intrinsic(b, "sadd.sat", x.type, x, y) for x, y in pairs]
             else:
                 totals = [b.add(x, y) for x, y in pairs]
+        if self.sum == SINGLE:
+            words = [b.bitcast(total, self.lanes) for total in totals]
+            totals = [
+                b.select(b.fcmp_unordered("uno", x, x), constant(word, 0x7FFFFFFF), word)
+                for x, word in zip(totals, words, strict=True)
+            ]
         first = b.mul(number, ir.Constant(I64, 2))
         for i, total in enumerate(totals):
-            b.store(total, element(b, d, self.sums, b.add(first, ir.Constant(I64, i))))
+            b.store(total, element(b, d, self.lanes, b.add(first, ir.Constant(I64, i))))
 
 
 def _divided(b: ir.IRBuilder, number: Value, by: int, name: str) -> Value:

@@ -9,7 +9,7 @@ from llvmlite import ir
 from labkit.core.errors import SimtError
 from labkit.core.limits import WARP
 from labkit.simt.analysis.lanes import thread_index
-from labkit.simt.analysis.layout import DYNAMIC_ALIGN, Layout, rounded_up
+from labkit.simt.analysis.layout import Layout
 from labkit.simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, Value, load_field
 from labkit.simt.code.vectors import vector_type
 
@@ -77,7 +77,7 @@ def special(warp: Place, name: str) -> Value:
         case "total_smem_size":
             return b.trunc(load_field(b, Launch, warp.launch, "shared_bytes"), I32)
         case "dynamic_smem_size":
-            start = rounded_up(layout.storage.static_shared_bytes, DYNAMIC_ALIGN)
+            start = layout.storage.dynamic_shared_start
             dynamic = b.sub(load_field(b, Launch, warp.launch, "shared_bytes"), ir.Constant(I64, start))
             none = b.icmp_signed("<", dynamic, ir.Constant(I64, 0))
             return b.trunc(b.select(none, ir.Constant(I64, 0), dynamic), I32)

@@ -1,7 +1,7 @@
 """Turn what a warp does asynchronously into calls of the host: mbarriers, bulk copies, clusters.
 
-These instructions are few, and each does much, so the host does them in Python (run/services.py). Here each
-becomes `serve`, with its own opcode behind it and plain registers as operands: `serve.mbarrier.init`. One
+These instructions are few, and each does much, so the host does them in Python (asynchronous/services.py).
+Here each becomes `serve`, with its own opcode behind it and plain registers as operands: `serve.mbarrier.init`. One
 that waits becomes a question, and the warp gives way to others until the answer is yes:
 
     mbarrier.try_wait p, [a], x      poll p, a, x; @p bra D; yield; poll p, a, x; D:
@@ -57,11 +57,16 @@ def _is_asynchronous(instruction: Instruction) -> bool:
     """Say whether an instruction makes its kernel one whose barriers the host serves."""
     if instruction.parts[:2] in (("st", "async"), ("red", "async"), ("barrier", "cluster")):
         return True
-    if instruction.family.is_asynchronous:
+    if instruction.family.is_asynchronous or _is_group(instruction):
         return True
     return _waits_for_block(instruction) and (
         "arrive" in instruction.parts or len(instruction.operands) > (3 if instruction.votes else 1)
     )
+
+
+def _is_group(instruction: Instruction) -> bool:
+    """Say whether an instruction ends a group of products, or waits for some."""
+    return instruction.parts[:2] in (("wgmma", "commit_group"), ("wgmma", "wait_group"))
 
 
 def _waits_for_block(instruction: Instruction) -> bool:
@@ -76,6 +81,8 @@ def _rewrite(w: Writer, instruction: Instruction) -> None:
         _block_barrier(w, instruction)
     elif parts[0] == "mbarrier" and parts[1] in ("test_wait", "try_wait"):
         _wait(w, instruction)
+    elif parts[:2] == ("wgmma", "wait_group"):
+        _await(w, "wgmma.wait_group", _NOTHING, *instruction.operands)
     elif parts[0] == "mapa" or parts[0] == "getctarank":
         result, *inputs = instruction.operands
         w.emit(instruction.opcode, result, *(_plain(w, each) for each in inputs))

@@ -155,15 +155,9 @@ def misfit(instruction: Instruction, role: Role, descriptor: int, size: int) -> 
     """Say why a descriptor cannot be right in a block with `size` bytes of shared memory; "" if it can."""
     product, read = product_of(instruction), Descriptor.decode(descriptor)
     is_k_major, groups = product.is_k_major(role), product.groups(role)
-    who = f"the descriptor {descriptor:#018x} of matrix {role.upper()}"
+    who = _who(role, descriptor)
     if unused := descriptor & ~_USED_BITS:
         return f"{who} sets the bits {unused:#x}, which mean nothing: each address in it is divided by 16"
-    row = (read.start - read.base) % (8 * read.width) // read.width
-    if read.is_swizzled and row:
-        return (
-            f"{who} starts at byte {read.start}, in row {row} of its swizzle pattern of {read.width} bytes a "
-            f"row. Align the matrix to {8 * read.width} bytes"
-        )
     if name := read.unset_step(groups, is_k_major):
         return f"{who} has the {name} byte offset 0, so parts of the matrix would lie at one place"
     pieces = read.pieces(groups, is_k_major)
@@ -171,6 +165,26 @@ def misfit(instruction: Instruction, role: Role, descriptor: int, size: int) -> 
     if end > size:
         return f"{who} covers bytes {first} to {end - 1} of shared memory, of which the block has {size}"
     return ""
+
+
+def misaligned(role: Role, descriptor: int) -> str:
+    """Say that a matrix starts within a swizzle pattern; "" if it does not.
+
+    A copy by a tensor map swizzles by addresses, as wgmma does, so there such a start is right. Code that
+    stores a swizzled matrix itself mostly counts rows from the matrix's start.
+    """
+    read = Descriptor.decode(descriptor)
+    row = (read.start - read.base) % (8 * read.width) // read.width
+    if not read.is_swizzled or not row:
+        return ""
+    return (
+        f"{_who(role, descriptor)} starts at byte {read.start}, in row {row} of its swizzle pattern of "
+        f"{read.width} bytes a row. Align the matrix to {8 * read.width} bytes"
+    )
+
+
+def _who(role: Role, descriptor: int) -> str:
+    return f"the descriptor {descriptor:#018x} of matrix {role.upper()}"
 
 
 def _items(operand: Operand) -> tuple[Operand, ...]:

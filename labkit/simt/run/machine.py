@@ -22,6 +22,9 @@ from labkit.simt.analysis.layout import STRIDE, Layout, Storage, granules
 from labkit.simt.analysis.pointees import written_ranges
 from labkit.simt.analysis.shapes import ShapeRules
 from labkit.simt.analysis.strides import strides
+from labkit.simt.asynchronous.cluster import Host
+from labkit.simt.asynchronous.ordering import Ordering
+from labkit.simt.asynchronous.services import Services
 from labkit.simt.code import abi
 from labkit.simt.code.abi import Counter, Frame, Launch, Visits
 from labkit.simt.code.codegen import warp_function
@@ -38,15 +41,12 @@ from labkit.simt.counters.wavefronts import Issues
 from labkit.simt.launch.arguments import Range, array_range
 from labkit.simt.launch.sample import Sample, clusters_of
 from labkit.simt.ptx import Kernel
-from labkit.simt.run.cluster import Host
 from labkit.simt.run.crew import can_run_here, run_all, run_here
 from labkit.simt.run.printing import Printer
-from labkit.simt.run.services import Services
 from labkit.simt.sanitizer.asynchronous import AsynchronousChecking
 from labkit.simt.sanitizer.checking import Checking
 from labkit.simt.sanitizer.element_types import first_uses
 from labkit.simt.sanitizer.findings import Diagnosis, Finding
-from labkit.simt.sanitizer.ordering import Ordering
 from labkit.simt.sanitizer.sanitizer import Sanitizer
 from labkit.simt.stored import stored
 from labkit.simt.texture import Table

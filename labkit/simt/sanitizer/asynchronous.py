@@ -1,8 +1,8 @@
 """A checked run of a kernel with mbarriers, bulk copies, wgmma or clusters.
 
 What orders two accesses to shared memory is more than a barrier there. So each access to shared memory, each
-wgmma and each fence between proxies is told to the host, which keeps the order (ordering.py). Global and
-local memory are checked as in other kernels.
+wgmma and each fence between proxies is told to the host, which keeps the order (asynchronous/ordering.py). Global
+and local memory are checked as in other kernels.
 """
 
 from llvmlite import ir
@@ -17,7 +17,7 @@ from labkit.simt.code.observe import Look
 from labkit.simt.ptx import Instruction, Operand, Vector
 from labkit.simt.sanitizer.checking import Checking
 
-TOLD = {("wgmma", "mma_async"), ("wgmma", "commit_group"), ("wgmma", "wait_group"), ("fence", "proxy")}
+TOLD = {("wgmma", "mma_async"), ("fence", "proxy")}
 
 
 class AsynchronousChecking(Checking):

@@ -3,7 +3,8 @@
 Each warp has a vector clock, and so has what works for it: the copies that complete at an mbarrier, the wgmma
 of a warp, its bulk stores. An access keeps its agent's time. A warp that arrives at a barrier leaves its
 clock there, and one that waits takes over the clocks of all that arrived; the end of a phase adds the time
-of the copies that belong to it. So an access is in order if the warp's clock has reached the time of the one before.
+of the copies that belong to it. So an access is in order if the warp's clock has reached the time of the one
+before.
 
 A second clock per warp holds what the asynchronous proxy sees of ordinary writes: `fence.proxy.async` brings
 it up to date. Reference: PTX ISA, chapter 8 (memory consistency model), 9.7.9.25 and 9.7.15 (wgmma);
@@ -18,9 +19,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from labkit.simt.analysis.layout import STRIDE, granules
-from labkit.simt.lowering.wgmma import Role, misfit, shared_bytes
-from labkit.simt.ptx import TYPE_BYTES, Immediate, Instruction, Kernel, Vector
-from labkit.simt.run.cluster import Call, Cluster, Host, Mbarrier, Meeting
+from labkit.simt.asynchronous.cluster import Call, Cluster, Host, Mbarrier, Meeting
+from labkit.simt.lowering.wgmma import Role, misaligned, misfit, shared_bytes
+from labkit.simt.ptx import TYPE_BYTES, Kernel, Vector
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 
 NOBODY = -1
@@ -97,12 +98,6 @@ class Ordering:
         parts = call.instruction.parts
         if parts[:2] == ("wgmma", "mma_async"):
             self._product(host, call)
-        elif parts[:2] == ("wgmma", "commit_group"):
-            self._of_warp(self._state(call), self._state(call).products, call.number).time += 1
-        elif parts[:2] == ("wgmma", "wait_group"):
-            state = self._state(call)
-            agent = self._of_warp(state, state.products, call.number)
-            self._reach(state, call.number, agent, agent.time - _number(call.instruction))
         elif parts[0] == "fence":
             self._fence(call)
         else:
@@ -228,6 +223,17 @@ class Ordering:
         agent = self._of_warp(state, state.stores, call.number)
         self._reach(state, call.number, agent, agent.time - left)
 
+    def commit_products(self, call: Call) -> None:
+        """End a group of a warp's products."""
+        self._of_warp(self._state(call), self._state(call).products, call.number).time += 1
+
+    def wait_products(self, call: Call, left: int, warps: Sequence[int]) -> None:
+        """Wait until at most `left` groups of the warpgroup's products still read."""
+        state = self._state(call)
+        time = self._of_warp(state, state.products, call.number).time - left
+        for warp in warps:
+            self._reach(state, call.number, self._of_warp(state, state.products, warp), time)
+
     def _product(self, host: Host, call: Call) -> None:
         """Check the descriptors of a wgmma, and what it reads of shared memory."""
         state, lane = self._state(call), call.lanes[0]
@@ -247,6 +253,8 @@ class Ordering:
                 pieces = pieces[2 * (call.head.warp % 4) :][:2]
             starts = pieces.ravel() + (call.head.shared or 0)
             places, lanes = self._granules(call, starts, 16, [lane] * starts.size)
+            if state.is_generic[places].any() and (why := misaligned(role, descriptor)):
+                self._found("memcheck", "descriptor", host.access(call, lane), -1, why)
             self._read(call, state, places, agent.number, agent.time + 1, lanes, by_proxy=True)
 
     def _fence(self, call: Call) -> None:
@@ -531,10 +539,3 @@ def _at(agent: int, time: int) -> Clock:
     clock = np.zeros(agent + 1, np.int32)
     clock[agent] = time
     return clock
-
-
-def _number(instruction: Instruction) -> int:
-    """Return the number in `wgmma.wait_group n`."""
-    number = instruction.operands[0]
-    assert isinstance(number, Immediate)
-    return number.value

@@ -2,7 +2,7 @@
 
 Generated code calls `Services` with the operands of an instruction (lowering/services.py). A copy is complete
 at once. So a plain run never waits for data, only for other warps; whether a kernel waits as it must, a
-checked run finds out (sanitizer/ordering.py).
+checked run finds out (ordering.py).
 
 A warp that cannot go on gives way. When all warps that have not ended wait, and nothing has happened since
 each last looked, they would wait for ever: that is an error, which says what is missing.
@@ -14,10 +14,10 @@ import ctypes
 from collections.abc import Callable, Sequence
 
 from labkit.core.errors import SimtError
+from labkit.simt.asynchronous import bulk_copies, mbarriers, meetings
+from labkit.simt.asynchronous.cluster import Call, Cluster, Host
 from labkit.simt.code import abi
 from labkit.simt.ptx import Instruction
-from labkit.simt.run import bulk_copies, mbarriers, meetings
-from labkit.simt.run.cluster import Call, Cluster, Host
 
 CALLBACK = ctypes.CFUNCTYPE(
     None,
@@ -46,6 +46,8 @@ HANDLERS: dict[tuple[str, ...], Handler] = {
     ("bar", "or"): meetings.wait,
     ("cluster", "arrive"): meetings.arrive_in_cluster,
     ("cluster", "wait"): meetings.wait_in_cluster,
+    ("wgmma", "commit_group"): meetings.commit_products,
+    ("wgmma", "wait_group"): meetings.wait_for_products,
     ("cp", "async", "mbarrier"): mbarriers.arrive_after_copies,
     ("cp", "async", "bulk"): bulk_copies.serve,
     ("cp", "reduce", "async"): bulk_copies.serve,

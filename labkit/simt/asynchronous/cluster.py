@@ -70,6 +70,7 @@ class Cluster:
     waits: dict[int, Wait] = field(default_factory=dict)  # by the number of a warp
     arrivals: dict[int, int] = field(default_factory=dict)  # by warp: rounds of the cluster's barrier
     seen: dict[tuple[int, int], int] = field(default_factory=dict)  # by warp and mbarrier: the last phase
+    groups: dict[int, int] = field(default_factory=dict)  # by warp: groups of products that it has committed
     progress: int = 0
 
 
@@ -90,6 +91,12 @@ class Watcher(Protocol):
 
     def wait_copies(self, call: Call, left: int) -> None:
         """Note that a warp waits until at most `left` bulk groups read."""
+
+    def commit_products(self, call: Call) -> None:
+        """Note that a group of products ends."""
+
+    def wait_products(self, call: Call, left: int, warps: Sequence[int]) -> None:
+        """Note that at most `left` groups of a warpgroup's products are incomplete."""
 
     def arrive(self, call: Call, what: Mbarrier | Meeting) -> None:
         """Note that a warp arrives at a barrier."""

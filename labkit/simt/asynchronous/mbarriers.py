@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labkit.core.limits import WARP
-from labkit.simt.run.cluster import Call, Cluster, Host, Mbarrier
+from labkit.simt.asynchronous.cluster import Call, Cluster, Host, Mbarrier
 
 MOST_PENDING = (1 << 20) - 1  # of an mbarrier: arrivals, and bytes
 PATIENCE = 1000  # looks by `test_wait`, which need not wait, until a warp counts as waiting

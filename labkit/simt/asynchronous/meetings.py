@@ -1,12 +1,15 @@
-"""Serve the barriers of a block, of some of its threads, and of a cluster.
+"""Serve the barriers of a block, of some of its threads, and of a cluster, and the waits of a warpgroup.
 
-Reference: PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier.cluster".
+Reference: PTX ISA, "Parallel Synchronization and Communication Instructions: bar, barrier.cluster";
+"Asynchronous Warpgroup Level Matrix Instructions".
 """
 
 from __future__ import annotations
 
 from labkit.core.limits import WARP
-from labkit.simt.run.cluster import Call, Host, Meeting
+from labkit.simt.asynchronous.cluster import Call, Host, Meeting
+
+WARPS = 4  # of a warpgroup
 
 
 def arrive(host: Host, call: Call) -> None:
@@ -47,6 +50,35 @@ def wait_in_cluster(host: Host, call: Call) -> None:
         message = "barrier.cluster.wait without barrier.cluster.arrive before it"
         raise host.mistake(call, call.lanes[0], "barrier", message)
     _passes(host, call, meeting, round_, "the barrier of the cluster")
+
+
+def commit_products(host: Host, call: Call) -> None:
+    """Serve `wgmma.commit_group`."""
+    groups = call.cluster.groups
+    groups[call.number] = groups.get(call.number, 0) + 1
+    call.cluster.progress += 1
+    if host.watcher:
+        host.watcher.commit_products(call)
+
+
+def wait_for_products(host: Host, call: Call) -> None:
+    """Answer whether at most n groups of a warp's products are incomplete: `wgmma.wait_group n`.
+
+    The four warps of a warpgroup make a product together, so it is complete when all have issued it.
+    """
+    left, groups = call.operand(0, call.lanes[0]), call.cluster.groups
+    needed = groups.get(call.number, 0) - left
+    first = call.head.warp // WARPS * WARPS
+    others = range(first, min(first + WARPS, host.warps))
+    start = call.number - call.head.warp
+    late = [warp for warp in others if groups.get(start + warp, 0) < needed]
+    call.give(not late)
+    if late:
+        host.wait(call, f"the wgmma never completes: warp {late[0]} of its warpgroup has not issued it")
+        return
+    if host.watcher:
+        host.watcher.wait_products(call, left, [start + warp for warp in others])
+    host.go_on(call)
 
 
 def _meet(host: Host, call: Call, meeting: Meeting, needed: int) -> None:

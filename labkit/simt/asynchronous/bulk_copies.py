@@ -14,9 +14,9 @@ import numpy as np
 from labkit.core.errors import InvalidAccess, SimtError
 from labkit.core.tensor_map import BYTES
 from labkit.simt.analysis.layout import STRIDE
-from labkit.simt.run import tensor_copy
-from labkit.simt.run.cluster import Call, Host, memory
-from labkit.simt.run.mbarriers import bytes_came, find
+from labkit.simt.asynchronous import tensor_copy
+from labkit.simt.asynchronous.cluster import Call, Host, memory
+from labkit.simt.asynchronous.mbarriers import bytes_came, find
 
 OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 

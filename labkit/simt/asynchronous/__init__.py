@@ -1,0 +1,1 @@
+"""What the host does for warps that work asynchronously: mbarriers, barriers, clusters, bulk copies."""
