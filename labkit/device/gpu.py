@@ -25,8 +25,9 @@ from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import Blocks, Launch, Size, launch_of
 from labkit.core.limits import Dim3, check_launch
 from labkit.core.tensor_map import BYTES, TensorMap
-from labkit.device import faults
+from labkit.device import faults, stand_in
 from labkit.device.rehearsal import Rehearsals, twins, warn_untried
+from labkit.device.select import device
 from labkit.simt import ptx
 from labkit.simt.analysis.layout import storage
 from labkit.simt.launch.arguments import bind
@@ -39,6 +40,29 @@ _SPECIFIC = re.compile(r"^\.target sm_\d+a", re.MULTILINE)  # PTX for one archit
 MOST_READY = 1000  # launches that are remembered as checked
 
 faults.tell_at_the_end()
+
+
+def raw_module(
+    *,
+    code: str,
+    options: Sequence[str] = (),
+    name_expressions: Sequence[str] | None = None,
+    enable_cooperative_groups: bool = False,
+) -> "RawModule | stand_in.RawModule":
+    """Return a module for this GPU, or for the simulator where the GPU lacks an instruction of the source."""
+    here = device()
+    instruction = stand_in.lacking(
+        compile_ptx(code, options, name_expressions or ()).text, here.compute_capability
+    )
+    if instruction:
+        stand_in.warn(instruction, here)
+    make = stand_in.RawModule if instruction else RawModule
+    return make(
+        code=code,
+        options=options,
+        name_expressions=name_expressions,
+        enable_cooperative_groups=enable_cooperative_groups,
+    )
 
 
 class RawModule:
