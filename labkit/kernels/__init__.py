@@ -5,7 +5,7 @@ the CPU), and a `family.py` that says which problem they solve. Every kernel of 
 like the family, and the same signature. Macros such as `DTYPE`, `TILE` or `THREAD_M` have defaults that fit
 together; values that do not fit are an error at compile time. T is the type that `DTYPE` names. T is not a
 macro itself, as `-DT=float` would rewrite the templates of the compiler's own headers. A kernel without
-`DTYPE` takes floats only.
+`DTYPE` takes floats only. Headers (`*.h`) hold what several kernels of a folder share.
 """
 
 import re
@@ -76,7 +76,7 @@ def on_cpu(name: str) -> bool:
 
 
 def whole_source(name: str) -> str:
-    """Return the source of a kernel in C with the files of its folder that it includes, each once."""
+    """Return the source of a kernel with the files of its folder that it includes, each once."""
     seen: set[str] = set()
 
     def included(match: re.Match[str]) -> str:
@@ -124,7 +124,7 @@ def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, 
     """
     macros = {"TILE": BLOCK_SIDE} | defaults(name) | parameters
     try:
-        return launch_of(source(name), problem, **macros)
+        return launch_of(whole_source(name), problem, **macros)
     except LaunchLineError as error:
         if all(isinstance(value, int) and value > 0 for key, value in parameters.items() if key != "DTYPE"):
             raise LaunchError(f"{name}: {error}") from None
@@ -134,8 +134,8 @@ def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, 
 
 def defaults(name: str) -> dict[str, str | int]:
     """Return the macros of kernel `name`, such as TILE, with their defaults: numbers, or the text in C."""
-    text = whole_source(name) if on_cpu(name) else source(name)
-    return {macro: int(value) if value.isdecimal() else value for macro, value in _MACRO.findall(text)}
+    found = _MACRO.findall(whole_source(name))
+    return {macro: int(value) if value.isdecimal() else value for macro, value in found}
 
 
 def parameters(name: str) -> list[str]:
@@ -153,6 +153,6 @@ def _load(name: str, parameters: tuple[tuple[str, str | int], ...], _device_kind
     from labkit.device.select import RawModule
 
     options = ("--std=c++17", *(f"-D{key}={value}" for key, value in parameters))
-    kernel = RawModule(code=source(name), options=options).get_function(name.partition("/")[0])
+    kernel = RawModule(code=whole_source(name), options=options).get_function(name.partition("/")[0])
     kernel.rehearse = False  # the kernel is known to be correct, and is loaded to be timed
     return kernel

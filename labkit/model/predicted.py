@@ -90,7 +90,7 @@ def _rung(chosen: Case) -> tuple[simt.Kernel, Dim3, Dim3]:
     grid, block = kernels.launch(chosen.kernel, chosen.problem, **dict(chosen.macros))
     macros = {"DTYPE": ctype} | dict(chosen.macros)
     options = ("--std=c++17", *(f"-D{name}={value}" for name, value in macros.items() if name in own))
-    return _made(kernels.source(chosen.kernel), options, chosen.family), grid, block
+    return _made(kernels.whole_source(chosen.kernel), options, chosen.family), grid, block
 
 
 @cache
