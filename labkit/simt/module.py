@@ -92,7 +92,7 @@ class RawModule:
 
     def with_options(self, options: Sequence[str]) -> RawModule:
         """Compile the same source with other options. Raises CompileError."""
-        return RawModule(
+        return type(self)(
             code=self.code,
             options=options,
             name_expressions=self.name_expressions,
@@ -261,7 +261,9 @@ class Kernel(AnyKernel):
         except SimtError as error:
             if not isinstance(error.finding, Finding):
                 raise
-            findings.append(error.finding)
+            found = error.finding
+            if all((each.kind, each.line) != (found.kind, found.line) for each in findings):
+                findings.append(found)
         return [finding for finding in findings if finding.tool in (*tools, "timeout")]
 
     def run_blocks(self, launch: Launch, numbers: Sequence[int]) -> None:

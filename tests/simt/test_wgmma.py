@@ -383,7 +383,7 @@ def test_a_descriptor_beyond_shared_memory_is_an_error_with_its_line(start):
     with pytest.raises(simt.SimtError, match=message):
         f(1, 128, args, shared_mem=size)
     (finding,) = f.check(1, 128, args, shared_mem=size)
-    assert (finding.tool, finding.kind, finding.line) == ("memcheck", "out of bounds", line)
+    assert (finding.tool, finding.kind, finding.line) == ("memcheck", "descriptor", line)
 
 
 def instruction_of(n, types, tail, in_registers=True):

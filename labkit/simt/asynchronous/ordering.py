@@ -245,7 +245,8 @@ class Ordering:
         ]
         for number, role in enumerate(described):
             descriptor = call.operand(number, lane)
-            if why := misfit(call.instruction, role, descriptor, host.launch.shared_bytes):
+            # reads beyond the block's memory are reported where they are made (code/warpgroup.py)
+            if why := misfit(call.instruction, role, descriptor, STRIDE):
                 self._found("memcheck", "descriptor", host.access(call, lane), -1, why)
                 continue
             pieces = shared_bytes(call.instruction, role, descriptor)

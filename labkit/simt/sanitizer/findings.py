@@ -178,7 +178,7 @@ class Diagnosis:
         role: Role = "b" if launch.error_other else "a"
         instruction = self.kernel.code[access.site]
         message = misfit(instruction, role, launch.error_address, self.shared_bytes)
-        return self.found("memcheck", "out of bounds", access, f"wgmma: {message}")
+        return self.found("memcheck", "descriptor", access, f"wgmma: {message}")
 
     def _beyond_surface(self, launch: Launch) -> Finding:
         """Describe an access of a surface beyond its edges, or one that is not aligned."""
