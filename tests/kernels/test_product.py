@@ -27,9 +27,10 @@ class TestRule:
         chosen = product.choose(m, n, k, multiprocessors)
         macros = dict(chosen.macros)
         assert set(macros) <= set(kernels.parameters(chosen.kernel))
-        assert all(
-            1 <= blocks <= most for blocks, most in zip(chosen.grid, MAX_GRID, strict=True)
-        ) and 32 <= chosen.block[0] <= MAX_THREADS
+        assert (
+            all(1 <= blocks <= most for blocks, most in zip(chosen.grid, MAX_GRID, strict=True))
+            and 32 <= chosen.block[0] <= MAX_THREADS
+        )
         tiles = -(-m // macros["TILE_M"]), -(-n // macros["TILE_N"])
         if chosen.kernel == "matmul/10_any_tile":
             assert chosen.grid == (tiles[1], tiles[0], 1)
@@ -106,8 +107,16 @@ class TestInTheSimulator:
             ({"B": np.ones(4, np.float32)}, ValueError, r"B has the shape \(4,\); a matrix has two"),
             ({"A": np.ones((3, 4))}, ValueError, r'A has the dtype float64; pass A.astype\("float32"\)'),
             ({"B": np.ones((5, 4), np.float32).T}, ValueError, r"B is not contiguous. Pass labkit.xp"),
-            ({"B": np.ones((5, 4), np.float32)}, ValueError, r"A \(3, 4\) has 4 columns and B \(5, 4\) has 5"),
-            ({"out": np.ones((5, 3), np.float32)}, ValueError, r"out has the shape \(5, 3\); the product has"),
+            (
+                {"B": np.ones((5, 4), np.float32)},
+                ValueError,
+                r"A \(3, 4\) has 4 columns and B \(5, 4\) has 5",
+            ),
+            (
+                {"out": np.ones((5, 3), np.float32)},
+                ValueError,
+                r"out has the shape \(5, 3\); the product has",
+            ),
             ({"beta": 2}, ValueError, r"beta=2 scales the old values of out, and there is no out"),
             ({"A": np.ones((0, 4), np.float32)}, ValueError, r"M=0"),
             ({"alpha": 1e39}, ValueError, r"alpha=1e\+39 does not fit float32"),

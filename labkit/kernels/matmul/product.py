@@ -83,9 +83,7 @@ def choose(m: int, n: int, k: int, multiprocessors: int) -> Choice:
     even = places // tiles * tiles  # blocks, if each computes the same part of a tile
     blocks = even if even >= FULL * places else places
     steps = tiles * -(-k // tile_k)
-    return Choice(
-        "matmul/11_stream_k", (*macros, ("BLOCKS", places)), (min(blocks, steps), 1, 1), block
-    )
+    return Choice("matmul/11_stream_k", (*macros, ("BLOCKS", places)), (min(blocks, steps), 1, 1), block)
 
 
 def _in_question(m: int, n: int, multiprocessors: int) -> Iterator[Tile]:
@@ -144,7 +142,9 @@ def _check_out(out: Matrix, shape: tuple[int, int], *operands: Matrix) -> None:
 
     _check_array("out", out, xp.ndarray)
     if out.shape != shape:
-        raise ValueError(f"out has the shape {out.shape}; the product has {shape}. Pass an out of that shape.")
+        raise ValueError(
+            f"out has the shape {out.shape}; the product has {shape}. Pass an out of that shape."
+        )
     if any(xp.may_share_memory(out, operand) for operand in operands):
         raise ValueError("out overlaps A or B, which are read while it is written. Pass another array.")
 
