@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from statistics import geometric_mean, median
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 import labkit
 from labkit.device.select import Device, NoGpu, find_gpu
 from labkit.kernels.matmul.family import Matmul
@@ -72,17 +69,19 @@ class Queue:
 
 
 def measure(problem: Matmul, queue: Queue) -> Measured:
-    """Verify `labkit.matmul` on a problem, then time it and cuBLAS in turns. Raises Mismatch."""
+    """Verify `labkit.matmul` on a problem, then time it and cuBLAS in turns. Exits where it is wrong."""
     import cupy
 
-    args = problem.args(cupy)
-    a, b, c = args[:3]
+    rng = cupy.random.default_rng(0)
+    a, b = (problem.drawn(rng, problem.shapes()[name]) for name in "AB")
+    c = cupy.full(problem.shapes()["C"], cupy.nan, cupy.float32)
 
     def ours() -> Any:
         return labkit.matmul(a, b, out=c)
 
-    problem.verify(ours())
-    cublas = problem.reference_call(args)
+    if problem.is_wrong(ours(), a, b, c):
+        sys.exit(f"labkit.matmul is wrong for {problem}.")
+    cublas = problem.reference_call((a, b, c, *problem.scalars()))
     count = max(1, min(MOST, int(MILLISECONDS / queue(cublas, 2))))
     queue(ours, count)
     rounds = [(queue(ours, count), queue(cublas, count)) for _ in range(ROUNDS)]
@@ -90,27 +89,26 @@ def measure(problem: Matmul, queue: Queue) -> Measured:
     return Measured(problem, own, theirs)
 
 
-def table(found: list[Measured], gpu: Device) -> Table:
-    """Return a table of the rule's choices, the times and the ratios."""
-    shown = Table("M x N x K", "rung", "tile", "blocks", title=f"{gpu.name}, float32", title_justify="left")
-    for column in ("labkit.matmul, us", "cuBLAS, us", "TFLOP/s", "ratio"):
-        shown.add_column(column, justify="right")
-    for each in found:
-        problem = each.problem
-        chosen = choose(problem.M, problem.N, problem.K, gpu.multiprocessors)
-        (_, tile_m), (_, tile_n), *_ = chosen.macros
-        own, theirs = median(each.ours), median(each.cublas)
-        shown.add_row(
-            f"{problem.M} x {problem.N} x {problem.K}",
-            chosen.kernel.partition("/")[2],
-            f"{tile_m} x {tile_n}",
-            f"{chosen.grid[0] * chosen.grid[1]}",
-            f"{1e3 * own:.1f}",
-            f"{1e3 * theirs:.1f}",
-            f"{problem.flops / own / 1e9:.1f}",
-            f"{each.ratio:.2f}",
-        )
-    return shown
+HEAD = ("M x N x K", "rung", "tile", "blocks", "ours, us", "cuBLAS, us", "TFLOP/s", "ratio")
+FORM = "{:>22} {:>12} {:>9} {:>7} {:>9} {:>11} {:>8} {:>6}"
+
+
+def row(measured: Measured, gpu: Device) -> str:
+    """Return a line of the table: the rule's choice, the times and their ratio."""
+    problem = measured.problem
+    chosen = choose(problem.M, problem.N, problem.K, gpu.multiprocessors)
+    (_, tile_m), (_, tile_n), *_ = chosen.macros
+    own, theirs = median(measured.ours), median(measured.cublas)
+    return FORM.format(
+        f"{problem.M} x {problem.N} x {problem.K}",
+        chosen.kernel.partition("/")[2],
+        f"{tile_m} x {tile_n}",
+        chosen.grid[0] * chosen.grid[1],
+        f"{1e3 * own:.1f}",
+        f"{1e3 * theirs:.1f}",
+        f"{problem.flops / own / 1e9:.1f}",
+        f"{measured.ratio:.3f}",
+    )
 
 
 def main() -> None:
@@ -120,12 +118,13 @@ def main() -> None:
     except NoGpu as missing:
         sys.exit(str(missing))
     shapes = [tuple(map(int, word.split("x"))) for word in sys.argv[1:]] or SHAPES
-    queue = Queue()
-    found = [measure(Matmul(*shape), queue) for shape in shapes]
-    ratios = [each.ratio for each in found]
-    console = Console(width=120)
-    console.print(table(found, gpu))
-    console.print(f"geometric mean {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    queue, ratios = Queue(), []
+    print(f"{gpu.name}, float32", FORM.format(*HEAD), sep="\n", flush=True)
+    for shape in shapes:
+        measured = measure(Matmul(*shape), queue)
+        ratios.append(measured.ratio)
+        print(row(measured, gpu), flush=True)
+    print(f"geometric mean {geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
 
 
 if __name__ == "__main__":
