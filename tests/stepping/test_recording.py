@@ -423,6 +423,5 @@ extern "C" __global__ void k(float* out)
 }"""
     out = np.zeros(32, np.float32)
     found = labkit.trace(simt.RawModule(code=source).get_function("k"), 1, 32, (out,))
-    np.testing.assert_array_equal(out, 2 * np.arange(32))
     stores = found.accesses.query("line == 5 and kind == 'store' and array == 'mine'")
     assert set(stores.value) == set(range(32))
