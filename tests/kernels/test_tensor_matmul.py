@@ -294,7 +294,9 @@ extern "C" __global__ void deal(int* out, int clusters, int tiles, int steps, in
 
 @settings(max_examples=60, deadline=None)
 @given(
-    clusters=st.integers(1, 140), tiles=st.integers(1, 600), steps=st.sampled_from([1, 3, 15, 16, 33, 64, 257])
+    clusters=st.integers(1, 140),
+    tiles=st.integers(1, 600),
+    steps=st.sampled_from([1, 3, 15, 16, 33, 64, 257]),
 )
 def test_the_deal_of_steps(clusters, tiles, steps):
     """Each step of each tile is dealt once; sums go to the next cluster, once per cluster; shares are even."""
