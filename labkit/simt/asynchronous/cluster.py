@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -280,7 +281,8 @@ def memory(address: int, size: int) -> np.ndarray:
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
-def _lanes(mask: int) -> list[int]:
+@lru_cache(maxsize=1024)
+def _lanes(mask: int) -> Sequence[int]:
     return [lane for lane in range(WARP) if mask >> lane & 1]
 
 

@@ -99,6 +99,7 @@ class Ordering:
         self.blocks = kernel.blocks_together
         self.findings: dict[tuple[object, ...], Finding] = {}
         self._states: dict[int, State] = {}
+        self._read_before: dict[tuple[int, Role, int], tuple[str, np.ndarray]] = {}  # by site
 
     def watched(self, host: Host, call: Call) -> None:
         """Take what generated code tells of accesses, products and fences (asynchronous.py)."""
@@ -167,7 +168,8 @@ class Ordering:
             access = Access(call.site, address, head.shared or 0, place, thread)
             message = (
                 f"uses the mbarrier {self.diagnosis.place_in_shared(access)}, which "
-                f"{self._what(state, warp, site)} initialises in {self._line(site)}; no barrier lies between them"
+                f"{self._what(state, warp, site)} initialises in {self._line(site)}; no barrier lies between "
+                "them"
             )
             self._found("racecheck", "mbarrier used before its init", access, site, message)
 
@@ -294,11 +296,13 @@ class Ordering:
         ]
         for number, role in enumerate(described):
             descriptor = call.operand(number, lane)
-            # reads beyond the block's memory are reported where they are made (code/warpgroup.py)
-            if why := misfit(call.instruction, role, descriptor, STRIDE):
+            key = call.site, role, descriptor
+            why, pieces = self._read_before.get(key) or self._read_before.setdefault(
+                key, self._described(call, role, descriptor)
+            )
+            if why:
                 self._found("memcheck", "descriptor", host.access(call, lane), -1, why)
                 continue
-            pieces = shared_bytes(call.instruction, role, descriptor)
             if role == "a":  # a warp reads its own 16 of the 64 rows
                 pieces = pieces[2 * (call.head.warp % 4) :][:2]
             starts = pieces.ravel() + (call.head.shared or 0)
@@ -307,6 +311,12 @@ class Ordering:
             self._read(call, state, places, agent.number, agent.time + 1, lanes, by_proxy=True)
         for register in call.instruction.results:
             state.sums[call.number, register.name] = agent.time + 1, call.site
+
+    def _described(self, call: Call, role: Role, descriptor: int) -> tuple[str, np.ndarray]:
+        """Return why a descriptor cannot be right, and where the pieces lie that a product reads by it."""
+        # reads beyond the block's memory are reported where they are made (code/warpgroup.py)
+        why = misfit(call.instruction, role, descriptor, STRIDE)
+        return why, shared_bytes(call.instruction, role, descriptor)
 
     def _check_layout(
         self, access: Access, state: State, role: Role, descriptor: int, places: np.ndarray
@@ -322,7 +332,7 @@ class Ordering:
             self._found("memcheck", "descriptor", access, site, message)
 
     def read_registers(self, host: Host, call: Call) -> None:
-        """Check that the products are complete whose sums an instruction reads; a plain copy only passes on."""
+        """Check that the products are complete whose sums an instruction reads; `mov` only passes them on."""
         state, warp, instruction = self._state(call), call.number, call.instruction
         agent = self._of_warp(state, state.products, warp)
         given = [state.sums.get((warp, register.name)) for register in instruction.sources]
@@ -334,8 +344,8 @@ class Ordering:
         if pending and instruction.parts[0] != "mov":
             site = pending[0][1]
             message = (
-                f"reads a sum of the wgmma of {self._line(site)}, which need not be complete: wait before with "
-                "wgmma.commit_group and wgmma.wait_group"
+                f"reads a sum of the wgmma of {self._line(site)}, which need not be complete: wait before "
+                "with wgmma.commit_group and wgmma.wait_group"
             )
             access = host.access(call, call.lanes[0])
             self._found("racecheck", "read before wgmma completes", access, site, message)
@@ -560,8 +570,8 @@ class Ordering:
 
     def _after_end(self, access: Access, site: int) -> None:
         message = (
-            f"accesses {self.diagnosis.place_in_shared(access)}, which need not run any more: nothing makes it "
-            "wait. End the kernel with a barrier of the cluster, cluster.sync()"
+            f"accesses {self.diagnosis.place_in_shared(access)}, which may have ended: nothing makes it wait. "
+            "End the kernel with cluster.sync()"
         )
         self._found("racecheck", "access after a block ends", access, site, message)
 

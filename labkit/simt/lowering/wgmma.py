@@ -163,8 +163,8 @@ def misfit(instruction: Instruction, role: Role, descriptor: int, size: int) -> 
     pieces = read.pieces(groups, is_k_major)
     if np.unique(pieces).size < pieces.size:
         return (
-            f"{who} has the leading byte offset {read.leading} and the stride byte offset {read.stride}, with "
-            "which parts of the matrix lie at one place"
+            f"{who} has the leading byte offset {read.leading} and the stride byte offset {read.stride}: "
+            "parts of the matrix would lie at one place"
         )
     first, end = int(pieces.min()), int(pieces.max()) + PIECE
     if end > size:
