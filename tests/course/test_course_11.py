@@ -1,4 +1,4 @@
-"""Checks of notebook 11: wrong fragments, places, phases and proxies fail for that reason; right ones pass."""
+"""Checks of notebook 11: wrong pieces, places, phases and proxies fail for that reason; right ones pass."""
 
 from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters
 

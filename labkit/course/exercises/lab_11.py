@@ -1,4 +1,4 @@
-"""Exercises of 11_tensor_cores: fragments, a swizzle, the phases of a pipeline, and what feeds tensor cores."""
+"""Exercises of 11_tensor_cores: a tile per warp, a swizzle, phases of a pipeline, feeding tensor cores."""
 
 from functools import partial
 
@@ -74,7 +74,7 @@ def _fragments(rows: int) -> Launch:
 def _without_conflicts(kernel: AnyKernel) -> None:
     if kernel.shared_size_bytes > TILE_BYTES:
         raise Unmet(
-            f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory; the tile has {TILE_BYTES}.\n"
+            f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory; the tile {TILE_BYTES}.\n"
             "Padding would do, too, but TMA and wgmma know no padding. Exchange places within a row."
         )
     launch = _fragments(2 * SIDE)
@@ -106,21 +106,21 @@ def _tiles(factor: int, is_reversed: bool, threads: int, steps: int) -> Launch:
 _reversed, _tripled = partial(_tiles, 1, True, 96), partial(_tiles, 3, False, 64)
 
 PARITY = (
-    "The phases of an mbarrier are numbered 0, 1, 2, …, and a wait names the parity of the phase that must be "
-    "over. Stage s is filled for the first time in phase 0, for the second time in phase 1, and so on: in "
+    "The phases of an mbarrier are numbered 0, 1, 2, …, and a wait names the parity of the phase that must "
+    "be over. Stage s is filled for the first time in phase 0, for the second time in phase 1, and so on: in "
     "step i it is phase i / 2."
 )
 PHASES = Hints(
     "A stage is read too early, or filled again too early.",
     race="A consumer touches tile[s] after a wait for full[s]. The producer fills it again after a wait for "
     f"empty[s]. {PARITY}",
-    sync=f"{PARITY} The producer waits for the phase before, which in the first round is over from the start: "
-    "parity 1. If it does not wait at all, phases pass before a consumer has seen them.",
+    sync=f"{PARITY} The producer waits for the phase before, which in the first round is over from the "
+    "start: parity 1. If it does not wait at all, phases pass before a consumer has seen them.",
 )
 MENDED = Hints(
     "A tile is changed before it has come, or sent before it is changed.",
     race="Ask of each tile: who wrote it last, and by which proxy? TMA reads through the asynchronous proxy: "
-    "what threads wrote needs fence_proxy_async before the barrier. And a stage is filled again only when the "
+    "what threads wrote needs fence_proxy_async before the barrier. A stage is filled again only when the "
     "copy that left it has read it: cp_async_bulk_wait_group_read, in the thread that committed the group.",
     sync=PARITY,
 )
@@ -161,8 +161,9 @@ def _drawn(rng: np.random.Generator, base: Fed) -> Fed:
 
 
 FED_HINT = (
-    "Per step along K, the tile takes rows * cols multiply-adds, fma of them per cycle, and brings rows + cols "
-    "elements of size bytes, bandwidth bytes per cycle. The longer of the two times counts; both run at once."
+    "Per step along K, the tile takes rows * cols multiply-adds, fma of them per cycle, and brings "
+    "rows + cols elements of size bytes, bandwidth bytes per cycle. "
+    "The longer of the two times counts; both run at once."
 )
 
 
@@ -201,7 +202,8 @@ EXERCISES = (
         ),
         _fed(
             "tiles that are fed in time",
-            (64, 256, 2, 2048, 128), (128, 128, 1, 4096, 128), (256, 256, 2, 2048, 39), (64, 64, 4, 1024, 128),
+            (64, 256, 2, 2048, 128), (128, 128, 1, 4096, 128),
+            (256, 256, 2, 2048, 39), (64, 64, 4, 1024, 128),
         ),
     ),
 )  # fmt: skip
