@@ -8,7 +8,8 @@ multiply-adds (a transpose: 32 elements), a thread of the host; it stays the sam
 work. memory: most that the process had beyond the arrays and what it had before the runs.
 
 Another table has the time to build unrolled kernels, from PTX to machine code, over their instructions: it
-grows no faster than they do. `--sizes ""` prints this table alone.
+grows no faster than they do. A third has half products of 512^3 on tensor cores, up to Hopper's wgmma, TMA
+and clusters. `--sizes ""` prints these two alone.
 
 FILE holds JSON objects, one per line, with label, kernel, N and best_s, the best of a few warm runs: those of
 Intel's and PoCL's runtimes for OpenCL, say, on the same naive, tiled and transpose kernels. Then a second
@@ -129,6 +130,8 @@ UNROLLED["warpgroups"] = (
     }}""",
     (1, 4, 16),
 )
+# On tensor cores: warp by warp, by a warpgroup, and with a producer warp and clusters; types float16.
+ON_TENSOR_CORES = ("3_cp_async", "4_wgmma", "6_persistent", "7_cluster")
 MODES = ("plain", "counted", "checked")
 WARM_RUNS = 9
 LONGEST = 2.0  # seconds a run; the checked and counted runs of larger sizes are left out
@@ -236,6 +239,28 @@ def build_times() -> Table:
     return table
 
 
+def tensor_cores(size: int, threads: int) -> Table:
+    """Time products of float16 matrices by rungs of the family `tensor_matmul`, compiled before."""
+    import labkit
+    from labkit import kernels
+
+    table = Table(title=f"half products of {size}^3 on tensor cores, {threads} thread(s) of the host")
+    for heading in ("kernel", "plain, ms", "counted, ms", "checked, ms"):
+        table.add_column(heading, justify="left" if heading == "kernel" else "right")
+    problem = labkit.problem("tensor_matmul", size, size, size, dtype="float16")
+    for rung in ON_TENSOR_CORES:
+        name, args = f"tensor_matmul/{rung}", problem.args(np)
+        kernel = kernels.load(name, DTYPE=problem.ctype)
+        launch = kernels.whole_launch(name, problem, args)
+        found = []
+        for run in (kernel, kernel.profile, kernel.check):
+            run(*launch)
+            found.append(statistics.median(times(partial(run, *launch))))
+        problem.verify(problem.output(args))
+        table.add_row(name, *(f"{1e3 * each:.1f}" for each in found))
+    return table
+
+
 def main(
     threads: int = 1,
     sizes: str = "128,256,512",
@@ -249,6 +274,7 @@ def main(
         return
     console = Console(width=120)
     console.print(build_times())
+    console.print(tensor_cores(512, threads))
     if not sizes:
         return
     table = Table(title=f"simulator, {threads} thread(s) of the host")

@@ -25,6 +25,7 @@ _EXPORTS = {
     "kernels": "kernels",
     "ladder": "ladder",
     "load_ipython_extension": "magic:load_ipython_extension",
+    "matmul": "kernels.matmul.product:matmul",
     "plots": "figures.curves",
     "predict": "course.predictions:predict",
     "problem": "kernels.problem:problem",

@@ -149,6 +149,12 @@ def assemble(
         return program.cubin(), log
 
 
+def cubin(source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str) -> bytes:
+    """Return the CUBIN of `source` for an architecture such as `sm_90` (cached). Raises CompileError."""
+    what = source, options, name_expressions, arch
+    return made("cubin", what, lambda: assemble(*what)[0])
+
+
 def parameter_types(
     source: str, options: Sequence[str], name_expressions: Sequence[str], kernel: str
 ) -> list[str]:

@@ -19,14 +19,15 @@ import cupy
 import numpy as np
 
 from labkit import simt
-from labkit.compiler.nvrtc import FILE_NAME, Resources, assemble, compile_error, compile_ptx, with_defaults
+from labkit.compiler.nvrtc import FILE_NAME, Resources, compile_error, compile_ptx, cubin, with_defaults
 from labkit.core import launches
 from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import Blocks, Launch, Size, launch_of
 from labkit.core.limits import Dim3, check_launch
 from labkit.core.tensor_map import BYTES, TensorMap
-from labkit.device import faults
+from labkit.device import faults, stand_in
 from labkit.device.rehearsal import Rehearsals, twins, warn_untried
+from labkit.device.select import device
 from labkit.simt import ptx
 from labkit.simt.analysis.layout import storage
 from labkit.simt.launch.arguments import bind
@@ -35,11 +36,33 @@ from labkit.simt.ptx.parser import parse
 from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.sass.listing import Sass
 
-# Instructions that are compiled for one architecture and run on no other (PTX ISA, "Target ISA Notes").
-_SPECIFIC = re.compile(r"\b(?:wgmma|setmaxnreg|tcgen05)\.")
+_SPECIFIC = re.compile(r"^\.target sm_\d+a", re.MULTILINE)  # PTX for one architecture alone
 MOST_READY = 1000  # launches that are remembered as checked
 
 faults.tell_at_the_end()
+
+
+def raw_module(
+    *,
+    code: str,
+    options: Sequence[str] = (),
+    name_expressions: Sequence[str] | None = None,
+    enable_cooperative_groups: bool = False,
+) -> "RawModule | stand_in.RawModule":
+    """Return a module for this GPU, or for the simulator where the GPU lacks an instruction of the source."""
+    here = device()
+    instruction = stand_in.lacking(
+        compile_ptx(code, options, name_expressions or ()).text, here.compute_capability
+    )
+    if instruction:
+        stand_in.warn(instruction, here)
+    make = stand_in.RawModule if instruction else RawModule
+    return make(
+        code=code,
+        options=options,
+        name_expressions=name_expressions,
+        enable_cooperative_groups=enable_cooperative_groups,
+    )
 
 
 class RawModule:
@@ -84,8 +107,8 @@ class RawModule:
 
         CuPy always asks NVRTC for sm_90, which lacks wgmma.
         """
-        arch = f"sm_{cupy.cuda.Device().compute_capability}a"
-        image, _ = assemble(self.code, ["--ftz=true", *self.options], self.name_expressions, arch)
+        arch = f"sm_{cupy.cuda.Device().compute_capability}"
+        image = cubin(self.code, ["--ftz=true", *self.options], self.name_expressions, arch)
         self._folder = TemporaryDirectory()  # CuPy loads the file when a kernel is first used
         path = Path(self._folder.name) / "kernels.cubin"
         path.write_bytes(image)

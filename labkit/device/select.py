@@ -195,4 +195,6 @@ def __getattr__(name: str) -> Any:
     on_gpu = device().kind == "gpu"
     if name == "xp":
         return import_module("cupy" if on_gpu else "numpy")
-    return import_module("labkit.device.gpu" if on_gpu else "labkit.simt").RawModule
+    if on_gpu:
+        return import_module("labkit.device.gpu").raw_module
+    return import_module("labkit.simt").RawModule

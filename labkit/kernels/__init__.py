@@ -5,7 +5,8 @@ the CPU), and a `family.py` that says which problem they solve. Every kernel of 
 like the family, and the same signature. Macros such as `DTYPE`, `TILE` or `THREAD_M` have defaults that fit
 together; values that do not fit are an error at compile time. T is the type that `DTYPE` names. T is not a
 macro itself, as `-DT=float` would rewrite the templates of the compiler's own headers. A kernel without
-`DTYPE` takes floats only. The head of a file says how the kernel is launched (`launch_line`, `heads`).
+`DTYPE` takes floats only. Headers (`*.h`) hold what several kernels of a folder share. The head of a file
+says how the kernel is launched (`launch_line`, `heads`).
 """
 
 import re

@@ -92,7 +92,7 @@ class RawModule:
 
     def with_options(self, options: Sequence[str]) -> RawModule:
         """Compile the same source with other options. Raises CompileError."""
-        return RawModule(
+        return type(self)(
             code=self.code,
             options=options,
             name_expressions=self.name_expressions,

@@ -151,7 +151,7 @@ class TestSeveralGpus:
         cupy = pretend_cupy(monkeypatch, lambda: 2)
         cupy.RawModule = object
         monkeypatch.setitem(
-            sys.modules, "labkit.device.gpu", SimpleNamespace(RawModule=object, synchronize=lambda: None)
+            sys.modules, "labkit.device.gpu", SimpleNamespace(raw_module=object, synchronize=lambda: None)
         )
         monkeypatch.setenv("LABKIT_DEVICE", "gpu:1")
         use()

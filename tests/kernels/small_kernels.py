@@ -10,6 +10,7 @@ SQUARE = [{"TILE": tile} for tile in (8, 1, 5, 16, 32)]
 BLOCKED = {"TILE_M": 16, "TILE_N": 16, "TILE_K": 4, "THREAD_M": 4}
 REGISTERS = BLOCKED | {"THREAD_N": 4}
 WARPS = REGISTERS | {"TILE_N": 64, "WARP_M": 16, "WARP_N": 32}
+TILES = {"TILE_M": 16, "TILE_N": 64, "TILE_K": 8, "THREAD_M": 4, "THREAD_N": 4, "STAGES": 2}
 PARAMETERS = {
     "matmul/1_naive": SQUARE,
     "matmul/1_naive_uncoalesced": SQUARE,
@@ -24,6 +25,8 @@ PARAMETERS = {
     "matmul/7_double_buffered": [REGISTERS],
     "matmul/8_warp_tile": [WARPS],
     "matmul/9_tuned": [WARPS | {"STAGES": 2}, WARPS | {"STAGES": 3}],
+    "matmul/10_any_tile": [TILES, TILES | {"TILE_K": 16, "STAGES": 3, "THREAD_N": 8}],
+    "matmul/11_stream_k": [TILES | {"BLOCKS": 5}, TILES | {"BLOCKS": 40}, TILES | {"BLOCKS": 1}],
     "matmul/tensor_cores": [{"TILE_M": 32, "TILE_N": 32, "TILE_K": 16, "WARP_M": 16, "WARP_N": 16}],
     "transpose/1_naive": SQUARE,
     "transpose/1_naive_write_coalesced": SQUARE,

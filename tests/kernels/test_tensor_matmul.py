@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit import ladder, records, simt
+from labkit import kernels, ladder, records, simt
 from labkit.core.bits import numbers, stored
 from labkit.core.compare import Mismatch, unwritten
 from labkit.kernels.tensor_matmul.family import TensorMatmul
@@ -250,6 +250,75 @@ def test_a_students_mistake_is_told():
     unscaled = simt.RawModule(code=NAIVE.replace("alpha * sum + old", "sum")).get_function("tensor_matmul")
     verdict = check(unscaled, "tensor_matmul", dtype="bfloat16")
     assert "It is right only where alpha is 1 and beta is 0" in str(verdict)
+
+
+SPLIT = {"TILE_M": 64, "TILE_N": 64, "STAGES": 2, "SMS": 8}  # four clusters, which share the last tiles
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype"), [*(((64, 64, 4096), each) for each in DTYPES), ((260, 136, 1680), "float16")]
+)
+def test_clusters_that_share_a_tile(sizes, dtype):
+    """One tile of which each cluster multiplies a part; and tiles of which some are split."""
+    case, name = TensorMatmul(*sizes, dtype, alpha=3, beta=-2), "tensor_matmul/9_stream_k"
+    kernel = kernels.load(name, DTYPE=case.ctype, **SPLIT)
+    for _ in range(2):  # the first launch leaves the signs between clusters as it found them
+        arguments = case.args(np)
+        grid, block, args, shared_bytes = kernels.whole_launch(name, case, arguments, **SPLIT)
+        kernel(grid, block, args, shared_mem=shared_bytes)
+        case.verify(case.output(arguments))
+    assert kernel.check(grid, block, args, shared_mem=shared_bytes) == []
+
+
+@pytest.mark.parametrize("tile_n", [64, 128, 192, 256])
+def test_each_width_of_a_tile(tile_n):
+    case, name = TensorMatmul(136, 400, 208, alpha=3, beta=-2), "tensor_matmul/8_tma_store"
+    macros = {"TILE_M": 64, "TILE_N": tile_n, "STAGES": 2, "SMS": 4}
+    arguments = case.args(np)
+    grid, block, args, shared_bytes = kernels.whole_launch(name, case, arguments, **macros)
+    kernel = kernels.load(name, DTYPE=case.ctype, **macros)
+    assert kernel.check(grid, block, args, shared_mem=shared_bytes) == []
+    case.verify(case.output(arguments))
+
+
+DEAL = """
+extern "C" __global__ void deal(int* out, int clusters, int tiles, int steps, int most)
+{
+    for (int turn = 0; turn < most; ++turn) {
+        Work work = work_of(turn, blockIdx.x, clusters, tiles, steps);
+        int* to = &out[(blockIdx.x * most + turn) * 3];
+        to[0] = work.tile, to[1] = work.begin, to[2] = work.end;
+    }
+}"""
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    clusters=st.integers(1, 140),
+    tiles=st.integers(1, 600),
+    steps=st.sampled_from([1, 3, 15, 16, 33, 64, 257]),
+)
+def test_the_deal_of_steps(clusters, tiles, steps):
+    """Each step is dealt once; sums go to the next cluster, once per cluster; shares are even."""
+    module = simt.RawModule(code=kernels.whole_source("tensor_matmul/9_stream_k") + DEAL)
+    most = tiles // clusters + 3
+    out = np.full((clusters, most, 3), -1, np.int32)
+    scalars = map(np.int32, (clusters, tiles, steps, most))
+    module.get_function("deal")((clusters,), (1,), (out, *scalars))
+    work = [(c, *out[c, turn]) for c in range(clusters) for turn in range(most)]
+    pieces = [(tile, begin, end, c) for c, tile, begin, end in work if begin < end]
+    pieces.sort()
+    at, previous = (0, 0), -1
+    for tile, begin, end, cluster in pieces:
+        assert (tile, begin) == at and end <= steps
+        assert begin == 0 or cluster == previous + 1
+        at, previous = ((tile + 1, 0) if end == steps else (tile, end)), cluster
+    assert at == (tiles, 0)
+    handing = [cluster for _, _, end, cluster in pieces if end < steps]
+    assert len(handing) == len(set(handing))
+    shares = [sum(end - begin for *_, begin, end, c in pieces if c == each) for each in range(clusters)]
+    evenly = -(-tiles * steps // clusters)
+    assert max(shares) < max(evenly + 16 + 1, 32)
 
 
 @pytest.mark.gpu

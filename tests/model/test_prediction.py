@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from gallery import cases
 
 from labkit import problem, simt
 from labkit.core.errors import LaunchError
@@ -222,6 +223,12 @@ def test_contended_atomics_and_local_memory_are_refused():
     }"""
     with pytest.raises(NoPrediction, match="local memory"):
         kernel(spill, "look").predict(1, 64, (np.zeros(64, np.float32), np.zeros(128, np.int32)))
+
+
+def test_products_of_warpgroups_are_refused():
+    case = next(case for case in cases("clean") if case.file == "hgemm_wgmma")
+    with pytest.raises(NoPrediction, match=r"products of warpgroups \(HGMMA\) run beside the warps"):
+        kernel(case.source, case.entry).predict(case.grid, case.block, tuple(case.args().values()))
 
 
 def test_arrays_keep_their_contents_also_where_they_decide():

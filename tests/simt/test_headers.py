@@ -180,13 +180,12 @@ REFUSED = {
         'cudaTextureObject_t t, int* y) {\n asm volatile("txq.width.b32 %0, [%1];" : "=r"(y[0]) : "l"(t));'
     ),
     "heap": "int n, float* y) {\n float* p = (float*)malloc(n); p[n - 1] = y[n]; y[0] = p[0];",
-    "thread block clusters": 'int n, float* y) {\n asm volatile("barrier.cluster.arrive.aligned;");',
-    "bulk copies": (
-        'unsigned s, float* y) {\n asm volatile("cp.async.bulk.shared::cluster.global'
-        '.mbarrier::complete_tx::bytes [%0], [%1], 16, [%0];" :: "r"(s), "l"(y));'
+    "bulk stores": 'unsigned s) {\n asm volatile("st.bulk.shared::cta [%0], 64, 0;" :: "r"(s));',
+    "products of sparse matrices": (
+        "unsigned* y) {\n asm volatile("
+        '"mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "'
+        '"{%0, %1}, {%0, %1}, {%0, %1}, {%0, %1}, %0, 0x0;" : "+r"(y[0]), "+r"(y[1]));'
     ),
-    "mbarrier": 'unsigned s) {\n asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" :: "r"(s));',
-    "barriers for some": 'float* y) {\n asm volatile("bar.sync 1, 64;");',
 }
 
 

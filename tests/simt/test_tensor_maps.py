@@ -17,7 +17,7 @@ import labkit
 from labkit import simt
 from labkit.core.errors import InvalidAccess, LaunchError, SimtError
 from labkit.core.tensor_map import decode
-from labkit.simt.run import tensor_copy
+from labkit.simt.asynchronous import tensor_copy
 
 SHARED = 40960  # bytes of shared memory in these tests
 TYPES = ("uint8", "int8", "uint16", "int32", "uint64", "int64", "float16", "float32", "float64")

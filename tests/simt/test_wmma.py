@@ -116,3 +116,31 @@ def test_ldmatrix_and_mma():
     simt.RawModule(code=source).get_function("f")(1, 32, (a, b, d))
     np.testing.assert_array_equal(d[:16], a.astype(np.float32) @ b.astype(np.float32) + 1)
     np.testing.assert_array_equal(d[16:], b[:8])
+
+
+@pytest.mark.parametrize("saturates", ["false", "true"])
+@pytest.mark.parametrize("m, n, k", SHAPES)
+def test_products_of_bytes(m, n, k, saturates):
+    source = """#include <mma.h>
+    using namespace nvcuda;
+    template <int M, int N, int K, class T> __global__ void f(const T* a, const T* b, const int* c, int* d) {
+        wmma::fragment<wmma::matrix_a, M, N, K, T, wmma::row_major> fa;
+        wmma::fragment<wmma::matrix_b, M, N, K, T, wmma::row_major> fb;
+        wmma::fragment<wmma::accumulator, M, N, K, int> fc;
+        wmma::load_matrix_sync(fa, a, K); wmma::load_matrix_sync(fb, b, N);
+        wmma::load_matrix_sync(fc, c, N, wmma::mem_row_major);
+        wmma::mma_sync(fc, fa, fb, fc, SATURATES);
+        wmma::store_matrix_sync(d, fc, N, wmma::mem_row_major);
+    }"""
+    names = {np.int8: f"f<{m}, {n}, {k}, signed char>", np.uint8: f"f<{m}, {n}, {k}, unsigned char>"}
+    module = simt.RawModule(
+        code=source, options=[f"-DSATURATES={saturates}"], name_expressions=list(names.values())
+    )
+    rng = np.random.default_rng(8)
+    for dtype, name in names.items():
+        a, b = (rng.integers(0, 256, shape).astype(np.uint8).view(dtype) for shape in ((m, k), (k, n)))
+        c, d = rng.choice([2**31 - 9, -(2**31) + 9, 5], (m, n)).astype(np.int32), np.zeros((m, n), np.int32)
+        module.get_function(name)(1, 32, (a, b, c, d))
+        exact = a.astype(np.int64) @ b.astype(np.int64) + c
+        right = exact.clip(-(2**31), 2**31 - 1) if saturates == "true" else exact
+        np.testing.assert_array_equal(d, right.astype(np.int32))

@@ -1,6 +1,6 @@
 // results.h: rows of C that go through shared memory, COLS columns at a time (rungs 8 and 9)
-constexpr int OUT_BYTES = sizeof(Out), COLS = 128 / OUT_BYTES;
-struct Results { Out C_tile[2][64][COLS]; };  // of a warpgroup: threads write the one, TMA reads the other
+constexpr int OUT_BYTES = sizeof(Out), COLS = 128 / OUT_BYTES, BUFFERS = TILE_N / COLS % 2 ? 1 : 2;
+struct Results { Out C_tile[BUFFERS][64][COLS]; };  // of a warpgroup: threads write one, TMA reads the other
 
 // Have TMA write the 64 rows of C from row0, col0 on whose sums the warpgroup has, as far as they are inside.
 __device__ void store_rows(
@@ -11,9 +11,9 @@ __device__ void store_rows(
     int y = thread / 32 * 16 + thread % 32 / 4, x = thread % 4 * 2;  // the thread's first sum
     #pragma unroll
     for (int part = 0; part < TILE_N; part += COLS) {
-        auto& C_tile = results.C_tile[part / COLS % 2];
+        auto& C_tile = results.C_tile[part / COLS % BUFFERS];
         if (thread == 0)
-            cp_async_bulk_wait_group_read<1>();  // TMA has read what lay here before
+            cp_async_bulk_wait_group_read<BUFFERS - 1>();  // TMA has read what lay here before
         bar_sync(barrier, 128);
         #pragma unroll
         for (int j = 0; j < COLS / 8; ++j)

@@ -2,7 +2,7 @@
 constexpr int TILE_K = 128 / T_BYTES;
 constexpr int CONSUMERS = TILE_M / 64;  // warpgroups that multiply, each 64 rows
 static_assert(TILE_M % 64 == 0 && TILE_M <= 256, "choose 64, 128, 192 or 256 for TILE_M");
-static_assert(TILE_N == 64 || TILE_N == 128 || TILE_N == 256, "choose 64, 128 or 256 for TILE_N");
+static_assert(TILE_N % 64 == 0 && TILE_N <= 256, "choose 64, 128, 192 or 256 for TILE_N");
 static_assert(STAGES >= 2, "choose at least 2 STAGES: one is multiplied while others come");
 struct Stage { T A_tile[TILE_M][TILE_K], B_tile[TILE_N][TILE_K]; };
 

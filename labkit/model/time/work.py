@@ -26,6 +26,7 @@ from labkit.simt.sass.slice import NoCounts
 
 SHARED = ("LDS", "STS", "LDSM")
 LOCAL = ("LDL", "STL")
+ASYNCHRONOUS = "GMMA"  # the end of the names of wgmma's instructions, by type
 MUCH_LOCAL = 0.02  # of the issued instructions: more accesses to local memory are not modelled
 ALIKE = 8  # blocks far apart that all do the same stand for the rest of the grid
 FEW_LINES = 1000  # atomic operations on fewer lines wait for each other: how long is not modelled
@@ -179,7 +180,12 @@ def work_of(sampled: Sampled) -> Work:
 
 
 def _refuse(sampled: Sampled, found: Work) -> None:
-    """Raise NoCounts where local memory or atomic operations that wait for each other take the time."""
+    """Raise NoCounts where something takes the time that the model does not have."""
+    if beside := sorted({str(name) for name in found.opcodes if name.endswith(ASYNCHRONOUS)}):
+        raise NoCounts(
+            f"its products of warpgroups ({', '.join(beside)}) run beside the warps that issue them: how "
+            "long these wait is not modelled"
+        )
     if found.total("issued", LOCAL) > MUCH_LOCAL * found.issued.sum():
         raise NoCounts(
             f"it keeps {found.local_bytes} bytes per thread in local memory, in arrays or in registers that "

@@ -66,7 +66,7 @@ def _tile(host: Host, call: Call, lane: int) -> None:
     if any(part.startswith("im2col") for part in parts):
         raise SimtError(f"line {call.instruction.line}: the simulator has no im2col copies: use tiles")
     brings = "bulk_group" not in parts
-    data = _map(host, call, lane, call.operand(1 + brings - 1, lane))
+    data = _map(host, call, lane, call.operand(int(brings), lane))
     coordinates = [call.signed(1 + brings + i, lane) for i in range(count)]
     place = 1 + brings + count
     if not brings:
@@ -86,8 +86,9 @@ def _tile(host: Host, call: Call, lane: int) -> None:
     rank, offset = host.place(call, lane, start)
     for other in _receivers(call, lane, place + 1, rank):
         moved = tensor_copy.load(data, coordinates, host.shared_of(call, other), offset)
+        first, end = tensor_copy.shared_bytes(data, offset)
         by = (other - rank) * STRIDE
-        _done(host, call, lane, start + by, moved, barrier + by)
+        _done(host, call, lane, start + by, end - first, barrier + by, moved)
 
 
 def _bytes(host: Host, call: Call, lane: int) -> None:
@@ -139,11 +140,13 @@ def _receivers(call: Call, lane: int, place: int, rank: int) -> Iterator[int]:
     yield from (number for number in range(16) if mask >> number & 1)
 
 
-def _done(host: Host, call: Call, lane: int, start: int, size: int, barrier: int) -> None:
-    """Tell who watches, and the mbarrier, that bytes are there."""
+def _done(
+    host: Host, call: Call, lane: int, start: int, size: int, barrier: int, counted: int | None = None
+) -> None:
+    """Tell who watches, and the mbarrier, that bytes are there; it counts fewer where rows have gaps."""
     if host.watcher:
         host.watcher.copy_in(call, lane, start, size, find(host, call, lane, barrier))
-    bytes_came(host, call, lane, barrier, size)
+    bytes_came(host, call, lane, barrier, size if counted is None else counted)
 
 
 def _map(host: Host, call: Call, lane: int, address: int) -> bytes:

@@ -2,7 +2,8 @@
 
 These instructions are few, and each does much, so the host does them in Python (asynchronous/services.py).
 Here each becomes `serve`, with its own opcode behind it and plain registers as operands, such as
-`serve.mbarrier.init`. One that waits becomes a question, and the warp gives way to others until the answer is yes:
+`serve.mbarrier.init`. One that waits becomes a question, and the warp gives way to others until the answer
+is yes:
 
     mbarrier.try_wait p, [a], x      poll p, a, x; @p bra D; yield; poll p, a, x; D:
     bar.sync 1, 64                   serve.bar.arrive t, 1, 64; L: await p, t; @p bra D; yield; bra L; D:

@@ -5,15 +5,19 @@ wgmma and each fence between proxies is told to the host, which keeps the order 
 Global and local memory are checked as in other kernels.
 """
 
+from dataclasses import replace
+
 from llvmlite import ir
 
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
+from labkit.simt.analysis.layout import STRIDE
 from labkit.simt.code import services
-from labkit.simt.code.abi import I32, I64, POINTER, Launch, Value, field
+from labkit.simt.code.abi import I32, I64, POINTER, Frame, Launch, Value, field, load_field
 from labkit.simt.code.careful import entry_slot
-from labkit.simt.code.instructions import Kind
+from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.observe import Look
+from labkit.simt.code.vectors import broadcast
 from labkit.simt.ptx import Instruction, Operand, Vector
 from labkit.simt.sanitizer.checking import Checking
 
@@ -34,8 +38,21 @@ class AsynchronousChecking(Checking):
         """Tell the host of an access to shared memory, or of one that may go there."""
         if look.access.space in ("shared", "generic"):
             self._tell(look.b, look.launch, look.frame, look.site, look.mask, [look.addresses])
-        if look.access.space != "shared":
+        if look.access.space == "generic":
+            super().careful(replace(look, mask=self._elsewhere(look)))
+        elif look.access.space != "shared":
             super().careful(look)
+
+    def _elsewhere(self, look: Look) -> Value:
+        """Return the lanes whose addresses lie in no shared memory of the cluster."""
+        b, blocks = look.b, self.w.flow.kernel.blocks_together
+        rank = b.zext(load_field(b, Frame, look.frame, "rank"), I64)
+        start = b.sub(
+            b.ptrtoint(load_field(b, Frame, look.frame, "shared"), I64), b.mul(rank, ir.Constant(I64, STRIDE))
+        )
+        offsets = b.sub(look.addresses, broadcast(b, start, WARP))
+        elsewhere = b.icmp_unsigned(">=", offsets, constant(offsets, blocks * STRIDE))
+        return b.and_(look.mask, b.bitcast(elsewhere, I32))
 
     def step(self, instruction: Instruction) -> None:
         """Tell the host of what reads shared memory by itself, and of fences between proxies."""

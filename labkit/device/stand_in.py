@@ -1,0 +1,80 @@
+"""Let the simulator run the kernels that need an instruction which the GPU here lacks.
+
+They take CuPy's arrays like all others: the arrays are copied to the host for a launch, and back after it.
+"""
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import import_module
+from types import ModuleType
+
+from labkit import simt
+from labkit.core.kernel import Blocks, Launch
+from labkit.core.tensor_map import TensorMap
+from labkit.device.rehearsal import twins
+from labkit.device.select import Device
+from labkit.simt.module import find_kernel
+
+# Reference: PTX ISA, "Target ISA Notes" of each instruction.
+_SINCE_HOPPER = re.compile(
+    r"(?<![\w.%$])(cp\.(?:reduce\.)?async\.bulk|(?:st|red)\.async|mapa|barrier\.cluster|elect\.sync|stmatrix"
+    r"|griddepcontrol|tensormap|multimem|mbarrier\.(?:arrive\.)?(?:expect_tx|complete_tx|try_wait)"
+    r"|fence\.(?:mbarrier_init|proxy\.(?:async|tensormap)))\b"
+)
+_HOPPER_ALONE = re.compile(r"(?<![\w.%$])(wgmma|setmaxnreg)\b")
+
+
+def lacking(ptx: str, compute_capability: str) -> str:
+    """Return an instruction of a source's PTX that GPUs of a compute capability such as "8.6" lack, or ""."""
+    major = int(compute_capability.partition(".")[0])
+    found = _HOPPER_ALONE.search(ptx) if major != 9 else None
+    if major < 9:
+        found = found or _SINCE_HOPPER.search(ptx)
+    return found[1] if found else ""
+
+
+def warn(instruction: str, gpu: Device) -> None:
+    """Say that the simulator takes over, and why."""
+    warnings.warn(
+        f"{gpu} lacks {instruction}, which this source needs: its kernels run in the simulator. Results are "
+        "right, times are not a GPU's",
+        stacklevel=3,
+    )
+
+
+class RawModule(simt.RawModule):
+    """A module whose kernels run in the simulator and take CuPy's arrays."""
+
+    def get_function(self, name: str) -> "Kernel":
+        """Return the kernel called `name`: an `extern "C"` name or one of the name expressions."""
+        return Kernel(self, find_kernel(self._parsed, self._lowered, name), name)
+
+
+class Kernel(simt.Kernel):
+    """A kernel that runs in the simulator and takes CuPy's arrays."""
+
+    @property
+    def xp(self) -> ModuleType:  # type: ignore[override]
+        """Return the library whose arrays it takes."""
+        return import_module("cupy")
+
+    def _launch(self, launch: Launch) -> None:
+        on_host = self._for_simulator(launch)
+        super()._launch(on_host)
+        for there, here in zip(launch.args, on_host.args, strict=True):
+            if isinstance(there, TensorMap) and isinstance(here, TensorMap):
+                there, here = there.array, here.array
+            if isinstance(there, self.xp.ndarray):
+                there[...] = self.xp.asarray(here)
+
+    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> simt.Profile:
+        return super()._profile(self._for_simulator(launch), blocks, gpu)
+
+    def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[simt.Finding]:
+        return super()._check(self._for_simulator(launch), tools, blocks)
+
+    def _for_simulator(self, launch: Launch) -> Launch:
+        """Return the launch with copies of arrays that lie on a GPU."""
+        return replace(launch, args=twins(launch.args, contents=True))

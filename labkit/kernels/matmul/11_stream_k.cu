@@ -1,0 +1,100 @@
+// matmul_11_stream_k.cu: C (M,N) = alpha A (M,K) B (K,N) + beta C
+// idea: 10_any_tile, but the steps of all tiles form one line, of which each block takes an equal share: all
+//       SMs work to the end. Where blocks share a tile, they add their sums, in the same order in every run
+// launch: block (TILE_M/THREAD_M * TILE_N/THREAD_N), grid (BLOCKS); any M, N, K
+#include <cuda_pipeline.h>
+#include "gpu_tiles.h"
+#ifndef BLOCKS
+#define BLOCKS 132
+#endif
+#include "gpu_shares.h"
+
+extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) matmul(
+    const float* A, const float* B, float* C, int M, int N, int K, float alpha, float beta)
+{
+    int steps = (K + TILE_K - 1) / TILE_K, tiles_n = (N + TILE_N - 1) / TILE_N;  // of a tile; side by side
+    Line line((long long)((M + TILE_M - 1) / TILE_M) * tiles_n * steps);
+    if (blockIdx.x >= line.blocks)
+        return;
+    long long begin = line.begin(blockIdx.x);
+    int left = line.begin(blockIdx.x + 1) - begin, tile = begin / steps, step = begin % steps;
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int y = warp / WARPS * WARP_M + lane / COLS * 4;  // the thread's rows: y … y+3, 4 ROWS further on, …
+    int x = warp % WARPS * WARP_N + lane % COLS * 4;  // and columns
+    int a_row = threadIdx.x / SECTOR, a_k = threadIdx.x % SECTOR;  // the first that the thread copies
+    bool by_16_bytes = ((size_t)B | (size_t)C | 4 * N) % 16 == 0;  // where rows of B and C begin
+    int width = by_16_bytes ? 4 : 1, b_k = width * threadIdx.x / TILE_N, b_col = width * threadIdx.x % TILE_N;
+    int row0, col0, k0 = step * TILE_K, ahead = tile;  // of the next copies, which run ahead of the sums
+    auto go_to = [&](int tile) { row0 = tile / tiles_n * TILE_M, col0 = tile % tiles_n * TILE_N; };
+    go_to(tile);
+    auto start_copies = [&](int stage) {
+        const float* from_a = A + ((row0 + a_row) * K + k0 + a_k);
+        const float* from_b = B + ((k0 + b_k) * N + col0 + b_col);
+        #pragma unroll
+        for (int i = 0; i < TILE_M * TILE_K; i += THREADS) {
+            int row = i / SECTOR % TILE_M, k = i / SECTOR / TILE_M * SECTOR;
+            copy(&A_tile[stage][a_k + k][a_row + row], from_a + row * K + k, 1,
+                 row0 + a_row + row < M && k0 + a_k + k < K);
+        }
+        auto copy_b = [&](int width) {
+            #pragma unroll
+            for (int i = 0; i < TILE_K * TILE_N; i += width * THREADS) {
+                int k = i / TILE_N, col = i % TILE_N;
+                copy(&B_tile[stage][b_k + k][b_col + col], from_b + k * N + col, width,
+                     k0 + b_k + k < K && col0 + b_col + col < N);
+            }
+        };
+        by_16_bytes ? copy_b(4) : copy_b(1);
+        __pipeline_commit();
+        if ((k0 += TILE_K) >= K)
+            k0 = 0, go_to(++ahead);
+    };
+    alignas(16) float a[2][THREAD_M], b[2][THREAD_N];  // for this k and the next
+    auto read = [&](int which, int stage, int k) {
+        for (int i = 0; i < THREAD_M; i += 4)
+            *(float4*)&a[which][i] = *(float4*)&A_tile[stage][k][y + i * ROWS];
+        for (int j = 0; j < THREAD_N; j += 4)
+            *(float4*)&b[which][j] = *(float4*)&B_tile[stage][k][x + j * COLS];
+    };
+    float sum[SUMS] = {};
+    for (int stage = 0; stage < STAGES - 1; ++stage)
+        start_copies(stage);
+    __pipeline_wait_prior(STAGES - 2);  // the oldest tiles are there, for the thread that copied them
+    __syncthreads();  // and for all
+    read(0, 0, 0);
+    for (int stage = 0; left > 0; ++tile, step = 0) {
+        int end = min(steps, step + left);  // of the block's share of this tile
+        left -= end - step;
+        #pragma unroll 1
+        for (; step < end; ++step) {
+            int next = stage + 1 < STAGES ? stage + 1 : 0;
+            int last = stage > 0 ? stage - 1 : STAGES - 1;  // its tiles have been read by all
+            start_copies(last);
+            #pragma unroll
+            for (int k = 0; k < TILE_K; ++k) {
+                if (k == TILE_K - 1) {
+                    __pipeline_wait_prior(STAGES - 2);
+                    __syncthreads();
+                }
+                read((k + 1) % 2, k < TILE_K - 1 ? stage : next, (k + 1) % TILE_K);
+                for (int j = 0; j < THREAD_N; ++j)
+                    for (int n = 0; n < THREAD_M; ++n) {
+                        int i = j % 2 ? THREAD_M - 1 - n : n;  // to and fro: the a last read serves again
+                        sum[i * THREAD_N + j] += a[k % 2][i] * b[k % 2][j];
+                    }
+            }
+            stage = next;
+        }
+        if (add_shares(sum, line, (long long)tile * steps, steps)) {
+            #pragma unroll
+            for (int i = 0; i < SUMS; i += 4) {
+                int row = tile / tiles_n * TILE_M + y + i / THREAD_N / 4 * 4 * ROWS + i / THREAD_N % 4;
+                int col = tile % tiles_n * TILE_N + x + i % THREAD_N * COLS;
+                if (row < M && col < N)
+                    write(&C[row * N + col], &sum[i], N - col, alpha, beta, by_16_bytes);
+            }
+        }
+        for (int i = 0; i < SUMS; ++i)
+            sum[i] = 0;
+    }
+}
