@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from small_kernels import small
 
-from labkit import problem, simt
+from labkit import kernels, problem, simt
 from labkit.core.errors import LaunchError
 from labkit.core.kernel import launch_of
 from labkit.core.occupancy import gpu
@@ -222,6 +223,15 @@ def test_contended_atomics_and_local_memory_are_refused():
     }"""
     with pytest.raises(NoPrediction, match="local memory"):
         kernel(spill, "look").predict(1, 64, (np.zeros(64, np.float32), np.zeros(128, np.int32)))
+
+
+def test_copies_from_beyond_the_edges_do_not_read(monkeypatch):
+    """10_any_tile copies zeros, with a predicate, where a tile of B reaches past the matrix."""
+    monkeypatch.setenv("LABKIT_DEVICE", "simt")
+    case = problem("matmul", 33, 36, 20)
+    rung, macros = "matmul/10_any_tile", small("matmul/10_any_tile")
+    found = kernels.load(rung, **macros).predict(*kernels.launch(rung, case, **macros), case.args(np))
+    assert 0 < found.low < found.seconds < found.high
 
 
 def test_arrays_keep_their_contents_also_where_they_decide():

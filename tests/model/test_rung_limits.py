@@ -14,6 +14,7 @@ from labkit.widgets.roofline_view import DTYPES, SIZES
 
 PROBLEMS = [Matmul(n, n, n, dtype=dtype) for dtype in DTYPES for n in SIZES]
 CLOCK = 1.98e9
+UNPREDICTED = {"stream_k"}  # a block goes on adding if it arrives last, which no count foresees
 MODEL_ERROR = 1.02  # by which a rung may exceed its lowest limit
 
 
@@ -26,7 +27,7 @@ def in_the_simulator(monkeypatch):
 def test_nothing_measured_is_above_a_limit(problem):
     table = limits.bounds(problem)
     if problem.dtype == "float32":
-        assert set(table.index) == set(running.rungs("matmul")) - {"tensor_cores"} - NEWER_RUNGS
+        assert set(table.index) == set(running.rungs("matmul")) - {"tensor_cores"} - UNPREDICTED - NEWER_RUNGS
     assert not table.isna().any(axis=None)
     for name in limits.NAMES:
         assert (table.measured < MODEL_ERROR * table[name]).all(), name
