@@ -16,6 +16,8 @@ from labkit import records
 from labkit.core.errors import SimtError
 from labkit.core.occupancy import gpu, occupancy
 from labkit.course import progress
+from labkit.figures.pictures import fragments
+from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
 from labkit.ladder import recorded, steps
 from labkit.model import predicted
@@ -32,6 +34,7 @@ NSIGHT = "Counted by Nsight Compute on an NVIDIA H200, and recorded."
 H200_PEAK = gpu("H200").peak_gflop_s or 0  # GFLOP/s
 SMALL = ("tiled", "tiled_unrolled", "register_column", "double_buffered", "tuned")  # rungs for N = 512
 LIMITS = ("issue slots", "FP32", "L1 requests", "shared memory", "latency", "L2", "DRAM")  # to choose from
+PIPELINE = ("nothing", "wrong parity", "missing proxy fence", "overwritten while a copy reads")  # kinds
 CLOSE = 1.5  # the factor up to which a number is close
 
 
@@ -682,5 +685,47 @@ QUESTIONS: dict[str, Question] = {
         ),
         "that is what the model says of your kernel of 10.5.",
         "Predicted for an H200.",
+    ),
+    "11.a": _one(
+        "Operations per byte",
+        2 * 64 * 256 * 16 / ((64 + 256) * 16 * 2),
+        "FLOP per byte",
+        "64 · 256 · 16 multiply-adds use (64 + 256) · 16 elements of 2 bytes.",
+    ),
+    "11.b": _one(
+        "Lane that holds C[9, 5]",
+        int(fragments.lanes(fragments.of("half"), "c")[9, 5]),
+        "",
+        "row 9 belongs to group 1, lanes 4 to 7, and columns 4 and 5 to the third of them.",
+    ),
+    "11.c": _one(
+        *("Passes for 8 rows of 16 bytes", 8, "passes"),
+        "rows are 128 bytes apart, as long as all 32 banks, so all 8 lie in the same 4 banks.",
+        SIMULATED,
+    ),
+    "11.d": Question(
+        (
+            Input("parity in step 5", 5 // 2 % 2),
+            Input("stages that are enough", Pipeline(1, copy=3, multiply=1).enough),
+        ),
+        "step 5 is the third use of its stage, phase 2; and a stage is taken for 3 + 1 units.",
+    ),
+    "11.e": Question(
+        tuple(
+            Input(line, kind, choices=PIPELINE)
+            for line, kind in (
+                ("the copy to tile[s]", "overwritten while a copy reads"),
+                ("the wait for full[s]", "wrong parity"),
+                ("the copy to out", "missing proxy fence"),
+            )
+        ),
+        "step 2 fills a stage that may still be leaving; s is i % 2, and the phase i / 2; threads wrote what "
+        "TMA reads.",
+        SIMULATED,
+    ),
+    "11.f": _one(
+        *("Error of bfloat16, as a multiple of that of half", 2.0 ** (11 - 8), "times"),
+        "half has 11 significant bits, and bfloat16 has 8.",
+        margin=0.1,
     ),
 }

@@ -56,13 +56,13 @@ def product_of(times: pd.DataFrame) -> str:
     return families[0]
 
 
-def changes(before: str, after: str, about: str = "") -> str:
-    """Return the lines in which two rungs of the matrix product differ, marked - and + as by `diff`.
+def changes(before: str, after: str, about: str = "", family: str = Matmul.family) -> str:
+    """Return the lines in which two rungs of a family differ, marked - and + as by `diff`.
 
     Comments, macros and checks are left out. `about` keeps only the changes that have this text in one of
     their lines. Raises ValueError where there are none.
     """
-    old, new = _code(before), _code(after)
+    old, new = _code(before, family), _code(after, family)
     places = [
         [f"- {line}" for line in old[i1:i2]] + [f"+ {line}" for line in new[j1:j2]]
         for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
@@ -171,9 +171,8 @@ def _counts(case: running.Case) -> dict[str, float]:
     }
 
 
-def _code(rung: str) -> list[str]:
+def _code(rung: str, family: str) -> list[str]:
     """Return the lines of a rung's source without comments, macros and checks."""
-    lines = [
-        line.split("//")[0].rstrip() for line in kernels.source(running.rungs("matmul")[rung]).splitlines()
-    ]
+    source = kernels.source(running.rungs(family)[rung])
+    lines = [line.split("//")[0].rstrip() for line in source.splitlines()]
     return [line for line in lines if line and not _NO_CODE.match(line)]

@@ -51,6 +51,15 @@ def test_the_cache_is_keyed_by_source_and_options(compilations):
     assert len(compilations) == 3
 
 
+def test_a_cubin_is_made_once_and_for_its_architecture(compilations):
+    wgmma = 'extern "C" __global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }'
+    first, again = (nvrtc.cubin(wgmma, (), (), "sm_90") for _ in range(2))
+    assert first == again and first[:4] == b"\x7fELF"
+    assert len(compilations) == 1
+    with pytest.raises(CompileError, match="wgmma"):
+        nvrtc.cubin(wgmma, (), (), "sm_80")
+
+
 def test_errors_and_warnings_have_their_lines():
     source = SCALE.replace("int i =", "int unused; int i =").replace("x[i] *=", "y[i] *=")
     with pytest.raises(CompileError) as error:

@@ -255,8 +255,9 @@ def test_a_students_mistake_is_told():
 SPLIT = {"TILE_M": 64, "TILE_N": 64, "STAGES": 2, "SMS": 8}  # four clusters, which share the last tiles
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("sizes", [(64, 64, 4096), (260, 136, 1680)])
+@pytest.mark.parametrize(
+    ("sizes", "dtype"), [*(((64, 64, 4096), each) for each in DTYPES), ((260, 136, 1680), "float16")]
+)
 def test_clusters_that_share_a_tile(sizes, dtype):
     """One tile of which each cluster multiplies a part; and tiles of which some are split."""
     case, name = TensorMatmul(*sizes, dtype, alpha=3, beta=-2), "tensor_matmul/9_stream_k"
@@ -270,9 +271,8 @@ def test_clusters_that_share_a_tile(sizes, dtype):
 
 
 @pytest.mark.parametrize("tile_n", [64, 128, 192, 256])
-@pytest.mark.parametrize("rung", ["7_cluster", "8_tma_store"])
-def test_each_width_of_a_tile(rung, tile_n):
-    case, name = TensorMatmul(200, 400, 208, alpha=3, beta=-2), f"tensor_matmul/{rung}"
+def test_each_width_of_a_tile(tile_n):
+    case, name = TensorMatmul(136, 400, 208, alpha=3, beta=-2), "tensor_matmul/8_tma_store"
     macros = {"TILE_M": 64, "TILE_N": tile_n, "STAGES": 2, "SMS": 4}
     arguments = case.args(np)
     grid, block, args, shared_bytes = kernels.whole_launch(name, case, arguments, **macros)
@@ -292,14 +292,14 @@ extern "C" __global__ void deal(int* out, int clusters, int tiles, int steps, in
 }"""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     clusters=st.integers(1, 140),
     tiles=st.integers(1, 600),
     steps=st.sampled_from([1, 3, 15, 16, 33, 64, 257]),
 )
 def test_the_deal_of_steps(clusters, tiles, steps):
-    """Each step of each tile is dealt once; sums go to the next cluster, once per cluster; shares are even."""
+    """Each step is dealt once; sums go to the next cluster, once per cluster; shares are even."""
     module = simt.RawModule(code=kernels.whole_source("tensor_matmul/9_stream_k") + DEAL)
     most = tiles // clusters + 3
     out = np.full((clusters, most, 3), -1, np.int32)

@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 import pytest
+from newer_rungs import NEWER_RUNGS
 
 from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
@@ -25,7 +26,7 @@ def in_the_simulator(monkeypatch):
 def test_nothing_measured_is_above_a_limit(problem):
     table = limits.bounds(problem)
     if problem.dtype == "float32":
-        assert set(table.index) == set(running.rungs("matmul")) - {"tensor_cores"}
+        assert set(table.index) == set(running.rungs("matmul")) - {"tensor_cores"} - NEWER_RUNGS
     assert not table.isna().any(axis=None)
     for name in limits.NAMES:
         assert (table.measured < MODEL_ERROR * table[name]).all(), name

@@ -1,0 +1,209 @@
+"""Exercises of 11_tensor_cores: a tile per warp, a swizzle, phases of a pipeline, feeding tensor cores."""
+
+from functools import partial
+
+import numpy as np
+
+from labkit.course.criteria.kernels import SOUND, Hints, clean_in, listed, no_finding_in, profiled, right_in
+from labkit.course.criteria.launches import Given, Launch, each
+from labkit.course.criteria.python import returns
+from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
+from labkit.simt import AnyKernel
+from labkit.simt.counters.profile import loads
+from labkit.simt.lowering.fragments import matrices
+
+SIDE = 16  # rows and columns of a tile of 11.1, and rows of one of 11.2
+CHUNKS, WORDS = 8, 4  # of a row of 11.2, and of a chunk
+TILE = 64  # elements of a stage of 11.3 and 11.4
+
+# 11.1: a product by wmma, one warp per tile.
+
+BY_WMMA = Hints(
+    "sum begins at 0. In each round of 16 along K, load_matrix_sync brings the piece of A from "
+    "&A[row * K + k] and that of B from &B[col * K + k], both with K elements from row to row, and mma_sync "
+    "adds their product to sum.",
+    "A piece begins at row (of B: col) and k, and its rows are K elements apart.",
+)
+
+
+def _product(M: int, N: int, K: int) -> Launch:
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        a, b = (rng.integers(-4, 5, (rows, K)).astype(np.float16) for rows in (M, N))
+        return a, b, a.astype(np.float32) @ b.astype(np.float32).T
+
+    return Launch(Given(f"M={M}, N={N}, K={K}", make, (M, N, K), M + N + K), (N // SIDE, M // SIDE), (32,))
+
+
+@criterion("the tensor cores do each multiply-add once")
+def _on_tensor_cores(kernel: AnyKernel) -> None:
+    M, N, K = 32, 48, 64
+    launch = _product(M, N, K)
+    done = 0
+    for site in profiled(kernel, launch).sites:
+        parts = tuple(site.instruction.opcode.split("."))
+        shape = matrices(parts) if "mma" in parts else None
+        done += site.instructions * shape.m * shape.n * shape.k if shape else 0
+    if done != M * N * K:
+        raise Unmet(
+            f"{launch}\nthe tensor cores do {done} multiply-adds; the product has {M * N * K}.\n"
+            "wmma::mma_sync(sum, a, b, sum) does 16 x 16 x 16 of them: once per round of 16 along K."
+        )
+
+
+# 11.2: where chunks of 16 bytes lie in shared memory.
+
+TILE_BYTES = SIDE * CHUNKS * 4 * WORDS
+IN_PLACE = Hints(
+    "Write and read a chunk at the same place.",
+    "The places of a row are 0 to 7.",
+    twice="Two chunks share a place. For each row, place(row, chunk) must give each of 0 to 7 once.",
+)
+
+
+def _fragments(rows: int) -> Launch:
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        x = rng.integers(-(2**31), 2**31, (rows, CHUNKS * WORDS), dtype=np.int32)
+        # Lane 4 g + w gets word w of row g of each of four matrices of 8 rows: upper, lower; left, right.
+        parts = x.reshape(rows // SIDE, 2, 8, CHUNKS // 2, 2, WORDS)  # tile, half, g, pair, side, w
+        return x, parts.transpose(0, 3, 2, 5, 4, 1).reshape(-1, 4)
+
+    return Launch(Given(f"rows={rows}", make, (rows,), rows), (1,), (32,))
+
+
+@criterion("no bank conflict, and no more shared memory than the tile")
+def _without_conflicts(kernel: AnyKernel) -> None:
+    if kernel.shared_size_bytes > TILE_BYTES:
+        raise Unmet(
+            f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory; the tile {TILE_BYTES}.\n"
+            "Padding would do, too, but TMA and wgmma know no padding. Exchange places within a row."
+        )
+    launch = _fragments(2 * SIDE)
+    lines = profiled(kernel, launch).lines.query("space == 'shared'")
+    if loads(lines, "shared").useful_bytes.sum() < 2 * TILE_BYTES:
+        raise Unmet(f"{launch}\nthe fragments do not come from the tile: read it with ldmatrix.")
+    if lines.conflicts.sum():
+        costs = (f"{row.passes} passes of {row.requests} requests" for row in lines.itertuples())
+        raise Unmet(
+            f"{launch}\n{lines.conflicts.sum()} bank conflicts; the goal is 0\n"
+            f"{listed(lines, costs)}\n"
+            "ldmatrix asks for the same chunk of 8 rows at a time. A row is as long as all 32 banks, so a "
+            "place is always in the same 4 banks. The 8 rows need 8 different places."
+        )
+
+
+# 11.3 and 11.4: tiles that come, and go, while threads work.
+
+
+def _tiles(factor: int, is_reversed: bool, threads: int, steps: int) -> Launch:
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        x = rng.integers(-1000, 1000, TILE * steps).astype(np.float32)
+        tiles = x.reshape(steps, TILE)
+        return x, factor * (tiles[:, ::-1] if is_reversed else tiles).ravel()
+
+    return Launch(Given(f"steps={steps}", make, (steps,), steps), (1,), (threads,))
+
+
+_reversed, _tripled = partial(_tiles, 1, True, 96), partial(_tiles, 3, False, 64)
+
+PARITY = (
+    "The phases of an mbarrier are numbered 0, 1, 2, …, and a wait names the parity of the phase that must "
+    "be over. Stage s is filled for the first time in phase 0, for the second time in phase 1, and so on: in "
+    "step i it is phase i / 2."
+)
+PHASES = Hints(
+    "A stage is read too early, or filled again too early.",
+    race="A consumer touches tile[s] after a wait for full[s]. The producer fills it again after a wait for "
+    f"empty[s]. {PARITY}",
+    sync=f"{PARITY} The producer waits for the phase before, which in the first round is over from the "
+    "start: parity 1. If it does not wait at all, phases pass before a consumer has seen them.",
+)
+MENDED = Hints(
+    "A tile is changed before it has come, or sent before it is changed.",
+    race="Ask of each tile: who wrote it last, and by which proxy? TMA reads through the asynchronous proxy: "
+    "what threads wrote needs fence_proxy_async before the barrier. A stage is filled again only when the "
+    "copy that left it has read it: cp_async_bulk_wait_group_read, in the thread that committed the group.",
+    sync=PARITY,
+)
+
+
+@criterion("each element goes through a stage in shared memory, and no thread copies by itself")
+def _by_copies(kernel: AnyKernel, launch: Launch, loaded: bool, stored: bool) -> None:
+    lines = profiled(kernel, launch).lines
+    by_threads = lines[(lines.space == "global") & lines.op.isin(["ld"] * loaded + ["st"] * stored)]
+    if len(by_threads):
+        costs = (f"{count} requests" for count in by_threads.requests)
+        raise Unmet(
+            f"{launch}\nthreads go to global memory themselves\n{listed(by_threads, costs)}\n"
+            "cp_async_bulk brings tiles and takes them away; threads work in shared memory."
+        )
+    if loads(lines, "shared").useful_bytes.sum() < 4 * launch.task.output(launch.task.args(np)).size:
+        raise Unmet(f"{launch}\nnot every element is read from a tile in shared memory.")
+
+
+# 11.5: what feeding the tensor cores allows.
+
+Fed = tuple[int, int, int, int, float]  # rows, cols, bytes of an element, multiply-adds and bytes per cycle
+SIDES = (16, 32, 64, 128, 192, 256)
+
+
+def _most(rows: int, cols: int, size: int, fma: int, bandwidth: float) -> float:
+    return min(1.0, rows * cols / fma / ((rows + cols) * size / bandwidth))
+
+
+def _drawn(rng: np.random.Generator, base: Fed) -> Fed:
+    """Draw another case with the same limit."""
+    while True:
+        size = int(rng.choice([1, 2, 4]))
+        rows, cols = (int(rng.choice(SIDES)) for _ in range(2))
+        case = rows, cols, size, 4096 // size, float(rng.integers(20, 200))
+        if (_most(*case) < 1) == (_most(*base) < 1):
+            return case
+
+
+FED_HINT = (
+    "Per step along K, the tile takes rows * cols multiply-adds, fma of them per cycle, and brings "
+    "rows + cols elements of size bytes, bandwidth bytes per cycle. "
+    "The longer of the two times counts; both run at once."
+)
+
+
+def _fed(text: str, *cases: Fed) -> Criterion:
+    return returns(text, *cases, of=_most, draw=_drawn, hint=FED_HINT)
+
+
+EXERCISES = (
+    Exercise("11.1", "A tile per warp", 2).asks(
+        right_in("right for one tile", each(_product, (16, 16, 16), (16, 16, 48), whole=SIDE), BY_WMMA),
+        right_in("right for several tiles", each(_product, (32, 48, 64), (48, 16, 32), whole=SIDE), BY_WMMA),
+        no_finding_in(SOUND, each(_product, (32, 48, 32), whole=SIDE), BY_WMMA),
+        _on_tensor_cores(),
+    ),
+    Exercise("11.2", "A swizzle", 2, given=2).asks(
+        right_in("right for 16 and 48 rows", each(_fragments, 16, 48, whole=SIDE), IN_PLACE),
+        clean_in(each(_fragments, 32, whole=SIDE), IN_PLACE),
+        _without_conflicts(),
+    ),
+    Exercise("11.3", "The phases of a pipeline", 3).asks(
+        clean_in(each(_reversed, 1, 2), PHASES),
+        right_in("right for 3, 4 and 9 steps", each(_reversed, 3, 4, 9), PHASES),
+        clean_in(each(_reversed, 7), PHASES),
+        _by_copies(_reversed(5), loaded=True, stored=False),
+    ),
+    Exercise("11.4", "A broken pipeline", 4).asks(
+        clean_in(each(_tripled, 1), MENDED),
+        right_in("right for 2, 3 and 8 steps", each(_tripled, 2, 3, 8), MENDED),
+        no_finding_in(SOUND, each(_tripled, 7), MENDED),
+        _by_copies(_tripled(5), loaded=True, stored=True),
+    ),
+    Exercise("11.5", "What feeds the tensor cores", 2, magic="answer").asks(
+        _fed(
+            "tiles that bring too much",
+            (64, 32, 2, 2048, 128), (16, 16, 2, 2048, 128), (64, 32, 4, 1024, 64), (128, 256, 2, 2048, 39),
+        ),
+        _fed(
+            "tiles that are fed in time",
+            (64, 256, 2, 2048, 128), (128, 128, 1, 4096, 128),
+            (256, 256, 2, 2048, 39), (64, 64, 4, 1024, 128),
+        ),
+    ),
+)  # fmt: skip
