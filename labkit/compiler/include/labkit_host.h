@@ -41,7 +41,7 @@ using uint16_t = unsigned short;
 using uint32_t = unsigned int;
 using uint64_t = unsigned long long;
 
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900 && !defined(__CUDACC_RDC__) && !defined(__CUDACC_EWP__)  // which have these
 // A kernel that another launch lets begin early waits for that launch; here it has ended already.
 inline __device__ void cudaGridDependencySynchronize() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 inline __device__ void cudaTriggerProgrammaticLaunchCompletion() {
