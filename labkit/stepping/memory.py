@@ -182,8 +182,9 @@ def _local(recorded: Recorded, named: Sequence[Named], start: int) -> list[Objec
             places = (place.name.partition("+") for place in each.places)
             inner = next((int(more or 0) for name, _, more in places if name == depot.split(":")[-1]), None)
             if inner is not None:
-                type_, *dims = re.split(r"[\[\]]+", each.type.strip("]"))
-                item = ITEM_BYTES.get(type_, 4)
+                is_address = each.type.endswith(("&", "*"))  # of an array, say: float[64]&
+                type_, *dims = [each.type] if is_address else re.split(r"[\[\]]+", each.type.strip("]"))
+                item = 8 if is_address else ITEM_BYTES.get(type_, 4)
                 shape = tuple(int(dim) for dim in dims if dim) or (1,)
                 size, at = item * math.prod(shape), start + offset + inner
                 found.append(Object("local", each.name, at, size, type_, shape, item, 0))

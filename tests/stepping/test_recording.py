@@ -406,3 +406,22 @@ def test_every_form_of_a_vector_keeps_the_values_of_its_lanes(data):
     for event, (row, mask) in enumerate(zip(rows, masks, strict=True)):
         lanes = [lane for lane in range(32) if mask >> lane & 1]
         assert found[event] == {lane: int(row[lane]) for lane in lanes}
+
+
+def test_a_function_may_take_a_reference_to_an_array():
+    source = """
+__device__ void fill(float (&values)[4], float with)
+{
+    for (float& each : values)
+        each = with;
+}
+extern "C" __global__ void k(float* out)
+{
+    float mine[4];
+    fill(mine, threadIdx.x);
+    out[threadIdx.x] = mine[0] + mine[3];
+}"""
+    out = np.zeros(32, np.float32)
+    found = labkit.trace(simt.RawModule(code=source).get_function("k"), 1, 32, (out,))
+    stores = found.accesses.query("line == 5 and kind == 'store' and array == 'mine'")
+    assert set(stores.value) == set(range(32))

@@ -1,6 +1,8 @@
 // results.h: rows of C that go through shared memory, COLS columns at a time (rungs 8 and 9)
 constexpr int OUT_BYTES = sizeof(Out), COLS = 128 / OUT_BYTES, BUFFERS = TILE_N / COLS % 2 ? 1 : 2;
 struct Results { Out C_tile[BUFFERS][64][COLS]; };  // of a warpgroup: threads write one, TMA reads the other
+static_assert(STAGES * sizeof(Stage) + 2 * TILE_M * 128 + 1024 <= MOST_SHARED,
+              "too large with the rows of C: choose fewer STAGES or a smaller tile");
 
 // Have TMA write the 64 rows of C from row0, col0 on whose sums the warpgroup has, as far as they are inside.
 __device__ void store_rows(

@@ -5,6 +5,9 @@ static_assert(TILE_M % 64 == 0 && TILE_M <= 256, "choose 64, 128, 192 or 256 for
 static_assert(TILE_N % 64 == 0 && TILE_N <= 256, "choose 64, 128, 192 or 256 for TILE_N");
 static_assert(STAGES >= 2, "choose at least 2 STAGES: one is multiplied while others come");
 struct Stage { T A_tile[TILE_M][TILE_K], B_tile[TILE_N][TILE_K]; };
+constexpr int MOST_SHARED = 227 * 1024;  // bytes, of a block
+static_assert(STAGES * sizeof(Stage) + 1024 <= MOST_SHARED,
+              "too large: choose fewer STAGES or smaller tiles");
 
 // Have the tensor cores multiply the warpgroup's 64 rows of A by all of B. Without `add` the sums begin at 0.
 __device__ void start_products(float (&sum)[TILE_N / 2], const Stage& stage, int warpgroup, bool add)

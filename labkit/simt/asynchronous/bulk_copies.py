@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from labkit.core.errors import InvalidAccess, SimtError
-from labkit.core.tensor_map import BYTES
+from labkit.core.tensor_map import BYTES, decode
 from labkit.simt.analysis.layout import STRIDE
 from labkit.simt.asynchronous import tensor_copy
 from labkit.simt.asynchronous.cluster import Call, Host, memory
@@ -88,7 +88,7 @@ def _tile(host: Host, call: Call, lane: int) -> None:
         moved = tensor_copy.load(data, coordinates, host.shared_of(call, other), offset)
         first, end = tensor_copy.shared_bytes(data, offset)
         by = (other - rank) * STRIDE
-        _done(host, call, lane, start + by, end - first, barrier + by, moved)
+        _done(host, call, lane, start + by, end - first, barrier + by, moved, decode(data).swizzle)
 
 
 def _bytes(host: Host, call: Call, lane: int) -> None:
@@ -141,11 +141,18 @@ def _receivers(call: Call, lane: int, place: int, rank: int) -> Iterator[int]:
 
 
 def _done(
-    host: Host, call: Call, lane: int, start: int, size: int, barrier: int, counted: int | None = None
+    host: Host,
+    call: Call,
+    lane: int,
+    start: int,
+    size: int,
+    barrier: int,
+    counted: int | None = None,
+    swizzle: int | None = None,
 ) -> None:
     """Tell who watches, and the mbarrier, that bytes are there; it counts fewer where rows have gaps."""
     if host.watcher:
-        host.watcher.copy_in(call, lane, start, size, find(host, call, lane, barrier))
+        host.watcher.copy_in(call, lane, start, size, find(host, call, lane, barrier), swizzle)
     bytes_came(host, call, lane, barrier, size if counted is None else counted)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -80,8 +81,19 @@ class Watcher(Protocol):
     def begin(self, cluster: Cluster) -> None:
         """Note that a cluster starts."""
 
-    def copy_in(self, call: Call, lane: int, start: int, size: int, barrier: Mbarrier) -> None:
-        """Note that a copy writes shared memory, and completes at an mbarrier."""
+    def init(self, call: Call, lane: int, barrier: Mbarrier) -> None:
+        """Note that a thread initialises an mbarrier."""
+
+    def uses(self, call: Call, lane: int, address: int, barrier: Mbarrier) -> None:
+        """Note that a thread uses an mbarrier at an address."""
+
+    def read_registers(self, host: Host, call: Call) -> None:
+        """Note that an instruction reads registers to which a product may still add."""
+
+    def copy_in(
+        self, call: Call, lane: int, start: int, size: int, barrier: Mbarrier, swizzle: int | None
+    ) -> None:
+        """Note that a copy writes shared memory, and completes at an mbarrier; tiles have a swizzle."""
 
     def copy_out(self, call: Call, lane: int, start: int, size: int, barrier: Mbarrier | None) -> None:
         """Note that a copy reads shared memory, for an mbarrier or in a bulk group."""
@@ -269,7 +281,8 @@ def memory(address: int, size: int) -> np.ndarray:
     return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
 
 
-def _lanes(mask: int) -> list[int]:
+@lru_cache(maxsize=1024)
+def _lanes(mask: int) -> Sequence[int]:
     return [lane for lane in range(WARP) if mask >> lane & 1]
 
 

@@ -17,7 +17,9 @@ def init(host: Host, call: Call) -> None:
         if not 1 <= count <= MOST_PENDING:
             message = f"an mbarrier takes 1 to {MOST_PENDING} arrivals per phase, not {count}"
             raise host.mistake(call, lane, "mbarrier", message)
-        call.cluster.mbarriers[address] = Mbarrier(count, count)
+        barrier = call.cluster.mbarriers[address] = Mbarrier(count, count)
+        if host.watcher:
+            host.watcher.init(call, lane, barrier)
 
 
 def invalidate(host: Host, call: Call) -> None:
@@ -99,6 +101,8 @@ def find(host: Host, call: Call, lane: int, address: int) -> Mbarrier:
             "or it was invalidated"
         )
         raise host.mistake(call, lane, "mbarrier", message)
+    if host.watcher:
+        host.watcher.uses(call, lane, address, barrier)
     return barrier
 
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from labkit.simt.analysis.layout import STRIDE, granules
 from labkit.simt.asynchronous.cluster import Call, Cluster, Host, Mbarrier, Meeting
-from labkit.simt.lowering.wgmma import Role, misaligned, misfit, shared_bytes
+from labkit.simt.lowering.wgmma import Role, misaligned, misfit, reads_other_swizzle, shared_bytes
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Vector
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 
-NOBODY = -1
+NOBODY = UNKNOWN = -1
 ROLES: tuple[Role, ...] = ("a", "b")
 KEPT_PHASES = 4
 STRONG = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"}
@@ -69,6 +69,7 @@ class State:
     write_time: np.ndarray
     write_site: np.ndarray
     is_generic: np.ndarray  # written by ordinary stores, not by a copy
+    swizzle: np.ndarray  # of the tensor map by which a tile was written; UNKNOWN for others
     agents: int
     left: dict[int, Left] = field(default_factory=dict)  # by barrier: of the phase that runs
     released: dict[tuple[int, int], Left] = field(default_factory=dict)  # by barrier and phase
@@ -80,6 +81,12 @@ class State:
     passed: dict[tuple[int, int], tuple[int, int, bool]] = field(default_factory=dict)
     barriers: dict[int, Mbarrier | Meeting] = field(default_factory=dict)  # keeps each while its id is used
     too_soon: list[TooSoon] = field(default_factory=list)  # reads of what nobody had written
+    # by mbarrier: the warp that initialised it, when and where
+    inits: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    # by warp, other block of the cluster, and site: the last access to the block's memory, and when
+    remote: dict[tuple[int, int, int], tuple[int, Access]] = field(default_factory=dict)
+    # by warp and register: the group of the last product that writes it, and where
+    sums: dict[tuple[int, str], tuple[int, int]] = field(default_factory=dict)
 
 
 class Ordering:
@@ -92,6 +99,7 @@ class Ordering:
         self.blocks = kernel.blocks_together
         self.findings: dict[tuple[object, ...], Finding] = {}
         self._states: dict[int, State] = {}
+        self._read_before: dict[tuple[int, Role, int], tuple[str, np.ndarray]] = {}  # by site
 
     def watched(self, host: Host, call: Call) -> None:
         """Take what generated code tells of accesses, products and fences (asynchronous.py)."""
@@ -118,22 +126,52 @@ class Ordering:
             np.zeros(size, np.int32),
             np.zeros(size, np.int32),
             np.zeros(size, bool),
+            np.full(size, UNKNOWN, np.int16),
             warps,
         )
 
     def _end(self, cluster: Cluster) -> None:
         """Report reads of what nobody ever wrote."""
         if state := self._states.pop(id(cluster), None):
-            for each in state.too_soon:
-                self._unwritten(each)
+            self._finish(state)
 
     def finish(self) -> list[Finding]:
         """Return what was found; a race may look like a read of memory that was never written."""
         for state in self._states.values():
-            for each in state.too_soon:
-                self._unwritten(each)
+            self._finish(state)
         races = {f.line for f in self.findings.values() if f.tool == "racecheck"}
         return [f for f in self.findings.values() if f.tool != "initcheck" or f.line not in races]
+
+    def _finish(self, state: State) -> None:
+        """Report what only the end of a cluster shows."""
+        for each in state.too_soon:
+            self._unwritten(each)
+        if not self.findings:  # after another mistake, warps may not have come to their end
+            for (warp, rank, site), (time, access) in state.remote.items():
+                warps = len(state.clocks) // self.blocks
+                if (state.clocks[rank * warps : (rank + 1) * warps, warp] < time).all():
+                    self._after_end(access, site)
+
+    def init(self, call: Call, lane: int, barrier: Mbarrier) -> None:
+        """Note who initialises an mbarrier."""
+        state, warp = self._state(call), call.number
+        state.barriers[id(barrier)] = barrier
+        state.inits[id(barrier)] = warp, int(state.clocks[warp, warp]), call.site
+
+    def uses(self, call: Call, lane: int, address: int, barrier: Mbarrier) -> None:
+        """Check that an mbarrier has been initialised before its use."""
+        state = self._state(call)
+        warp, time, site = state.inits.get(id(barrier), (call.number, 0, 0))
+        if state.clocks[call.number, warp] < time and warp != call.number:
+            head = call.head
+            place, thread = (head.x, head.y, head.z), 32 * head.warp + lane
+            access = Access(call.site, address, head.shared or 0, place, thread)
+            message = (
+                f"uses the mbarrier {self.diagnosis.place_in_shared(access)}, which "
+                f"{self._what(state, warp, site)} initialises in {self._line(site)}; no barrier lies between "
+                "them"
+            )
+            self._found("racecheck", "mbarrier used before its init", access, site, message)
 
     def arrive(self, call: Call, what: Mbarrier | Meeting) -> None:
         """Leave the warp's clocks at a barrier; what it does next is later."""
@@ -183,6 +221,8 @@ class Ordering:
         places, lanes = self._granules(call, starts, size)
         if not len(places):
             return
+        if self.blocks > 1:
+            self._note_remote(call, state, places, lanes)
         if instruction.family.is_atomic or not STRONG.isdisjoint(instruction.parts):
             self._synchronise(call, state, places)
             return
@@ -191,7 +231,17 @@ class Ordering:
         else:
             self._read(call, state, places, call.number, int(state.clocks[call.number, call.number]), lanes)
 
-    def copy_in(self, call: Call, lane: int, start: int, size: int, barrier: Mbarrier) -> None:
+    def _note_remote(self, call: Call, state: State, places: np.ndarray, lanes: np.ndarray) -> None:
+        """Note accesses to other blocks' memory: those must not end before."""
+        ranks = places // self.per_block
+        for rank in np.unique(ranks[ranks != call.head.rank]).tolist():
+            access = self._accessing(call, places, lanes, int(np.argmax(ranks == rank)))
+            time = int(state.clocks[call.number, call.number])
+            state.remote[call.number, rank, call.site] = time, access
+
+    def copy_in(
+        self, call: Call, lane: int, start: int, size: int, barrier: Mbarrier, swizzle: int | None
+    ) -> None:
         """Check the write of a copy that completes at an mbarrier."""
         state = self._state(call)
         agent = state.copies.get(id(barrier)) or state.copies.setdefault(id(barrier), self._agent(state))
@@ -200,6 +250,7 @@ class Ordering:
         if state.too_soon:
             self._comes_late(call, state, places, barrier)
         self._write(call, state, places, agent.number, barrier.phase + 1, lanes, barrier)
+        state.swizzle[places] = UNKNOWN if swizzle is None else swizzle
 
     def copy_out(self, call: Call, lane: int, start: int, size: int, barrier: Mbarrier | None = None) -> None:
         """Check the read of a copy out of shared memory, which belongs to the warp's bulk group."""
@@ -245,18 +296,59 @@ class Ordering:
         ]
         for number, role in enumerate(described):
             descriptor = call.operand(number, lane)
-            # reads beyond the block's memory are reported where they are made (code/warpgroup.py)
-            if why := misfit(call.instruction, role, descriptor, STRIDE):
+            key = call.site, role, descriptor
+            why, pieces = self._read_before.get(key) or self._read_before.setdefault(
+                key, self._described(call, role, descriptor)
+            )
+            if why:
                 self._found("memcheck", "descriptor", host.access(call, lane), -1, why)
                 continue
-            pieces = shared_bytes(call.instruction, role, descriptor)
             if role == "a":  # a warp reads its own 16 of the 64 rows
                 pieces = pieces[2 * (call.head.warp % 4) :][:2]
             starts = pieces.ravel() + (call.head.shared or 0)
             places, lanes = self._granules(call, starts, 16, [lane] * starts.size)
-            if state.is_generic[places].any() and (why := misaligned(role, descriptor)):
-                self._found("memcheck", "descriptor", host.access(call, lane), -1, why)
+            self._check_layout(host.access(call, lane), state, role, descriptor, places)
             self._read(call, state, places, agent.number, agent.time + 1, lanes, by_proxy=True)
+        for register in call.instruction.results:
+            state.sums[call.number, register.name] = agent.time + 1, call.site
+
+    def _described(self, call: Call, role: Role, descriptor: int) -> tuple[str, np.ndarray]:
+        """Return why a descriptor cannot be right, and where the pieces lie that a product reads by it."""
+        # reads beyond the block's memory are reported where they are made (code/warpgroup.py)
+        why = misfit(call.instruction, role, descriptor, STRIDE)
+        return why, shared_bytes(call.instruction, role, descriptor)
+
+    def _check_layout(
+        self, access: Access, state: State, role: Role, descriptor: int, places: np.ndarray
+    ) -> None:
+        """Check that a matrix is read as it was written, as far as that is known."""
+        is_generic = state.is_generic[places]
+        if is_generic.any() and (why := misaligned(role, descriptor)):
+            self._found("memcheck", "descriptor", access, -1, why)
+        of_tiles = places[~is_generic & (state.swizzle[places] != UNKNOWN)]
+        if len(of_tiles) and (why := reads_other_swizzle(role, descriptor, int(state.swizzle[of_tiles[0]]))):
+            site = int(state.write_site[of_tiles[0]])
+            message = f"{why} as the tensor map of the copy of {self._line(site)}"
+            self._found("memcheck", "descriptor", access, site, message)
+
+    def read_registers(self, host: Host, call: Call) -> None:
+        """Check that the products are complete whose sums an instruction reads; `mov` only passes them on."""
+        state, warp, instruction = self._state(call), call.number, call.instruction
+        agent = self._of_warp(state, state.products, warp)
+        given = [state.sums.get((warp, register.name)) for register in instruction.sources]
+        pending = [each for each in given if each and each[0] > state.clocks[warp, agent.number]]
+        for register in instruction.results:
+            state.sums.pop((warp, register.name), None)
+            if pending and instruction.parts[0] == "mov":
+                state.sums[warp, register.name] = pending[0]
+        if pending and instruction.parts[0] != "mov":
+            site = pending[0][1]
+            message = (
+                f"reads a sum of the wgmma of {self._line(site)}, which need not be complete: wait before "
+                "with wgmma.commit_group and wgmma.wait_group"
+            )
+            access = host.access(call, call.lanes[0])
+            self._found("racecheck", "read before wgmma completes", access, site, message)
 
     def _fence(self, call: Call) -> None:
         """Make what the warp knows of ordinary writes visible to the asynchronous proxy."""
@@ -475,6 +567,13 @@ class Ordering:
             "fence.proxy.async before the barrier"
         )
         self._found("racecheck", "missing proxy fence", access, site, message)
+
+    def _after_end(self, access: Access, site: int) -> None:
+        message = (
+            f"accesses {self.diagnosis.place_in_shared(access)}, which may have ended: nothing makes it wait. "
+            "End the kernel with cluster.sync()"
+        )
+        self._found("racecheck", "access after a block ends", access, site, message)
 
     def _written_early(
         self, call: Call, state: State, places: np.ndarray, lanes: np.ndarray, first: int

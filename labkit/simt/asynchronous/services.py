@@ -83,11 +83,16 @@ class Services:
         if self.error:
             return
         try:
+            reads_registers, site = site < 0, max(site, ~site)
             instruction = self.host.kernel.code[site]
             call = Call(instruction, site, self._agents[frame], mask, operands, results)
             cluster, first = call.cluster, call.cluster.heads[0]
             if cluster.place != (place := (first.x, first.y, first.z)):
                 self._begin(cluster, place)
+            if reads_registers:
+                assert self.host.watcher is not None
+                self.host.watcher.read_registers(self.host, call)
+                return
             handler = self._handlers.get(site) or self._handlers.setdefault(site, self._handler(instruction))
             handler(self.host, call)
         except BaseException as error:

@@ -50,6 +50,10 @@ class Observer:
     def enter(self, block: Block, whole: bool) -> None:
         """Observe that a basic block begins, with all 32 lanes if `whole` (known for whole warps only)."""
 
+    def kind(self, instruction: Instruction) -> object:
+        """Return what keeps instructions from sharing code that look alike."""
+        return None
+
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Observe that an access of all 32 lanes, in range, comes next."""
 

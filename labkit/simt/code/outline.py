@@ -103,7 +103,7 @@ class Outlines:
         ir.IRBuilder(done).ret(ir.Constant(I1, 0))
 
     def _row(self, instruction: Instruction, access: Access | None) -> _Row:
-        w, flow, row = self.w, self.w.flow, _Row([instruction.parts])
+        w, flow, row = self.w, self.w.flow, _Row([instruction.parts, self.observer.kind(instruction)])
         has_plain_numbers = instruction.parts[0] in _PLAIN_NUMBERS.get(instruction.type[:1], ())
 
         def fits(number: Immediate) -> bool:

@@ -161,6 +161,11 @@ def misfit(instruction: Instruction, role: Role, descriptor: int, size: int) -> 
     if name := read.unset_step(groups, is_k_major):
         return f"{who} has the {name} byte offset 0, so parts of the matrix would lie at one place"
     pieces = read.pieces(groups, is_k_major)
+    if np.unique(pieces).size < pieces.size:
+        return (
+            f"{who} has the leading byte offset {read.leading} and the stride byte offset {read.stride}: "
+            "parts of the matrix would lie at one place"
+        )
     first, end = int(pieces.min()), int(pieces.max()) + PIECE
     if end > size:
         return f"{who} covers bytes {first} to {end - 1} of shared memory, of which the block has {size}"
@@ -180,6 +185,15 @@ def misaligned(role: Role, descriptor: int) -> str:
     return (
         f"{_who(role, descriptor)} starts at byte {read.start}, in row {row} of its swizzle pattern of "
         f"{read.width} bytes a row. Align the matrix to {8 * read.width} bytes"
+    )
+
+
+def reads_other_swizzle(role: Role, descriptor: int, written: int) -> str:
+    """Say that a copy swizzled a matrix with other bytes per row, `written`; "" if they are the same."""
+    read = Descriptor.decode(descriptor)
+    width = read.width if read.is_swizzled else 0
+    return (
+        "" if width == written else f"{_who(role, descriptor)} has a swizzle of {width} bytes, not {written}"
     )
 
 

@@ -18,7 +18,8 @@ from labkit.simt.code.careful import entry_slot
 from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.observe import Look
 from labkit.simt.code.vectors import broadcast
-from labkit.simt.ptx import Instruction, Operand, Vector
+from labkit.simt.code.warp import Warp
+from labkit.simt.ptx import Instruction, Kernel, Operand, Vector
 from labkit.simt.sanitizer.checking import Checking
 
 TOLD = {("wgmma", "mma_async"), ("fence", "proxy")}
@@ -26,6 +27,27 @@ TOLD = {("wgmma", "mma_async"), ("fence", "proxy")}
 
 class AsynchronousChecking(Checking):
     """Tells the host of accesses to shared memory, and checks the others itself."""
+
+    def attach(self, w: Warp) -> None:
+        """Find the registers that hold sums of products."""
+        super().attach(w)
+        self.sums = sums(w.kernel)
+
+    def kind(self, instruction: Instruction) -> object:
+        """Keep instructions that read sums apart from others."""
+        return super().kind(instruction), self._reads_sums(instruction)
+
+    def _reads_sums(self, instruction: Instruction) -> bool:
+        is_product = instruction.parts[0] == "wgmma"
+        return not is_product and any(register.name in self.sums for register in instruction.sources)
+
+    def reads(self, instruction: Instruction) -> None:
+        """Tell the host of an instruction that reads sums, by the complement of its number."""
+        super().reads(instruction)
+        if self._reads_sums(instruction):
+            w = self.w
+            site = w.b.not_(w.site(instruction))
+            self._tell(w.b, w.launch, w.frame, site, w.active(instruction), [])
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Check an access that a whole warp makes in its fast form."""
@@ -72,6 +94,28 @@ class AsynchronousChecking(Checking):
             place = b.load(field(b, Launch, launch, "serve"), typ=I64)
             pointer = b.bitcast(slot, POINTER)
             b.call(b.inttoptr(place, services.SERVE.as_pointer()), [frame, site, mask, pointer, pointer])
+
+
+def sums(kernel: Kernel) -> set[str]:
+    """Return the registers to which products add, and those that copies make of them."""
+    found = {
+        register.name
+        for each in kernel.code
+        if each.parts[:2] == ("wgmma", "mma_async")
+        for register in each.results
+    }
+    copies = [each for each in kernel.code if each.parts[0] == "mov"] if found else []
+    grows = bool(found)
+    while grows:
+        more = {
+            register.name
+            for each in copies
+            if any(source.name in found for source in each.sources)
+            for register in each.results
+        }
+        grows = not more <= found
+        found |= more
+    return found
 
 
 def told(instruction: Instruction) -> list[Operand]:
