@@ -719,8 +719,8 @@ QUESTIONS: dict[str, Question] = {
                 ("the copy to out", "missing proxy fence"),
             )
         ),
-        "step 2 fills a stage that may still be leaving; s is i % 2, and the phase i / 2; threads wrote what "
-        "TMA reads.",
+        "step 2 fills a stage that may still be leaving, and is phase 1 of its barrier; and TMA sends what "
+        "threads have written.",
         SIMULATED,
     ),
     "11.f": _one(

@@ -121,6 +121,6 @@ def test_a_check_moves_the_head_and_the_map(page, course):
     page.get_by_text("1 of 1 point · next: 00.2").wait_for()
     page.get_by_text("1 of 2 exercises solved").first.wait_for()
     page.evaluate("jupyterapp.commands.execute('labkit:course')")
-    page.get_by_text("1 of 119 points, 1 of 44 exercises solved").wait_for()
+    page.get_by_text("1 of 132 points, 1 of 49 exercises solved").wait_for()
     page.get_by_role("link", name="Continue: 00 · Start here").click()
     page.wait_for_function("jupyterapp.shell.currentWidget.context?.path === '00_start_here.ipynb'")

@@ -85,7 +85,7 @@ WRONG = [
         ("= tile[s][63 - t];", "= in[64 * i + 63 - t];"),
     ),
     ("11.4", "no fence", "needs fence_proxy_async before the barrier", (FENCE, "")),
-    ("11.4", "the stage's parity", "names the parity", ("&full[s], i / 2 % 2)", "&full[s], s)")),
+    ("11.4", "always parity 0", "names the parity", ("&full[s], i / 2 % 2)", "&full[s], 0)")),
     ("11.4", "no wait for what leaves", "cp_async_bulk_wait_group_read, in the thread", (DRAINED, "")),
     ("11.4", "the fence before the work", "fence_proxy_async", (TIMES + FENCE, FENCE + TIMES)),
     ("11.4", "no wait for what comes", "racecheck finds", (WAIT, "")),
@@ -93,7 +93,7 @@ WRONG = [
         "11.4",
         "threads copy",
         "threads go to global memory",
-        (TIMES, "        tile[s][t] = 3 * in[64 * i + t];\n"),
+        (TIMES, "        tile[s][t] = 3 * in[32 * i + t];\n"),
     ),
     (
         "11.5",

@@ -76,6 +76,12 @@ SEEN = {
     "10.b": r"multiply-adds for a sector of global loads +([\d.]+)",
     "10.d": r"elements from shared memory for a multiply-add +([\d.]+)",
     "10.e": r"loads of a thread for a multiply-add +([\d.]+)",
+    "11.a": r"wgmma\S+ .* ([\d.]+) FLOP per byte",
+    "11.b": r"C\[9, 5\] is a sum of lane (\d+)",
+    "11.c": r"ldmatrix, .*: (\d+) passes",
+    "11.d": r"(?s)\n +5 +1 +2 +(\d).*enough: (\d) stages",
+    "11.e": r"line \d+: (.+)\nline \d+: (.+)\nline \d+: (.+)\n",
+    "11.f": r"bfloat16: (\d+) times",
 }
 # Answers that have to be counted in the output.
 COUNTED = {

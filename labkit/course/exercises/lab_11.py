@@ -14,7 +14,6 @@ from labkit.simt.lowering.fragments import matrices
 
 SIDE = 16  # rows and columns of a tile of 11.1, and rows of one of 11.2
 CHUNKS, WORDS = 8, 4  # of a row of 11.2, and of a chunk
-TILE = 64  # elements of a stage of 11.3 and 11.4
 
 # 11.1: a product by wmma, one warp per tile.
 
@@ -94,16 +93,16 @@ def _without_conflicts(kernel: AnyKernel) -> None:
 # 11.3 and 11.4: tiles that come, and go, while threads work.
 
 
-def _tiles(factor: int, is_reversed: bool, threads: int, steps: int) -> Launch:
+def _tiles(tile: int, threads: int, factor: int, is_reversed: bool, steps: int) -> Launch:
     def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        x = rng.integers(-1000, 1000, TILE * steps).astype(np.float32)
-        tiles = x.reshape(steps, TILE)
+        x = rng.integers(-1000, 1000, tile * steps).astype(np.float32)
+        tiles = x.reshape(steps, tile)
         return x, factor * (tiles[:, ::-1] if is_reversed else tiles).ravel()
 
     return Launch(Given(f"steps={steps}", make, (steps,), steps), (1,), (threads,))
 
 
-_reversed, _tripled = partial(_tiles, 1, True, 96), partial(_tiles, 3, False, 64)
+_reversed, _tripled = partial(_tiles, 64, 96, 1, True), partial(_tiles, 32, 32, 3, False)
 
 PARITY = (
     "The phases of an mbarrier are numbered 0, 1, 2, …, and a wait names the parity of the phase that must "
