@@ -168,7 +168,8 @@ def parameter_types(
     )
 
     def make() -> bytes:
-        flags = [f"--gpu-architecture={_with_features(VIRTUAL_ARCH, source, options)}", *with_defaults(options)]
+        arch = _with_features(VIRTUAL_ARCH, source, options)
+        flags = [f"--gpu-architecture={arch}", *with_defaults(options)]
         try:
             with _Program(f"{source}\n{probe}\n", [f"labkit_types<decltype(&{kernel})>"]) as program:
                 program.compile(flags)
