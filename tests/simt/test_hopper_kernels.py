@@ -206,3 +206,54 @@ def test_blocks_of_a_cluster_that_do_not_meet(name, macro, kind, mark):
     found = findings_of(k, *args, grid=8, block=64)
     source = (COMMON + SUM).split("\n")
     assert any((f.tool, f.kind) == ("racecheck", kind) and source[f.line - 1].endswith(mark) for f in found)
+
+
+def test_the_low_bits_of_a_generic_address_are_an_offset():
+    """As on a GPU, where descriptors take `address & 0x3FFFF` of a generic address."""
+    source = """
+    extern "C" __global__ void __cluster_dims__(2) k(unsigned long long* out) {
+        __shared__ alignas(16) char before[48], here[16];
+        before[threadIdx.x] = here[threadIdx.x % 16] = 0;
+        out[blockIdx.x] = (unsigned long long)before & 0x3FFFF;
+        out[blockIdx.x + 2] = ((unsigned long long)here & 0x3FFFF) - __cvta_generic_to_shared(here);
+    }
+    """
+    out = np.ones(4, np.uint64)
+    simt.RawModule(code=source).get_function("k")(2, 32, (out,))
+    np.testing.assert_array_equal(out % 16, 0)
+    np.testing.assert_array_equal(out[2:], 0)
+
+
+def test_headers_from_a_folder_may_use_hopper(tmp_path):
+    (tmp_path / "mine.h").write_text(
+        """
+        __device__ void more_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 240;"); }
+        """
+    )
+    source = """
+    #include <mine.h>
+    extern "C" __global__ void __launch_bounds__(128) k(int* out) {
+    #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+        more_registers();
+        out[threadIdx.x] = 1;
+    #endif
+    }
+    """
+    out = np.zeros(128, np.int32)
+    simt.RawModule(code=source, options=(f"--include-path={tmp_path}",)).get_function("k")(1, 128, (out,))
+    np.testing.assert_array_equal(out, 1)
+
+
+def test_a_variable_of_a_namespace_has_its_name_in_findings():
+    source = """
+    namespace mine { extern __shared__ __align__(128) int memory[]; }
+    extern "C" __global__ void __cluster_dims__(2) k(int* out) {
+        mine::memory[threadIdx.x] = threadIdx.x;
+        asm volatile("barrier.cluster.arrive;");
+        out[threadIdx.x] = mine::memory[blockDim.x - 1 - threadIdx.x];
+        asm volatile("barrier.cluster.wait;");
+    }
+    """
+    k, out = simt.RawModule(code=source).get_function("k"), np.zeros(64, np.int32)
+    found = findings_of(k, out, grid=2, block=64, shared_mem=256)
+    assert any("of shared `mine::memory`" in each.message for each in found)
