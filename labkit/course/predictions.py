@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import gcd, isfinite
 from typing import Literal, cast, overload
 
+import pandas as pd
+
 from labkit import records
 from labkit.core.errors import SimtError
 from labkit.core.occupancy import gpu, occupancy
@@ -35,6 +37,7 @@ H200_PEAK = gpu("H200").peak_gflop_s or 0  # GFLOP/s
 SMALL = ("tiled", "tiled_unrolled", "register_column", "double_buffered", "tuned")  # rungs for N = 512
 LIMITS = ("issue slots", "FP32", "L1 requests", "shared memory", "latency", "L2", "DRAM")  # to choose from
 PIPELINE = ("nothing", "wrong parity", "missing proxy fence", "overwritten while a copy reads")  # kinds
+TENSOR = ("mma", "cp_async", "wgmma", "warp_specialised", "persistent", "cluster", "tma_store", "stream_k")
 CLOSE = 1.5  # the factor up to which a number is close
 
 
@@ -196,6 +199,11 @@ def _question(id: str) -> Prediction:
 def _singular(unit: str) -> str:
     counted = len(unit) > 2 and unit.replace("-", "").isalpha() and unit != "times"  # threads, but not ms
     return unit.removesuffix("s") if counted else unit
+
+
+def _tensor_rates() -> pd.DataFrame:
+    """Return the rates on tensor cores in half precision at 4096, without cuBLAS's own step."""
+    return steps.rates(recorded(problem("tensor_matmul", 4096, 4096, 4096))).drop(index="cublas")
 
 
 def _one(
@@ -723,7 +731,20 @@ QUESTIONS: dict[str, Question] = {
         "threads have written.",
         SIMULATED,
     ),
-    "11.f": _one(
+    "11.f": Question(
+        (
+            Input("gains most", lambda: str(_tensor_rates()["× the one before"].idxmax()), choices=TENSOR),
+            Input(
+                "rate of wmma",
+                lambda: float(_tensor_rates()["% of cublas"]["wmma"]),
+                "% of cuBLAS's",
+                margin=0.1,
+            ),
+        ),
+        "the tensor cores starve until operands come from shared memory by themselves.",
+        H200,
+    ),
+    "11.g": _one(
         *("Error of bfloat16, as a multiple of that of half", 2.0 ** (11 - 8), "times"),
         "half has 11 significant bits, and bfloat16 has 8.",
         margin=0.1,

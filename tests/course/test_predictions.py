@@ -81,7 +81,7 @@ SEEN = {
     "11.c": r"ldmatrix, .*: (\d+) passes",
     "11.d": r"(?s)\n +5 +1 +2 +(\d).*enough: (\d) stages",
     "11.e": r"line \d+: (.+)\nline \d+: (.+)\nline \d+: (.+)\n",
-    "11.f": r"bfloat16: (\d+) times",
+    "11.g": r"bfloat16: (\d+) times",
 }
 # Answers that have to be counted in the output.
 COUNTED = {
@@ -101,7 +101,12 @@ COUNTED = {
     "09.i": lambda said: [7 - said.count("nothing")],
     "10.a": lambda said: [prod(map(int, re.search(r"1000 x 33: grid \((.*?)\)", said)[1].split(",")))],
     "10.c": lambda said: [128 * 2 / 32],
+    "11.f": lambda said: [
+        max(CLIMB.findall(said), key=by_rate)[0],
+        rate(r"wmma +[\d.]+ +[\d.]+ +([\d.]+)", said),
+    ],
 }
+CLIMB = re.compile(r"(?!cublas)\b(\w+) +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+)")
 FASTEST = re.compile(r"(\w+) +\d+ blocks +([\d.]+) TFLOP/s")
 
 
