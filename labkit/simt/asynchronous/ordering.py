@@ -102,6 +102,7 @@ class Ordering:
         self.blocks = kernel.blocks_together
         self.findings: dict[tuple[object, ...], Finding] = {}
         self._states: dict[int, State] = {}
+        self._said: set[tuple[str, int, int]] = set()  # kinds and sites of what was found
         self._read_before: dict[tuple[int, Role, int], tuple[str, np.ndarray]] = {}  # by site
 
     def watched(self, host: Host, call: Call) -> None:
@@ -528,6 +529,9 @@ class Ordering:
         return Access(call.site, address, head.shared or 0, (head.x, head.y, head.z), thread)
 
     def _found(self, tool: str, kind: str, access: Access, other: int, message: str) -> None:
+        if (kind, access.site, other) in self._said:
+            return
+        self._said.add((kind, access.site, other))
         finding = self.diagnosis.found(tool, kind, access, message)
         line = self.kernel.code[other].line if other >= 0 else 0
         key = (kind, finding.line, finding.calls, line)
