@@ -19,6 +19,7 @@ import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 from labkit import kernels  # noqa: E402
+from labkit.core.errors import SimtError  # noqa: E402
 from labkit.kernels.matmul.family import Matmul  # noqa: E402
 from labkit.ladder import running  # noqa: E402
 from labkit.model.limits import CYCLES, MODEL, NAMES, times_of  # noqa: E402
@@ -36,7 +37,10 @@ def main() -> None:
         timed = set(times_of(problem).kernel)
         for rung in running.rungs("matmul"):
             if rung in timed:
-                rows.append(row(rung, problem, predicted(rung, problem)))
+                try:
+                    rows.append(row(rung, problem, predicted(rung, problem)))
+                except SimtError as refused:
+                    tqdm.write(f"{rung} on {problem}: {refused}")
     with MODEL.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()

@@ -27,6 +27,7 @@ FILE_NAME = "kernel.cu"
 VIRTUAL_ARCH = "compute_90"
 # Instructions that Hopper alone has, by the compiler's name for its own features: sm_90a rather than sm_90.
 _HOPPER_ALONE = re.compile(r"wgmma|setmaxnreg")
+_INCLUDE_OPTIONS = ("-I", "--include-path")
 # NVRTC provides printf, assert and the CUDA built-ins itself, and no host headers. Those in our folder bring
 # what CUDA's own library has for kernels into namespace std. That library unrolls lists of 16 types, which is
 # most of its time to compile; with lists of 2, which it continues by recursion, it takes a quarter.
@@ -100,7 +101,7 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
         if isinstance(given, str):
             raise TypeError(f"{name} is a list of strings, such as [{given!r}], not one string")
 
-    arch = _with_features(VIRTUAL_ARCH, source)
+    arch = _with_features(VIRTUAL_ARCH, source, options)
 
     def make() -> bytes:
         flags = [f"--gpu-architecture={arch}", "-lineinfo", *with_defaults(options)]
@@ -121,7 +122,7 @@ def resources(
     source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = (), arch: str = "sm_90"
 ) -> dict[str, Resources]:
     """Return the resources of every kernel in `source` for an architecture, by lowered name (cached)."""
-    arch = _with_features(arch, source)
+    arch = _with_features(arch, source, options)
 
     def make() -> bytes:
         # Where there is a driver, NVRTC caches kernels, and a cached kernel comes without the assembler's
@@ -142,7 +143,7 @@ def assemble(
 
     It holds line numbers of the source and of its PTX. Raises CompileError with the compiler's messages.
     """
-    arch = _with_features(arch, source)
+    arch = _with_features(arch, source, options)
     flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", "--no-cache"]
     with _Program(source, name_expressions) as program:
         log = program.compile([*flags, *with_defaults(options)])
@@ -167,7 +168,8 @@ def parameter_types(
     )
 
     def make() -> bytes:
-        flags = [f"--gpu-architecture={_with_features(VIRTUAL_ARCH, source)}", *with_defaults(options)]
+        arch = _with_features(VIRTUAL_ARCH, source, options)
+        flags = [f"--gpu-architecture={arch}", *with_defaults(options)]
         try:
             with _Program(f"{source}\n{probe}\n", [f"labkit_types<decltype(&{kernel})>"]) as program:
                 program.compile(flags)
@@ -180,10 +182,14 @@ def parameter_types(
     return json.loads(made("types", (source, options, [*name_expressions, kernel], "types"), make))
 
 
-def _with_features(arch: str, source: str) -> str:
-    """Return the architecture with Hopper's own features, `sm_90a` for `sm_90`, if the source names one."""
+def _with_features(arch: str, source: str, options: Sequence[str]) -> str:
+    """Return the architecture with Hopper's own features, `sm_90a` for `sm_90`, if the source may use one.
+
+    It may if it names one, or if it includes headers from a folder that an option gives, such as CUTLASS's.
+    """
     is_hopper = arch in ("sm_90", VIRTUAL_ARCH)
-    return f"{arch}a" if is_hopper and _HOPPER_ALONE.search(source) else arch
+    has_headers = any(option.startswith(_INCLUDE_OPTIONS) for option in options)
+    return f"{arch}a" if is_hopper and (has_headers or _HOPPER_ALONE.search(source)) else arch
 
 
 def made(

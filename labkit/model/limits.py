@@ -44,7 +44,8 @@ LINE = 128  # bytes that an L1 cache, or shared memory, can deliver per clock
 def bounds(problem: Matmul, *rungs: str) -> pd.DataFrame:
     """Return what each part of an H200 allows rungs on `problem`, and what was measured.
 
-    All are rates in 10^12 operations per second. Rows: `rungs`, or all that were timed. Columns: NAMES, each
+    All are rates in 10^12 operations per second. Rows: `rungs`, or all that were timed and that the model
+    knows; it refuses stream_k, where a block's work depends on when others arrive. Columns: NAMES, each
     with the rate that the part alone allows; what the model predicts, in `predicted`, `low` and `high`; and
     `measured`. A part that a rung does not use allows an infinite rate. Raises ValueError where no time of
     the problem or a rung is recorded.
@@ -55,8 +56,9 @@ def bounds(problem: Matmul, *rungs: str) -> pd.DataFrame:
     missing = [rung for rung in rungs if rung not in times]
     if missing or not times:
         raise ValueError(f"no time of {' and '.join(missing) or 'a rung'} on {problem} is recorded.")
-    chosen = pd.Index(rungs or list(times), name="kernel")
-    model = _of_problem(problem).reindex(chosen)
+    known = _of_problem(problem)
+    chosen = pd.Index(rungs or [rung for rung in times if rung in known.index], name="kernel")
+    model = known.reindex(chosen)
     table = problem.flops / 1e9 / model[[*NAMES, "predicted", "high", "low"]]
     table = table.rename(columns={"high": "low", "low": "high"})  # of the rates: a long time is a low rate
     return table.assign(measured=[problem.gflops(times[rung] / 1e3) / 1e3 for rung in chosen])

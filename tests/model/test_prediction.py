@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from gallery import cases
+from small_kernels import small
 
-from labkit import problem, simt
+from labkit import kernels, problem, simt
 from labkit.core.errors import LaunchError
 from labkit.core.kernel import launch_of
 from labkit.core.occupancy import gpu
@@ -229,6 +230,15 @@ def test_products_of_warpgroups_are_refused():
     case = next(case for case in cases("clean") if case.file == "hgemm_wgmma")
     with pytest.raises(NoPrediction, match=r"products of warpgroups \(HGMMA\) run beside the warps"):
         kernel(case.source, case.entry).predict(case.grid, case.block, tuple(case.args().values()))
+
+
+def test_copies_from_beyond_the_edges_do_not_read(monkeypatch):
+    """10_any_tile copies zeros, with a predicate, where a tile of B reaches past the matrix."""
+    monkeypatch.setenv("LABKIT_DEVICE", "simt")
+    case = problem("matmul", 33, 36, 20)
+    rung, macros = "matmul/10_any_tile", small("matmul/10_any_tile")
+    found = kernels.load(rung, **macros).predict(*kernels.launch(rung, case, **macros), case.args(np))
+    assert 0 < found.low < found.seconds < found.high
 
 
 def test_arrays_keep_their_contents_also_where_they_decide():

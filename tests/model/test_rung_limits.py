@@ -13,6 +13,7 @@ from labkit.widgets.roofline_view import DTYPES, SIZES
 
 PROBLEMS = [Matmul(n, n, n, dtype=dtype) for dtype in DTYPES for n in SIZES]
 CLOCK = 1.98e9
+UNPREDICTED = {"stream_k"}  # a block goes on adding if it arrives last, which no count foresees
 MODEL_ERROR = 1.02  # by which a rung may exceed its lowest limit
 
 
@@ -25,7 +26,7 @@ def in_the_simulator(monkeypatch):
 def test_nothing_measured_is_above_a_limit(problem):
     table = limits.bounds(problem)
     if problem.dtype == "float32":
-        assert set(table.index) == set(running.rungs("matmul")) - {"tensor_cores", "any_tile", "stream_k"}
+        assert set(table.index) == set(running.rungs("matmul")) - {"tensor_cores"} - UNPREDICTED
     assert not table.isna().any(axis=None)
     for name in limits.NAMES:
         assert (table.measured < MODEL_ERROR * table[name]).all(), name
@@ -91,4 +92,4 @@ def test_the_table_has_what_the_explorer_offers():
     for problem in PROBLEMS:
         rows = table[(table.dtype == problem.dtype) & (table.n == problem.N)]
         timed = set(limits.times_of(problem).kernel) & set(running.rungs("matmul"))
-        assert set(rows.kernel) == timed
+        assert set(rows.kernel) == timed - UNPREDICTED

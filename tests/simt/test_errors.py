@@ -224,8 +224,8 @@ def test_unknown_kernel_and_instruction():
         module.get_function("g")
     source = """extern "C" __global__ void f(int* out) {
         out[0] = 1;
-        asm volatile("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%0,%0},{%0},{%0},{%0,%0};"
-            :: "r"(0));
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 "
+            "{%0,%0,%0,%0},{%0,%0},{%0,%0},{%0,%0,%0,%0};" :: "r"(0));
     }"""
     with pytest.raises(simt.SimtError, match=r"line 3: .*does not know the PTX instruction `mma.sync"):
         kernel(source)(1, 32, (np.zeros(1, np.int32),))

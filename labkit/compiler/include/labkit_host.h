@@ -40,3 +40,11 @@ using uint8_t = unsigned char;
 using uint16_t = unsigned short;
 using uint32_t = unsigned int;
 using uint64_t = unsigned long long;
+
+#if __CUDA_ARCH__ >= 900 && !defined(__CUDACC_RDC__) && !defined(__CUDACC_EWP__)  // which have these
+// A kernel that another launch lets begin early waits for that launch; here it has ended already.
+inline __device__ void cudaGridDependencySynchronize() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+inline __device__ void cudaTriggerProgrammaticLaunchCompletion() {
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+#endif

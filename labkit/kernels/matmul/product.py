@@ -5,7 +5,8 @@ The rule, for a GPU with S multiprocessors (SMs):
 1. There are three tiles: the larger one is, the less it reads, and the higher its rate (`TILES`).
 2. A tile comes into question if C has one for every second SM at least; else SMs would idle or share much.
 3. Of these, take the one that computes C soonest: its padded tiles' elements, divided by its rate.
-4. If the tiles fill their waves of blocks to 95 %, each block computes one, with `10_any_tile`.
+4. If the tiles fill their waves of blocks to 95 %, and are not the largest or K is short, each block computes
+   one, with `10_any_tile`.
 5. Otherwise all blocks of one wave share the work, with `11_stream_k`: each the same part of a tile if that
    leaves at most 5 % of them without work, else the same number of steps.
 
@@ -26,6 +27,7 @@ from labkit.kernels.matmul.family import Matmul
 
 FULL = 0.95  # of the places for blocks, from which on a division into equal parts is even enough
 FEWEST = 0.5  # tiles per SM, below which a smaller tile serves better
+SHORT = 32  # steps along K, below which to share them costs more than it gives, also with the largest tile
 SIMULATED_SMS = 132  # in the simulator: those of an H200
 
 Matrix = NDArray[np.float32]  # of CuPy on a GPU
@@ -78,7 +80,8 @@ def choose(m: int, n: int, k: int, multiprocessors: int) -> Choice:
     down, across = -(-m // tile_m), -(-n // tile_n)
     tiles, places = down * across, tile.blocks * multiprocessors
     waves = -(-tiles // places)
-    if tiles >= FULL * waves * places and down <= MAX_GRID[1]:
+    is_short = k < SHORT * tile_k
+    if tiles >= FULL * waves * places and (tile is not TILES[0] or is_short) and down <= MAX_GRID[1]:
         return Choice("matmul/10_any_tile", macros, (across, down, 1), block)
     even = places // tiles * tiles  # blocks, if each computes the same part of a tile
     blocks = even if even >= FULL * places else places

@@ -19,7 +19,7 @@ import numpy as np
 from labkit.core.compare import unwritten
 from labkit.kernels.problem import Problem, Shape
 
-QUICK, LARGE = (1024, 2048), (4096, 8192)  # M, N and K of `labkit bench`
+QUICK, LARGE = (4096,), (4096, 8192)  # M, N and K of `labkit bench`
 QUARTERS = 4  # fp8 elements are multiples of 1/4 in [-1, 1]
 
 

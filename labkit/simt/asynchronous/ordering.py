@@ -69,6 +69,9 @@ class State:
     write_time: np.ndarray
     write_site: np.ndarray
     is_generic: np.ndarray  # written by ordinary stores, not by a copy
+    atomic_writer: np.ndarray  # of the last atomic operation, and when and where
+    atomic_time: np.ndarray
+    atomic_site: np.ndarray
     swizzle: np.ndarray  # of the tensor map by which a tile was written; UNKNOWN for others
     agents: int
     left: dict[int, Left] = field(default_factory=dict)  # by barrier: of the phase that runs
@@ -126,6 +129,9 @@ class Ordering:
             np.zeros(size, np.int32),
             np.zeros(size, np.int32),
             np.zeros(size, bool),
+            np.zeros(size, np.int16),
+            np.zeros(size, np.int32),
+            np.zeros(size, np.int32),
             np.full(size, UNKNOWN, np.int16),
             warps,
         )
@@ -224,6 +230,8 @@ class Ordering:
         if self.blocks > 1:
             self._note_remote(call, state, places, lanes)
         if instruction.family.is_atomic or not STRONG.isdisjoint(instruction.parts):
+            if instruction.family.is_atomic:
+                self._atomic(call, state, places, lanes)
             self._synchronise(call, state, places)
             return
         if instruction.family.writes:
@@ -401,10 +409,40 @@ class Ordering:
                 if old:
                     mine = Left(_joined(mine.clock, old.clock), _joined(mine.fenced, old.fenced))
                 state.left[key] = mine
-        if writes:
+        if writes and not call.instruction.family.is_atomic:
             state.writer[places], state.write_time[places] = warp, 0
             state.write_site[places] = call.site
+        if writes:
             state.clocks[warp, warp] += 1
+
+    def _atomic(self, call: Call, state: State, places: np.ndarray, lanes: np.ndarray) -> None:
+        """Check that barriers lie between an atomic operation and plain accesses of its place."""
+        warp, clock = call.number, state.clocks[call.number]
+        time = int(clock[warp])
+        early = (state.writer[places] != NOBODY) & self._is_early(state, places, clock, warp, time)
+        if early.any():
+            self._read_early(call, state, places, lanes, int(np.argmax(early)))
+        else:
+            self._check_readers(call, state, places, lanes, None)
+        state.atomic_writer[places], state.atomic_time[places] = warp, time
+        state.atomic_site[places] = call.site
+
+    def _is_mixed(
+        self, call: Call, state: State, places: np.ndarray, lanes: np.ndarray, verb: str, kind: str
+    ) -> bool:
+        """Find a plain access after an atomic operation without a barrier between."""
+        early = state.atomic_time[places] > state.clocks[call.number][state.atomic_writer[places]]
+        if not early.any():
+            return False
+        first = int(np.argmax(early))
+        access, site = self._accessing(call, places, lanes, first), int(state.atomic_site[places[first]])
+        message = (
+            f"race ({kind}) on {self.diagnosis.place_in_shared(access)}: {verb} what "
+            f"{self._what(state, int(state.atomic_writer[places[first]]), site)} changes atomically in "
+            f"{self._line(site)}; no barrier lies between them"
+        )
+        self._found("racecheck", kind, access, site, message)
+        return True
 
     def _read(
         self,
@@ -417,16 +455,18 @@ class Ordering:
         by_proxy: bool = False,
     ) -> None:
         clock, writer = state.clocks[call.number], state.writer[places]
-        unwritten = writer == NOBODY
+        unwritten = (writer == NOBODY) & (state.atomic_time[places] == 0)
         if unwritten.any():
             access = self._accessing(call, places, lanes, int(np.argmax(unwritten)))
             passed = {b: waited for (warp, b), waited in state.passed.items() if warp == call.number}
             state.too_soon.append(TooSoon(access, places[unwritten], passed))
-        early = ~unwritten & self._is_early(state, places, clock, agent, time)
-        if early.any():
+        early = (writer != NOBODY) & self._is_early(state, places, clock, agent, time)
+        if self._is_mixed(call, state, places, lanes, "reads", "read after write"):
+            pass
+        elif early.any():
             self._read_early(call, state, places, lanes, int(np.argmax(early)))
         elif by_proxy:
-            unseen = ~unwritten & state.is_generic[places]
+            unseen = (writer != NOBODY) & state.is_generic[places]
             unseen &= state.write_time[places] > state.fenced[call.number][writer]
             if unseen.any():
                 self._unfenced(call, state, places, lanes, int(np.argmax(unseen)))
@@ -453,8 +493,19 @@ class Ordering:
         """Check a write: of ordinary code, or of a copy that completes at `barrier`."""
         clock, writer = state.clocks[call.number], state.writer[places]
         early = (writer != NOBODY) & self._is_early(state, places, clock, agent, time)
-        if early.any():
+        if self._is_mixed(call, state, places, lanes, "writes", "write after write"):
+            pass
+        elif early.any():
             self._written_early(call, state, places, lanes, int(np.argmax(early)))
+        self._check_readers(call, state, places, lanes, barrier)
+        state.writer[places], state.write_time[places] = agent, time
+        state.write_site[places], state.is_generic[places] = call.site, barrier is None
+
+    def _check_readers(
+        self, call: Call, state: State, places: np.ndarray, lanes: np.ndarray, barrier: Mbarrier | None
+    ) -> None:
+        """Find reads that need not be over when a place is written; `barrier` is that of a copy."""
+        clock = state.clocks[call.number]
         for reader, (times, sites) in state.reads.items():
             if reader == call.number:
                 continue
@@ -465,8 +516,6 @@ class Ordering:
                     call, state, places, lanes, first, reader, int(sites[places[first]]), barrier
                 )
                 break
-        state.writer[places], state.write_time[places] = agent, time
-        state.write_site[places], state.is_generic[places] = call.site, barrier is None
 
     # findings
 
@@ -570,8 +619,8 @@ class Ordering:
 
     def _after_end(self, access: Access, site: int) -> None:
         message = (
-            f"accesses {self.diagnosis.place_in_shared(access)}, which may have ended: nothing makes it wait. "
-            "End the kernel with cluster.sync()"
+            f"accesses {self.diagnosis.place_in_shared(access)}, which may have ended: nothing makes it "
+            "wait. End the kernel with cluster.sync()"
         )
         self._found("racecheck", "access after a block ends", access, site, message)
 

@@ -73,7 +73,7 @@ _OBSERVERS: dict[Mode, type[Observer]] = {
 
 _COUNTING: tuple[Mode, ...] = ("counted", "issued", "traffic")  # they fill each instruction's counters
 _OF_MACHINE_CODE: tuple[Mode, ...] = ("issued", "traffic")
-SHARED_ALIGN = 1024  # bytes: of where a block's shared memory begins on a GPU; the widest swizzle needs it
+SHARED_ALIGN = STRIDE  # the low bits of a generic address are the offset, as on a GPU: descriptors take them
 RECORDS = 1 << 18  # of accesses to global memory that a launch keeps
 
 

@@ -13,6 +13,7 @@ from labkit.simt.code.abi import Launch
 from labkit.simt.launch.arguments import Range
 from labkit.simt.lowering.wgmma import Role, misfit
 from labkit.simt.ptx import Kernel
+from labkit.simt.ptx.variables import demangled
 from labkit.simt.texture import CALLS, GEOMETRIES, existed, existing
 
 
@@ -352,12 +353,15 @@ class Diagnosis:
 
 
 def last_name(mangled: str) -> str:
-    """Return the last name in a mangled one: `tile` for `_ZZ6matmulE4tile` (Itanium C++ ABI, 5.1.2)."""
+    """Return the last name in a mangled one: `tile` for `_ZZ6matmulE4tile` (Itanium C++ ABI, 5.1.2).
+
+    A variable of a namespace has the namespace, too: `a::tile`.
+    """
     for match in reversed(list(re.finditer(r"E(\d+)", mangled))):
         name = mangled[match.end() :][: int(match[1])]
         if len(name) == int(match[1]):
             return name
-    return mangled
+    return demangled(mangled)
 
 
 def _near(address: int, size: int, ranges: Sequence[Range]) -> str:

@@ -161,7 +161,17 @@ def _copy_to_shared(x: Lift) -> None:
     names = [x.temporary() for _ in range(items)]
     together = names[0] if items == 1 else "{" + ", ".join(names) + "}"
     vector = "" if items == 1 else f"v{items}."
-    x.guarded(f"ld.global.{vector}{kind} {together}, {_address64(x, x.where(x.operands[1]))}")
+    load = f"ld.global.{vector}{kind} {together}, {_address64(x, x.where(x.operands[1]))}"
+    if len(x.operands) == 2:
+        x.guarded(load)
+    else:  # with a predicate, without which it copies zeros and does not read
+        reads = x.predicate(2)
+        for name in names:
+            x.emit(f"mov.b32 {name}, 0")
+        if reads != "%PF":
+            if x.guard:
+                raise Refused
+            x.under(reads, load)
     x.guarded(f"st.shared.async.{vector}{kind} {_shared(x, x.operands[0])}, {together}")
 
 
