@@ -24,6 +24,7 @@ SIZE = 1024  # M, N and K of the products whose counters are recorded
 LARGE = 8192  # a product that keeps every multiprocessor busy
 REFERENCE = Matmul.reference_name
 FIRST = "naive_uncoalesced"
+FOR_ANY_SHAPE = ("any_tile", "stream_k")  # rungs of matmul beside the climb
 
 _NO_CODE = re.compile(r"\s*(#(?!pragma)|static_assert|constexpr|using|template)")
 _COUNTERS = {  # Nsight Compute's names -> the column, and whether it is divided by the multiply-adds
@@ -36,8 +37,12 @@ _COUNTERS = {  # Nsight Compute's names -> the column, and whether it is divided
 
 
 def climb(family: str = Matmul.family) -> list[str]:
-    """Return the rungs of a family of products in the order of the course, then the reference."""
-    rungs = [rung for rung in running.rungs(family) if rung not in problem_class(family).rounding]
+    """Return the rungs of a family of products in the order of the course, then the reference.
+
+    Rungs that round their inputs are left out, and those that serve other shapes than large squares.
+    """
+    apart = {*problem_class(family).rounding, *(FOR_ANY_SHAPE if family == Matmul.family else ())}
+    rungs = [rung for rung in running.rungs(family) if rung not in apart]
     return [*sorted(rungs, key=lambda rung: rung != FIRST), REFERENCE]
 
 
