@@ -24,7 +24,7 @@ def test_details_begin_with_the_rate_and_its_share_of_the_peak():
     rate = 2 * 4096**3 / time / 1e9
     assert text[0] == (
         f"tuned, N = 4096, float32: {rate:.3g} TFLOP/s, {100 * rate / 66.9082:.0f} % of the theoretical peak "
-        "of 66.9 (recorded: NVIDIA H200, 2026-11-22)."
+        "of 66.9 (recorded: NVIDIA H200, 2026-11-22 to 2026-11-24)."
     )
 
 
