@@ -189,8 +189,10 @@ def _blocks(problem: Matmul, rung: str) -> str:
 
 @lru_cache
 def _busy(rung: str) -> list[str]:
-    """Say what Nsight Compute saw while the rung ran."""
+    """Say what Nsight Compute saw while the rung ran; nothing where it was not there."""
     seen = bounds.counted(rung)
+    if not seen.index.isin(_BUSY).any():
+        return []
     busiest = max(_BUSY, key=lambda name: float(seen[name]))
     return [
         f"At N = {bounds.COUNTED} Nsight Compute saw {_BUSY[busiest]} busiest, at {seen[busiest]:.0f} %, and "
@@ -224,7 +226,7 @@ def _percent(share: float) -> str:
 
 @lru_cache
 def _rungs(dtype: str) -> Choices:
-    """Offer the rungs that were timed with the dtype."""
+    """Offer the rungs that were timed with the dtype, and that the model predicts."""
     n = SIZES[-1]
-    timed = set(bounds.times_of(Matmul(n, n, n, dtype=dtype)).kernel)
-    return [(rung, rung) for rung in running.rungs("matmul") if rung in timed]
+    known = set(bounds.bounds(Matmul(n, n, n, dtype=dtype)).index)
+    return [(rung, rung) for rung in running.rungs("matmul") if rung in known]
