@@ -76,7 +76,7 @@ def visit(shown: Explorer) -> None:
 def launch(rung: str) -> None:
     """Count and check one small launch of a rung with its defaults."""
     small = problem_class(rung.partition("/")[0]).trials()[1]
-    kernel = kernels.load(rung, DTYPE=small.ctype)
+    kernel = kernels.load(rung)
     kernel.check(*kernels.whole_launch(rung, small, small.args(np)))
     print(rung, kernel.profile(*kernels.whole_launch(rung, small, small.args(np))).occupancy)
 
