@@ -253,7 +253,7 @@ class Ordering:
     ) -> None:
         """Check the write of a copy that completes at an mbarrier."""
         state = self._state(call)
-        agent = state.copies.get(id(barrier)) or state.copies.setdefault(id(barrier), self._agent(state))
+        agent = self._agent_of(state, state.copies, id(barrier))
         state.barriers[id(barrier)] = barrier
         places, lanes = self._granules(call, np.array([start]), size, [lane])
         if state.too_soon:
@@ -265,39 +265,39 @@ class Ordering:
         """Check the read of a copy out of shared memory, which belongs to the warp's bulk group."""
         state = self._state(call)
         if barrier is not None:
-            agent = state.copies.get(id(barrier)) or state.copies.setdefault(id(barrier), self._agent(state))
+            agent = self._agent_of(state, state.copies, id(barrier))
             time = barrier.phase + 1
         else:
-            agent = self._of_warp(state, state.stores, call.number)
+            agent = self._agent_of(state, state.stores, call.number)
             time = agent.time + 1
         places, lanes = self._granules(call, np.array([start]), size, [lane])
         self._read(call, state, places, agent.number, time, lanes, by_proxy=True)
 
     def commit_copies(self, call: Call) -> None:
         """End a bulk group."""
-        self._of_warp(self._state(call), self._state(call).stores, call.number).time += 1
+        self._agent_of(self._state(call), self._state(call).stores, call.number).time += 1
 
     def wait_copies(self, call: Call, left: int) -> None:
         """Wait until at most `left` bulk groups still read."""
         state = self._state(call)
-        agent = self._of_warp(state, state.stores, call.number)
+        agent = self._agent_of(state, state.stores, call.number)
         self._reach(state, call.number, agent, agent.time - left)
 
     def commit_products(self, call: Call) -> None:
         """End a group of a warp's products."""
-        self._of_warp(self._state(call), self._state(call).products, call.number).time += 1
+        self._agent_of(self._state(call), self._state(call).products, call.number).time += 1
 
     def wait_products(self, call: Call, left: int, warps: Sequence[int]) -> None:
         """Wait until at most `left` groups of the warpgroup's products still read."""
         state = self._state(call)
-        time = self._of_warp(state, state.products, call.number).time - left
+        time = self._agent_of(state, state.products, call.number).time - left
         for warp in warps:
-            self._reach(state, call.number, self._of_warp(state, state.products, warp), time)
+            self._reach(state, call.number, self._agent_of(state, state.products, warp), time)
 
     def _product(self, host: Host, call: Call) -> None:
         """Check the descriptors of a wgmma, and what it reads of shared memory."""
         state, lane = self._state(call), call.lanes[0]
-        agent = self._of_warp(state, state.products, call.number)
+        agent = self._agent_of(state, state.products, call.number)
         described = [
             role
             for role, each in zip(ROLES, call.instruction.operands[1:3], strict=False)
@@ -343,7 +343,7 @@ class Ordering:
     def read_registers(self, host: Host, call: Call) -> None:
         """Check that the products are complete whose sums an instruction reads; `mov` only passes them on."""
         state, warp, instruction = self._state(call), call.number, call.instruction
-        agent = self._of_warp(state, state.products, warp)
+        agent = self._agent_of(state, state.products, warp)
         given = [state.sums.get((warp, register.name)) for register in instruction.sources]
         pending = [each for each in given if each and each[0] > state.clocks[warp, agent.number]]
         for register in instruction.results:
@@ -378,8 +378,9 @@ class Ordering:
             state.clocks, state.fenced = np.pad(state.clocks, more), np.pad(state.fenced, more)
         return agent
 
-    def _of_warp(self, state: State, agents: dict[int, Agent], warp: int) -> Agent:
-        return agents.get(warp) or agents.setdefault(warp, self._agent(state))
+    def _agent_of(self, state: State, agents: dict[int, Agent], owner: int) -> Agent:
+        """Return what works for a warp or an mbarrier."""
+        return agents.get(owner) or agents.setdefault(owner, self._agent(state))
 
     def _reach(self, state: State, warp: int, agent: Agent, time: int) -> None:
         state.clocks[warp, agent.number] = max(state.clocks[warp, agent.number], time)

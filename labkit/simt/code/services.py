@@ -4,6 +4,8 @@ The shared memory of the blocks of a cluster lies at distances of `STRIDE`. An a
 the block's own plus a multiple of that, so that any access may use it: `ld.shared::cluster` is `ld.shared`.
 """
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
 from labkit.core.limits import WARP
@@ -21,20 +23,11 @@ SERVE = ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, POINTER, POINTER])
 
 
 def emit(w: Warp, instruction: Instruction) -> None:
-    """Call the host: (frame, number of the instruction, lanes, operands, results), 32 times 64 bits each.
-
-    The host is not called when no lane takes part.
-    """
+    """Emit the call of the host that an instruction stands for, and take its results."""
     b, (result, *inputs) = w.b, instruction.operands
     results = result.items if isinstance(result, Vector) else (result,)
-    given, taken = (entry_slot(b, ir.ArrayType(LANES, max(1, len(each)))) for each in (inputs, results))
-    for number, operand in enumerate(inputs):
-        b.store(w.value(operand, Kind("b64"), WARP), _at(b, given, number))
-    active = w.active(instruction)
-    with b.if_then(b.icmp_unsigned("!=", active, ir.Constant(I32, 0))):
-        function = b.inttoptr(b.load(field(b, Launch, w.launch, "serve"), typ=I64), SERVE.as_pointer())
-        pointers = [b.bitcast(each, POINTER) for each in (given, taken)]
-        b.call(function, [w.frame, w.site(instruction), active, *pointers])
+    values = [w.value(operand, Kind("b64"), WARP) for operand in inputs]
+    taken = call_host(b, w.launch, w.frame, w.site(instruction), w.active(instruction), values, len(results))
     is_uniform = w.flow.rules.result(instruction, w.flow.shapes).shape == UNIFORM
     for number, each in enumerate(results):
         if isinstance(each, Register) and each.name != "_":
@@ -44,6 +37,28 @@ def emit(w: Warp, instruction: Instruction) -> None:
             if is_uniform:
                 value = element(b, value, 0)
             w.write(each, value, UNIFORM if is_uniform else VARYING, w.guard(instruction))
+
+
+def call_host(
+    b: ir.IRBuilder,
+    launch: Value,
+    frame: Value,
+    site: Value,
+    mask: Value,
+    values: Sequence[Value],
+    results: int = 0,
+) -> Value:
+    """Call the host: (frame, number of the instruction, lanes, operands, results), 32 times 64 bits each.
+
+    The host is not called when no lane takes part. Return where the results are.
+    """
+    given, taken = (entry_slot(b, ir.ArrayType(LANES, max(1, count))) for count in (len(values), results))
+    for number, value in enumerate(values):
+        b.store(value, _at(b, given, number))
+    with b.if_then(b.icmp_unsigned("!=", mask, ir.Constant(I32, 0))):
+        function = b.inttoptr(b.load(field(b, Launch, launch, "serve"), typ=I64), SERVE.as_pointer())
+        b.call(function, [frame, site, mask, *(b.bitcast(each, POINTER) for each in (given, taken))])
+    return taken
 
 
 def _at(b: ir.IRBuilder, slot: Value, number: int) -> Value:

@@ -16,7 +16,7 @@ from labkit.simt.lowering.ldmatrix import load_matrix, move_matrix, store_matrix
 from labkit.simt.lowering.surfaces import load_surface, store_surface
 from labkit.simt.lowering.wgmma import lower_wgmma
 from labkit.simt.lowering.wmma import lower_wmma
-from labkit.simt.lowering.writer import Start, Writer, also
+from labkit.simt.lowering.writer import Start, Writer, also, rewrite
 
 LONGEST_WAIT = 16  # instructions of a loop that does nothing but wait
 Rule = Callable[[Writer, ptx.Instruction], None]
@@ -24,26 +24,19 @@ Rule = Callable[[Writer, ptx.Instruction], None]
 
 def lower(kernel: ptx.Kernel) -> None:
     """Rewrite the instructions whose first part has a rule."""
-    code: list[ptx.Instruction] = []
-    places: list[int] = []
-    labels: dict[str, int] = {}
     start, waiting = Start(kernel), _awaits_warps(kernel)
-    for number, instruction in enumerate(kernel.code):
-        places.append(len(code))
-        if number in waiting:
-            code.append(ptx.Instruction(("yield",), (), None, instruction.line))
+
+    def lowered(instruction: ptx.Instruction, number: int) -> list[ptx.Instruction] | Writer:
+        before = [ptx.Instruction(("yield",), (), None, instruction.line)] if number in waiting else []
         rule = RULES.get(instruction.parts[0])
         if rule is None:
-            code.append(instruction)
-            continue
+            return [*before, instruction]
         writer = Writer(start, instruction, number)
+        writer.code += before
         rule(writer, instruction)
-        labels |= {name: len(code) + place for name, place in writer.labels.items()}
-        code += writer.code
-    places.append(len(code))
-    labels |= {name: places[place] for name, place in kernel.labels.items()}
-    kernel.labels = {name: len(start.code) + place for name, place in labels.items()}
-    kernel.code = [*start.code.values(), *code]
+        return writer
+
+    rewrite(start, lowered)
 
 
 def _awaits_warps(kernel: ptx.Kernel) -> set[int]:

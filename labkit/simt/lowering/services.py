@@ -14,7 +14,7 @@ at an mbarrier. Reference: PTX ISA, 9.7.9.25 (cp.async.bulk), 9.7.13 (barriers, 
 
 from dataclasses import replace
 
-from labkit.simt.lowering.writer import Start, Writer
+from labkit.simt.lowering.writer import Start, Writer, rewrite
 from labkit.simt.ptx import (
     GRID,
     Address,
@@ -36,22 +36,16 @@ def make_services(kernel: Kernel) -> None:
     if kernel.blocks_together == 1 and not any(map(_is_asynchronous, kernel.code)):
         return
     kernel.is_asynchronous = True
-    code: list[Instruction] = []
-    places: list[int] = []
-    labels: dict[str, int] = {}
     start = Start(kernel, prefix="s")
-    for number, instruction in enumerate(kernel.code):
-        places.append(len(code))
+
+    def served(instruction: Instruction, number: int) -> list[Instruction] | Writer:
         if not _is_asynchronous(instruction) and not _waits_for_block(instruction):
-            code.append(instruction)
-            continue
+            return [instruction]
         writer = Writer(start, instruction, number)
         _rewrite(writer, instruction)
-        labels |= {name: len(code) + place for name, place in writer.labels.items()}
-        code += writer.code
-    places.append(len(code))
-    kernel.labels = labels | {name: places[place] for name, place in kernel.labels.items()}
-    kernel.code = code
+        return writer
+
+    rewrite(start, served)
 
 
 def _is_asynchronous(instruction: Instruction) -> bool:
@@ -106,11 +100,10 @@ def _wait(w: Writer, instruction: Instruction) -> None:
     plain = [_plain(w, each) for each in inputs]
     done = w.label("done")
     assert isinstance(result, Register)
-    for is_last in (False, True):
-        w.emit(f"poll.{instruction.opcode}", result, *plain)
-        if not is_last:
-            _leave_if(w, result, done)
-            w.code.append(Instruction(("yield",), (), None, instruction.line))
+    w.emit(f"poll.{instruction.opcode}", result, *plain)
+    _leave_if(w, result, done)
+    w.code.append(Instruction(("yield",), (), None, instruction.line))
+    w.emit(f"poll.{instruction.opcode}", result, *plain)
     w.place(done)
 
 

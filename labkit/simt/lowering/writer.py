@@ -1,6 +1,7 @@
 """Write the instructions that replace one that is lowered."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -72,6 +73,26 @@ class Writer:
     def place(self, label: Symbol) -> None:
         """Put a label before what is added next."""
         self.labels[label.name] = len(self.code)
+
+
+def rewrite(start: Start, change: Callable[[Instruction, int], Sequence[Instruction] | Writer]) -> None:
+    """Put what `change` returns in the place of each instruction of a kernel; its labels move along.
+
+    `change` gets the instruction and its number, and returns instructions or a writer that has some.
+    """
+    kernel, code = start.kernel, list[Instruction]()
+    places, labels = list[int](), dict[str, int]()
+    for number, instruction in enumerate(kernel.code):
+        places.append(len(code))
+        made = change(instruction, number)
+        if isinstance(made, Writer):
+            labels |= {name: len(code) + place for name, place in made.labels.items()}
+            made = made.code
+        code += made
+    places.append(len(code))
+    labels |= {name: places[place] for name, place in kernel.labels.items()}
+    kernel.labels = {name: len(start.code) + place for name, place in labels.items()}
+    kernel.code = [*start.code.values(), *code]
 
 
 def also(w: Writer, predicate: Register) -> Guard:

@@ -13,8 +13,7 @@ from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.analysis.layout import STRIDE
 from labkit.simt.code import services
-from labkit.simt.code.abi import I32, I64, POINTER, Frame, Launch, Value, field, load_field
-from labkit.simt.code.careful import entry_slot
+from labkit.simt.code.abi import I32, I64, Frame, Value, load_field
 from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.observe import Look
 from labkit.simt.code.vectors import broadcast
@@ -47,7 +46,7 @@ class AsynchronousChecking(Checking):
         if self._reads_sums(instruction):
             w = self.w
             site = w.b.not_(w.site(instruction))
-            self._tell(w.b, w.launch, w.frame, site, w.active(instruction), [])
+            services.call_host(w.b, w.launch, w.frame, site, w.active(instruction), [])
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Check an access that a whole warp makes in its fast form."""
@@ -59,7 +58,7 @@ class AsynchronousChecking(Checking):
     def careful(self, look: Look) -> None:
         """Tell the host of an access to shared memory, or of one that may go there."""
         if look.access.space in ("shared", "generic"):
-            self._tell(look.b, look.launch, look.frame, look.site, look.mask, [look.addresses])
+            services.call_host(look.b, look.launch, look.frame, look.site, look.mask, [look.addresses])
         if look.access.space == "generic":
             super().careful(replace(look, mask=self._elsewhere(look)))
         elif look.access.space != "shared":
@@ -82,18 +81,7 @@ class AsynchronousChecking(Checking):
         if instruction.parts[:2] in TOLD:
             w = self.w
             values = [w.value(each, Kind("b64"), WARP) for each in told(instruction)]
-            self._tell(w.b, w.launch, w.frame, w.site(instruction), w.active(instruction), values)
-
-    def _tell(
-        self, b: ir.IRBuilder, launch: Value, frame: Value, site: Value, mask: Value, values: list[Value]
-    ) -> None:
-        slot = entry_slot(b, ir.ArrayType(services.LANES, max(1, len(values))))
-        for number, value in enumerate(values):
-            b.store(value, b.gep(slot, [ir.Constant(I32, 0), ir.Constant(I32, number)]))
-        with b.if_then(b.icmp_unsigned("!=", mask, ir.Constant(I32, 0))):
-            place = b.load(field(b, Launch, launch, "serve"), typ=I64)
-            pointer = b.bitcast(slot, POINTER)
-            b.call(b.inttoptr(place, services.SERVE.as_pointer()), [frame, site, mask, pointer, pointer])
+            services.call_host(w.b, w.launch, w.frame, w.site(instruction), w.active(instruction), values)
 
 
 def sums(kernel: Kernel) -> set[str]:
