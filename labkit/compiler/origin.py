@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -105,12 +104,14 @@ class PtxText:
         """Return the CUBIN and ptxas's messages."""
         ptxas = program("ptxas")
         if ptxas is None:
-            raise MissingTool("Machine code is made by NVIDIA's assembler, ptxas: pip install nvidia-cuda-nvcc")
+            raise MissingTool(
+                "Machine code is made by NVIDIA's assembler, ptxas: pip install nvidia-cuda-nvcc"
+            )
         with tempfile.TemporaryDirectory() as folder:
             source, image = Path(folder, "program.ptx"), Path(folder, "program.cubin")
             source.write_text(self.text)
             feature = "a" if arch == "sm_90" and ".target sm_90a" in self.text else ""
-            command = [ptxas, "-v", "-lineinfo", f"-arch={arch}{feature}", source, "-o", image]
+            command = [str(ptxas), "-v", "-lineinfo", f"-arch={arch}{feature}", str(source), "-o", str(image)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
             if done.returncode:
                 raise CompileError(done.stderr or done.stdout or f"ptxas ended with {done.returncode}")

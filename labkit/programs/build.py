@@ -15,8 +15,16 @@ ARCHITECTURE = "90"
 OLDEST = 75  # that nvcc 13 compiles for
 # What asks for architectures: it is read, and replaced by one that becomes PTX.
 _WITH_VALUE = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code")
-_LINKED_BY_US = ("-lcudart", "-lcudart_static", "-lcublas", "-lcurand", "-lcuda", "-lcudadevrt", "-cudart=static",
-                 "-cudart=shared")
+_LINKED_BY_US = (
+    "-lcudart",
+    "-lcudart_static",
+    "-lcublas",
+    "-lcurand",
+    "-lcuda",
+    "-lcudadevrt",
+    "-cudart=static",
+    "-cudart=shared",
+)
 
 
 def command(arguments: Sequence[str]) -> list[str]:

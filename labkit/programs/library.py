@@ -81,21 +81,31 @@ def served() -> dict[str, str]:
 def _table(toolkit: Toolkit, python: str, package: str) -> str:
     """Return the C source of the table: one entry and one stub per function of the runtime."""
     ours = served()
-    names = sorted({*toolkit.functions, *(name for name in ours if not name.endswith(("_ptsz", "_ptds", "_v2")))})
+    names = sorted(
+        {*toolkit.functions, *(name for name in ours if not name.endswith(("_ptsz", "_ptds", "_v2")))}
+    )
     machine = platform.machine()
-    lines = ['#include "runtime.h"', "", 'extern cudaError_t labkit_refuse(unsigned number);']
+    lines = ['#include "runtime.h"', "", "extern cudaError_t labkit_refuse(unsigned number);"]
     lines += [f"extern char {function}[];" for function in sorted({ours[n] for n in names if n in ours})]
     lines += [f"extern char labkit_missing_{i}[];" for i in range(len(names))]
     lines += [f'const char labkit_python[] = "{python}", labkit_path[] = "{package}";']
-    lines += [f'const char labkit_cudart[] = "{toolkit.runtime}";', f"const unsigned labkit_count = {len(names)};"]
+    lines += [
+        f'const char labkit_cudart[] = "{toolkit.runtime}";',
+        f"const unsigned labkit_count = {len(names)};",
+    ]
     lines += [f"void *labkit_table[{len(names)}];"]
     lines += ["const char *const labkit_names[] = {", *(f'    "{name}",' for name in names), "};"]
     lines += ["void *const labkit_served[] = {", *(f"    {ours.get(name, 0)}," for name in names), "};"]
-    lines += ["void *const labkit_missing[] = {", *(f"    labkit_missing_{i}," for i in range(len(names))), "};"]
+    lines += [
+        "void *const labkit_missing[] = {",
+        *(f"    labkit_missing_{i}," for i in range(len(names))),
+        "};",
+    ]
     for i, name in enumerate(names):
         jump, refuse = _JUMP[machine].format(offset=8 * i), _REFUSE[machine].format(number=i)
-        lines.append(
-            f'__asm__(".text\\n.globl {name}\\n.type {name}, %function\\n{name}:\\n {jump}\\n"\n'
-            f'        ".hidden labkit_missing_{i}\\n.globl labkit_missing_{i}\\nlabkit_missing_{i}:\\n {refuse}\\n");'
-        )
+        stub = f"labkit_missing_{i}"
+        lines += [
+            f'__asm__(".text\\n.globl {name}\\n.type {name}, %function\\n{name}:\\n {jump}\\n"',
+            f'        ".hidden {stub}\\n.globl {stub}\\n{stub}:\\n {refuse}\\n");',
+        ]
     return "\n".join(lines) + "\n"

@@ -66,7 +66,9 @@ class Toolkit:
         with self.runtime.open("rb") as file:
             table = ELFFile(file).get_section_by_name(".dynsym")
             symbols = [s for s in table.iter_symbols() if s["st_info"]["type"] == "STT_FUNC"]  # type: ignore
-            return sorted({s.name for s in symbols if s["st_shndx"] != "SHN_UNDEF" and "cuda" in s.name.lower()})
+            return sorted(
+                {s.name for s in symbols if s["st_shndx"] != "SHN_UNDEF" and "cuda" in s.name.lower()}
+            )
 
 
 @cache

@@ -12,7 +12,9 @@ from labkit.programs.server.wire import Connection, Gone
 def main(socket: int, file: int) -> None:
     """Serve one program until it ends."""
     _end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C ends the program, and so this process
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # the terminal's Ctrl-C ends the program, and so this process
     connection = Connection(socket)
     from labkit.programs.server.serving import Server  # here: it imports the simulator
 

@@ -13,14 +13,16 @@ import numpy as np
 
 from labkit.compiler.origin import PtxText
 from labkit.core.errors import SimtError
-from labkit.simt.module import Kernel, RawModule
 from labkit.programs.server.memory import Memory
+from labkit.simt.module import Kernel, RawModule
 
 _MAGIC, _PTX = 0xBA55ED50, 1
 _HEADER = struct.Struct("<IHHQ")  # magic, version, bytes of the header, bytes after it
 _ENTRY = struct.Struct("<HHIQ")  # kind, version, bytes of the entry's header, bytes after it
 _FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]*)"', re.M)
-_CUDAS = re.compile(r"/(?:cuda[^/]*|nvidia/cu\d+|cccl|labkit/programs)/(?:\S*/)?include/|/usr/(?:include|lib)/|targets/")
+_CUDAS = re.compile(
+    r"/(?:cuda[^/]*|nvidia/cu\d+|cccl|labkit/programs)/(?:\S*/)?include/|/usr/(?:include|lib)/|targets/"
+)
 LINES_OF_A_FILE = 1_000_000  # before each further file's lines
 
 
@@ -36,7 +38,9 @@ def ptx_in(fatbin: bytes) -> str:
             text = fatbin[at + own : at + own + size]
             found.append(text[: text.find(b"\0")] if b"\0" in text else text)
         at += own + size
-    texts = [text.decode(errors="replace") for text in found if text.lstrip().startswith((b"//", b".version"))]
+    texts = [
+        text.decode(errors="replace") for text in found if text.lstrip().startswith((b"//", b".version"))
+    ]
     if not texts:
         raise SimtError(
             "this program's device code has no readable PTX: build it with `labkit nvcc`, which keeps it"

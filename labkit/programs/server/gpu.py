@@ -6,8 +6,8 @@ import os
 
 from labkit.core.occupancy import Gpu
 
-# Data sheets: PCI Express of each generation with 16 lanes, in 10^9 bytes per second and direction. About 85 %
-# of it is left after the packets' heads; from pageable memory the driver copies twice.
+# Data sheets: PCI Express of each generation with 16 lanes, in GB/s per direction. About 85 % of it is
+# left after the packets' heads; from pageable memory the driver copies twice.
 _PCI_GB_S = {6: 15.8, 7: 15.8, 8: 31.5, 9: 63.0, 10: 63.0, 12: 63.0}
 USED, PAGEABLE = 0.85, 0.4
 LAUNCH_SECONDS, COPY_SECONDS = 2.5e-6, 8e-6  # of the host's time, and of a copy's start

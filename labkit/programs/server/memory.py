@@ -61,7 +61,7 @@ class Memory:
 
     def view(self, start: int, size: int) -> np.ndarray:
         """Return bytes of the region as an array."""
-        return np.frombuffer((ctypes.c_uint8 * size).from_address(start), np.uint8)
+        return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(start))
 
     def holds(self, address: int) -> bool:
         """Say whether an address lies in the region."""
@@ -70,8 +70,8 @@ class Memory:
     def allocations(self) -> list[Allocation]:
         """Return what is allocated now, in the order of addresses."""
         count = int(self._head[1])
-        rows = self.view(START + 16, count * _ROW.itemsize).view(_ROW) if count else []
-        return [Allocation(*(int(row[name]) for name in _ROW.names[:5])) for row in rows]
+        rows = self.view(START + 16, count * _ROW.itemsize).view(_ROW)
+        return [Allocation(*(int(value) for value in row.tolist()[:5])) for row in rows]
 
     def place_variable(self, value: np.ndarray, start: int | None = None) -> np.ndarray:
         """Return memory in the region for a module's variable, with its first value; at `start`, if given."""

@@ -29,7 +29,6 @@ from labkit.programs.server.timing import Timing
 from labkit.programs.server.wire import Answer, Connection, Reader
 from labkit.programs.server.words import shown, worded
 from labkit.simt.launch.arguments import Packed
-from labkit.simt.module import Kernel
 from labkit.simt.sanitizer.findings import Finding
 
 SECONDS = 120.0  # that a kernel may take; LABKIT_TIMEOUT says another number

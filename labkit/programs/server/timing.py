@@ -40,8 +40,12 @@ class Timing:
                 self._unpredicted.add(kernel.name)
                 from labkit.programs.server.words import shown
 
-                print(f"labkit: no time is predicted for kernel `{shown(kernel)}`: {error}. The simulator's own "
-                      "time stands in its place", file=sys.stderr, flush=True)
+                print(
+                    f"labkit: no time is predicted for `{shown(kernel)}`: {error}. The simulator's own "
+                    "time stands in its place",
+                    file=sys.stderr,
+                    flush=True,
+                )
         return seconds, self._share(kernel, launch)
 
     def _share(self, kernel: Kernel, launch: Launch) -> float:

@@ -13,7 +13,7 @@ from labkit.simt.ptx.operands import CARRY, immediate, read_instruction
 def parse(text: str, first_lines: Mapping[str, int] | None = None) -> ptx.Module:
     """Parse the PTX text of one module. Raises SimtError for PTX that it does not know.
 
-    `first_lines` says, by path, which files are the student's, and how many lines to add to the lines of each.
+    `first_lines` says, by path, which files are the student's, and how many lines to add to those of each.
     Without it there is one file.
     """
     return _Parser(text, first_lines or {}).module
