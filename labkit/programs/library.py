@@ -81,9 +81,7 @@ def served() -> dict[str, str]:
 def _table(toolkit: Toolkit, python: str, package: str) -> str:
     """Return the C source of the table: one entry and one stub per function of the runtime."""
     ours = served()
-    names = sorted(
-        {*toolkit.functions, *(name for name in ours if not name.endswith(("_ptsz", "_ptds", "_v2")))}
-    )
+    names = sorted({*toolkit.functions, *(function.removeprefix("sim_") for function in ours.values())})
     machine = platform.machine()
     lines = ['#include "runtime.h"', "", "extern cudaError_t labkit_refuse(unsigned number);"]
     lines += [f"extern char {function}[];" for function in sorted({ours[n] for n in names if n in ours})]

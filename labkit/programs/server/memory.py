@@ -67,6 +67,13 @@ class Memory:
         """Say whether an address lies in the region."""
         return START <= address < START + BYTES
 
+    def checked(self, start: int, size: int) -> np.ndarray:
+        """Return bytes that lie in allocated memory. Raises ValueError for others."""
+        ranges = self.ranges(exact=False)
+        if not any(each.start <= start and start + size <= each.start + each.size for each in ranges):
+            raise ValueError(f"{size} bytes at {start:#x} are not in device memory")
+        return self.view(start, size)
+
     def allocations(self) -> list[Allocation]:
         """Return what is allocated now, in the order of addresses."""
         count = int(self._head[1])

@@ -24,6 +24,7 @@ from labkit.core.occupancy import Gpu, occupancy
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.programs.server.device_code import Modules
 from labkit.programs.server.gpu import described
+from labkit.programs.server.libraries import Libraries
 from labkit.programs.server.memory import Memory
 from labkit.programs.server.textures import Textures
 from labkit.programs.server.timing import Timing
@@ -50,6 +51,7 @@ class Request(IntEnum):
     ARRAY = 10
     OBJECT = 11
     DESTROY = 12
+    LIBRARY_CALL = 13
 
 
 class Code(IntEnum):
@@ -77,6 +79,7 @@ class Server:
         self.gpu: Gpu = find_gpu(os.environ.get("LABKIT_GPU") or "H200")
         self.seconds = float(os.environ.get("LABKIT_TIMEOUT") or SECONDS)
         self.textures = Textures(self.memory)
+        self.libraries = Libraries(self.memory, self.gpu)
         self.timing = Timing(self.gpu)
         self._busy = False
 
@@ -200,6 +203,11 @@ class Server:
             tell(f"labkit: {error}")
             return Answer().u32(Code.INVALID_VALUE, 0)
 
+    def library_call(self, reader: Reader) -> Answer:
+        """Serve a call of cuBLAS or cuRAND."""
+        status, seconds, result = self.libraries.call(reader)
+        return Answer().u32(status).double(seconds, result)
+
     def machine(self, reader: Reader) -> Answer:
         """Describe the GPU."""
         return Answer([described(self.gpu).encode()])
@@ -233,6 +241,7 @@ _ANSWERS: dict[Request, Callable[[Server, Reader], Answer]] = {
     Request.ARRAY: Server.array,
     Request.OBJECT: Server.object,
     Request.DESTROY: Server.destroy,
+    Request.LIBRARY_CALL: Server.library_call,
 }
 
 
