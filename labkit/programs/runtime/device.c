@@ -230,7 +230,7 @@ SERVED(cudaError_t, cudaDeviceReset, (void)) {
     forget_errors();
     for (uint64_t i = allocations->count; i-- > 0;) {
         struct allocation row = allocations->rows[i];
-        if (row.kind == DEVICE || (row.kind == MANAGED && row.site))
+        if (row.kind == DEVICE || (row.kind == MANAGED && row.sites[0]))
             release((void *)row.start, row.kind);
     }
     return done(cudaSuccess);

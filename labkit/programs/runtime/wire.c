@@ -14,7 +14,7 @@
 
 extern char **environ;
 extern int region_file;
-extern const char labkit_python[], labkit_path[]; /* where the library was made: see library.py */
+extern const char labkit_python[], labkit_path[], labkit_version[]; /* where the library was made: see library.py */
 
 static int server_socket = -1;
 static pid_t server;
@@ -132,7 +132,7 @@ void begin_server(void) {
     snprintf(numbers[0], sizeof *numbers, "%d", 100);
     snprintf(numbers[1], sizeof *numbers, "%d", 101);
     char *arguments[] = {(char *)(python ? python : labkit_python), "-P", "-m", "labkit.programs.server", numbers[0],
-                         numbers[1], NULL};
+                         numbers[1], (char *)labkit_version, NULL};
     /* The program's own LD_PRELOAD and OMP settings are not the simulator's. */
     size_t count = 0;
     while (environ[count])
