@@ -21,7 +21,7 @@ static double number(const char *key, double otherwise) {
 
 static void describe(struct cudaDeviceProp *gpu) {
     memset(gpu, 0, sizeof *gpu);
-    snprintf(gpu->name, sizeof gpu->name, "NVIDIA %s (simulated by labkit)", machine.name);
+    snprintf(gpu->name, sizeof gpu->name, "NVIDIA %.200s (simulated by labkit)", machine.name);
     memcpy(gpu->uuid.bytes, "labkit simulator", sizeof gpu->uuid.bytes);
     gpu->totalGlobalMem = machine.memory_bytes;
     gpu->sharedMemPerBlock = 48 << 10;

@@ -286,6 +286,16 @@ cudaError_t launch(struct kernel *kernel, dim3 grid, dim3 block, const void *par
     return code;
 }
 
+struct configuration {
+    dim3 grid, block;
+    size_t shared;
+    cudaStream_t stream;
+    uint64_t sites[SITES]; /* that lead to `<<<`; cudaLaunchKernel itself is called by nvcc's code */
+};
+static __thread struct configuration pushed[16];
+static __thread int depth;
+static __thread bool is_popped; /* pushed[depth] is that of the launch that comes now */
+
 static cudaError_t launch_host(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
                                cudaStream_t stream, bool is_cooperative) {
     if (is_popped)
@@ -301,16 +311,6 @@ static cudaError_t launch_host(const void *host, dim3 grid, dim3 block, void **a
     free(parameters);
     return code;
 }
-
-struct configuration {
-    dim3 grid, block;
-    size_t shared;
-    cudaStream_t stream;
-    uint64_t sites[SITES]; /* that lead to `<<<`; cudaLaunchKernel itself is called by nvcc's code */
-};
-static __thread struct configuration pushed[16];
-static __thread int depth;
-static __thread bool is_popped; /* pushed[depth] is that of the launch that comes now */
 
 SERVED(unsigned, __cudaPushCallConfiguration, (dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream)) {
     if (depth == 16)
