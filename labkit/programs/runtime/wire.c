@@ -18,7 +18,7 @@ extern const char labkit_python[], labkit_path[], labkit_version[]; /* where the
 
 static int server_socket = -1;
 static pid_t server;
-static bool server_is_gone;
+static bool server_is_gone, has_answered;
 
 void put(struct message *message, const void *data, size_t bytes) {
     if (message->length + bytes > message->room) {
@@ -111,10 +111,13 @@ bool ask(enum request request, struct message *message) {
     }
     if (!is_answered || !receive_all(message->data, length)) {
         server_is_gone = true;
+        if (!has_answered) /* it has never started, and has said why */
+            _exit(1);
         tell("labkit: the simulator has ended; no further call of CUDA can be served");
         return false;
     }
     message->length = length;
+    has_answered = true;
     return true;
 }
 
