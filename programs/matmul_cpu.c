@@ -6,8 +6,8 @@
 //
 // build:  gcc -O2 -mavx2 -mfma matmul_cpu.c -o matmul_cpu -lm     on x86
 //         gcc -O2 matmul_cpu.c -o matmul_cpu -lm                  on other processors
-// run:    ./matmul_cpu               7: 2^7 = 128 rows and columns
-//         ./matmul_cpu 7 8 9 10 11   128 to 2048 rows and columns
+// run:    ./matmul_cpu             7: 2^7 = 128 rows and columns
+//         ./matmul_cpu 7 8 9 10    128, 256, 512 and 1024 rows and columns
 // prints: per size the times and GFLOP/s, the sum of C, and PASS. Where an element is wrong it prints
 //         FAIL, and the exit code is 1.
 
