@@ -198,15 +198,16 @@ bool sweep(int n)
 // Launches each kernel on one element: the first launch of a kernel also loads it.
 void warm_up()
 {
-    int* element;
-    CUDA_CHECK(cudaMalloc(&element, sizeof(int)));
-    CUDA_CHECK(cudaMemset(element, 0, sizeof(int)));
-    Matrix matrix{1, element};
+    Matrix in{1, nullptr}, out{1, nullptr};
+    CUDA_CHECK(cudaMalloc(&in.at, sizeof(int)));
+    CUDA_CHECK(cudaMalloc(&out.at, sizeof(int)));
+    CUDA_CHECK(cudaMemset(in.at, 0, sizeof(int)));
     for (Kernel kernel : {Kernel::naive, Kernel::tiled}) {
-        launch(kernel, 1, matrix, matrix, matrix);
+        launch(kernel, 1, in, in, out);
         CUDA_CHECK(cudaGetLastError());
     }
-    CUDA_CHECK(cudaFree(element));
+    CUDA_CHECK(cudaFree(in.at));
+    CUDA_CHECK(cudaFree(out.at));
 }
 
 int parse_size(const char* text)

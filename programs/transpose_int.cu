@@ -2,7 +2,7 @@
 //
 // Each step changes one thing: naive writes columns; shared turns tiles in shared memory and writes rows;
 // padded has one more column per tile, against bank conflicts; unrolled moves four elements per thread.
-// Timed twice: on the host from the first copy to the last, and on the GPU, the kernels alone.
+// Two times by events: from the first copy to the last, and of the kernels alone.
 //
 // build:  nvcc -O2 transpose_int.cu -o transpose_int
 // run:    ./transpose_int             200 x 200 elements, 2 times
@@ -102,8 +102,15 @@ double host_ms()
     return duration<double, std::milli>(steady_clock::now().time_since_epoch()).count();
 }
 
+void launch(const Version& version, const int* d_in, int* d_out, int n)
+{
+    int blocks = (n + TILE - 1) / TILE;
+    version.kernel<<<dim3(blocks, blocks), version.block>>>(d_in, d_out, n);
+    CUDA_CHECK(cudaGetLastError());  // a launch returns nothing: a wrong configuration shows here
+}
+
 struct Times {
-    double total, kernels;  // in milliseconds: with the copies, on the host; without them, on the GPU
+    float total, kernels;  // in milliseconds: with the copies, and without them
 };
 
 // Copies in, transposes `times` times, copies out.
@@ -111,33 +118,44 @@ Times run(const Version& version, const std::vector<int>& in, std::vector<int>& 
 {
     size_t bytes = in.size() * sizeof(int);
     int *d_in, *d_out;
-    cudaEvent_t start, stop;
     CUDA_CHECK(cudaMalloc(&d_in, bytes));
     CUDA_CHECK(cudaMalloc(&d_out, bytes));
     CUDA_CHECK(cudaMemset(d_out, 0xff, bytes));  // what the kernel leaves out stays -1
-    CUDA_CHECK(cudaEventCreate(&start));
-    CUDA_CHECK(cudaEventCreate(&stop));
-    CUDA_CHECK(cudaDeviceSynchronize());
-    int blocks = (n + TILE - 1) / TILE;
+    cudaEvent_t start, copied_in, computed, copied_out;
+    for (cudaEvent_t* event : {&start, &copied_in, &computed, &copied_out})
+        CUDA_CHECK(cudaEventCreate(event));
 
-    double begin = host_ms();
-    CUDA_CHECK(cudaMemcpy(d_in, in.data(), bytes, cudaMemcpyHostToDevice));
     CUDA_CHECK(cudaEventRecord(start));
-    for (int i = 0; i < times; ++i) {
-        version.kernel<<<dim3(blocks, blocks), version.block>>>(d_in, d_out, n);
-        CUDA_CHECK(cudaGetLastError());
-    }
-    CUDA_CHECK(cudaEventRecord(stop));
+    CUDA_CHECK(cudaMemcpy(d_in, in.data(), bytes, cudaMemcpyHostToDevice));
+    CUDA_CHECK(cudaEventRecord(copied_in));
+    for (int i = 0; i < times; ++i)
+        launch(version, d_in, d_out, n);
+    CUDA_CHECK(cudaEventRecord(computed));
     CUDA_CHECK(cudaMemcpy(out.data(), d_out, bytes, cudaMemcpyDeviceToHost));  // waits for the kernels
-    double total = host_ms() - begin;
+    CUDA_CHECK(cudaEventRecord(copied_out));
+    CUDA_CHECK(cudaEventSynchronize(copied_out));
 
-    float kernels = 0;
-    CUDA_CHECK(cudaEventElapsedTime(&kernels, start, stop));
-    CUDA_CHECK(cudaEventDestroy(start));
-    CUDA_CHECK(cudaEventDestroy(stop));
+    Times ms;
+    CUDA_CHECK(cudaEventElapsedTime(&ms.total, start, copied_out));
+    CUDA_CHECK(cudaEventElapsedTime(&ms.kernels, copied_in, computed));
+    for (cudaEvent_t event : {start, copied_in, computed, copied_out})
+        CUDA_CHECK(cudaEventDestroy(event));
     CUDA_CHECK(cudaFree(d_in));
     CUDA_CHECK(cudaFree(d_out));
-    return {total, kernels};
+    return ms;
+}
+
+// Launches each kernel on one element: the first launch of a kernel also loads it.
+void warm_up()
+{
+    int *d_in, *d_out;
+    CUDA_CHECK(cudaMalloc(&d_in, sizeof(int)));
+    CUDA_CHECK(cudaMalloc(&d_out, sizeof(int)));
+    CUDA_CHECK(cudaMemset(d_in, 0, sizeof(int)));
+    for (const Version& version : VERSIONS)
+        launch(version, d_in, d_out, 1);
+    CUDA_CHECK(cudaFree(d_in));
+    CUDA_CHECK(cudaFree(d_out));
 }
 
 // Is each element where it should be? Says which one is not.
@@ -175,6 +193,7 @@ int main(int argc, char** argv)
     cudaDeviceProp properties;
     CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
     printf("transpose_int on %s: %d x %d, %d times\n", properties.name, n, n, times);
+    warm_up();
     printf("                with copies           kernels alone         speed-up with copies\n");
     printf("             time/ms      GB/s     time/ms      GB/s    over the last  over the CPU\n");
 
@@ -188,7 +207,6 @@ int main(int argc, char** argv)
     printf("%-9s %10.4f %9.2f\n", "CPU", cpu, gb_per_s(cpu));
 
     for (const Version& version : VERSIONS) {
-        run(version, in, out, n, 1);  // the first launch also loads the kernel
         Times ms = run(version, in, out, n, times);
         printf("%-9s %10.4f %9.2f  %10.4f %9.2f    %11.2f x %11.2f x\n", version.name, ms.total,
                gb_per_s(ms.total), ms.kernels, gb_per_s(ms.kernels), last / ms.total, cpu / ms.total);

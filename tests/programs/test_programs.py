@@ -22,6 +22,7 @@ import record_programs  # noqa: E402
 from record_programs import PROGRAMS, commands, sources  # noqa: E402
 
 from labkit.c.compile import find_compiler  # noqa: E402
+from labkit.programs import toolkit  # noqa: E402
 
 NAMES = [path.name for path in sources()]
 RECORDS = sorted((ROOT / "data" / "h200" / "programs").glob("*.txt"))
@@ -62,7 +63,7 @@ def check_saxpy(args, text):
     n = int(args[0]) if args else 1 << 18
     assert numbers(r"^saxpy: (\d+) elements", text) == [n]
     expected = np.sum(2.5 * floats(n, 1).astype(np.float64) + floats(n, 2))
-    assert numbers(r"^sum of y: (.*)", text) == [pytest.approx(expected, rel=1e-7)]
+    assert numbers(r"^sum of y: (.*)", text) == [pytest.approx(expected, rel=1e-7, abs=1e-6)]
 
 
 def check_sum(args, text):
@@ -179,6 +180,10 @@ def words(command):
     """Return the command with the compilers that are here."""
     compiler, *others = shlex.split(command)
     if compiler == "nvcc":
+        try:
+            toolkit.toolkit(), toolkit.host_compiler()
+        except toolkit.NoCompiler as error:
+            pytest.skip(str(error))
         return [sys.executable, "-m", "labkit", "nvcc", *others]
     found = find_compiler()
     if found is None:
@@ -228,7 +233,6 @@ def built(tmp_path_factory):
     return once
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_passes_with_its_default_sizes(built, name):
     command = commands(PROGRAMS / name, "run")[0]
@@ -238,22 +242,29 @@ def test_a_program_passes_with_its_default_sizes(built, name):
     CHECKS[name](command.split()[1:], done.stdout)
 
 
-ODD = {  # sizes that no block divides, and other ways to call a program
-    "saxpy.cu": ["1000", "1"],
-    "sum.cu": ["1", "777"],
-    "histogram.cu": ["1", "5000", "histogram.cu"],
-    "streams.cu": ["1001 7"],
-    "matmul_int.cu": ["33 7"],
-    "matmul_shapes.cu": ["5 70 70 3", "32 32 32 32"],
-    "matmul_copies.cu": ["5"],
-    "matmul_cpu.c": ["3 4"],
-    "sgemm_peak.cu": ["1 45"],
-    "transpose_int.cu": ["33 1"],
-}
+# Sizes that no block divides, and other ways to call a program. `make test` runs each fifth, of programs that
+# the test above has built.
+ODD = (
+    ("histogram.cu", "5000"),
+    ("saxpy.cu", "1000"),
+    ("saxpy.cu", "1"),
+    ("streams.cu", "1001 7"),
+    ("matmul_int.cu", "33 7"),
+    ("matmul_shapes.cu", "5 70 70 3"),
+    ("matmul_copies.cu", "5"),
+    ("matmul_cpu.c", "3 4"),
+    ("sgemm_peak.cu", "1 45"),
+    ("transpose_int.cu", "33 1"),
+    ("sum.cu", "777"),
+    ("sum.cu", "1"),
+    ("matmul_shapes.cu", "32 32 32 32"),
+    ("histogram.cu", "1"),
+    ("histogram.cu", "histogram.cu"),
+)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(("name", "args"), [(name, args) for name in ODD for args in ODD[name]])
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize(("name", "args"), ODD)
 def test_a_program_passes_with_odd_sizes(built, name, args):
     done = run(f"./{name.partition('.')[0]} {args}", built(name))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -266,8 +277,8 @@ def test_sizes_may_be_asked_from_the_user(built):
 
 
 REFUSED = {
-    "./saxpy -3": "'-3' is no number of elements",
     "./histogram nowhere": "nowhere: No such file",
+    "./saxpy -3": "'-3' is no number of elements",
     "./matmul_int 64 1e3": "'1e3' is no size",
     "./matmul_shapes 4 5 6 7": "A has 5 columns and B 6 rows",
     "./matmul_cpu 64": "'64' is no exponent",
