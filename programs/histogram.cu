@@ -140,7 +140,7 @@ void print_most_frequent(const Counts& counts, int how_many)
     std::array<int, BINS> values;
     std::iota(values.begin(), values.end(), 0);
     std::stable_sort(values.begin(), values.end(), [&](int a, int b) { return counts[a] > counts[b]; });
-    for (int i = 0; i < how_many; ++i)
+    for (int i = 0; i < how_many && counts[values[i]] > 0; ++i)
         printf("value %3d: %u\n", values[i], counts[values[i]]);
 }
 
