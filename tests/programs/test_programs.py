@@ -192,11 +192,12 @@ def words(command):
     return [*found, *others]
 
 
-def build(name, folder):
-    """Build a program of `folder` as its head says."""
-    ways = commands(PROGRAMS / name, "build")
-    other = name.endswith(".c") and platform.machine() not in ("x86_64", "AMD64")
-    done = subprocess.run(words(ways[other]), cwd=folder, env=environment(), capture_output=True, text=True)
+def build(name, folder, way=None):
+    """Build a program of `folder` as its head says, in the way for this processor or another."""
+    if way is None:
+        way = name.endswith(".c") and platform.machine() not in ("x86_64", "AMD64")
+    command = commands(PROGRAMS / name, "build")[way]
+    done = subprocess.run(words(command), cwd=folder, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr
 
@@ -275,6 +276,17 @@ def test_a_program_passes_with_odd_sizes(built, name, args):
 def test_sizes_may_be_asked_from_the_user(built):
     done = run("./matmul_shapes", built("matmul_shapes.cu"), stdin="6\n20\n\n9\n")
     assert "(6 x 20) (20 x 9) = (6 x 9)" in done.stdout and done.stdout.endswith("PASS\n")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("way", "last"), [(1, "cuBLAS"), (2, "pitched")])
+def test_sgemm_peak_has_cublas_in_the_table_and_other_tiles(tmp_path, way, last):
+    (tmp_path / "sgemm_peak.cu").write_text((PROGRAMS / "sgemm_peak.cu").read_text(encoding="utf-8"))
+    build("sgemm_peak.cu", tmp_path, way)
+    done = run("./sgemm_peak", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    check_sgemm_peak([], done.stdout)
+    assert re.findall(r"^(\w+) .* %$", done.stdout, re.M)[-1] == last
 
 
 REFUSED = {
