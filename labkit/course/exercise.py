@@ -23,12 +23,13 @@ from labkit.course.elsewhere import Elsewhere
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
 from labkit.course.waiting import Step
 from labkit.device.select import NoGpu
+from labkit.programs.program import AnyProgram, Unbuilt
 from labkit.simt import AnyKernel
 from labkit.stepping.failing import Failure, Why
 
 P = ParamSpec("P")
-Answer = AnyKernel | CFunction | FunctionType | Elsewhere
-FUNCTIONS = CFunction | FunctionType | Elsewhere  # the answers that are no kernels
+Answer = AnyKernel | CFunction | FunctionType | Elsewhere | AnyProgram
+FUNCTIONS = CFunction | FunctionType | Elsewhere | AnyProgram  # the answers that are no kernels
 
 
 class Unmet(Exception):
@@ -86,7 +87,8 @@ class Exercise:
 
         Exercise("02.1", "The naive product", 2).asks(right_on(…), no_finding(…))
 
-    `magic` is that of its answer cell: cuda for a kernel, c for a C function, answer for one in Python.
+    `magic` is that of its answer cell: cuda for a kernel, c for a C function, answer for one in Python, program
+    for a whole program.
     `given` is the number of criteria, from the first, that are met by what a student starts from: the
     released cell, or the answer of an earlier exercise that is to be copied.
     """
@@ -115,6 +117,8 @@ class Exercise:
                 f"This is {ASKED[magic]}, and {self.id} asks for {ASKED[self.magic]}: "
                 f"begin the cell with %%{self.magic} {self.id}.",
             )
+        if isinstance(answer, Unbuilt):
+            return self.not_judged("the program can be built on this machine", answer.why)
         with nullcontext() if seed is None else drawn(seed, self.id):
             return self._judged(answer if isinstance(answer, FUNCTIONS) else answer.simulated, step)
 
@@ -156,7 +160,12 @@ class Exercise:
 
 
 # What the answer of a cell is, by its magic.
-ASKED = {"cuda": "a CUDA kernel", "c": "a C function", "answer": "a Python function"}
+ASKED = {
+    "cuda": "a CUDA kernel",
+    "c": "a C function",
+    "answer": "a Python function",
+    "program": "a whole CUDA program",
+}
 
 
 def by_id(exercises: Iterable[Exercise]) -> dict[str, Exercise]:
@@ -174,4 +183,6 @@ def _magic_of(answer: Answer) -> str:
     """Name the magic of the cell that an answer comes from."""
     if isinstance(answer, CFunction):
         return "c"
+    if isinstance(answer, AnyProgram):
+        return "program"
     return "answer" if isinstance(answer, FUNCTIONS) else "cuda"

@@ -3,6 +3,7 @@
 %%program                           builds the cell and runs it
 %%program -O3 -- 1024 16            nvcc's options, and after -- the program's arguments
 %%program --check                   runs it as `labkit check` does; --profile as `labkit profile` does
+%%program --build                   builds it, and does not run it
 %%program --stdin "1024"            gives it a line of input
 %%program saxpy                     also binds the Python variable `saxpy`, to run it again
 %%program 13.1                      keeps it as the answer to exercise 13.1
@@ -21,7 +22,8 @@ from IPython.core.magic import Magics, cell_magic, magics_class
 from labkit import magic
 from labkit.core.errors import CompileError
 from labkit.magic import EXERCISE_ID, CellError
-from labkit.programs.program import Mode, Outcome, Program, build_program
+from labkit.programs.program import AnyProgram, Mode, Outcome, Unbuilt, build_program
+from labkit.programs.toolkit import NoCompiler
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Line:
     arguments: list[str]
     stdin: str
     mode: Mode
+    runs: bool = True
 
 
 def read_line(line: str) -> Line:
@@ -50,6 +53,8 @@ def read_line(line: str) -> Line:
         if f"--{option}" in words:
             words.remove(f"--{option}")
             mode = "check" if option == "check" else "profile"
+    runs = "--build" not in words
+    words = [word for word in words if word != "--build"]
     stdin = ""
     if "--stdin" in words:
         at = words.index("--stdin")
@@ -64,7 +69,7 @@ def read_line(line: str) -> Line:
             raise UsageError(
                 f"%%program {name}: that is neither a Python variable nor the id of an exercise."
             )
-    return Line(name, words, arguments, stdin, mode)
+    return Line(name, words, arguments, stdin, mode, runs)
 
 
 @magics_class
@@ -75,7 +80,8 @@ class ProgramMagics(Magics):
     def program(self, line: str, cell: str) -> None:
         """Build the cell as a CUDA program and run it: `%%program [NAME] [nvcc options] [-- arguments]`.
 
-        --check names its mistakes, --profile counts its launches, --stdin TEXT is its input.
+        --check names its mistakes, --profile counts its launches, --stdin TEXT is its input. --build builds
+        it alone.
         """
         with magic.noted(line):
             read = read_line(line)
@@ -84,21 +90,26 @@ class ProgramMagics(Magics):
                 assert self.shell is not None
                 keeper = magic.answers if EXERCISE_ID.fullmatch(read.name) else self.shell.user_ns
                 keeper[read.name] = program
-            show(run(program, read))
+            if isinstance(program, Unbuilt):
+                print(program.why)  # no error: what stands below in a notebook can run without it
+            elif read.runs:
+                show(run(program, read))
 
 
-def compile_program(cell: str, options: list[str]) -> Program:
+def compile_program(cell: str, options: list[str]) -> AnyProgram:
     """Build a cell. Raises CellError with nvcc's messages, whose lines are those of the cell."""
     code = "\n" + cell  # an empty line in place of the magic's line
     try:
         return build_program(code, options)
+    except NoCompiler as missing:
+        return Unbuilt(code, tuple(options), str(missing))
     except CompileError as error:
         raise CellError(
             f"The cell does not compile. Its %%program line counts as line 1.\n\n{error.log}"
         ) from None
 
 
-def run(program: Program, read: Line) -> Outcome:
+def run(program: AnyProgram, read: Line) -> Outcome:
     """Run a program and print what it prints, as it comes."""
 
     def on_text(name: str, text: str) -> None:

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 from typing import IO, Literal
@@ -21,6 +22,8 @@ from labkit.programs.build import command
 
 FILE_NAME = "program.cu"
 BUILD_SECONDS, SECONDS = 120, 300
+NOT_FOUND = 127  # a shell's exit code where there is no such command
+MOST_BYTES = 2**20  # of each of stdout and stderr
 Mode = Literal["run", "check", "profile"]
 _MESSAGE = re.compile(
     rf"^{re.escape(FILE_NAME)}[(:](\d+)(?:\)|:\d+)?:? (?:fatal )?(error|warning)\b[^:\n]*: (.*)$", re.M
@@ -43,8 +46,55 @@ class Outcome:
         return [(kind, text.strip()) for kind, text in _MISTAKE.findall(self.stderr)]
 
 
+OnText = Callable[[str, str], None]
+
+
+class AnyProgram(ABC):
+    """A program that can be run: built here, in a sandbox, or not at all."""
+
+    source: str
+    options: tuple[str, ...]
+
+    @abstractmethod
+    def run(
+        self,
+        *arguments: str,
+        stdin: str = "",
+        mode: Mode = "run",
+        timeout: float = SECONDS,
+        variables: Mapping[str, str] | None = None,
+        on_text: OnText | None = None,
+    ) -> Outcome:
+        """Run it with arguments and input; `mode` as `labkit check` and `labkit profile` do.
+
+        `on_text` gets ("stdout" or "stderr", text) while the program runs. `timeout` is in seconds. `variables`
+        are set in its environment. A program that prints more than MOST_BYTES is ended.
+        """
+
+
 @dataclass(frozen=True)
-class Program:
+class Unbuilt(AnyProgram):
+    """A program that this machine cannot build; `why` says what is missing, and how to get it."""
+
+    source: str
+    options: tuple[str, ...]
+    why: str
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: str = "",
+        mode: Mode = "run",
+        timeout: float = SECONDS,
+        variables: Mapping[str, str] | None = None,
+        on_text: OnText | None = None,
+    ) -> Outcome:
+        """Return what a shell says of a missing command."""
+        return Outcome("", f"{self.why}\n", NOT_FOUND)
+
+
+@dataclass(frozen=True)
+class Program(AnyProgram):
     """A built program."""
 
     source: str
@@ -57,13 +107,11 @@ class Program:
         stdin: str = "",
         mode: Mode = "run",
         timeout: float = SECONDS,
-        on_text: Callable[[str, str], None] | None = None,
+        variables: Mapping[str, str] | None = None,
+        on_text: OnText | None = None,
     ) -> Outcome:
-        """Run it with arguments and input; `mode` as `labkit check` and `labkit profile` do.
-
-        `on_text` gets ("stdout" or "stderr", text) while the program runs. `timeout` is in seconds.
-        """
-        environment = dict(os.environ)
+        """See AnyProgram."""
+        environment = os.environ | dict(variables or {})
         if mode != "run":
             environment["LABKIT_PROGRAM"] = mode
         with tempfile.TemporaryDirectory() as folder:
@@ -76,9 +124,9 @@ class Program:
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
-            texts: dict[str, list[str]] = {"stdout": [], "stderr": []}
+            printed = _Printed(process, on_text)
             threads = [
-                Thread(target=_read, args=(stream, name, texts[name], on_text), daemon=True)
+                Thread(target=printed.read, args=(stream, name), daemon=True)
                 for name, stream in (("stdout", process.stdout), ("stderr", process.stderr))
             ]
             for thread in threads:
@@ -86,8 +134,9 @@ class Program:
             timed_out = _finish(process, stdin, timeout)
             for thread in threads:
                 thread.join(timeout=10)
+            _kill(process)  # what it has started and left behind
         code = process.returncode
-        out, err = ("".join(texts[name]) for name in ("stdout", "stderr"))
+        out, err = ("".join(printed.texts[name]) for name in ("stdout", "stderr"))
         return Outcome(out, err, code if code >= 0 else 128 - code, timed_out)
 
 
@@ -119,15 +168,29 @@ def build_program(source: str, options: Sequence[str] = ()) -> Program:
     return Program(source, tuple(options), place)
 
 
-def _read(
-    stream: IO[bytes] | None, name: str, texts: list[str], on_text: Callable[[str, str], None] | None
-) -> None:
-    assert stream is not None
-    for line in stream:
-        text = line.decode(errors="replace")
-        texts.append(text)
-        if on_text:
-            on_text(name, text)
+@dataclass(frozen=True)
+class _Printed:
+    """What a program prints, as it comes."""
+
+    process: subprocess.Popen[bytes]
+    on_text: OnText | None
+    texts: dict[str, list[str]] = field(default_factory=lambda: {"stdout": [], "stderr": []})
+
+    def read(self, stream: IO[bytes] | None, name: str) -> None:
+        """Read a stream to its end; end a program that prints too much."""
+        assert stream is not None
+        left = MOST_BYTES
+        while line := stream.readline(left + 1):
+            left -= len(line)
+            if left < 0:
+                self._keep("stderr", f"labkit: the program printed more than {MOST_BYTES:,} bytes to {name}\n")
+                return _kill(self.process, wait=False)
+            self._keep(name, line.decode(errors="replace"))
+
+    def _keep(self, name: str, text: str) -> None:
+        self.texts[name].append(text)
+        if self.on_text:
+            self.on_text(name, text)
 
 
 def _finish(process: subprocess.Popen[bytes], stdin: str, timeout: float) -> bool:
@@ -147,7 +210,8 @@ def _finish(process: subprocess.Popen[bytes], stdin: str, timeout: float) -> boo
     return False
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes], wait: bool = True) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    if wait:
+        process.wait()

@@ -56,7 +56,8 @@ def page(notebook: NotebookNode, widgets: Widgets, path: Path) -> str:
     notebook.metadata.pop("widgets", None)
     # A cell of %%cuda or %%c is coloured as what it holds, where the others are IPython.
     notebook.metadata.language_info = {"name": "python", "pygments_lexer": "ipython3"}
-    config = Config(HighlightMagicsPreprocessor={"languages": {"%%cuda": "cuda", "%%c": "c"}})
+    languages = {"%%cuda": "cuda", "%%c": "c", "%%program": "cuda"}
+    config = Config(HighlightMagicsPreprocessor={"languages": languages})
     style = EXPLORER_STYLE.read_text(encoding="utf-8")
     exporter = _Exporter(
         raw_template=_TEMPLATE.replace("{explorer}", style), embed_images=True, config=config

@@ -16,7 +16,7 @@ MOST_BYTES = 2**18  # of an answer
 
 # Above the magic may stand comments and, as %%time, a magic around it. IPython would not take the first.
 _MAGIC = re.compile(
-    r"(?:[ \t]*(?:(?:#|//|%%).*)?\n)*?(?P<indent>[ \t]*)%%(?P<magic>cuda|c|answer)\b(?P<line>.*)"
+    r"(?:[ \t]*(?:(?:#|//|%%).*)?\n)*?(?P<indent>[ \t]*)%%(?P<magic>cuda|c|answer|program)\b(?P<line>.*)"
 )
 _OTHER_MAGIC = re.compile(r"\s*%%.*\n?")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")

@@ -13,9 +13,15 @@ from IPython.core.error import UsageError
 from labkit.compiler.options import NAME_EXPRESSION
 from labkit.course.exercise import ASKED, Exercise
 from labkit.magic import read_line
+from labkit.programs.magic import read_line as read_program_line
 
-_ANSWER = re.compile(r"%%(?P<magic>cuda|c|answer) (?P<line>.*)")
+_ANSWER = re.compile(r"%%(?P<magic>cuda|c|answer|program) (?P<line>.*)")
 _EXPANDED = "{}$"
+# What an answer may ask of nvcc: options that read no file, run no program, and write none.
+_OF_NVCC = re.compile(
+    r"-O[0-3]|-std=c\+\+\d\d|--?use_fast_math|-lineinfo|-g|-G|-W\w*|-arch=\w+|-l(cublas|curand)|"
+    r"--?(extended-lambda|expt-relaxed-constexpr)|-[DU]\w+(=[\w.+-]*)?|--(fmad|ftz)=(true|false)"
+)
 
 
 class Refused(ValueError):
@@ -47,6 +53,8 @@ def _options(line: str, exercise: Exercise) -> list[str]:
         if line.strip() != exercise.id:
             raise Refused(f"{_quoted(line, exercise)}: that is not the id of an exercise alone.")
         return []
+    if exercise.magic == "program":
+        return _of_program(line, exercise)
     try:
         read = read_line(exercise.magic, line)
     except UsageError as error:
@@ -54,6 +62,23 @@ def _options(line: str, exercise: Exercise) -> list[str]:
     if read.name != exercise.id:
         raise Refused(f"{_quoted(line, exercise)}: it names {read.name}, not {exercise.id}.")
     return [*read.options, *(f"{NAME_EXPRESSION}={each}" for each in read.expressions)]
+
+
+def _of_program(line: str, exercise: Exercise) -> list[str]:
+    """Return the options of a whole program, which is built alone: the judge runs it. Raises Refused."""
+    try:
+        read = read_program_line(line)
+    except UsageError as error:
+        raise Refused(str(error)) from None
+    if read.name != exercise.id:
+        raise Refused(f"{_quoted(line, exercise)}: it names {read.name or 'nothing'}, not {exercise.id}.")
+    for option in read.options:
+        if not _OF_NVCC.fullmatch(option):
+            raise Refused(
+                f"{_quoted(line, exercise)}: the grader does not take {option[:50]!r}. Leave it out; -O3, "
+                "-DNAME=VALUE and -std=c++20, for example, are fine."
+            )
+    return [*read.options, "--build"]
 
 
 def _quoted(line: str, exercise: Exercise) -> str:

@@ -27,6 +27,7 @@ from labkit.course.exercise import Exercise, Unmet
 from labkit.course.feedback import Feedback
 from labkit.device.select import NoGpu
 from labkit.grading.sandbox.process import NoSandbox
+from labkit.programs.toolkit import NoCompiler
 
 LITTLE_BYTES = 2**29  # of memory that is left: with more of it, an array that does not fit is the answer's
 MOST_TOLD = 4000  # characters of why an answer fails
@@ -51,6 +52,8 @@ def ours(error: BaseException) -> str:
     """Say in a sentence why the grader could not judge; "" where the answer is the cause."""
     if isinstance(error, Disturbed):
         return str(error)
+    if isinstance(error, NoCompiler):
+        return f"The machine that grades cannot build CUDA programs. {error}"
     if isinstance(error, NoSandbox):
         return AGAIN
     if isinstance(error, MemoryError) and psutil.virtual_memory().available < LITTLE_BYTES:

@@ -4,8 +4,9 @@ The criteria of an exercise take these for kernels and functions. Each call is a
 comes back is plain values, and the arrays that were passed are changed as by a call here.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ from labkit.grading.sandbox.native import make, run_asked
 from labkit.grading.sandbox.probe import COUNTS
 from labkit.grading.sandbox.wire import BorderError, Callback, Channel
 from labkit.kernels.matmul.family import Matmul
+from labkit.programs.program import SECONDS, AnyProgram, Mode, OnText, Outcome
+from labkit.programs.toolkit import NoCompiler
 from labkit.simt.counters.profile import Circumstances, Profile, Site
 from labkit.simt.launch.sample import Sample
 from labkit.simt.module import AnyKernel
@@ -73,9 +76,10 @@ class Session:
         self._is_alive, self._why_dead = is_alive, why_dead
 
     def answer(self) -> Any:
-        """Return the answer as a RemoteKernel, a RemoteFunction or a Python function; None if it is missing.
+        """Return the answer as a RemoteKernel, a RemoteFunction, a RemoteProgram or a Python function; None if
+        it is missing.
 
-        Raises Stopped where the sandbox does not say so, or says that it is of another kind.
+        Raises NoCompiler where the sandbox cannot build programs, and Stopped where the sandbox does not say so, or says that it is of another kind.
         """
         with _forged_is_stopped():
             made = self.ask("describe")
@@ -86,6 +90,10 @@ class Session:
             if self._magic == "cuda":
                 module = RemoteModule(self, made["code"], made["options"], made["expressions"])
                 return RemoteKernel(module, made["name"], 0)
+            if self._magic == "program":
+                if "missing" in made:
+                    raise NoCompiler(str(made["missing"]))
+                return RemoteProgram(self, str(made["source"]), tuple(map(str, made["options"])))
             if self._magic == "c":
                 told = made["source"], made["name"], made["options"]
                 return RemoteFunction(self, *told, 0, made["declared"])
@@ -279,6 +287,31 @@ class RemoteFunction(CFunction):
 
     def _program(self, flags: Sequence[str], arguments: Arguments, watch: Watch | None = None) -> Path:
         raise NotImplementedError("a student's C is compiled in a sandbox alone")
+
+
+@dataclass(frozen=True)
+class RemoteProgram(AnyProgram):
+    """A whole program in a sandbox."""
+
+    session: Session
+    source: str
+    options: tuple[str, ...]
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: str = "",
+        mode: Mode = "run",
+        timeout: float = SECONDS,
+        variables: Mapping[str, str] | None = None,
+        on_text: OnText | None = None,
+    ) -> Outcome:
+        """See AnyProgram. Nothing is told while it runs."""
+        how = {"stdin": stdin, "mode": mode, "timeout": timeout, "variables": dict(variables or {})}
+        with _forged_is_stopped():
+            told = self.session.ask("run_program", timeout, arguments=list(arguments), **how)
+            out, err = (told[name].tobytes().decode(errors="replace") for name in ("stdout", "stderr"))
+            return Outcome(out, err, int(told["code"]), bool(told["timed_out"]))
 
 
 @own_product.measured.register

@@ -17,7 +17,7 @@ from labkit.grading.text import block
 LINES, COLUMNS = 300, 200  # of a source that are shown
 KEPT = 4_000  # characters of those that are not coloured anew: many hand in the cell as it was
 COLOURED = 12_000  # characters; in longer ones a lexer can get slow
-_LEXERS = {"cuda": "cuda", "c": "c", "answer": "python"}
+_LEXERS = {"cuda": "cuda", "c": "c", "answer": "python", "program": "cuda"}
 # How messages name a line: in words, or by its number before the line itself.
 _NAMED = re.compile(r"\blines? (\d{1,4})(?: and (\d{1,4}))?\b|^ *(\d{1,4}) \| ", re.MULTILINE)
 

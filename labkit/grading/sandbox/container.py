@@ -66,7 +66,8 @@ class Container:
             str(PACKAGE / "grading" / "sandbox" / "keeper.py"),
             str(os.getpid()),
         ]
-        options = [*_options(limits), *self._sees(), *(self._gpus() if with_gpu else ())]
+        size = f"--ulimit=fsize={limits.disk_bytes}:{limits.disk_bytes}"
+        options = [*_options(limits), *([size] if self._writable else []), *self._sees(), *(self._gpus() if with_gpu else ())]
         named = [f"--env={name}={value}" for name, value in variables.items()]
         run = [engine(), "run", "--name", self._name, *options, *named, *self._own_options(), IMAGE]
         filtered = [] if with_gpu else ["python", "-I", "-m", "labkit.grading.sandbox.filtered", *self._waits]
@@ -197,7 +198,6 @@ def _options(limits: Limits) -> list[str]:
         *("--read-only", f"--tmpfs={HOME}:rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"),
         *(f"--memory={memory}", f"--memory-swap={memory}"),
         *(f"--pids-limit={limits.processes + SPARE_TASKS}", "--ulimit=core=0:0"),
-        f"--ulimit=fsize={limits.disk_bytes}:{limits.disk_bytes}",
         # Without these two, podman asks for more than a grader that is itself in a container may have.
         f"--ulimit=nofile={limits.open_files}:{limits.open_files}",
         f"--ulimit=nproc={processes}:{processes}",

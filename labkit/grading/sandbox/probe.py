@@ -20,6 +20,7 @@ from labkit.core.errors import SimtError
 from labkit.grading.sandbox.native import run_outside
 from labkit.grading.sandbox.wire import Callback, Channel
 from labkit.kernels.matmul.family import Matmul
+from labkit.programs.program import Program, Unbuilt
 from labkit.simt.counters.profile import Profile, Site
 
 SOCKET = "LABKIT_JUDGE"  # environment: where the judge listens
@@ -67,6 +68,10 @@ class _Bench:
         if isinstance(answer, CFunction):
             made = {"source": answer.source, "options": answer.options, "declared": _declared(answer)}
             return {"magic": "c", "name": answer.name, **made}
+        if isinstance(answer, Unbuilt):
+            return {"magic": "program", "missing": answer.why}
+        if isinstance(answer, Program):
+            return {"magic": "program", "source": answer.source, "options": answer.options}
         return {"magic": "answer", "name": answer.__name__}
 
     # Kernels.
@@ -142,6 +147,14 @@ class _Bench:
         """Return the program of the optimised build."""
         return np.frombuffer(self._made[of].program(*args), np.uint8)
 
+    # Whole programs.
+
+    def do_run_program(self, arguments: Sequence[str], **how: Any) -> dict[str, Any]:
+        """Run the answer; return its exit code and, as bytes, what it prints."""
+        outcome = self._made[0].run(*arguments, **how)
+        texts = {name: _bytes(getattr(outcome, name)) for name in ("stdout", "stderr")}
+        return texts | {"code": outcome.code, "timed_out": outcome.timed_out}
+
     # Functions in Python.
 
     def do_call(self, args: list[Any]) -> dict[str, Any]:
@@ -194,6 +207,11 @@ def _declared(function: CFunction) -> list[Any]:
 def _arrays(args: Sequence[Any]) -> list[np.ndarray | None]:
     """Return the arrays among arguments, in their places."""
     return [arg if isinstance(arg, np.ndarray) else None for arg in args]
+
+
+def _bytes(text: str) -> np.ndarray:
+    """Return a text as an array: a message has room for it."""
+    return np.frombuffer(text.encode(), np.uint8)
 
 
 def _plain(site: Site) -> list[Any]:

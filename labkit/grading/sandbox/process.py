@@ -256,16 +256,20 @@ class Sandbox:
         """Return the user for the inside if the grader is root: root may write many files below /proc."""
         return USERS + os.getpid() if os.getuid() == 0 else 0
 
+    # A file of the grader's disk has a limit on its size. A home has one on its bytes, and there a large file
+    # with holes is allowed: the simulator keeps the memory of a whole program in one.
+
     def _limits(self) -> list[str]:
         limits = self.limits
         return [
-            *("--core=0", f"--fsize={limits.disk_bytes}", f"--nofile={limits.open_files}"),
-            f"--nproc={limits.processes + SPARE}",
+            *("--core=0", f"--nofile={limits.open_files}", f"--nproc={limits.processes + SPARE}"),
+            *([f"--fsize={limits.disk_bytes}"] if self._writable else []),
         ]
 
     def _ulimits(self) -> str:
         """Return the limits for a shell, without one on processes: it would count all of this user's."""
-        return f"ulimit -c 0; ulimit -f {self.limits.disk_bytes >> 9}; ulimit -n {self.limits.open_files}"
+        size = f"ulimit -f {self.limits.disk_bytes >> 9}; " if self._writable else ""
+        return f"ulimit -c 0; {size}ulimit -n {self.limits.open_files}"
 
     def _bubblewrap(self) -> list[str]:
         words = ["--unshare-all"] if os.getuid() else [f"--unshare-{name}" for name in NAMESPACES]

@@ -23,8 +23,18 @@ static uint64_t next_device = DEVICE_START, next_host = HOST_START;
 static uint64_t used_bytes;
 static uint32_t number;
 
+/* Return a file in memory. A sandbox may refuse memfd_create: there, a file without a name does. */
+static int shared_file(void) {
+    int file = memfd_create("labkit", MFD_CLOEXEC);
+    if (file < 0) {
+        const char *folder = getenv("TMPDIR");
+        file = open(folder && *folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    }
+    return file;
+}
+
 void begin_memory(void) {
-    region_file = memfd_create("labkit", MFD_CLOEXEC);
+    region_file = shared_file();
     if (region_file < 0 || ftruncate(region_file, (off_t)REGION_BYTES)) {
         tell("labkit: no shared memory for the simulator: %s", strerror(errno));
         _exit(1);

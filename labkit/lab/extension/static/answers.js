@@ -6,7 +6,7 @@ export const LINES = `
 .jp-Notebook .jp-OutputArea-output pre { word-break: normal; overflow-wrap: anywhere; }
 `;
 const CHECK = /\blabkit\s*\.\s*check\s*\(/;
-const ANSWER = /^%%(cuda|c|answer)\s/;
+const ANSWER = /^%%(cuda|c|answer|program)\s/;
 
 export function sendAnswers(panel) {
   const { sessionContext } = panel;

@@ -1,6 +1,6 @@
-// Cells that begin with %%cuda or %%c hold C++ or C: they are coloured as that.
+// Cells that begin with %%cuda, %%program or %%c hold C++ or C: they are coloured as that.
 
-const C_LIKE = /^%%(cuda|c)(\s|$)/;
+const C_LIKE = /^%%(cuda|c|program)(\s|$)/;
 const CPP = "text/x-c++src";
 
 export function colourCells(panel) {
