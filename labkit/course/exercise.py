@@ -87,8 +87,8 @@ class Exercise:
 
         Exercise("02.1", "The naive product", 2).asks(right_on(…), no_finding(…))
 
-    `magic` is that of its answer cell: cuda for a kernel, c for a C function, answer for one in Python, program
-    for a whole program.
+    `magic` is that of its answer cell: cuda for a kernel, c for a C function, answer for one in Python,
+    program for a whole program.
     `given` is the number of criteria, from the first, that are met by what a student starts from: the
     released cell, or the answer of an earlier exercise that is to be copied.
     """

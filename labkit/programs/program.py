@@ -67,8 +67,8 @@ class AnyProgram(ABC):
     ) -> Outcome:
         """Run it with arguments and input; `mode` as `labkit check` and `labkit profile` do.
 
-        `on_text` gets ("stdout" or "stderr", text) while the program runs. `timeout` is in seconds. `variables`
-        are set in its environment. A program that prints more than MOST_BYTES is ended.
+        `on_text` gets ("stdout" or "stderr", text) while the program runs. `timeout` is in seconds.
+        `variables` are set in its environment. A program that prints more than MOST_BYTES is ended.
         """
 
 
@@ -183,8 +183,11 @@ class _Printed:
         while line := stream.readline(left + 1):
             left -= len(line)
             if left < 0:
-                self._keep("stderr", f"labkit: the program printed more than {MOST_BYTES:,} bytes to {name}\n")
-                return _kill(self.process, wait=False)
+                self._keep(
+                    "stderr", f"labkit: the program printed more than {MOST_BYTES:,} bytes to {name}\n"
+                )
+                _kill(self.process, wait=False)
+                return
             self._keep(name, line.decode(errors="replace"))
 
     def _keep(self, name: str, text: str) -> None:

@@ -76,10 +76,10 @@ class Session:
         self._is_alive, self._why_dead = is_alive, why_dead
 
     def answer(self) -> Any:
-        """Return the answer as a RemoteKernel, a RemoteFunction, a RemoteProgram or a Python function; None if
-        it is missing.
+        """Return the answer as a RemoteKernel, RemoteFunction, RemoteProgram or Python function; else None.
 
-        Raises NoCompiler where the sandbox cannot build programs, and Stopped where the sandbox does not say so, or says that it is of another kind.
+        Raises NoCompiler where the sandbox cannot build programs, and Stopped where it does not say whether
+        there is an answer, or says that it is of another kind.
         """
         with _forged_is_stopped():
             made = self.ask("describe")

@@ -67,7 +67,12 @@ class Container:
             str(os.getpid()),
         ]
         size = f"--ulimit=fsize={limits.disk_bytes}:{limits.disk_bytes}"
-        options = [*_options(limits), *([size] if self._writable else []), *self._sees(), *(self._gpus() if with_gpu else ())]
+        options = [
+            *_options(limits),
+            *([size] if self._writable else []),
+            *self._sees(),
+            *(self._gpus() if with_gpu else ()),
+        ]
         named = [f"--env={name}={value}" for name, value in variables.items()]
         run = [engine(), "run", "--name", self._name, *options, *named, *self._own_options(), IMAGE]
         filtered = [] if with_gpu else ["python", "-I", "-m", "labkit.grading.sandbox.filtered", *self._waits]

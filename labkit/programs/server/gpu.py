@@ -23,7 +23,7 @@ LAUNCH_SECONDS, COPY_SECONDS = 2.5e-6, 8e-6  # of the host's time, and of a copy
 def described(gpu: Gpu) -> str:
     """Return lines "key value" as runtime/device.c reads them; rates are in bytes per second."""
     major, minor = (int(part) for part in gpu.compute_capability.split("."))
-    link = _PCI_GB_S.get(major, 31.5) * 1e9 * USED
+    link = pinned_rate(gpu)
     memory = min(gpu.memory_gb * 10**9, _available())
     bandwidth = (gpu.dram_gb_s or 0.9 * (gpu.bandwidth_gb_s or 500)) * 1e9
     bus = _BUS_BITS.get(gpu.name, 0)
@@ -52,6 +52,12 @@ def described(gpu: Gpu) -> str:
         "device_rate": bandwidth / 2,
     }
     return "".join(f"{key} {value}\n" for key, value in known.items())
+
+
+def pinned_rate(gpu: Gpu) -> float:
+    """Return the bytes per second of a copy between pinned memory and the GPU, as predicted."""
+    major = int(gpu.compute_capability.partition(".")[0])
+    return _PCI_GB_S.get(major, 31.5) * 1e9 * USED
 
 
 def _available() -> int:

@@ -1,0 +1,219 @@
+"""Exercises of 13_whole_program: memory and copies, errors, mistakes that a check finds, times, streams."""
+
+from functools import cache
+
+import numpy as np
+
+from labkit import simt
+from labkit.core.occupancy import gpu
+from labkit.course.criteria.programs import (
+    GPU,
+    fails,
+    launches,
+    no_mistake,
+    number,
+    prints,
+    succeeded,
+)
+from labkit.course.drawn import further
+from labkit.course.exercise import Exercise, criterion
+from labkit.programs.program import AnyProgram
+from labkit.programs.server.gpu import COPY_SECONDS, pinned_rate
+
+Args = tuple[int, ...]
+THREADS = 256  # per block
+
+
+def _other_size(rng: np.random.Generator, base: Args) -> Args:
+    """Draw another case with a first argument of about the same size."""
+    return (max(1, int(base[0] * rng.uniform(0.5, 1.25))), *base[1:])
+
+
+# 13.1: memory, copies and a launch.
+
+
+def _saxpy(n: int, a: int) -> float:
+    i = np.arange(n)
+    return float((a * (i % 8) + i % 5).sum())
+
+
+def _other_saxpy(rng: np.random.Generator, base: Args) -> Args:
+    return max(1, int(base[0] * rng.uniform(0.5, 1.25))), int(rng.integers(4, 20))
+
+
+MEMORY = (
+    "cudaMalloc gives device memory for x and for y, n * sizeof(float) bytes each. cudaMemcpy copies both "
+    "vectors there (HostToDevice); the kernel gets the device pointers; then y comes back (DeviceToHost)."
+)
+FREED = {
+    "leak": "Each cudaMalloc wants a cudaFree.",
+    "memcheck": "The last block may stick out over the end: a thread with i >= n does nothing.",
+}
+
+# 13.2: a launch that fails, and a kernel that fails while it runs.
+
+CAPACITY = 1 << 16
+
+
+def _filled(n: int, threads: int) -> float:
+    return float((np.arange(n) % 16).sum())
+
+
+def _valid(rng: np.random.Generator, base: Args) -> Args:
+    return int(rng.integers(1000, CAPACITY)), int(rng.choice([64, 96, 160, 512, 768, 1024]))
+
+
+CHECKED = (
+    "A launch returns nothing. cudaGetLastError() after it says whether the launch was accepted. Errors "
+    "while a kernel runs come back from a later call that waits: cudaDeviceSynchronize() or cudaMemcpy. "
+    "Put CUDA_CHECK around each."
+)
+
+# 13.3: out of bounds, and a leak.
+
+
+def _steps(n: int, rounds: int) -> float:
+    x = np.arange(n) * 7 % 11
+    return float(rounds * ((np.roll(x, -1) - x) ** 2).sum())
+
+
+def _other_steps(rng: np.random.Generator, base: Args) -> Args:
+    return int(rng.integers(100, 3000)), int(rng.integers(2, 6))
+
+
+MENDED = {
+    "leak": "What one round allocates, the same round has to free.",
+    "memcheck": "The neighbour of the last element is element 0, not element n.",
+}
+
+# 13.4: a time by events.
+
+TRIAD = """
+extern "C" __global__ void triad(int n, const float* a, const float* b, float* c)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        c[i] = a[i] + 3 * b[i];
+}
+"""
+BY_EVENTS = (
+    "Record one event right before the launch and one right behind it; wait for the second with "
+    "cudaEventSynchronize; cudaEventElapsedTime then gives milliseconds. Only the launch stands between them."
+)
+NEAR = 0.25  # of the predicted time: what a launch adds, and caches that an earlier launch has filled
+
+
+@cache
+def _triad_ms(n: int) -> float:
+    """Return the kernel's predicted time in milliseconds."""
+    a = np.zeros(n, np.float32)
+    kernel = simt.RawModule(code=TRIAD).get_function("triad")
+    args = (np.int32(n), a, a.copy(), a.copy())
+    return 1e3 * kernel.predict((-(-n // THREADS),), (THREADS,), args, gpu=GPU).seconds
+
+
+@criterion("the time of the kernel alone, by events")
+def _time_of_the_kernel(program: AnyProgram, *cases: Args) -> None:
+    for args in further(cases, _other_size, count=1):
+        run = succeeded(program, args)
+        got, expected = number(run, "ms"), _triad_ms(*args)
+        if not abs(got - expected) <= NEAR * expected:
+            raise run.unmet(
+                f"ms is {got:.4g}; for the kernel alone, {expected:.4g} ms are predicted for an {GPU}.",
+                BY_EVENTS,
+            )
+
+
+@criterion("the bandwidth of that time")
+def _bandwidth(program: AnyProgram, *cases: Args) -> None:
+    for args in further(cases, _other_size, count=1):
+        run = succeeded(program, args)
+        got, expected = number(run, "GB/s"), 12 * args[0] / number(run, "ms") / 1e6
+        if not abs(got - expected) <= 0.02 * expected:
+            raise run.unmet(
+                f"GB/s is {got:.4g}; with the time that it prints it should be {expected:.4g}.",
+                "Per element, the kernel reads two floats and writes one: 12 bytes. A GB is 10^9 bytes.",
+            )
+
+
+def _triad(n: int) -> float:
+    i = np.arange(n)
+    return float((i % 8 + 3 * (i % 4)).sum())
+
+
+# 13.5: copies and kernels at the same time.
+
+OVERLAP = 0.8  # of the time that the copies take one after the other
+CHUNKS = 8
+TWO = (
+    "Chunk c belongs in stream c % 2: its copy, its kernel and its copy back, all with that stream as the "
+    "last argument. cudaMemcpyAsync returns at once only from pinned memory: cudaMallocHost."
+)
+JOINED = (
+    "Work in stream[1] may begin before the first event of stream[0], and end after its last: let it wait "
+    "(cudaStreamWaitEvent), or wait for both streams before the last event."
+)
+
+
+def _tripled(n: int) -> float:
+    return float((3 * (np.arange(n) % 16) + 1).sum())
+
+
+@criterion("copies and kernels overlap: at most 80 % of the time that the copies take one after the other")
+def _overlaps(program: AnyProgram, *cases: Args) -> None:
+    for args in further(cases, _other_size, count=1):
+        run = succeeded(program, args)
+        way = CHUNKS * COPY_SECONDS + 4 * args[0] / pinned_rate(gpu(GPU))
+        got, most, least = (
+            number(run, "ms"),
+            1e3 * OVERLAP * 2 * way,
+            1e3 * 4 * args[0] / pinned_rate(gpu(GPU)),
+        )
+        if got > most:
+            raise run.unmet(f"ms is {got:.4g}; the goal is at most {most:.4g} (predicted for an {GPU}).", TWO)
+        if got < least:
+            raise run.unmet(
+                f"ms is {got:.4g}; already the copies in one direction take {least:.4g} ms (predicted for an "
+                f"{GPU}).",
+                JOINED,
+            )
+
+
+EXERCISES = (
+    Exercise("13.1", "From main to the sum", 3, magic="program").asks(
+        prints("the right sum", (1000, 2), (1024, 3), (1, 1), of=_saxpy, draw=_other_saxpy, hint=MEMORY),
+        launches("the GPU computes it", "saxpy", (1000, 2), MEMORY),
+        no_mistake("a checked run finds nothing", (1000, 2), draw=_other_saxpy, hints=FREED),
+    ),
+    Exercise("13.2", "A launch that fails", 3, magic="program", given=1).asks(
+        prints("the right sum", (1000, 128), (4096, 1024), of=_filled, draw=_valid, hint=CHECKED),
+        fails(
+            "a launch that CUDA refuses ends the program", (1000, 1025),
+            draw=lambda rng, base: (base[0], int(rng.integers(1026, 5000))),
+            message="invalid configuration argument", hint=CHECKED,
+        ),
+        fails(
+            "a kernel that fails ends the program", (CAPACITY + 1, 256),
+            draw=lambda rng, base: (CAPACITY + int(rng.integers(2, 999)), 128),
+            message="device-side assert triggered", hint=CHECKED,
+        ),
+    ),
+    Exercise("13.3", "A leak, and a step too far", 3, magic="program").asks(
+        no_mistake(
+            "no thread reads outside an array", (1000, 2), draw=_other_steps, hints=MENDED,
+            kinds=("memcheck", "initcheck"),
+        ),
+        prints("the right sum", (1000, 3), (256, 1), of=_steps, draw=_other_steps, hint=MENDED["memcheck"]),
+        no_mistake("a checked run finds nothing", (1000, 3), draw=_other_steps, hints=MENDED),
+    ),
+    Exercise("13.4", "How long does the kernel take?", 3, magic="program", given=1).asks(
+        prints("the right sum", (4096,), of=_triad, draw=_other_size, hint="c[i] is a[i] + 3 b[i]."),
+        _time_of_the_kernel((1 << 20,), (1 << 18,)),
+        _bandwidth((1 << 20,)),
+    ),
+    Exercise("13.5", "Two streams", 4, magic="program", given=1).asks(
+        prints("the right sum", (1 << 16,), (100001,), of=_tripled, draw=_other_size, hint=TWO),
+        _overlaps((1 << 20,)),
+        no_mistake("a checked run finds nothing", (1 << 14,), draw=_other_size, hints=FREED),
+    ),
+)  # fmt: skip
