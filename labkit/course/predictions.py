@@ -23,6 +23,7 @@ from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
 from labkit.ladder import recorded, steps
 from labkit.model import predicted
+from labkit.programs.server.gpu import pinned_rate
 from labkit.simt import AnyKernel
 from labkit.widgets.prediction import Prediction, Reveal, Said
 
@@ -747,6 +748,26 @@ QUESTIONS: dict[str, Question] = {
     "11.g": _one(
         *("Error of bfloat16, as a multiple of that of half", 2.0 ** (11 - 8), "times"),
         "half has 11 significant bits, and bfloat16 has 8.",
+        margin=0.1,
+    ),
+    "13.a": _one(
+        "x[7] that is printed",
+        7,
+        "",
+        "CUDA refuses a block of 2048 threads, so the kernel never runs: x comes back as it went.",
+    ),
+    "13.b": _one(
+        "Bandwidth",
+        3 * 4 * 2**20 / 0.01e-3 / 1e9,
+        "GB/s",
+        "three arrays of 2^20 floats are 12.6 MB, and 0.01 ms are 10^-5 s.",
+    ),
+    "13.c": _one(
+        "Time of the copy",
+        lambda: 1e3 * 4 * 2**20 / pinned_rate(gpu("H200")),
+        "ms",
+        "4.19 MB at 53.6 GB/s.",
+        "Predicted for an H200.",
         margin=0.1,
     ),
 }

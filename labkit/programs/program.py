@@ -112,6 +112,7 @@ class Program(AnyProgram):
     ) -> Outcome:
         """See AnyProgram."""
         environment = os.environ | dict(variables or {})
+        environment.pop("FORCE_COLOR", None)  # Jupyter sets it, and no terminal reads this
         if mode != "run":
             environment["LABKIT_PROGRAM"] = mode
         with tempfile.TemporaryDirectory() as folder:

@@ -18,6 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import labkit
 from labkit.course import magic
 from labkit.course.notebooks import release
+from labkit.programs import magic as program_magic
 
 SOLUTIONS = Path(__file__).parents[2] / "notebooks" / "solutions"
 
@@ -41,6 +42,8 @@ def answer_of(exercise, source):
     magic_line, _, cell = source.partition("\n")
     if magic_line.startswith("%%answer "):
         return function_of(cell)
+    if magic_line.startswith("%%program "):
+        return program_magic.compile_program(cell, program_magic.read_line(magic_line[10:]).options)
     options = [f"-D{macro}" for macro in re.findall(r"-D *(\S+)", magic_line)]
     if magic_line.startswith("%%c "):
         return magic.compile_c_cell(cell, options, wanted=exercise)

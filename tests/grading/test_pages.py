@@ -153,7 +153,7 @@ class TestSafety:
     )
     def test_no_source_takes_long_to_colour(self, unit):
         start = time.perf_counter()
-        for magic in ("cuda", "c", "answer"):
+        for magic in ("cuda", "c", "answer", "program"):
             listing(f"%%{magic} 02.1\n" + (unit * (199 // len(unit)) + "\n") * 500, magic)
         assert time.perf_counter() - start < 10
 

@@ -77,7 +77,7 @@ def prints(
     relative: float = 1e-6,
 ) -> None:
     """Ask that for each case, its arguments, the program prints `name: value` with the value `of(*args)`."""
-    for args in further(cases, draw, count=2):
+    for args in further(cases, draw):
         run = succeeded(program, args)
         got, expected = number(run, name), of(*args)
         if not abs(got - expected) <= relative * max(1, abs(expected)):
@@ -89,7 +89,7 @@ def fails(
     program: AnyProgram, text: str, *cases: Args, draw: Draw, message: str, hint: str, silent: str = "sum"
 ) -> None:
     """Ask that the program ends with exit code 1, `message` on stderr, and no result `silent`."""
-    for args in further(cases, draw, count=2):
+    for args in further(cases, draw):
         run = ran(program, args)
         if f"{silent}:" in run.outcome.stdout:
             raise run.unmet(f'it prints a result, and there is none: CUDA says "{message}".', hint)
@@ -104,7 +104,7 @@ def no_mistake(
     program: AnyProgram, text: str, *cases: Args, draw: Draw, hints: dict[str, str], kinds: Sequence[str] = ()
 ) -> None:
     """Ask that a checked run finds nothing, or nothing of these `kinds`; `hints` are by kind."""
-    for args in further(cases, draw, count=1):
+    for args in further(cases, draw):
         run = ran(program, args, mode="check")
         found = [(kind, told) for kind, told in run.outcome.mistakes if not kinds or kind in kinds]
         if found:

@@ -1,0 +1,47 @@
+"""What streams did when: a row per stream, a bar per step, from times that a program printed."""
+
+from __future__ import annotations
+
+import re
+
+from labkit.core.text import counted
+from labkit.figures.axes import Axes, Scale
+from labkit.figures.svg import BLUE, GREEN, ORANGE, Svg
+
+_WIDTH, _LEFT, _TOP, _ROW = 640, 78, 34, 30
+_FILLS = {"to the GPU": BLUE, "kernel": ORANGE, "back": GREEN}
+_STEP = re.compile(
+    r"^stream (?P<stream>\d+) chunk (?P<chunk>\d+) (?P<step>[\w ]+?) +(?P<begin>[\d.]+) (?P<end>[\d.]+)$",
+    re.M,
+)
+
+
+def stream_timeline(printed: str, source: str) -> Svg:
+    """Draw the steps in a text with lines `stream 0 chunk 1 kernel BEGIN END`, times in milliseconds.
+
+    `source` says whose times they are.
+    """
+    steps = [match.groupdict() for match in _STEP.finditer(printed)]
+    rows = max((int(each["stream"]) for each in steps), default=-1) + 1
+    end = max((float(each["end"]) for each in steps), default=1.0)
+    alt = f"Timeline of {counted(rows, 'stream')}: {len(steps)} steps in {end:.3g} ms. {source}"
+    picture = Svg(_WIDTH, _TOP + _ROW * rows + 38, alt)
+    area = (_LEFT, _TOP, _WIDTH - _LEFT - 12, _ROW * rows)
+    axes = Axes(picture, area, Scale(0, 1.02 * end), Scale(0, 1, ticks=(0.0,)))
+    bottom = _TOP + _ROW * rows
+    for value in axes.x_scale.marks():
+        picture.line(axes.x(value), _TOP, axes.x(value), bottom, class_="grid")
+        picture.text(axes.x(value), bottom + 13, f"{value:g}", "middle", class_="soft")
+    for number, (name, fill) in enumerate(_FILLS.items()):
+        picture.rect(_LEFT + 110 * number, 8, 12, 12, fill=fill)
+        picture.text(_LEFT + 110 * number + 17, 14, name)
+    for row in range(rows):
+        picture.text(_LEFT - 6, _TOP + _ROW * (row + 0.5), f"stream {row}", "end")
+    for each in steps:
+        begin, over, y = float(each["begin"]), float(each["end"]), _TOP + _ROW * int(each["stream"])
+        tip = f"chunk {each['chunk']}, {each['step']}: {begin:.4f} to {over:.4f} ms"
+        with picture.group(data_tip=tip):
+            across = max(1.0, axes.x(over) - axes.x(begin) - 1)
+            picture.rect(axes.x(begin), y + 4, across, _ROW - 8, fill=_FILLS.get(each["step"], BLUE))
+    picture.text(_WIDTH - 12, bottom + 31, f"milliseconds. {source}", "end", class_="soft")
+    return picture

@@ -1,0 +1,102 @@
+"""Checks of notebook 13: what a program prints, how it ends, and what a checked run finds decide."""
+
+import shutil
+
+import pytest
+from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters, judged, solved
+
+from labkit.programs.program import Unbuilt
+from labkit.programs.toolkit import NoCompiler, host_compiler, toolkit
+
+
+def is_missing():
+    """Say whether programs cannot be built here."""
+    try:
+        return not (toolkit() and host_compiler())
+    except NoCompiler:
+        return True
+
+
+pytestmark = pytest.mark.skipif(is_missing(), reason="nvcc or a C++ compiler is missing")
+
+STARTERS = {
+    "13.1": ["sum is 1998; it should be 9000", "cudaMalloc gives device memory"],
+    "13.2": ['it prints a result, and there is none: CUDA says "invalid configuration argument"'],
+    "13.3": ["memcheck: program.cu:", "The neighbour of the last element is element 0"],
+    "13.4": ["for the kernel alone, 0.01174 ms are predicted for an H200", "Record one event right before"],
+    "13.5": ["the goal is at most 0.228", "Chunk c belongs in stream c % 2"],
+}
+
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
+
+GUARD = "    if (i < n)\n        y[i] = a"
+ON_THE_HOST = "double sum = 0;\n    for (int i = 0; i < n; ++i)\n        y[i] += a * x[i];\n"
+TO_THE_GPU = ".data(), bytes, cudaMemcpyHostToDevice"
+UNASKED = "cudaMemcpy(x.data(), d_x, n * 4, cudaMemcpyDeviceToHost);"
+STOP = "    CUDA_CHECK(cudaEventRecord(stop));\n"
+WAIT = "    CUDA_CHECK(cudaEventSynchronize(stop));"
+BACK = "    CUDA_CHECK(cudaMemcpy(c.data(), d_c, bytes, cudaMemcpyDeviceToHost));\n"
+START = "    CUDA_CHECK(cudaEventRecord(start));"
+PINNED, FREED = "CUDA_CHECK(cudaMallocHost(&x, bytes));", "CUDA_CHECK(cudaFreeHost(x));"
+STEP = "d[i] = x[(i + 1) % n] - x[i];"
+LAUNCH = "    saxpy<<<(n + 255) / 256, 256>>>(n, a, d_x, d_y);\n"
+ASKED = "    CUDA_CHECK(cudaGetLastError());\n    CUDA_CHECK(cudaDeviceSynchronize());\n"
+COPY = "CUDA_CHECK(cudaMemcpy(x.data(), d_x, n * sizeof(float), cudaMemcpyDeviceToHost));"
+
+WRONG = [
+    ("13.1", "no guard", "The last block may stick out", (GUARD, "    y[i] = a")),
+    ("13.1", "on the host", "no launch of the kernel saxpy", (LAUNCH, ""), ("double sum = 0;", ON_THE_HOST)),
+    ("13.1", "never freed", "Each cudaMalloc wants a cudaFree", ("    CUDA_CHECK(cudaFree(d_y));\n", "")),
+    ("13.1", "too few blocks", "sum is", ("(n + 255) / 256", "n / 256")),
+    ("13.1", "y is x", "sum is", (f"y{TO_THE_GPU}", f"x{TO_THE_GPU}")),
+    ("13.2", "a launch is not asked", "there is none", (ASKED, ""), (COPY, UNASKED)),
+    ("13.2", "another exit code", "its exit code is 3; it should be 1", ("exit(1)", "exit(3)")),
+    ("13.2", "no message", "stderr does not say", ("cudaGetErrorString(error)", '"failed"')),
+    ("13.3", "one free", "What one round allocates", ("        CUDA_CHECK(cudaFree(d_d));\n", "")),
+    ("13.3", "no ring", "The neighbour of the last element is element 0", ("(i + 1) % n", "i + 1")),
+    ("13.3", "the last one left out", "sum is", (STEP, "d[i] = i + 1 < n ? x[i + 1] - x[i] : 0;")),
+    ("13.4", "copies too", "Only the launch stands between", (STOP, ""), (WAIT, f"{BACK}{STOP}{WAIT}")),
+    ("13.4", "bytes of one array", "12 bytes", ("3.0 * bytes", "1.0 * bytes")),
+    ("13.4", "seconds", "ms is", ("ms: %.6f", "ms: %.9f"), ("sum, ms, rate", "sum, ms / 1000, rate")),
+    ("13.5", "one stream", "the goal is at most", ("stream[c % 2]", "stream[0]")),
+    ("13.5", "pageable", "cudaMallocHost", (PINNED, "x = (float*)malloc(bytes);"), (FREED, "free(x);")),
+    ("13.5", "made up", "already the copies in one direction", ("sum, ms);", "sum, 0.01f);")),
+]
+
+OTHERS = [
+    ("13.1", "blocks of 64", ("(n + 255) / 256, 256", "(n + 63) / 64, 64")),
+    ("13.2", "the copy waits", (ASKED, "    CUDA_CHECK(cudaGetLastError());\n")),
+    ("13.3", "by a condition", ("x[(i + 1) % n]", "x[i + 1 < n ? i + 1 : 0]")),
+    ("13.4", "after another launch", (START, f"    triad<<<1, 32>>>(32, d_a, d_b, d_c);\n{START}")),
+    ("13.5", "the other way round", ("stream[c % 2]", "stream[(c + 1) % 2]")),
+]
+
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
+test_another_right_answer_passes = checks_of_other_answers(OTHERS)
+
+
+def test_a_program_that_ends_in_a_strange_way_is_told():
+    feedback = judged("13.1", solved("13.1").replace("int n = atoi(argv[1]);", "int n = *(volatile int*)0;"))
+    assert "it was ended by signal 11" in feedback.failure
+
+
+def test_a_program_that_prints_without_end_is_ended():
+    feedback = judged(
+        "13.1", solved("13.1").replace("double sum = 0;", 'double sum = 0; while (true) puts("more");')
+    )
+    assert "it was ended by signal 9" in feedback.failure
+
+
+def test_where_nothing_can_be_built_the_check_says_what_is_missing(monkeypatch):
+    toolkit.cache_clear()
+    monkeypatch.setattr("labkit.compiler.wheels.program", lambda name: None)
+    try:
+        from course_tables import answer_of
+
+        answer = answer_of("13.1", solved("13.1"))
+        assert isinstance(answer, Unbuilt) and answer.run().code == 127
+        feedback = judged("13.1", solved("13.1"))
+        assert not feedback.ok and "pip install 'labkit[nvcc]'" in feedback.failure
+    finally:
+        toolkit.cache_clear()
+    assert shutil.which("nvcc") or toolkit()
