@@ -47,7 +47,7 @@ MEMORY = (
 )
 FREED = {
     "leak": "Each cudaMalloc wants a cudaFree, and each cudaMallocHost a cudaFreeHost.",
-    "memcheck": "The last block may stick out over the end: a thread with i >= n does nothing.",
+    "out of bounds": "The last block may stick out over the end: a thread with i >= n does nothing.",
 }
 
 # 13.2: a launch that fails, and a kernel that fails while it runs.
@@ -83,7 +83,7 @@ def _other_steps(rng: np.random.Generator, base: Args) -> Args:
 
 MENDED = {
     "leak": "What one round allocates, the same round has to free.",
-    "memcheck": "The neighbour of the last element is element 0, not element n.",
+    "out of bounds": "The neighbour of the last element is element 0, not element n.",
 }
 
 # 13.4: a time by events.
@@ -118,7 +118,8 @@ def _time_of_the_kernel(program: AnyProgram, *cases: Args) -> None:
     for args in further(cases, _other_size):
         run = succeeded(program, args)
         got, expected = number(run, "ms"), _triad_ms(*args)
-        if not abs(got - expected) <= NEAR * expected:
+        # Behind other work, the launch itself costs nothing: the GPU gets it in time.
+        if not (1 - NEAR) * (expected - 1e3 * LAUNCH_SECONDS) <= got <= (1 + NEAR) * expected:
             raise run.unmet(
                 f"ms is {got:.4g}; for the kernel alone, {expected:.4g} ms are predicted for an {GPU}.",
                 BY_EVENTS,
@@ -202,9 +203,9 @@ EXERCISES = (
     Exercise("13.3", "A leak, and a step too far", 3, magic="program").asks(
         no_mistake(
             "no thread reads outside an array", (1000, 2), draw=_other_steps, hints=MENDED,
-            kinds=("memcheck", "initcheck"),
+            kinds=("out of bounds",),
         ),
-        prints("the right sum", (1000, 3), of=_steps, draw=_other_steps, hint=MENDED["memcheck"]),
+        prints("the right sum", (1000, 3), of=_steps, draw=_other_steps, hint=MENDED["out of bounds"]),
         no_mistake("a checked run finds nothing", (1000, 3), draw=_other_steps, hints=MENDED),
     ),
     Exercise("13.4", "How long does the kernel take?", 3, magic="program", given=1).asks(
