@@ -22,7 +22,7 @@ from labkit.kernels.problem import problem
 from labkit.kernels.tensor_matmul.family import TensorMatmul
 from labkit.ladder import running
 from labkit.ladder.running import Case, case
-from labkit.records import COLUMNS
+from labkit.records.tables import write
 
 COUNTED = {
     "requests": "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum",
@@ -175,10 +175,7 @@ def main(folder: Path) -> None:
         metrics = known(wanted, listed)
         launches = list(zip(cases(), counted(table, metrics), strict=True))
         lines = [row for each, counts in launches for row in rows(table, each, counts, metrics)]
-        with (folder / f"{table}.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
+        write(folder / f"{table}.csv", records.frame_of(lines))
         (folder / f"{table}.json").write_text(json.dumps(origin, indent=2) + "\n")
         print(f"{len(launches)} launches, {len(lines)} figures -> {folder / table}.csv")
 
