@@ -16,17 +16,17 @@ using T = DTYPE;
 static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "choose a DTYPE of 2, 4 or 8 bytes");
 constexpr int THREADS = TILE * TILE / 16;
 constexpr int SIDE = TILE + TILE * (2 / sizeof(T));  // of a tile, in elements: 2 TILE if they have 2 bytes
+constexpr int PART = SIDE > TILE ? TILE / 2 : TILE;  // of a tile that is moved element by element
 
-// Turn the block's tile, where each row of in and of out begins at a multiple of V elements.
-template <int V>
-__device__ void turn(const T* in, T* out, int rows, int cols, T* shared)
+// Turn SIDE x SIDE elements, where each row of in and of out begins at a multiple of V elements.
+template <int V, int SIDE>
+__device__ void turn(const T* in, T* out, int rows, int cols, int row0, int col0, T* shared)
 {
     struct alignas(V * sizeof(T)) Vector {
         T at[V];
     };
     constexpr int WIDTH = SIDE / V;  // of the tile, in vectors
     auto tile = (Vector(*)[WIDTH])shared;
-    int col0 = blockIdx.y * SIDE, row0 = blockIdx.x * SIDE;
 
     constexpr int SQUARES = WIDTH * WIDTH / THREADS;  // of V x V elements, for each thread
     Vector lines[SQUARES][V] = {};  // 0 beyond the edges, where nothing is loaded
@@ -64,11 +64,17 @@ __device__ void turn(const T* in, T* out, int rows, int cols, T* shared)
 extern "C" __global__ void transpose(const T* in, T* out, int rows, int cols)
 {
     __shared__ alignas(16) T tile[SIDE * SIDE];
+    int col0 = blockIdx.y * SIDE, row0 = blockIdx.x * SIDE;
 
     // A vector's address must be a multiple of its size. Where a row's is not, one element is a vector.
     constexpr int V = 16 / sizeof(T);
     if (rows % V == 0 && cols % V == 0)
-        turn<V>(in, out, rows, cols, tile);
+        turn<V, SIDE>(in, out, rows, cols, row0, col0, tile);
     else
-        turn<1>(in, out, rows, cols, tile);
+        #pragma unroll 1  // wide tiles go by parts: more elements at once would take too many registers
+        for (int part = 0; part < SIDE / PART * SIDE; part += PART) {
+            turn<1, PART>(in, out, rows, cols, row0 + part / SIDE * PART, col0 + part % SIDE, tile);
+            if (SIDE > PART)
+                __syncthreads();  // the part is read before the next one is written
+        }
 }
