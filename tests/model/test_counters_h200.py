@@ -98,6 +98,6 @@ def test_counters_of_tensor_cores_equal_the_hardwares(case):
         assert counted[metric] <= expected[metric] <= counted[metric] + 0.02 * passes
     for metric in WGMMA:
         assert dict(counted).get(metric, 0) == expected[metric]
-    products = [each for each in profile.sites if each.instruction.parts[:2] == ["wgmma", "mma_async"]]
+    products = [each for each in profile.sites if each.instruction.parts[:2] == ("wgmma", "mma_async")]
     executed = expected["sm__inst_executed_pipe_tensor_op_gmma.sum"]
     assert sum(each.instructions for each in products) == executed
