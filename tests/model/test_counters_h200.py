@@ -54,13 +54,17 @@ def test_counters_equal_the_hardwares(case):
         macros["TILE"] = int(key["tile"])
     options = [f"-D{name}={value}" for name, value in {"DTYPE": shape.ctype, **macros}.items()]
     kernel = simt.RawModule(code=kernels.whole_source(key["kernel"]), options=options).get_function(family)
-    counted = kernel.profile(*kernels.launch(key["kernel"], shape, **macros), shape.args(np)).metrics
+    profile = kernel.profile(*kernels.launch(key["kernel"], shape, **macros), shape.args(np))
+    counted = profile.metrics
     expected = dict(zip(recorded.quantity, recorded.value, strict=True))
     for unit in ("requests", "sectors"):  # a cp.async is among the loads, as in the simulator
         copies = sum(expected.pop(COPIES.format(unit, cache), 0) for cache in ("access", "bypass"))
         assert copies <= expected[f"l1tex__t_{unit}_pipe_lsu_mem_global_op_ld.sum"]
     if copies:  # the hardware leaves out the bank conflicts of what a cp.async stores
         assert counted[STORES] >= expected.pop(STORES)
+    if key["kernel"].endswith(("any_tile", "stream_k")):  # copies of 4 bytes meet loads at the banks
+        passes = profile.lines[profile.lines.space == "shared"].passes.sum()
+        assert counted[LOADS] <= expected.pop(LOADS) <= counted[LOADS] + 0.02 * passes
     if precision:  # the hardware's conflicts of a piece's loads vary a little from run to run
         assert counted[LOADS] == pytest.approx(expected.pop(LOADS), rel=0.01)
     assert {name: counted[name] for name in expected} == expected
