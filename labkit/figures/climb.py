@@ -107,7 +107,9 @@ def _cpu() -> Group:
 def _here(times: pd.DataFrame) -> Group:
     """Return the rungs of the CPU that were timed on this machine."""
     if set(times.n) != {N}:
-        raise ValueError(f"here has N = {sorted(set(times.n))}. Time N = {N}: labkit.cpu.ladder([{N}]).")
+        raise ValueError(
+            f"here has N = {sorted(map(int, set(times.n)))}. Time N = {N}: labkit.cpu.ladder([{N}])."
+        )
     bars, most = [], 1
     for kernel, value, source in _rows(times, "kernel", "value", "source"):
         threads = int(re.findall(r"(\d+) threads?$", source)[0])

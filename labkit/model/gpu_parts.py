@@ -113,12 +113,19 @@ def sources(gpu: Gpu) -> dict[str, str]:
     about = json.loads(_GPUS.read_text(encoding="utf-8"))
     used = {each.origin for part in parts(gpu).values() for each in part.figures if each.value is not None}
     texts = {
-        MEASURED: records.limits(_FOLDERS[gpu.name]).source.iloc[0] if gpu.name in _FOLDERS else "",
+        MEASURED: _run_of(gpu),
         SHEET: about["board"][gpu.source],
         PUBLISHED: about["model"].get(gpu.model_source, ""),
     }
     texts[STAND_IN] = texts[PUBLISHED]
     return {origin: texts.get(origin) or text for origin, text in ORIGINS.items() if origin in used}
+
+
+def _run_of(gpu: Gpu) -> str:
+    """Return on what a GPU's limits were measured, and when; nothing for one without."""
+    if gpu.name not in _FOLDERS:
+        return ""
+    return str(records.limits(_FOLDERS[gpu.name]).source.iloc[0]).removeprefix("recorded: ")
 
 
 class _Known:
@@ -166,9 +173,11 @@ def _host(known: _Known) -> Part:
     return Part(
         HOST,
         "The CPU with its own memory. It launches kernels, and copies arrays to the GPU and back.",
-        rate=Figure(copy, "GB/s", MEASURED, "copies from pinned memory to the GPU", "copy to GPU"),
+        rate=Figure(
+            copy, "GB/s", MEASURED, "bandwidth of copies from pinned memory to the GPU", "copy to GPU"
+        ),
         latency=replace(
-            known.measured(("launch", "1 block x 32"), "µs", "an empty kernel, from launch to end"),
+            known.measured(("launch", "1 block x 32"), "µs", "time of an empty kernel, from launch to end"),
             brief="empty kernel",
         ),
     )
@@ -184,8 +193,12 @@ def _copied_gb_s() -> float:
 
 def _device_memory(known: _Known) -> Part:
     gpu = known.gpu
-    copy = known.measured(("dram_copy", "1024 MiB"), "GB/s", "a copy, bytes read and written", 1, "dram_gb_s")
-    latency = known.measured(("latency", "DRAM"), "clocks", "a load that no cache has", column="dram_latency")
+    copy = known.measured(
+        ("dram_copy", "1024 MiB"), "GB/s", "bandwidth of a copy, bytes read and written", 1, "dram_gb_s"
+    )
+    latency = known.measured(
+        ("latency", "DRAM"), "clocks", "latency of a load that no cache has", column="dram_latency"
+    )
     copy, peak = replace(copy, brief="a copy"), known.sheet(gpu.bandwidth_gb_s, "GB/s", "peak bandwidth")
     return Part(
         DEVICE_MEMORY,
@@ -195,16 +208,18 @@ def _device_memory(known: _Known) -> Part:
         latency,
         (
             copy if copy.value is None else peak,
-            known.per_clock(peak.value, "the peak, divided by the SMs"),
+            known.per_clock(peak.value, "share of each SM in the peak"),
             known.nanoseconds(latency.value),
         ),
     )
 
 
 def _l2(known: _Known) -> Part:
-    rate = known.measured(("l2_read", "32 MiB"), "GB/s", "all SMs read what it holds", 1, "l2_gb_s")
+    rate = known.measured(
+        ("l2_read", "32 MiB"), "GB/s", "bandwidth when all SMs read what it holds", 1, "l2_gb_s"
+    )
     latency = known.measured(
-        ("latency", "L2"), "clocks", "a load that hits the L2 cache", column="l2_latency"
+        ("latency", "L2"), "clocks", "latency of a load that hits it", column="l2_latency"
     )
     return Part(
         L2,
@@ -212,16 +227,16 @@ def _l2(known: _Known) -> Part:
         known.sheet(known.gpu.l2_mb, "MB", "size"),
         rate,
         latency,
-        (known.per_clock(rate.value, "bandwidth, divided by the SMs"), known.nanoseconds(latency.value)),
+        (known.per_clock(rate.value, "share of each SM in the bandwidth"), known.nanoseconds(latency.value)),
     )
 
 
 def _l1(known: _Known) -> Part:
-    gpu, unit, of = known.gpu, "bytes/clock", "a warp's contiguous loads that hit, per SM"
+    gpu, unit, of = known.gpu, "bytes/clock", "bandwidth of contiguous loads that hit it, per SM"
     measured = known.measured(("load_bandwidth", "LDG.128"), unit, of)
     rate = measured if measured.value is not None else known.sheet(gpu.l1_bytes_per_clock, unit, of)
     latency = known.measured(
-        ("latency", "L1"), "clocks", "a load that hits the L1 cache", column="l1_latency"
+        ("latency", "L1"), "clocks", "latency of a load that hits it", column="l1_latency"
     )
     together = "size, together with shared memory"
     return Part(
@@ -237,13 +252,16 @@ def _l1(known: _Known) -> Part:
 def _shared(known: _Known) -> Part:
     gpu = known.gpu
     clocks = known.measured(("shared_clocks", "LDS.32, 1 words per bank"), "clocks", "")
-    of = "32 banks of 4 bytes, per SM"
+    of = "bandwidth of 32 banks of 4 bytes, per SM"
     rate = Figure(WARP * _WORD, "bytes/clock", SHEET, of)  # the same for all of the table: CUDA's guide
     if clocks.value is not None:
-        rate = Figure(WARP * _WORD / clocks.value, "bytes/clock", MEASURED, "loads without conflicts, per SM")
-    latency = known.measured(
-        ("latency", "shared"), "clocks", "a load of shared memory", column="shared_latency"
-    )
+        rate = Figure(
+            WARP * _WORD / clocks.value,
+            "bytes/clock",
+            MEASURED,
+            "bandwidth of loads without bank conflicts, per SM",
+        )
+    latency = known.measured(("latency", "shared"), "clocks", "latency of a load", column="shared_latency")
     return Part(
         SHARED,
         "Memory in each SM that the threads of a block share. The kernel says what lies there.",
@@ -270,14 +288,14 @@ def _scheduler(known: _Known) -> Part:
     gpu = known.gpu
     slots = gpu.warps_per_sm / gpu.warp_unit
     rate = known.measured(
-        ("issue_rate", "FFMA"), "instr./clock", "multiply-adds issued, per sub-partition", 1 / gpu.warp_unit
+        ("issue_rate", "FFMA"), "instr./clock", "rate of multiply-adds issued", 1 / gpu.warp_unit
     )
     return Part(
         SCHEDULER,
         "Each clock it picks a warp that need not wait, and issues the warp's next instruction.",
         known.sheet(slots, "warps", "resident warps, at most"),
         rate,
-        more=(known.sheet(gpu.warps_per_sm, "warps", "of the SM, at most"),),
+        more=(known.sheet(gpu.warps_per_sm, "warps", "resident warps of the SM, at most"),),
     )
 
 
@@ -289,7 +307,7 @@ def _registers(known: _Known) -> Part:
         "Each thread has its own, and they hold its variables. Arithmetic reads and writes nothing else.",
         known.sheet(kilobytes, "KB", "size"),
         more=(
-            known.sheet(gpu.registers_per_sm / gpu.warp_unit, "registers", "of 4 bytes"),
+            known.sheet(gpu.registers_per_sm / gpu.warp_unit, "registers", "of 4 bytes each"),
             known.sheet(gpu.registers_per_thread, "registers", "a thread gets at most"),
         ),
     )
@@ -301,12 +319,14 @@ def _cores(known: _Known) -> Part:
     return Part(
         CORES,
         "Each begins one float32 operation per clock: an addition, a multiplication, or both in one.",
-        known.sheet(gpu.fp32_cores_per_sm / gpu.warp_unit, "cores", "in number"),
+        known.sheet(gpu.fp32_cores_per_sm / gpu.warp_unit, "cores", "number"),
         replace(
             known.computed(peak, "TFLOP/s", "peak of all SMs, a multiply-add is two operations"),
             brief="all SMs",
         ),
-        known.measured(("latency", "FFMA"), "clocks", "a multiply-add that waits for the one before"),
+        known.measured(
+            ("latency", "FFMA"), "clocks", "latency of a multiply-add that waits for the one before"
+        ),
         (
             *([_measured_peak()] if gpu.name == _BENCHED else []),
             known.sheet(gpu.fp64_per_clock, "per clock and SM", "float64 multiply-adds"),
@@ -318,7 +338,7 @@ def _cores(known: _Known) -> Part:
 @lru_cache
 def _measured_peak() -> Figure:
     best = records.recorded("h200", "performance", kernel="peak", dtype="float32").value.iloc[0]
-    return Figure(float(best) / 1e3, "TFLOP/s", MEASURED, "multiply-adds without memory")
+    return Figure(float(best) / 1e3, "TFLOP/s", MEASURED, "rate of multiply-adds without memory")
 
 
 def _tensor(known: _Known) -> Part:
@@ -332,5 +352,5 @@ def _tensor(known: _Known) -> Part:
         rate=replace(
             known.computed(peak, "TFLOP/s", "peak of all SMs, dense float16"), brief="float16, all SMs"
         ),
-        more=(known.sheet(per_clock, "FLOP/clock", "float16, per SM"),),
+        more=(known.sheet(per_clock, "FLOP/clock", "rate in float16, per SM"),),
     )
