@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import log10
+from math import floor, log10
 from typing import Any
 
 import pandas as pd
@@ -16,12 +16,11 @@ import pandas as pd
 from labkit import cpu, records
 from labkit.core.occupancy import gpu
 from labkit.core.text import counted
-from labkit.figures.axes import Scale
+from labkit.figures.axes import Axes, Scale
 from labkit.figures.svg import BLUE, GREEN, GREY, SKY, Svg
 
 N = 4096
-_WIDTH, _LEFT, _ACROSS, _ROW = 640, 166, 320, 21
-_SCALE = Scale(0.1, 2e6, log=True, ticks=tuple(10.0**power for power in range(-1, 7)))
+_WIDTH, _LEFT, _TOP, _ACROSS, _ROW = 640, 166, 28.0, 320, 21
 
 # Rungs of the course: what the picture calls them, and the kernel's name in the records.
 _GPU = (
@@ -150,29 +149,33 @@ def _gpu_groups() -> tuple[Group, Group]:
 def draw(shown: Sequence[Group]) -> Svg:
     """Draw groups of bars on one logarithmic axis."""
     title = _finding(shown)
-    rows = sum(len(group.bars) + 1 for group in shown)
-    bottom = 28 + _ROW * rows + 8
+    rates = [bar.rate for group in shown for bar in group.bars]
+    powers = range(min(-1, floor(log10(min(rates)))), 7)
+    scale = Scale(10.0 ** powers[0], max(2e6, *rates), log=True, ticks=tuple(10.0**each for each in powers))
+    bottom = _TOP + _ROW * (len(rates) + len(shown)) + 8
     told = "; ".join(bar.tip for group in shown for bar in group.bars)
     picture = Svg(_WIDTH, bottom + 46, f"Bars of GFLOP/s on a logarithmic axis. {title}. {told}")
+    axes = Axes(picture, (_LEFT, _TOP, _ACROSS, bottom - _TOP), scale, Scale(0, 1))
     picture.text(8, 12, title, font_weight="600")
-    for value in _SCALE.marks():
-        x = _x(value)
-        picture.line(x, 28, x, bottom, class_="grid")
-        picture.text(x, bottom + 12, _decade(value), "middle", class_="soft")
-    y, best = 28.0, 0.0
+    for value in scale.marks():
+        picture.line(axes.x(value), _TOP, axes.x(value), bottom, class_="grid")
+        picture.text(axes.x(value), bottom + 12, _decade(value), "middle", class_="soft")
+    y, best = _TOP, 0.0
     for group in shown:
-        y, best = _draw_group(picture, group, y, best)
+        y, best = _draw_group(axes, group, y, best)
     label = f"GFLOP/s, 10⁹ operations per second; N = {N} (in brackets: times the best rung above)"
     picture.text(_WIDTH - 8, bottom + 32, label, "end")
     return picture
 
 
-def _draw_group(picture: Svg, group: Group, top: float, best: float) -> tuple[float, float]:
+def _draw_group(axes: Axes, group: Group, top: float, best: float) -> tuple[float, float]:
     """Draw a group below `top`; return where it ends, and the best rate of a rung, which was `best`."""
+    picture = axes.picture
     picture.text(8, top + _ROW / 2 + 2, group.title, class_="soft halo", font_size=11)
     y = top + _ROW
     for bar in group.bars:
-        length, middle = _x(bar.rate) - _LEFT, y + _ROW / 2
+        length, middle = axes.x(bar.rate) - _LEFT, y + _ROW / 2
+        is_rung = not (bar.peak or bar.library)
         with picture.group(data_tip=bar.tip, data_link=f"{group.title} {bar.name}".replace(" ", "-")):
             picture.rect(0, y, _WIDTH, _ROW, fill="transparent")
             picture.text(_LEFT - 8, middle, bar.name, "end")
@@ -180,16 +183,12 @@ def _draw_group(picture: Svg, group: Group, top: float, best: float) -> tuple[fl
                 picture.rect(_LEFT, y + 3, length, _ROW - 6, class_="line", stroke_dasharray="5 3")
             else:
                 picture.rect(_LEFT, y + 3, length, _ROW - 6, fill=GREY if bar.library else group.colour)
-            gain = f" (× {bar.rate / best:.2g})" if best and not (bar.peak or bar.library) else ""
+            gain = f" (× {_number(bar.rate / best, 2)})" if best and is_rung else ""
             told = f"{_number(bar.rate)}{gain}, {bar.origin.partition(':')[0].partition(' from')[0]}"
             picture.text(_LEFT + length + 6, middle, told, class_="halo", font_size=11)
-        best = best if bar.peak or bar.library else max(best, bar.rate)
+        best = max(best, bar.rate) if is_rung else best
         y += _ROW
     return y, best
-
-
-def _x(value: float) -> float:
-    return _LEFT + _ACROSS * _SCALE.share(value)
 
 
 def _decade(value: float) -> str:
@@ -198,8 +197,8 @@ def _decade(value: float) -> str:
     return f"{value:g}" if power < 2 else f"10{'⁰¹²³⁴⁵⁶⁷⁸⁹'[power]}"
 
 
-def _number(rate: float) -> str:
-    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+def _number(value: float, digits: int = 3) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.{digits}g}"
 
 
 def _rate(ms: float) -> float:

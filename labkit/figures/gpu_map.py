@@ -32,6 +32,7 @@ from labkit.model.gpu_parts import (
 _WIDTH, _ROW = 640, 38
 _COLUMNS = {"size": 238, "rate": 356, "latency": 500}  # where the figures of a row begin
 _CHOSEN = BLUE
+_LONG = 76  # letters: more have no room in the strip's title
 
 
 def gpu_map(gpu: Gpu, chosen: str = "", acts: bool = False) -> Svg:
@@ -82,9 +83,11 @@ def you_are_here(*names: str, gpu: str = "H200") -> Svg:
         raise ValueError(f"{asked}. Choose from: {', '.join(PARTS)}.")
     board = find_gpu(gpu)
     figures = [f"{name} ({board.name}): {told}" for name in names if (told := _told(parts(board)[name]))]
-    where = f"You are here: {' and '.join([', '.join(names[:-1]), names[-1]] if names[1:] else names)}"
-    picture = Svg(_WIDTH, 106 + 16 * len(figures), f"{where}, on a GPU's map. {'. '.join(figures)}")
-    picture.text(8, 10, where, font_weight="600")
+    listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+    alt = f"You are here: {listed}, on a GPU's map. {'. '.join(figures)}"
+    picture = Svg(_WIDTH, 106 + 16 * len(figures), alt)
+    title = f"You are here: {listed if len(listed) < _LONG else f'the {len(names)} parts that are marked'}"
+    picture.text(8, 10, title, font_weight="600")
     for x, y, width, height, title in _STRIP_FRAMES:
         picture.rect(x, y, width, height, class_="grid")
         picture.text(x + 6, y + 8, title, class_="soft", font_size=9)

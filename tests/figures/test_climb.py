@@ -104,6 +104,17 @@ def test_what_was_timed_here_stands_in_the_place_of_the_record(monkeypatch):
     ]
     assert group.bars[0].rate == pytest.approx(WORK / 1e6)
     assert (group.bars[2].name, group.bars[2].rate, group.bars[2].peak) == ("peak, 8 threads", 800.0, True)
+    written = str(module.climb(records.frame_of(rows)))
+    assert ">0.137, measured here<" in written and ">275 (× 2,000), measured here<" in written
     rows[0] |= dict.fromkeys("mnk", 2048)
     with pytest.raises(ValueError, match=r"N = \[2048, 4096\].*labkit.cpu.ladder\(\[4096\]\)"):
         module.groups(records.frame_of(rows))
+
+
+def test_a_slow_machine_has_a_longer_axis(monkeypatch):
+    row = {"problem": "matmul", "kernel": "cpu_naive", "value": 4e6, **dict.fromkeys("mnk", 4096)}
+    monkeypatch.setattr(module.cpu, "peak_gflops", lambda threads: 5.0)
+    frame = records.frame_of([{**row, "source": "measured here: some CPU, 1 thread"}])
+    root = ElementTree.fromstring(str(module.climb(frame)))
+    assert "0.01" in [each.text for each in root.iter()]
+    assert all(float(each.get("width", 0)) >= 0 for each in root.iter())
