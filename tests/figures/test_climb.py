@@ -84,7 +84,7 @@ def test_the_picture_has_each_bar_at_its_place_with_its_origin():
         assert words[0] == bar.name and words[1].endswith(("recorded", "computed"))
     title = next(each.text for each in root.iter() if each.get("font-weight") == "600")
     fastest, slowest = 750934, 0.29713
-    assert title.startswith("From three loops to tensor cores: 2.5 million times")
+    assert title.startswith("From three loops in float32 to tensor cores in float16: 2.5 million times")
     assert fastest / slowest == pytest.approx(2.5e6, rel=0.02)
 
 
