@@ -35,7 +35,7 @@ def command(arguments: Sequence[str]) -> list[str]:
     """
     tools, host = toolkit(), host_compiler()
     place = library(tools, host)
-    kept, architecture = _without_architectures(arguments)
+    kept, architecture = _without_architectures(_joined(arguments))
     kept = [each for each in kept if each not in _LINKED_BY_US]
     for option in ("-cudart", "--cudart"):
         while option in kept:
@@ -54,6 +54,17 @@ def command(arguments: Sequence[str]) -> list[str]:
 def build(arguments: Sequence[str]) -> int:
     """Run `nvcc arguments` as `command` says; return its exit code. Its messages go to stderr."""
     return subprocess.run(command(arguments)).returncode
+
+
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """Leave -rdc=true out where a program is one file that is built in one call: nothing is to be linked."""
+    sources = [each for each in arguments if each.endswith((".cu", ".cpp", ".cc", ".c", ".o", ".a"))]
+    is_one = len([each for each in sources if each.endswith(".cu")]) == 1 and not any(
+        each.endswith((".o", ".a")) for each in sources
+    )
+    if not is_one or not {"-c", "-dc"}.isdisjoint(arguments):
+        return list(arguments)
+    return [each for each in arguments if each not in ("-rdc=true", "--relocatable-device-code=true")]
 
 
 def _without_architectures(arguments: Sequence[str]) -> tuple[list[str], str]:

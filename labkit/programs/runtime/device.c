@@ -153,7 +153,7 @@ static int attribute_of(enum cudaDeviceAttr attribute, bool *is_known) {
     case cudaDevAttrIntegrated: return 0;
     case cudaDevAttrCanMapHostMemory: return 1;
     case cudaDevAttrComputeMode: return cudaComputeModeDefault;
-    case cudaDevAttrConcurrentKernels: return 1;
+    case cudaDevAttrConcurrentKernels: case cudaDevAttrGpuOverlap: return 1;
     case cudaDevAttrEccEnabled: return gpu->ECCEnabled;
     case cudaDevAttrPciBusId: case cudaDevAttrPciDeviceId: case cudaDevAttrPciDomainId: return 0;
     case cudaDevAttrTccDriver: return 0;

@@ -25,6 +25,7 @@ from labkit.core.occupancy import gpu as find_gpu
 from labkit.programs.server.device_code import Modules
 from labkit.programs.server.gpu import described
 from labkit.programs.server.memory import Memory
+from labkit.programs.server.textures import Textures
 from labkit.programs.server.timing import Timing
 from labkit.programs.server.wire import Answer, Connection, Reader
 from labkit.programs.server.words import shown, worded
@@ -46,6 +47,9 @@ class Request(IntEnum):
     MACHINE = 7
     FAILED_CALL = 8
     END = 9
+    ARRAY = 10
+    OBJECT = 11
+    DESTROY = 12
 
 
 class Code(IntEnum):
@@ -72,6 +76,7 @@ class Server:
         self.modules = Modules(self.memory)
         self.gpu: Gpu = find_gpu(os.environ.get("LABKIT_GPU") or "H200")
         self.seconds = float(os.environ.get("LABKIT_TIMEOUT") or SECONDS)
+        self.textures = Textures(self.memory)
         self.timing = Timing(self.gpu)
         self._busy = False
 
@@ -175,6 +180,26 @@ class Server:
         except (SimtError, ValueError):
             return Answer().u32(0)
 
+    def array(self, reader: Reader) -> Answer:
+        """Make a CUDA array."""
+        return self._made(self.textures.array, reader)
+
+    def object(self, reader: Reader) -> Answer:
+        """Make a texture or a surface."""
+        return self._made(self.textures.object, reader)
+
+    def destroy(self, reader: Reader) -> Answer:
+        """Forget a CUDA array, a texture or a surface."""
+        was_there = self.textures.destroy(bool(reader.u32()), reader.u64())
+        return Answer().u32(Code.SUCCESS if was_there else Code.INVALID_VALUE, 0)
+
+    def _made(self, make: Callable[[Reader], int], reader: Reader) -> Answer:
+        try:
+            return Answer().u32(Code.SUCCESS, make(reader))
+        except ValueError as error:
+            tell(f"labkit: {error}")
+            return Answer().u32(Code.INVALID_VALUE, 0)
+
     def machine(self, reader: Reader) -> Answer:
         """Describe the GPU."""
         return Answer([described(self.gpu).encode()])
@@ -205,6 +230,9 @@ _ANSWERS: dict[Request, Callable[[Server, Reader], Answer]] = {
     Request.MACHINE: Server.machine,
     Request.FAILED_CALL: Server.failed_call,
     Request.END: Server.last,
+    Request.ARRAY: Server.array,
+    Request.OBJECT: Server.object,
+    Request.DESTROY: Server.destroy,
 }
 
 

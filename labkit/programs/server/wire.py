@@ -26,6 +26,10 @@ class Reader:
         """Take a number of 8 bytes."""
         return int(self._take("<Q"))
 
+    def double(self) -> float:
+        """Take a float of 8 bytes."""
+        return float(self._take("<d"))
+
     def text(self) -> str:
         """Take a text: its length, and its bytes."""
         length = self.u32()
@@ -36,10 +40,11 @@ class Reader:
         """Take all that is left."""
         return self.data[self.at :]
 
-    def _take(self, form: str) -> int:
+    def _take(self, form: str) -> int | float:
         (value,) = struct.unpack_from(form, self.data, self.at)
         self.at += struct.calcsize(form)
-        return int(value)
+        assert isinstance(value, int | float)
+        return value
 
 
 @dataclass
