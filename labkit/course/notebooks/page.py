@@ -84,7 +84,7 @@ def markdown(source: str, **settings: Any) -> str:
     return str(MarkdownWithMath(renderer=renderer).render(source))
 
 
-def _mathml(tex: str, display: str) -> str:
+def mathml(tex: str, display: str) -> str:
     """Write the formula as browsers draw it without a script; return nothing where that fails."""
     try:
         found = str(convert(tex, display=display))
@@ -95,10 +95,10 @@ def _mathml(tex: str, display: str) -> str:
 
 class _Renderer(IPythonRenderer):
     def inline_math(self, body: str) -> str:
-        return _mathml(body, "inline") or super().inline_math(body)
+        return mathml(body, "inline") or super().inline_math(body)
 
     def block_math(self, body: str) -> str:
-        return _mathml(body, "block") or super().block_math(body)
+        return mathml(body, "block") or super().block_math(body)
 
     # HTML as it stands: looking for images in it, IPythonRenderer closes a <details> at its first blank line.
     def block_html(self, html: str) -> str:
