@@ -30,6 +30,7 @@ EXTRAS = {
     "cuda13": "an NVIDIA GPU: driver 580 or newer, Turing or newer",
     "cuda12": "an NVIDIA GPU: driver 525 or newer",
     "lab": "JupyterLab, the notebooks and `labkit run`",
+    "book": "the course as a site: `make book`",
     "cc": "the C exercises, where there is no C compiler",
     "grade": "grading a class",
     "cluster": "grading on a Dask cluster: `labkit grade --scheduler`",

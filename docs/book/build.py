@@ -30,17 +30,19 @@ from labkit.course.notebooks.release import SOLUTIONS, Page, for_students  # noq
 
 OUT = ROOT / "build" / "book"
 BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "data/SOURCES.md")  # pages that do not lie in docs/
-AS_THEY_ARE = "_files"  # the folder of the source that Sphinx copies without reading it; conf.py names it, too
+AS_THEY_ARE = (
+    "_files"  # the folder of the source that Sphinx copies without reading it; conf.py names it, too
+)
 
 _LINK = re.compile(r"(?P<text>!?\[(?:[^\]\\]|\\.)*\])\((?P<target>(?!\w+:)[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 _BADGES = re.compile(f"{BEGIN}\n.*?{END}\n", re.DOTALL)
 
 
 def pages(notebooks: list[Path], of: Repository) -> list[Page]:
-    """Return all files of the book's source, by their paths in the repository; README.md becomes the front page.
+    """Return the files of the book's source, by their paths in the repository.
 
-    Links stay within the book. One that leads to another file of the repository leads to GitHub, where the
-    repository has an address, and else is text.
+    README.md becomes the front page. Links stay within the book. One to another file of the repository leads
+    to GitHub, where the repository has an address, and else is text.
     """
     written = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in BESIDE)]
     here = {*written, *(ROOT / "notebooks" / path.name for path in notebooks)}
@@ -61,7 +63,7 @@ def pages(notebooks: list[Path], of: Repository) -> list[Page]:
 
 
 def write(source: Path, notebooks: list[Path], of: Repository) -> None:
-    """Write the book's source; files that are as they should be are not touched, so Sphinx reads the others alone."""
+    """Write the book's source. Files that have not changed are left alone, and Sphinx skips them."""
     found = [Page(source / page.path, page.text) for page in pages(notebooks, of)]
     pictures = [path for kind in ("png", "svg") for path in (ROOT / "docs").glob(f"*.{kind}")]
     kept = {page.path for page in found} | {source / "docs" / path.name for path in pictures}
@@ -105,13 +107,16 @@ def _front(readme: str, of: Repository) -> str:
     links = '<a href="notebooks/index.html">Read the course</a>'
     links += f'<a href="{of.binder()}">Open it in Binder</a>' * of.is_published
     buttons = f'<div class="book-run">{links}</div>\n'
-    return f"{_BADGES.sub(lambda _: buttons, readme)}\n{_toctree(['notebooks/index', 'docs/index'], 'hidden')}"
+    return (
+        f"{_BADGES.sub(lambda _: buttons, readme)}\n{_toctree(['notebooks/index', 'docs/index'], 'hidden')}"
+    )
 
 
 def _course(lessons: list[Lesson], of: Repository) -> str:
     """Make the page that lists the chapters."""
     rows = [
-        f"| [{each.number} · {each.title}]({each.path.name}) | {each.concept} | {each.minutes} | {each.points} |\n"
+        f"| [{each.number} · {each.title}]({each.path.name}) "
+        f"| {each.concept} | {each.minutes} | {each.points} |\n"
         for each in lessons
     ]
     table = f"| chapter | what it teaches | minutes | points |\n| --- | --- | ---: | ---: |\n{''.join(rows)}"

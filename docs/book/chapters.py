@@ -15,10 +15,10 @@ from nbformat import NotebookNode, v4
 from labkit.course.notebooks import catalog
 from labkit.course.notebooks.badges import ROLE, Repository
 from labkit.course.notebooks.catalog import Lesson
-from labkit.course.notebooks.page import CONTROLS_STAND, SVG, WIDGET
+from labkit.course.notebooks.page import CONTROLS_STAND, SVG, WIDGET, still
 from labkit.course.notebooks.release import for_students
 
-# Of these cells the page of the book has no use, or its own: links to the chapters beside, and what to install.
+# The foot of a notebook: the book has links of its own to the chapters beside.
 _LEFT_OUT = re.compile(r"^labkit\.end\(", re.MULTILINE)
 _ANSWERS = re.compile(r"""labkit\.answer\(["'](\d\d\.\d+)["']\)""")
 _HEAD = '<nav aria-label="Course'  # of labkit.start: links, and what is solved
@@ -37,8 +37,6 @@ def chapter(solved: Path, of: Repository) -> NotebookNode:
     for cell in made.cells:
         if cell.cell_type == "code":
             cell.outputs = outputs(cell, stored[cell.id])
-            # The book says what this cell is for beside its number, which is that of a run.
-            cell.execution_count = None
     title, line_end, text = made.cells[0].source.partition("\n")
     made.cells[0].source = f"{title}\n\n{buttons(catalog.lesson(solved), of)}\n{line_end}{text}"
     return made
@@ -53,7 +51,7 @@ def outputs(cell: NotebookNode, stored: list[NotebookNode]) -> list[NotebookNode
             return [_asked(str(output.data["text/plain"])) for output in stored if "data" in output]
     if wanted := _ANSWERS.findall(cell.source):
         exercises = " and ".join(sorted(set(wanted)))
-        return [_note(f"What stands here follows from your answer to exercise {exercises}.")]
+        return [_note(f"Your answer to exercise {exercises} decides what this cell shows.")]
     return [_still(output) for output in stored if not _is_passing(output)]
 
 
@@ -84,7 +82,7 @@ def _still(output: NotebookNode) -> NotebookNode:
     data = output.get("data", {})
     data.pop(WIDGET, None)
     if SVG in data:
-        return _html(_explorer(_picture(data[SVG]), str(data["text/plain"])))
+        return _html(_explorer(_picture(data[SVG]), str(data.get("text/plain", ""))))
     if "text/html" in data:
         # A table scrolls by itself: on a narrow page the text beside it stays where it is.
         html = _NOTEBOOK.sub(r'href="\1.html', data["text/html"])
@@ -96,11 +94,11 @@ def _picture(svg: str) -> str:
     """Put a picture into the page, where it may become smaller, but not too small to read."""
     width = re.search(r'<svg[^>]*? width="(\d+)', svg)
     smallest = f' style="--least: {round(min(0.9 * int(width[1]), 640))}px"' if width else ""
-    return f'<div class="lk-scroll"{smallest}>{svg}</div>'
+    return f'<div class="lk-scroll"{smallest}>{still(svg)}</div>'
 
 
 def _explorer(picture: str, text: str) -> str:
-    """Put the text of an explorer, and where its controls stood, beside its picture; other pictures have none."""
+    """Put the text of an explorer, and where its controls stood, beside its picture; others have none."""
     found = _CONTROLS.search(text)
     if not found:
         return picture

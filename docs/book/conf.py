@@ -42,6 +42,7 @@ copyright = "labkit's authors, MIT licence"
 html_sidebars = {"index": []}
 html_static_path = [str(HERE / "static"), str(EXPLORER_STYLE)]
 html_css_files = ["explorer.css", "book.css"]
+html_js_files = [("pictures.js", {"defer": "defer"})]
 exclude_patterns = ["_files"]
 html_copy_source = False
 html_show_sphinx = False
@@ -50,7 +51,7 @@ _CUDA = re.compile(r"\s*%%(cuda|c)\b")
 
 
 def _copy_files(app: Sphinx, config: Config) -> None:
-    """Name the folder that is copied as it is: it lies in the source, and Sphinx would look beside this file."""
+    """Name the folder that is copied as it is. It lies in the source, not beside this file."""
     config.html_extra_path = [str(app.srcdir / "_files")]
 
 
