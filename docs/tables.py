@@ -85,7 +85,7 @@ def extras() -> str:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     rows = []
     for name, use in EXTRAS.items():
-        packages = [re.match(r"labkit\[\w+\]|[\w.-]+(\[\w+\])?", line) for line in declared.pop(name)]
+        packages = [re.match(r"labkit\[[\w,]+\]|[\w.-]+(\[\w+\])?", line) for line in declared.pop(name)]
         rows.append((f"`{name}`", use, ", ".join(f"`{found[0]}`" for found in packages if found)))
     if declared:
         raise SystemExit(f"Say in EXTRAS what these extras are for: {', '.join(declared)}")
