@@ -47,12 +47,21 @@ exclude_patterns = ["_files"]
 html_copy_source = False
 html_show_sphinx = False
 
+_ANCHOR = re.compile(r'<a id="([^"]+)">')
 _CUDA = re.compile(r"\s*%%(cuda|c)\b")
 
 
 def _copy_files(app: Sphinx, config: Config) -> None:
     """Name the folder that is copied as it is. It lies in the source, not beside this file."""
     config.html_extra_path = [str(app.srcdir / "_files")]
+
+
+def _anchors(app: Sphinx, document: nodes.document) -> None:
+    """Let links lead to anchors written in HTML, too, as on GitHub. MyST knows those of headings."""
+    known = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+    for raw in document.findall(nodes.raw):
+        for name in _ANCHOR.findall(raw.astext()):
+            known[name] = (0, name, name)
 
 
 def _colour(app: Sphinx, document: nodes.document, docname: str) -> None:
@@ -75,6 +84,7 @@ def _formula(self: HTML5Translator, node: nodes.Element, display: str) -> None:
 def setup(app: Sphinx) -> None:
     """Add formulas without a script, and the colours of CUDA."""
     app.connect("config-inited", _copy_files)
+    app.connect("doctree-read", _anchors)
     app.connect("doctree-resolved", _colour)
     app.add_html_math_renderer(
         "mathml",
