@@ -21,7 +21,7 @@ from labkit.course.notebooks.release import for_students
 # The foot of a notebook: the book has links of its own to the chapters beside.
 _LEFT_OUT = re.compile(r"^labkit\.end\(", re.MULTILINE)
 _ANSWERS = re.compile(r"""labkit\.answer\(["'](\d\d\.\d+)["']\)""")
-_HEAD = '<nav aria-label="Course'  # of labkit.start: links, and what is solved
+_HEAD = '<nav aria-label="Course'  # of labkit.start
 _PROGRESS = re.compile(r"\d%\|.*\|")  # a bar of tqdm, finished or not
 _CONTROLS = re.compile(r"\n\((?P<values>[^\n]+ = [^\n]+)\)\s*\Z")
 _NEXT = re.compile(r", (?=[^,=]+ = )")
@@ -33,10 +33,13 @@ def chapter(solved: Path, of: Repository) -> NotebookNode:
     notebook = nbformat.read(solved, as_version=4)
     stored = {cell.id: cell.get("outputs", []) for cell in notebook.cells}
     made = for_students(notebook)
-    made.cells = [cell for cell in made.cells if _role(cell) != ROLE and not _LEFT_OUT.search(cell.source)]
+    made.cells = [cell for cell in made.cells if not _LEFT_OUT.search(cell.source)]
     for cell in made.cells:
         if cell.cell_type == "code":
             cell.outputs = outputs(cell, stored[cell.id])
+        if _role(cell) == ROLE:
+            cell.metadata.tags = ["hide-input"]  # folded by MyST-NB, under this title
+            cell.metadata.mystnb = {"code_prompt_show": "Install the course where it is missing"}
     title, line_end, text = made.cells[0].source.partition("\n")
     made.cells[0].source = f"{title}\n\n{buttons(catalog.lesson(solved), of)}\n{line_end}{text}"
     return made
@@ -52,7 +55,7 @@ def outputs(cell: NotebookNode, stored: list[NotebookNode]) -> list[NotebookNode
     if wanted := _ANSWERS.findall(cell.source):
         exercises = " and ".join(sorted(set(wanted)))
         return [_note(f"Your answer to exercise {exercises} decides what this cell shows.")]
-    return [_still(output) for output in stored if not _is_passing(output)]
+    return [_still(output) for output in stored if not _is_progress(output)]
 
 
 def buttons(lesson: Lesson, of: Repository) -> str:
@@ -70,11 +73,10 @@ def _role(cell: NotebookNode) -> str | None:
     return cell.metadata.get("labkit", {}).get("role")
 
 
-def _is_passing(output: NotebookNode) -> bool:
-    """Say whether an output is for a running notebook alone: its head, or the bar of a measurement."""
+def _is_progress(output: NotebookNode) -> bool:
+    """Say whether an output is the bar of a measurement."""
     data = output.get("data", {})
-    html, text = str(data.get("text/html", "")), str(data.get("text/plain", ""))
-    return html.startswith(_HEAD) or (set(data) <= {"text/plain", WIDGET} and bool(_PROGRESS.search(text)))
+    return set(data) <= {"text/plain", WIDGET} and bool(_PROGRESS.search(str(data.get("text/plain", ""))))
 
 
 def _still(output: NotebookNode) -> NotebookNode:
@@ -84,6 +86,8 @@ def _still(output: NotebookNode) -> NotebookNode:
     if SVG in data:
         return _html(_explorer(_picture(data[SVG]), str(data.get("text/plain", ""))))
     if "text/html" in data:
+        if data["text/html"].startswith(_HEAD):
+            return _note("In Jupyter the head of the notebook is here: what is solved, and what comes next.")
         # A table scrolls by itself: on a narrow page the text beside it stays where it is.
         html = _NOTEBOOK.sub(r'href="\1.html', data["text/html"])
         return _html(f'<div class="lk-scroll">{html}</div>' if html.lstrip().startswith("<table") else html)

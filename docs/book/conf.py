@@ -19,7 +19,7 @@ author = "labkit's authors"
 html_title = "CUDA matrix kernels"
 language = "en"
 
-extensions = ["myst_nb"]
+extensions = ["myst_nb", "sphinx.ext.githubpages"]
 nb_execution_mode = "off"  # the outputs are those that the notebooks were stored with
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 4  # links to headings work as on GitHub
@@ -48,7 +48,7 @@ html_copy_source = False
 html_show_sphinx = False
 
 _ANCHOR = re.compile(r'<a id="([^"]+)">')
-_CUDA = re.compile(r"\s*%%(cuda|c)\b")
+_MAGIC = re.compile(r"\s*%%(cuda|c|answer)\b")
 
 
 def _copy_files(app: Sphinx, config: Config) -> None:
@@ -65,10 +65,11 @@ def _anchors(app: Sphinx, document: nodes.document) -> None:
 
 
 def _colour(app: Sphinx, document: nodes.document, docname: str) -> None:
-    """Colour the cells of CUDA C++ and C as such, and number their lines, which messages name."""
+    """Colour cells below a magic line as what they hold, and number their lines, which messages name."""
     for block in document.findall(nodes.literal_block):
-        if found := _CUDA.match(block.astext()):
-            block["language"], block["linenos"] = found[1], True
+        if found := _MAGIC.match(block.astext()):
+            block["language"] = "python" if found[1] == "answer" else found[1]
+            block["linenos"] = block["force"] = True  # by force: the magic line is neither Python nor C
 
 
 def _formula(self: HTML5Translator, node: nodes.Element, display: str) -> None:

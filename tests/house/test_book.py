@@ -19,8 +19,7 @@ SOLVED = sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))
 FEW = ("02", "10")  # a notebook with a stepper and explorers, and the one in which cells use answers
 TAG = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)[1]
 SVG = "{http://www.w3.org/2000/svg}svg"
-# What the book leaves out of a notebook, or has in another form.
-UNUSED = re.compile(r"find_spec\(|^labkit\.end\(", re.M)
+FOOT = re.compile(r"^labkit\.end\(", re.M)  # the book leaves it out
 EXPLORER = re.compile(r"\blabkit\.widgets\.\w+\(")
 PICTURE = re.compile(
     r"^(labkit\.(widgets|plots)|ladder_plot|pictures)\.\w+\(|^labkit\.roofline\((?!.* else )", re.M
@@ -36,7 +35,7 @@ def cells(path):
 
 def code(path):
     """The text of the code cells that the book shows, with their roles."""
-    return [(text, role) for kind, text, role, _ in cells(path) if kind == "code" and not UNUSED.search(text)]
+    return [(text, role) for kind, text, role, _ in cells(path) if kind == "code" and not FOOT.search(text)]
 
 
 def build(out, *arguments):

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
 PAGE = "notebooks/04_coalescing.html"  # an explorer whose parts say what they are, a stepper, tables, plots
 OTHERS = ("index.html", "notebooks/index.html", "docs/gpu.html")
-LOOKS = [(390, "dark"), (800, "light"), (1400, "dark")]
+LOOKS = [(390, "dark"), (1400, "light"), pytest.param(800, "dark", marks=pytest.mark.thorough)]
 BACKGROUND = "it => getComputedStyle(it).backgroundColor"
 
 
