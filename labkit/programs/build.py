@@ -45,7 +45,8 @@ def command(arguments: Sequence[str]) -> list[str]:
     call += ["-cudart", "none", "-lineinfo", "-g", "-no-compress", "-Wno-deprecated-gpu-targets"]
     if not any(each.startswith(("-ccbin", "--compiler-bindir")) for each in kept):
         call += ["-ccbin", host.cxx]
-    call += ["-include", str(COMPATIBLE / "labkit_compatible.h"), *kept, f"-I{COMPATIBLE}"]
+    call += ["-include", str(COMPATIBLE / "labkit_compatible.h"), *kept]
+    call += ["-Xcompiler", f"-idirafter,{COMPATIBLE}"]  # NVIDIA's own headers come first
     if not {"-c", "-dc", "--compile", "-ptx", "-E", "--ptx", "-M", "-MM"}.intersection(kept):
         call += [f"-L{place}", "-lcudart", "-Xlinker", f"-rpath={place}"]
     return call
