@@ -32,6 +32,7 @@ EXTRAS = {
     "lab": "JupyterLab, the notebooks and `labkit run`",
     "book": "the course as a site: `make book`",
     "cc": "the C exercises, where there is no C compiler",
+    "nvcc": "whole programs: `labkit nvcc`, on Linux, with a C++ compiler of the system",
     "grade": "grading a class",
     "cluster": "grading on a Dask cluster: `labkit grade --scheduler`",
     "dev": "changing labkit: what `make test` runs",
