@@ -19,7 +19,8 @@
 int region_file = -1;
 struct table *allocations;
 static char *alias; /* where this process sees the region's file with all access */
-static uint64_t next_device = DEVICE_START, next_host = HOST_START;
+/* The first page is the driver's own, as on a GPU: programs that read a little before their first array run there. */
+static uint64_t next_device = DEVICE_START + SEGMENT, next_host = HOST_START;
 static uint64_t used_bytes;
 static uint32_t number;
 
