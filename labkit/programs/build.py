@@ -54,8 +54,8 @@ static void add(void (*callback)(void **), const struct wrapper *wrapper) {
     __cudaRegisterFatBinaryEnd(handle);
 }
 #define REGISTERED(name) \\
-    void __cudaRegisterLinkedBinary##name(void (*callback)(void **), void *wrapper, void *id, void *unused) { \\
-        (void)id, (void)unused; \\
+    void __cudaRegisterLinkedBinary##name(void (*callback)(void **), void *wrapper, void *id, void *no) { \\
+        (void)id, (void)no; \\
         add(callback, wrapper); \\
     }
 """
@@ -105,7 +105,7 @@ def build(arguments: Sequence[str]) -> int:
 
 
 def _joined(given: Sequence[str]) -> list[str]:
-    """Write `-rdc true` as one word. Leave -rdc=true out where a program is one file that is built in one call: nothing is to be linked."""
+    """Write `-rdc true` as one word; leave it out of a program of one file, where nothing is to be linked."""
     arguments: list[str] = []
     for each in given:
         if arguments and arguments[-1] in ("-rdc", "--relocatable-device-code"):
@@ -121,8 +121,7 @@ def _joined(given: Sequence[str]) -> list[str]:
 
 
 def _compiled(arguments: Sequence[str], folder: Path) -> tuple[int, list[str]]:
-    """Compile a program's sources to objects with device code to be linked; return nvcc's exit code, and
-    arguments with the objects in the place of the sources."""
+    """Compile a program's sources; return nvcc's exit code, and arguments with objects for sources."""
     sources = [each for each in arguments if each.endswith(_SOURCES)]
     others = [each for each in arguments if not each.endswith((*_SOURCES, *_LINKED))]
     options, rest = [], others.copy()

@@ -1,4 +1,4 @@
-"""Link the PTX of several files into one module: a program built with `nvcc -rdc=true`, or of `nvcc -dc` objects."""
+"""Link the PTX of several files into one module: those of a program built with `nvcc -rdc=true`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILE_NUMBER = re.compile(r"(\.loc\s+|\binlined_at\s+|^\s*\.file\s+)(\d+)", re.M
 
 @dataclass(frozen=True)
 class _Item:
-    """A declaration or definition at the top of a module; `linkage` is extern, visible, weak, common or ""."""
+    """A declaration or definition in a module; `linkage` is extern, visible, weak, common or ""."""
 
     name: str
     linkage: str
