@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from labkit.core.cache import cache_dir, digest
@@ -37,8 +38,7 @@ def library(toolkit: Toolkit, compiler: HostCompiler) -> Path:
     """Return the folder of the library (built once for a toolkit). Raises NoCompiler with its messages."""
     sources = sorted(SOURCES.glob("*.[ch]"))
     python, package = sys.executable, str(Path(__file__).resolve().parents[2])
-    key = [toolkit.version, str(toolkit.runtime), compiler.version, python, package, __doc__ or ""]
-    key += [path.read_text() for path in [*sources, Path(__file__)]]
+    key = [toolkit.version, str(toolkit.runtime), compiler.version, python, package, version()]
     place = cache_dir() / "programs" / digest(key)
     if (place / NAME).exists():
         return place
@@ -65,6 +65,12 @@ def library(toolkit: Toolkit, compiler: HostCompiler) -> Path:
     return place
 
 
+@cache
+def version() -> str:
+    """Return what changes with the library: a program built with another one needs to be built again."""
+    return digest([path.read_text() for path in [*sorted(SOURCES.glob("*.[ch]")), Path(__file__)]])
+
+
 def served() -> dict[str, str]:
     """Return, by name in the interface, the function of ours that serves it."""
     found = {}
@@ -86,6 +92,7 @@ def _table(toolkit: Toolkit, python: str, package: str) -> str:
     lines = ['#include "runtime.h"', "", "extern cudaError_t labkit_refuse(unsigned number);"]
     lines += [f"extern char {function}[];" for function in sorted({ours[n] for n in names if n in ours})]
     lines += [f"extern char labkit_missing_{i}[];" for i in range(len(names))]
+    lines += [f'const char labkit_version[] = "{version()}";']
     lines += [f'const char labkit_python[] = "{python}", labkit_path[] = "{package}";']
     lines += [
         f'const char labkit_cudart[] = "{toolkit.runtime}";',

@@ -21,7 +21,7 @@ static double number(const char *key, double otherwise) {
 
 static void describe(struct cudaDeviceProp *gpu) {
     memset(gpu, 0, sizeof *gpu);
-    snprintf(gpu->name, sizeof gpu->name, "NVIDIA %s (simulated by labkit)", machine.name);
+    snprintf(gpu->name, sizeof gpu->name, "NVIDIA %.200s (simulated by labkit)", machine.name);
     memcpy(gpu->uuid.bytes, "labkit simulator", sizeof gpu->uuid.bytes);
     gpu->totalGlobalMem = machine.memory_bytes;
     gpu->sharedMemPerBlock = 48 << 10;
@@ -231,7 +231,7 @@ SERVED(cudaError_t, cudaDeviceReset, (void)) {
     forget_errors();
     for (uint64_t i = allocations->count; i-- > 0;) {
         struct allocation row = allocations->rows[i];
-        if (row.kind == DEVICE || (row.kind == MANAGED && row.site))
+        if (row.kind == DEVICE || (row.kind == MANAGED && row.sites[0]))
             release((void *)row.start, row.kind);
     }
     return done(cudaSuccess);

@@ -9,9 +9,7 @@
 
 static __thread cudaError_t last;
 static __thread const char *function_name;
-static __thread uint64_t site;
-static __thread uint64_t frames[8];
-static __thread int frame_count;
+static __thread uint64_t sites[SITES];
 static cudaError_t sticky, pending;
 extern bool is_forked, has_begun; /* start.c */
 
@@ -30,43 +28,49 @@ void tell(const char *format, ...) {
 }
 
 /* Note the addresses that lead to the call: labkit check makes lines of them. */
-static void note_site(void *caller, void *frame) {
-    (void)frame;
-    site = (uint64_t)caller;
-    frame_count = 0;
-    if (!is_checked)
+void note_sites(void *caller) {
+    memset(sites, 0, sizeof sites);
+    sites[0] = (uint64_t)caller;
+    if (!is_watched)
         return;
-    void *found[12];
-    int count = backtrace(found, 12), first = 0;
+    void *found[SITES + 4];
+    int count = backtrace(found, SITES + 4), first = 0;
     while (first < count && found[first] != caller)
         first++;
-    for (; first < count && frame_count < 8; first++)
-        frames[frame_count++] = (uint64_t)found[first];
+    for (int i = 0; first + i < count && i < SITES; i++)
+        sites[i] = (uint64_t)found[first + i];
 }
 
-cudaError_t begin_call(const char *function, void *caller, void *frame) {
+cudaError_t begin_call(const char *function, void *caller) {
     pthread_mutex_lock(&lock);
     function_name = function;
-    note_site(caller, frame);
+    note_sites(caller);
     if (is_forked && !sticky)
         sticky = cudaErrorInitializationError;
     has_begun = true;
     return sticky;
 }
 
-uint64_t call_site(void) { return site; }
+const uint64_t *call_sites(void) { return sites; }
+void use_sites(const uint64_t *earlier) { memcpy(sites, earlier, sizeof sites); }
 
-void put_frames(struct message *message) {
-    put_u32(message, (uint32_t)frame_count);
-    put(message, frames, (size_t)frame_count * sizeof *frames);
-}
+static const char *name_of(cudaError_t code);
+static const char *text_of(cudaError_t code);
 
+/* Tell labkit check of a call that has failed. */
 static void report(cudaError_t code) {
     struct message message = {0};
-    put_u32(&message, code);
     put_text(&message, function_name);
-    put_frames(&message);
+    put_text(&message, name_of(code));
+    put_text(&message, text_of(code));
+    put(&message, sites, sizeof sites);
     ask(FAILED_CALL, &message);
+    forget(&message);
+}
+
+static void report_look(void) {
+    struct message message = {0};
+    ask(LOOKED, &message);
     forget(&message);
 }
 
@@ -74,7 +78,8 @@ cudaError_t done(cudaError_t code) {
     if (code != cudaSuccess) {
         if (code != cudaErrorNotReady)
             last = code;
-        if (is_checked && code != cudaErrorNotReady && !is_forked)
+        /* A kernel's mistake has been reported; the calls that fail after it say nothing new. */
+        if (is_checked && code != cudaErrorNotReady && code != sticky && !is_forked)
             report(code);
     }
     pthread_mutex_unlock(&lock);
@@ -108,6 +113,8 @@ SERVED(cudaError_t, cudaGetLastError, (void)) {
     BEGIN();
     cudaError_t code = sticky ? sticky : last;
     last = cudaSuccess;
+    if (is_checked && code && !is_forked)
+        report_look();
     pthread_mutex_unlock(&lock);
     return code;
 }
@@ -115,6 +122,8 @@ SERVED(cudaError_t, cudaGetLastError, (void)) {
 SERVED(cudaError_t, cudaPeekAtLastError, (void)) {
     BEGIN();
     cudaError_t code = sticky ? sticky : last;
+    if (is_checked && code && !is_forked)
+        report_look();
     pthread_mutex_unlock(&lock);
     return code;
 }
@@ -196,12 +205,15 @@ static const struct known_error *described(cudaError_t code) {
     return NULL;
 }
 
-SERVED(const char *, cudaGetErrorName, (cudaError_t code)) {
+static const char *name_of(cudaError_t code) {
     const struct known_error *found = described(code);
-    return found ? found->name : "cudaErrorUnknown";
+    return found ? found->name : "unrecognized error code";
 }
 
-SERVED(const char *, cudaGetErrorString, (cudaError_t code)) {
+static const char *text_of(cudaError_t code) {
     const struct known_error *found = described(code);
     return found ? found->text : "unrecognized error code";
 }
+
+SERVED(const char *, cudaGetErrorName, (cudaError_t code)) { return name_of(code); }
+SERVED(const char *, cudaGetErrorString, (cudaError_t code)) { return text_of(code); }

@@ -40,7 +40,7 @@ static int finish(struct message *message, cudaStream_t stream, double *result) 
     return status;
 }
 
-static void start(const char *function) { begin_call(function, __builtin_return_address(0), NULL); }
+static void start(const char *function) { begin_call(function, __builtin_return_address(0)); }
 
 static int end(int status) {
     pthread_mutex_unlock(&lock);

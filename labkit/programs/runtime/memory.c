@@ -105,8 +105,9 @@ void *allocate(size_t bytes, enum kind kind, size_t alignment) {
         *next = rounded(*next, SEGMENT);
     if (is_device)
         used_bytes += bytes;
-    insert((struct allocation){
-        .start = start, .bytes = bytes, .kind = kind, .number = ++number, .site = call_site()});
+    struct allocation row = {.start = start, .bytes = bytes, .kind = kind, .number = ++number};
+    memcpy(row.sites, call_sites(), sizeof row.sites);
+    insert(row);
     if (is_checked && kind != PINNED) {
         uint32_t *words = writable((void *)start);
         for (size_t i = 0; i < (bytes + 3) / 4; i++)
@@ -199,10 +200,7 @@ SERVED(cudaError_t, cudaMallocPitch, (void **pointer, size_t *pitch, size_t widt
     if (!pointer || !pitch)
         return done(cudaErrorInvalidValue);
     *pitch = rounded(width, 512);
-    cudaError_t code = allocated(pointer, *pitch * height, DEVICE);
-    if (!code && *pointer)
-        ((struct allocation *)find_allocation(*pointer))->pitch = *pitch;
-    return done(code);
+    return done(allocated(pointer, *pitch * height, DEVICE));
 }
 
 SERVED(cudaError_t, cudaMalloc3D, (struct cudaPitchedPtr * pitched, struct cudaExtent extent)) {

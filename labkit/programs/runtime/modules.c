@@ -248,7 +248,7 @@ static cudaError_t run_kernel(const struct kept_launch *kept, cudaStream_t strea
     put_u32(&message, (uint32_t)kept->shared);
     put_u32(&message, kept->is_cooperative);
     put_u32(&message, is_timed());
-    put_u64(&message, call_site());
+    put(&message, call_sites(), SITES * sizeof(uint64_t));
     put(&message, kept->parameters, kernel->parameter_bytes);
     if (!ask(LAUNCH, &message)) {
         set_pending(cudaErrorUnknown);
@@ -289,8 +289,21 @@ cudaError_t launch(struct kernel *kernel, dim3 grid, dim3 block, const void *par
     return code;
 }
 
+struct configuration {
+    dim3 grid, block;
+    size_t shared;
+    cudaStream_t stream;
+    uint64_t sites[SITES]; /* that lead to `<<<`; cudaLaunchKernel itself is called by nvcc's code */
+};
+static __thread struct configuration pushed[16];
+static __thread int depth;
+static __thread bool is_popped; /* pushed[depth] is that of the launch that comes now */
+
 static cudaError_t launch_host(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
                                cudaStream_t stream, bool is_cooperative) {
+    if (is_popped)
+        use_sites(pushed[depth].sites);
+    is_popped = false;
     cudaError_t code;
     struct kernel *kernel = find_kernel(host, &code);
     if (!kernel)
@@ -302,18 +315,13 @@ static cudaError_t launch_host(const void *host, dim3 grid, dim3 block, void **a
     return code;
 }
 
-struct configuration {
-    dim3 grid, block;
-    size_t shared;
-    cudaStream_t stream;
-};
-static __thread struct configuration pushed[16];
-static __thread int depth;
-
 SERVED(unsigned, __cudaPushCallConfiguration, (dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream)) {
     if (depth == 16)
         return 1;
-    pushed[depth++] = (struct configuration){grid, block, shared, stream};
+    struct configuration *top = &pushed[depth++];
+    *top = (struct configuration){grid, block, shared, stream, {0}};
+    note_sites(__builtin_return_address(0));
+    memcpy(top->sites, call_sites(), sizeof top->sites);
     return 0;
 }
 
@@ -325,6 +333,7 @@ SERVED(cudaError_t, __cudaPopCallConfiguration, (dim3 * grid, dim3 *block, size_
     *block = top.block;
     *shared = top.shared;
     *(cudaStream_t *)stream = top.stream;
+    is_popped = true;
     return cudaSuccess;
 }
 

@@ -27,13 +27,14 @@
 #define DEVICE_BYTES (1ull << 39)           /* device memory: the host's own code cannot read it */
 #define HOST_START (DEVICE_START + DEVICE_BYTES) /* pinned and managed memory, which both sides use */
 
+#define SITES 6
+
 enum kind { FREE = 0, DEVICE = 1, PINNED = 2, MANAGED = 3, VARIABLE = 4, CONSTANT = 5 };
 
 struct allocation { /* as labkit/programs/server/memory.py reads it */
     uint64_t start, bytes;
     uint32_t kind, number; /* number: of allocations so far */
-    uint64_t site;         /* the caller's address, in this process */
-    uint64_t pitch;        /* of cudaMallocPitch; else 0 */
+    uint64_t sites[SITES]; /* return addresses in this process that lead to the call; 0: no more */
 };
 
 struct table { /* at REGION_START */
@@ -68,6 +69,7 @@ struct machine { /* what the server says of the GPU that it stands for */
 extern struct machine machine;
 extern pthread_mutex_t lock; /* recursive: one call at a time */
 extern bool is_checked;      /* `labkit check` runs the program */
+extern bool is_watched;      /* or `labkit profile` */
 
 const struct machine *the_machine(void);
 
@@ -75,7 +77,7 @@ const struct machine *the_machine(void);
 
 /* Begin a call: take the lock and note who calls. Every served function of the runtime begins so, and ends with
    `return done(code)`. SYNCHRONISES: an error of an earlier kernel shows here, as on a GPU. */
-#define BEGIN() begin_call(__func__ + 4, __builtin_return_address(0), __builtin_frame_address(0))
+#define BEGIN() begin_call(__func__ + 4, __builtin_return_address(0))
 #define BEGIN_SYNCHRONISING()                                                                                \
     do {                                                                                                     \
         cudaError_t earlier_ = BEGIN();                                                                      \
@@ -90,13 +92,15 @@ const struct machine *the_machine(void);
             return done(sticky_error());                                                                     \
     } while (0)
 
-cudaError_t begin_call(const char *function, void *caller, void *frame);
+cudaError_t begin_call(const char *function, void *caller);
 cudaError_t done(cudaError_t code);
 cudaError_t sticky_error(void);
 void show_pending(void);
 void set_pending(cudaError_t code); /* a kernel has failed: it shows at the next call that synchronises */
 bool has_pending(void);
-uint64_t call_site(void); /* of the call that is going on */
+void note_sites(void *caller);
+void use_sites(const uint64_t *earlier); /* instead of those that BEGIN has noted */
+const uint64_t *call_sites(void); /* the SITES return addresses that lead to the call that is going on */
 void tell(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
 cudaError_t refuse(const char *what); /* not served: says so, and returns cudaErrorNotSupported */
 
@@ -111,6 +115,7 @@ enum request {
     OCCUPANCY = 6,
     MACHINE = 7,
     FAILED_CALL = 8,
+    LOOKED = 14, /* the program has asked for its last error */
     END = 9,
     ARRAY = 10,
     OBJECT = 11,

@@ -20,7 +20,7 @@ void leave_server_to_parent(void);
 bool has_server(void);
 
 pthread_mutex_t lock;
-bool is_checked, is_forked, has_begun;
+bool is_checked, is_watched, is_forked, has_begun;
 static void *driver;
 
 /* Say whether there is an NVIDIA driver with a GPU. */
@@ -54,7 +54,7 @@ static void use_gpu(void) {
 
 /* A function that has no code here: its number is known to the stub that calls this. */
 cudaError_t labkit_refuse(unsigned number) {
-    begin_call(labkit_names[number], __builtin_return_address(0), NULL);
+    begin_call(labkit_names[number], __builtin_return_address(0));
     return done(refuse(labkit_names[number]));
 }
 
@@ -89,7 +89,7 @@ static void at_exit(void) {
     if (is_forked || !has_server())
         return;
     struct message message = {0};
-    if (is_checked)
+    if (is_watched) /* it has come to its end by itself: only then is memory that is left a leak */
         ask(END, &message);
     forget(&message);
     end_server();
@@ -115,6 +115,7 @@ __attribute__((constructor)) static void begin(void) {
     for (unsigned i = 0; i < labkit_count; i++)
         labkit_table[i] = labkit_served[i] ? labkit_served[i] : labkit_missing[i];
     is_checked = mode && !strcmp(mode, "check");
+    is_watched = mode && *mode;
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);

@@ -14,11 +14,11 @@
 
 extern char **environ;
 extern int region_file;
-extern const char labkit_python[], labkit_path[]; /* where the library was made: see library.py */
+extern const char labkit_python[], labkit_path[], labkit_version[]; /* where the library was made: see library.py */
 
 static int server_socket = -1;
 static pid_t server;
-static bool server_is_gone;
+static bool server_is_gone, has_answered;
 
 void put(struct message *message, const void *data, size_t bytes) {
     if (message->length + bytes > message->room) {
@@ -111,10 +111,13 @@ bool ask(enum request request, struct message *message) {
     }
     if (!is_answered || !receive_all(message->data, length)) {
         server_is_gone = true;
+        if (!has_answered) /* it has never started, and has said why */
+            _exit(1);
         tell("labkit: the simulator has ended; no further call of CUDA can be served");
         return false;
     }
     message->length = length;
+    has_answered = true;
     return true;
 }
 
@@ -132,7 +135,7 @@ void begin_server(void) {
     snprintf(numbers[0], sizeof *numbers, "%d", 100);
     snprintf(numbers[1], sizeof *numbers, "%d", 101);
     char *arguments[] = {(char *)(python ? python : labkit_python), "-P", "-m", "labkit.programs.server", numbers[0],
-                         numbers[1], NULL};
+                         numbers[1], (char *)labkit_version, NULL};
     /* The program's own LD_PRELOAD and OMP settings are not the simulator's. */
     size_t count = 0;
     while (environ[count])

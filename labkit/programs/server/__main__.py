@@ -6,12 +6,16 @@ import signal
 import sys
 import threading
 
+from labkit.programs import library
 from labkit.programs.server.wire import Connection, Gone
 
 
-def main(socket: int, file: int) -> None:
+def main(socket: int, file: int, version: str) -> None:
     """Serve one program until it ends."""
     _end_with_parent()
+    if version != library.version():
+        print("labkit: labkit has changed since this program was built. Build it again", file=sys.stderr)
+        return
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # the terminal's Ctrl-C ends the program, and so this process
@@ -37,4 +41,4 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from labkit.compiler.origin import PtxText
+from labkit.core.cache import cache_dir
 from labkit.core.errors import SimtError
 from labkit.programs.server.linking import linked
 from labkit.programs.server.memory import Memory
@@ -70,7 +71,7 @@ class Sources:
             return ""
         number, own = divmod(line, LINES_OF_A_FILE)
         path = next((p for p, first in self.first_lines.items() if first == number * LINES_OF_A_FILE), "?")
-        return f"{_shown(path)}:{own}"
+        return f"{shown_path(path)}:{own}"
 
     def text(self, line: int) -> str:
         """Return the text of a line, without its indent; "" where the file is not there."""
@@ -84,7 +85,7 @@ class Sources:
 
 def sources_of(ptx: str) -> Sources:
     """Find the program's own files among those that its PTX names; headers of CUDA's are left out."""
-    own = [path for path in dict.fromkeys(_FILE.findall(ptx)) if not _CUDAS.search(path)]
+    own = [path for path in dict.fromkeys(_FILE.findall(ptx)) if not is_cudas(path)]
     own.sort(key=lambda path: not path.endswith(".cu"))
     return Sources({path: number * LINES_OF_A_FILE for number, path in enumerate(own)})
 
@@ -126,7 +127,15 @@ class Modules:
         return len(self.kernels) - 1
 
 
-def _shown(path: str) -> str:
+def is_cudas(path: str) -> bool:
+    """Say whether a file is CUDA's, the compiler's or the system's, and not the program's own."""
+    return bool(_CUDAS.search(path)) or path.endswith(".stub.c") or "/tmpxft_" in path
+
+
+def shown_path(path: str) -> str:
+    """Return a path as it is from the working folder; that of a notebook's cell has no folder."""
+    if Path(path).is_relative_to(cache_dir()):
+        return Path(path).name
     try:
         return str(Path(path).relative_to(Path.cwd()))
     except ValueError:

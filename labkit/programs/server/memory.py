@@ -18,27 +18,26 @@ TABLE_BYTES, VARIABLE_BYTES = 1 << 24, 1 << 32
 DEVICE_START = START + TABLE_BYTES + VARIABLE_BYTES
 SEGMENT = 2 << 20  # a GPU maps its memory in pages of this size, and faults beyond them alone
 ALIGNMENT = 256
+SITES = 6  # return addresses that lead to a call
 FREE, DEVICE, PINNED, MANAGED, VARIABLE, CONSTANT = range(6)
 NAMES = {
     DEVICE: "array from cudaMalloc",
     PINNED: "pinned host array",
     MANAGED: "managed array",
 }
-_ROW = np.dtype(
-    [("start", "u8"), ("bytes", "u8"), ("kind", "u4"), ("number", "u4"), ("site", "u8"), ("pitch", "u8")]
-)
+_ROW = np.dtype([("start", "u8"), ("bytes", "u8"), ("kind", "u4"), ("number", "u4"), ("sites", "u8", SITES)])
 _NORESERVE, _FIXED_NOREPLACE = 0x4000, 0x100000
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """What one call has allocated: its address and bytes, its kind, its number, and the caller's address."""
+    """What one call has allocated: address, bytes, kind, number, and the addresses that lead to the call."""
 
     start: int
     bytes: int
     kind: int
     number: int
-    site: int
+    sites: tuple[int, ...]
 
     def __str__(self) -> str:
         return f"{NAMES.get(self.kind, 'memory')} number {self.number} ({self.bytes} bytes)"
@@ -79,7 +78,7 @@ class Memory:
         """Return what is allocated now, in the order of addresses."""
         count = int(self._head[1])
         rows = self.view(START + 16, count * _ROW.itemsize).view(_ROW)
-        return [Allocation(*(int(value) for value in row.tolist()[:5])) for row in rows]
+        return [Allocation(*row[:4], tuple(row[4])) for row in rows.tolist()]  # type: ignore[call-arg]
 
     def place_variable(self, value: np.ndarray, start: int | None = None) -> np.ndarray:
         """Return memory in the region for a module's variable, with its first value; at `start`, if given."""

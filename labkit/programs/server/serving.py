@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import math
 import os
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from enum import IntEnum
 
@@ -19,18 +18,21 @@ from labkit.core.errors import (
     SimtError,
     Timeout,
 )
-from labkit.core.kernel import Launch
+from labkit.core.kernel import TOOLS, Launch
 from labkit.core.occupancy import Gpu, occupancy
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.programs.server.device_code import Modules
 from labkit.programs.server.gpu import described
 from labkit.programs.server.libraries import Libraries
-from labkit.programs.server.memory import Memory
+from labkit.programs.server.memory import DEVICE, MANAGED, PINNED, SITES, Memory
+from labkit.programs.server.places import Places
+from labkit.programs.server.reporting import Launches, Mistakes, tell
 from labkit.programs.server.textures import Textures
 from labkit.programs.server.timing import Timing
 from labkit.programs.server.wire import Answer, Connection, Reader
 from labkit.programs.server.words import shown, worded
 from labkit.simt.launch.arguments import Packed
+from labkit.simt.module import Kernel
 from labkit.simt.sanitizer.findings import Finding
 
 SECONDS = 120.0  # that a kernel may take; LABKIT_TIMEOUT says another number
@@ -52,6 +54,7 @@ class Request(IntEnum):
     OBJECT = 11
     DESTROY = 12
     LIBRARY_CALL = 13
+    LOOKED = 14
 
 
 class Code(IntEnum):
@@ -81,7 +84,11 @@ class Server:
         self.textures = Textures(self.memory)
         self.libraries = Libraries(self.memory, self.gpu)
         self.timing = Timing(self.gpu)
+        self.mode = os.environ.get("LABKIT_PROGRAM", "")
+        self.mistakes, self.launches = Mistakes(), Launches(self.gpu.name)
+        self.places = Places(os.getppid())
         self._busy = False
+        self._unseen = ""  # a launch that was refused, while nothing has looked for it
 
     def answer(self, request: int, reader: Reader) -> Answer:
         """Answer one request."""
@@ -95,7 +102,12 @@ class Server:
                 os._exit(1)
 
     def end(self) -> None:
-        """Do what is to be done when the program has ended."""
+        """Report what is to be reported when the program has ended."""
+        if self.mode == "check":
+            self._blame_unseen()
+            self.mistakes.finish()
+        elif self.mode == "profile":
+            self.launches.finish()
 
     def load(self, reader: Reader) -> Answer:
         """Keep a module's device code."""
@@ -135,24 +147,24 @@ class Server:
         """Run a kernel."""
         number = reader.u32()
         sizes = [reader.u32() for _ in range(6)]
-        shared, _is_cooperative, is_timed, _site = reader.u32(), reader.u32(), reader.u32(), reader.u64()
+        shared, _is_cooperative, is_timed = reader.u32(), reader.u32(), reader.u32()
+        sites = [reader.u64() for _ in range(SITES)]
         module, kernel = self.modules.kernels[number]
         grid, block = (sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5])
-        arguments = Packed(reader.rest(), self.memory.ranges(exact=False))
+        arguments = Packed(reader.rest(), self.memory.ranges(exact=self.mode == "check"))
         launch = Launch(grid, block, [arguments], shared, self.seconds)
         kernel.max_dynamic_shared_size_bytes = self.gpu.shared_bytes_per_block
-        printed, code, is_refused, seconds = io.StringIO(), Code.SUCCESS, False, math.nan
-        share = 1.0
-        if is_timed:
+        printed, code, is_refused, seconds, share = io.StringIO(), Code.SUCCESS, False, math.nan, 1.0
+        if is_timed or self.mode == "profile":
             seconds, share = self.timing.of(kernel, launch)
         start = time.perf_counter()
         self._busy = True
         try:
             with redirect_stdout(printed):
-                kernel._launch(launch)
+                code = self._run(module, kernel, launch, seconds)
         except LaunchError as error:
             code, is_refused = Code.INVALID_VALUE, True
-            tell(f"labkit: {error}")
+            tell(f"labkit: {self._at(sites)}{error}")
         except SimtError as error:
             code = code_of(error)
             tell(f"labkit: kernel `{shown(kernel)}` has failed: {self._placed(module, error)}")
@@ -161,6 +173,26 @@ class Server:
         if math.isnan(seconds):
             seconds = time.perf_counter() - start
         return Answer().u32(code, is_refused).double(seconds, share).text(printed.getvalue())
+
+    def _run(self, module: int, kernel: Kernel, launch: Launch, seconds: float) -> Code:
+        """Run a launch as the mode says; return the error that it leaves."""
+        sources = self.modules.sources[module]
+        if self.mode == "profile":
+            profile = kernel._profile(launch, None, self.gpu.name)
+            self.launches.add(kernel, launch.grid, launch.block, profile, seconds, sources)
+        elif self.mode == "check":
+            findings = kernel._check(launch, TOOLS, None)
+            for each in findings:
+                key = f"{shown(kernel)} {each.line} {each.other_line} {each.kind}"
+                self.mistakes.add(each.kind, worded(each, sources), key)
+            return next((code for each in findings if (code := _ENDING.get(each.kind))), Code.SUCCESS)
+        else:
+            kernel._launch(launch)
+        return Code.SUCCESS
+
+    def _at(self, sites: Sequence[int]) -> str:
+        line = self.places.line(sites)
+        return f"{line}: " if line else ""
 
     def resources(self, reader: Reader) -> Answer:
         """Say how many registers and bytes of local memory a kernel needs."""
@@ -214,10 +246,36 @@ class Server:
 
     def failed_call(self, reader: Reader) -> Answer:
         """Note a call that has failed."""
+        function, name, text = reader.text(), reader.text(), reader.text()
+        line = self.places.line([reader.u64() for _ in range(SITES)])
+        where = f"{line}: " if line else ""
+        is_launch = "Launch" in function
+        what = "a kernel launch failed" if is_launch else f"{function} failed"
+        self.mistakes.add("failed call", f"{where}{what}: {name} ({text})", f"{line} {function} {name}")
+        if is_launch:
+            self._blame_unseen()
+            self._unseen = where
         return Answer()
 
+    def looked(self, reader: Reader) -> Answer:
+        """Note that the program has asked for its last error."""
+        self._unseen = ""
+        return Answer()
+
+    def _blame_unseen(self) -> None:
+        if self._unseen:
+            self.mistakes.add(
+                "unchecked launch",
+                f"{self._unseen}this launch failed, and the program never noticed: "
+                "call cudaGetLastError() after it",
+            )
+        self._unseen = ""
+
     def last(self, reader: Reader) -> Answer:
-        """Report at the end of the program."""
+        """Note that the program has come to its end: what is still allocated now is a leak."""
+        if self.mode == "check":
+            kept = [each for each in self.memory.allocations() if each.kind in (DEVICE, MANAGED, PINNED)]
+            self.mistakes.add_leaks([(each, self.places.line(each.sites)) for each in kept if each.sites[0]])
         return Answer()
 
     def _placed(self, module: int, error: SimtError) -> str:
@@ -242,6 +300,15 @@ _ANSWERS: dict[Request, Callable[[Server, Reader], Answer]] = {
     Request.OBJECT: Server.object,
     Request.DESTROY: Server.destroy,
     Request.LIBRARY_CALL: Server.library_call,
+    Request.LOOKED: Server.looked,
+}
+
+
+# What ends a kernel on a GPU, too; after other mistakes a checked program goes on, to show more of them.
+_ENDING = {
+    "time limit": Code.LAUNCH_TIMEOUT,
+    "assert": Code.ASSERT,
+    "trap": Code.LAUNCH_FAILURE,
 }
 
 
@@ -259,9 +326,3 @@ def code_of(error: SimtError) -> Code:
     if isinstance(error, BarrierError) or kind:
         return Code.LAUNCH_FAILURE
     return Code.NOT_SUPPORTED
-
-
-def tell(text: str) -> None:
-    """Write a line to the program's stderr."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
