@@ -24,14 +24,15 @@ static uint64_t next_device = DEVICE_START + SEGMENT, next_host = HOST_START;
 static uint64_t used_bytes;
 static uint32_t number;
 
-void begin_memory(void) {
+/* Map a file for the region. `place` says whether something may lie there already: MAP_FIXED or not. */
+static void map_region(int place) {
     region_file = memfd_create("labkit", MFD_CLOEXEC);
     if (region_file < 0 || ftruncate(region_file, (off_t)REGION_BYTES)) {
         tell("labkit: no shared memory for the simulator: %s", strerror(errno));
         _exit(1);
     }
     void *region = mmap((void *)REGION_START, REGION_BYTES, PROT_NONE,
-                        MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, region_file, 0);
+                        MAP_SHARED | MAP_NORESERVE | place, region_file, 0);
     alias = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region_file, 0);
     if (region != (void *)REGION_START || alias == MAP_FAILED) {
         tell("labkit: addresses from %#llx on are not free in this process: %s", (unsigned long long)REGION_START,
@@ -42,6 +43,22 @@ void begin_memory(void) {
     madvise(alias, REGION_BYTES, MADV_DONTDUMP);
     mprotect((void *)HOST_START, REGION_START + REGION_BYTES - HOST_START, PROT_READ | PROT_WRITE);
     allocations = (struct table *)alias;
+}
+
+void begin_memory(void) { map_region(MAP_FIXED_NOREPLACE); }
+
+/* After fork(): give this process a region of its own, with what its parent has there. */
+void begin_own_memory(void) {
+    char *parents = alias;
+    close(region_file);
+    map_region(MAP_FIXED);
+    const struct table *earlier = (const struct table *)parents;
+    memcpy(allocations, earlier, sizeof *earlier + earlier->count * sizeof *earlier->rows);
+    for (uint64_t i = 0; i < allocations->count; i++) {
+        const struct allocation *row = &allocations->rows[i];
+        memcpy(writable((void *)row->start), parents + (row->start - REGION_START), row->bytes);
+    }
+    munmap(parents, REGION_BYTES);
 }
 
 bool is_ours(const void *pointer) {

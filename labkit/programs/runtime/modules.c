@@ -69,6 +69,12 @@ static bool load(struct module *module) {
     return module->is_loaded;
 }
 
+/* A new server has not been given any module yet. */
+void forget_modules(void) {
+    for (uint32_t i = 0; i < module_count; i++)
+        modules[i]->is_loaded = false;
+}
+
 SERVED(void **, __cudaRegisterFatBinary, (void *binary)) {
     struct module *module = calloc(1, sizeof *module);
     module->wrapper = binary;
