@@ -240,6 +240,7 @@ SERVED(cudaError_t, cudaMemGetInfo, (size_t * available, size_t *total)) {
 
 SERVED(cudaError_t, cudaHostGetDevicePointer, (void **device, void *host, unsigned flags)) {
     BEGIN_CALL();
+    host = on_device(host);
     const struct allocation *found = find_allocation(host);
     if (!device || flags || !found || found->kind != PINNED)
         return done(cudaErrorInvalidValue);
@@ -249,27 +250,11 @@ SERVED(cudaError_t, cudaHostGetDevicePointer, (void **device, void *host, unsign
 
 SERVED(cudaError_t, cudaHostGetFlags, (unsigned *flags, void *host)) {
     BEGIN_CALL();
-    const struct allocation *found = find_allocation(host);
+    const struct allocation *found = find_allocation(on_device(host));
     if (!flags || !found || found->kind != PINNED)
         return done(cudaErrorInvalidValue);
     *flags = cudaHostAllocMapped;
     return done(cudaSuccess);
-}
-
-/* Pages that the program has become pages of the region, with what they hold: then the server sees them. */
-SERVED(cudaError_t, cudaHostRegister, (void *pointer, size_t bytes, unsigned flags)) {
-    BEGIN_CALL();
-    (void)flags;
-    if (!pointer || !bytes)
-        return done(cudaErrorInvalidValue);
-    if (is_ours(pointer))
-        return done(cudaErrorHostMemoryAlreadyRegistered);
-    return done(cudaSuccess); /* copies find it anyway; kernels get an address by cudaHostGetDevicePointer */
-}
-
-SERVED(cudaError_t, cudaHostUnregister, (void *pointer)) {
-    BEGIN_CALL();
-    return done(pointer && !is_ours(pointer) ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
 }
 
 SERVED(cudaError_t, cudaPointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *pointer)) {
@@ -277,7 +262,8 @@ SERVED(cudaError_t, cudaPointerGetAttributes, (struct cudaPointerAttributes * at
     if (!attributes)
         return done(cudaErrorInvalidValue);
     memset(attributes, 0, sizeof *attributes);
-    const struct allocation *found = find_allocation(pointer);
+    void *device = on_device(pointer);
+    const struct allocation *found = find_allocation(device);
     if (!found) {
         attributes->type = cudaMemoryTypeUnregistered;
         attributes->device = -2;
@@ -288,7 +274,7 @@ SERVED(cudaError_t, cudaPointerGetAttributes, (struct cudaPointerAttributes * at
     attributes->type = found->kind == MANAGED ? cudaMemoryTypeManaged
                        : is_host              ? cudaMemoryTypeHost
                                               : cudaMemoryTypeDevice;
-    attributes->devicePointer = (void *)pointer;
+    attributes->devicePointer = device;
     attributes->hostPointer = is_host || found->kind == MANAGED ? (void *)pointer : NULL;
     return done(cudaSuccess);
 }
@@ -349,7 +335,7 @@ static cudaError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t
 }
 
 static bool is_pinned(const void *pointer) {
-    const struct allocation *found = find_allocation(pointer);
+    const struct allocation *found = find_allocation(on_device(pointer));
     return found && found->kind == PINNED;
 }
 
