@@ -105,19 +105,13 @@ def build(arguments: Sequence[str]) -> int:
 
 
 def _joined(given: Sequence[str]) -> list[str]:
-    """Write `-rdc true` as one word; leave it out of a program of one file, where nothing is to be linked."""
+    """Write `-rdc true` as one word."""
     arguments: list[str] = []
     for each in given:
         if arguments and arguments[-1] in ("-rdc", "--relocatable-device-code"):
             each = f"{arguments.pop()}={each}"
         arguments.append(each)
-    if (
-        len([each for each in arguments if each.endswith(".cu")]) != 1
-        or any(each.endswith(_LINKED) for each in arguments)
-        or not {"-c", "-dc"}.isdisjoint(arguments)
-    ):
-        return arguments
-    return [each for each in arguments if each not in _RELOCATABLE]
+    return arguments
 
 
 def _compiled(arguments: Sequence[str], folder: Path) -> tuple[int, list[str]]:
