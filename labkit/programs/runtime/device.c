@@ -184,6 +184,7 @@ static int attribute_of(enum cudaDeviceAttr attribute, bool *is_known) {
     case cudaDevAttrMaxBlocksPerMultiprocessor: return gpu->maxBlocksPerMultiProcessor;
     case cudaDevAttrReservedSharedMemoryPerBlock: return (int)gpu->reservedSharedMemPerBlock;
     case cudaDevAttrMemoryPoolsSupported: return 1;
+    case cudaDevAttrMaxTexture1DLinearWidth: return 1 << 28;
     case cudaDevAttrClusterLaunch: return gpu->clusterLaunch;
     default: *is_known = false; return 0;
     }

@@ -9,7 +9,7 @@
 struct fatbin_wrapper {
     uint32_t magic, version;
     const void *data;
-    void *unused;
+    const void *const *linked; /* version 2: the files' fat binaries, up to a NULL */
 };
 
 struct fatbin_header {
@@ -56,14 +56,23 @@ static void put_managed(struct message *message, uint32_t module) {
 static bool load(struct module *module) {
     if (module->is_loaded)
         return true;
-    const struct fatbin_header *header = module->wrapper->data;
     struct message message = {0};
     put_u32(&message, module->number);
     put_managed(&message, module->number);
-    put(&message, header, header->header_bytes + header->bytes);
+    const void *const one[] = {module->wrapper->data, NULL};
+    for (const void *const *each = module->wrapper->version == 2 ? module->wrapper->linked : one; *each; each++) {
+        const struct fatbin_header *header = *each;
+        put(&message, header, header->header_bytes + header->bytes);
+    }
     module->is_loaded = ask(LOAD, &message);
     forget(&message);
     return module->is_loaded;
+}
+
+/* A new server has not been given any module yet. */
+void forget_modules(void) {
+    for (uint32_t i = 0; i < module_count; i++)
+        modules[i]->is_loaded = false;
 }
 
 SERVED(void **, __cudaRegisterFatBinary, (void *binary)) {

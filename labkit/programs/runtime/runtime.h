@@ -53,6 +53,8 @@ void *writable(const void *pointer);
 void *allocate(size_t bytes, enum kind kind, size_t alignment);
 cudaError_t release(void *pointer, enum kind kind);
 void begin_memory(void);
+/* Return where the device sees memory that cudaHostRegister was called for; other pointers unchanged. */
+void *on_device(const void *pointer);
 /* What the server placed there: a module's variable. */
 void note_variable(uint64_t start, uint64_t bytes, bool is_constant);
 
