@@ -107,7 +107,7 @@ def line_of(text):
     return f"main.cu:{SOURCE[: SOURCE.index(text)].count(chr(10)) + 1}"
 
 
-# By what the program is told to do: its exit code, the lines of its output, a part of its messages ("": none).
+# By what the program is told to do: exit code, the lines of its output, a part of its messages ("": none).
 ENDS = {
     "fork-first": (0, {f"parent {three_sums(100)} 6", f"child {three_sums(200)} 7"}, ""),
     "fork-after": (0, ["cudaErrorInitializationError", "cudaSuccess"], ""),
@@ -116,7 +116,11 @@ ENDS = {
     "endless": (0, ["cudaErrorLaunchTimeout"] * 2, "the kernel ran for more than 2 s"),
     "assert": (0, ["cudaErrorAssert"] * 2, f"{line_of('void failing')}: assertion failed"),
     "trap": (0, ["cudaErrorLaunchFailure"], f"{line_of('void trap')}: the kernel stopped itself"),
-    "outside": (0, ["cudaErrorIllegalAddress", three_sums(10)], f"{line_of('void outside')}: invalid global write"),
+    "outside": (
+        0,
+        ["cudaErrorIllegalAddress", three_sums(10)],
+        f"{line_of('void outside')}: invalid global write",
+    ),
     "exit": (3, ["hello from thread 0", "hello from thread 1"], ""),
     "_exit": (4, [], ""),
     "abort": (-signal.SIGABRT, [], ""),

@@ -15,8 +15,8 @@ _BUS_BITS = {
     "RTX 4060": 128, "RTX 4090": 384, "L4": 192, "L40S": 384, "H100 PCIe": 5120, "H100 SXM5": 5120,
     "H200": 6144, "GH200": 6144, "B200": 8192, "RTX 5070": 192, "RTX 5090": 512,
 }  # fmt: skip
-# An H200 (benchmarks/copies.cu, in data/h200/programs/copies.txt): 55 GB/s of 63 from pinned memory and 14 from
-# pageable; 2.5 and 6 µs for a copy to begin; the host gives out a launch every 3.5 µs.
+# An H200 (benchmarks/copies.cu, data/h200/copies.txt): 55 GB/s of 63 from pinned memory and 14 from pageable;
+# 2.5 and 6 µs for a copy to begin; the host gives out a launch every 3.5 µs.
 USED, PAGEABLE = 0.87, 0.22
 LAUNCH_SECONDS, COPY_SECONDS, PAGEABLE_COPY_SECONDS = 3.5e-6, 2.5e-6, 6e-6
 
