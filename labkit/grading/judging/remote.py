@@ -6,6 +6,7 @@ comes back is plain values, and the arrays that were passed are changed as by a 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from labkit.c.source import Function
 from labkit.compiler.nvrtc import Resources
 from labkit.core import errors
 from labkit.core.errors import CompileError, SimtError
-from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch
+from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch, Size, launch_of
+
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.device.timing import Timing
@@ -202,6 +204,23 @@ class RemoteKernel(AnyKernel):
         profile.by_warp = [int(each) for each in reply["by_warp"]]
         return profile
 
+    def predict(
+        self,
+        grid: Size,
+        block: Size,
+        args: Sequence[object],
+        shared_mem: int = 0,
+        gpu: str = "H200",
+        timeout: float = PATIENCE_SECONDS,
+    ) -> "RemotePrediction":
+        """Predict as a kernel here does. Arrays count as zeros, and do not travel; there are no `limits`."""
+        launch = launch_of(grid, block, args, shared_mem, timeout)
+        sent = [[a.dtype.name, list(a.shape)] if isinstance(a, np.ndarray) else a for a in launch.args]
+        told = {"grid": launch.grid, "block": launch.block, "shared_mem": launch.shared_mem}
+        reply = self._ask("predict", launch.timeout, args=sent, gpu=gpu, **told)
+        times = (float(reply[name]) for name in ("seconds", "low", "high"))
+        return RemotePrediction(*times, str(reply["limit"])[:MOST_NAME])
+
     @property
     def attributes(self) -> dict[str, int]:
         """Return the kernel's attributes, as the sandbox gives them."""
@@ -220,6 +239,21 @@ class RemoteKernel(AnyKernel):
 
     def _ask(self, do: str, seconds: float = 0, **values: Any) -> Any:
         return self.module.session.ask(do, seconds, of=self._number, **values)
+
+
+@dataclass(frozen=True)
+class RemotePrediction:
+    """A time that a sandbox predicts, in seconds, and its first limit."""
+
+    seconds: float
+    low: float
+    high: float
+    limit: str
+
+    @property
+    def limits(self) -> pd.DataFrame:
+        """Raise an error: the table stays in the sandbox."""
+        raise NotImplementedError("a prediction from a sandbox has no table of limits")
 
 
 class RemoteFunction(CFunction):

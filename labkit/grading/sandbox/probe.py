@@ -100,6 +100,12 @@ class _Bench:
             "arrays": _arrays(args),
         }
 
+    def do_predict(self, of: int, args: list[Any], gpu: str, **launch: Any) -> dict[str, Any]:
+        """Predict the time of a launch; arrays come as `["float32", [rows, columns]]`, and are zeros."""
+        given = [np.zeros(arg[1], arg[0]) if isinstance(arg, list) else arg for arg in args]
+        found = self._made[of].predict(args=given, gpu=gpu, **launch)
+        return {"seconds": found.seconds, "low": found.low, "high": found.high, "limit": found.limit}
+
     def _restarted(self, of: int) -> Any:
         """Return a kernel whose module remembers no earlier launch."""
         self._made[of].module.restart()
