@@ -120,7 +120,7 @@ def _towards_one(x: np.ndarray, rounds: int) -> np.ndarray:
 
 def _starts(rng: np.random.Generator, rounds: int, n: int) -> Arrays:
     x = _fractions(rng, n)
-    return x, sum(_towards_one(x + start, rounds) for start in range(4)).astype(np.float32)
+    return x, np.sum([_towards_one(x + start, rounds) for start in range(4)], 0).astype(np.float32)
 
 
 def _columns(rng: np.random.Generator, tiles: int) -> Arrays:

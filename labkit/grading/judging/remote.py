@@ -21,7 +21,6 @@ from labkit.compiler.nvrtc import Resources
 from labkit.core import errors
 from labkit.core.errors import CompileError, SimtError
 from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch, Size, launch_of
-
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.device.timing import Timing
@@ -218,8 +217,8 @@ class RemoteKernel(AnyKernel):
         sent = [[a.dtype.name, list(a.shape)] if isinstance(a, np.ndarray) else a for a in launch.args]
         told = {"grid": launch.grid, "block": launch.block, "shared_mem": launch.shared_mem}
         reply = self._ask("predict", launch.timeout, args=sent, gpu=gpu, **told)
-        times = (float(reply[name]) for name in ("seconds", "low", "high"))
-        return RemotePrediction(*times, str(reply["limit"])[:MOST_NAME])
+        seconds, low, high = (float(reply[name]) for name in ("seconds", "low", "high"))
+        return RemotePrediction(seconds, low, high, str(reply["limit"])[:MOST_NAME])
 
     @property
     def attributes(self) -> dict[str, int]:
