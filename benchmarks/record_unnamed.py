@@ -22,7 +22,6 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 NOTEBOOK = ROOT / "notebooks" / "solutions" / "09_when_kernels_break.ipynb"
-FIRST = 9  # the exercise that fixes kernel A
 COLUMNS = ("kernel", "version", "median_ms", "p20_ms", "p80_ms", "clock_mhz", "samples")
 SECONDS = 0.3  # to measure each launch for
 
@@ -68,7 +67,7 @@ def gathered() -> list[dict[str, Any]]:
     import nbformat
 
     from labkit.course.notebooks.release import solution
-    from labkit.course.unnamed import cases
+    from labkit.course.unnamed import FIRST, cases
 
     answers = {
         cell.metadata.labkit.exercise: solution(cell.source).partition("\n")[2]

@@ -17,7 +17,7 @@ import pandas as pd
 from labkit import records
 from labkit.core.errors import SimtError
 from labkit.core.occupancy import gpu, occupancy
-from labkit.course import progress
+from labkit.course import progress, unnamed
 from labkit.figures.pictures import fragments
 from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
@@ -298,6 +298,12 @@ def _tf32_error() -> float:
         for kernel, dtype in (("tensor_cores", "tf32"), ("cublas", "float32"))
     )
     return tf32 / float32
+
+
+def _gain(letter: str, why: str) -> Question:
+    """Ask how many times as fast a kernel without a name is after its fix; right within a quarter."""
+    label = f"Time of kernel {letter} before its fix, as a multiple of that after it"
+    return _one(label, lambda: unnamed.gain(letter), "times as fast", why, H200, margin=0.25)
 
 
 QUESTIONS: dict[str, Question] = {
@@ -656,15 +662,18 @@ QUESTIONS: dict[str, Question] = {
         margin=0.1,
     ),
     "09.h": _one(
-        *("Requests per multiply-add", 3, "requests"),
-        "the compiler keeps the sum in a register, and still has to store it in every round.",
-        SIMULATED,
-    ),
-    "09.i": _one(
-        *("Mistakes that compute-sanitizer finds, of seven", 4, "mistakes"),
-        "it watches a real GPU at full speed, and cannot remember who has touched each byte.",
+        *("Mistakes that compute-sanitizer finds, of six", 3, "mistakes"),
+        "it watches a real GPU at full speed, and cannot remember which thread wrote each byte.",
         H200,
     ),
+    "09.i": _gain("A", "then it only has to read the matrix once, and DRAM is its first limit."),
+    "09.j": _gain(
+        "B", "without conversions, the pipe XU has nothing to do, and issue slots are the first limit."
+    ),
+    "09.k": _gain("C", "the chain is a quarter as long, and issue slots become the first limit."),
+    "09.l": _gain("D", "shared memory is busy for a short time then, and DRAM is the first limit."),
+    "09.m": _gain("E", "a round then has some 6 instructions instead of 20, and a few more wait."),
+    "09.n": _gain("F", "each warp runs one loop instead of two."),
     "10.a": _one(
         *("Blocks for C of 1000 × 33", -(-1000 // 128) * -(-33 // 128), "blocks"),
         "eight blocks of 128 rows, and one of 128 columns.",

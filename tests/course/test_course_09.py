@@ -20,7 +20,13 @@ STARTERS = {
     "09.5": ["__syncthreads() inside a branch", "Every thread of the block must come to every barrier"],
     "09.6": ["A right result is rejected: K=400, elements up to 1000", "abs(A) @ abs(B)"],
     "09.7": ["it returns 0.005; the kernel takes 4 ms", "synchronize() waits for that"],
-    "09.8": ["C[0, 0] is nan", "line 10: reads `C[0]`", "the old C must not be read"],
+    "09.8": ["diagnosis('A') returns 'spilled registers'", "Which part of the GPU is its first limit"],
+    "09.9": ["it has 131,072 sectors of global loads; the goal is at most 18,022", "neighbours in a row"],
+    "09.10": ["it has 24,576 instructions on doubles; the goal is at most 0", "0.999 is a double"],
+    "09.11": ["predicted for an H200: 0.0239 ms, with latency as its first limit", "work on all four"],
+    "09.12": ["bank conflicts; the goal is at most 0", "With 33 words per row it lies in 32 banks"],
+    "09.13": ["it has 1,024 divisions and remainders per thread; the goal is at most 4", "wrap around"],
+    "09.14": ["idle threads per instruction; the goal is at most 3", "Choose the factor before one loop"],
 }
 
 test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
@@ -49,18 +55,9 @@ HEAT = """    if (row >= rows || col >= cols)
     float left = col > 0 ? in[i - 1] : 0, right = col + 1 < cols ? in[i + 1] : 0;
     float above = row > 0 ? in[i - cols] : 0, below = row + 1 < rows ? in[i + cols] : 0;
 """
-LAST = """    float result = alpha * sum;
-    if (beta != 0)
-        result += beta * C[row * N + col];
-    C[row * N + col] = result;
-"""
 TOLERANCE = """    bound = A.shape[1] * 2.0**-24 * (abs(A) @ abs(B))
     return bool((abs(got - expected) <= 2 * bound).all())
 """
-OLD_FIRST = """float sum = 0, old = 0;
-    if (beta != 0)
-        old = beta * C[row * N + col];
-    #pragma unroll 4"""
 CLOCK = """    launch()
     synchronize()
     start = clock()
@@ -146,6 +143,87 @@ SIZES = "(abs(A) @ abs(B))"
 def returned(expression):
     """The answer to 09.6 with another last line."""
     return TOLERANCE, f"    return {expression}\n"
+
+
+TILED = """    __shared__ float tile[128][33];
+    int t = threadIdx.x, lane = t % 32, warp = t / 32, first = blockIdx.x * 128;
+    float sum = 0;
+    for (int start = 0; start < cols; start += 32) {
+        for (int r = warp; r < 128; r += 4) {
+            bool inside = first + r < rows && start + lane < cols;
+            tile[r][lane] = inside ? in[(first + r) * cols + start + lane] : 0;
+        }
+        __syncthreads();
+        for (int c = 0; c < 32; ++c)
+            sum += tile[t][c];
+        __syncthreads();
+    }
+    if (first + t < rows)
+        out[first + t] = sum;
+"""
+BY_WARPS = """    int lane = threadIdx.x % 32, first = blockIdx.x * blockDim.x + threadIdx.x / 32 * 32;
+    for (int row = first; row < first + 32 && row < rows; ++row) {
+        float sum = 0;
+        for (int col = lane; col < cols; col += 32)
+            sum += in[row * cols + col];
+        for (int step = 16; step > 0; step /= 2)
+            sum += __shfl_down_sync(~0u, sum, step);
+        if (lane == 0)
+            out[row] = sum;
+    }
+"""
+FOUR = """    float v[4];
+    for (int start = 0; start < 4; ++start)
+        v[start] = in[i] + start;
+    for (int k = 0; k < rounds; ++k)
+        for (int start = 0; start < 4; ++start)
+            v[start] = v[start] * 0.999f + 0.001f;
+    out[i] = v[0] + v[1] + v[2] + v[3];
+"""
+TWO = """    float sum = 0;
+    for (int start = 0; start < 4; start += 2) {
+        float v = in[i] + start, w = v + 1;
+        for (int k = 0; k < rounds; ++k) {
+            v = v * 0.999f + 0.001f;
+            w = w * 0.999f + 0.001f;
+        }
+        sum += v + w;
+    }
+    out[i] = sum;
+"""
+VARIABLES = """    float p = in[i], q = p + 1, r = p + 2, s = p + 3;
+    for (int k = 0; k < rounds; ++k) {
+        p = p * 0.999f + 0.001f;
+        q = q * 0.999f + 0.001f;
+        r = r * 0.999f + 0.001f;
+        s = s * 0.999f + 0.001f;
+    }
+    out[i] = p + q + r + s;
+"""
+ONE_LOOP = """    for (int k = 0; k < rounds; ++k)
+        v = v * factor + 0.001f;
+"""
+BY_FACTOR = """    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    float v = in[i], factor = i % 2 ? 0.999f : 1.001f;
+    for (int k = 0; k < rounds; ++k)
+        v = v * factor + 0.001f;
+    out[i] = v;
+"""
+BY_PARITY = """    int half = blockDim.x / 2, t = threadIdx.x;
+    int i = blockIdx.x * blockDim.x + 2 * (t % half) + t / half;
+    if (i >= n)
+        return;
+    float v = in[i];
+    if (i % 2)
+        for (int k = 0; k < rounds; ++k)
+            v = v * 0.999f + 0.001f;
+    else
+        for (int k = 0; k < rounds; ++k)
+            v = v * 1.001f + 0.001f;
+    out[i] = v;
+"""
 
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
@@ -388,33 +466,84 @@ WRONG = [
     ("09.7", "returns nothing", "Return a number", ("    return ", "    x = ")),
     (
         "09.8",
-        "still in global memory",
-        "3.02 requests a multiply-add; the goal is at most 2.1",
-        ("float sum = 0;", "float& sum = C[row * N + col];\n    sum = beta != 0 ? beta * sum : 0;"),
-        ("sum += A", "sum += alpha * A"),
-        (LAST, ""),
+        "another cause",
+        "'divergence': that is not what makes",
+        ('"A": ("scattered loads"', '"A": ("divergence"'),
     ),
     (
         "09.8",
-        "sets C before the loop",
-        "2 stores for each element of C; the goal is 1",
-        ("float sum = 0;", "float sum = 0;\n    if (beta == 0)\n        C[row * N + col] = 0;"),
+        "wavefronts, not conflicts",
+        "has the right cause, and 32 is not its figure: conflicts per request",
+        ('conflicts", 31', 'conflicts", 32'),
     ),
     (
         "09.8",
-        "alpha where beta is not 0 alone",
-        "alpha=3",
-        ("float result = alpha * sum", "float result = (beta != 0 ? alpha : 1) * sum"),
+        "a guess",
+        "returns ('few warps', 8)",
+        ('"few warps", 2', '"few warps", 8'),
+        ("}[letter]", "}[letter]"),
+    ),
+    ("09.8", "G moves too much", "bytes that the launch has to move", ('gain", 12', 'gain", 8')),
+    ("09.8", "PTX instructions", "19.6", ('"instructions", 19.6', '"instructions", 12')),
+    ("09.8", "no pair", "Return a cause and a figure", ("}[letter]", "}[letter][0]")),
+    ("09.8", "no cause of the list", "The causes are scattered loads", ('"scattered loads"', '"loads"')),
+    ("09.8", "a cause alone", "Return a cause and a figure", ('("conversions", 2)', '("conversions",)')),
+    ("09.8", "no number", "Return a cause and a figure", ('("conversions", 2)', '("conversions", "2")')),
+    ("09.8", "a letter is missing", "KeyError", ('"G": ', '"H": ')),
+    (
+        "09.9",
+        "a tile without padding",
+        "predicted for an H200",
+        ("[33]", "[32]"),
     ),
     (
-        "09.8",
-        "alpha scales the old C, too",
-        "alpha scales beta * C",
-        (LAST, LAST.replace("alpha * sum", "sum").replace("= result", "= alpha * result")),
+        "09.9",
+        "no barrier",
+        "racecheck finds",
+        ("        __syncthreads();\n        for (int c", "        for (int c"),
     ),
-    ("09.8", "reads C where beta is 0", "the old C must not be read", ("if (beta != 0)", "if (true)")),
-    ("09.8", "forgets beta", "alpha=3 beta=-2", ("if (beta != 0)", "if (false)")),
-    ("09.8", "no guard", "compare row with M", ("row >= M || col >= N", "false")),
+    (
+        "09.9",
+        "no 0 outside",
+        "its columns",
+        ("inside ? in[(first + r) * cols + start + lane] : 0", "in[(first + r) * cols + start + lane]"),
+    ),
+    ("09.9", "a column too few", "out[0] is", ("c < 32", "c < 31")),
+    (
+        "09.9",
+        "works for the check's sizes alone",
+        "Does the kernel do all of it at any size?",
+        ("    float sum = 0;", "    if (rows > 100000) return;\n    float sum = 0;"),
+    ),
+    ("09.10", "one double left", "instructions on doubles", ("0.001f", "0.001")),
+    ("09.10", "another factor", "should be", ("0.999f", "0.99f")),
+    ("09.11", "two chains", "0.0177 ms, with latency", (FOUR, TWO)),
+    ("09.11", "a start is left out", "should be", ("+ v[3]", "")),
+    ("09.12", "two words of padding", "bank conflicts; the goal is at most 0", ("[33]", "[34]")),
+    (
+        "09.12",
+        "no barrier",
+        "racecheck finds",
+        ("    __syncthreads();\n    for (int col", "    for (int col"),
+    ),
+    (
+        "09.13",
+        "an unsigned remainder",
+        "divisions and remainders",
+        ("ring[at]", "ring[(unsigned)(i + k) % length]"),
+    ),
+    ("09.13", "no wrap", "finds", ("        if (++at == length)\n            at = 0;", "        ++at;")),
+    ("09.13", "wraps late", "finds", ("++at == length", "++at > length")),
+    (
+        "09.14",
+        "still two paths",
+        "idle threads per instruction",
+        (
+            ONE_LOOP,
+            ONE_LOOP.replace("for", "if (i % 2)\n        for") + ONE_LOOP.replace("for", "else\n        for"),
+        ),
+    ),
+    ("09.14", "the factors exchanged", "should be", ("0.999f : 1.001f", "1.001f : 0.999f")),
 ]
 
 test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
@@ -490,28 +619,27 @@ OTHERS = [
         ("1e3 *", "1e2 *"),
     ),
     ("09.7", "the median of five", (CLOCK, MEDIAN)),
+    ("09.8", "lists", ('("conversions", 2)', '["conversions", 2.0]'), ("16.2", "16.4")),
+    ("09.8", "blocks over SMs, on average", ('("few warps", 2)', '("few warps", 128 * 8 / 132 / 4)')),
+    ("09.9", "a warp per row, by shuffles", (TILED, BY_WARPS)),
+    ("09.10", "a cast", ("0.999f + 0.001f", "(float)0.999 + (float)0.001")),
+    ("09.11", "four variables", (FOUR, VARIABLES)),
     (
-        "09.8",
-        "begins with the old C",
-        ("float sum = 0;", "float sum = beta ? beta * C[row * N + col] : 0;"),
-        ("sum += A", "sum += alpha * A"),
-        (LAST, "    C[row * N + col] = sum;\n"),
+        "09.12",
+        "swizzled",
+        ("[33]", "[32]"),
+        ("tile[row][lane]", "tile[row][lane ^ row]"),
+        ("tile[lane][col]", "tile[lane][col ^ lane]"),
     ),
     (
-        "09.8",
-        "promises that nothing overlaps",
+        "09.13",
+        "subtracts",
         (
-            "const float* A, const float* B, float* C",
-            "const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C",
+            "        if (++at == length)\n            at = 0;",
+            "        at = at + 1 < length ? at + 1 : at + 1 - length;",
         ),
-        ("row >= M || col >= N", "!(row < M && col < N)"),
     ),
-    (
-        "09.8",
-        "the old C first, four steps at once",
-        ("float sum = 0;", OLD_FIRST),
-        (LAST, "    C[row * N + col] = alpha * sum + old;\n"),
-    ),
+    ("09.14", "even elements to some warps", (BY_FACTOR, BY_PARITY)),
 ]
 
 test_another_right_answer_passes = checks_of_other_answers(OTHERS)

@@ -12,7 +12,7 @@ from labkit.course.criteria import host, kernels
 from labkit.course.criteria.launches import Given, Launch, each, of_vector
 from labkit.course.criteria.python import called, number_of, shown
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
-from labkit.course.unnamed import cases
+from labkit.course.unnamed import FIRST, cases
 from labkit.simt import AnyKernel, Profile
 from labkit.simt.counters.profile import loads
 
@@ -283,7 +283,7 @@ def _fixed(
     *counted: Criterion,
 ) -> Exercise:
     """Make the exercise that asks for a faster kernel with the results of kernel `letter`."""
-    number, make = "ABCDEF".index(letter) + 9, partial(_launch, letter)
+    number, make = FIRST + [*cases()].index(letter), partial(_launch, letter)
     return Exercise(f"09.{number}", f"Kernel {letter}, faster", 2, given=2).asks(
         kernels.right_in("right results, as before", each(make, *sizes), hints),
         kernels.clean_in(each(make, sizes[-1]), hints),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labkit import simt
+from labkit.core.errors import SimtError
 from labkit.core.paths import shipped
 from labkit.figures.source_costs import Heat
 from labkit.records.provenance import provenance_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from labkit.model.time.prediction import Prediction
 
 GPU = "H200"
+FIRST = 9  # the exercise of notebook 09 that fixes kernel A
 TABLE = shipped("data") / "h200" / "unnamed" / "times.csv"
 
 Sizes = tuple[int, ...]
@@ -82,8 +84,8 @@ class Unnamed:
 
     @property
     def costs(self) -> Heat:
-        """Return the source with what each line costs in the small launch, as a notebook shows it."""
-        return Heat(self.profile)
+        """Return the source with what each line costs in the small launch, without a word about it."""
+        return Heat(self.profile, silent=True)
 
     def __repr__(self) -> str:
         launches = (
@@ -188,6 +190,34 @@ def times() -> pd.DataFrame:
     found = rows.pivot(index="kernel", columns="version", values="median_ms")[["before", "after"]]
     found.columns.name = None
     return found
+
+
+def gain(letter: str) -> float:
+    """Return how many times as fast a kernel became by its fix, as recorded."""
+    return float(times().before[letter] / times().after[letter])
+
+
+def compared(answer: Callable[[str], simt.AnyKernel]) -> pd.DataFrame:
+    """Return the recorded times beside predicted ones, in ms.
+
+    `answer` returns the student's kernel of an exercise, such as 09.9; where there is none it raises
+    SimtError.
+    """
+    found = times().assign(**{"times as fast": times().before / times().after})
+    found["before, predicted"] = [1e3 * cases()[letter].predicted.seconds for letter in found.index]
+    own = []
+    for letter in found.index:
+        try:
+            made = answer(f"09.{FIRST + _letters().index(letter)}").simulated
+            own.append(1e3 * made.predict(*cases()[letter].launch(), gpu=GPU).seconds)
+        except (SimtError, ValueError):
+            own.append(float("nan"))
+    found["your fix, predicted"] = own
+    return found
+
+
+def _letters() -> str:
+    return "".join(cases())
 
 
 def source() -> str:
