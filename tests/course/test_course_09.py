@@ -203,27 +203,20 @@ VARIABLES = """    float p = in[i], q = p + 1, r = p + 2, s = p + 3;
 ONE_LOOP = """    for (int k = 0; k < rounds; ++k)
         v = v * factor + 0.001f;
 """
-BY_FACTOR = """    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n)
-        return;
-    float v = in[i], factor = i % 2 ? 0.999f : 1.001f;
+BY_FACTOR = """    float v = in[i], factor = i % 2 ? 0.999f : 1.001f;
     for (int k = 0; k < rounds; ++k)
         v = v * factor + 0.001f;
-    out[i] = v;
 """
-BY_PARITY = """    int half = blockDim.x / 2, t = threadIdx.x;
-    int i = blockIdx.x * blockDim.x + 2 * (t % half) + t / half;
-    if (i >= n)
-        return;
-    float v = in[i];
+BY_PARITY = """    float v = in[i];
     if (i % 2)
         for (int k = 0; k < rounds; ++k)
             v = v * 0.999f + 0.001f;
     else
         for (int k = 0; k < rounds; ++k)
             v = v * 1.001f + 0.001f;
-    out[i] = v;
 """
+HALVES = """int half = blockDim.x / 2, t = threadIdx.x;
+    int i = blockIdx.x * blockDim.x + 2 * (t % half) + t / half;"""
 
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
@@ -479,12 +472,17 @@ WRONG = [
     (
         "09.8",
         "a guess",
-        "returns ('few warps', 8)",
+        "the right cause, and 8 is not its figure: warps per warp scheduler",
         ('"few warps", 2', '"few warps", 8'),
         ("}[letter]", "}[letter]"),
     ),
     ("09.8", "G moves too much", "bytes that the launch has to move", ('gain", 12', 'gain", 8')),
-    ("09.8", "PTX instructions", "19.6", ('"instructions", 19.6', '"instructions", 12')),
+    (
+        "09.8",
+        "PTX instructions",
+        "12 is not its figure: machine instructions",
+        ('"instructions", 19.6', '"instructions", 12'),
+    ),
     ("09.8", "no pair", "Return a cause and a figure", ("}[letter]", "}[letter][0]")),
     ("09.8", "no cause of the list", "The causes are scattered loads", ('"scattered loads"', '"loads"')),
     ("09.8", "a cause alone", "Return a cause and a figure", ('("conversions", 2)', '("conversions",)')),
@@ -505,7 +503,7 @@ WRONG = [
     (
         "09.9",
         "no 0 outside",
-        "its columns",
+        "past the end of `in`",
         ("inside ? in[(first + r) * cols + start + lane] : 0", "in[(first + r) * cols + start + lane]"),
     ),
     ("09.9", "a column too few", "out[0] is", ("c < 32", "c < 31")),
@@ -639,7 +637,12 @@ OTHERS = [
             "        at = at + 1 < length ? at + 1 : at + 1 - length;",
         ),
     ),
-    ("09.14", "even elements to some warps", (BY_FACTOR, BY_PARITY)),
+    (
+        "09.14",
+        "even elements to some warps",
+        ("int i = blockIdx.x * blockDim.x + threadIdx.x;", HALVES),
+        (BY_FACTOR, BY_PARITY),
+    ),
 ]
 
 test_another_right_answer_passes = checks_of_other_answers(OTHERS)
