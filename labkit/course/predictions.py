@@ -187,7 +187,10 @@ def _question(id: str) -> Prediction:
     def judge(said: Said) -> Reveal:
         reveal = question.judge(said)
         if "error" not in reveal:
+            from labkit.course import way  # imported here: it imports the notebooks
+
             progress.commit(id, said)
+            way.update()
         return reveal
 
     asked = Prediction(f"Prediction {id}", inputs, judge)
@@ -300,7 +303,7 @@ def _tf32_error() -> float:
     return tf32 / float32
 
 
-def _gain(letter: str, why: str) -> Question:
+def _fixed(letter: str, why: str) -> Question:
     """Ask how many times as fast a kernel without a name is after its fix; right within a quarter."""
     label = f"Time of kernel {letter} before its fix, as a multiple of that after it"
     return _one(label, lambda: unnamed.gain(letter), "times as fast", why, H200, margin=0.25)
@@ -666,14 +669,14 @@ QUESTIONS: dict[str, Question] = {
         "it watches a real GPU at full speed, and cannot remember which thread wrote each byte.",
         H200,
     ),
-    "09.i": _gain("A", "then it only has to read the matrix once, and DRAM is its first limit."),
-    "09.j": _gain(
+    "09.i": _fixed("A", "then it only has to read the matrix once, and DRAM is its first limit."),
+    "09.j": _fixed(
         "B", "without conversions, the pipe XU has nothing to do, and issue slots are the first limit."
     ),
-    "09.k": _gain("C", "the chain is a quarter as long, and issue slots become the first limit."),
-    "09.l": _gain("D", "shared memory is busy for a short time then, and DRAM is the first limit."),
-    "09.m": _gain("E", "a round then has some 6 instructions instead of 20, and a few more wait."),
-    "09.n": _gain("F", "each warp runs one loop instead of two."),
+    "09.k": _fixed("C", "the chain is a quarter as long, and issue slots become the first limit."),
+    "09.l": _fixed("D", "shared memory is busy for a short time then, and DRAM is the first limit."),
+    "09.m": _fixed("E", "a round then has some 6 instructions instead of 20, and a few more wait."),
+    "09.n": _fixed("F", "each warp runs one loop instead of two."),
     "10.a": _one(
         *("Blocks for C of 1000 × 33", -(-1000 // 128) * -(-33 // 128), "blocks"),
         "eight blocks of 128 rows, and one of 128 columns.",
