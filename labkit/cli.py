@@ -53,7 +53,7 @@ def lab(context: typer.Context) -> None:
 
 @app.command()
 def course() -> None:
-    """List the notebooks: what each teaches, its exercises and points, what you earned and how you predict."""
+    """List the notebooks, their exercises and points, what you have earned, and how well you predict."""
     from labkit.course import guesses, progress
     from labkit.course.notebooks import catalog  # imported here: it imports the simulator
 

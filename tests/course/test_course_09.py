@@ -515,8 +515,11 @@ WRONG = [
     ),
     ("09.10", "one double left", "instructions on doubles", ("0.001f", "0.001")),
     ("09.10", "another factor", "should be", ("0.999f", "0.99f")),
+    ("09.10", "a round too few", "should be", ("k < rounds", "k + 1 < rounds")),
     ("09.11", "two chains", "0.0177 ms, with latency", (FOUR, TWO)),
     ("09.11", "a start is left out", "should be", ("+ v[3]", "")),
+    ("09.11", "a round too few", "should be", ("k < rounds", "k + 1 < rounds")),
+    ("09.12", "half a sum", "should be", ("step = 16", "step = 8")),
     ("09.12", "two words of padding", "bank conflicts; the goal is at most 0", ("[33]", "[34]")),
     (
         "09.12",
@@ -541,6 +544,7 @@ WRONG = [
             ONE_LOOP.replace("for", "if (i % 2)\n        for") + ONE_LOOP.replace("for", "else\n        for"),
         ),
     ),
+    ("09.14", "one element of four", "should be", ("i % 2 ?", "i % 4 == 1 ?")),
     ("09.14", "the factors exchanged", "should be", ("0.999f : 1.001f", "1.001f : 0.999f")),
 ]
 
