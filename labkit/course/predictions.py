@@ -632,26 +632,26 @@ QUESTIONS: dict[str, Question] = {
     ),
     "09.a": _one(
         *("Sizes of a block with which all sums are right, of four", 2, "sizes"),
-        "with 32 and 64 threads, nobody reads what another warp adds up.",
+        "with 32 and 64 threads, no warp reads what another warp adds up.",
         "In the simulator. On a GPU it may be another number with each launch.",
     ),
     "09.b": _one(
         *("Threads that read outside", 2, "threads"),
-        "thread 0 wants in[-1], and thread 255 wants in[256].",
+        "thread 0 reads in[-1], and thread 255 reads in[256].",
     ),
     "09.c": _one(
         *("Sides that the program calls right, of three", 3, "sides"),
-        "the launch with 33 was refused, and the comparison read what the one before had left.",
+        "the launch with 33 was refused, and the comparison read the result of the launch before.",
     ),
     "09.d": Question(
         (Input("N = 100", 0, "results"), Input("N = 50", 40, "results")),
-        "in the second round of 100 columns old numbers lie in the tile, and 0 times a number is 0; "
-        "with 50 nobody has written there, and 0 times NaN is NaN.",
+        "in the second round of 100 columns the tile holds old numbers, and 0 times a number is 0; "
+        "with 50 columns no thread has written there, and 0 times NaN is NaN.",
         SIMULATED,
     ),
     "09.e": _one(
         *("Threads that are missing", 1, "threads"),
-        "thread 0 has nobody before it.",
+        "thread 0 has no element before its own.",
     ),
     "09.f": _one(
         *("Elements that differ, of 4096", 2954, "elements"),
@@ -661,12 +661,12 @@ QUESTIONS: dict[str, Question] = {
     ),
     "09.g": _one(
         *("Rate that the clock tells", 2 * 4096**3 / 0.005e-3 / 1e12, "TFLOP/s"),
-        "the clock has timed the launch alone, which takes 0.005 ms.",
+        "the clock timed the launch alone, which takes 0.005 ms.",
         margin=0.1,
     ),
     "09.h": _one(
         *("Mistakes that compute-sanitizer finds, of six", 3, "mistakes"),
-        "it watches a real GPU at full speed, and cannot remember which thread wrote each byte.",
+        "it watches a real GPU, and cannot remember which thread wrote each byte.",
         H200,
     ),
     "09.i": _fixed("A", "then it only has to read the matrix once, and DRAM is its first limit."),

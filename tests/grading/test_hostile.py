@@ -14,6 +14,7 @@ from course_tables import SOLVED, mutant
 
 from labkit.course import EXERCISES
 from labkit.course.criteria import c_functions
+from labkit.course.notebooks import release
 from labkit.grading.judging import judge, plugin
 from labkit.grading.model import GRADED, Answer, Submission
 from labkit.grading.sandbox import process
@@ -377,3 +378,12 @@ def test_nothing_is_left_behind():
     assert not [each for each in psutil.Process().children(recursive=True) if "bwrap" in each.name()]
     if not os.environ.get("PYTEST_XDIST_WORKER"):  # tests beside this one have folders, too
         assert set(Path("/tmp").glob("labkit-*")) <= folders
+
+
+def test_a_time_is_predicted_in_the_sandbox():
+    """The judge gets seconds and a limit; no array of the large launch crosses the border."""
+    found = results({"09.11": SOLVED["09.11"]})
+    assert found["09.11"].points == EXERCISES["09.11"].points
+    starter = release.without_solution(SOLVED["09.11"])
+    found = results({"09.11": starter})
+    assert "predicted for an H200: 0.0239 ms, with latency" in found["09.11"].failure

@@ -38,23 +38,23 @@ def _shares(n: int) -> Launch:
     return of_vector(make, THREADS, n, unit=2**-21)
 
 
-PADDED = "A thread without an element brings a 0 to the tree, and writes nothing."
+PADDED = "A thread without an element adds a 0 in the tree, and writes nothing."
 WAIT = kernels.Hints(
-    "In each step of the tree a thread adds what another has summed up in the step before.",
+    "In each step of the tree a thread adds the sum that another thread computed in the step before.",
     PADDED,
-    "Who reads what another thread has written must wait for it: between the two must stand a "
-    "__syncthreads(), which all threads of the block reach.",
+    "A thread that reads what another thread wrote must wait for it: put a __syncthreads() between the two, "
+    "which all threads of the block reach.",
     edges=PADDED,
 )
 TREE = (
-    "In a tree half of the threads add in the first step, a quarter in the second, and so on: 8 steps for "
+    "In a tree, half of the threads add in the first step, a quarter in the second, and so on: 8 steps for "
     "256 elements, not 256."
 )
 
 BARRIERS = 9  # before the tree of 256 elements, and after each of its 8 steps
 ONLY = (
-    "One barrier before the tree and one after each step are enough: all threads have then added, and the "
-    "next step reads what this one has written."
+    "One barrier before the tree and one after each step are enough: then all threads have added, and the "
+    "next step reads complete sums."
 )
 
 
@@ -73,7 +73,7 @@ def _few_barriers(kernel: AnyKernel) -> None:
             for line, times in lines.items()
         )
         raise Unmet(
-            f"{launch}\na thread comes to {sum(lines.values())} barriers; the goal is at most {BARRIERS}\n"
+            f"{launch}\neach thread reaches {sum(lines.values())} barriers; the goal is at most {BARRIERS}\n"
             f"{rows}\n{ONLY}"
         )
 
@@ -94,10 +94,10 @@ def _heat(rows: int, cols: int) -> Launch:
 
 
 NEIGHBOURS = kernels.Hints(
-    "Outside the matrix counts as 0. Before the first of a row lies the last of the row above: that is "
-    "inside the array, and no neighbour.",
-    "Each of the four reads needs a condition of its own: is that neighbour inside the matrix? And a thread "
-    "without an element does nothing.",
+    "A neighbour outside the matrix counts as 0. The element before the first of a row is the last of the "
+    "row above: it is inside the array, but it is no neighbour.",
+    "Each of the four reads needs its own condition: is that neighbour inside the matrix? A thread without "
+    "an element does nothing.",
 )
 
 # 09.4: the sum of an element and three neighbours on each side, through shared memory.
@@ -117,10 +117,10 @@ def _sums(x: np.ndarray) -> np.ndarray:
 
 
 EDGES = kernels.Hints(
-    "The block needs three elements before its first and three behind its last. Where the array has none, "
-    "the tile must hold a 0: shared memory holds nothing of its own accord.",
+    "The block needs three elements before its first and three after its last. Where the array has none, "
+    "the tile must hold a 0: shared memory holds no number until a thread writes one.",
     "The tile has 128 + 6 elements. Compare the index in the array with 0 and n before you read.",
-    "A barrier must stand between filling the tile and reading what others have filled.",
+    "Put a barrier between filling the tile and reading what other threads filled.",
 )
 
 # 09.5: the running sum of each block.
@@ -135,15 +135,15 @@ def _running(n: int) -> Launch:
 
 
 EVERYONE = kernels.Hints(
-    out_of_bounds="A thread without an element reads and writes no array. It still comes to the barriers.",
-    race="Two barriers a step: all have read the sums of the last step before anyone changes one, and all "
-    "have changed theirs before anyone reads on.",
-    sync="Every thread of the block must come to every barrier, also one that has nothing to add and one "
-    "that has no element. Put only the work into the branch.",
+    out_of_bounds="A thread without an element reads and writes no array. It still reaches the barriers.",
+    race="Use two barriers per step: after the first, all threads have read the old sums; after the second, "
+    "all threads have written the new ones.",
+    sync="Every thread of the block must reach every barrier, also a thread that has nothing to add or no "
+    "element. Put only the work into the branch.",
 )
 STEPS = (
-    "Each step adds what lies d elements before, for d = 1, 2, 4, … 128: all threads together, and none goes "
-    "through the elements alone."
+    "Each step adds the sum d elements before, for d = 1, 2, 4, … 128: all threads work together, and no "
+    "thread goes through the elements alone."
 )
 
 LOST = "one element lacks one term."  # 09.6
@@ -315,8 +315,8 @@ UNNAMED = (
         kernels.Hints(
             f"{SAME} Each row's sum has all its columns, and no others.",
             "Compare the row with rows and the column with cols before you read; a tile holds 0 elsewhere.",
-            "A barrier must stand between filling a tile and reading what other threads filled, and another "
-            "before it is filled again. All threads of the block must reach it, those without a row, too.",
+            "Put a barrier between filling a tile and reading what other threads filled, and another before "
+            "it is filled again. All threads of the block must reach both, also those without a row.",
         ),
         _within("A", 0.03, 0.056, IN_A_ROW),
         _counted("A", 1.1 * 512 * 256 * 4 / 32, "sectors of global loads", _sectors, IN_A_ROW),
@@ -417,7 +417,8 @@ EXERCISES = (
             "from global memory a warp loads its elements once: at most 64 requests for n = 1024",
             partial(_smooth, 1024),
             spaces=("global",),
-            hint="Neighbours want the same elements. Bring each into the tile once, and add up there.",
+            hint="Neighbouring threads need the same elements. Load each into the tile once, and add up from "
+            "there.",
         ),
     ),
     Exercise("09.5", "A barrier for everyone", 2).asks(
