@@ -6,6 +6,7 @@ cell that does something first, and then answers wrongly: it must be worth nothi
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -382,8 +383,7 @@ def test_nothing_is_left_behind():
 
 def test_a_time_is_predicted_in_the_sandbox():
     """The judge gets seconds and a limit; no array of the large launch crosses the border."""
-    found = results({"09.11": SOLVED["09.11"]})
-    assert found["09.11"].points == EXERCISES["09.11"].points
-    starter = release.without_solution(SOLVED["09.11"])
-    found = results({"09.11": starter})
-    assert "predicted for an H200: 0.0239 ms, with latency" in found["09.11"].failure
+    patient = replace(SMALL, cell_seconds=60, answer_seconds=60)
+    assert results({"09.11": SOLVED["09.11"]}, patient)["09.11"].points == EXERCISES["09.11"].points
+    slow = results({"09.11": release.without_solution(SOLVED["09.11"])}, patient)["09.11"]
+    assert "predicted for an H200: 0.0239 ms, with latency" in slow.failure and slow.points == 0
