@@ -64,6 +64,13 @@ class TestFigures:
         counted = CASES["B"].profile.metrics["sm__inst_executed_pipe_xu.sum"]
         assert counted / (n / 32 * rounds) == self.figure("B")
 
+    def test_instructions_of_each_kind_per_warp(self):
+        """A round of kernel B is one multiply-add in double, with a conversion before and after it."""
+        rounds, n = CASES["B"].small
+        issued = CASES["B"].issued
+        assert CASES["B"].warps == n / 32
+        assert issued[["DFMA", "convert"]].tolist() == [rounds, 2 * rounds]
+
     def test_warps_per_scheduler(self):
         """By hand: a block of 8 warps on an SM, or 128 of them over 132 SMs."""
         (blocks,), (threads,), _ = CASES["C"].launch()

@@ -160,7 +160,7 @@ class Cause:
 
 
 LINES = "`.profile.lines` has them by source line, and `.costs` shows them beside the source."
-WARPS = "A launch of 1024 threads has 32 warps."
+WARPS = "`.warps` is the number of warps, and `.small` has the rounds."
 CAUSES = {
     "scattered loads": Cause("sectors per request, all global loads together", LINES),
     "bank conflicts": Cause("conflicts per request of the worst line", LINES),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from labkit import simt
 from labkit.core.errors import SimtError
+from labkit.core.limits import WARP
 from labkit.core.paths import shipped
 from labkit.figures.source_costs import Heat
 from labkit.records.provenance import provenance_of
@@ -63,7 +65,7 @@ class Unnamed:
 
     def grid(self, sizes: Sizes) -> Sizes:
         """Return the blocks of a launch."""
-        return (-(-self.covered(*sizes) // int(np.prod(self.block))),)
+        return (-(-self.covered(*sizes) // prod(self.block)),)
 
     def launch(self) -> Launch:
         """Return grid, block and arguments of the large launch; arrays are zeros, which take no memory."""
@@ -81,6 +83,16 @@ class Unnamed:
         *inputs, expected = self.make(np.random.default_rng(0), *self.small)
         args = (*inputs, np.zeros_like(expected), *map(np.int32, self.takes(self.small)))
         return self.kernel.profile(self.grid(self.small), self.block, args, gpu=GPU)
+
+    @property
+    def warps(self) -> int:
+        """Return the warps of the small launch."""
+        return prod(self.grid(self.small)) * prod(self.block) // WARP
+
+    @property
+    def issued(self) -> pd.Series[float]:
+        """Return how many machine instructions of each kind a warp of the small launch issues, on average."""
+        return self.profile.sass.kinds / self.warps
 
     @property
     def costs(self) -> Heat:
