@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from labkit.compiler.origin import PtxText
+from labkit.core.cache import cache_dir
 from labkit.core.errors import SimtError
 from labkit.programs.server.memory import Memory
 from labkit.simt.module import Kernel, RawModule
@@ -122,7 +123,9 @@ def is_cudas(path: str) -> bool:
 
 
 def shown_path(path: str) -> str:
-    """Return a path as it is from the working folder."""
+    """Return a path as it is from the working folder; that of a notebook's cell has no folder."""
+    if Path(path).is_relative_to(cache_dir()):
+        return Path(path).name
     try:
         return str(Path(path).relative_to(Path.cwd()))
     except ValueError:
