@@ -117,6 +117,5 @@ def test_a_table_compares_the_fixes_that_there_are():
 
 def test_says_its_launches():
     assert repr(CASES["D"]) == (
-        "kernel D: 65536 blocks of 32×8 threads, sizes (65536,) (timed); "
-        "4 blocks of 32×8 threads, sizes (4,) (profiled)"
+        "kernel D: tiles=65536 in 65536 blocks of 32×8 threads\n  profiled: tiles=4 in 4 blocks"
     )

@@ -232,7 +232,7 @@ def _launch(letter: str, *sizes: int) -> Launch:
     def make(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         return case.make(rng, *sizes)
 
-    given = Given(f"sizes {sizes}", make, case.takes(sizes), sum(sizes), 0 if letter in "AD" else ROUNDING)
+    given = Given(case.told(sizes), make, case.takes(sizes), sum(sizes), 0 if letter in "AD" else ROUNDING)
     return Launch(given, case.grid(sizes), case.block)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from inspect import signature
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,13 +100,18 @@ class Unnamed:
         """Return the source with what each line costs in the small launch, without a word about it."""
         return Heat(self.profile, silent=True)
 
+    def told(self, sizes: Sizes) -> str:
+        """Write sizes with their names: rows=512, cols=256."""
+        names = [*signature(self.make).parameters][1:]  # the first one is the generator
+        return ", ".join(f"{name}={size}" for name, size in zip(names, sizes, strict=True))
+
     def __repr__(self) -> str:
-        launches = (
-            f"{'×'.join(map(str, self.grid(sizes)))} blocks of {'×'.join(map(str, self.block))} threads"
-            f"{f', sizes {sizes}' if sizes else ''}"
-            for sizes in (self.large, self.small)
+        (large,), (small,) = self.grid(self.large), self.grid(self.small)
+        threads = "×".join(map(str, self.block))
+        return (
+            f"kernel {self.letter}: {self.told(self.large)} in {large} blocks of {threads} threads\n"
+            f"  profiled: {self.told(self.small)} in {small} blocks"
         )
-        return f"kernel {self.letter}: {' (timed); '.join(launches)} (profiled)"
 
 
 def _whole(rng: np.random.Generator, *shape: int) -> np.ndarray:
