@@ -6,7 +6,6 @@ comes back is plain values, and the arrays that were passed are changed as by a 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,8 @@ from labkit.grading.sandbox.native import make, run_asked
 from labkit.grading.sandbox.probe import COUNTS
 from labkit.grading.sandbox.wire import BorderError, Callback, Channel
 from labkit.kernels.matmul.family import Matmul
+from labkit.model.time.limits import Limit
+from labkit.model.time.prediction import NoPrediction, Prediction
 from labkit.simt.counters.profile import Circumstances, Profile, Site
 from labkit.simt.launch.sample import Sample
 from labkit.simt.module import AnyKernel
@@ -45,7 +46,7 @@ _ERRORS: dict[str, type[SimtError]] = {
     name: kind
     for name, kind in vars(errors).items()
     if isinstance(kind, type) and issubclass(kind, SimtError)
-}
+} | {NoPrediction.__name__: NoPrediction}
 
 
 class Stopped(SimtError):
@@ -211,14 +212,38 @@ class RemoteKernel(AnyKernel):
         shared_mem: int = 0,
         gpu: str = "H200",
         timeout: float = PATIENCE_SECONDS,
-    ) -> "RemotePrediction":
-        """Predict as a kernel here does. Arrays count as zeros, and do not travel; there are no `limits`."""
-        launch = launch_of(grid, block, args, shared_mem, timeout)
-        sent = [[a.dtype.name, list(a.shape)] if isinstance(a, np.ndarray) else a for a in launch.args]
-        told = {"grid": launch.grid, "block": launch.block, "shared_mem": launch.shared_mem}
-        reply = self._ask("predict", launch.timeout, args=sent, gpu=gpu, **told)
-        seconds, low, high = (float(reply[name]) for name in ("seconds", "low", "high"))
-        return RemotePrediction(seconds, low, high, str(reply["limit"])[:MOST_NAME])
+    ) -> Prediction:
+        """See Kernel. The sandbox has the machine code; its arrays are as large as those of `args`, and 0."""
+        launch = launch_of(grid, block, args, shared_mem, max(timeout, PATIENCE_SECONDS))
+        told = self._ask(
+            "predict",
+            launch.timeout,
+            grid=launch.grid,
+            block=launch.block,
+            shared_mem=shared_mem,
+            args=[None if isinstance(arg, np.ndarray) else arg for arg in args],
+            arrays=[
+                [list(arg.shape), arg.dtype.name] if isinstance(arg, np.ndarray) else None for arg in args
+            ],
+            gpu=gpu,
+            timeout=launch.timeout,
+        )
+        seconds, low, high = map(float, told["times"])
+        return Prediction(
+            kernel=self.name,
+            gpu=find_gpu(gpu),
+            seconds=seconds,
+            low=low,
+            high=high,
+            confidence=float(told["confidence"]),
+            validated=bool(told["validated"]),
+            parts=tuple(
+                Limit(str(name), float(taken), float(count), str(unit))
+                for name, taken, count, unit in told["parts"]
+            ),
+            hit_rates={str(level): float(rate) for level, rate in told["hit_rates"].items()},
+            dram_bytes=float(told["dram_bytes"]),
+        )
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -238,21 +263,6 @@ class RemoteKernel(AnyKernel):
 
     def _ask(self, do: str, seconds: float = 0, **values: Any) -> Any:
         return self.module.session.ask(do, seconds, of=self._number, **values)
-
-
-@dataclass(frozen=True)
-class RemotePrediction:
-    """A time that a sandbox predicts, in seconds, and its first limit."""
-
-    seconds: float
-    low: float
-    high: float
-    limit: str
-
-    @property
-    def limits(self) -> pd.DataFrame:
-        """Raise an error: the table stays in the sandbox."""
-        raise NotImplementedError("a prediction from a sandbox has no table of limits")
 
 
 class RemoteFunction(CFunction):
