@@ -34,18 +34,18 @@ STARTERS = {
     "05.1": [
         "✓ right where they stick out, 1 to 100 rows and columns",
         "global stores touch 6144 sectors; the goal is at most 768",
-        "out[col * rows + row] = in[row * cols + col];    32 sectors a request",
+        "out[col * rows + row] = in[row * cols + col];    32 sectors per request",
         "the turn is in the tile",
     ],
     "05.2": [
         "5952 bank conflicts; the goal is none",
-        "= tile[x][y];    31 conflicts a request",
+        "= tile[x][y];    31 conflicts per request",
         "banks() draws",
     ],
-    "05.3": ["the kernel takes 4224 bytes of shared memory a block", "in another order"],
+    "05.3": ["the kernel takes 4224 bytes of shared memory per block", "in another order"],
     "05.4": [
-        "105 bank conflicts a block",
-        "part[2 * s * t] += part[2 * s * t + s];    70 conflicts a block",
+        "105 bank conflicts per block",
+        "part[2 * s * t] += part[2 * s * t + s];    70 conflicts per block",
         "✓ right for any n",
     ],
 }
@@ -120,11 +120,11 @@ WRONG = [
         (LOAD, "= tile[y][x]"),
     ),
     ("05.2", "two unused words", "192 bank conflicts", ("[33]", "[34]")),
-    ("05.2", "a row more, not a column", "31 conflicts a request", ("[32][33]", "[33][32]")),
+    ("05.2", "a row more, not a column", "31 conflicts per request", ("[32][33]", "[33][32]")),
     (
         "05.2",
         "conflicts in the store",
-        "tile[x][y] = in[row * cols + col];    31 conflicts a request",
+        "tile[x][y] = in[row * cols + col];    31 conflicts per request",
         ("[33]", "[32]"),
         (STORE, "tile[x][y] ="),
         (LOAD, "= tile[y][x]"),
@@ -172,14 +172,14 @@ WRONG = [
     (
         "05.4",
         "one thread adds",
-        "passes over the banks a block; the goal is at most 64",
+        "passes over the banks per block; the goal is at most 64",
         (STEPS, "for (int s = 1; s < 256; ++s)"),
         ("if (t < s)", "if (t == 0)"),
     ),
     (
         "05.4",
         "one thread adds from global memory",
-        "global loads touch 256 sectors a block",
+        "global loads touch 256 sectors per block",
         (
             "part[t] = i < n ? in[i] : 0;",
             "part[t] = 0;\n    if (t == 0) for (int k = i; k < i + 256 && k < n; ++k) part[0] += in[k];",
@@ -189,7 +189,7 @@ WRONG = [
     (
         "05.4",
         "lanes far apart in all warps",
-        "150 passes over the banks a block",
+        "150 passes over the banks per block",
         (STEPS, UPWARDS),
         ("if (t < s)", "if (t % (2 * s) == 0)"),
     ),
