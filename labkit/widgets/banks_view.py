@@ -99,7 +99,7 @@ def _passes(request: Request) -> str:
     else:
         text += ", as few as possible: no bank conflict."
     if least > 1:
-        text += f" With {request.size} bytes per lane it is served in {_PARTS[least]}s, with at least one wavefront each."
+        text += f" With {request.size} bytes per lane it is served in {_PARTS[least]}s, each in at least one."
     return text
 
 

@@ -48,6 +48,12 @@ STARTERS = {
         "part[2 * s * t] += part[2 * s * t + s];    70 conflicts per block",
         "✓ right for any n",
     ],
+    "05.5": [
+        "✓ right for a row of words",
+        "32 lanes, 32 elements from lane to lane, from element 0; an element has 4 bytes",
+        "wavefronts() returns 1; it should be 32.",
+        "Word w is in bank w % 32",
+    ],
 }
 
 
@@ -200,6 +206,22 @@ WRONG = [
         (STEPS, "for (int s = 1; s > 0; --s)"),
         (PAIR, "if (t > 0)\n            atomicAdd(&part[0], part[t]);"),
     ),
+    ("05.5", "words counted twice", "count different words", ("set()", "[]"), (".add(", ".append(")),
+    (
+        "05.5",
+        "conflicts",
+        "wavefronts() returns 0; it should be 1",
+        ("for bank in banks)", "for bank in banks) - 1"),
+    ),
+    ("05.5", "banks in use", "returns 32; it should be 1", ("max(len(bank)", "sum(len(bank) > 0")),
+    ("05.5", "banks of 8 bytes", "Word w is in bank w % 32", ("word % 32", "word // 2 % 32")),
+    (
+        "05.5",
+        "different words alone",
+        "returns 32; it should be 1",
+        ("max(len(bank) for bank in banks)", "len(set(words))"),
+    ),
+    ("05.5", "bytes for words", "Word w is in bank w % 32", ("word % 32", "word // 4 % 32")),
 ]
 
 
@@ -248,6 +270,11 @@ OTHERS = [
         "shuffles in the last warp",
         ("s > 0", "s > 16"),
         ("    if (t == 0)\n        out[blockIdx.x] = part[0];", SHUFFLED_SUM),
+    ),
+    (
+        "05.5",
+        "with a counter",
+        ("max(len(bank) for bank in banks)", "int(np.bincount(np.unique(words) % 32).max())"),
     ),
 ]
 

@@ -66,7 +66,7 @@ NUMBERED = (
     "threadIdx.x runs from 0 to 255. The block's 8 rows of C begin at blockIdx.y * 8, its 32 columns at "
     "blockIdx.x * 32: each thread needs a row of the 8 and a column of the 32, and no two the same pair."
 )
-OF_A_ROW = Hints(NUMBERED, MAPPING, NUMBERED, unread=EMPTY, guard=GUARD)
+OF_A_ROW = Hints(NUMBERED, MAPPING, NUMBERED, unread=EMPTY, guard=GUARD, untouched=NUMBERED, fits=32)
 
 CUBE = Matmul(64, 64, 64)
 # Two loads per multiply-add, 32 lanes per request; and as many again.

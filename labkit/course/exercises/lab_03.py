@@ -157,7 +157,7 @@ KEPT = (
     "For one k the two sums need two elements of A_tile and one of B_tile: load that one into a variable and "
     "use it twice."
 )
-OF_TWO = Hints(TWO_ROWS, TWO_ROWS, BARRIERS, edges=EDGE, sync=EDGE, guard=GUARD)
+OF_TWO = Hints(TWO_ROWS, TWO_ROWS, BARRIERS, edges=EDGE, sync=EDGE, guard=GUARD, untouched=TWO_ROWS)
 
 EXERCISES = (
     Exercise("03.1", "The tiled product", 4, given=3).asks(

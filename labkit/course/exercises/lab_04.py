@@ -104,7 +104,7 @@ def _each_once(
 
 
 COPY = Hints(SHARE, SHARE, SHARE)
-TURN = Hints(PLACES, PLACES, PLACES, guard=GUARD)
+TURN = Hints(PLACES, PLACES, PLACES, guard=GUARD, untouched=PLACES)
 SPLIT = Hints(FIELDS, FIELDS, FIELDS, guard=LAST)
 RAGGED = 4003  # elements, which neither a warp nor the grid divides
 LARGE, WIDE = 4096, Transpose(64, 96)
