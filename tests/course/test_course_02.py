@@ -58,7 +58,7 @@ WRONG = [
         "02.4",
         "one thread per row of the block's part",
         "524,288 times; the goal is at most 32,768",
-        ("    int col", "    for (int v = 0; v < 32 && threadIdx.x % 32 == 0; ++v) {\n    int col"),
+        ("    int col", "    for (int v = 0; v < 32 && (threadIdx.x & 31) == 0; ++v) {\n    int col"),
         (COL, "v"),
         ("        return;\n    float", "        continue;\n    float"),
         ("= sum;\n", "= sum; }\n"),
