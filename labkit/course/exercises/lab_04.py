@@ -81,7 +81,7 @@ def _over_out(problem: Transpose) -> Launch:
 
 
 def _turned(*stated: Transpose) -> Launches:
-    return lambda _: [_over_out(problem) for problem in drawn.problems(stated, max(BLOCK), longer=True)]
+    return lambda _: [_over_out(problem) for problem in drawn.problems(stated, max(BLOCK))]
 
 
 @criterion("global {many} of at most {most} sectors for {told}: each once")
