@@ -47,7 +47,7 @@ SEEN = {
     "06.h": r"unrolled +[\d.]+ +[\d.]+ +([\d.]+)",
     "04.e": r"naive ([\d.]+), naive_write_coalesced ([\d.]+)",
     "05.c": r"(?s)padding 2: 0 .*?, (\d+) per load.*padding 8: 0 .*?, (\d+) per load",
-    "05.d": r"(?s)float64 transpose/2_shared .*?: (\d+) per request.*float64 transpose/3_padded .*?: (\d+) per",
+    "05.d": r"(?s)float64 transpose/2_shared .*?: (\d+) per request.*float64 transpose/3_padded .*?: (\d+)",
     "05.e": r"TILE = 16  3_padded +(\d+) conflicts per store, (\d+) per load",
     "05.f": r"float32, N = 8192: estimate ([\d.]+)",
     "06.a": r"(\d+) of 1024 elements are right",
