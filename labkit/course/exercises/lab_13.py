@@ -192,7 +192,7 @@ EXERCISES = (
         fails(
             "a launch that CUDA refuses ends the program", (1000, 1025),
             draw=lambda rng, base: (base[0], int(rng.integers(1026, 5000))),
-            message="invalid configuration argument", hint=CHECKED,
+            message="invalid argument", hint=CHECKED,
         ),
         fails(
             "a kernel that fails ends the program", (CAPACITY + 1, 256),
