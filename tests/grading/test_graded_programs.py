@@ -1,0 +1,85 @@
+"""Whole programs are graded in a sandbox: right ones have their points, hostile ones are stopped."""
+
+import pytest
+from course_tables import SOLVED, mutant
+
+from labkit.course import EXERCISES
+from labkit.grading.judging import judge
+from labkit.grading.model import GRADED, REGRADE, Answer, Submission
+from labkit.grading.sandbox import process
+from labkit.grading.sandbox.limits import Limits
+from labkit.programs import toolkit
+
+pytestmark = pytest.mark.skipif(process.best() != process.BUBBLEWRAP, reason="there is no bubblewrap")
+
+
+def is_missing():
+    """Say whether programs cannot be built here."""
+    try:
+        return not (toolkit.toolkit() and toolkit.host_compiler())
+    except toolkit.NoCompiler:
+        return True
+
+
+needs_nvcc = pytest.mark.skipif(is_missing(), reason="nvcc or a C++ compiler is missing")
+
+
+def graded(answers, **limits):
+    """Results by exercise of these answers."""
+    submission = Submission("Eve", answers={id: Answer(id, source) for id, source in answers.items()})
+    found = judge.grade(submission, ("13",), 7, process.BUBBLEWRAP, Limits(**limits))
+    return {result.exercise: result for result in found.results if result.exercise in answers}
+
+
+BEGIN = "int n = atoi(argv[1]);"
+HOSTILE = {
+    "never ends": (f"{BEGIN} while (true);", {"answer_seconds": 25.0}, "was stopped"),
+    "forks": (f"{BEGIN} while (true) fork();", {"processes": 100}, "processes and threads and was stopped"),
+    "prints": (f'{BEGIN} while (true) puts("more and more");', {}, "it was ended by signal 9"),
+    "takes memory": (f"{BEGIN} memset(malloc(3ul << 30), 1, 3ul << 30);", {"memory_bytes": 2**31}, "memory"),
+    "reads files": (f'{BEGIN} if (fopen("/etc/passwd", "r")) exit(0); exit(77);', {}, "exit code is 77"),
+}
+
+
+@needs_nvcc
+@pytest.mark.parametrize(
+    ("begin", "limits", "why"),
+    [
+        pytest.param(*case, id=name, marks=[] if name in ("forks", "prints") else [pytest.mark.thorough])
+        for name, case in HOSTILE.items()
+    ],
+)
+def test_a_hostile_program_has_no_points_and_ends(begin, limits, why):
+    headers = ("#include <vector>\n", "#include <vector>\n#include <cstring>\n#include <unistd.h>\n")
+    found = graded({"13.1": mutant("13.1", headers, (BEGIN, begin))}, **limits)["13.1"]
+    assert (found.state, found.points) == (GRADED, 0)
+    assert why in found.failure, found
+
+
+@needs_nvcc
+def test_a_right_program_has_its_points_and_a_wrong_one_is_told():
+    wrong = mutant("13.2", ("exit(1)", "exit(3)"))
+    found = graded({"13.1": SOLVED["13.1"], "13.2": wrong})
+    assert found["13.1"].points == EXERCISES["13.1"].points, found
+    assert found["13.2"].points < EXERCISES["13.2"].points
+    assert "its exit code is 3; it should be 1" in found["13.2"].failure
+
+
+def test_where_the_sandbox_lacks_nvcc_nothing_is_judged(monkeypatch):
+    monkeypatch.setattr(judge.merge, "_needed", lambda *_: [judge.merge.SETUP, _NO_NVCC])
+    found = graded({"13.1": SOLVED["13.1"]})["13.1"]
+    assert (found.state, found.points) == (REGRADE, None)
+    assert "cannot build CUDA programs" in found.failure and "labkit[nvcc]" in found.failure
+
+
+_NO_NVCC = "import labkit.compiler.wheels as wheels\nwheels.program = lambda name: None"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["13.1 -Xcompiler -fplugin=x.so", "13.1 -include /etc/passwd", "13.1 -ccbin ./gcc", "13.1 {print()}"],
+)
+def test_an_option_that_could_run_or_read_something_is_refused(line):
+    found = graded({"13.1": f"%%program {line}\nint main() {{}}"})["13.1"]
+    assert (found.state, found.points) == (GRADED, 0)
+    assert "the grader does not take" in found.failure or "may not have" in found.failure
