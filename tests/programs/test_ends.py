@@ -116,7 +116,11 @@ ENDS = {
     "endless": (0, ["cudaErrorLaunchTimeout"] * 2, "the kernel ran for more than 2 s"),
     "assert": (0, ["cudaErrorAssert"] * 2, f"{line_of('void failing')}: assertion failed"),
     "trap": (0, ["cudaErrorLaunchFailure"], f"{line_of('void trap')}: the kernel stopped itself"),
-    "outside": (0, ["cudaErrorIllegalAddress", three_sums(10)], f"{line_of('void outside')}: invalid global write"),
+    "outside": (
+        0,
+        ["cudaErrorIllegalAddress", three_sums(10)],
+        f"{line_of('void outside')}: invalid global write",
+    ),
     "exit": (3, ["hello from thread 0", "hello from thread 1"], ""),
     "_exit": (4, [], ""),
     "abort": (-signal.SIGABRT, [], ""),
