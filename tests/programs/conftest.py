@@ -41,7 +41,7 @@ class Program:
 
 @pytest.fixture(scope="module")
 def nvcc(tmp_path_factory):
-    """Return a function that runs `labkit nvcc` in a folder with the given files; skip where nothing builds."""
+    """Return a function that runs `labkit nvcc` in a folder with given files; skip where nothing builds."""
     try:
         toolkit.toolkit()
         toolkit.host_compiler()
@@ -60,6 +60,12 @@ def nvcc(tmp_path_factory):
         return folder
 
     return run
+
+
+@pytest.fixture
+def program_at():
+    """Return what makes a Program of a path."""
+    return Program
 
 
 @pytest.fixture(scope="module")
