@@ -56,16 +56,20 @@ class Wrong(Mismatch):
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch that a criterion tries; str() tells the student which it was."""
+    """A launch that a criterion tries, with `shared_mem` bytes of dynamic shared memory per block.
+
+    str() tells the student which it was.
+    """
 
     task: Task
     grid: tuple[int, ...]
     block: tuple[int, ...]
+    shared_mem: int = 0
 
     def run(self, kernel: simt.AnyKernel) -> None:
         """Launch the kernel. Raises Wrong unless its results are right."""
         with self._begun(kernel, "run") as args:
-            kernel(self.grid, self.block, args, timeout=verify.TIMEOUT)
+            kernel(self.grid, self.block, args, self.shared_mem, verify.TIMEOUT)
 
     def check(self, kernel: simt.AnyKernel) -> tuple[list[simt.Finding], Wrong | None]:
         """Return what `kernel.check` finds, and what is wrong with the results, if anything is.
@@ -75,7 +79,7 @@ class Launch:
         findings: list[simt.Finding] = []
         try:
             with self._begun(kernel, "checked") as args:
-                findings += kernel.check(self.grid, self.block, args, timeout=verify.TIMEOUT)
+                findings += kernel.check(self.grid, self.block, args, self.shared_mem, timeout=verify.TIMEOUT)
         except Wrong as wrong:
             return findings, self._told_plainly(kernel) or wrong
         return findings, None
@@ -93,7 +97,9 @@ class Launch:
     def profile(self, kernel: simt.AnyKernel, gpu: str = "H200") -> simt.Profile:
         """Return the profile of a launch. Raises Wrong unless its results are right."""
         with self._begun(kernel, "counted") as args:
-            return kernel.profile(self.grid, self.block, args, timeout=verify.TIMEOUT, gpu=gpu)
+            return kernel.profile(
+                self.grid, self.block, args, self.shared_mem, timeout=verify.TIMEOUT, gpu=gpu
+            )
 
     def written_by_part(self, kernel: simt.AnyKernel, most: int) -> list[int]:
         """Return how many elements of the output each part of the grid writes; `most` parts at most."""
@@ -102,9 +108,8 @@ class Launch:
             args = drawn.numbers(self.task, "part").args(np)
             before = _bits(self.task.output(args)).copy()
             kernel.module.restart()
-            kernel.profile(
-                self.grid, self.block, args, blocks=list(range(part, blocks, most)), timeout=verify.TIMEOUT
-            )
+            part_of_grid = list(range(part, blocks, most))
+            kernel.profile(self.grid, self.block, args, self.shared_mem, part_of_grid, verify.TIMEOUT)
             found.append(int((_bits(self.task.output(args)) != before).sum()))
         return found
 
@@ -125,7 +130,8 @@ class Launch:
             raise Wrong(told, task, out) from None
 
     def __str__(self) -> str:
-        return f"{self.task}, grid {_shown(self.grid)}, block {_shown(self.block)}"
+        dynamic = f", {self.shared_mem} bytes of dynamic shared memory" if self.shared_mem else ""
+        return f"{self.task}, grid {_shown(self.grid)}, block {_shown(self.block)}{dynamic}"
 
 
 # The launches of a criterion, made when it is tried: how the kernel is launched its own source may say.
