@@ -159,7 +159,8 @@ class Given:
     """The arguments `(*inputs, out, *sizes)` of a kernel, and what must stand in `out`, whose type it has.
 
     `make` draws the inputs and says what is expected of them; `told` names the case to the student. Each
-    element may be off by `unit` times its size; 0: it must be equal.
+    element may be off by `unit` times its size; 0: it must be equal. Where the kernel adds to `out`, it
+    `starts_at_0`.
     """
 
     told: str
@@ -167,7 +168,12 @@ class Given:
     sizes: tuple[int, ...]
     seed: int = 0
     unit: float = 0
-    reads_output: bool = False
+    starts_at_0: bool = False
+
+    @property
+    def reads_output(self) -> bool:
+        """Return True where the kernel adds to `out`."""
+        return self.starts_at_0
 
     @cached_property
     def _made(self) -> tuple[list[np.ndarray], np.ndarray]:
@@ -175,10 +181,9 @@ class Given:
         return inputs, expected
 
     def args(self, xp: Any = np) -> tuple[Any, ...]:
-        """Make fresh arguments; `out` is full of NaN, or of the smallest int32."""
-        inputs, expected = self._made
-        out = unwritten(expected.shape, expected.dtype.name)
-        return (*(xp.array(each) for each in inputs), out, *map(np.int32, self.sizes))
+        """Make fresh arguments; `out` is full of 0, or else of NaN or of the smallest int32."""
+        inputs = self._made[0]
+        return (*(xp.array(each) for each in inputs), self._before(), *map(np.int32, self.sizes))
 
     def output(self, args: tuple[Any, ...]) -> np.ndarray:
         """Return `out` among the arguments."""
@@ -187,8 +192,14 @@ class Given:
     def verify(self, got: np.ndarray) -> None:
         """Raise Mismatch unless the output `got` is right."""
         expected = self._made[1]
-        before = unwritten(expected.shape, expected.dtype.name)
-        compare("out", got, before, expected, np.abs(self.unit * expected))
+        compare("out", got, self._before(), expected, np.abs(self.unit * expected))
+
+    def _before(self) -> np.ndarray:
+        """Return what stands in `out` before the launch."""
+        expected = self._made[1]
+        if self.starts_at_0:
+            return np.zeros_like(expected)
+        return unwritten(expected.shape, expected.dtype.name)
 
     def __str__(self) -> str:
         return self.told
