@@ -40,18 +40,18 @@ ALONE = """    if (t == 0)
 """
 LOAD = "sums[t] = i < n ? x[i] : 0;\n"
 STORE = """    if (t % 32 == 0)
-        sums[t / 32] = sum;
+        mosts[t / 32] = most;
     __syncthreads();
 """
 LAST = """    if (t < 32) {
-        sum = t < 8 ? sums[t] : 0;
+        most = t < 8 ? mosts[t] : -1e30f;
         for (int apart = 16; apart > 0; apart /= 2)
-            sum += __shfl_down_sync(0xffffffff, sum, apart);
+            most = fmaxf(most, __shfl_down_sync(0xffffffff, most, apart));
     }
 """
 ONE_BY_ONE = """    if (t == 0)
         for (int warp = 1; warp < 8; ++warp)
-            sum += sums[warp];
+            most = fmaxf(most, mosts[warp]);
 """
 ZERO = """    for (int bin = threadIdx.x; bin < bins; bin += blockDim.x)
         mine[bin] = 0;
@@ -88,9 +88,10 @@ WRONG = [
     ("12.2", "elements that do not exist", "Fill all 256 elements", (LOAD, "if (i < n) sums[t] = x[i];\n")),
     ("12.2", "a round is missing", "sums[0] is the sum of the block", ("apart = 128", "apart = 64")),
     ("12.2", "no barrier after the loads", "racecheck finds", (LOAD + "    __syncthreads();\n", LOAD)),
+    ("12.3", "0 for what does not exist", "All elements may be below 0", ("x[i] : -1e30f", "x[i] : 0")),
     ("12.3", "no barrier", "One __syncthreads() must stand between", ("    __syncthreads();\n", "")),
-    ("12.3", "the first warp alone", "A sum of a warp is in lane 0", (LAST, "")),
-    ("12.3", "a round is missing", "A sum of a warp is in lane 0", ("apart = 16", "apart = 8")),
+    ("12.3", "the first warp alone", "The largest element of a warp is in lane 0", (LAST, "")),
+    ("12.3", "a round is missing", "The largest element of a warp is in lane 0", ("apart = 16", "apart = 8")),
     (
         "12.3",
         "eight lanes shuffle with all",
@@ -99,19 +100,20 @@ WRONG = [
     ),
     (
         "12.3",
-        "sums of warps that do not exist",
+        "warps that do not exist",
         "only where there is a warp t",
-        ("t < 8 ? sums[t] : 0", "sums[t]"),
+        ("t < 8 ? mosts[t] : -1e30f", "mosts[t]"),
     ),
-    ("12.3", "all to shared memory", "the goal is at most 128", ("float sums[8]", "float sums[256]")),
+    ("12.3", "all to shared memory", "the goal is at most 128", ("float mosts[8]", "float mosts[256]")),
     ("12.3", "two barriers", "each warp waits at 2 barriers", (STORE, STORE + "    __syncthreads();\n")),
     (
         "12.3",
         "one thread loads the elements",
         "requests to load",
         (
-            "float sum = i < n ? x[i] : 0;",
-            "float sum = 0;\n    for (int k = 0; k < 256 && t == 0; ++k) sum += i + k < n ? x[i + k] : 0;",
+            "float most = i < n ? x[i] : -1e30f;",
+            "float most = -1e30f;\n"
+            "    for (int k = 0; k < 256 && t == 0; ++k) if (i + k < n) most = fmaxf(most, x[i + k]);",
         ),
     ),
     ("12.4", "not from 0", "Set all bins of the block to 0 first", (ZERO, "")),
@@ -175,8 +177,8 @@ WRONG = [
 OTHERS = [
     ("12.1", "rounded up", ("max(1, adders // 32)", "-(-adders // 32)")),
     ("12.2", "the other way round", (ADDED, "sums[t] = sums[t + apart] + sums[t];")),
-    ("12.3", "every lane has the sum", ("__shfl_down_sync", "__shfl_xor_sync")),
-    ("12.3", "the first thread adds eight sums", (LAST, ONE_BY_ONE)),
+    ("12.3", "every lane has the largest", ("__shfl_down_sync", "__shfl_xor_sync")),
+    ("12.3", "the first thread compares eight", (LAST, ONE_BY_ONE)),
     ("12.4", "empty bins are left out", ("atomicAdd(&counts", "if (mine[bin]) atomicAdd(&counts")),
     ("12.5", "sorted", ("int(np.bincount(row).max())", "max(list(row).count(each) for each in row)")),
     (

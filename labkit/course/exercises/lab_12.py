@@ -57,28 +57,29 @@ TREE = Hints(
     unfilled="Fill all 256 elements of sums, also those of threads without an element.",
 )
 SHUFFLES = Hints(
-    "A sum of a warp is in lane 0 after five shuffles, with 16, 8, 4, 2 and 1 lanes between. The sums of the "
-    "8 warps meet in shared memory, and one warp adds them in the same way.",
-    "Load x[i] only where i < n, and sums[t] only where there is a warp t; else the thread brings a 0.",
-    race="One __syncthreads() must stand between the stores of the warps' sums and the loads.",
+    "The largest element of a warp is in lane 0 after five shuffles, with 16, 8, 4, 2 and 1 lanes between. "
+    "Those of the 8 warps meet in shared memory, and one warp compares them in the same way. All elements "
+    "may be below 0.",
+    "Load x[i] only where i < n, and mosts[t] only where there is a warp t. Else the thread brings -1e30f.",
+    race="One __syncthreads() must stand between the stores of the warps' largest elements and the loads.",
     sync="All 32 lanes that the mask names must come to a shuffle. A shuffle inside an if that some lanes "
     "skip waits for them.",
-    unfilled="There are 8 warps, so only 8 sums in shared memory. Other lanes bring a 0.",
+    unfilled="There are 8 warps, so only 8 numbers in shared memory. Other lanes bring -1e30f.",
 )
 
 
-def _sums(n: int) -> Launch:
+def _of_blocks(operation: np.ufunc, most: int, n: int) -> Launch:
+    """Make a launch that reduces each block's elements, which are -2000 to `most`."""
     blocks = -(-n // THREADS)
 
     def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        x = rng.integers(-1000, 1001, n).astype(np.float32)
-        padded = np.zeros(blocks * THREADS, np.float32)
-        padded[:n] = x
-        return x, padded.reshape(blocks, THREADS).sum(axis=1)
+        x = rng.integers(-2000, most, n, endpoint=True).astype(np.float32)
+        return x, operation.reduceat(x, np.arange(0, n, THREADS))
 
     return Launch(Given(f"n={n}", make, (n,), n), (blocks,), (THREADS,))
 
 
+_sums, _largest = partial(_of_blocks, np.add, 2000), partial(_of_blocks, np.maximum, -1)
 MOST_PARTED = 8  # branches of a block in which a warp's lanes part: rounds of 16 to 1 threads, the result, n
 
 
@@ -107,7 +108,7 @@ def _in_whole_warps(kernel: AnyKernel) -> None:
 
 @criterion("one barrier, and at most 32 words of shared memory")
 def _one_barrier(kernel: AnyKernel) -> None:
-    launch = _sums(4 * THREADS)
+    launch = _largest(4 * THREADS)
     if kernel.shared_size_bytes > 4 * WARP:
         raise Unmet(
             f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory; the goal is at most "
@@ -119,8 +120,8 @@ def _one_barrier(kernel: AnyKernel) -> None:
     if waits > warps:
         raise Unmet(
             f"{launch}\neach warp waits at {waits / warps:.3g} barriers; the goal is 1\n"
-            "Lanes of a warp exchange sums by __shfl_down_sync without a barrier. Only between the warps one "
-            "is needed."
+            "Lanes of a warp exchange values by __shfl_down_sync without a barrier. Only between the warps "
+            "one is needed."
         )
 
 
@@ -264,15 +265,16 @@ EXERCISES = (
         _in_whole_warps(),
     ),
     Exercise("12.3", "Shuffles in the place of barriers", 3, given=2).asks(
-        right_in("right for 1 to 1000 elements", each(_sums, 256, 1, 31, 257, 1000), SHUFFLES),
-        no_finding_in(SOUND, each(_sums, 300, 513), SHUFFLES),
+        right_in("right for 1 to 1000 elements", each(_largest, 256, 1, 31, 257, 1000), SHUFFLES),
+        no_finding_in(SOUND, each(_largest, 300, 513), SHUFFLES),
         _one_barrier(),
         loads_in(
-            2 * WARPS * 4, "an element is loaded once, and each warp's sum once", partial(_sums, 4 * THREADS),
-            hint="Sums of a warp stay in registers; 8 sums per block go through shared memory.",
+            2 * WARPS * 4, "an element is loaded once, and each warp's largest once",
+            partial(_largest, 4 * THREADS),
+            hint="What a warp finds stays in registers; 8 numbers per block go through shared memory.",
         ),
     ),
-    Exercise("12.4", "A histogram in shared memory", 3, given=1).asks(
+    Exercise("12.4", "A histogram in shared memory", 3, given=2).asks(
         right_in(
             "right for 10, 100 and 3000 bins", each(_histogram, (1000, 10), (5000, 100), (9001, 3000)), BINS
         ),
@@ -291,7 +293,7 @@ EXERCISES = (
             of=_turns, draw=_drawn_bins, hint=TURNS_HINT,
         ),
     ),
-    Exercise("12.6", "Softmax, online", 3, given=2).asks(
+    Exercise("12.6", "Softmax, online", 3, given=3).asks(
         right_in("right for rows of 32 to 1000", each(_softmax, (5, 32), (3, 300), (4, 1000)), ONLINE),
         right_in("right for rows shorter than a warp", each(_softmax, (5, 1), (9, 20)), ONLINE),
         clean_in(each(_softmax, (6, 70)), ONLINE),

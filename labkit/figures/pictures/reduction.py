@@ -31,6 +31,7 @@ class Round:
     """Round `number`, from 1, of a reduction by a block of `threads` threads in one of the FORMS.
 
     In `shuffle` each warp adds up by itself. Then, in five more rounds, the first warp adds the warps' sums.
+    A lane without a partner adds its own value.
     """
 
     form: str
@@ -50,7 +51,7 @@ class Round:
         if self.form == SHUFFLE:
             apart = WARP >> (self.number - 1) % 5 + 1
             every = np.arange(self.threads if self.number <= 5 else WARP)
-            return every, np.minimum(every % WARP + apart, WARP - 1) + every // WARP * WARP
+            return every, np.where(every % WARP + apart < WARP, every + apart, every)  # or its own
         if self.form == HALVES:
             apart = self.threads >> self.number
             return np.arange(apart), np.arange(apart) + apart
