@@ -6,12 +6,12 @@ STARTERS = {
     "12.1": ["warps(256, 16, True) returns 0.5; it should be 1", "A warp is 32 neighbouring threads"],
     "12.2": ["barrier", "put __syncthreads() after the if"],
     "12.3": ["the kernel takes 1024 bytes of shared memory; the goal is at most 128"],
-    "12.4": [
+    "12.5": [
         "20000 atomic additions to global memory; the goal is at most 300",
         "Count in shared memory first",
     ],
-    "12.5": ["turns(array (32,)) returns 1; it should be 32", "its commonest bin has lanes"],
-    "12.6": ["sectors of global loads; the goal is at most 1024", "in the same pass"],
+    "12.6": ["turns(array (32,)) returns 1; it should be 32", "its commonest bin has lanes"],
+    "12.7": ["sectors of global loads; the goal is at most 1024", "in the same pass"],
 }
 
 test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
@@ -53,6 +53,11 @@ ONE_BY_ONE = """    if (t == 0)
         for (int warp = 1; warp < 8; ++warp)
             most = fmaxf(most, mosts[warp]);
 """
+COUNTED = "atomicInc(&finished, gridDim.x - 1) == gridDim.x - 1;"
+READ = """        for (int block = threadIdx.x; block < gridDim.x; block += 32)
+            sum += *(volatile float*)&parts[block];
+"""
+MINE = "int i = blockIdx.x * 32 + threadIdx.x; i < n; i += gridDim.x * 32"
 ZERO = """    for (int bin = threadIdx.x; bin < bins; bin += blockDim.x)
         mine[bin] = 0;
     __syncthreads();
@@ -116,45 +121,62 @@ WRONG = [
             "    for (int k = 0; k < 256 && t == 0; ++k) if (i + k < n) most = fmaxf(most, x[i + k]);",
         ),
     ),
-    ("12.4", "not from 0", "Set all bins of the block to 0 first", (ZERO, "")),
+    ("12.4", "no fence", "stands __threadfence()", ("        __threadfence();\n", "")),
+    ("12.4", "a count that is not atomic", "Count with an atomic", (COUNTED, "finished++ == gridDim.x - 1;")),
     (
         "12.4",
+        "no way back to 0",
+        "begin to count at 0",
+        (COUNTED, "atomicAdd(&finished, 1) == gridDim.x - 1;"),
+    ),
+    ("12.4", "every block finishes", "racecheck finds", ("__shfl_sync(~0u, is_last, 0)", "true")),
+    ("12.4", "lane 0 alone", "finds", ("__shfl_sync(~0u, is_last, 0)", "is_last")),
+    ("12.4", "the first 32 parts", "All of its 32 lanes", (READ, "        sum = parts[threadIdx.x];\n")),
+    (
+        "12.4",
+        "one block does it all",
+        "its share is 500",
+        (MINE, "int i = threadIdx.x; i < n && !blockIdx.x; i += 32"),
+    ),
+    ("12.5", "not from 0", "Set all bins of the block to 0 first", (ZERO, "")),
+    (
+        "12.5",
         "no atomic in the block",
         "Threads that add to one bin at the same time need atomicAdd",
         ("atomicAdd(&mine[x[i]], 1)", "mine[x[i]] += 1"),
     ),
     (
-        "12.4",
+        "12.5",
         "no atomic in the grid",
         "Blocks add to counts",
         ("atomicAdd(&counts[bin], mine[bin])", "counts[bin] += mine[bin]"),
     ),
     (
-        "12.4",
+        "12.5",
         "no barrier after 0",
         "A block's counts must be 0",
         ("mine[bin] = 0;\n    __syncthreads();", "mine[bin] = 0;"),
     ),
     (
-        "12.4",
+        "12.5",
         "no barrier at the end",
         "A block's counts must be 0",
         (COUNT, COUNT.replace("    __syncthreads();\n", "")),
     ),
     (
-        "12.4",
+        "12.5",
         "one bin per thread",
         "Set all bins of the block to 0 first",
         (BINS + "blockDim.x", BINS + "bins"),
     ),
     (
-        "12.4",
+        "12.5",
         "a fixed size",
         "12288 bytes of shared memory",
         ("extern __shared__ int mine[];", "__shared__ int mine[3072];"),
     ),
     (
-        "12.4",
+        "12.5",
         "each element to the grid, too",
         "at most 300, one per block and bin",
         (FLUSH, ""),
@@ -163,15 +185,15 @@ WRONG = [
             "        atomicAdd(&mine[x[i]], 1), atomicAdd(&counts[x[i]], 1);",
         ),
     ),
-    ("12.5", "different bins", "it should be 32", ("np.bincount(row).max()", "len(np.unique(row))")),
-    ("12.5", "all elements together", "it should be", ("bins.reshape(-1, 32)", "[bins]")),
-    ("12.5", "warps by columns", "it should be", ("bins.reshape(-1, 32)", "bins.reshape(32, -1).T")),
-    ("12.6", "the sum is not scaled", "expf(old - new)", (RESCALED, "sum = sum + expf(mine[c] - larger);")),
-    ("12.6", "one part is not scaled", "expf(old - new)", (MERGED, "sum = sum * expf(most - larger) + s;")),
-    ("12.6", "sums added, whatever their maxima", "expf(old - new)", (MERGED, "sum += s;")),
-    ("12.6", "no maximum", "out[", ("float larger = fmaxf(most, mine[c])", "float larger = 0")),
-    ("12.6", "minus infinity", "nan", ("most = -1e30f", "most = -1.0f / 0.0f")),
-    ("12.6", "lane 0 alone has the sum", "out[", ("__shfl_xor_sync(~0u, sum", "__shfl_down_sync(~0u, sum")),
+    ("12.6", "different bins", "it should be 32", ("np.bincount(row).max()", "len(np.unique(row))")),
+    ("12.6", "all elements together", "it should be", ("bins.reshape(-1, 32)", "[bins]")),
+    ("12.6", "warps by columns", "it should be", ("bins.reshape(-1, 32)", "bins.reshape(32, -1).T")),
+    ("12.7", "the sum is not scaled", "expf(old - new)", (RESCALED, "sum = sum + expf(mine[c] - larger);")),
+    ("12.7", "one part is not scaled", "expf(old - new)", (MERGED, "sum = sum * expf(most - larger) + s;")),
+    ("12.7", "sums added, whatever their maxima", "expf(old - new)", (MERGED, "sum += s;")),
+    ("12.7", "no maximum", "out[", ("float larger = fmaxf(most, mine[c])", "float larger = 0")),
+    ("12.7", "minus infinity", "nan", ("most = -1e30f", "most = -1.0f / 0.0f")),
+    ("12.7", "lane 0 alone has the sum", "out[", ("__shfl_xor_sync(~0u, sum", "__shfl_down_sync(~0u, sum")),
 ]
 
 OTHERS = [
@@ -179,10 +201,16 @@ OTHERS = [
     ("12.2", "the other way round", (ADDED, "sums[t] = sums[t + apart] + sums[t];")),
     ("12.3", "every lane has the largest", ("__shfl_down_sync", "__shfl_xor_sync")),
     ("12.3", "the first thread compares eight", (LAST, ONE_BY_ONE)),
-    ("12.4", "empty bins are left out", ("atomicAdd(&counts", "if (mine[bin]) atomicAdd(&counts")),
-    ("12.5", "sorted", ("int(np.bincount(row).max())", "max(list(row).count(each) for each in row)")),
     (
-        "12.6",
+        "12.4",
+        "the last block sets the count back",
+        (COUNTED, "atomicAdd(&finished, 1) == gridDim.x - 1;"),
+        ("            *out = sum;", "            *out = sum, finished = 0;"),
+    ),
+    ("12.5", "empty bins are left out", ("atomicAdd(&counts", "if (mine[bin]) atomicAdd(&counts")),
+    ("12.6", "sorted", ("int(np.bincount(row).max())", "max(list(row).count(each) for each in row)")),
+    (
+        "12.7",
         "from the end",
         ("int c = lane; c < cols; c += 32) {", "int c = cols - 1 - lane; c >= 0; c -= 32) {"),
     ),

@@ -79,7 +79,7 @@ def test_leads_to_the_next_notebook_when_all_are_solved():
     assert "All 4 exercises of 02 are solved. Next: <b><a" in html and "03 · Tiles in shared memory" in html
     last = [id for id in EXERCISES if id.startswith("12.")]
     assert panel("12", last)._repr_html_().count("03_shared") == 0
-    assert "All 6 exercises of 12 are solved.<" in panel("12", last)._repr_html_()
+    assert "All 7 exercises of 12 are solved.<" in panel("12", last)._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_leads_to_the_next_notebook_when_all_are_solved():
             "notebook 03, Tiles in shared memory",
             "03_shared_memory_tiling.ipynb",
         ),
-        ("12.6", ["12.1", "12.2", "12.3", "12.4", "12.5", "12.6"], "", ""),
+        ("12.7", ["12.1", "12.2", "12.3", "12.4", "12.5", "12.6", "12.7"], "", ""),
     ],
 )
 def test_what_follows_an_exercise(exercise, solved, words, link):

@@ -58,17 +58,21 @@ class Wrong(Mismatch):
 class Launch:
     """A launch that a criterion tries, with `shared_mem` bytes of dynamic shared memory per block.
 
-    str() tells the student which it was.
+    It is number `times` of as many in a row, which share the module's variables. str() tells the student
+    which it was.
     """
 
     task: Task
     grid: tuple[int, ...]
     block: tuple[int, ...]
     shared_mem: int = 0
+    times: int = 1
 
     def run(self, kernel: simt.AnyKernel) -> None:
         """Launch the kernel. Raises Wrong unless its results are right."""
         with self._begun(kernel, "run") as args:
+            for _ in range(self.times - 1):
+                kernel(self.grid, self.block, self.task.args(np), self.shared_mem, verify.TIMEOUT)
             kernel(self.grid, self.block, args, self.shared_mem, verify.TIMEOUT)
 
     def check(self, kernel: simt.AnyKernel) -> tuple[list[simt.Finding], Wrong | None]:
@@ -113,6 +117,17 @@ class Launch:
             found.append(int((_bits(self.task.output(args)) != before).sum()))
         return found
 
+    def loaded_by_block(self, kernel: simt.AnyKernel) -> list[int]:
+        """Return how many elements of global memory each block loads that runs alone."""
+        blocks, found = math.prod(self.grid), []
+        for block in range(blocks):
+            args = drawn.numbers(self.task, "part").args(np)
+            kernel.module.restart()
+            one = kernel.profile(self.grid, self.block, args, self.shared_mem, [block], verify.TIMEOUT)
+            lines = one.lines.query("space == 'global' and op == 'ld'")
+            found.append(round(int(lines.threads.sum()) / blocks))  # the profile scales to the grid
+        return found
+
     @contextmanager
     def _begun(self, kernel: simt.AnyKernel, use: str) -> Iterator[tuple[Any, ...]]:
         """Hand out the arguments of a launch, and verify what it leaves there."""
@@ -131,7 +146,8 @@ class Launch:
 
     def __str__(self) -> str:
         dynamic = f", {self.shared_mem} bytes of dynamic shared memory" if self.shared_mem else ""
-        return f"{self.task}, grid {_shown(self.grid)}, block {_shown(self.block)}{dynamic}"
+        row = f", launch {self.times} of {self.times} in a row" if self.times > 1 else ""
+        return f"{self.task}, grid {_shown(self.grid)}, block {_shown(self.block)}{dynamic}{row}"
 
 
 # The launches of a criterion, made when it is tried: how the kernel is launched its own source may say.

@@ -23,7 +23,7 @@ from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.simt import AnyKernel
 from labkit.simt.counters.sectors import SECTOR_BYTES
 
-THREADS = 256  # of a block of 12.2 to 12.4
+THREADS = 256  # of a block of 12.2 to 12.5
 WARPS = THREADS // WARP
 
 # 12.1: which warps have work in a round of a tree.
@@ -125,7 +125,43 @@ def _one_barrier(kernel: AnyKernel) -> None:
         )
 
 
-# 12.4: a histogram, in dynamic shared memory.
+# 12.4: one sum of all blocks, in one launch.
+
+FINISH = Hints(
+    "Each block stores its sum in parts[blockIdx.x] and counts itself. The block whose count says that all "
+    "others have counted adds up parts, and it alone writes *out. All of its 32 lanes need to know that theirs "
+    "is the last block. And the count must be back at 0 for the next launch.",
+    "There are gridDim.x blocks, and as many elements of parts.",
+    owner="Threads of different blocks meet here, in no order. Count with an atomic operation. Between the "
+    "store of a block's sum and the count stands __threadfence(), so that who sees the count sees the sum. Only "
+    "the last block reads parts.",
+    sync="All 32 lanes must come to a shuffle: those that know nothing yet, too.",
+)
+
+
+def _total(n: int, blocks: int, times: int = 1) -> Launch:
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        x = rng.integers(-1000, 1001, n).astype(np.float32)
+        return x, x.sum(keepdims=True)
+
+    return Launch(Given(f"n={n}", make, (n,), n + blocks), (blocks,), (WARP,), times=times)
+
+
+@criterion("each block adds its share")
+def _shared_by_blocks(kernel: AnyKernel) -> None:
+    n, blocks = 4000, 8
+    launch = _total(n, blocks)
+    profiled(kernel, launch)
+    loaded = launch.loaded_by_block(kernel)
+    if max(loaded) > 2 * n / blocks:
+        most = loaded.index(max(loaded))
+        raise Unmet(
+            f"{launch}\nblock {most} loads {max(loaded)} elements; its share is {n // blocks}. Leave the "
+            "loop over the elements as it is: each block adds its own."
+        )
+
+
+# 12.5: a histogram, in dynamic shared memory.
 
 BINS = Hints(
     "Each block counts its own elements in shared memory: element i of the grid's threads, then gridDim.x * "
@@ -178,7 +214,7 @@ def _counted_in_blocks(kernel: AnyKernel) -> None:
         )
 
 
-# 12.5: turns of atomic operations.
+# 12.6: turns of atomic operations.
 
 
 def _turns(bins: np.ndarray) -> int:
@@ -203,7 +239,7 @@ TURNS_HINT = (
     "served together: so a warp takes as many turns as its commonest bin has lanes. Add that up."
 )
 
-# 12.6: softmax, with the largest element and the sum from one pass.
+# 12.7: softmax, with the largest element and the sum from one pass.
 
 ONLINE = Hints(
     "Where an element, or another lane's part, has a larger maximum, the sum so far was taken with a smaller "
@@ -274,14 +310,22 @@ EXERCISES = (
             hint="What a warp finds stays in registers; 8 numbers per block go through shared memory.",
         ),
     ),
-    Exercise("12.4", "A histogram in shared memory", 3, given=2).asks(
+    Exercise("12.4", "The last block", 3).asks(
+        right_in(
+            "right for 1 to 64 blocks", each(_total, (100, 1), (1000, 5), (5000, 40), (3000, 64)), FINISH
+        ),
+        no_finding_in(SOUND, each(_total, (1000, 6), (3000, 40)), FINISH),
+        right_in("right for launches in a row", lambda _: [_total(900, 7, 2), _total(900, 7, 3)], FINISH),
+        _shared_by_blocks(),
+    ),
+    Exercise("12.5", "A histogram in shared memory", 3, given=2).asks(
         right_in(
             "right for 10, 100 and 3000 bins", each(_histogram, (1000, 10), (5000, 100), (9001, 3000)), BINS
         ),
         no_finding_in(SOUND, each(_histogram, (2000, 10), (5000, 700)), BINS),
         _counted_in_blocks(),
     ),
-    Exercise("12.5", "Turns", 3, magic="answer").asks(
+    Exercise("12.6", "Turns", 3, magic="answer").asks(
         returns(
             "all lanes of a warp at one bin, and all at different ones",
             (np.zeros(32, int),), (np.arange(64),), (np.arange(96) // 6,),
@@ -293,7 +337,7 @@ EXERCISES = (
             of=_turns, draw=_drawn_bins, hint=TURNS_HINT,
         ),
     ),
-    Exercise("12.6", "Softmax, online", 3, given=3).asks(
+    Exercise("12.7", "Softmax, online", 3, given=3).asks(
         right_in("right for rows of 32 to 1000", each(_softmax, (5, 32), (3, 300), (4, 1000)), ONLINE),
         right_in("right for rows shorter than a warp", each(_softmax, (5, 1), (9, 20)), ONLINE),
         clean_in(each(_softmax, (6, 70)), ONLINE),
