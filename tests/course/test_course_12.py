@@ -126,11 +126,11 @@ WRONG = [
     (
         "12.4",
         "no way back to 0",
-        "begin to count at 0",
+        "back at 0 for the next launch",
         (COUNTED, "atomicAdd(&finished, 1) == gridDim.x - 1;"),
     ),
     ("12.4", "every block finishes", "racecheck finds", ("__shfl_sync(~0u, is_last, 0)", "true")),
-    ("12.4", "lane 0 alone", "finds", ("__shfl_sync(~0u, is_last, 0)", "is_last")),
+    ("12.4", "lane 0 alone", "All of its 32 lanes", ("__shfl_sync(~0u, is_last, 0)", "is_last")),
     ("12.4", "the first 32 parts", "All of its 32 lanes", (READ, "        sum = parts[threadIdx.x];\n")),
     (
         "12.4",

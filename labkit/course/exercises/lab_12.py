@@ -129,12 +129,12 @@ def _one_barrier(kernel: AnyKernel) -> None:
 
 FINISH = Hints(
     "Each block stores its sum in parts[blockIdx.x] and counts itself. The block whose count says that all "
-    "others have counted adds up parts, and it alone writes *out. All of its 32 lanes need to know that theirs "
-    "is the last block. And the count must be back at 0 for the next launch.",
+    "others have counted adds up parts, and it alone writes *out. All of its 32 lanes need to know that "
+    "theirs is the last block. And the count must be back at 0 for the next launch.",
     "There are gridDim.x blocks, and as many elements of parts.",
     owner="Threads of different blocks meet here, in no order. Count with an atomic operation. Between the "
-    "store of a block's sum and the count stands __threadfence(), so that who sees the count sees the sum. Only "
-    "the last block reads parts.",
+    "store of a block's sum and the count stands __threadfence(), so that who sees the count sees the sum. "
+    "Only the last block reads parts.",
     sync="All 32 lanes must come to a shuffle: those that know nothing yet, too.",
 )
 
