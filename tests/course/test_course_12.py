@@ -6,6 +6,7 @@ STARTERS = {
     "12.1": ["warps(256, 16, True) returns 0.5; it should be 1", "A warp is 32 neighbouring threads"],
     "12.2": ["barrier", "put __syncthreads() after the if"],
     "12.3": ["the kernel takes 1024 bytes of shared memory; the goal is at most 128"],
+    "12.4": ["writes another value than a thread of another block", "Only the last block reads parts"],
     "12.5": [
         "20000 atomic additions to global memory; the goal is at most 300",
         "Count in shared memory first",
