@@ -22,7 +22,7 @@ from labkit.figures.pictures import fragments
 from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
 from labkit.ladder import recorded, steps
-from labkit.model import predicted
+from labkit.model import atomics, predicted
 from labkit.simt import AnyKernel
 from labkit.widgets.prediction import Prediction, Reveal, Said
 
@@ -38,6 +38,7 @@ SMALL = ("tiled", "tiled_unrolled", "register_column", "double_buffered", "tuned
 LIMITS = ("issue slots", "FP32", "L1 requests", "shared memory", "latency", "L2", "DRAM")  # to choose from
 PIPELINE = ("nothing", "wrong parity", "missing proxy fence", "overwritten while a copy reads")  # kinds
 TENSOR = ("mma", "cp_async", "wgmma", "warp_specialised", "persistent", "cluster", "tma_store", "stream_k")
+UNIFORM_MS = 0.2192  # of a histogram of 2^22 elements: histogram_global-4 in data/h200/timed/times.csv
 CLOSE = 1.5  # the factor up to which a number is close
 
 
@@ -238,6 +239,11 @@ def _h200(quantity: str = "time", **where: object) -> float:
 def _transpose(kernel: str, size: int = 8192, dtype: str = "float32") -> float:
     """Return the time of a transpose kernel on the H200, in milliseconds."""
     return float(recorded(problem("transpose", size, size, dtype=dtype)).set_index("kernel").value[kernel])
+
+
+def _reduction(rung: str, power: int = 24) -> float:
+    """Return the time of a sum of 2^power floats on the H200, in milliseconds."""
+    return float(recorded(problem("reduction", 2**power)).set_index("kernel").value[rung])
 
 
 def _rates(size: int) -> Mapping[str, float]:
@@ -760,5 +766,50 @@ QUESTIONS: dict[str, Question] = {
         *("Error of bfloat16, as a multiple of that of half", 2.0 ** (11 - 8), "times"),
         "half has 11 significant bits, and bfloat16 has 8.",
         margin=0.1,
+    ),
+    "12.a": _one(
+        "Time of 2^24 additions to one address",
+        1e3 * 2**24 / 0.56e9,
+        "ms",
+        "they take turns, so the time is their number divided by the rate.",
+        "With the rate recorded on an NVIDIA H200.",
+        margin=0.05,
+    ),
+    "12.b": Question(
+        (
+            Input("spread", sum(min(256 >> each, 8) for each in range(1, 9))),
+            Input("the first threads", sum(-(-(256 >> each) // 32) for each in range(1, 9))),
+        ),
+        "spread threads keep all 8 warps busy for 5 rounds, then 4, 2 and 1; the first threads fill 4 warps, "
+        "then 2, and one in the other rounds.",
+    ),
+    "12.c": Question(
+        (
+            Input(
+                "rate of tree, as a multiple of that of tree_divergent",
+                lambda: _reduction("tree_divergent") / _reduction("tree"),
+                "times",
+                margin=0.1,
+            ),
+            Input(
+                "grid_stride with 2^28",
+                lambda: 100 * 2**30 / _reduction("grid_stride", 28) / 4.8e9,
+                "%",
+                margin=0.05,
+            ),
+        ),
+        "both trees wait most of the time; with many loads on their way, only memory is left to wait for.",
+        H200,
+    ),
+    "12.d": _one(
+        "equal, as a multiple of uniform",
+        lambda: 1e3 * 2**22 / atomics.one_address() / UNIFORM_MS,
+        "times",
+        "all 2^22 additions go to one address and take turns.",
+        "With rates and a time recorded on an NVIDIA H200.",
+    ),
+    "12.e": Question(
+        (Input("s", 7), Input("loads", 100 * 2 / 3, "%", margin=0.03)),
+        "both parts have the same maximum, so the sums only add up; and two passes take the place of three.",
     ),
 }

@@ -85,6 +85,11 @@ SEEN = {
     "11.d": r"(?s)\n +5 +1 +2 +(\d).*enough: (\d) stages",
     "11.e": r"line \d+: (.+)\nline \d+: (.+)\nline \d+: (.+)\n",
     "11.g": r"bfloat16: (\d+) times",
+    "12.a": r"2\^24 additions, .*: predicted ([\d.]+) ms",
+    "12.b": r"spread: (\d+) .*\nfirst threads: (\d+)",
+    "12.c": r"tree: ([\d.]+) times as fast; grid_stride: (\d+) %",
+    "12.d": r"equal: ([\d.]+) times as long",
+    "12.e": r"s = (\d+); (\d+) % of the loads",
 }
 # Answers that have to be counted in the output.
 COUNTED = {
