@@ -1,17 +1,18 @@
-"""Exercises of 07_roofline_and_occupancy: rates, bytes, warps on an SM, and room for more of them."""
+"""Exercises of 07_roofline_and_occupancy: rates, bytes, warps on an SM, room for more, the lowest limit."""
 
 from collections.abc import Callable
 from itertools import product
-from math import isclose
+from math import isclose, prod
 from typing import Any
 
 import numpy as np
 
+from labkit.core.limits import WARP
 from labkit.course.criteria.kernels import Hints, global_loads, missed, no_finding, profiled, right_on
-from labkit.course.criteria.launches import tiled
+from labkit.course.criteria.launches import as_said, tiled
 from labkit.course.criteria.occupancy import loads_at_most, occupied, resident
 from labkit.course.criteria.products import right_as_launched
-from labkit.course.criteria.python import called, number_of, right_for, shown
+from labkit.course.criteria.python import called, number_of, returns, right_for, shown
 from labkit.course.drawn import like
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
@@ -168,6 +169,65 @@ BY_SHARED = (
     ("A100-SXM4-40GB", 256, 32, 40 * 1024), ("H200", 64, 32, 6476),
 )  # fmt: skip
 
+# 07.4: long rounds.
+
+DEEP = Matmul(32, 32, 600)
+MOST_BARRIERS = 8  # of a warp: two per round, so that four rounds of 150 steps are enough for DEEP
+LONGER = (
+    "Each round has two barriers. The longest round that leaves room for enough blocks follows from the "
+    "bytes: (shared memory of an SM / blocks that you need - 1 KB for the driver) / bytes per step of k."
+)
+
+
+@criterion(f"at most {MOST_BARRIERS} barriers per warp for K = {DEEP.K}")
+def _few_barriers(kernel: AnyKernel) -> None:
+    launch = as_said(kernel, DEEP)
+    profile = profiled(kernel, launch)
+    barriers = sum(site.instructions for site in profile.sites if site.instruction.opcode.startswith("bar"))
+    warps = prod(launch.grid) * -(-prod(launch.block) // WARP)
+    if barriers > MOST_BARRIERS * warps:
+        raise Unmet(
+            f"{launch}\na warp comes to {barriers / warps:.4g} barriers; the goal is at most "
+            f"{MOST_BARRIERS}\n{LONGER}"
+        )
+
+
+# 07.5: the lowest limit of an SM.
+
+Counts = tuple[float, float, float, float, int, float]  # per multiply-add of a warp, then SMs and GHz
+OF_SM = (
+    "Per clock an SM issues 4 instructions, one per sub-partition, and its L1 and shared memory together "
+    "look up one line or deliver one wavefront. The part that needs most clocks decides. A multiply-add of a "
+    "warp is 64 FLOP."
+)
+ISSUED = ((1, 4.61, 2, 0, 132, 1.98), (1, 1.11, 0.07, 0.25, 132, 1.98), (4, 9.0, 0.5, 1.0, 132, 1.98))
+ONE_PIPE = ((1, 3.8, 0.5, 1.3, 132, 1.98), (1, 4.61, 33, 0, 132, 1.98), (2, 5, 0.9, 0.8, 132, 1.98))
+ELSEWHERE = ((1, 3.8, 0.5, 1.3, 40, 1.59), (16, 25, 1, 2, 128, 2.52))
+
+
+def _attainable(
+    fmas: float, instructions: float, lines: float, wavefronts: float, sms: int, ghz: float
+) -> float:
+    """Return what 07.5 asks for, in TFLOP/s."""
+    clocks = max(instructions / 4, lines + wavefronts)
+    return 64 * fmas / clocks * sms * ghz / 1e3
+
+
+def _counts(rng: np.random.Generator, base: Counts) -> Counts:
+    """Draw other counts of which the same limit is the lowest, on the same GPU or another."""
+    while True:
+        fmas, lines, wavefronts = int(rng.integers(1, 17)), rng.uniform(0, 8), rng.uniform(0, 8)
+        instructions = fmas * rng.uniform(1.05, 5)
+        on = (132, 1.98) if base[4] == 132 else (int(rng.integers(20, 150)), round(rng.uniform(1, 3), 2))
+        case = fmas, round(instructions, 2), round(lines, 2), round(wavefronts, 2), *on
+        if _by_issue(case) == _by_issue(base) and (case[2] > 0.1 * case[3]):
+            return case
+
+
+def _by_issue(counts: Counts) -> bool:
+    return counts[1] / 4 > counts[2] + counts[3]
+
+
 EXERCISES = (
     Exercise("07.1", "Rates of a product", 2, magic="answer").asks(
         _rate("GFLOP/s of square products", 0, _operations, CUBES),
@@ -213,7 +273,7 @@ EXERCISES = (
             ),
         ),
     ),
-    Exercise("07.4", "Room for more warps", 3, given=3).asks(
+    Exercise("07.4", "Room for more warps", 3, given=4).asks(
         right_as_launched(
             "right for any shape, and for the right reason",
             *(Matmul(*size) for size in ((64, 64, 64), (1, 1, 1), (33, 20, 45), (45, 70, 200))),
@@ -225,6 +285,12 @@ EXERCISES = (
             EVEN,
             "More warps are no gain where each asks for more bytes: keep tiles of at least 16 x 16.",
         ),
+        _few_barriers(),
         *(occupied(name, EVEN) for name in ("T4", "RTX 4060", "H200")),
+    ),
+    Exercise("07.5", "The lowest limit", 3, magic="answer").asks(
+        returns("limited by issue slots", *ISSUED, of=_attainable, draw=_counts, hint=OF_SM),
+        returns("limited by the L1 and shared memory", *ONE_PIPE, of=_attainable, draw=_counts, hint=OF_SM),
+        returns("other GPUs", *ELSEWHERE, of=_attainable, draw=_counts, hint=OF_SM),
     ),
 )

@@ -9,6 +9,7 @@ from labkit.core.limits import WARP
 from labkit.course import drawn
 from labkit.course.criteria.kernels import SOUND, Hints, listed, missed, no_finding_in, profiled, right_in
 from labkit.course.criteria.launches import Launches, as_said
+from labkit.course.criteria.predicted import quicker
 from labkit.course.criteria.products import OWNER
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
@@ -189,6 +190,48 @@ RAGGED = (
 )  # fmt: skip
 SMALLER = (1024, 1024, 128, 128, 2, 10.0, 40), (777, 555, 64, 32, 4, 6.5, 24)
 
+# 08.5: the square of 08.2, four elements per request.
+
+LARGE = Matmul(2048, 2048, 2048)
+TURNED = (
+    "Four rows of one k are neighbours in a tile of A that is stored turned, A_tile[k][row]; four columns "
+    "are neighbours in B_tile[k]. One float4 from each serves 16 multiply-adds."
+)
+FOURS = Hints(
+    "A thread's four rows are now neighbours, and so are its four columns: the store to C has to name the "
+    "same ones as the reads from the tiles.",
+    INSIDE,
+    BARRIERS,
+    OWNER,
+    unfilled=FILLED,
+    misaligned="A float4 in shared memory begins at a multiple of 16 bytes: alignas(16) for the tile, and "
+    "rows whose length is a multiple of 4.",
+)
+
+
+@criterion("at most {most:g} requests to shared memory for each multiply-add")
+def _few_requests(kernel: AnyKernel, most: float) -> None:
+    """Limit the requests to load, however wide, for each multiply-add of a warp."""
+    lines = loads(_profile(kernel).lines, "shared")
+    each = lines.requests.sum() / MULTIPLY_ADDS
+    if each > most:
+        found = f"{EVEN}: {each:.4g} requests to shared memory a multiply-add"
+        lines = lines.assign(requests=lines.requests / MULTIPLY_ADDS)
+        raise missed(found, f"at most {most:g}", lines, _costs(lines, "requests"), TURNED)
+
+
+@criterion("at most {most:g} bank conflicts for each multiply-add, stores included")
+def _few_conflicts(kernel: AnyKernel, most: float) -> None:
+    lines = _profile(kernel).lines.query("space == 'shared'")
+    if lines.conflicts.sum() > most * MULTIPLY_ADDS:
+        found = f"{EVEN}: {lines.conflicts.sum() / MULTIPLY_ADDS:.3g} bank conflicts a multiply-add"
+        hint = (
+            "Neighbouring lanes bring neighbours of a row of A, and the turned tile has them below each "
+            "other. Make its rows a little longer, by a multiple of 4, so that these lie in different banks."
+        )
+        raise missed(found, f"at most {most:g}", lines, _costs(lines, "conflicts"), hint)
+
+
 EXERCISES = (
     Exercise("08.1", "A column of elements", 3, given=4).asks(
         *_sound(COLUMN),
@@ -242,6 +285,17 @@ EXERCISES = (
             "other GPUs",
             "sms says how many SMs there are, per_sm how many blocks each of them holds.",
             *SMALLER,
+        ),
+    ),
+    Exercise("08.5", "A square of fours", 3, given=5).asks(
+        *_sound(FOURS),
+        _traffic(),
+        _few_requests(0.2),
+        _few_conflicts(0.05),
+        quicker(
+            *(2.5, "tiled", LARGE, "M = N = K = 2048"),
+            "Is the loop over k unrolled, so that no counter takes issue slots? Do all loads of a round "
+            "leave before the first of them is needed?",
         ),
     ),
 )

@@ -100,6 +100,21 @@ class _Bench:
             "arrays": _arrays(args),
         }
 
+    def do_predict(
+        self, of: int, args: list[Any], arrays: Sequence[Sequence[Any] | None], **launch: Any
+    ) -> dict[str, Any]:
+        """Predict the time of a launch whose arrays have these shapes and types."""
+        given = [arg if array is None else np.zeros(*array) for arg, array in zip(args, arrays, strict=True)]
+        found = self._restarted(of).predict(args=given, **launch)
+        return {
+            "times": [found.seconds, found.low, found.high],
+            "confidence": found.confidence,
+            "validated": found.validated,
+            "parts": [[each.name, each.seconds, each.count, each.unit] for each in found.parts],
+            "hit_rates": dict(found.hit_rates),
+            "dram_bytes": found.dram_bytes,
+        }
+
     def _restarted(self, of: int) -> Any:
         """Return a kernel whose module remembers no earlier launch."""
         self._made[of].module.restart()
