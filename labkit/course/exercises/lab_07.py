@@ -144,13 +144,13 @@ CUBE, EVEN = Matmul(64, 64, 64), Matmul(80, 80, 80)
 MOST_SECTORS = 10_000  # of loads for EVEN: tiles of 16 x 16 ask for 8000, those of 8 x 8 for twice as many
 
 
-@criterion("at least {least:g} FLOP for each byte asked of the L1 caches")
+@criterion("at least {least:g} FLOP per byte asked of the L1 caches")
 def _intensity(kernel: AnyKernel, least: float) -> None:
     counted = profiled(kernel, tiled(CUBE, **WIDE))
     sectors = sum(side(counted.lines, "global").sectors.sum() for side in (loads, stores))
     intensity = CUBE.flops / (SECTOR * sectors)
     if intensity < least:
-        found = f"{CUBE}, blocks of 32 x 8: {intensity:.2f} FLOP a byte"
+        found = f"{CUBE}, blocks of 32 x 8: {intensity:.2f} FLOP per byte"
         raise missed(found, f"at least {least:g}", *global_loads(counted), ROWS_INSIDE)
 
 
@@ -194,38 +194,39 @@ def _few_barriers(kernel: AnyKernel) -> None:
 
 # 07.5: the lowest limit of an SM.
 
-Counts = tuple[float, float, float, float, int, float]  # per multiply-add of a warp, then SMs and GHz
+Counts = tuple[float, float, float, float, int, float]  # of a warp in a step, then SMs and GHz
 OF_SM = (
-    "Per clock an SM issues 4 instructions, one per sub-partition, and its L1 and shared memory together "
-    "look up one line or deliver one wavefront. The part that needs most clocks decides. A multiply-add of a "
-    "warp is 64 FLOP."
+    "Per clock an SM issues 4 instructions, one per sub-partition, its L1 cache looks up one line, and its "
+    "shared memory delivers one wavefront. The part that needs most clocks decides. A multiply-add of a warp "
+    "is 64 FLOP."
 )
-ISSUED = ((1, 4.61, 2, 0, 132, 1.98), (1, 1.11, 0.07, 0.25, 132, 1.98), (4, 9.0, 0.5, 1.0, 132, 1.98))
-ONE_PIPE = ((1, 3.8, 0.5, 1.3, 132, 1.98), (1, 4.61, 33, 0, 132, 1.98), (2, 5, 0.9, 0.8, 132, 1.98))
-ELSEWHERE = ((1, 3.8, 0.5, 1.3, 40, 1.59), (16, 25, 1, 2, 128, 2.52))
+ISSUED: tuple[Counts, ...] = ((1, 1.11, 0.07, 0.2, 132, 1.98), (4, 9.0, 0.5, 1.0, 132, 1.98))
+LOOKED_UP: tuple[Counts, ...] = ((1, 4.61, 2, 0, 132, 1.98), (1, 4.61, 33, 0, 132, 1.98))
+FROM_SHARED: tuple[Counts, ...] = ((1, 3.8, 0.5, 1.3, 132, 1.98), (2, 5, 0.9, 2.5, 132, 1.98))
+ELSEWHERE: tuple[Counts, ...] = ((1, 3.8, 0.5, 1.3, 40, 1.59), (16, 25, 1, 2, 128, 2.52))
 
 
 def _attainable(
     fmas: float, instructions: float, lines: float, wavefronts: float, sms: int, ghz: float
 ) -> float:
     """Return what 07.5 asks for, in TFLOP/s."""
-    clocks = max(instructions / 4, lines + wavefronts)
-    return 64 * fmas / clocks * sms * ghz / 1e3
+    return 64 * fmas / max(instructions / 4, lines, wavefronts) * sms * ghz / 1e3
 
 
 def _counts(rng: np.random.Generator, base: Counts) -> Counts:
-    """Draw other counts of which the same limit is the lowest, on the same GPU or another."""
+    """Draw other counts with the same lowest limit; they are for another GPU unless `base` is an H200."""
     while True:
-        fmas, lines, wavefronts = int(rng.integers(1, 17)), rng.uniform(0, 8), rng.uniform(0, 8)
-        instructions = fmas * rng.uniform(1.05, 5)
-        on = (132, 1.98) if base[4] == 132 else (int(rng.integers(20, 150)), round(rng.uniform(1, 3), 2))
-        case = fmas, round(instructions, 2), round(lines, 2), round(wavefronts, 2), *on
-        if _by_issue(case) == _by_issue(base) and (case[2] > 0.1 * case[3]):
+        fmas = int(rng.integers(1, 17))
+        instructions, lines, wavefronts = fmas * rng.uniform(1.05, 5), rng.uniform(0, 8), rng.uniform(0, 8)
+        sms, ghz = base[4:] if base[4] == 132 else (int(rng.integers(20, 150)), round(rng.uniform(1, 3), 2))
+        case = fmas, round(instructions, 2), round(lines, 2), round(wavefronts, 2), sms, ghz
+        if _most_clocks(case) == _most_clocks(base):
             return case
 
 
-def _by_issue(counts: Counts) -> bool:
-    return counts[1] / 4 > counts[2] + counts[3]
+def _most_clocks(counts: Counts) -> int:
+    """Return which of the three limits is the lowest."""
+    return int(np.argmax([counts[1] / 4, counts[2], counts[3]]))
 
 
 EXERCISES = (
@@ -234,7 +235,7 @@ EXERCISES = (
         _rate("GFLOP/s where M, N and K differ", 0, _operations, SHAPES),
         _rate("GB/s where A and B are read once and C is written once", 1, _bytes, [*CUBES, *SHAPES]),
     ),
-    Exercise("07.2", "More work for a byte", 3, given=3).asks(
+    Exercise("07.2", "More work per byte", 3, given=3).asks(
         right_on("right where the tiles fit", CUBE, Matmul(32, 96, 40), **WIDE, hints=ROWS),
         right_on(
             "right where they stick out, for 1 to 70 rows and columns",
@@ -288,9 +289,10 @@ EXERCISES = (
         _few_barriers(),
         *(occupied(name, EVEN) for name in ("T4", "RTX 4060", "H200")),
     ),
-    Exercise("07.5", "The lowest limit", 3, magic="answer").asks(
+    Exercise("07.5", "The lowest limit", 3, magic="answer", given=1).asks(
         returns("limited by issue slots", *ISSUED, of=_attainable, draw=_counts, hint=OF_SM),
-        returns("limited by the L1 and shared memory", *ONE_PIPE, of=_attainable, draw=_counts, hint=OF_SM),
+        returns("limited by L1 requests", *LOOKED_UP, of=_attainable, draw=_counts, hint=OF_SM),
+        returns("limited by shared memory", *FROM_SHARED, of=_attainable, draw=_counts, hint=OF_SM),
         returns("other GPUs", *ELSEWHERE, of=_attainable, draw=_counts, hint=OF_SM),
     ),
 )
