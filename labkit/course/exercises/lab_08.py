@@ -28,8 +28,8 @@ SIDES = (16, 32, 64, 128, 256)
 
 FOURFOLD = " A float4 counts as four loads here: it brings four elements."
 ONCE = (
-    "An element should come from global memory once per block, through the tiles. Neighbouring threads should "
-    "bring neighbouring elements of a row, at least 8 of them: a sector."
+    "An element should come from global memory once per block, through the tiles. Neighbouring threads "
+    "should bring neighbouring elements of a row, at least 8 of them: a sector."
 )
 BARRIERS = "Two barriers per round: complete before it is read, read before it is overwritten."
 INSIDE = "Compare each index with the size that bounds it: rows of A and C with M, columns of B and C with N."
@@ -296,8 +296,8 @@ EXERCISES = (
         _few_conflicts(0.05),
         quicker(
             *(2.5, "tiled", LARGE, "M = N = K = 2048"),
-            "Is the loop over k unrolled, so that no counter takes issue slots? Do all loads of a round "
-            "leave before the first of them is needed?",
+            "The first of these limits is the one to work on. Latency: do all loads of a round leave before "
+            "the first of them is needed? A loop whose steps the compiler can count is unrolled.",
         ),
     ),
 )
