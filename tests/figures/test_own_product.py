@@ -80,7 +80,7 @@ class TestFigures:
     def test_text(self, tiled):
         assert repr(own_product.figures(tiled)).splitlines()[:5] == [
             "multiply-adds for a sector of global loads      128",
-            "sectors for 128 bytes, worst line               loads 4, stores 4",
+            "sectors per 128 bytes, worst line               loads 4, stores 4",
             "elements from shared memory for a multiply-add  2",
             "loads of a thread for a multiply-add            2.06",
             "passes over the banks that conflicts add        0 %",

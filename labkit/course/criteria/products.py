@@ -143,7 +143,7 @@ def _figures(kernel: AnyKernel) -> Figures:
 
 @criterion("at least {least} multiply-adds per sector of global loads")
 def reuse(kernel: AnyKernel, least: int) -> None:
-    """Ask for so many multiply-adds for each sector of global loads."""
+    """Ask for so many multiply-adds per sector of global loads."""
     found = _figures(kernel)
     if found.reuse < least:
         rows = profile.loads(found.profile.lines, "global")
@@ -178,7 +178,7 @@ def few_conflicts(kernel: AnyKernel, most: float) -> None:
 
 @criterion("at most {most:g} elements from shared memory per multiply-add")
 def shared(kernel: AnyKernel, most: float) -> None:
-    """Limit the elements that are read from shared memory for each multiply-add."""
+    """Limit the elements that are read from shared memory per multiply-add."""
     found = _figures(kernel)
     rows = profile.loads(found.profile.lines, "shared")
     elements = rows.useful_bytes / FLOATS
@@ -200,7 +200,7 @@ def in_registers(kernel: AnyKernel) -> None:
 
 @criterion("at most {most:g} loads of a thread per multiply-add (in PTX)")
 def loads(kernel: AnyKernel, most: float) -> None:
-    """Limit the loads of a thread for each multiply-add."""
+    """Limit the loads of a thread per multiply-add."""
     found = _figures(kernel)
     rows = profile.loads(found.profile.lines)
     _limit(found, found.loads, most, "loads of a thread", rows, rows.threads, WIDE)

@@ -60,7 +60,7 @@ ZEROS = (
 )
 ANY = "TILE may be any number: {tile} is a multiple of neither 2 nor 4."
 MACRO = "Does the kernel count with TILE alone? The cell is compiled again with other values."
-SHARED = "Let each element come from global memory once a block, through the tiles, as in notebook 03."
+SHARED = "Let each element come from global memory once per block, through the tiles, as in notebook 03."
 KNOWN = (
     "The compiler writes a loop out where it knows the number of steps when it compiles: from a constant to "
     "a constant, with nothing in between that ends it early."
@@ -166,7 +166,7 @@ def _few_instructions(kernel: AnyKernel, text: str, *goals: tuple[Transpose, int
         if count > most:
             lines = profile.ptx_lines.nlargest(4, "instructions").sort_values("line")
             costs = (f"{number:.3g}" for number in lines.instructions / elements)
-            found = f"{problem}\n{count:.4g} PTX instructions an element"
+            found = f"{problem}\n{count:.4g} PTX instructions per element"
             raise missed(found, f"at most {most}", lines, costs, f"{WHOLE}\n{BOTH_WAYS}")
 
 
@@ -218,7 +218,7 @@ def _no_loop_left(profile: Profile, problem: Matmul, tile: int) -> None:
 
 FITTING, EDGES = Hints(ROWS_OF, ROWS_OF, BARRIER, PLACES), Hints(EACH_ROW, EACH_ROW, BARRIER, PLACES)
 INNER = Hints(
-    out_of_bounds="Guard the loads as in 03.2.", race="Two barriers a round, as in 03.1.", edges=ZEROS
+    out_of_bounds="Guard the loads as in 03.2.", race="Two barriers per round, as in 03.1.", edges=ZEROS
 )
 PAST = Hints(WHOLE, BOTH_WAYS, BARRIER)
 
@@ -243,7 +243,7 @@ EXERCISES = (
         *_turned(PAST, PAST),
         _moved_once(),
         _few_instructions(
-            "at most 18 instructions an element for 128 x 96 and 64 x 160, at PTX level",
+            "at most 18 instructions per element for 128 x 96 and 64 x 160, at PTX level",
             (Transpose(128, 96), 18),
             (Transpose(64, 160), 18),
         ),
