@@ -105,7 +105,7 @@ def unrolling_view(loop: str, elements: int, size: int, wait: int, gpu: str = ""
     under_way = chosen.threads(on_gpu) * loads * size
     rate = possible(under_way, wait, on_gpu)
     told = (
-        f"{counted(elements, 'element')} a thread: {chosen.an_element:.4g} PTX instructions for each, and at "
+        f"{counted(elements, 'element')} per thread: {chosen.an_element:.4g} PTX instructions for each, and at "
         f"most {rate:,.0f} GB/s with {under_way / 1024:g} KB in flight."
     )
     picture = Svg(640, 478, f"A thread's elements in a tile, its instructions, and Little's law. {told}")
@@ -245,7 +245,7 @@ def _draw_bar(axes: Axes, place: int, each: Variant, chosen: bool) -> None:
     picture, wide, left = axes.picture, 46, axes.x(place) - 23
     parts = {name: each.counts[name] / each.elements for name in _COLORS}
     told = ", ".join(f"{count:.3g} {name}" for name, count in parts.items())
-    tip = f"{counted(each.elements, 'element')} a thread: {each.an_element:.4g} for each ({told})."
+    tip = f"{counted(each.elements, 'element')} per thread: {each.an_element:.4g} for each ({told})."
     position = ELEMENTS.index(each.elements)
     with picture.group(**button(f"bar {each.elements}", tip, {"elements": position}, chosen)):
         below = 0.0
@@ -342,14 +342,14 @@ def _instructions(chosen: Variant, loop: str) -> str:
     moves, index, control = (chosen.counts[name] / chosen.elements for name in (MOVES, INDEX, CONTROL))
     loops = "" if chosen.elements == 1 else f", loops {loop}"
     return (
-        f"{counted(chosen.elements, 'element')} a thread{loops}: {chosen.an_element:.4g} PTX instructions "
-        f"an element. {moves:.3g} move it, {index:.3g} are index arithmetic, {control:.3g} guards and jumps."
+        f"{counted(chosen.elements, 'element')} per thread{loops}: {chosen.an_element:.4g} PTX instructions "
+        f"per element. {moves:.3g} move it, {index:.3g} are index arithmetic, {control:.3g} guards and jumps."
     )
 
 
 def _guess(each: Guessed) -> str:
     return (
-        f"{counted(each.elements, 'element')} a thread, {each.source}: {each.rate:,.0f} GB/s "
+        f"{counted(each.elements, 'element')} per thread, {each.source}: {each.rate:,.0f} GB/s "
         f"({each.low:,.0f} to {each.high:,.0f}); the first limit is {each.limit}."
     )
 
@@ -365,7 +365,7 @@ def _little(chosen: Variant, loads: int, size: int, wait: int, gpu: Gpu) -> str:
     under_way = threads * loads * size
     rate, registers = possible(under_way, wait, gpu), chosen.held(gpu).launch__registers_per_thread
     end = "which is the memory's peak" if rate == peak else f"of the memory's {peak:,.0f}"
-    many = f" (At most: each load on its way holds a register, and a thread has {registers}.)"
+    many = f" (At most: each load in flight holds a register, and a thread has {registers}.)"
     return (
         f"Little's law: {threads} threads × {counted(loads, 'load')} × {size} bytes are "
         f"{under_way / 1024:g} KB in flight in an SM. If that takes {wait} ns, {gpu.multiprocessors} SMs "
