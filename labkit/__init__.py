@@ -24,7 +24,7 @@ _EXPORTS = {
     "end": "course.way:end",
     "kernels": "kernels",
     "ladder": "ladder",
-    "load_ipython_extension": "magic:load_ipython_extension",
+    "load_ipython_extension": "programs.magic:load_ipython_extension",
     "matmul": "kernels.matmul.product:matmul",
     "plots": "figures.curves",
     "predict": "course.predictions:predict",

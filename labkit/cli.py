@@ -1,4 +1,6 @@
-"""Commands: `labkit doctor`, `lab`, `course`, `run`, `bench`; for teachers `release`, `badges`, `grade`."""
+"""Commands: `labkit doctor`, `lab`, `course`, `run`, `bench`; `nvcc`, `check`, `profile` for programs; for
+teachers `release`, `badges`, `grade`.
+"""
 
 import os
 import shlex
@@ -49,6 +51,43 @@ def lab(context: typer.Context) -> None:
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # as in containers: Jupyter needs it
         arguments.append("--allow-root")
     LabApp.launch_instance(argv=arguments)
+
+
+_PASSES_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@app.command(context_settings=_PASSES_ON)
+def nvcc(context: typer.Context) -> None:
+    """Build a CUDA program that runs with or without a GPU: labkit nvcc main.cu -o main.
+
+    Options are nvcc's.
+    """
+    from labkit.programs.build import build
+
+    with _reported(SimtError):
+        raise typer.Exit(build(context.args))
+
+
+@app.command(context_settings=_PASSES_ON)
+def check(context: typer.Context) -> None:
+    """Run a program in the simulator and name its mistakes: labkit check ./main [ARGUMENT]..."""
+    _run_program("check", context.args)
+
+
+@app.command(context_settings=_PASSES_ON)
+def profile(context: typer.Context) -> None:
+    """Run a program in the simulator and count each launch as Nsight Compute does: labkit profile ./main."""
+    _run_program("profile", context.args)
+
+
+def _run_program(mode: str, arguments: list[str]) -> None:
+    from labkit.programs.run import run
+
+    if not arguments or arguments[0] in ("--help", "-h"):
+        print(f"labkit {mode} PROGRAM [ARGUMENT]...    PROGRAM is what labkit nvcc has built")
+        raise typer.Exit(0 if arguments else 2)
+    with _reported(SimtError, OSError):
+        raise typer.Exit(run(arguments, mode))
 
 
 @app.command()

@@ -138,7 +138,7 @@ class LabMagics(Magics):
         --name-expression EXPR is the instance of a template to take, such as 'gemm<16>'.
         Other options that begin with - go to NVRTC: --std=c++20, --use_fast_math, --fmad=false, …
         """
-        with _noted(line):
+        with noted(line):
             read, keeper = self._start("cuda", line)
             keeper[read.name] = compile_cell(cell, read.options, read.expressions, wanted=read.name)
 
@@ -150,7 +150,7 @@ class LabMagics(Magics):
         -D NAME=VALUE defines a macro.
         Other options that begin with - go to the C compiler: -O2, -ffast-math, -fopenmp, …
         """
-        with _noted(line):
+        with noted(line):
             read, keeper = self._start("c", line)
             keeper[read.name] = compile_c_cell(cell, read.options, wanted=read.name)
 
@@ -166,7 +166,7 @@ class LabMagics(Magics):
         assert self.shell is not None
         code = "\n" + cell  # an empty line in place of the magic's line
         __tracebackhide__ = True  # show only the student's lines of an error
-        with _noted(exercise):
+        with noted(exercise):
             tree = _parsed(code)
             file = self.shell.compile.cache(code, self.shell.execution_count)
             exec(compile(tree, file, "exec"), self.shell.user_ns)
@@ -182,7 +182,7 @@ class LabMagics(Magics):
 
 
 @contextmanager
-def _noted(line: str) -> Iterator[None]:
+def noted(line: str) -> Iterator[None]:
     """Note the run of a cell that answers the exercise on its line, and why it fails if it does.
 
     An older answer is forgotten: if this cell fails, it must not be taken for its result.

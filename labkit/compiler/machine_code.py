@@ -97,11 +97,20 @@ def machine_code(
 
     def make() -> bytes:
         nvdisasm.version()  # raises NoNvdisasm before the second that it takes to compile
-        image, log = assemble(source, options, name_expressions, arch)
-        listings, resources = nvdisasm.disassemble(image), parse_resources(log)
-        return json.dumps(list(_kernels(image, *listings, resources)), separators=(",", ":")).encode()
+        return disassembled(*assemble(source, options, name_expressions, arch))
 
     stored = made("sass", (source, options, name_expressions, arch), make, nvdisasm.version_or_shipped())
+    return kernels_of(stored, arch)
+
+
+def disassembled(image: bytes, log: str) -> bytes:
+    """Return all that is known of the kernels of a CUBIN, as `kernels_of` reads it; `log` is ptxas's."""
+    listings, resources = nvdisasm.disassemble(image), parse_resources(log)
+    return json.dumps(list(_kernels(image, *listings, resources)), separators=(",", ":")).encode()
+
+
+def kernels_of(stored: bytes, arch: str) -> dict[str, KernelCode]:
+    """Return the machine code of each kernel, by lowered name, from what `disassembled` returned."""
     return {one["name"]: _unpacked(one, arch) for one in json.loads(stored)}
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 
-from labkit.compiler import precompiled
+from labkit.compiler import precompiled, wheels
 from labkit.compiler.nvrtc import MissingTool
 from labkit.core.errors import CompileError
 
 WHEEL = "nvidia-cuda-nvdisasm"
-_NAME = "nvdisasm.exe" if os.name == "nt" else "nvdisasm"
 SECONDS = 120  # the largest kernels of the course take one
 
 
@@ -29,13 +26,7 @@ class NoNvdisasm(MissingTool):
 @lru_cache(maxsize=1)
 def program() -> Path | None:
     """Return the path of nvdisasm: that of NVIDIA's wheel, else of an installed CUDA toolkit, else None."""
-    found = util.find_spec("nvidia")
-    folders = [Path(place) for place in found.submodule_search_locations or ()] if found else []
-    for folder in folders:
-        for path in sorted(folder.glob(f"*/bin/**/{_NAME}"), reverse=True):
-            return path
-    in_path = shutil.which(_NAME)
-    return Path(in_path) if in_path else None
+    return wheels.program("nvdisasm")
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -11,7 +11,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from labkit.compiler.machine_code import KernelCode, assembler
-from labkit.compiler.nvrtc import Resources, compile_ptx, parameter_types, resources
+from labkit.compiler.nvrtc import Resources
+from labkit.compiler.origin import CudaSource, Origin, PtxText
 from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch
 from labkit.core.kernel import Kernel as KernelProtocol
@@ -26,7 +27,7 @@ from labkit.simt.analysis.layout import Storage, storage
 from labkit.simt.counters.counts import Counts, Totals, counts_of
 from labkit.simt.counters.profile import Circumstances, Profile
 from labkit.simt.counters.recording import Log
-from labkit.simt.launch.arguments import Range, bind
+from labkit.simt.launch.arguments import Packed, Range, bind
 from labkit.simt.launch.sample import Sample, choose_sample, whole_clusters
 from labkit.simt.lowering.features import refuse
 from labkit.simt.lowering.grid import make_grid_barriers
@@ -34,7 +35,7 @@ from labkit.simt.lowering.inline import inline_calls
 from labkit.simt.lowering.lower import copy_parameters, lower
 from labkit.simt.lowering.services import make_services
 from labkit.simt.ptx.parser import parse, return_directly
-from labkit.simt.ptx.variables import find_variable, initial_memory
+from labkit.simt.ptx.variables import Place, find_variable, initial_memory
 from labkit.simt.run.machine import Mode, Program, Record
 from labkit.simt.sanitizer.findings import Finding
 from labkit.simt.sanitizer.sanitizer import wrong_types
@@ -62,12 +63,30 @@ class RawModule:
         name_expressions: Sequence[str] | None = None,
         enable_cooperative_groups: bool = False,
     ) -> None:
-        compiled = compile_ptx(code, options, name_expressions or ())
-        self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
+        origin = CudaSource(code, tuple(options), tuple(name_expressions or ()))
+        compiled = origin.compiled
+        self.options, self.name_expressions = origin.options, origin.name_expressions
         self.enable_cooperative_groups = enable_cooperative_groups
-        self.ptx, self._lowered, self.log = compiled.text, compiled.lowered_names, compiled.log
-        self._parsed = stored("parsed", [self.ptx], lambda: _parsed(self.ptx))
-        self._memory = initial_memory(self._parsed)
+        self._lowered, self.log = compiled.lowered_names, compiled.log
+        self._begin(origin, compiled.text)
+
+    @classmethod
+    def from_ptx(cls, origin: PtxText, place: Place | None = None) -> RawModule:
+        """Return the module of PTX that another compiler has made, such as nvcc for a whole program.
+
+        `place` says where its variables lie: see `initial_memory`.
+        """
+        module = cls.__new__(cls)
+        module.options, module.name_expressions = (), ()
+        module.enable_cooperative_groups, module._lowered, module.log = False, {}, ""
+        module._begin(origin, origin.text, place)
+        return module
+
+    def _begin(self, origin: Origin, text: str, place: Place | None = None) -> None:
+        self.origin, self.code, self.ptx = origin, origin.code, text
+        key = [text, *map(repr, sorted(origin.first_lines.items()))]
+        self._parsed = stored("parsed", key, lambda: _parsed(text, origin.first_lines))
+        self._memory = initial_memory(self._parsed, place)
 
     def get_function(self, name: str) -> Kernel:
         """Return the kernel called `name`: an `extern "C"` name or one of the name expressions."""
@@ -116,12 +135,12 @@ class RawModule:
     @cached_property
     def resources(self) -> dict[str, Resources]:
         """Return each kernel's registers and memory, as ptxas gives them for sm_90 (H100, H200)."""
-        return resources(self.code, self.options, self.name_expressions)
+        return self.origin.resources("sm_90")
 
 
-def _parsed(text: str) -> ptx.Module:
+def _parsed(text: str, first_lines: Mapping[str, int]) -> ptx.Module:
     """Parse a module and inline every call in its kernels."""
-    module = parse(text)
+    module = parse(text, first_lines)
     for function in [*module.functions.values(), *module.kernels.values()]:
         lower(function)
     for kernel in module.kernels.values():
@@ -321,8 +340,7 @@ class Kernel(AnyKernel):
     @cached_property
     def _declared(self) -> list[str]:
         """Return the C++ types of the kernel's parameters."""
-        module = self.module
-        return parameter_types(module.code, module.options, module.name_expressions, self.name)
+        return self.module.origin.parameter_types(self.name)
 
     @cached_property
     def _names(self) -> list[str]:
@@ -335,8 +353,7 @@ class Kernel(AnyKernel):
 
     def resources_for(self, arch: str) -> Resources:
         """Return the registers and memory that the kernel needs on an architecture such as `sm_90`."""
-        module = self.module
-        return resources(module.code, module.options, module.name_expressions, arch)[self._parsed.name]
+        return self.module.origin.resources(arch)[self._parsed.name]
 
     def sass(self, gpu: str = "H200") -> Sass:
         """Return the kernel's machine code for a GPU of data/gpus.csv.
@@ -344,8 +361,7 @@ class Kernel(AnyKernel):
         Raises ValueError for an unknown name, and CompileError for a GPU that the compiler makes no code for
         and where NVIDIA's disassembler is missing.
         """
-        module = self.module
-        return sass(module.code, module.options, module.name_expressions, self._parsed.name, gpu)
+        return sass(self.module.origin, self._parsed.name, gpu)
 
     @cached_property
     def _contents_may_decide(self) -> bool:
@@ -428,6 +444,9 @@ class Kernel(AnyKernel):
         self._check_clusters(launch.grid)
         params, ranges = bind(self._parsed, self._storage, launch.args, self._names)
         ranges += self.module._ranges
+        for packed in launch.args:
+            if isinstance(packed, Packed):
+                ranges += packed.ranges
         return _Bound(launch, params, ranges, shared)
 
     def _check_clusters(self, grid: Dim3) -> None:

@@ -128,7 +128,7 @@ def path(monkeypatch, tmp_path):
     found = nvdisasm.program()
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(nvdisasm, "util", SimpleNamespace(find_spec=lambda name: None))
+    monkeypatch.setattr(nvdisasm.wheels, "util", SimpleNamespace(find_spec=lambda name: None))
     monkeypatch.setattr(nvdisasm, "WHEEL", "nvidia-cuda-nvdisasm-that-is-not-installed")
     for function in (nvdisasm.program, nvdisasm.version):
         function.cache_clear()

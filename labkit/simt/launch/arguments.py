@@ -25,7 +25,7 @@ class Range:
     start: int
     size: int
     shift: int
-    owner: np.ndarray | CUDAarray | str | None = None  # the array, or the name of a variable
+    owner: np.ndarray | CUDAarray | Named | str | None = None  # the array, its name, or that of a variable
     position: int = 0  # of the argument
     parameter: str = ""  # its name in the kernel's source, where that is known
     is_constant: bool = False  # a `__constant__` variable
@@ -35,6 +35,8 @@ class Range:
         """Return the memory as a student knows it."""
         if isinstance(self.owner, np.ndarray):
             return named_array(self.owner, self.position, self.parameter)
+        if isinstance(self.owner, Named):
+            return self.owner
         variable = f"variable {self.owner} ({self.size} bytes)" if self.owner else ""
         name = str(self.owner) if isinstance(self.owner, CUDAarray) else variable
         return Named(name, self.size, self.itemsize)
@@ -47,6 +49,14 @@ class Range:
 
 
 NOTHING = Range(0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The arguments of a whole program's launch: the parameters' bytes as they are, and all valid memory."""
+
+    params: bytes
+    ranges: Sequence[Range]
 
 
 def array_range(array: CUDAarray) -> Range:
@@ -62,6 +72,8 @@ def bind(
     NumPy arrays are passed by address, without a copy, and scalars by value. `names` are those of the
     parameters in the source, if they are known. Raises LaunchError.
     """
+    if len(args) == 1 and isinstance(args[0], Packed):
+        return args[0].params, [NOTHING] * len(kernel.params)
     if len(args) != len(kernel.params):
         raise LaunchError(
             f"kernel `{kernel.name}` takes {len(kernel.params)} arguments, {len(args)} were given. "

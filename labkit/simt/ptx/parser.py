@@ -1,7 +1,7 @@
 """Parse PTX text into modules, kernels and instructions. Covers what NVRTC writes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from labkit.compiler.debug_info import has_debug_info
@@ -10,9 +10,13 @@ from labkit.simt import ptx
 from labkit.simt.ptx.operands import CARRY, immediate, read_instruction
 
 
-def parse(text: str) -> ptx.Module:
-    """Parse the PTX text of one module. Raises SimtError for PTX that it does not know."""
-    return _Parser(text).module
+def parse(text: str, first_lines: Mapping[str, int] | None = None) -> ptx.Module:
+    """Parse the PTX text of one module. Raises SimtError for PTX that it does not know.
+
+    `first_lines` says, by path, which files are the student's, and how many lines to add to those of each.
+    Without it there is one file.
+    """
+    return _Parser(text, first_lines or {}).module
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -62,10 +66,10 @@ class _Scope:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, first_lines: Mapping[str, int]) -> None:
         self.module, self.inner_scopes = ptx.Module(), 0
         text = _COMMENT.sub("", text)
-        self.source_file = _number_of_the_source(text)
+        self.first_lines = _first_lines(text, first_lines)
         # Debug code says with labels where a variable lives.
         self.kept_labels = set(_DEBUG_LABEL.findall(text)) if has_debug_info(text) else set()
         position = 0
@@ -126,8 +130,8 @@ class _Parser:
                 at, caller = (tuple(map(int, part.split()[i : i + 3])) for i in (0, 3))
                 callers[at] = caller
                 # Line 0 and lines of headers keep the student's last line, which is where the code came from.
-                if at[0] == self.source_file and at[1]:
-                    line, calls = at[1], self._calls(caller, callers)
+                if at[0] in self.first_lines and at[1]:
+                    line, calls = self.first_lines[at[0]] + at[1], self._calls(caller, callers)
             elif kind == "label":
                 is_outer = not scopes or part in self.kept_labels
                 label = (
@@ -162,8 +166,8 @@ class _Parser:
         """Return the lines of the source that call the function in which code stands, one in the other."""
         lines: list[int] = []
         while caller and len(lines) < MOST_CALLS:
-            if caller[0] == self.source_file:
-                lines.append(caller[1])
+            if caller[0] in self.first_lines:
+                lines.append(self.first_lines[caller[0]] + caller[1])
             caller = callers.get(caller, ())
         return tuple(lines)
 
@@ -190,10 +194,12 @@ def return_directly(kernel: ptx.Kernel) -> None:
                 kernel.code[i] = replace(instruction, parts=("ret",), operands=())
 
 
-def _number_of_the_source(text: str) -> int:
-    """Return the `.file` number of the student's source; headers have other numbers."""
+def _first_lines(text: str, first_lines: Mapping[str, int]) -> dict[int, int]:
+    """Return, by `.file` number, how many lines to add to those of a student's source; headers have none."""
     files = {int(number): path for number, path in _FILE.findall(text)}
-    return next((n for n, path in sorted(files.items()) if path.endswith("kernel.cu")), 1)
+    if first_lines:
+        return {number: first_lines[path] for number, path in files.items() if path in first_lines}
+    return {next((n for n, path in sorted(files.items()) if path.endswith("kernel.cu")), 1): 0}
 
 
 def _statements(text: str) -> Iterator[tuple[str, str]]:

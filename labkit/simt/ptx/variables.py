@@ -1,7 +1,7 @@
 """The memory of a module's `__device__` and `__constant__` variables, and how to find one by name."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -9,13 +9,19 @@ from labkit.core.errors import SimtError
 from labkit.simt import ptx
 
 ALIGNMENT = 256
+Place = Callable[[str, np.ndarray], np.ndarray]
 FUNCTION_ADDRESS = 16  # of the first function; this process has no memory there
 
 
-def initial_memory(module: ptx.Module) -> dict[str, np.ndarray]:
-    """Allocate each variable with its initial value, which may hold addresses of other variables."""
+def initial_memory(module: ptx.Module, place: Place | None = None) -> dict[str, np.ndarray]:
+    """Allocate each variable with its initial value, which may hold addresses of other variables.
+
+    `place` gives a variable, by its name and value, memory of its own; without it the value's memory is it.
+    """
     found = {name: v for name, (space, v) in module.variables.items() if space in ("global", "const")}
     memory = {name: _initialised(variable) for name, variable in found.items()}
+    if place:
+        memory = {name: place(name, value) for name, value in memory.items()}
     addresses = {name: array.ctypes.data for name, array in memory.items()} | function_addresses(module)
     for name, variable in found.items():
         for offset, target, beyond in variable.addresses:

@@ -155,7 +155,9 @@ class Program:
         if textures:
             ranges = [*ranges, *map(array_range, textures.arrays())]
         diagnosis = Diagnosis(self.kernel, source, self.block, shared_bytes, self.storage.shared, ranges)
-        sanitizer = None if findings is None else Sanitizer(diagnosis, self.compiled.written, self.granules)
+        # A whole program's arrays are no parameters of the kernel: any of them may be written.
+        written = None if len(ranges) > len(self.storage.ranges) else self.compiled.written
+        sanitizer = None if findings is None else Sanitizer(diagnosis, written, self.granules)
         if sample and self.kernel.blocks_together > 1:
             sample = clusters_of(sample, grid, self.kernel.cluster)
         blocks = len(sample.numbers) if sample else math.prod(grid) // self.kernel.blocks_together

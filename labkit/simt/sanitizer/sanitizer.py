@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from labkit.core.limits import WARP
-from labkit.core.named import shown
+from labkit.core.named import Named, shown
 from labkit.simt.code import abi
 from labkit.simt.launch.arguments import Range
 from labkit.simt.sanitizer.element_types import mismatch
@@ -105,7 +105,7 @@ class Sanitizer:
         granule = self._granules["global"]
         for first, end, members in _overlapping(self.ranges):
             may_be_empty = any(start < end and first < stop for _, start, stop in _empty) or any(
-                isinstance(self.ranges[number].owner, CUDAarray) for number in members
+                isinstance(self.ranges[number].owner, CUDAarray | Named) for number in members
             )
             poisoned = may_be_empty and _has_poison(first, end)
             shadow, plane_bytes = 0, _plane_bytes(end - first, granule)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from labkit.compiler.machine_code import Instruction, KernelCode, machine_code
+from labkit.compiler.machine_code import Instruction, KernelCode
 from labkit.compiler.nvrtc import MissingTool, supported_architectures
+from labkit.compiler.origin import Origin
 from labkit.core.errors import CompileError
 from labkit.core.occupancy import Gpu, gpus
 from labkit.core.occupancy import gpu as find_gpu
@@ -140,17 +141,15 @@ class Sass:
         return lines
 
 
-def sass(
-    source: str, options: Sequence[str], name_expressions: Sequence[str], lowered: str, gpu: str
-) -> Sass:
-    """Return the machine code of the kernel `lowered` in `source` for a GPU of data/gpus.csv (cached).
+def sass(origin: Origin, lowered: str, gpu: str) -> Sass:
+    """Return the machine code of the kernel `lowered` for a GPU of data/gpus.csv (cached).
 
     Raises ValueError for an unknown GPU, CompileError for one that the compiler makes no code for, and
     NoNvrtc or NoNvdisasm where one of NVIDIA's tools is missing.
     """
     on_gpu = find_gpu(gpu)
     try:
-        code = machine_code(source, options, name_expressions, on_gpu.arch)[lowered]
+        code = origin.machine_code(on_gpu.arch)[lowered]
     except MissingTool:
         raise
     except CompileError as error:  # asked only now, because the answer takes the compiler's library
@@ -161,4 +160,4 @@ def sass(
         raise CompileError(
             f"the compiler here makes no machine code for {on_gpu.name} ({on_gpu.arch}); it does for: {fit}"
         ) from error
-    return Sass(on_gpu, code, source.splitlines())
+    return Sass(on_gpu, code, origin.code.splitlines())

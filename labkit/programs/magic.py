@@ -1,0 +1,125 @@
+"""The cell magic `%%program`: build a whole CUDA program and run it.
+
+%%program                           builds the cell and runs it
+%%program -O3 -- 1024 16            nvcc's options, and after -- the program's arguments
+%%program --check                   runs it as `labkit check` does; --profile as `labkit profile` does
+%%program --stdin "1024"            gives it a line of input
+%%program saxpy                     also binds the Python variable `saxpy`, to run it again
+%%program 13.1                      keeps it as the answer to exercise 13.1
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, magics_class
+
+from labkit import magic
+from labkit.core.errors import CompileError
+from labkit.magic import EXERCISE_ID, CellError
+from labkit.programs.program import Mode, Outcome, Program, build_program
+
+
+@dataclass(frozen=True)
+class Line:
+    """What stands on the line of `%%program`."""
+
+    name: str
+    options: list[str]
+    arguments: list[str]
+    stdin: str
+    mode: Mode
+
+
+def read_line(line: str) -> Line:
+    """Read the line of `%%program`. Raises UsageError."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"%%program {line.strip()[:100]}: {error}.") from None
+    arguments: list[str] = []
+    if "--" in words:
+        at = words.index("--")
+        words, arguments = words[:at], words[at + 1 :]
+    mode: Mode = "run"
+    for option in ("check", "profile"):
+        if f"--{option}" in words:
+            words.remove(f"--{option}")
+            mode = "check" if option == "check" else "profile"
+    stdin = ""
+    if "--stdin" in words:
+        at = words.index("--stdin")
+        if at + 1 == len(words):
+            raise UsageError('%%program --stdin wants the input: --stdin "1024"')
+        stdin = words[at + 1].replace("\\n", "\n") + "\n"
+        del words[at : at + 2]
+    name = ""
+    if words and not words[0].startswith("-"):
+        name = words.pop(0)
+        if not (name.isidentifier() or EXERCISE_ID.fullmatch(name)):
+            raise UsageError(
+                f"%%program {name}: that is neither a Python variable nor the id of an exercise."
+            )
+    return Line(name, words, arguments, stdin, mode)
+
+
+@magics_class
+class ProgramMagics(Magics):
+    """What `%load_ext labkit` adds to a notebook for whole programs."""
+
+    @cell_magic
+    def program(self, line: str, cell: str) -> None:
+        """Build the cell as a CUDA program and run it: `%%program [NAME] [nvcc options] [-- arguments]`.
+
+        --check names its mistakes, --profile counts its launches, --stdin TEXT is its input.
+        """
+        with magic.noted(line):
+            read = read_line(line)
+            program = compile_program(cell, read.options)
+            if read.name:
+                assert self.shell is not None
+                keeper = magic.answers if EXERCISE_ID.fullmatch(read.name) else self.shell.user_ns
+                keeper[read.name] = program
+            show(run(program, read))
+
+
+def compile_program(cell: str, options: list[str]) -> Program:
+    """Build a cell. Raises CellError with nvcc's messages, whose lines are those of the cell."""
+    code = "\n" + cell  # an empty line in place of the magic's line
+    try:
+        return build_program(code, options)
+    except CompileError as error:
+        raise CellError(
+            f"The cell does not compile. Its %%program line counts as line 1.\n\n{error.log}"
+        ) from None
+
+
+def run(program: Program, read: Line) -> Outcome:
+    """Run a program and print what it prints, as it comes."""
+
+    def on_text(name: str, text: str) -> None:
+        stream = sys.stdout if name == "stdout" else sys.stderr
+        stream.write(text)
+        stream.flush()
+
+    return program.run(*read.arguments, stdin=read.stdin, mode=read.mode, on_text=on_text)
+
+
+def show(outcome: Outcome) -> None:
+    """Say how a program ended, if not well."""
+    if outcome.timed_out:
+        print("The program took too long and was ended.")
+    elif outcome.code > 128:
+        print(f"The program was ended by signal {outcome.code - 128}.")
+    elif outcome.code:
+        print(f"Exit code {outcome.code}")
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Register all of labkit's magics (`%load_ext labkit`)."""
+    magic.load_ipython_extension(shell)
+    shell.register_magics(ProgramMagics)
