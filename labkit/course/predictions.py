@@ -17,7 +17,7 @@ import pandas as pd
 from labkit import records
 from labkit.core.errors import SimtError
 from labkit.core.occupancy import gpu, occupancy
-from labkit.course import progress
+from labkit.course import progress, unnamed
 from labkit.figures.pictures import fragments
 from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
@@ -187,7 +187,10 @@ def _question(id: str) -> Prediction:
     def judge(said: Said) -> Reveal:
         reveal = question.judge(said)
         if "error" not in reveal:
+            from labkit.course import way  # imported here: it imports the notebooks
+
             progress.commit(id, said)
+            way.update()
         return reveal
 
     asked = Prediction(f"Prediction {id}", inputs, judge)
@@ -305,6 +308,12 @@ def _tf32_error() -> float:
         for kernel, dtype in (("tensor_cores", "tf32"), ("cublas", "float32"))
     )
     return tf32 / float32
+
+
+def _fixed(letter: str, why: str) -> Question:
+    """Ask how many times as fast a kernel without a name is after its fix; right within a quarter."""
+    label = f"Time of kernel {letter} before its fix, as a multiple of that after it"
+    return _one(label, lambda: unnamed.gain(letter), "times as fast", why, H200, margin=0.25)
 
 
 QUESTIONS: dict[str, Question] = {
@@ -630,26 +639,26 @@ QUESTIONS: dict[str, Question] = {
     ),
     "09.a": _one(
         *("Sizes of a block with which all sums are right, of four", 2, "sizes"),
-        "with 32 and 64 threads, nobody reads what another warp adds up.",
+        "with 32 and 64 threads, no warp reads what another warp adds up.",
         "In the simulator. On a GPU it may be another number with each launch.",
     ),
     "09.b": _one(
         *("Threads that read outside", 2, "threads"),
-        "thread 0 wants in[-1], and thread 255 wants in[256].",
+        "thread 0 reads in[-1], and thread 255 reads in[256].",
     ),
     "09.c": _one(
         *("Sides that the program calls right, of three", 3, "sides"),
-        "the launch with 33 was refused, and the comparison read what the one before had left.",
+        "the launch with 33 was refused, and the comparison read the result of the launch before.",
     ),
     "09.d": Question(
         (Input("N = 100", 0, "results"), Input("N = 50", 40, "results")),
-        "in the second round of 100 columns old numbers lie in the tile, and 0 times a number is 0; "
-        "with 50 nobody has written there, and 0 times NaN is NaN.",
+        "in the second round of 100 columns the tile holds old numbers, and 0 times a number is 0; "
+        "with 50 columns no thread has written there, and 0 times NaN is NaN.",
         SIMULATED,
     ),
     "09.e": _one(
         *("Threads that are missing", 1, "threads"),
-        "thread 0 has nobody before it.",
+        "thread 0 has no element before its own.",
     ),
     "09.f": _one(
         *("Elements that differ, of 4096", 2954, "elements"),
@@ -659,19 +668,22 @@ QUESTIONS: dict[str, Question] = {
     ),
     "09.g": _one(
         *("Rate that the clock tells", 2 * 4096**3 / 0.005e-3 / 1e12, "TFLOP/s"),
-        "the clock has timed the launch alone, which takes 0.005 ms.",
+        "the clock timed the launch alone, which takes 0.005 ms.",
         margin=0.1,
     ),
     "09.h": _one(
-        *("Requests per multiply-add", 3, "requests"),
-        "the compiler keeps the sum in a register, and still has to store it in every round.",
-        SIMULATED,
-    ),
-    "09.i": _one(
-        *("Mistakes that compute-sanitizer finds, of seven", 4, "mistakes"),
-        "it watches a real GPU at full speed, and cannot remember who has touched each byte.",
+        *("Mistakes that compute-sanitizer finds, of six", 3, "mistakes"),
+        "it watches a real GPU, and cannot remember which thread wrote each byte.",
         H200,
     ),
+    "09.i": _fixed("A", "then it only has to read the matrix once, and DRAM is its first limit."),
+    "09.j": _fixed(
+        "B", "without conversions, the pipe XU has nothing to do, and issue slots are the first limit."
+    ),
+    "09.k": _fixed("C", "the chain is a quarter as long, and issue slots become the first limit."),
+    "09.l": _fixed("D", "shared memory is busy for a short time then, and DRAM is the first limit."),
+    "09.m": _fixed("E", "a round then has some 6 instructions instead of 20, and a few more wait."),
+    "09.n": _fixed("F", "each warp runs one loop instead of two."),
     "10.a": _one(
         *("Blocks for C of 1000 × 33", -(-1000 // 128) * -(-33 // 128), "blocks"),
         "eight blocks of 128 rows, and one of 128 columns.",

@@ -94,7 +94,7 @@ MISTAKES = [
     (
         "09.1",
         "threads without an element count",
-        "brings a 0 to the tree, and writes nothing.",
+        "adds a 0 in the tree, and writes nothing.",
         "step before",
         ("i < n ? in[i] : 0", "i < n ? in[i] : 1"),
     ),

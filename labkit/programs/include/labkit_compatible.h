@@ -5,5 +5,32 @@
 #include <cuda_runtime.h>
 #define cudaThreadSynchronize cudaDeviceSynchronize
 #define cudaThreadExit cudaDeviceReset
+#define cudaThreadSetCacheConfig cudaDeviceSetCacheConfig
+#define cudaThreadSetLimit cudaDeviceSetLimit
+
+#if CUDART_VERSION >= 13000
+/* The properties of a device with the fields that CUDA 13 has removed: they are attributes now. */
+struct labkitDeviceProp : cudaDeviceProp {
+    int clockRate, memoryClockRate; /* kHz */
+    int deviceOverlap, kernelExecTimeoutEnabled, computeMode, maxTexture1DLinear;
+    int singleToDoublePrecisionPerfRatio, cooperativeMultiDeviceLaunch;
+};
+static inline cudaError_t cudaGetDeviceProperties(labkitDeviceProp *properties, int device) {
+    *properties = labkitDeviceProp();
+    const cudaError_t error = cudaGetDeviceProperties(static_cast<cudaDeviceProp *>(properties), device);
+    if (error != cudaSuccess)
+        return error;
+    cudaDeviceGetAttribute(&properties->clockRate, cudaDevAttrClockRate, device);
+    cudaDeviceGetAttribute(&properties->memoryClockRate, cudaDevAttrMemoryClockRate, device);
+    cudaDeviceGetAttribute(&properties->deviceOverlap, cudaDevAttrGpuOverlap, device);
+    cudaDeviceGetAttribute(&properties->kernelExecTimeoutEnabled, cudaDevAttrKernelExecTimeout, device);
+    cudaDeviceGetAttribute(&properties->computeMode, cudaDevAttrComputeMode, device);
+    cudaDeviceGetAttribute(&properties->maxTexture1DLinear, cudaDevAttrMaxTexture1DLinearWidth, device);
+    cudaDeviceGetAttribute(&properties->singleToDoublePrecisionPerfRatio,
+                           cudaDevAttrSingleToDoublePrecisionPerfRatio, device);
+    return cudaSuccess;
+}
+#define cudaDeviceProp labkitDeviceProp
+#endif
 #endif
 #endif

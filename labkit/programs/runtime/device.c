@@ -79,6 +79,7 @@ const struct machine *the_machine(void) {
     forget(&message);
     machine.launch_seconds = number("launch_seconds", 0);
     machine.copy_seconds = number("copy_seconds", 0);
+    machine.pageable_copy_seconds = number("pageable_copy_seconds", 0);
     machine.pinned_rate = number("pinned_rate", 1e9);
     machine.pageable_rate = number("pageable_rate", 1e9);
     machine.device_rate = number("device_rate", 1e9);
@@ -183,6 +184,7 @@ static int attribute_of(enum cudaDeviceAttr attribute, bool *is_known) {
     case cudaDevAttrMaxBlocksPerMultiprocessor: return gpu->maxBlocksPerMultiProcessor;
     case cudaDevAttrReservedSharedMemoryPerBlock: return (int)gpu->reservedSharedMemPerBlock;
     case cudaDevAttrMemoryPoolsSupported: return 1;
+    case cudaDevAttrMaxTexture1DLinearWidth: return 1 << 28;
     case cudaDevAttrClusterLaunch: return gpu->clusterLaunch;
     default: *is_known = false; return 0;
     }

@@ -19,18 +19,20 @@
 int region_file = -1;
 struct table *allocations;
 static char *alias; /* where this process sees the region's file with all access */
-static uint64_t next_device = DEVICE_START, next_host = HOST_START;
+/* The first page is the driver's own, as on a GPU: programs that read a little before their first array run there. */
+static uint64_t next_device = DEVICE_START + SEGMENT, next_host = HOST_START;
 static uint64_t used_bytes;
 static uint32_t number;
 
-void begin_memory(void) {
+/* Map a file for the region. `place` says whether something may lie there already: MAP_FIXED or not. */
+static void map_region(int place) {
     region_file = memfd_create("labkit", MFD_CLOEXEC);
     if (region_file < 0 || ftruncate(region_file, (off_t)REGION_BYTES)) {
         tell("labkit: no shared memory for the simulator: %s", strerror(errno));
         _exit(1);
     }
     void *region = mmap((void *)REGION_START, REGION_BYTES, PROT_NONE,
-                        MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, region_file, 0);
+                        MAP_SHARED | MAP_NORESERVE | place, region_file, 0);
     alias = mmap(NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region_file, 0);
     if (region != (void *)REGION_START || alias == MAP_FAILED) {
         tell("labkit: addresses from %#llx on are not free in this process: %s", (unsigned long long)REGION_START,
@@ -41,6 +43,22 @@ void begin_memory(void) {
     madvise(alias, REGION_BYTES, MADV_DONTDUMP);
     mprotect((void *)HOST_START, REGION_START + REGION_BYTES - HOST_START, PROT_READ | PROT_WRITE);
     allocations = (struct table *)alias;
+}
+
+void begin_memory(void) { map_region(MAP_FIXED_NOREPLACE); }
+
+/* After fork(): give this process a region of its own, with what its parent has there. */
+void begin_own_memory(void) {
+    char *parents = alias;
+    close(region_file);
+    map_region(MAP_FIXED);
+    const struct table *earlier = (const struct table *)parents;
+    memcpy(allocations, earlier, sizeof *earlier + earlier->count * sizeof *earlier->rows);
+    for (uint64_t i = 0; i < allocations->count; i++) {
+        const struct allocation *row = &allocations->rows[i];
+        memcpy(writable((void *)row->start), parents + (row->start - REGION_START), row->bytes);
+    }
+    munmap(parents, REGION_BYTES);
 }
 
 bool is_ours(const void *pointer) {
@@ -222,6 +240,7 @@ SERVED(cudaError_t, cudaMemGetInfo, (size_t * available, size_t *total)) {
 
 SERVED(cudaError_t, cudaHostGetDevicePointer, (void **device, void *host, unsigned flags)) {
     BEGIN_CALL();
+    host = on_device(host);
     const struct allocation *found = find_allocation(host);
     if (!device || flags || !found || found->kind != PINNED)
         return done(cudaErrorInvalidValue);
@@ -231,27 +250,11 @@ SERVED(cudaError_t, cudaHostGetDevicePointer, (void **device, void *host, unsign
 
 SERVED(cudaError_t, cudaHostGetFlags, (unsigned *flags, void *host)) {
     BEGIN_CALL();
-    const struct allocation *found = find_allocation(host);
+    const struct allocation *found = find_allocation(on_device(host));
     if (!flags || !found || found->kind != PINNED)
         return done(cudaErrorInvalidValue);
     *flags = cudaHostAllocMapped;
     return done(cudaSuccess);
-}
-
-/* Pages that the program has become pages of the region, with what they hold: then the server sees them. */
-SERVED(cudaError_t, cudaHostRegister, (void *pointer, size_t bytes, unsigned flags)) {
-    BEGIN_CALL();
-    (void)flags;
-    if (!pointer || !bytes)
-        return done(cudaErrorInvalidValue);
-    if (is_ours(pointer))
-        return done(cudaErrorHostMemoryAlreadyRegistered);
-    return done(cudaSuccess); /* copies find it anyway; kernels get an address by cudaHostGetDevicePointer */
-}
-
-SERVED(cudaError_t, cudaHostUnregister, (void *pointer)) {
-    BEGIN_CALL();
-    return done(pointer && !is_ours(pointer) ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
 }
 
 SERVED(cudaError_t, cudaPointerGetAttributes, (struct cudaPointerAttributes * attributes, const void *pointer)) {
@@ -259,7 +262,8 @@ SERVED(cudaError_t, cudaPointerGetAttributes, (struct cudaPointerAttributes * at
     if (!attributes)
         return done(cudaErrorInvalidValue);
     memset(attributes, 0, sizeof *attributes);
-    const struct allocation *found = find_allocation(pointer);
+    void *device = on_device(pointer);
+    const struct allocation *found = find_allocation(device);
     if (!found) {
         attributes->type = cudaMemoryTypeUnregistered;
         attributes->device = -2;
@@ -270,7 +274,7 @@ SERVED(cudaError_t, cudaPointerGetAttributes, (struct cudaPointerAttributes * at
     attributes->type = found->kind == MANAGED ? cudaMemoryTypeManaged
                        : is_host              ? cudaMemoryTypeHost
                                               : cudaMemoryTypeDevice;
-    attributes->devicePointer = (void *)pointer;
+    attributes->devicePointer = device;
     attributes->hostPointer = is_host || found->kind == MANAGED ? (void *)pointer : NULL;
     return done(cudaSuccess);
 }
@@ -331,7 +335,7 @@ static cudaError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t
 }
 
 static bool is_pinned(const void *pointer) {
-    const struct allocation *found = find_allocation(pointer);
+    const struct allocation *found = find_allocation(on_device(pointer));
     return found && found->kind == PINNED;
 }
 

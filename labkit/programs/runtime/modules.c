@@ -9,7 +9,7 @@
 struct fatbin_wrapper {
     uint32_t magic, version;
     const void *data;
-    void *unused;
+    const void *const *linked; /* version 2: the files' fat binaries, up to a NULL */
 };
 
 struct fatbin_header {
@@ -56,14 +56,23 @@ static void put_managed(struct message *message, uint32_t module) {
 static bool load(struct module *module) {
     if (module->is_loaded)
         return true;
-    const struct fatbin_header *header = module->wrapper->data;
     struct message message = {0};
     put_u32(&message, module->number);
     put_managed(&message, module->number);
-    put(&message, header, header->header_bytes + header->bytes);
+    const void *const one[] = {module->wrapper->data, NULL};
+    for (const void *const *each = module->wrapper->version == 2 ? module->wrapper->linked : one; *each; each++) {
+        const struct fatbin_header *header = *each;
+        put(&message, header, header->header_bytes + header->bytes);
+    }
     module->is_loaded = ask(LOAD, &message);
     forget(&message);
     return module->is_loaded;
+}
+
+/* A new server has not been given any module yet. */
+void forget_modules(void) {
+    for (uint32_t i = 0; i < module_count; i++)
+        modules[i]->is_loaded = false;
 }
 
 SERVED(void **, __cudaRegisterFatBinary, (void *binary)) {
@@ -145,7 +154,7 @@ void *symbol(const void *host, size_t *bytes) {
 }
 
 struct kernel *find_kernel(const void *host, cudaError_t *why) {
-    *why = cudaErrorInvalidDeviceFunction;
+    *why = cudaErrorInvalidResourceHandle; /* as CUDA 13; earlier ones cudaErrorInvalidDeviceFunction */
     struct kernel *found = NULL;
     for (size_t i = 0; i < kernel_count && !found; i++)
         if (kernels[i]->host == host || kernels[i] == host)
@@ -211,7 +220,7 @@ static cudaError_t check_launch(struct kernel *kernel, dim3 grid, dim3 block, si
         grid.y > (uint32_t)gpu->maxGridSize[1] || grid.z > (uint32_t)gpu->maxGridSize[2] ||
         block.x > (uint32_t)gpu->maxThreadsDim[0] || block.y > (uint32_t)gpu->maxThreadsDim[1] ||
         block.z > (uint32_t)gpu->maxThreadsDim[2] || threads > (uint32_t)gpu->maxThreadsPerBlock)
-        return cudaErrorInvalidConfiguration;
+        return cudaErrorInvalidValue; /* CUDA 13 says so; earlier ones cudaErrorInvalidConfiguration */
     if (threads > kernel->max_threads)
         return cudaErrorInvalidValue;
     size_t limit = gpu->sharedMemPerBlock - kernel->static_shared;

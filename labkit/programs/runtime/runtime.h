@@ -53,6 +53,8 @@ void *writable(const void *pointer);
 void *allocate(size_t bytes, enum kind kind, size_t alignment);
 cudaError_t release(void *pointer, enum kind kind);
 void begin_memory(void);
+/* Return where the device sees memory that cudaHostRegister was called for; other pointers unchanged. */
+void *on_device(const void *pointer);
 /* What the server placed there: a module's variable. */
 void note_variable(uint64_t start, uint64_t bytes, bool is_constant);
 
@@ -61,7 +63,7 @@ void note_variable(uint64_t start, uint64_t bytes, bool is_constant);
 struct machine { /* what the server says of the GPU that it stands for */
     char name[256];
     bool is_known;
-    double launch_seconds, copy_seconds, pinned_rate, pageable_rate, device_rate; /* rates: bytes per second */
+    double launch_seconds, copy_seconds, pageable_copy_seconds, pinned_rate, pageable_rate, device_rate; /* rates: bytes per second */
     size_t memory_bytes;
     struct cudaDeviceProp properties;
 };

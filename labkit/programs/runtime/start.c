@@ -18,6 +18,8 @@ extern const char labkit_cudart[];
 
 void leave_server_to_parent(void);
 bool has_server(void);
+void begin_own_memory(void);
+void forget_modules(void);
 
 pthread_mutex_t lock;
 bool is_checked, is_watched, is_forked, has_begun;
@@ -78,11 +80,22 @@ static void fault(int number, siginfo_t *info, void *context) {
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
-/* A child process has no CUDA context of its own if its parent used CUDA before it. */
+static void make_lock(void) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&lock, &attributes);
+}
+
+/* A child process has no CUDA context if its parent used CUDA before it; else it gets one of its own. */
 static void in_child(void) {
     leave_server_to_parent();
     is_forked = has_begun;
-    pthread_mutex_unlock(&lock);
+    if (!is_forked) {
+        begin_own_memory();
+        forget_modules();
+    }
+    make_lock(); /* the parent's belongs to a thread that is not here */
 }
 
 static void at_exit(void) {
@@ -116,10 +129,7 @@ __attribute__((constructor)) static void begin(void) {
         labkit_table[i] = labkit_served[i] ? labkit_served[i] : labkit_missing[i];
     is_checked = mode && !strcmp(mode, "check");
     is_watched = mode && *mode;
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&lock, &attributes);
+    make_lock();
     begin_memory();
     begin_server(); /* it starts while the program's own start goes on */
     pthread_atfork(before_fork, after_fork, in_child);

@@ -110,6 +110,8 @@ bool ask(enum request request, struct message *message) {
             abort();
     }
     if (!is_answered || !receive_all(message->data, length)) {
+        if (server_is_gone)
+            return false;
         server_is_gone = true;
         if (!has_answered) /* it has never started, and has said why */
             _exit(1);
@@ -179,6 +181,8 @@ void begin_server(void) {
 void end_server(void) {
     if (server_socket < 0)
         return;
+    server_is_gone = true; /* other threads of the program may go on for a moment: they get errors */
+    shutdown(server_socket, SHUT_RDWR);
     close(server_socket);
     server_socket = -1;
     int status;

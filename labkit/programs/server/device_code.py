@@ -14,6 +14,7 @@ import numpy as np
 from labkit.compiler.origin import PtxText
 from labkit.core.cache import cache_dir
 from labkit.core.errors import SimtError
+from labkit.programs.server.linking import linked
 from labkit.programs.server.memory import Memory
 from labkit.simt.module import Kernel, RawModule
 
@@ -27,8 +28,17 @@ _CUDAS = re.compile(
 LINES_OF_A_FILE = 1_000_000  # before each further file's lines
 
 
-def ptx_in(fatbin: bytes) -> str:
-    """Return the PTX in a fat binary. Raises SimtError where there is none, or only compressed."""
+def ptx_in(fatbins: bytes) -> str:
+    """Return the PTX in fat binaries, linked. Raises SimtError where there is none, or only compressed."""
+    texts, at = [], 0
+    while at + _HEADER.size <= len(fatbins):
+        _, _, header, size = _HEADER.unpack_from(fatbins, at)
+        texts.append(_ptx_of_one(fatbins[at : at + header + size]))
+        at += header + size
+    return linked(texts)
+
+
+def _ptx_of_one(fatbin: bytes) -> str:
     magic, _, header, _ = _HEADER.unpack_from(fatbin)
     if magic != _MAGIC:
         raise SimtError("this is not nvcc's device code")

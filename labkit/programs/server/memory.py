@@ -15,6 +15,7 @@ from labkit.simt.launch.arguments import Range
 
 START, BYTES = 0x300000000000, 1 << 40
 TABLE_BYTES, VARIABLE_BYTES = 1 << 24, 1 << 32
+DEVICE_START = START + TABLE_BYTES + VARIABLE_BYTES
 SEGMENT = 2 << 20  # a GPU maps its memory in pages of this size, and faults beyond them alone
 ALIGNMENT = 256
 SITES = 6  # return addresses that lead to a call
@@ -110,8 +111,8 @@ class Memory:
 
 
 def _pages(allocations: Sequence[Allocation]) -> list[Range]:
-    """Merge the pages in which the allocations lie."""
-    pages: list[tuple[int, int]] = []
+    """Merge the pages in which the allocations lie; the first page of device memory is the driver's own."""
+    pages = [(DEVICE_START, DEVICE_START + SEGMENT)]
     for each in allocations:
         first = each.start // SEGMENT * SEGMENT
         end = -(-(each.start + each.bytes) // SEGMENT) * SEGMENT
