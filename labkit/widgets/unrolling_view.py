@@ -105,8 +105,8 @@ def unrolling_view(loop: str, elements: int, size: int, wait: int, gpu: str = ""
     under_way = chosen.threads(on_gpu) * loads * size
     rate = possible(under_way, wait, on_gpu)
     told = (
-        f"{counted(elements, 'element')} per thread: {chosen.an_element:.4g} PTX instructions for each, and at "
-        f"most {rate:,.0f} GB/s with {under_way / 1024:g} KB in flight."
+        f"{counted(elements, 'element')} per thread: {chosen.an_element:.4g} PTX instructions for each, and "
+        f"at most {rate:,.0f} GB/s with {under_way / 1024:g} KB in flight."
     )
     picture = Svg(640, 478, f"A thread's elements in a tile, its instructions, and Little's law. {told}")
     _draw_tile(picture, TILE // elements)

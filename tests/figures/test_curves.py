@@ -62,9 +62,7 @@ def test_block_curve_of_one_size(matmul):
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert labels(axes) == ["naive", "tiled"]
     # 2549.44 / 72.097 and 11434.7 / 40.793
-    assert (
-        title(axes) == "N = 4096: naive 32×32 is 35.4× as fast as 1×1; tiled 32×32 is 280× as fast as 1×1"
-    )
+    assert title(axes) == "N = 4096: naive 32×32 is 35.4× as fast as 1×1; tiled 32×32 is 280× as fast as 1×1"
     assert signature(figure) == "report int-matmul, GPU not stated"
     assert axes.lines[0].get_ydata()[0] == 2549.44
 

@@ -88,7 +88,8 @@ class TestFigures:
 
     def test_of_a_kernel_that_does_nothing(self):
         found = own_product.figures(kernel_of("// launch: block (1), grid (1);\n" + NOTHING), SMALL)
-        assert "global loads        no loads" in repr(found) and "worst line               none" in repr(found)
+        assert "global loads        no loads" in repr(found)
+        assert "worst line               none" in repr(found)
 
 
 class TestPlace:
