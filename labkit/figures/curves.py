@@ -334,12 +334,13 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
         findings.append(finding(trusted) if len(trusted) else "every value is a suspected misprint")
     if len(stated) > 1:
         findings = [f"{_short_source(data)}: {text}" for data, text in zip(stated, findings, strict=True)]
-    width = 74 if len(axes.figure.axes) == 1 else 50  # characters that fit above a panel
-    axes.set_title("\n".join(_wrapped(text, width) for text in findings), fontsize=10, loc="left")
-    axes.grid(alpha=0.3)
     lines = len(axes.get_legend_handles_labels()[0])
     figure = axes.get_figure(root=True)
-    if lines > 3 and figure is not None and len(figure.axes) == 1:  # so many lines leave no room inside
+    is_beside = lines > 3 and len(axes.figure.axes) == 1  # no room for such a legend inside
+    width = 108 if is_beside else 74 if len(axes.figure.axes) == 1 else 50  # characters that fit above
+    axes.set_title("\n".join(_wrapped(text, width) for text in findings), fontsize=10, loc="left")
+    axes.grid(alpha=0.3)
+    if is_beside and figure is not None:
         figure.set_figwidth(9.5)
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     elif lines:

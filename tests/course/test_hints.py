@@ -66,7 +66,7 @@ MISTAKES = [
         "03.1",
         "no request is coalesced",
         "ask for elements that lie apart",
-        "once a block",
+        "once per block",
         (A_TILE, SLANTED[0]),
         (B_TILE, SLANTED[1]),
     ),

@@ -70,7 +70,7 @@ def test_counters_equal_the_hardwares(case):
     assert {name: counted[name] for name in expected} == expected
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(25)
 @pytest.mark.parametrize(
     "case",
     [

@@ -179,28 +179,21 @@ def clean_in(launches: Launches, hints: Hints = NO_HINTS) -> Criterion:
 
 @criterion("{text}")
 def at_most(
-    kernel: AnyKernel,
-    most: float,
-    what: str,
-    text: str,
-    problem: Problem,
-    *,
-    hint: str,
-    tile: int = 16,
-    rows: int | None = None,
+    kernel: AnyKernel, most: float, what: str, text: str, make: Callable[[], Launch], *, hint: str
 ) -> None:
     """Ask that no source line has more than `most` of `what`, a column of `Profile.lines`.
 
-    Examples are at_most(4, "sectors_per_request", …) and at_most(0, "conflicts", …), counted in a launch on
-    `problem`. `hint` ends the message.
+    Examples are at_most(4, "sectors_per_request", …) and at_most(0, "conflicts", …), counted in the launch
+    that `make` makes. `hint` ends the message.
     """
-    lines = profiled(kernel, tiled(problem, tile, rows)).lines
+    launch = make()
+    lines = profiled(kernel, launch).lines
     above = lines[lines[what] > most]
     if len(above):
         worst = above.nlargest(1, what).iloc[0]
         count = f"{worst[what]:.4g} {what.replace('_', ' ')}"
         raise Unmet(
-            f"{problem}\n"
+            f"{launch}\n"
             f"line {worst.line} has {count}; the goal is at most {most:g}\n"
             f"{worst.line:>5} | {worst.source}\n{hint}"
         )
