@@ -3,6 +3,7 @@
 # make test-all   the same with every case of the long tables, and the types for Windows and macOS
 # make quick      lint, types and the quickest tests: less than a minute once .venv is there
 # make docs       write the generated tables of README.md and docs/
+# make book       the course and docs/ as a site, in build/book/html; make book ARGS="--repository OWNER/REPO"
 # All install into .venv the first time, and again when pyproject.toml changes.
 
 VENV := .venv
@@ -24,7 +25,7 @@ install = extras="$(1)$$($(BIN)/python -c \
 		$(BIN)/uv pip install --python $(BIN)/python --compile-bytecode --editable ".[$$extras]" || \
 	$(BIN)/python -m pip install --editable ".[$$extras]"
 
-.PHONY: lab test test-all quick lint platforms collect system format docs clean
+.PHONY: lab test test-all quick lint platforms collect system format docs book clean
 
 lab: $(VENV)/.lab
 	$(BIN)/labkit lab $(ARGS)
@@ -57,6 +58,9 @@ collect: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python docs/tables.py
 
+book: $(VENV)/.book
+	$(BIN)/python docs/book/build.py $(ARGS)
+
 # What the tests need of the system: root on Debian and Ubuntu installs it, elsewhere its tests are skipped.
 system: $(VENV)/.dev
 	$(BIN)/python tests/bubblewrap.py
@@ -76,6 +80,10 @@ $(VENV)/.lab: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(call install,dev)
+	@touch $@ $(VENV)/.lab $(VENV)/.book
+
+$(VENV)/.book: pyproject.toml | $(BIN)/python
+	$(call install,book)
 	@touch $@ $(VENV)/.lab
 
 VERSION := import sys; print("python%d.%d" % sys.version_info[:2])

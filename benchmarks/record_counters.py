@@ -13,15 +13,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 import labkit
 from labkit import records
 from labkit.kernels.problem import problem
+from labkit.kernels.tensor_matmul.family import TensorMatmul
 from labkit.ladder import running
 from labkit.ladder.running import Case, case
-from labkit.records import COLUMNS
+from labkit.records.tables import write
 
 COUNTED = {
     "requests": "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum",
@@ -35,6 +36,18 @@ COPIED = {
     for unit in ("requests", "sectors")
     for cache in ("_cache_access", "_cache_bypass")
 }
+# Of kernels on tensor cores alone: ldmatrix (LDSM in machine code), wgmma (GMMA) and copies of tiles by TMA.
+# ncu counts bank conflicts of ldmatrix among those of loads.
+OF_TENSORS = {
+    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum": "conflicts",
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum": "wavefronts",
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum": "wavefronts",
+    "smsp__inst_executed_op_ldsm.sum": "instructions",
+    "sm__inst_executed_pipe_tensor_op_gmma.sum": "instructions",
+    "sm__inst_executed_pipe_tensor_op_hmma.sum": "instructions",
+    "smsp__inst_executed_op_tma_ld.sum": "instructions",
+    "smsp__inst_executed_op_tma_st.sum": "instructions",
+}
 PERCENT = (
     "l1tex__throughput.avg.pct_of_peak_sustained_active",
     "lts__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -42,6 +55,8 @@ PERCENT = (
     "sm__warps_active.avg.pct_of_peak_sustained_active",  # achieved occupancy
     "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active",
     "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active",
+    "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
+    "sm__pipe_tensor_op_gmma_cycles_active.avg.pct_of_peak_sustained_active",
     "sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active",
     "smsp__issue_active.avg.pct_of_peak_sustained_active",  # issue slots in use
 )
@@ -52,6 +67,7 @@ WHY = {
     "dram__bytes_read.sum": "byte",
     "dram__bytes_write.sum": "byte",
     **dict.fromkeys(PERCENT, "%"),
+    **OF_TENSORS,
     "smsp__inst_executed.sum": "instructions",
     "launch__registers_per_thread": "registers",
     "gpu__time_duration.sum": "ns",
@@ -73,14 +89,33 @@ def small() -> Iterator[Case]:
         yield case(rung, problem("transpose", *size, dtype=dtype))
 
 
+def on_tensor_cores() -> Iterator[Case]:
+    """Every rung of tensor_matmul with every type that it takes, whole tiles and parts; rungs without TMA
+    also where no row begins at 16 bytes.
+    """
+    for size, dtypes in (
+        ((256, 256, 256), ("float16",)),
+        ((200, 272, 144), TensorMatmul.dtypes),
+        ((300, 203, 101), ("float16", "tf32")),
+    ):
+        for dtype in dtypes:
+            of = problem("tensor_matmul", *size, dtype=dtype)
+            yield from (each for each in running.cases(of) if each.rung != of.reference_name)
+
+
 def whole() -> Iterator[Case]:
-    """Every rung at one size."""
+    """Every rung at one size; on tensor cores, at one that keeps them busy."""
     for family, size in (("matmul", (1024, 1024, 1024)), ("transpose", (2048, 2048))):
         for rung in running.rungs(family):
             yield case(rung, problem(family, *size))
+    for rung in running.rungs("tensor_matmul"):
+        yield case(rung, problem("tensor_matmul", 4096, 4096, 4096))
 
 
-TABLES = {"counters": (small, COUNTERS | COPIED), "ladder_counters": (whole, WHY)}
+TABLES = {
+    "counters": (lambda: chain(small(), on_tensor_cores()), COUNTERS | COPIED | OF_TENSORS),
+    "ladder_counters": (whole, WHY),
+}
 
 
 def launch(table: str) -> None:
@@ -97,11 +132,12 @@ def output(command: list[str]) -> str:
 
 
 def known(metrics: dict[str, str], listed: str) -> dict[str, str]:
-    """The metrics, but for those of COPIED and PERCENT that ncu does not list for this GPU and would
-    refuse.
+    """The metrics, but for those that not every GPU has and that ncu does not list for this one: it would
+    refuse them.
     """
     there = {line.split()[0] for line in listed.splitlines() if line.strip()}
-    absent = {name for name in (*COPIED, *PERCENT) if name.partition(".")[0] not in there} & metrics.keys()
+    optional = (*COPIED, *PERCENT, *OF_TENSORS)
+    absent = {name for name in optional if name.partition(".")[0] not in there} & metrics.keys()
     for metric in sorted(absent):
         print(f"not known to this ncu on this GPU, and left out: {metric}")
     return {metric: unit for metric, unit in metrics.items() if metric not in absent}
@@ -110,7 +146,7 @@ def known(metrics: dict[str, str], listed: str) -> dict[str, str]:
 def counted(table: str, metrics: dict[str, str]) -> list[dict[str, str]]:
     """Metrics of each launch, in order."""
     command = ["ncu", "--clock-control", "none", "--metrics", ",".join(metrics), "--csv", "--page", "raw"]
-    command += ["--print-units", "base", "--kernel-name", "regex:^(matmul|transpose)$"]
+    command += ["--print-units", "base", "--kernel-name", "regex:^(matmul|transpose|tensor_matmul)$"]
     found = output([*command, sys.executable, __file__, "--launch", table])
     return [row for row in csv.DictReader(io.StringIO(found[found.index('"ID"') :])) if row["ID"]]
 
@@ -121,6 +157,8 @@ def rows(table: str, case: Case, counts: dict[str, str], metrics: dict[str, str]
     if table == "counters":
         place |= {"kernel": case.kernel, "tile": dict(case.macros).get("TILE")}
     for metric, unit in metrics.items():
+        if metric in OF_TENSORS and case.family != "tensor_matmul":
+            continue
         text = counts[metric].replace(",", "")
         if text.replace(".", "", 1).isdecimal():
             value = int(float(text)) if float(text).is_integer() else float(text)
@@ -137,10 +175,7 @@ def main(folder: Path) -> None:
         metrics = known(wanted, listed)
         launches = list(zip(cases(), counted(table, metrics), strict=True))
         lines = [row for each, counts in launches for row in rows(table, each, counts, metrics)]
-        with (folder / f"{table}.csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(lines)
+        write(folder / f"{table}.csv", records.frame_of(lines))
         (folder / f"{table}.json").write_text(json.dumps(origin, indent=2) + "\n")
         print(f"{len(launches)} launches, {len(lines)} figures -> {folder / table}.csv")
 

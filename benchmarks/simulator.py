@@ -13,7 +13,7 @@ and clusters. `--sizes ""` prints these two alone.
 
 FILE holds JSON objects, one per line, with label, kernel, N and best_s, the best of a few warm runs: those of
 Intel's and PoCL's runtimes for OpenCL, say, on the same naive, tiled and transpose kernels. Then a second
-table says how many times faster the simulator is (its best of the warm runs; for a label with "checked" in
+table says how many times as fast the simulator is (its best of the warm runs; for a label with "checked" in
 it, the checked run).
 """
 
@@ -314,9 +314,9 @@ def main(
 
 
 def beside(found: dict[tuple[str, int], dict[str, float]], rows: list[dict]) -> Table:
-    """How many times faster the simulator is than each peer on the same kernel and size."""
-    table = Table(title="times faster than")
-    for heading in ("peer", "kernel", "N", "peer, ms", "simulator, ms", "times faster"):
+    """How many times as fast as each peer the simulator is, on the same kernel and size."""
+    table = Table(title="times as fast as")
+    for heading in ("peer", "kernel", "N", "peer, ms", "simulator, ms", "times as fast"):
         table.add_column(heading, justify="left" if heading in ("peer", "kernel") else "right")
     for row in rows:
         figures = found.get((row["kernel"], row["N"]), {})

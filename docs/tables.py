@@ -30,7 +30,9 @@ EXTRAS = {
     "cuda13": "an NVIDIA GPU: driver 580 or newer, Turing or newer",
     "cuda12": "an NVIDIA GPU: driver 525 or newer",
     "lab": "JupyterLab, the notebooks and `labkit run`",
+    "book": "the course as a site: `make book`",
     "cc": "the C exercises, where there is no C compiler",
+    "nvcc": "whole programs: `labkit nvcc`, on Linux, with a C++ compiler of the system",
     "grade": "grading a class",
     "cluster": "grading on a Dask cluster: `labkit grade --scheduler`",
     "dev": "changing labkit: what `make test` runs",
@@ -84,7 +86,7 @@ def extras() -> str:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     rows = []
     for name, use in EXTRAS.items():
-        packages = [re.match(r"labkit\[\w+\]|[\w.-]+(\[\w+\])?", line) for line in declared.pop(name)]
+        packages = [re.match(r"labkit\[[\w,]+\]|[\w.-]+(\[\w+\])?", line) for line in declared.pop(name)]
         rows.append((f"`{name}`", use, ", ".join(f"`{found[0]}`" for found in packages if found)))
     if declared:
         raise SystemExit(f"Say in EXTRAS what these extras are for: {', '.join(declared)}")

@@ -19,6 +19,7 @@ _EXPORTS = {
     "answer": "course:answer",
     "ceilings": "ladder.ceilings",
     "check": "course:check",
+    "climb": "figures.climb:climb",
     "cpu": "cpu",
     "device": "device.select:device",
     "end": "course.way:end",
@@ -42,6 +43,7 @@ _EXPORTS = {
     "trace": "stepping.tables:trace",
     "widgets": "widgets",
     "xp": "device.select:xp",
+    "you_are_here": "figures.gpu_map:you_are_here",
     "yours": "figures.own_product",
 }
 

@@ -92,13 +92,16 @@ def _run_program(mode: str, arguments: list[str]) -> None:
 
 @app.command()
 def course() -> None:
-    """List the notebooks: what each teaches, its exercises, their points, and what you have earned."""
-    from labkit.course import progress
+    """List the notebooks, their exercises and points, what you have earned, and how well you predict."""
+    from labkit.course import guesses, progress
     from labkit.course.notebooks import catalog  # imported here: it imports the simulator
 
     with _reported(catalog.NoNotebook):
         lessons = [catalog.lesson(path) for path in catalog.notebooks(catalog.shipped())]
-    Console().print(catalog.table(lessons, progress.load(_of_the_student()).best))
+    folder = _of_the_student()
+    Console().print(catalog.table(lessons, progress.load(folder).best))
+    if said := guesses.listed(progress.committed(folder)):
+        Console().print(said)
 
 
 @app.command()

@@ -49,6 +49,7 @@ FUNCTIONS = {
     "09.3": "verdict",
     "09.6": "agrees",
     "09.7": "time_ms",
+    "09.8": "diagnosis",
     "11.5": "most",
 }
 

@@ -301,7 +301,7 @@ bool refuses_wide_blocks(const cudaDeviceProp& gpu)
     nothing<<<1, dim3(side, side)>>>();
     cudaError_t status = cudaGetLastError();  // also forgets the error
     printf("a block of %d x %d threads: %s\n", side, side, cudaGetErrorString(status));
-    return status == cudaErrorInvalidConfiguration;
+    return status != cudaSuccess;  // cudaErrorInvalidValue; before CUDA 13 cudaErrorInvalidConfiguration
 }
 
 int parse_size(const char* text)

@@ -12,7 +12,7 @@ from traitlets.config import Config
 
 from labkit.doctor import find_gpu
 
-CASES = 3  # of a table that make test runs, or a few fewer
+CASES = 2  # of a table that make test runs, or one
 LONG = (  # the files that take longest: they go first, so that the workers end together
     "course/test_notebooks",
     "grading/test_hostile",

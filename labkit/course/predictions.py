@@ -17,12 +17,12 @@ import pandas as pd
 from labkit import records
 from labkit.core.errors import SimtError
 from labkit.core.occupancy import gpu, occupancy
-from labkit.course import progress
+from labkit.course import progress, unnamed
 from labkit.figures.pictures import fragments
 from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
 from labkit.ladder import recorded, steps
-from labkit.model import predicted
+from labkit.model import atomics, predicted
 from labkit.simt import AnyKernel
 from labkit.widgets.prediction import Prediction, Reveal, Said
 
@@ -38,6 +38,7 @@ SMALL = ("tiled", "tiled_unrolled", "register_column", "double_buffered", "tuned
 LIMITS = ("issue slots", "FP32", "L1 requests", "shared memory", "latency", "L2", "DRAM")  # to choose from
 PIPELINE = ("nothing", "wrong parity", "missing proxy fence", "overwritten while a copy reads")  # kinds
 TENSOR = ("mma", "cp_async", "wgmma", "warp_specialised", "persistent", "cluster", "tma_store", "stream_k")
+UNIFORM_MS = 0.2192  # of a histogram of 2^22 elements: histogram_global-4 in data/h200/timed/times.csv
 CLOSE = 1.5  # the factor up to which a number is close
 
 
@@ -187,7 +188,10 @@ def _question(id: str) -> Prediction:
     def judge(said: Said) -> Reveal:
         reveal = question.judge(said)
         if "error" not in reveal:
+            from labkit.course import way  # imported here: it imports the notebooks
+
             progress.commit(id, said)
+            way.update()
         return reveal
 
     asked = Prediction(f"Prediction {id}", inputs, judge)
@@ -237,6 +241,11 @@ def _transpose(kernel: str, size: int = 8192, dtype: str = "float32") -> float:
     return float(recorded(problem("transpose", size, size, dtype=dtype)).set_index("kernel").value[kernel])
 
 
+def _reduction(rung: str, power: int = 24) -> float:
+    """Return the time of a sum of 2^power floats on the H200, in milliseconds."""
+    return float(recorded(problem("reduction", 2**power)).set_index("kernel").value[rung])
+
+
 def _rates(size: int) -> Mapping[str, float]:
     """Return the rate of each rung of the product on the H200, in TFLOP/s."""
     return dict(steps.rates(recorded(problem("matmul", size, size, size)))["TFLOP/s"])
@@ -261,6 +270,13 @@ def _at_l2(kernel: str) -> float:
     sectors = records.recorded("h200", "lts__t_sectors.sum", problem="transpose", rows=2048)
     counted = sectors.set_index("kernel").value
     return float(counted[kernel] / counted["copy"])
+
+
+def _latency_ns(level: str) -> float:
+    """Return the measured latency of a load on the H200, in nanoseconds at its highest clock."""
+    measured = records.limits("h200")
+    row = measured[(measured.quantity == "latency") & (measured.variant == level)]
+    return 1e3 * float(row.value.item()) / (gpu("H200").boost_mhz or 0)
 
 
 def _gain(size: int) -> float:
@@ -298,6 +314,12 @@ def _tf32_error() -> float:
         for kernel, dtype in (("tensor_cores", "tf32"), ("cublas", "float32"))
     )
     return tf32 / float32
+
+
+def _fixed(letter: str, why: str) -> Question:
+    """Ask how many times as fast a kernel without a name is after its fix; right within a quarter."""
+    label = f"Time of kernel {letter} before its fix, as a multiple of that after it"
+    return _one(label, lambda: unnamed.gain(letter), "times as fast", why, H200, margin=0.25)
 
 
 QUESTIONS: dict[str, Question] = {
@@ -373,7 +395,7 @@ QUESTIONS: dict[str, Question] = {
             / _time("int-matmul", kernel="naive", n=1024, block_x=32)
         ),
         "times as long",
-        "a warp with one thread takes as long as one with 32, and there are 32 times as many.",
+        "there are 32 times as many warps, each with one thread; at the report's other sizes it is 24 to 35.",
         REPORT.format("int-matmul"),
     ),
     "02.d": _one(
@@ -511,11 +533,11 @@ QUESTIONS: dict[str, Question] = {
         margin=0.05,
     ),
     "06.e": _one(
-        "Time that a thread of copy stays",
-        lambda: 1e6 * _transpose("copy", dtype="int32") / (8192**2 / (132 * 2048)),
+        "Latency of a load from DRAM",
+        lambda: _latency_ns("DRAM"),
         "ns",
-        "248 generations of threads follow one another in 0.275 ms, and wait for their loads.",
-        "From the time recorded on an NVIDIA H200.",
+        "it goes through both caches to the memory and back, and takes some 660 clocks.",
+        H200,
     ),
     "06.f": _one(
         "Time with 8 bytes, as a multiple of that with 4",
@@ -623,26 +645,26 @@ QUESTIONS: dict[str, Question] = {
     ),
     "09.a": _one(
         *("Sizes of a block with which all sums are right, of four", 2, "sizes"),
-        "with 32 and 64 threads, nobody reads what another warp adds up.",
+        "with 32 and 64 threads, no warp reads what another warp adds up.",
         "In the simulator. On a GPU it may be another number with each launch.",
     ),
     "09.b": _one(
         *("Threads that read outside", 2, "threads"),
-        "thread 0 wants in[-1], and thread 255 wants in[256].",
+        "thread 0 reads in[-1], and thread 255 reads in[256].",
     ),
     "09.c": _one(
         *("Sides that the program calls right, of three", 3, "sides"),
-        "the launch with 33 was refused, and the comparison read what the one before had left.",
+        "the launch with 33 was refused, and the comparison read the result of the launch before.",
     ),
     "09.d": Question(
         (Input("N = 100", 0, "results"), Input("N = 50", 40, "results")),
-        "in the second round of 100 columns old numbers lie in the tile, and 0 times a number is 0; "
-        "with 50 nobody has written there, and 0 times NaN is NaN.",
+        "in the second round of 100 columns the tile holds old numbers, and 0 times a number is 0; "
+        "with 50 columns no thread has written there, and 0 times NaN is NaN.",
         SIMULATED,
     ),
     "09.e": _one(
         *("Threads that are missing", 1, "threads"),
-        "thread 0 has nobody before it.",
+        "thread 0 has no element before its own.",
     ),
     "09.f": _one(
         *("Elements that differ, of 4096", 2954, "elements"),
@@ -652,19 +674,22 @@ QUESTIONS: dict[str, Question] = {
     ),
     "09.g": _one(
         *("Rate that the clock tells", 2 * 4096**3 / 0.005e-3 / 1e12, "TFLOP/s"),
-        "the clock has timed the launch alone, which takes 0.005 ms.",
+        "the clock timed the launch alone, which takes 0.005 ms.",
         margin=0.1,
     ),
     "09.h": _one(
-        *("Requests per multiply-add", 3, "requests"),
-        "the compiler keeps the sum in a register, and still has to store it in every round.",
-        SIMULATED,
-    ),
-    "09.i": _one(
-        *("Mistakes that compute-sanitizer finds, of seven", 4, "mistakes"),
-        "it watches a real GPU at full speed, and cannot remember who has touched each byte.",
+        *("Mistakes that compute-sanitizer finds, of six", 3, "mistakes"),
+        "it watches a real GPU, and cannot remember which thread wrote each byte.",
         H200,
     ),
+    "09.i": _fixed("A", "then it only has to read the matrix once, and DRAM is its first limit."),
+    "09.j": _fixed(
+        "B", "without conversions, the pipe XU has nothing to do, and issue slots are the first limit."
+    ),
+    "09.k": _fixed("C", "the chain is a quarter as long, and issue slots become the first limit."),
+    "09.l": _fixed("D", "shared memory is busy for a short time then, and DRAM is the first limit."),
+    "09.m": _fixed("E", "a round then has some 6 instructions instead of 20, and a few more wait."),
+    "09.n": _fixed("F", "each warp runs one loop instead of two."),
     "10.a": _one(
         *("Blocks for C of 1000 × 33", -(-1000 // 128) * -(-33 // 128), "blocks"),
         "eight blocks of 128 rows, and one of 128 columns.",
@@ -748,5 +773,50 @@ QUESTIONS: dict[str, Question] = {
         *("Error of bfloat16, as a multiple of that of half", 2.0 ** (11 - 8), "times"),
         "half has 11 significant bits, and bfloat16 has 8.",
         margin=0.1,
+    ),
+    "12.a": _one(
+        "Time of 2^24 additions to one address",
+        1e3 * 2**24 / 0.56e9,
+        "ms",
+        "they take turns, so the time is their number divided by the rate.",
+        "With the rate recorded on an NVIDIA H200.",
+        margin=0.05,
+    ),
+    "12.b": Question(
+        (
+            Input("spread", sum(min(256 >> each, 8) for each in range(1, 9))),
+            Input("the first threads", sum(-(-(256 >> each) // 32) for each in range(1, 9))),
+        ),
+        "spread threads keep all 8 warps busy for 5 rounds, then 4, 2 and 1; the first threads fill 4 warps, "
+        "then 2, and one in the other rounds.",
+    ),
+    "12.c": Question(
+        (
+            Input(
+                "rate of tree, as a multiple of that of tree_divergent",
+                lambda: _reduction("tree_divergent") / _reduction("tree"),
+                "times",
+                margin=0.1,
+            ),
+            Input(
+                "grid_stride with 2^28",
+                lambda: 100 * 2**30 / _reduction("grid_stride", 28) / 4.8e9,
+                "%",
+                margin=0.05,
+            ),
+        ),
+        "both trees wait most of the time; with many loads on their way, only memory is left to wait for.",
+        H200,
+    ),
+    "12.d": _one(
+        "equal, as a multiple of uniform",
+        lambda: 1e3 * 2**22 / atomics.one_address() / UNIFORM_MS,
+        "times",
+        "all 2^22 additions go to one address and take turns.",
+        "With rates and a time recorded on an NVIDIA H200.",
+    ),
+    "12.e": Question(
+        (Input("s", 7), Input("loads", 100 * 2 / 3, "%", margin=0.03)),
+        "both parts have the same maximum, so the sums only add up; and two passes take the place of three.",
     ),
 }

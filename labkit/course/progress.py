@@ -75,10 +75,10 @@ def commit(prediction: str, said: Sequence[str] | None) -> None:
         _unkept_said[prediction] = said
 
 
-def committed() -> dict[str, Sequence[str] | None]:
-    """Return what was committed in the current folder, by prediction."""
+def committed(folder: Path | None = None) -> dict[str, Sequence[str] | None]:
+    """Return what was committed in a folder, the current one if none is given, by prediction."""
     found = dict(_unkept_said)
-    for told in _told(Path.cwd()):
+    for told in _told(folder or Path.cwd()):
         match told:
             case {"prediction": str(name), "said": None}:
                 found[name] = None

@@ -71,7 +71,11 @@ def following(exercise: Exercise, points: str, best: Mapping[str, Best]) -> Scor
 
 @dataclass(frozen=True)
 class Panel:
-    """The head or foot of a notebook."""
+    """The head or foot of a notebook.
+
+    The first notebook's head also has the points of all notebooks. A foot says how good the student's
+    predictions were.
+    """
 
     lesson: Lesson
     best: Mapping[str, Best]
@@ -86,16 +90,27 @@ class Panel:
     def earned(self) -> str:
         """Say what is solved, as in `exercises: 1 of 4 solved, 2 of 9 points`."""
         states = [*self.states.values()]
-        points = sum(
-            each.points * self.best[each.id].share for each in self.lesson.exercises if each.id in self.best
-        )
         solved = f"{states.count('solved')} of {len(states)} exercises solved"
-        return f"{solved}, {round(points, 2):g} of {self.lesson.points} points"
+        return f"{solved}, {_earned(self.lesson, self.best)} points"
 
     @property
     def next(self) -> str:
         """Return the exercise that is to be solved next; empty where all are."""
         return next((each for each, found in self.states.items() if found != "solved"), "")
+
+    @property
+    def further(self) -> list[str]:
+        """Return what else it says: sentences about predictions, or the points of all notebooks."""
+        if self.is_foot:
+            from labkit.course import guesses  # imported here: a head needs no predictions
+
+            return guesses.told(self.lesson.number)
+        if self.lesson != next(iter(_lessons().values())) or not self.best:
+            return []
+        each = [f"{lesson.number}: {_earned(lesson, self.best)}" for lesson in _lessons().values()]
+        total = sum(lesson.points for lesson in _lessons().values())
+        all_earned = sum(_points(lesson, self.best) for lesson in _lessons().values())
+        return [f"Points in the whole course: {round(all_earned, 2):g} of {total} ({', '.join(each)})."]
 
     def __repr__(self) -> str:
         marks = [
@@ -104,7 +119,7 @@ class Panel:
         head = f"{self.lesson.number} · {self.lesson.title}: {self.earned}"
         before, after = _beside(self.lesson)
         ways = [f"{word}: {each.path.name}" for word, each in (("previous", before), ("next", after)) if each]
-        return "\n".join([head, *marks, *ways])
+        return "\n".join([head, *marks, *self.further, *ways])
 
     def _repr_html_(self) -> str:
         before, after = _beside(self.lesson)
@@ -121,6 +136,7 @@ class Panel:
             f"<div><b>{escape(_named(self.lesson))}</b> · {minutes}{self.earned}</div>"
             f'<div role="list" aria-label="exercises of {self.lesson.number}" style="{_ROW}">{marks}</div>'
             f"<div>{self._to_do(after)}</div>"
+            f"{''.join(f'<div>{escape(sentence)}</div>' for sentence in self.further)}"
         )
         label = f"Course, {place} of notebook {self.lesson.number}"
         inside = done + way if self.is_foot else way + done
@@ -170,6 +186,14 @@ def _beside(lesson: Lesson) -> tuple[Lesson | None, Lesson | None]:
     order = [None, *_lessons().values(), None]
     place = order.index(lesson)
     return order[place - 1], order[place + 1]
+
+
+def _points(lesson: Lesson, best: Mapping[str, Best]) -> float:
+    return sum(each.points * best[each.id].share for each in lesson.exercises if each.id in best)
+
+
+def _earned(lesson: Lesson, best: Mapping[str, Best]) -> str:
+    return f"{round(_points(lesson, best), 2):g} of {lesson.points}"
 
 
 def _title(lesson: Lesson, exercise: str) -> str:

@@ -68,7 +68,7 @@ def _by_driver(geometry: Geometry) -> bytes:
         len(geometry.sizes),
         geometry.address,
         inner_first(driver.cuuint64_t, geometry.sizes),
-        inner_first(driver.cuuint64_t, geometry.strides[:-1]),
+        inner_first(driver.cuuint64_t, geometry.strides[:-1]) or [driver.cuuint64_t(0)],  # no NULL
         inner_first(driver.cuuint32_t, geometry.box),
         inner_first(driver.cuuint32_t, geometry.steps),
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,

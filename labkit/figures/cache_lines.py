@@ -71,7 +71,8 @@ def state(loops: Loops, cache: Cache, moment: int) -> tuple[npt.NDArray[np.bool_
 def _told(counted: Count) -> str:
     most = int(counted.fetched.sum(axis=1).argmax())
     return (
-        f"{counted.loops.version}: {counted.misses:,} misses, {counted.per_multiply_add:.2g} a multiply-add; "
+        f"{counted.loops.version}: {counted.misses:,} misses, "
+        f"{counted.per_multiply_add:.2g} per multiply-add; "
         f"each line of {counted.loops.matrices[most]} is fetched {times(counted.fetched[most])}"
     )
 

@@ -334,12 +334,13 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
         findings.append(finding(trusted) if len(trusted) else "every value is a suspected misprint")
     if len(stated) > 1:
         findings = [f"{_short_source(data)}: {text}" for data, text in zip(stated, findings, strict=True)]
-    width = 74 if len(axes.figure.axes) == 1 else 50  # characters that fit above a panel
-    axes.set_title("\n".join(_wrapped(text, width) for text in findings), fontsize=10, loc="left")
-    axes.grid(alpha=0.3)
     lines = len(axes.get_legend_handles_labels()[0])
     figure = axes.get_figure(root=True)
-    if lines > 3 and figure is not None and len(figure.axes) == 1:  # so many lines leave no room inside
+    is_beside = lines > 3 and len(axes.figure.axes) == 1  # no room for such a legend inside
+    width = 108 if is_beside else 74 if len(axes.figure.axes) == 1 else 50  # characters that fit above
+    axes.set_title("\n".join(_wrapped(text, width) for text in findings), fontsize=10, loc="left")
+    axes.grid(alpha=0.3)
+    if is_beside and figure is not None:
         figure.set_figwidth(9.5)
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     elif lines:
@@ -378,7 +379,10 @@ def _best_side(data: pd.DataFrame, x: str) -> str:
     """Say how much better than its smallest side each kernel's best is; for several sizes, which is best."""
     if _line_key(data) == "size_label":
         best = data.sort_values("value", kind="stable").drop_duplicates("size_label").sort_values("size")
-        sides = [f"{_side(at.iloc[0], x)} at {', '.join(at.size_label)}" for _, at in best.groupby(x)]
+        groups = [(_side(at.iloc[0], x), at.size_label) for _, at in best.groupby(x)]
+        if len(groups) == 1:
+            return f"{data.kernel.iloc[0]}: {groups[0][0]} is best at every size"
+        sides = [f"{side} at {', '.join(sizes).replace(', N = ', ', ')}" for side, sizes in groups]
         return f"{data.kernel.iloc[0]}, best side: {'; '.join(sides)}"
     parts = []
     for kernel, line in data.groupby("kernel", sort=False):
@@ -429,11 +433,9 @@ def _versus(rows: pd.DataFrame, names: list[str]) -> str:
         return f"{names[best]} is as good as any"
     if values[best] == 0:
         return f"{names[best]} has none, {names[other]} {_number(values[other])} {_counted(rows.iloc[0])}"
-    return f"{names[best]} {_gain(rows.iloc[0], _number(values[other] / values[best]))} than {names[other]}"
-
-
-def _gain(row: pd.Series, times: str) -> str:
-    return f"is {times}× faster" if row.unit == "ms" else f"has {times}× fewer {_counted(row)}"
+    times, first = _number(values[other] / values[best]), rows.iloc[0]
+    gain = f"is {times}× as fast as" if first.unit == "ms" else f"has {times}× fewer {_counted(first)} than"
+    return f"{names[best]} {gain} {names[other]}"
 
 
 def _counted(row: pd.Series) -> str:

@@ -50,10 +50,13 @@ class Cell:
 
 
 class Heat:
-    """A `Profile` that notebooks and terminals show as a table of the source."""
+    """A `Profile` that notebooks and terminals show as a table of the source.
 
-    def __init__(self, profile: Profile) -> None:
-        self.profile = profile
+    Sentences about the worst lines stand above it, unless it is `silent`.
+    """
+
+    def __init__(self, profile: Profile, silent: bool = False) -> None:
+        self.profile, self._silent = profile, silent
 
     @property
     def metrics(self) -> Mapping[str, float]:
@@ -88,7 +91,7 @@ class Heat:
     @cached_property
     def sentences(self) -> list[str]:
         """Describe the worst line in each respect, in words."""
-        return sentences(self.profile)
+        return [] if self._silent else sentences(self.profile)
 
     def __repr__(self) -> str:
         columns = self._columns()
@@ -106,7 +109,8 @@ class Heat:
             ).rstrip()
             for number in kernel_lines(self.profile)
         ]
-        return "\n".join([*self.sentences, "", head, *rows, f"({self.label})"])
+        said = [*self.sentences, ""] if self.sentences else []
+        return "\n".join([*said, head, *rows, f"({self.label})"])
 
     def _repr_html_(self) -> str:
         columns = self._columns()
@@ -118,10 +122,11 @@ class Heat:
             f"<td>{escape(self.profile.source_line(number))}</td></tr>"
             for number in kernel_lines(self.profile)
         )
-        said = "".join(_item(sentence) for sentence in self.sentences)
+        items = "".join(_item(sentence) for sentence in self.sentences)
+        said = f"<ul>{items}</ul>" if items else ""
         style = _STYLE + "".join(_LINKED.format(line=line) for line in sorted(counted))
         return (
-            f'<div class="labkit-heat"><style>{style}</style><ul>{said}</ul>'
+            f'<div class="labkit-heat"><style>{style}</style>{said}'
             '<div role="region" aria-label="the source with the costs of each line" tabindex="0"><table>'
             f"<thead><tr><th>line</th>{head}<th>source</th></tr></thead><tbody>{rows}</tbody></table></div>"
             f'<p class="hint">{escape(self.label)}. Point at a line to see what was counted.</p>'

@@ -33,14 +33,18 @@ def provenance(command: str, **versions: object) -> dict[str, str]:
 
 
 def provenance_of(table: Path) -> dict[str, str]:
-    """Read the file beside a recorded table, see `provenance`. Raises ValueError where a part is missing."""
+    """Read the file beside a recorded table, see `provenance`. Raises ValueError where a part is missing.
+
+    A table of the CPU's times has `processor` in the place of gpu and driver.
+    """
     path = table.with_suffix(".json")
     if not path.is_file():
         raise ValueError(
             f"{table.name} has no provenance: {path} is missing (keys: {', '.join(_PROVENANCE)})"
         )
     run = json.loads(path.read_text(encoding="utf-8"))
-    missing = [key for key in _PROVENANCE if key not in run]
+    instead = ("gpu", "driver") if "processor" in run else ()
+    missing = [key for key in _PROVENANCE if key not in run and key not in instead]
     if missing:
         raise ValueError(f"{path} does not say: {', '.join(missing)}")
     return run

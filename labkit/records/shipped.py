@@ -184,4 +184,4 @@ def _report_label(report: str, machine: str, kernel: str) -> str:
 
 def _run_label(table: Path) -> str:
     run = provenance_of(table)
-    return f"recorded: {run['gpu']}, {run['date']}"
+    return f"recorded: {run.get('processor') or run['gpu']}, {run['date']}"

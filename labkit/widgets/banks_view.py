@@ -85,7 +85,7 @@ def _step(request: Request, step: int) -> str:
     lanes = [lane for lane, address in enumerate(request.addresses) if address // BANK_BYTES in words]
     who = counted(len(lanes), "lane") if len(lanes) > 8 else f"lane {', '.join(map(str, lanes))}"
     banks = "bank delivers" if len(words) == 1 else "banks deliver"
-    return f"Pass {step} of {request.wavefronts}: {len(words)} {banks} a word each, to {who}."
+    return f"Pass {step} of {request.wavefronts}: {len(words)} {banks} one word each, to {who}."
 
 
 def _passes(request: Request) -> str:
@@ -99,7 +99,7 @@ def _passes(request: Request) -> str:
     else:
         text += ", as few as possible: no bank conflict."
     if least > 1:
-        text += f" With {request.size} bytes a lane it goes by {_PARTS[least]}s, a wavefront each at least."
+        text += f" With {request.size} bytes per lane it is served in {_PARTS[least]}s, each in at least one."
     return text
 
 

@@ -116,5 +116,5 @@ def _traffic(size: Size, tile: int) -> str:
     return (
         f"Tiled makes {tile}× (TILE) fewer requests and reads {fewer:.3g}× fewer sectors: a request of naive "
         f"touches {naive.per_request:.3g} sectors, as lanes of one row share an element of A, one of tiled "
-        f"{tiled.per_request:.3g}. The tiles take {2 * 4 * tile**2} bytes of shared memory a block."
+        f"{tiled.per_request:.3g}. The tiles take {2 * 4 * tile**2} bytes of shared memory per block."
     )

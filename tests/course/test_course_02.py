@@ -7,17 +7,22 @@ STARTERS = {
     "02.1": ["Nothing has changed: is the output written?"],
     "02.2": ["Nothing has changed: is the output written?"],
     "02.3": ["alpha=1 beta=1"],
-    "02.4": ["line 13 has 16 sectors per request; the goal is at most 4", "13 | float a = A[row * K + k];"],
+    "02.4": ["line 12 has 8 sectors per request; the goal is at most 4", "12 | float a = A[row * K + k];"],
+    "02.5": [
+        "✓ accepts right results, of small and large elements",
+        "elements of up to 100; one element is off by 0.9 of its bound",
+        "is_right(got, A, B) should return True, and returns False.",
+        "with u = 2**-24",
+    ],
 }
 
 
 test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
 
 
-PLACES = (
-    "int col = blockIdx.x * blockDim.x + threadIdx.x;\n    int row = blockIdx.y * blockDim.y + threadIdx.y;"
-)
-EACH_COLUMN = "for (int v = 0; v < blockDim.x; ++v)"
+COL, ROW = "threadIdx.x % 32", "threadIdx.x / 32"
+BOUND = "K * u / (1 - K * u) * (abs(A)"
+TEST = "bool((abs(got - exact) <= bound).all())"
 GUARD_02 = "row >= M || col >= N"
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
@@ -51,23 +56,34 @@ WRONG = [
     ("02.4", "half a guard", "invalid global read", ("row >= M || col >= N", "col >= N")),
     (
         "02.4",
-        "a thread a row of the block",
-        "262,144 times; the goal is at most 32,768",
-        (
-            PLACES,
-            f"if (threadIdx.x) return;\n    {EACH_COLUMN} {{\n    {PLACES.replace('threadIdx.x;', 'v;')}",
-        ),
+        "one thread per row of the block's part",
+        "524,288 times; the goal is at most 32,768",
+        ("    int col", "    for (int v = 0; v < 32 && (threadIdx.x & 31) == 0; ++v) {\n    int col"),
+        (COL, "v"),
         ("        return;\n    float", "        continue;\n    float"),
         ("= sum;\n", "= sum; }\n"),
     ),
+    ("02.4", "patches of 16 x 16 threads", "All wrong", (COL, "threadIdx.x % 16"), (ROW, "threadIdx.x / 16")),
+    ("02.4", "rows of a block of 16 x 16", "each thread needs a row of the 8", ("* 32 + ", "* 16 + ")),
+    ("02.4", "8 for 32", "each thread needs a row of the 8", (COL, "threadIdx.x % 8")),
     (
-        "02.4",
-        "rows from x",
-        "line 16 has 16 sectors per request",
-        ("Idx.x;", "?"),
-        ("Idx.y;", "Idx.x;"),
-        ("?", "Idx.y;"),
+        "02.5",
+        "NaN is not above anything",
+        "NaN compares as False",
+        (TEST, "not (abs(got - exact) > bound).any()"),
     ),
+    ("02.5", "the largest bound", "element by element", ("<= bound", "<= bound.max()")),
+    (
+        "02.5",
+        "a fixed tolerance",
+        "elements of up to 100",
+        (f'{BOUND}.astype("float64") @ abs(B).astype("float64"))', "0.01"),
+    ),
+    ("02.5", "bound without K", "0.9 of its bound", (BOUND, "u * (abs(A)")),
+    ("02.5", "u of double", "rounded to float32", ("2.0**-24", "2.0**-53")),
+    ("02.5", "u twice as large", "1.1 of its bound", ("2.0**-24", "2.0**-23")),
+    ("02.5", "nothing", "returns None. Return True or False", (f"return {TEST}", f"print({TEST})")),
+    ("02.5", "always right", "should return False", (f"return {TEST}", "return True")),
 ]
 
 
@@ -76,11 +92,6 @@ test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
 
 LOOP = "for (int k = 0; k < K; ++k)"
 ADD = "sum += A[row * K + k] * B[k * N + col];"
-BY_NUMBER = (
-    "int place = threadIdx.y * blockDim.x + threadIdx.x;\n"
-    "    int col = blockIdx.x * blockDim.x + place % blockDim.x;\n"
-    "    int row = blockIdx.y * blockDim.y + place / blockDim.x;"
-)
 
 # exercise, how it differs, then what to replace in the solution: right, too
 OTHERS = [
@@ -110,11 +121,19 @@ OTHERS = [
         ("float result = alpha * sum;\n    if (beta != 0)\n        result += beta * C[row * N + col];\n", ""),
         ("= result;", "= alpha * sum + (beta == 0 ? 0 : beta * C[row * N + col]);"),
     ),
-    ("02.4", "by number in the block", (PLACES, BY_NUMBER)),
+    ("02.4", "bits", (COL, "(threadIdx.x & 31)"), (ROW, "(threadIdx.x >> 5)")),
     (
         "02.4",
         "one line",
         ("float a = A[row * K + k];\n        float b = B[k * N + col];\n        sum += a * b;", ADD),
+    ),
+    (
+        "02.5",
+        "with a loop",
+        (
+            "return " + TEST,
+            "return all(abs(g - e) <= b for g, e, b in zip(got.flat, exact.flat, bound.flat))",
+        ),
     ),
 ]
 

@@ -20,10 +20,19 @@ ONE_ARRAY = (
     ("A_tile[y][k] * B_tile[k][x]", "tiles[16 * y + k] * tiles[256 + 16 * k + x]"),
 )
 
+BT_SCATTERED = "B_tile[x][y] = col < N && k0 + y < K ? BT[b_row * K + k0 + y]"
+
 STARTERS = {
     "03.1": ["✓ right where M, N and K differ", "32768 sectors; the goal is at most 4096", "10 | sum += A["],
     "03.2": ["✓ right where the tiles fit", "M=45 N=29 K=64", "invalid global read", "Compare each index"],
     "03.3": ["grid (16, 16), block (4, 4)", "Does every 16 of the kernel say TILE?"],
+    "03.4": [
+        "✓ right for any shape",
+        "147456 sectors; the goal is at most 4096",
+        "sum += A[row * K + k] * BT[col * K + k];",
+        "Thread (x, y) brings BT[blockIdx.x * 16 + y, k0 + x]",
+    ],
+    "03.5": ["✗ right where the tiles fit", "in rows y and y + 8 of the tile"],
 }
 
 
@@ -105,6 +114,37 @@ WRONG = [
         ),
     ),
     ("03.3", "refuses too much", "static assertion failed", ("TILE <= 32", "TILE <= 16")),
+    (
+        "03.4",
+        "scattered loads into the tile",
+        "but lanes of a warp ask for elements that lie apart",
+        ("B_tile[y][x] = b_row < N && k0 + x < K ? BT[b_row * K + k0 + x]", BT_SCATTERED),
+        ("b_row = blockIdx.x * 16 + y", "b_row = col"),
+    ),
+    ("03.4", "the thread's own column", "adds up with row x", ("b_row = blockIdx.x * 16 + y", "b_row = col")),
+    ("03.4", "the tile by column", "row j of BT", ("B_tile[x][k]", "B_tile[k][x]")),
+    ("03.4", "no first barrier", "must stand a __syncthreads()", (FIRST, "        for")),
+    ("03.4", "no second barrier", "racecheck finds", (SECOND, "    }")),
+    ("03.4", "guard of the column", "invalid global read", ("b_row < N", "col < N")),
+    (
+        "03.4",
+        "no zeros past K",
+        "compare it with N, and k0 + x with K",
+        ("b_row < N && k0 + x < K", "b_row < N"),
+    ),
+    ("03.5", "one row", "in rows y and y + 8", ("    if (row + 8 < M && col < N)", "    if (false)")),
+    (
+        "03.5",
+        "B read twice",
+        "16384 requests to load; the goal is at most 12288",
+        ("float b = B_tile[k][x];", "volatile float* b = &B_tile[k][x];"),
+        ("A_tile[y][k] * b", "A_tile[y][k] * *b"),
+        ("A_tile[y + 8][k] * b", "A_tile[y + 8][k] * *b"),
+    ),
+    ("03.5", "neighbouring rows", "a sum of its own", ("A_tile[y + 8][k]", "A_tile[y + 1][k]")),
+    ("03.5", "half a tile", "nobody has written", ("h < 16", "h < 8")),
+    ("03.5", "no second barrier", "racecheck finds", (SECOND, "    }")),
+    ("03.5", "one guard for both", "invalid global write", ("row + 8 < M && col", "row < M && col")),
 ]
 
 
@@ -166,6 +206,23 @@ OTHERS = [
         ("    __shared__", "    const int S = TILE;\n    __shared__"),
         ("k0 += TILE", "k0 += S"),
         ("k < TILE", "k < S"),
+    ),
+    ("03.4", "turned on the way in", ("B_tile[y][x]", "B_tile[x][y]"), ("B_tile[x][k]", "B_tile[k][x]")),
+    (
+        "03.4",
+        "A_tile by column",
+        ("A_tile[16][16]", "A_tile[16][17]"),
+        ("A_tile[y][x]", "A_tile[x][y]"),
+        ("A_tile[y][k]", "A_tile[k][y]"),
+    ),
+    (
+        "03.5",
+        "an array of sums",
+        ("float upper = 0, lower = 0;", "float sum[2] = {};"),
+        ("upper +=", "sum[0] +="),
+        ("lower +=", "sum[1] +="),
+        ("= upper;", "= sum[0];"),
+        ("= lower;", "= sum[1];"),
     ),
 ]
 

@@ -10,16 +10,21 @@ STARTERS = {
         "the lanes of a warp should stand on neighbouring elements",
     ],
     "04.2": [
-        "✓ right where blocks stick out",
-        "global stores touch 6144 sectors; the goal is at most 768",
-        "out[col * rows + row] = in[row * cols + col];    192 requests of 32",
-        "must write neighbours of a row of out",
+        "✓ right for square matrices",
+        "✗ right for wide and tall ones",
+        "The blocks cover out: blockIdx.x counts blocks of its columns",
     ],
     "04.3": [
         "✓ right for any number",
         "global loads touch 2048 sectors; the goal is at most 512",
         "128 requests of 16",
         "Let a lane ask for the 16 bytes",
+    ],
+    "04.4": [
+        "✓ right for floats side by side",
+        "32 lanes, 2 elements from lane to lane, from element 0; an element has 4 bytes",
+        "efficiency() returns 1; it should be 0.5.",
+        "sector address // 32",
     ],
 }
 
@@ -30,9 +35,11 @@ test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS
 LOOP = "for (int i = thread; i < n; i += threads)"
 X, Y = "threadIdx.x;", "threadIdx.y;"
 ROW, COL = (
-    "int row = blockIdx.y * blockDim.y + threadIdx.x;",
-    "int col = blockIdx.x * blockDim.x + threadIdx.y;",
+    "int row = blockIdx.x * blockDim.x + threadIdx.x;",
+    "int col = blockIdx.y * blockDim.y + threadIdx.y;",
 )
+NUMBER = "int number = threadIdx.y * 32 + threadIdx.x;\n    "
+USED, MOVED = "size * len(set(addresses))", "32 * len({address // 32 for address in addresses})"
 MOVE = "out[col * rows + row] = in[row * cols + col];"
 INSIDE = "if (row < rows && col < cols)"
 FLOATS = "for (int e = i; e < 4 * n; e += gridDim.x * blockDim.x)"
@@ -46,8 +53,8 @@ WARP_SHARES = """int warps = threads / 32, share = n / warps / 8 * 8 + 8, first 
     for (int i = first + thread % 32; i < first + share && i < n; i += 32)"""
 # exercise, what is wrong, words of the answer, then what to replace in the solution
 WRONG = [
-    ("04.1", "a share a warp, where blocks have fewer threads", "block 7", (LOOP, WARP_SHARES)),
-    ("04.1", "an element a thread", "out[256] is nan", (LOOP, "int i = thread;\n    if (i < n)")),
+    ("04.1", "one share per warp, where blocks have fewer threads", "block 7", (LOOP, WARP_SHARES)),
+    ("04.1", "one element per thread", "out[256] is nan", (LOOP, "int i = thread;\n    if (i < n)")),
     ("04.1", "no end", "invalid global read", ("i < n", "i <= n")),
     ("04.1", "one too few", "out[4095] is nan", ("i < n", "i < n - 1")),
     (
@@ -77,8 +84,22 @@ WRONG = [
     ),
     (
         "04.2",
-        "only the guard",
-        "n",
+        "the loads along the rows",
+        "global stores touch 1536 sectors; the goal is at most 768",
+        (ROW, f"{NUMBER}int row = blockIdx.x * 32 + number / 8;"),
+        (COL, "int col = blockIdx.y * 8 + number % 8;"),
+    ),
+    (
+        "04.2",
+        "blocks of in",
+        "The blocks cover out",
+        (ROW, "int row = blockIdx.y * blockDim.y + threadIdx.y;"),
+        (COL, "int col = blockIdx.x * blockDim.x + threadIdx.x;"),
+    ),
+    (
+        "04.2",
+        "square blocks taken for granted",
+        "rows=32 cols=32",
         (ROW, ROW.replace("threadIdx.x", "threadIdx.y")),
         (COL, COL.replace("threadIdx.y", "threadIdx.x")),
     ),
@@ -88,17 +109,9 @@ WRONG = [
         "rows=64 cols=96",
         (MOVE, "out[row * rows + col] = in[col * cols + row];"),
     ),
-    (
-        "04.2",
-        "blocks exchanged, too",
-        "rows=64 cols=96",
-        ("blockIdx.y", "?"),
-        ("blockIdx.x", "blockIdx.y"),
-        ("?", "blockIdx.x"),
-    ),
     ("04.2", "strides of a square", "rows=64 cols=96", ("col * rows + row", "col * cols + row")),
     ("04.2", "guards exchanged", "rows=64 cols=96", ("row < rows && col < cols", "row < cols && col < rows")),
-    ("04.2", "no guard", "compare row with rows and col with cols", ("row < rows && col < cols", "true")),
+    ("04.2", "no guard", "A thread outside out must do nothing", ("row < rows && col < cols", "true")),
     ("04.2", "half a guard", "rows=1 cols=1", ("row < rows && col < cols", "col < cols")),
     ("04.2", "a copy", "is the transpose of the right output", ("col * rows + row", "row * cols + col")),
     ("04.3", "no guard", "must do nothing", ("if (i >= n)", "if (false)")),
@@ -116,6 +129,24 @@ WRONG = [
         ),
     ),
     ("04.3", "two out exchanged", "Field f of particle i", ("p.y", "p.z")),
+    ("04.4", "each lane's bytes", "is moved once, and counts once", (USED, "size * len(addresses)")),
+    ("04.4", "floats only", "they use more, and touch more sectors", (USED, "4 * len(set(addresses))")),
+    ("04.4", "cache lines of 128 bytes", "sector address // 32", (MOVED, MOVED.replace("32", "128"))),
+    (
+        "04.4",
+        "from the first to the last",
+        "it should be 0.125",
+        (MOVED, "(max(addresses) // 32 - min(addresses) // 32 + 1) * 32"),
+    ),
+    (
+        "04.4",
+        "sectors from the first address on",
+        "from element 3",
+        ("address // 32", "(address - addresses[0]) // 32"),
+    ),
+    ("04.4", "in per cent", "returns 100; it should be 1", ("used / moved", "100 * used / moved")),
+    ("04.4", "nothing", "returns None", ("return used / moved", "print(used / moved)")),
+    ("04.4", "not a number of lanes", "line 6: TypeError", ("used / moved", "used / addresses")),
 ]
 
 
@@ -146,23 +177,16 @@ OTHERS = [
     ("04.1", "while", (LOOP, "int i = thread - threads;\n    while ((i += threads) < n)")),
     (
         "04.2",
-        "blocks and matrices exchanged",
-        (ROW, "int row = blockIdx.x * blockDim.x + threadIdx.y;"),
-        (COL, "int col = blockIdx.y * blockDim.y + threadIdx.x;"),
-        ("row < rows && col < cols", "row < cols && col < rows"),
-        (MOVE, "out[row * rows + col] = in[col * cols + row];"),
+        "as row and column of out",
+        (ROW, "int out_col = blockIdx.x * blockDim.x + threadIdx.x;"),
+        (COL, "int out_row = blockIdx.y * blockDim.y + threadIdx.y;"),
+        ("row < rows && col < cols", "out_col < rows && out_row < cols"),
+        (MOVE, "out[out_row * rows + out_col] = in[out_col * cols + out_row];"),
     ),
-    (
-        "04.2",
-        "through shared memory",
-        (
-            f"{INSIDE}\n        {MOVE}",
-            f"{TILED}\n    {INSIDE}\n        out[col * rows + row] = tile[threadIdx.x][threadIdx.y];",
-        ),
-    ),
+    ("04.2", "with sizes", (ROW, "int row = blockIdx.x * 32 + threadIdx.x;"), ("* blockDim.y", "* 8")),
     (
         "04.3",
-        "a float a lane",
+        "one float per lane",
         RETURN,
         (
             f"{WHOLE}\n    {STORES}",
@@ -170,6 +194,12 @@ OTHERS = [
         ),
     ),
     ("04.3", "through shared memory", RETURN, (f"{WHOLE}\n    {STORES}", STAGED)),
+    (
+        "04.4",
+        "with NumPy",
+        (USED, "size * np.unique(addresses).size"),
+        (MOVED, "32 * np.unique(np.array(addresses) // 32).size"),
+    ),
 ]
 
 

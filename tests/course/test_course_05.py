@@ -34,19 +34,25 @@ STARTERS = {
     "05.1": [
         "✓ right where they stick out, 1 to 100 rows and columns",
         "global stores touch 6144 sectors; the goal is at most 768",
-        "out[col * rows + row] = in[row * cols + col];    32 sectors a request",
+        "out[col * rows + row] = in[row * cols + col];    32 sectors per request",
         "the turn is in the tile",
     ],
     "05.2": [
         "5952 bank conflicts; the goal is none",
-        "= tile[x][y];    31 conflicts a request",
+        "= tile[x][y];    31 conflicts per request",
         "banks() draws",
     ],
-    "05.3": ["the kernel takes 4224 bytes of shared memory a block", "in another order"],
+    "05.3": ["the kernel takes 4224 bytes of shared memory per block", "in another order"],
     "05.4": [
-        "105 bank conflicts a block",
-        "part[2 * s * t] += part[2 * s * t + s];    70 conflicts a block",
+        "105 bank conflicts per block",
+        "part[2 * s * t] += part[2 * s * t + s];    70 conflicts per block",
         "✓ right for any n",
+    ],
+    "05.5": [
+        "✓ right for a row of words",
+        "32 lanes, 32 elements from lane to lane, from element 0; an element has 4 bytes",
+        "wavefronts() returns 1; it should be 32.",
+        "Word w is in bank w % 32",
     ],
 }
 
@@ -120,11 +126,11 @@ WRONG = [
         (LOAD, "= tile[y][x]"),
     ),
     ("05.2", "two unused words", "192 bank conflicts", ("[33]", "[34]")),
-    ("05.2", "a row more, not a column", "31 conflicts a request", ("[32][33]", "[33][32]")),
+    ("05.2", "a row more, not a column", "31 conflicts per request", ("[32][33]", "[33][32]")),
     (
         "05.2",
         "conflicts in the store",
-        "tile[x][y] = in[row * cols + col];    31 conflicts a request",
+        "tile[x][y] = in[row * cols + col];    31 conflicts per request",
         ("[33]", "[32]"),
         (STORE, "tile[x][y] ="),
         (LOAD, "= tile[y][x]"),
@@ -172,14 +178,14 @@ WRONG = [
     (
         "05.4",
         "one thread adds",
-        "passes over the banks a block; the goal is at most 64",
+        "passes over the banks per block; the goal is at most 64",
         (STEPS, "for (int s = 1; s < 256; ++s)"),
         ("if (t < s)", "if (t == 0)"),
     ),
     (
         "05.4",
         "one thread adds from global memory",
-        "global loads touch 256 sectors a block",
+        "global loads touch 256 sectors per block",
         (
             "part[t] = i < n ? in[i] : 0;",
             "part[t] = 0;\n    if (t == 0) for (int k = i; k < i + 256 && k < n; ++k) part[0] += in[k];",
@@ -189,7 +195,7 @@ WRONG = [
     (
         "05.4",
         "lanes far apart in all warps",
-        "150 passes over the banks a block",
+        "150 passes over the banks per block",
         (STEPS, UPWARDS),
         ("if (t < s)", "if (t % (2 * s) == 0)"),
     ),
@@ -200,6 +206,22 @@ WRONG = [
         (STEPS, "for (int s = 1; s > 0; --s)"),
         (PAIR, "if (t > 0)\n            atomicAdd(&part[0], part[t]);"),
     ),
+    ("05.5", "words counted twice", "count different words", ("set()", "[]"), (".add(", ".append(")),
+    (
+        "05.5",
+        "conflicts",
+        "wavefronts() returns 0; it should be 1",
+        ("for bank in banks)", "for bank in banks) - 1"),
+    ),
+    ("05.5", "banks in use", "returns 32; it should be 1", ("max(len(bank)", "sum(len(bank) > 0")),
+    ("05.5", "banks of 8 bytes", "Word w is in bank w % 32", ("word % 32", "word // 2 % 32")),
+    (
+        "05.5",
+        "different words alone",
+        "returns 32; it should be 1",
+        ("max(len(bank) for bank in banks)", "len(set(words))"),
+    ),
+    ("05.5", "bytes for words", "Word w is in bank w % 32", ("word % 32", "word // 4 % 32")),
 ]
 
 
@@ -248,6 +270,11 @@ OTHERS = [
         "shuffles in the last warp",
         ("s > 0", "s > 16"),
         ("    if (t == 0)\n        out[blockIdx.x] = part[0];", SHUFFLED_SUM),
+    ),
+    (
+        "05.5",
+        "with a counter",
+        ("max(len(bank) for bank in banks)", "int(np.bincount(np.unique(words) % 32).max())"),
     ),
 ]
 

@@ -13,14 +13,20 @@ from labkit.course.who_finds import who_finds
 from labkit.simt import Finding
 
 STARTERS = {
-    "09.1": ["✗ right for whole blocks", "racecheck finds: line 11: race", "must stand a __syncthreads()"],
-    "09.2": ["before the start of `in`", "Each of the four reads needs a condition"],
+    "09.1": ["✗ right for whole blocks", "racecheck finds: line 11: race", "put a __syncthreads()"],
+    "09.2": ["before the start of `in`", "Each of the four reads needs its own condition"],
     "09.3": ["the verdict is 'right'", "A refused launch raises labkit.simt.LaunchError"],
     "09.4": ["out[0] is nan", "initcheck finds: line 12", "Where the array has none, the tile must hold a 0"],
-    "09.5": ["__syncthreads() inside a branch", "Every thread of the block must come to every barrier"],
+    "09.5": ["__syncthreads() inside a branch", "Every thread of the block must reach every barrier"],
     "09.6": ["A right result is rejected: K=400, elements up to 1000", "abs(A) @ abs(B)"],
     "09.7": ["it returns 0.005; the kernel takes 4 ms", "synchronize() waits for that"],
-    "09.8": ["C[0, 0] is nan", "line 10: reads `C[0]`", "the old C must not be read"],
+    "09.8": ["diagnosis('A') returns 'spilled registers'", "Which part of the GPU is its first limit"],
+    "09.9": ["it has 131,072 sectors of global loads; the goal is at most 18,022", "neighbours in a row"],
+    "09.10": ["it has 24,576 instructions on doubles; the goal is at most 0", "0.999 is a double"],
+    "09.11": ["predicted for an H200: 0.0239 ms, with latency as its first limit", "work on all four"],
+    "09.12": ["bank conflicts; the goal is at most 0", "With 33 words per row it lies in 32 banks"],
+    "09.13": ["it has 1,024 divisions and remainders per thread; the goal is at most 4", "wrap around"],
+    "09.14": ["idle threads per instruction; the goal is at most 3", "Choose the factor before one loop"],
 }
 
 test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
@@ -49,18 +55,9 @@ HEAT = """    if (row >= rows || col >= cols)
     float left = col > 0 ? in[i - 1] : 0, right = col + 1 < cols ? in[i + 1] : 0;
     float above = row > 0 ? in[i - cols] : 0, below = row + 1 < rows ? in[i + cols] : 0;
 """
-LAST = """    float result = alpha * sum;
-    if (beta != 0)
-        result += beta * C[row * N + col];
-    C[row * N + col] = result;
-"""
 TOLERANCE = """    bound = A.shape[1] * 2.0**-24 * (abs(A) @ abs(B))
     return bool((abs(got - expected) <= 2 * bound).all())
 """
-OLD_FIRST = """float sum = 0, old = 0;
-    if (beta != 0)
-        old = beta * C[row * N + col];
-    #pragma unroll 4"""
 CLOCK = """    launch()
     synchronize()
     start = clock()
@@ -148,16 +145,90 @@ def returned(expression):
     return TOLERANCE, f"    return {expression}\n"
 
 
+TILED = """    __shared__ float tile[128][33];
+    int t = threadIdx.x, lane = t % 32, warp = t / 32, first = blockIdx.x * 128;
+    float sum = 0;
+    for (int start = 0; start < cols; start += 32) {
+        for (int r = warp; r < 128; r += 4) {
+            bool inside = first + r < rows && start + lane < cols;
+            tile[r][lane] = inside ? in[(first + r) * cols + start + lane] : 0;
+        }
+        __syncthreads();
+        for (int c = 0; c < 32; ++c)
+            sum += tile[t][c];
+        __syncthreads();
+    }
+    if (first + t < rows)
+        out[first + t] = sum;
+"""
+BY_WARPS = """    int lane = threadIdx.x % 32, first = blockIdx.x * blockDim.x + threadIdx.x / 32 * 32;
+    for (int row = first; row < first + 32 && row < rows; ++row) {
+        float sum = 0;
+        for (int col = lane; col < cols; col += 32)
+            sum += in[row * cols + col];
+        for (int step = 16; step > 0; step /= 2)
+            sum += __shfl_down_sync(~0u, sum, step);
+        if (lane == 0)
+            out[row] = sum;
+    }
+"""
+FOUR = """    float v[4];
+    for (int start = 0; start < 4; ++start)
+        v[start] = in[i] + start;
+    for (int k = 0; k < rounds; ++k)
+        for (int start = 0; start < 4; ++start)
+            v[start] = v[start] * 0.999f + 0.001f;
+    out[i] = v[0] + v[1] + v[2] + v[3];
+"""
+TWO = """    float sum = 0;
+    for (int start = 0; start < 4; start += 2) {
+        float v = in[i] + start, w = v + 1;
+        for (int k = 0; k < rounds; ++k) {
+            v = v * 0.999f + 0.001f;
+            w = w * 0.999f + 0.001f;
+        }
+        sum += v + w;
+    }
+    out[i] = sum;
+"""
+VARIABLES = """    float p = in[i], q = p + 1, r = p + 2, s = p + 3;
+    for (int k = 0; k < rounds; ++k) {
+        p = p * 0.999f + 0.001f;
+        q = q * 0.999f + 0.001f;
+        r = r * 0.999f + 0.001f;
+        s = s * 0.999f + 0.001f;
+    }
+    out[i] = p + q + r + s;
+"""
+ONE_LOOP = """    for (int k = 0; k < rounds; ++k)
+        v = v * factor + 0.001f;
+"""
+BY_FACTOR = """    float v = in[i], factor = i % 2 ? 0.999f : 1.001f;
+    for (int k = 0; k < rounds; ++k)
+        v = v * factor + 0.001f;
+"""
+BY_PARITY = """    float v = in[i];
+    if (i % 2)
+        for (int k = 0; k < rounds; ++k)
+            v = v * 0.999f + 0.001f;
+    else
+        for (int k = 0; k < rounds; ++k)
+            v = v * 1.001f + 0.001f;
+"""
+HALVES = """int half = blockDim.x / 2, t = threadIdx.x;
+    int i = blockIdx.x * blockDim.x + 2 * (t % half) + t / half;"""
+
+
 # exercise, what is wrong, words of the answer, then what to replace in the solution
 WRONG = [
     ("09.1", "no barrier in the loop", "race (read after write)", (TREE, TREE.replace(WAITED, ""))),
     (
         "09.1",
         "two barriers a step",
-        "a thread comes to 17 barriers; the goal is at most 9",
+        "each thread reaches 17 barriers; the goal is at most 9",
         (TREE, TREE.replace("        if (t < half)", "        __syncthreads();\n        if (t < half)")),
     ),
-    ("09.1", "no barrier before the loop", "what another thread has written", (FIRST, "    for")),
+    ("09.1", "no barrier before the loop", "what another thread wrote", (FIRST, "    for")),
     (
         "09.1",
         "barrier in the branch",
@@ -176,7 +247,7 @@ WRONG = [
     (
         "09.1",
         "each adds all from global memory",
-        "In a tree half of the threads add",
+        "In a tree, half of the threads add",
         (TREE, FROM_GLOBAL),
         ("s[0]", "sum"),
     ),
@@ -186,32 +257,37 @@ WRONG = [
         "271 requests to load; the goal is at most 170",
         (TREE, "    if (t) atomicAdd(&s[0], mine);\n    __syncthreads();\n"),
     ),
-    ("09.1", "reads past the end", "brings a 0 to the tree", ("i < n ? in[i] : 0", "in[i]")),
+    ("09.1", "reads past the end", "adds a 0 in the tree", ("i < n ? in[i] : 0", "in[i]")),
     ("09.1", "divides by its own part", "in the step before", ("mine / s[0]", "mine / s[t]")),
     (
         "09.2",
         "no guard of the thread",
-        "And a thread without an element does nothing",
+        "A thread without an element does nothing",
         ("row >= rows || col >= cols", "false"),
     ),
-    ("09.2", "a neighbour in the row above", "and no neighbour", ("col > 0 ?", "i > 0 ?")),
-    ("09.2", "a neighbour in the row below", "and no neighbour", ("col + 1 < cols", "i + 1 < rows * cols")),
+    ("09.2", "a neighbour in the row above", "but it is no neighbour", ("col > 0 ?", "i > 0 ?")),
+    (
+        "09.2",
+        "a neighbour in the row below",
+        "but it is no neighbour",
+        ("col + 1 < cols", "i + 1 < rows * cols"),
+    ),
     ("09.2", "one too far", "past the end of `in`", ("row + 1 < rows ?", "row < rows ?")),
     ("09.2", "leaves the rim out", "have not changed", ("if (row >= rows", "if (row < 1 || row > rows - 2")),
     (
         "09.2",
         "mean of those inside",
-        "Outside the matrix counts as 0",
+        "outside the matrix counts as 0",
         ("/ 4", "/ ((col > 0) + (row > 0) + (col + 1 < cols) + (row + 1 < rows))"),
     ),
-    ("09.3", "stale results", "may be left from an earlier launch", (FILL, "")),
+    ("09.3", "stale results", "may still hold the result of an earlier launch", (FILL, "")),
     ("09.3", "cleared with zeros", "0 can be a result; NaN cannot", ("np.nan", "0")),
     ("09.3", "cleared with ones", "1 can be a result; NaN cannot", ("np.nan", "1")),
     ("09.3", "cleared with -1", "-1 can be a result; NaN cannot", ("np.nan", "-1")),
     (
         "09.3",
         "another array",
-        "the one that the kernel writes?",
+        "the array that the kernel writes?",
         ("out.fill(np.nan)", "out = np.full_like(out, np.nan)"),
     ),
     ("09.3", "catches everything", "Catch LaunchError alone", (CATCH, "Exception")),
@@ -242,7 +318,7 @@ WRONG = [
         "a kernel that writes nothing",
         ("out == expected", "np.isnan(out) | (out == expected)"),
     ),
-    ("09.3", "never right", "Every element is what it should be", ("out == expected", "out > expected")),
+    ("09.3", "never right", "Every element is right", ("out == expected", "out > expected")),
     ("09.4", "no right edge", "initcheck finds", ("        s[t + 128 + R] =", "        float unused =")),
     (
         "09.4",
@@ -252,7 +328,7 @@ WRONG = [
     ),
     ("09.4", "zeros between blocks", "elements are wrong", ("i >= R ? in[i - R] : 0", "0")),
     ("09.4", "reads behind the end", "Compare the index", ("i + 128 < n ? in[i + 128] : 0", "in[i + 128]")),
-    ("09.4", "no barrier", "A barrier must stand between", ("__syncthreads();", "")),
+    ("09.4", "no barrier", "Put a barrier between", ("__syncthreads();", "")),
     (
         "09.4",
         "past the tile",
@@ -384,37 +460,97 @@ WRONG = [
         (CLOCK, "    from time import perf_counter as clock\n" + CLOCK),
     ),
     ("09.7", "a number by heart", "the kernel takes 22 ms", (CLOCK, CLOCK + "    return 4\n")),
-    ("09.7", "two launches", "behind one launch", (CLOCK, CLOCK + "    launch()\n    synchronize()\n")),
+    ("09.7", "two launches", "after one launch", (CLOCK, CLOCK + "    launch()\n    synchronize()\n")),
     ("09.7", "returns nothing", "Return a number", ("    return ", "    x = ")),
     (
         "09.8",
-        "still in global memory",
-        "3.02 requests a multiply-add; the goal is at most 2.1",
-        ("float sum = 0;", "float& sum = C[row * N + col];\n    sum = beta != 0 ? beta * sum : 0;"),
-        ("sum += A", "sum += alpha * A"),
-        (LAST, ""),
+        "another cause",
+        "'divergence': that is not what makes",
+        ('"A": ("scattered loads"', '"A": ("divergence"'),
     ),
     (
         "09.8",
-        "sets C before the loop",
-        "2 stores for each element of C; the goal is 1",
-        ("float sum = 0;", "float sum = 0;\n    if (beta == 0)\n        C[row * N + col] = 0;"),
+        "wavefronts, not conflicts",
+        "has the right cause, and 32 is not its figure: conflicts per request",
+        ('conflicts", 31', 'conflicts", 32'),
     ),
     (
         "09.8",
-        "alpha where beta is not 0 alone",
-        "alpha=3",
-        ("float result = alpha * sum", "float result = (beta != 0 ? alpha : 1) * sum"),
+        "a guess",
+        "the right cause, and 8 is not its figure: warps per warp scheduler",
+        ('"few warps", 2', '"few warps", 8'),
+        ("}[letter]", "}[letter]"),
     ),
+    ("09.8", "G moves too much", "bytes that the launch has to move", ('gain", 12', 'gain", 8')),
     (
         "09.8",
-        "alpha scales the old C, too",
-        "alpha scales beta * C",
-        (LAST, LAST.replace("alpha * sum", "sum").replace("= result", "= alpha * result")),
+        "PTX instructions",
+        "12 is not its figure: machine instructions",
+        ('"instructions", 19.6', '"instructions", 12'),
     ),
-    ("09.8", "reads C where beta is 0", "the old C must not be read", ("if (beta != 0)", "if (true)")),
-    ("09.8", "forgets beta", "alpha=3 beta=-2", ("if (beta != 0)", "if (false)")),
-    ("09.8", "no guard", "compare row with M", ("row >= M || col >= N", "false")),
+    ("09.8", "no pair", "Return a cause and a figure", ("}[letter]", "}[letter][0]")),
+    ("09.8", "no cause of the list", "The causes are scattered loads", ('"scattered loads"', '"loads"')),
+    ("09.8", "a cause alone", "Return a cause and a figure", ('("conversions", 2)', '("conversions",)')),
+    ("09.8", "no number", "Return a cause and a figure", ('("conversions", 2)', '("conversions", "2")')),
+    ("09.8", "a letter is missing", "KeyError", ('"G": ', '"H": ')),
+    (
+        "09.9",
+        "a tile without padding",
+        "predicted for an H200",
+        ("[33]", "[32]"),
+    ),
+    (
+        "09.9",
+        "no barrier",
+        "racecheck finds",
+        ("        __syncthreads();\n        for (int c", "        for (int c"),
+    ),
+    (
+        "09.9",
+        "no 0 outside",
+        "past the end of `in`",
+        ("inside ? in[(first + r) * cols + start + lane] : 0", "in[(first + r) * cols + start + lane]"),
+    ),
+    ("09.9", "a column too few", "out[0] is", ("c < 32", "c < 31")),
+    (
+        "09.9",
+        "works for the check's sizes alone",
+        "Does the kernel do all of it at any size?",
+        ("    float sum = 0;", "    if (rows > 100000) return;\n    float sum = 0;"),
+    ),
+    ("09.10", "one double left", "instructions on doubles", ("0.001f", "0.001")),
+    ("09.10", "another factor", "should be", ("0.999f", "0.99f")),
+    ("09.10", "a round too few", "should be", ("k < rounds", "k + 1 < rounds")),
+    ("09.11", "two chains", "0.0177 ms, with latency", (FOUR, TWO)),
+    ("09.11", "a start is left out", "should be", ("+ v[3]", "")),
+    ("09.11", "a round too few", "should be", ("k < rounds", "k + 1 < rounds")),
+    ("09.12", "half a sum", "should be", ("step = 16", "step = 8")),
+    ("09.12", "two words of padding", "bank conflicts; the goal is at most 0", ("[33]", "[34]")),
+    (
+        "09.12",
+        "no barrier",
+        "racecheck finds",
+        ("    __syncthreads();\n    for (int col", "    for (int col"),
+    ),
+    (
+        "09.13",
+        "an unsigned remainder",
+        "divisions and remainders",
+        ("ring[at]", "ring[(unsigned)(i + k) % length]"),
+    ),
+    ("09.13", "no wrap", "finds", ("        if (++at == length)\n            at = 0;", "        ++at;")),
+    ("09.13", "wraps late", "finds", ("++at == length", "++at > length")),
+    (
+        "09.14",
+        "still two paths",
+        "idle threads per instruction",
+        (
+            ONE_LOOP,
+            ONE_LOOP.replace("for", "if (i % 2)\n        for") + ONE_LOOP.replace("for", "else\n        for"),
+        ),
+    ),
+    ("09.14", "one element of four", "should be", ("i % 2 ?", "i % 4 == 1 ?")),
+    ("09.14", "the factors exchanged", "should be", ("0.999f : 1.001f", "1.001f : 0.999f")),
 ]
 
 test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
@@ -490,27 +626,31 @@ OTHERS = [
         ("1e3 *", "1e2 *"),
     ),
     ("09.7", "the median of five", (CLOCK, MEDIAN)),
+    ("09.8", "lists", ('("conversions", 2)', '["conversions", 2.0]'), ("16.2", "16.4")),
+    ("09.8", "blocks over SMs, on average", ('("few warps", 2)', '("few warps", 128 * 8 / 132 / 4)')),
+    ("09.9", "a warp per row, by shuffles", (TILED, BY_WARPS)),
+    ("09.10", "a cast", ("0.999f + 0.001f", "(float)0.999 + (float)0.001")),
+    ("09.11", "four variables", (FOUR, VARIABLES)),
     (
-        "09.8",
-        "begins with the old C",
-        ("float sum = 0;", "float sum = beta ? beta * C[row * N + col] : 0;"),
-        ("sum += A", "sum += alpha * A"),
-        (LAST, "    C[row * N + col] = sum;\n"),
+        "09.12",
+        "swizzled",
+        ("[33]", "[32]"),
+        ("tile[row][lane]", "tile[row][lane ^ row]"),
+        ("tile[lane][col]", "tile[lane][col ^ lane]"),
     ),
     (
-        "09.8",
-        "promises that nothing overlaps",
+        "09.13",
+        "subtracts",
         (
-            "const float* A, const float* B, float* C",
-            "const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ C",
+            "        if (++at == length)\n            at = 0;",
+            "        at = at + 1 < length ? at + 1 : at + 1 - length;",
         ),
-        ("row >= M || col >= N", "!(row < M && col < N)"),
     ),
     (
-        "09.8",
-        "the old C first, four steps at once",
-        ("float sum = 0;", OLD_FIRST),
-        (LAST, "    C[row * N + col] = alpha * sum + old;\n"),
+        "09.14",
+        "even elements to some warps",
+        ("int i = blockIdx.x * blockDim.x + threadIdx.x;", HALVES),
+        (BY_FACTOR, BY_PARITY),
     ),
 ]
 

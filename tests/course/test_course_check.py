@@ -1,6 +1,7 @@
 """`labkit.check`: solutions pass, the first criterion that fails is told, and feedback in text and HTML."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import labkit
 from labkit import simt
 from labkit.course import EXERCISES, magic
 from labkit.course.criteria.kernels import at_most
+from labkit.course.criteria.launches import tiled
 from labkit.course.exercise import Criterion, Exercise, Unmet, by_id
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
 from labkit.device.select import find_gpu
@@ -108,7 +110,8 @@ class TestCriteria:
         assert set(SOLVED) == set(EXERCISES)
 
     def test_at_most_names_the_worst_line(self):
-        criterion = at_most(4, "sectors_per_request", "few", Matmul(64, 64, 64), hint="Look at the rows.")
+        cube = partial(tiled, Matmul(64, 64, 64))
+        criterion = at_most(4, "sectors_per_request", "few", cube, hint="Look at the rows.")
         criterion.test(labkit.kernels.load("matmul/1_naive"))
         with pytest.raises(Unmet, match="line 25 has 16 sectors per request") as unmet:
             criterion.test(labkit.kernels.load("matmul/1_naive_uncoalesced"))

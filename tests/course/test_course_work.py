@@ -125,7 +125,7 @@ NOT_SHARED = [
             "int col = blockIdx.x * blockDim.y + threadIdx.x, row = blockIdx.y * blockDim.x + threadIdx.y;",
             of_matrix(id, "if (row < {rows} && col < {cols}) {{ {work} }}"),
         )
-        for id in ("00.2", "02.4")
+        for id in ("00.2",)
     ),
 ]
 

@@ -66,7 +66,7 @@ MISTAKES = [
         "03.1",
         "no request is coalesced",
         "ask for elements that lie apart",
-        "once a block",
+        "once per block",
         (A_TILE, SLANTED[0]),
         (B_TILE, SLANTED[1]),
     ),
@@ -94,7 +94,7 @@ MISTAKES = [
     (
         "09.1",
         "threads without an element count",
-        "brings a 0 to the tree, and writes nothing.",
+        "adds a 0 in the tree, and writes nothing.",
         "step before",
         ("i < n ? in[i] : 0", "i < n ? in[i] : 1"),
     ),

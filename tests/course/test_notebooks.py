@@ -98,6 +98,11 @@ def test_most_cells_are_really_compared(path):
     assert all("nbval-skip" not in tags(cell) for cell in cells)
 
 
+def ids_of(path):
+    """The exercises of a notebook in order: 09.9, then 09.10."""
+    return [exercise.id for exercise in catalog.lesson(path).exercises]
+
+
 @each_solved
 class TestSolved:
     def test_was_run_from_top_to_bottom(self, path):
@@ -113,7 +118,7 @@ class TestSolved:
         cells = code_cells(read(path))
         ids = [cell.metadata.labkit.exercise for cell in cells if role(cell) == "answer"]
         checked = {cell.metadata.labkit.exercise: cell for cell in cells if role(cell) == "check"}
-        assert ids == list(checked) == sorted(id for id in EXERCISES if id[:2] == path.name[:2])
+        assert ids == list(checked) == ids_of(path)
         for id, cell in checked.items():
             assert cell.source == f'labkit.check("{id}")'
             assert f"{id} {EXERCISES[id].title}: solved" in text_of(cell.outputs[0])
@@ -126,7 +131,7 @@ class TestSolved:
         tasks = [
             cell for cell in read(path).cells if cell.cell_type == "markdown" and "### Exer" in cell.source
         ]
-        ids = sorted(id for id in EXERCISES if id[:2] == path.name[:2])
+        ids = ids_of(path)
         assert [TASK.findall(cell.source)[0][0] for cell in tasks] == ids
         for cell in tasks:
             ((id, points, _),) = TASK.findall(cell.source)
@@ -176,3 +181,14 @@ def test_the_first_notebook_lists_all_with_their_titles():
     listed = re.findall(r"^\| \[(.+?)\]\((.+?)\) \| .{20,} \|$", first, re.MULTILINE)
     lessons = [catalog.lesson(path) for path in SOLVED]
     assert listed == [(f"{each.number} · {each.title}", each.path.name) for each in lessons]
+
+
+@each_solved
+def test_links_to_the_glossary_lead_to_a_term(path):
+    glossary = (NOTEBOOKS.parent / "docs" / "glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r'<a id="([\w-]+)"></a>', glossary)
+    assert len(terms) == len(set(terms))
+    text = "".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+    links = re.findall(r"\]\(\.\./docs/glossary\.md(?:#([\w-]+))?\)", text)
+    assert set(filter(None, links)) <= set(terms)
+    assert links or path.name >= "06"

@@ -8,6 +8,7 @@ import pytest
 from labkit import simt
 from labkit.core.errors import LaunchError
 from labkit.figures.pictures import product as pictures
+from labkit.figures.pictures.spaces import memory_spaces
 from labkit.figures.pictures.transpose import through_a_tile
 
 WHO = """extern "C" __global__ void who(int* out, int M, int N) {
@@ -57,6 +58,7 @@ def drawings():
         pictures.tile_walk(20, 20, 20, 16, 16, (1, 1)),
         through_a_tile(8, 12, 4, (2, 0), 1),
         through_a_tile(64, 32, 8, (3, 7), 0),
+        memory_spaces(),
     ]
 
 
@@ -88,6 +90,15 @@ def test_the_findings_count_right():
     assert pictures.padding(pictures.tile_round(10, 14, 11, 4, 4, (1, 1))) == "both tiles lie inside"
     reads = pictures.naive_reads(6, 9, 7).alt
     assert "each element of A 9 times (N) and each element of B 6 times (M)" in reads
+
+
+def test_each_thread_has_registers_each_block_shared_memory_and_all_have_global_memory():
+    drawn = ElementTree.fromstring(str(memory_spaces())).iter()
+    texts = [each.text for each in drawn if each.tag.endswith("}text")]
+    blocks, threads = (sum(text.startswith(name) for text in texts) for name in ("block", "thread"))
+    assert texts.count("registers") == texts.count("local memory") == threads == 4
+    assert texts.count("shared memory") == blocks == 2
+    assert sum(text.startswith("global memory") for text in texts) == 1
 
 
 def test_shared_tiles_show_zeros_past_the_edge():

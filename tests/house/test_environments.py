@@ -94,7 +94,7 @@ class TestBinder:
         }
 
     def test_opens_a_notebook_that_is_there(self):
-        assert badges.repository(ROOT).binder.endswith(f"?urlpath=lab/tree/{OPENED}")
+        assert badges.repository(ROOT).binder().endswith(f"?urlpath=lab/tree/{OPENED}")
         assert (ROOT / OPENED).is_file()
 
 

@@ -289,6 +289,13 @@ def test_recorded_runs_need_provenance(data):
         records.recorded("h200")
 
 
+def test_a_cpus_table_names_the_processor_in_the_place_of_a_gpu(data):
+    write_run(data / "cpu")
+    run = {"processor": "some CPU, 2 cores", "versions": "", "date": "2026-01-31", "command": "x"}
+    (data / "cpu" / "matmul.json").write_text(json.dumps(run))
+    assert set(records.recorded("cpu").source) == {"recorded: some CPU, 2 cores, 2026-01-31"}
+
+
 def test_recorded_lists_machines(data):
     write_run(data / "h200")
     with pytest.raises(ValueError, match="no runs recorded on 'a100'; machines with records: h200"):

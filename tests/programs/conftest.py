@@ -41,7 +41,7 @@ class Program:
 
 @pytest.fixture(scope="module")
 def nvcc(tmp_path_factory):
-    """Return a function that runs `labkit nvcc` in a folder with given files; skip where nothing builds."""
+    """Return a function that runs `labkit nvcc` in a folder of files; skip where nothing builds."""
     try:
         toolkit.toolkit()
         toolkit.host_compiler()

@@ -107,7 +107,7 @@ def line_of(text):
     return f"main.cu:{SOURCE[: SOURCE.index(text)].count(chr(10)) + 1}"
 
 
-# By what the program is told to do: its exit code, its output, and a part of its messages ("": none).
+# By what the program is told to do: exit code, the lines of its output, a part of its messages ("": none).
 ENDS = {
     "fork-first": (0, {f"parent {three_sums(100)} 6", f"child {three_sums(200)} 7"}, ""),
     "fork-after": (0, ["cudaErrorInitializationError", "cudaSuccess"], ""),

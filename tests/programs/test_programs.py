@@ -144,7 +144,7 @@ def check_matmul_cpu(args, text):
 
 def check_sgemm_peak(args, text):
     sizes = [int(arg) for arg in args] or [64, 100]
-    assert "a block of 33 x 33 threads: invalid configuration argument" in text
+    assert "a block of 33 x 33 threads: invalid argument" in text
     expected = [1.5 * product(n, n, n, floats) + 0.5 * floats(n * n, 3).sum(dtype=np.float64) for n in sizes]
     assert numbers(r"^sum of C: (.*)", text) == [pytest.approx(each, rel=1e-6) for each in expected]
     rows = [row for part in re.split(r"^n = ", text, flags=re.M)[1:] for row in of_size(part)]

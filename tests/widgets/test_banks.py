@@ -105,9 +105,9 @@ def test_the_worst_banks_of_the_parts_add_up_to_the_wavefronts():
         ({"padding": 2}, "1 bank conflict."),  # 17 rows on, the 34 words of a row are again in the first bank
         ({"padding": 8}, "7 bank conflicts."),  # 40 words per row: banks 0, 8, 16 and 24
         ({"swizzled": True}, "no bank conflict"),
-        ({"size": 8}, "30 bank conflicts. With 8 bytes a lane it goes by half-warps"),
+        ({"size": 8}, "30 bank conflicts. With 8 bytes per lane it is served in half-warps"),
         ({"size": 8}, "Bank 0 is asked for most, for 16 different words by one half-warp, and 1 other bank"),
-        ({"size": 16}, "28 bank conflicts. With 16 bytes a lane it goes by quarter-warps"),
+        ({"size": 16}, "28 bank conflicts. With 16 bytes per lane it is served in quarter-warps"),
         ({"access": ROW}, "no bank conflict"),
         ({"tile": 16, "padding": 1}, "1 bank conflict."),
         ({"tile": 16}, "in rows nor in columns: none of 0 to 8."),
@@ -147,7 +147,7 @@ def test_the_picture_numbers_the_lanes_and_names_the_axes():
 
 def test_a_pass_stands_out_after_those_before_it():
     view = banks_view(**START, step=3)
-    assert view.conclusion == "Pass 3 of 32: 1 bank delivers a word each, to lane 2."
+    assert view.conclusion == "Pass 3 of 32: 1 bank delivers one word each, to lane 2."
     drawn = words(view.pictures[0])
     assert [link for link, *_ in drawn] == [f"bank0 pass{number}" for number in range(1, 33)]
     assert [fill for _, fill, *_ in drawn] == [GREEN] + 31 * [RED]

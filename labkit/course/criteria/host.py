@@ -82,16 +82,14 @@ def verdicts(verdict: Callable[..., Any], text: str, *trials: Trial) -> None:
             raise Unmet(f"{trial.told}: the verdict is {got!r}.\n{hint}")
 
 
-WRITTEN = "Every element is what it should be. Is the array that you look at the one that the kernel writes?"
+WRITTEN = "Every element is right. Do you look at the array that the kernel writes?"
 STALE = (
-    "What stands in out may be left from an earlier launch. Before the launch, put something there that no "
-    "right result can be."
+    "out may still hold the result of an earlier launch. Before the launch, fill it with a value that no "
+    "right result can have."
 )
 NOT_REFUSED = "The launch was not refused: it has run. A refused one raises labkit.simt.LaunchError."
-ELEMENTS = (
-    "An element is not what it should be. Compare each element of out with its own in expected: all of them."
-)
-ASK = "Nothing was computed. A refused launch raises labkit.simt.LaunchError: catch it, and say so."
+ELEMENTS = "An element is wrong. Compare each element of out with the same element of expected: all of them."
+ASK = "Nothing was computed. A refused launch raises labkit.simt.LaunchError: catch it, and return refused."
 
 
 _OUTSIDE = Trial("", "outside", "", "")
@@ -106,11 +104,11 @@ def others_get_through(verdict: Callable[..., Any]) -> None:
     except InvalidAccess:
         return
     except Exception as error:
-        raise Unmet(f"Of an access outside out it makes {kind_of(error)}: {error}") from None
+        raise Unmet(f"For an access outside out it raises {kind_of(error)}: {error}") from None
     raise Unmet(
         f"A launch writes outside out and raises InvalidAccess: the verdict is {got!r}.\n"
-        "That is no verdict on numbers, and no refusal. Catch LaunchError alone, so that every other error "
-        "reaches the reader."
+        "The numbers are not wrong, and the launch was not refused. Catch LaunchError alone, so that every "
+        "other error reaches the reader."
     )
 
 
@@ -321,11 +319,11 @@ def _why(ratio: float, hint: str) -> str:
 
 
 UNFINISHED = (
-    "launch() returns as soon as the kernel is in the queue, after 0.005 ms. Look at clock() again when the "
+    "launch() returns as soon as the kernel is in the queue, after 0.005 ms. Read clock() again when the "
     "kernel has ended: synchronize() waits for that. clock() counts seconds."
 )
 EARLIER = (
-    "Other work was in the queue, and you have waited for it too. Begin with an empty queue, and look at the "
-    "clock again behind one launch."
+    "Other work was in the queue, and you waited for it, too. Begin with an empty queue, and read the clock "
+    "again after one launch."
 )
-FIRST = "The first launch also loads the kernel's code. Launch once before you look at the clock."
+FIRST = "The first launch also loads the kernel's code. Launch once before you read the clock."

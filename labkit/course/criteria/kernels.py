@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -178,28 +179,21 @@ def clean_in(launches: Launches, hints: Hints = NO_HINTS) -> Criterion:
 
 @criterion("{text}")
 def at_most(
-    kernel: AnyKernel,
-    most: float,
-    what: str,
-    text: str,
-    problem: Problem,
-    *,
-    hint: str,
-    tile: int = 16,
-    rows: int | None = None,
+    kernel: AnyKernel, most: float, what: str, text: str, make: Callable[[], Launch], *, hint: str
 ) -> None:
     """Ask that no source line has more than `most` of `what`, a column of `Profile.lines`.
 
-    Examples are at_most(4, "sectors_per_request", …) and at_most(0, "conflicts", …), counted in a launch on
-    `problem`. `hint` ends the message.
+    Examples are at_most(4, "sectors_per_request", …) and at_most(0, "conflicts", …), counted in the launch
+    that `make` makes. `hint` ends the message.
     """
-    lines = profiled(kernel, tiled(problem, tile, rows)).lines
+    launch = make()
+    lines = profiled(kernel, launch).lines
     above = lines[lines[what] > most]
     if len(above):
         worst = above.nlargest(1, what).iloc[0]
         count = f"{worst[what]:.4g} {what.replace('_', ' ')}"
         raise Unmet(
-            f"{problem}\n"
+            f"{launch}\n"
             f"line {worst.line} has {count}; the goal is at most {most:g}\n"
             f"{worst.line:>5} | {worst.source}\n{hint}"
         )
@@ -226,6 +220,33 @@ def loads_in(
         found = f"{launch}\n{own.requests.sum()} requests to load"
         requests = (f"{count} requests" for count in own.requests)
         raise missed(found, f"at most {most}", own, requests, f"{ATOMIC if is_atomic.any() else ''}{hint}")
+
+
+@criterion("predicted for an H200: at most {most:g} ms")
+def predicted_within(
+    kernel: AnyKernel,
+    most: float,
+    least: float,
+    launch: Callable[[], tuple[Any, Any, Sequence[object]]],
+    hint: str,
+) -> None:
+    """Ask for at most so many predicted ms on an H200; less than `least` ms is less than the work takes.
+
+    `launch` makes grid, block and arguments. Results are not verified, and in a grader's sandbox arrays hold
+    zeros: other criteria must ask for right results.
+    """
+    grid, block, args = launch()
+    try:
+        found = kernel.predict(grid, block, args, gpu="H200")
+    except SimtError as error:
+        raise Unmet(f"its time on an H200 cannot be predicted: {error}\n{hint}") from None
+    told = f"predicted for an H200: {1e3 * found.seconds:.3g} ms, with {found.limit} as its first limit"
+    if 1e3 * found.seconds > most:
+        raise Unmet(f"{told}; the goal is at most {most:g} ms\n{hint}")
+    if 1e3 * found.seconds < least:
+        raise Unmet(
+            f"{told}; the work takes {least:g} ms at least. Does the kernel do all of it at any size?"
+        )
 
 
 def few_sectors(kernel: AnyKernel, launch: Launch, most: int, told: str, hint: str) -> None:

@@ -2,6 +2,7 @@
 
 import reprlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from labkit.core.answers import answer_line
 from labkit.core.errors import SimtError
+from labkit.core.limits import WARP
 from labkit.course.drawn import further, generator
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Unmet, criterion
@@ -148,3 +150,73 @@ def _shown(arg: Any) -> str:
     if isinstance(arg, np.ndarray):
         return f"array {arg.shape}"
     return getattr(arg, "__name__", "a function") if callable(arg) else str(arg)
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """What the lanes of a warp ask for: lines of `width` lanes, `step` elements from lane to lane.
+
+    A line begins `line` elements after the one before. Lanes ask in another order where there is a `shuffle`,
+    the seed of it.
+    """
+
+    step: int
+    width: int = WARP
+    line: int = 0
+    first: int = 0
+    shuffle: int | None = None
+
+    @property
+    def elements(self) -> list[int]:
+        """Return the number of the element that each lane asks for."""
+        asked = [
+            self.first + lane % self.width * self.step + lane // self.width * self.line
+            for lane in range(WARP)
+        ]
+        order = range(WARP) if self.shuffle is None else np.random.default_rng(self.shuffle).permutation(WARP)
+        return [asked[lane] for lane in order]
+
+    def __str__(self) -> str:
+        lines = "" if self.width == WARP else f" in lines of {self.width}, which begin {self.line} apart"
+        order = "" if self.shuffle is None else ", in another order"
+        return f"32 lanes{lines}, {self.step} elements from lane to lane, from element {self.first}{order}"
+
+
+@criterion("{text}")
+def of_lanes(
+    function: Callable[..., Any],
+    text: str,
+    *cases: tuple[Lanes, int],
+    of: Callable[[list[int], int], float],
+    called_with: Callable[[list[int], int], Args],
+    hint: str,
+) -> None:
+    """Ask that the function returns what `of` does, for the elements that lanes ask for and their size.
+
+    `called_with` makes its arguments of these two.
+    """
+
+    def ask(case: tuple[Lanes, int]) -> None:
+        lanes, size = case
+        got, expected = called(function, *called_with(lanes.elements, size)), of(lanes.elements, size)
+        if not _is_close(got, expected, 1e-9):
+            told = f"{function.__name__}() returns {_number(got)}; it should be {_number(expected)}."
+            raise Unmet(f"{_told(case)}\n{told}\n{hint}")
+
+    def draw(rng: np.random.Generator, case: tuple[Lanes, int]) -> tuple[Lanes, int]:
+        lanes, size = case
+        step = lanes.step if lanes.step < 2 else int(rng.integers(2, 40))
+        first = lanes.first and int(rng.integers(1, 100))
+        line = lanes.line if lanes.line < WARP else int(rng.integers(WARP, 100))
+        shuffle = None if lanes.shuffle is None else int(rng.integers(2**31))
+        return replace(lanes, step=step, first=first, line=line, shuffle=shuffle), size
+
+    def told(case: tuple[Lanes, int]) -> str:
+        return f"{_told(case)}: {function.__name__}() should return {_number(of(case[0].elements, case[1]))}."
+
+    right_for(cases, draw, ask, told)
+
+
+def _told(case: tuple[Lanes, int]) -> str:
+    lanes, size = case
+    return f"{lanes}; an element has {size} bytes"

@@ -5,25 +5,27 @@ from functools import partial
 
 import numpy as np
 
+from labkit.course import drawn
 from labkit.course.criteria.kernels import (
+    SOUND,
     Hints,
     Shares,
     clean_in,
     missed,
-    no_finding,
+    no_finding_in,
     profiled,
     right_in,
-    right_on,
     shared_out,
 )
-from labkit.course.criteria.launches import Given, Launch, each, of_vector, tiled
+from labkit.course.criteria.launches import Given, Launch, Launches, each, of_vector
+from labkit.course.criteria.python import Lanes, of_lanes
 from labkit.course.exercise import Exercise, criterion
 from labkit.kernels.transpose.family import Transpose
 from labkit.simt import AnyKernel
 from labkit.simt.counters.profile import loads, stores
-from labkit.simt.counters.sectors import SECTOR_BYTES
+from labkit.simt.counters.sectors import SECTOR_BYTES, touched_sectors
 
-SIDE = 32  # of the square blocks of a transpose
+BLOCK = 32, 8  # threads along x and y of a block that covers a part of out
 
 SHARE = (
     "Thread number t of all T = gridDim.x * blockDim.x threads may take elements t, t + T, t + 2 T and so "
@@ -34,10 +36,10 @@ LANES = (
     "launch an element should be copied by one thread."
 )
 PLACES = (
-    "Element (row, col) of in is element (col, row) of out: in has cols elements a row, out has rows. "
-    "The blocks cover in: blockIdx.x counts blocks of its columns, blockIdx.y of its rows."
+    "Element (row, col) of in is element (col, row) of out: in has cols elements per row, out has rows. "
+    "The blocks cover out: blockIdx.x counts blocks of its columns, which are the rows of in."
 )
-GUARD = "A thread outside in must do nothing: compare row with rows and col with cols."
+GUARD = "A thread outside out must do nothing. out has cols rows and rows columns."
 ALONG = (
     "Neighbours along threadIdx.x must write neighbours of a row of out. Which of row and col counts along a "
     "row of out?"
@@ -72,6 +74,16 @@ def _split(n: int) -> Launch:
     return of_vector(make, 128, n)
 
 
+def _over_out(problem: Transpose) -> Launch:
+    """Make a launch of a transpose whose blocks cover out, which has as many columns as `in` has rows."""
+    x, y = BLOCK
+    return Launch(problem, (-(-problem.rows // x), -(-problem.cols // y)), BLOCK)
+
+
+def _turned(*stated: Transpose) -> Launches:
+    return lambda _: [_over_out(problem) for problem in drawn.problems(stated, max(BLOCK))]
+
+
 @criterion("global {many} of at most {most} sectors for {told}: each once")
 def _each_once(
     kernel: AnyKernel, many: str, make: Callable[[], Launch], most: int, told: str, hint: str
@@ -92,13 +104,31 @@ def _each_once(
 
 
 COPY = Hints(SHARE, SHARE, SHARE)
-TURN = Hints(PLACES, PLACES, PLACES, guard=GUARD)
+TURN = Hints(PLACES, PLACES, PLACES, guard=GUARD, untouched=PLACES)
 SPLIT = Hints(FIELDS, FIELDS, FIELDS, guard=LAST)
 RAGGED = 4003  # elements, which neither a warp nor the grid divides
 LARGE, WIDE = 4096, Transpose(64, 96)
 COPIED = partial(_copied, LARGE), 4 * LARGE // SECTOR_BYTES, f"n={LARGE}"
-TURNED = partial(tiled, WIDE, SIDE), WIDE.bytes // 2 // SECTOR_BYTES, f"{WIDE.rows} x {WIDE.cols}"
+TURNED = partial(_over_out, WIDE), WIDE.bytes // 2 // SECTOR_BYTES, f"{WIDE.rows} x {WIDE.cols}"
 MANY = partial(_split, 1024), 4 * 4 * 1024 // SECTOR_BYTES, "n=1024"
+
+# 04.4: the efficiency of a request.
+
+WHOLE = "A request moves each sector that holds one of its addresses: sector address // 32, of 32 bytes."
+USED_ONCE = "An element that several lanes ask for is moved once, and counts once."
+OTHER_SIZES = "The lanes use `size` bytes each; with 8 or 16 bytes they use more, and touch more sectors."
+
+
+def _addresses(elements: list[int], size: int) -> tuple[list[int], int]:
+    return [size * element for element in elements], size
+
+
+def _efficiency(elements: list[int], size: int) -> float:
+    addresses, _ = _addresses(elements, size)
+    return len(set(elements)) * size / (SECTOR_BYTES * len(touched_sectors(addresses, size)))
+
+
+_efficient = partial(of_lanes, of=_efficiency, called_with=_addresses)
 
 EXERCISES = (
     Exercise("04.1", "A copy, shared out among lanes", 2, given=4).asks(
@@ -120,17 +150,16 @@ EXERCISES = (
             Shares(lambda _: _copied(RAGGED, 5, 64), loads=RAGGED, once=SHARE),
         ),
     ),
-    Exercise("04.2", "Write along the rows", 2, given=4).asks(
-        right_on("right for square matrices", Transpose(32, 32), Transpose(64, 64), tile=SIDE, hints=TURN),
-        right_on("right for wide and tall ones", WIDE, Transpose(96, 32), tile=SIDE, hints=TURN),
-        right_on(
+    Exercise("04.2", "Write along the rows", 2, given=1).asks(
+        right_in("right for square matrices", _turned(Transpose(32, 32), Transpose(64, 64)), TURN),
+        right_in("right for wide and tall ones", _turned(WIDE, Transpose(96, 32)), TURN),
+        right_in(
             "right where blocks stick out, 1 to 100 rows and columns",
-            *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
-            tile=SIDE,
-            hints=TURN,
+            _turned(*(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20)))),
+            TURN,
         ),
-        no_finding(Transpose(45, 33), tile=SIDE, hints=TURN),
-        shared_out(_each_once("stores", *TURNED, ALONG), Shares(lambda _: tiled(WIDE, SIDE))),
+        no_finding_in(SOUND, _turned(Transpose(45, 33)), TURN),
+        shared_out(_each_once("stores", *TURNED, ALONG), Shares(lambda _: _over_out(WIDE))),
     ),
     Exercise("04.3", "From structs to fields", 3, given=3).asks(
         right_in("right for 128 and 512 particles", each(_split, 128, 512, whole=128), SPLIT),
@@ -142,5 +171,24 @@ EXERCISES = (
         clean_in(each(_split, 33, 200), SPLIT),
         _each_once("loads", *MANY, ONCE),
         shared_out(_each_once("stores", *MANY, NEIGHBOURS), Shares(lambda _: _split(1024))),
+    ),
+    Exercise("04.4", "The efficiency of a request", 2, magic="answer", given=1).asks(
+        _efficient("right for floats side by side", (Lanes(1), 4), hint=WHOLE),
+        _efficient(
+            "right for strides, shifts and rows",
+            *((Lanes(step), 4) for step in (2, 3, 7, 8, 32)),
+            *((lanes, 4) for lanes in (Lanes(1, first=3), Lanes(1, 16, 100), Lanes(1, 8, 64, first=5))),
+            hint=WHOLE,
+        ),
+        _efficient(
+            "right where several lanes ask for one element, in any order",
+            *((lanes, 4) for lanes in (Lanes(0), Lanes(0, 16, 50), Lanes(1, 8, 0), Lanes(5, shuffle=1))),
+            hint=USED_ONCE,
+        ),
+        _efficient(
+            "right for elements of 8 and 16 bytes",
+            *((lanes, size) for lanes in (Lanes(1), Lanes(3, first=1), Lanes(0, 4, 40)) for size in (8, 16)),
+            hint=OTHER_SIZES,
+        ),
     ),
 )

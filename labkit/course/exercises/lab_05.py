@@ -1,5 +1,7 @@
 """Exercises of 05_bank_conflicts: the transpose through a tile, its columns without conflicts, a sum."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -7,9 +9,11 @@ from labkit.course import drawn
 from labkit.course.criteria import kernels
 from labkit.course.criteria.hints import Hints
 from labkit.course.criteria.launches import Launch, each, of_vector, tiled
+from labkit.course.criteria.python import Lanes, of_lanes
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.transpose.family import Transpose
 from labkit.simt import AnyKernel
+from labkit.simt.counters.banks import BANK_BYTES, bank_conflicts
 from labkit.simt.counters.profile import loads, stores
 
 PLURALS = {"sector": "sectors", "conflict": "conflicts", "lane": "lanes", "pass": "passes"}
@@ -81,7 +85,7 @@ ADDING = Hints(
 )
 
 
-@criterion(f"global loads and stores of at most {MOST} sectors each for 64 x 96: 4 a request")
+@criterion(f"global loads and stores of at most {MOST} sectors each for 64 x 96: 4 per request")
 def _both_sides_coalesced(kernel: AnyKernel) -> None:
     """Ask for global loads and stores that touch each sector once, all lines together.
 
@@ -96,7 +100,7 @@ def _both_sides_coalesced(kernel: AnyKernel) -> None:
         for (what, own), goal in zip(sides, most, strict=True):
             if own.sectors.sum() > goal:
                 found = f"{problem}\nglobal {what} touch {own.sectors.sum()} sectors"
-                costs = _costs(own, "sectors_per_request", "sector", "a request")
+                costs = _costs(own, "sectors_per_request", "sector", "per request")
                 raise kernels.missed(found, f"at most {goal}", own, costs, ROWS)
 
 
@@ -110,13 +114,13 @@ def _no_conflicts(kernel: AnyKernel) -> None:
         if shared.conflicts.any():
             worst = shared[shared.conflicts_per_request == shared.conflicts_per_request.max()]
             found = f"{problem}\n{shared.conflicts.sum()} bank conflicts"
-            costs = _costs(worst, "conflicts_per_request", "conflict", "a request")
+            costs = _costs(worst, "conflicts_per_request", "conflict", "per request")
             raise kernels.missed(found, "none", worst, costs, BANKS)
     lines = _profile(kernel)
     shared = lines[lines.space == "shared"]
     if shared.passes.sum() > most:
         found = f"{WIDE}\n{shared.passes.sum()} passes over the banks"
-        costs = _costs(shared, "threads_per_request", "lane", "a request")
+        costs = _costs(shared, "threads_per_request", "lane", "per request")
         raise kernels.missed(found, f"at most {most}", shared, costs, TURNS)
 
 
@@ -124,7 +128,7 @@ def _no_conflicts(kernel: AnyKernel) -> None:
 def _shared_bytes(kernel: AnyKernel, most: int) -> None:
     if kernel.shared_size_bytes > most:
         raise Unmet(
-            f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory a block; the goal is at "
+            f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory per block; the goal is at "
             f"most {most}, 32 * 32 floats\n{SMALLER}"
         )
 
@@ -143,7 +147,7 @@ def _costs(lines: pd.DataFrame, column: str, what: str, per: str) -> list[str]:
 
 THREADS = 256
 MOST_SECTORS = THREADS * 4 // 32
-MOST_PASSES = 64  # a block; a tree of pairs in neighbouring words takes 45
+MOST_PASSES = 64  # per block; a tree of pairs in neighbouring words takes 45
 
 
 def _summed_up(n: int) -> Launch:
@@ -168,11 +172,13 @@ def _without_conflicts(kernel: AnyKernel) -> None:
     lines = _counted(kernel)
     if lines.conflicts.any():
         worst = lines[lines.conflicts == lines.conflicts.max()]
-        costs = _costs(worst, "conflicts", "conflict", "a block")
-        raise kernels.missed(f"{lines.conflicts.sum():g} bank conflicts a block", "none", worst, costs, BANKS)
+        costs = _costs(worst, "conflicts", "conflict", "per block")
+        raise kernels.missed(
+            f"{lines.conflicts.sum():g} bank conflicts per block", "none", worst, costs, BANKS
+        )
 
 
-@criterion(f"at most {MOST_PASSES} passes over the banks and {MOST_SECTORS} sectors of loads a block")
+@criterion(f"at most {MOST_PASSES} passes over the banks and {MOST_SECTORS} sectors of loads per block")
 def _in_few_passes(kernel: AnyKernel) -> None:
     lines = _counted(kernel)
     # Additions that are atomic wait for each other, where they are to one word.
@@ -180,13 +186,13 @@ def _in_few_passes(kernel: AnyKernel) -> None:
     lines = lines.assign(passes=lines.passes.where(~is_atomic, lines.threads))
     own = loads(lines, "global")
     if own.sectors.sum() > MOST_SECTORS:
-        found = f"global loads touch {own.sectors.sum():g} sectors a block"
-        costs = _costs(own, "sectors", "sector", "a block")
+        found = f"global loads touch {own.sectors.sum():g} sectors per block"
+        costs = _costs(own, "sectors", "sector", "per block")
         raise kernels.missed(found, f"{MOST_SECTORS}", own, costs, NEIGHBOURS)
     passes = lines[(lines.space == "shared") | is_atomic]
     if passes.passes.sum() > MOST_PASSES:
-        found = f"{passes.passes.sum():g} passes over the banks a block"
-        costs = _costs(passes, "passes", "pass", "a block")
+        found = f"{passes.passes.sum():g} passes over the banks per block"
+        costs = _costs(passes, "passes", "pass", "per block")
         hint = f"{ATOMIC} {FEW}" if is_atomic.any() else FEW
         raise kernels.missed(found, f"at most {MOST_PASSES}", passes, costs, hint)
 
@@ -205,6 +211,30 @@ def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion,
         kernels.no_finding(Transpose(45, 33), WIDE, tile=TILE, hints=hints),
         _both_sides_coalesced(),
     )
+
+
+# 05.5: the wavefronts of a request.
+
+BUSIEST = (
+    "Word w is in bank w % 32. A request takes as many wavefronts as its busiest bank has words to give: "
+    "count the words in each bank, and take the largest count."
+)
+DIFFERENT = "A word that several lanes ask for is given once, to all of them: count different words."
+
+
+def _words(elements: list[int], _: int) -> tuple[list[int]]:
+    return (elements,)
+
+
+def _wavefronts(elements: list[int], size: int) -> int:
+    return 1 + bank_conflicts([size * element for element in elements], size)
+
+
+_in_wavefronts = partial(of_lanes, of=_wavefronts, called_with=_words)
+
+
+def _as_words(*lanes: Lanes) -> list[tuple[Lanes, int]]:
+    return [(each, BANK_BYTES) for each in lanes]
 
 
 EXERCISES = (
@@ -226,5 +256,23 @@ EXERCISES = (
         kernels.no_finding_in(kernels.SOUND, each(_summed_up, 300), ADDING),
         _without_conflicts(),
         _in_few_passes(),
+    ),
+    Exercise("05.5", "The wavefronts of a request", 2, magic="answer", given=1).asks(
+        _in_wavefronts("right for a row of words", *_as_words(Lanes(1), Lanes(1, first=40)), hint=BUSIEST),
+        _in_wavefronts(
+            "right for columns and strides", *_as_words(*map(Lanes, (32, 33, 34, 2, 3, 12))), hint=BUSIEST
+        ),
+        _in_wavefronts(
+            "right for the two rows and the two columns of a tile of 16",
+            *_as_words(
+                Lanes(1, 16, 16), Lanes(1, 16, 17), Lanes(16, 16, 1), Lanes(17, 16, 1), Lanes(18, 16, 1)
+            ),
+            hint=BUSIEST,
+        ),
+        _in_wavefronts(
+            "right where several lanes ask for one word, in any order",
+            *_as_words(Lanes(0), Lanes(0, 16, 32), Lanes(1, 16, 0), Lanes(64, 8, 0), Lanes(6, shuffle=1)),
+            hint=DIFFERENT,
+        ),
     ),
 )

@@ -1,17 +1,20 @@
-"""Exercises of 09_when_kernels_break: eight broken kernels and programs, to be mended."""
+"""Exercises of 09_when_kernels_break: broken kernels and programs, then right kernels that are too slow."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from labkit.core.limits import WARP
 from labkit.course.criteria import host, kernels
-from labkit.course.criteria.launches import Given, Launch, each, of_vector, tiled
+from labkit.course.criteria.launches import Given, Launch, each, of_vector
+from labkit.course.criteria.python import called, number_of, shown
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
-from labkit.kernels.matmul.family import Matmul
-from labkit.simt import AnyKernel
-from labkit.simt.counters.profile import loads, stores
+from labkit.course.unnamed import FIRST, cases
+from labkit.simt import AnyKernel, Profile
+from labkit.simt.counters.profile import loads
 
 THREADS = 256  # of a block, for vectors
 SIDE = 16  # of a square block
@@ -35,23 +38,23 @@ def _shares(n: int) -> Launch:
     return of_vector(make, THREADS, n, unit=2**-21)
 
 
-PADDED = "A thread without an element brings a 0 to the tree, and writes nothing."
+PADDED = "A thread without an element adds a 0 in the tree, and writes nothing."
 WAIT = kernels.Hints(
-    "In each step of the tree a thread adds what another has summed up in the step before.",
+    "In each step of the tree a thread adds the sum that another thread computed in the step before.",
     PADDED,
-    "Who reads what another thread has written must wait for it: between the two must stand a "
-    "__syncthreads(), which all threads of the block reach.",
+    "A thread that reads what another thread wrote must wait for it: put a __syncthreads() between the two, "
+    "which all threads of the block reach.",
     edges=PADDED,
 )
 TREE = (
-    "In a tree half of the threads add in the first step, a quarter in the second, and so on: 8 steps for "
+    "In a tree, half of the threads add in the first step, a quarter in the second, and so on: 8 steps for "
     "256 elements, not 256."
 )
 
 BARRIERS = 9  # before the tree of 256 elements, and after each of its 8 steps
 ONLY = (
-    "One barrier before the tree and one after each step are enough: all threads have then added, and the "
-    "next step reads what this one has written."
+    "One barrier before the tree and one after each step are enough: then all threads have added, and the "
+    "next step reads complete sums."
 )
 
 
@@ -70,7 +73,7 @@ def _few_barriers(kernel: AnyKernel) -> None:
             for line, times in lines.items()
         )
         raise Unmet(
-            f"{launch}\na thread comes to {sum(lines.values())} barriers; the goal is at most {BARRIERS}\n"
+            f"{launch}\neach thread reaches {sum(lines.values())} barriers; the goal is at most {BARRIERS}\n"
             f"{rows}\n{ONLY}"
         )
 
@@ -91,10 +94,10 @@ def _heat(rows: int, cols: int) -> Launch:
 
 
 NEIGHBOURS = kernels.Hints(
-    "Outside the matrix counts as 0. Before the first of a row lies the last of the row above: that is "
-    "inside the array, and no neighbour.",
-    "Each of the four reads needs a condition of its own: is that neighbour inside the matrix? And a thread "
-    "without an element does nothing.",
+    "A neighbour outside the matrix counts as 0. The element before the first of a row is the last of the "
+    "row above: it is inside the array, but it is no neighbour.",
+    "Each of the four reads needs its own condition: is that neighbour inside the matrix? A thread without "
+    "an element does nothing.",
 )
 
 # 09.4: the sum of an element and three neighbours on each side, through shared memory.
@@ -114,10 +117,10 @@ def _sums(x: np.ndarray) -> np.ndarray:
 
 
 EDGES = kernels.Hints(
-    "The block needs three elements before its first and three behind its last. Where the array has none, "
-    "the tile must hold a 0: shared memory holds nothing of its own accord.",
+    "The block needs three elements before its first and three after its last. Where the array has none, "
+    "the tile must hold a 0: shared memory holds no number until a thread writes one.",
     "The tile has 128 + 6 elements. Compare the index in the array with 0 and n before you read.",
-    "A barrier must stand between filling the tile and reading what others have filled.",
+    "Put a barrier between filling the tile and reading what other threads filled.",
 )
 
 # 09.5: the running sum of each block.
@@ -132,56 +135,212 @@ def _running(n: int) -> Launch:
 
 
 EVERYONE = kernels.Hints(
-    out_of_bounds="A thread without an element reads and writes no array. It still comes to the barriers.",
-    race="Two barriers a step: all have read the sums of the last step before anyone changes one, and all "
-    "have changed theirs before anyone reads on.",
-    sync="Every thread of the block must come to every barrier, also one that has nothing to add and one "
-    "that has no element. Put only the work into the branch.",
+    out_of_bounds="A thread without an element reads and writes no array. It still reaches the barriers.",
+    race="Use two barriers per step: after the first, all threads have read the old sums; after the second, "
+    "all threads have written the new ones.",
+    sync="Every thread of the block must reach every barrier, also a thread that has nothing to add or no "
+    "element. Put only the work into the branch.",
 )
 STEPS = (
-    "Each step adds what lies d elements before, for d = 1, 2, 4, … 128: all threads together, and none goes "
-    "through the elements alone."
+    "Each step adds the sum d elements before, for d = 1, 2, 4, … 128: all threads work together, and no "
+    "thread goes through the elements alone."
 )
 
 LOST = "one element lacks one term."  # 09.6
 
-# 09.8: a sum in a register.
+# 09.8: what makes each kernel without a name slow, by the figure that shows it.
 
-REGISTER = (
-    "An element of C is loaded or stored in every round of the loop. Add up in a variable of the thread, "
-    "which lives in a register, and go to C once, behind the loop."
+
+@dataclass(frozen=True)
+class Cause:
+    """A cause that a kernel is slow: the `figure` that shows it, and `where` to read that."""
+
+    figure: str
+    where: str
+
+
+LINES = "`.profile.lines` has them by source line, and `.costs` shows them beside the source."
+WARPS = "`.warps` is the number of warps, and `.small` has the rounds."
+CAUSES = {
+    "scattered loads": Cause("sectors per request, all global loads together", LINES),
+    "bank conflicts": Cause("conflicts per request of the worst line", LINES),
+    "divergence": Cause("active threads per instruction", "`.profile.ptx` has threads_per_instruction."),
+    "conversions": Cause(
+        "instructions of the pipe XU per warp and round of the loop",
+        f"`.profile.metrics` has sm__inst_executed_pipe_xu.sum, of all warps and rounds. {WARPS}",
+    ),
+    "instructions": Cause(
+        "machine instructions per warp and round of the loop",
+        f"`.profile.metrics` has smsp__inst_executed.sum, of all warps and rounds. {WARPS}",
+    ),
+    "few warps": Cause(
+        "warps per warp scheduler in the large launch",
+        "Divide the blocks over 132 SMs. A block's warps are divided over the 4 schedulers of its SM.",
+    ),
+    "spilled registers": Cause(
+        "bytes of spilled registers per thread", "`.kernel.sass()` has them in its first line."
+    ),
+    "atomic operations": Cause("atomic requests per warp", LINES),
+    "nothing to gain": Cause(
+        "bytes that the launch has to move per element of the output",
+        "Count the elements of 4 bytes that are read and written for one element of the output.",
+    ),
+}
+# The cause of each kernel, its figure, and how far off an answer may be, as a share.
+DIAGNOSES = {
+    "A": ("scattered loads", 32.0, 0.01),
+    "B": ("conversions", 2.0, 0.05),
+    "C": ("few warps", 2.0, 0.05),  # 128 blocks of 8 warps: one block on an SM, or 0.97 on average
+    "D": ("bank conflicts", 31.0, 0.01),
+    "E": ("instructions", 19.6, 0.1),
+    "F": ("divergence", 16.2, 0.03),
+    "G": ("nothing to gain", 12.0, 0.01),
+}
+
+
+@criterion("kernel {letter}: the cause, and the figure that shows it")
+def _diagnosed(diagnosis: Callable[..., Any], letter: str) -> None:
+    got, told = called(diagnosis, letter), f"diagnosis({letter!r})"
+    cause, figure, margin = DIAGNOSES[letter]
+    said = list(got) if isinstance(got, tuple | list) else []
+    value = number_of(said[1]) if len(said) == 2 else None
+    if value is None or said[0] not in CAUSES:
+        raise Unmet(
+            f"{told} returns {shown(got)}.\nReturn a cause and a figure, such as "
+            f'("bank conflicts", 3). The causes are {", ".join(CAUSES)}.'
+        )
+    chosen = CAUSES[said[0]]
+    if said[0] != cause:
+        raise Unmet(
+            f"{told} returns {said[0]!r}: that is not what makes the kernel slow.\nWhich part of the GPU is "
+            "its first limit, by `.predicted`? What keeps that part busy?"
+        )
+    if abs(value - figure) > margin * figure:
+        raise Unmet(
+            f"{told} has the right cause, and {value:.4g} is not its figure: {chosen.figure}.\n{chosen.where}"
+        )
+
+
+# 09.9 to 09.14: each kernel without a name, fixed.
+
+ROUNDING = 2.0**-13  # of some hundred rounds with other roundings, as a share of the result
+
+
+def _launch(letter: str, *sizes: int) -> Launch:
+    case = cases()[letter]
+
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        return case.make(rng, *sizes)
+
+    given = Given(case.told(sizes), make, case.takes(sizes), sum(sizes), 0 if letter in "AD" else ROUNDING)
+    return Launch(given, case.grid(sizes), case.block)
+
+
+def _within(letter: str, least: float, most: float, hint: str) -> Criterion:
+    """Ask for so many predicted ms of the large launch."""
+    return kernels.predicted_within(most, least, cases()[letter].launch, hint)
+
+
+@criterion("at most {most:,.0f} {what}")
+def _counted(
+    kernel: AnyKernel, letter: str, most: float, what: str, count: Callable[[Profile], float], hint: str
+) -> None:
+    """Limit a figure of the small launch."""
+    launch = _launch(letter, *cases()[letter].small)
+    found = count(kernels.profiled(kernel, launch))
+    if found > most:
+        raise Unmet(f"{launch}\nit has {found:,.6g} {what}; the goal is at most {most:,.0f}\n{hint}")
+
+
+def _sectors(profile: Profile) -> float:
+    return float(loads(profile.lines, "global").sectors.sum())
+
+
+def _in_double(profile: Profile) -> float:
+    """Count the instructions that a warp runs on doubles."""
+    return sum(site.instructions for site in profile.sites if "f64" in site.instruction.parts)
+
+
+def _conflicts(profile: Profile) -> float:
+    return float(profile.lines.conflicts.sum())
+
+
+def _divisions(profile: Profile) -> float:
+    """Count the divisions of a thread, and remainders."""
+    sites = (site for site in profile.sites if site.instruction.parts[0] in ("div", "rem"))
+    return sum(site.instructions for site in sites) / len(profile.by_warp)
+
+
+def _idle(profile: Profile) -> float:
+    return float(32 - profile.ptx["threads_per_instruction"])
+
+
+def _fixed(
+    letter: str,
+    sizes: Sequence[tuple[int, ...]],
+    hints: kernels.Hints,
+    within: Criterion,
+    *counted: Criterion,
+) -> Exercise:
+    """Make the exercise that asks for a faster kernel with the results of kernel `letter`."""
+    number, make = FIRST + [*cases()].index(letter), partial(_launch, letter)
+    return Exercise(f"09.{number}", f"Kernel {letter}, faster", 2, given=2).asks(
+        kernels.right_in("right results, as before", each(make, *sizes), hints),
+        kernels.clean_in(each(make, sizes[-1]), hints),
+        *counted,
+        within,
+    )
+
+
+PAIRS = ((1, 300), (7, 256), (100, 33))  # rounds, n
+SAME = "The fixed kernel computes what the slow one does, in the same launch: see the source above."
+IN_A_ROW = (
+    "The lanes of a warp should read neighbours in a row. Bring 32 columns of the block's 128 rows into "
+    "shared memory, as in notebook 05, and let each thread add up its own row from there."
 )
-ONCE = "Each element of C is stored once, behind the loop, and loaded once at most: where beta is not 0."
-UNREAD = kernels.Hints(
-    guard="A thread outside C must neither read nor write: compare row with M and col with N.",
-    owner="Each element of C is the work of one thread alone.",
-    unread="0 * NaN is NaN. With beta = 0 the old C must not be read: nobody has put anything there.",
+FLOATS = "0.999 is a double, and 0.999f a float. A float times a double is worked out in double precision."
+CHAINS = (
+    "Each multiply-add waits for the one before, and 2 warps per scheduler are too few to fill the 4 cycles. "
+    "The four start values do not depend on each other: work on all four in each round."
 )
-
-
-@criterion("at most {most:g} requests to global memory for each multiply-add of a warp, and one store")
-def _requests(kernel: AnyKernel, most: float, *problems: Matmul) -> None:
-    """Limit the requests to global memory, loads and stores, for each multiply-add of a warp.
-
-    Each element of C is stored once, and loaded once where beta is not 0.
-    """
-    for problem in problems:
-        lines = kernels.profiled(kernel, tiled(problem, SIDE)).lines.query("space == 'global'")
-        each = lines.requests / (problem.flops / 2 / 32)
-        if each.sum() > most:
-            costs = (f"{op} {number:.2f}" for op, number in zip(lines.op, each, strict=True))
-            found = f"{problem}: {each.sum():.2f} requests a multiply-add"
-            raise kernels.missed(found, f"at most {most:g}", lines, costs, REGISTER)
-        of_c = problem.M * problem.N
-        for rows, what, goal in (
-            (stores(lines, "global"), "stores", 1),
-            (loads(lines, "global"), "loads", 2 * problem.K + (problem.beta != 0)),
-        ):
-            times = rows.threads / of_c
-            if times.sum() > goal:
-                found = f"{problem}: {times.sum():.4g} {what} for each element of C"
-                told = f"{goal}: {2 * problem.K} of A and B" if what == "loads" else f"{goal}"
-                raise kernels.missed(found, told, rows, (f"{count:.4g}" for count in times), ONCE)
+PAD = "A column of the tile lies in one bank. With 33 words per row it lies in 32 banks, as in notebook 05."
+WRAP = "The place grows by 1 in each round. Work out the remainder once, before the loop, and wrap around."
+SELECT = (
+    "The two loops differ in a factor alone. Choose the factor before one loop that all lanes go through "
+    "together; or give even elements to some warps and odd ones to others."
+)
+UNNAMED = (
+    _fixed(
+        "A", ((128, 32), (300, 45), (1, 1), (129, 100)),
+        kernels.Hints(
+            f"{SAME} Each row's sum has all its columns, and no others.",
+            "Compare the row with rows and the column with cols before you read; a tile holds 0 elsewhere.",
+            "Put a barrier between filling a tile and reading what other threads filled, and another before "
+            "it is filled again. All threads of the block must reach both, also those without a row.",
+        ),
+        _within("A", 0.03, 0.056, IN_A_ROW),
+        _counted("A", 1.1 * 512 * 256 * 4 / 32, "sectors of global loads", _sectors, IN_A_ROW),
+    ),
+    _fixed(
+        "B", PAIRS, kernels.Hints(SAME), _within("B", 0.01, 0.02, FLOATS),
+        _counted("B", 0, "instructions on doubles", _in_double, FLOATS),
+    ),
+    _fixed("C", PAIRS, kernels.Hints(SAME), _within("C", 0.01, 0.0165, CHAINS)),
+    _fixed(
+        "D", ((1,), (3,)), kernels.Hints(SAME), _within("D", 0.1, 0.18, PAD),
+        _counted("D", 0, "bank conflicts", _conflicts, PAD),
+    ),
+    _fixed(
+        "E", ((700, 7, 300), (5, 12, 256), (1, 3, 40), (800, 100, 1100)),
+        kernels.Hints(f"{SAME} The element after the last of the ring is its first."),
+        _within("E", 0.03, 0.08, WRAP),
+        _counted("E", 4, "divisions and remainders per thread", _divisions, WRAP),
+    ),
+    _fixed(
+        "F", PAIRS, kernels.Hints(SAME), _within("F", 0.05, 0.105, SELECT),
+        _counted("F", 3, "idle threads per instruction", _idle, SELECT),
+    ),
+)  # fmt: skip
 
 
 def _sound(make: Callable[[int], Launch], hints: kernels.Hints) -> tuple[Criterion, ...]:
@@ -192,9 +351,6 @@ def _sound(make: Callable[[int], Launch], hints: kernels.Hints) -> tuple[Criteri
         kernels.clean_in(each(make, 300), hints),
     )
 
-
-SCALED = Matmul(33, 20, 17, alpha=3, beta=-2)
-APART = Matmul(33, 20, 17, alpha=3), Matmul(20, 33, 18, beta=-2)
 
 EXERCISES = (
     Exercise("09.1", "Shares of a total", 2).asks(
@@ -261,7 +417,8 @@ EXERCISES = (
             "from global memory a warp loads its elements once: at most 64 requests for n = 1024",
             partial(_smooth, 1024),
             spaces=("global",),
-            hint="Neighbours want the same elements. Bring each into the tile once, and add up there.",
+            hint="Neighbouring threads need the same elements. Load each into the tile once, and add up from "
+            "there.",
         ),
     ),
     Exercise("09.5", "A barrier for everyone", 2).asks(
@@ -308,12 +465,6 @@ EXERCISES = (
             {"kernel_ms": 3, "first_ms": 40, "queued_ms": 20},
         ),
     ),
-    Exercise("09.8", "A sum in a register", 2).asks(
-        kernels.right_on("right for beta = 0, where C holds NaN before", Matmul(33, 20, 17), hints=UNREAD),
-        kernels.right_on(
-            "right for alpha = 3, beta = -2, and for either alone", SCALED, *APART, hints=UNREAD
-        ),
-        kernels.no_finding(Matmul(33, 20, 17), SCALED, APART[0], hints=UNREAD),
-        _requests(2.1, Matmul(32, 32, 64), Matmul(32, 32, 64, alpha=3, beta=-2)),
-    ),
+    Exercise("09.8", "Seven diagnoses", 4, magic="answer").asks(*map(_diagnosed, DIAGNOSES)),
+    *UNNAMED,
 )

@@ -58,10 +58,9 @@ class Repository:
         """Return the address at which Colab opens one of the students' notebooks."""
         return f"{COLAB}/github/{self.name}/blob/{self.tag}/notebooks/{notebook}"
 
-    @property
-    def binder(self) -> str:
-        """Return the address at which Binder builds the course, and opens its first notebook."""
-        return f"{BINDER}/v2/gh/{self.name}/{self.tag}?urlpath=lab/tree/notebooks/{START}"
+    def binder(self, notebook: str = START) -> str:
+        """Return the address at which Binder builds the course, and opens one of the students' notebooks."""
+        return f"{BINDER}/v2/gh/{self.name}/{self.tag}?urlpath=lab/tree/notebooks/{notebook}"
 
     @property
     def install_cell(self) -> str:
@@ -150,7 +149,7 @@ def _badges(of: Repository, notebooks: list[Path]) -> str:
     rows = [
         f"| {each.number} · {each.title} | {_badge('Open in Colab', picture, url)} |" for each, url in opened
     ]
-    course = _badge("Open the course in Binder", f"{BINDER}/badge_logo.svg", of.binder)
+    course = _badge("Open the course in Binder", f"{BINDER}/badge_logo.svg", of.binder())
     return "\n".join([course, "", "| notebook | alone, on Colab |", "| --- | --- |", *rows, ""])
 
 

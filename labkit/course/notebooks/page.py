@@ -26,6 +26,11 @@ EXPLORER_STYLE = Path(__file__).parents[2] / "widgets" / "page" / "explorer.css"
 
 _OTHERS = re.compile(r'href="([\w.-]+)\.ipynb"')  # links to other notebooks become links to their pages
 
+# Attributes that the page of an explorer acts on (labkit/figures/svg.py).
+_SETS = re.compile(r' data-(?:set|key|x|y|cols|rows|hover)="[^"]*"')
+_ELEMENT = re.compile(r"<\w[^<>]* tabindex=[^<>]*>")
+_ROLE, _TABINDEX = re.compile(' role="(?:button|application)"'), re.compile(' tabindex="[^"]*"')
+
 Widgets = Mapping[str, Mapping[str, Any]]  # model id -> state, as the kernel sent it
 
 # nbconvert's page without what it would fetch: require.js, MathJax, Mermaid and the manager of widgets.
@@ -84,7 +89,7 @@ def markdown(source: str, **settings: Any) -> str:
     return str(MarkdownWithMath(renderer=renderer).render(source))
 
 
-def _mathml(tex: str, display: str) -> str:
+def mathml(tex: str, display: str) -> str:
     """Write the formula as browsers draw it without a script; return nothing where that fails."""
     try:
         found = str(convert(tex, display=display))
@@ -95,10 +100,10 @@ def _mathml(tex: str, display: str) -> str:
 
 class _Renderer(IPythonRenderer):
     def inline_math(self, body: str) -> str:
-        return _mathml(body, "inline") or super().inline_math(body)
+        return mathml(body, "inline") or super().inline_math(body)
 
     def block_math(self, body: str) -> str:
-        return _mathml(body, "block") or super().block_math(body)
+        return mathml(body, "block") or super().block_math(body)
 
     # HTML as it stands: looking for images in it, IPythonRenderer closes a <details> at its first blank line.
     def block_html(self, html: str) -> str:
@@ -130,8 +135,19 @@ def _without_widget(output: NotebookNode, widgets: Widgets) -> bool:
     return True
 
 
+def still(picture: str) -> str:
+    """Return an SVG picture without what only a kernel can answer: buttons and grids that set controls."""
+    return _ELEMENT.sub(_still, _SETS.sub("", picture))
+
+
+def _still(element: re.Match[str]) -> str:
+    """Make an image of a button or a grid. The Tab key still reaches it if it says something."""
+    tag = _ROLE.sub(' role="img"', element[0])
+    return tag if " data-tip=" in tag else _TABINDEX.sub("", tag)
+
+
 def _scrolling(picture: str) -> str:
-    return f'<div class="lk-scroll">{picture}</div>'
+    return f'<div class="lk-scroll">{still(picture)}</div>'
 
 
 def _explorer(shown: Mapping[str, Any]) -> str:

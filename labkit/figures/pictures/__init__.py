@@ -2,6 +2,7 @@
 
 They are drawn as SVG from the kernels' own rules. The explorers of `labkit.widgets` show them too.
 
+pictures.memory_spaces()      which memory belongs to a thread, to a block and to all
 pictures.naive_reads(…)       the row of A and the column of B that an element of C needs
 pictures.tile_walk(…)         the tiles that a block brings to shared memory in one round
 pictures.transposed_warp(…)   what a warp of the naive transpose reads, and where that goes
@@ -10,6 +11,7 @@ pictures.through_a_tile(…)    how a tile of the transpose goes through shared 
 
 from labkit.figures.pictures.product import naive_reads, tile_walk
 from labkit.figures.pictures.sectors import transposed_warp
+from labkit.figures.pictures.spaces import memory_spaces
 from labkit.figures.pictures.transpose import through_a_tile
 
-__all__ = ["naive_reads", "through_a_tile", "tile_walk", "transposed_warp"]
+__all__ = ["memory_spaces", "naive_reads", "through_a_tile", "tile_walk", "transposed_warp"]

@@ -168,7 +168,7 @@ def _draw_lanes(picture: Svg, request: Request, chosen: int) -> None:
 
 def _draw_sectors(picture: Svg, request: Request, chosen: int) -> None:
     """Draw a row for each sector, with the lanes' elements in it, and a line from each lane to its sector."""
-    picture.text(_BOX[0], _TOP - 14, "memory, 32 bytes a row (grey: moved, not used)", class_="soft")
+    picture.text(_BOX[0], _TOP - 14, "memory, 32 bytes per row (grey: moved, not used)", class_="soft")
     in_sector = SECTOR_BYTES // request.size
     width = (_BOX[1] - _BOX[0]) / in_sector
     elements: dict[int, list[int]] = {}

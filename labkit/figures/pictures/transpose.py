@@ -33,7 +33,7 @@ def through_a_tile(rows: int, cols: int, tile: int, block: tuple[int, int], y: i
             f"row {y} of block {block} is no row of a whole {tile} x {tile} tile of in {shapes['in']}."
         )
     (row, col), (out_row, out_col) = corners["in"], corners["out"]
-    finding = f"Block {block}, threads with y = {y}: a row in, a row out; the turn is in the tile"
+    finding = f"Block {block}, threads with y = {y}: a row in, a row out; the tile is read by column"
     places = f"read in[{row + y}, {col} + x], written out[{out_row + y}, {out_col} + x]"
     cell = min(24.0, 500 / (cols + tile + rows))
     picture = Svg(640, _TOP + max(rows, cols) * cell + 12, f"{finding}: {places}")

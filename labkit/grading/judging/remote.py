@@ -19,7 +19,7 @@ from labkit.c.source import Function
 from labkit.compiler.nvrtc import Resources
 from labkit.core import errors
 from labkit.core.errors import CompileError, SimtError
-from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch
+from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch, Size, launch_of
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.device.timing import Timing
@@ -31,6 +31,8 @@ from labkit.grading.sandbox.native import make, run_asked
 from labkit.grading.sandbox.probe import COUNTS
 from labkit.grading.sandbox.wire import BorderError, Callback, Channel
 from labkit.kernels.matmul.family import Matmul
+from labkit.model.time.limits import Limit
+from labkit.model.time.prediction import NoPrediction, Prediction
 from labkit.simt.counters.profile import Circumstances, Profile, Site
 from labkit.simt.launch.sample import Sample
 from labkit.simt.module import AnyKernel
@@ -44,7 +46,7 @@ _ERRORS: dict[str, type[SimtError]] = {
     name: kind
     for name, kind in vars(errors).items()
     if isinstance(kind, type) and issubclass(kind, SimtError)
-}
+} | {NoPrediction.__name__: NoPrediction}
 
 
 class Stopped(SimtError):
@@ -201,6 +203,47 @@ class RemoteKernel(AnyKernel):
         profile.sites = [_site(each) for each in reply["sites"]]
         profile.by_warp = [int(each) for each in reply["by_warp"]]
         return profile
+
+    def predict(
+        self,
+        grid: Size,
+        block: Size,
+        args: Sequence[object],
+        shared_mem: int = 0,
+        gpu: str = "H200",
+        timeout: float = PATIENCE_SECONDS,
+    ) -> Prediction:
+        """See Kernel. The sandbox has the machine code; its arrays are as large as those of `args`, and 0."""
+        launch = launch_of(grid, block, args, shared_mem, max(timeout, PATIENCE_SECONDS))
+        told = self._ask(
+            "predict",
+            launch.timeout,
+            grid=launch.grid,
+            block=launch.block,
+            shared_mem=shared_mem,
+            args=[None if isinstance(arg, np.ndarray) else arg for arg in args],
+            arrays=[
+                [list(arg.shape), arg.dtype.name] if isinstance(arg, np.ndarray) else None for arg in args
+            ],
+            gpu=gpu,
+            timeout=launch.timeout,
+        )
+        seconds, low, high = map(float, told["times"])
+        return Prediction(
+            kernel=self.name,
+            gpu=find_gpu(gpu),
+            seconds=seconds,
+            low=low,
+            high=high,
+            confidence=float(told["confidence"]),
+            validated=bool(told["validated"]),
+            parts=tuple(
+                Limit(str(name), float(taken), float(count), str(unit))
+                for name, taken, count, unit in told["parts"]
+            ),
+            hit_rates={str(level): float(rate) for level, rate in told["hit_rates"].items()},
+            dram_bytes=float(told["dram_bytes"]),
+        )
 
     @property
     def attributes(self) -> dict[str, int]:

@@ -27,7 +27,7 @@ MOST_TOLD = 20_000  # characters of an error
 
 COUNTS = (
     *("stride", "instructions", "active", "branches", "divergent", "requests", "threads", "sectors"),
-    *("passes", "conflicts", "useful_bytes", "used_bytes"),
+    *("passes", "conflicts", "useful_bytes", "used_bytes", "turns"),
 )
 
 
@@ -98,6 +98,21 @@ class _Bench:
             "sample": sample,
             "shared_bytes": profile.launch.shared_bytes,
             "arrays": _arrays(args),
+        }
+
+    def do_predict(
+        self, of: int, args: list[Any], arrays: Sequence[Sequence[Any] | None], **launch: Any
+    ) -> dict[str, Any]:
+        """Predict the time of a launch whose arrays have these shapes and types."""
+        given = [arg if array is None else np.zeros(*array) for arg, array in zip(args, arrays, strict=True)]
+        found = self._restarted(of).predict(args=given, **launch)
+        return {
+            "times": [found.seconds, found.low, found.high],
+            "confidence": found.confidence,
+            "validated": found.validated,
+            "parts": [[each.name, each.seconds, each.count, each.unit] for each in found.parts],
+            "hit_rates": dict(found.hit_rates),
+            "dram_bytes": found.dram_bytes,
         }
 
     def _restarted(self, of: int) -> Any:

@@ -6,7 +6,8 @@ The rule, for a GPU with S multiprocessors (SMs):
 2. A tile comes into question if C has one for every second SM at least; else SMs would idle or share much.
 3. Of these, take the one that computes C soonest: its padded tiles' elements, divided by its rate.
 4. If the tiles fill their waves of blocks to 95 %, and are not the largest or K is short, each block computes
-   one, with `10_any_tile`.
+   one, with `10_any_tile`. A single wave need not be full: it is enough if 95 % of the SMs get as many tiles
+   as the busiest.
 5. Otherwise all blocks of one wave share the work, with `11_stream_k`: each the same part of a tile if that
    leaves at most 5 % of them without work, else the same number of steps.
 
@@ -81,7 +82,8 @@ def choose(m: int, n: int, k: int, multiprocessors: int) -> Choice:
     tiles, places = down * across, tile.blocks * multiprocessors
     waves = -(-tiles // places)
     is_short = k < SHORT * tile_k
-    if tiles >= FULL * waves * places and (tile is not TILES[0] or is_short) and down <= MAX_GRID[1]:
+    filled = waves * places if waves > 1 else -(-tiles // multiprocessors) * multiprocessors
+    if tiles >= FULL * filled and (tile is not TILES[0] or is_short) and down <= MAX_GRID[1]:
         return Choice("matmul/10_any_tile", macros, (across, down, 1), block)
     even = places // tiles * tiles  # blocks, if each computes the same part of a tile
     blocks = even if even >= FULL * places else places

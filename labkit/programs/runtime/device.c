@@ -79,6 +79,7 @@ const struct machine *the_machine(void) {
     forget(&message);
     machine.launch_seconds = number("launch_seconds", 0);
     machine.copy_seconds = number("copy_seconds", 0);
+    machine.pageable_copy_seconds = number("pageable_copy_seconds", 0);
     machine.pinned_rate = number("pinned_rate", 1e9);
     machine.pageable_rate = number("pageable_rate", 1e9);
     machine.device_rate = number("device_rate", 1e9);

@@ -111,7 +111,7 @@ cudaError_t refuse(const char *what) {
 
 SERVED(cudaError_t, cudaGetLastError, (void)) {
     BEGIN();
-    cudaError_t code = sticky ? sticky : last;
+    cudaError_t code = last;
     last = cudaSuccess;
     if (is_checked && code && !is_forked)
         report_look();
@@ -121,7 +121,7 @@ SERVED(cudaError_t, cudaGetLastError, (void)) {
 
 SERVED(cudaError_t, cudaPeekAtLastError, (void)) {
     BEGIN();
-    cudaError_t code = sticky ? sticky : last;
+    cudaError_t code = last;
     if (is_checked && code && !is_forked)
         report_look();
     pthread_mutex_unlock(&lock);

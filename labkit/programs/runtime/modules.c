@@ -154,7 +154,7 @@ void *symbol(const void *host, size_t *bytes) {
 }
 
 struct kernel *find_kernel(const void *host, cudaError_t *why) {
-    *why = cudaErrorInvalidDeviceFunction;
+    *why = cudaErrorInvalidResourceHandle; /* as CUDA 13; earlier ones cudaErrorInvalidDeviceFunction */
     struct kernel *found = NULL;
     for (size_t i = 0; i < kernel_count && !found; i++)
         if (kernels[i]->host == host || kernels[i] == host)
@@ -220,7 +220,7 @@ static cudaError_t check_launch(struct kernel *kernel, dim3 grid, dim3 block, si
         grid.y > (uint32_t)gpu->maxGridSize[1] || grid.z > (uint32_t)gpu->maxGridSize[2] ||
         block.x > (uint32_t)gpu->maxThreadsDim[0] || block.y > (uint32_t)gpu->maxThreadsDim[1] ||
         block.z > (uint32_t)gpu->maxThreadsDim[2] || threads > (uint32_t)gpu->maxThreadsPerBlock)
-        return cudaErrorInvalidConfiguration;
+        return cudaErrorInvalidValue; /* CUDA 13 says so; earlier ones cudaErrorInvalidConfiguration */
     if (threads > kernel->max_threads)
         return cudaErrorInvalidValue;
     size_t limit = gpu->sharedMemPerBlock - kernel->static_shared;

@@ -63,7 +63,7 @@ void note_variable(uint64_t start, uint64_t bytes, bool is_constant);
 struct machine { /* what the server says of the GPU that it stands for */
     char name[256];
     bool is_known;
-    double launch_seconds, copy_seconds, pinned_rate, pageable_rate, device_rate; /* rates: bytes per second */
+    double launch_seconds, copy_seconds, pageable_copy_seconds, pinned_rate, pageable_rate, device_rate; /* rates: bytes per second */
     size_t memory_bytes;
     struct cudaDeviceProp properties;
 };

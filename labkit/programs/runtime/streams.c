@@ -121,7 +121,8 @@ void time_copy(cudaStream_t stream, size_t bytes, enum cudaMemcpyKind kind, bool
         start = largest(start, *engine);
     else
         rate = gpu->device_rate;
-    double end = start + gpu->copy_seconds + (double)bytes / rate;
+    double begin = is_pinned || !engine ? gpu->copy_seconds : gpu->pageable_copy_seconds;
+    double end = start + begin + (double)bytes / rate;
     if (engine)
         *engine = end;
     the_stream(stream)->ready = end;
