@@ -343,7 +343,7 @@ def test_registers_are_compiled_for_only_when_asked_for(monkeypatch):
         raise AssertionError("compiled for a GPU")
 
     kernel = simt.RawModule(code=TILE).get_function("f")
-    monkeypatch.setattr("labkit.simt.module.resources", refuse)
+    monkeypatch.setattr("labkit.compiler.nvrtc.resources", refuse)
     found = kernel.profile(1, (32, 32), (np.zeros((32, 32), np.float32),))
     assert found.metrics[SECTORS.format("st")] == 128
     assert "launch__grid_size" in repr(found)
