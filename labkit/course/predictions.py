@@ -22,6 +22,7 @@ from labkit.figures.pictures import fragments
 from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
 from labkit.ladder import recorded, steps
+from labkit.model import atomics, predicted
 from labkit.model import predicted
 from labkit.programs.server.gpu import pinned_rate
 from labkit.simt import AnyKernel
@@ -39,6 +40,7 @@ SMALL = ("tiled", "tiled_unrolled", "register_column", "double_buffered", "tuned
 LIMITS = ("issue slots", "FP32", "L1 requests", "shared memory", "latency", "L2", "DRAM")  # to choose from
 PIPELINE = ("nothing", "wrong parity", "missing proxy fence", "overwritten while a copy reads")  # kinds
 TENSOR = ("mma", "cp_async", "wgmma", "warp_specialised", "persistent", "cluster", "tma_store", "stream_k")
+UNIFORM_MS = 0.2192  # of a histogram of 2^22 elements: histogram_global-4 in data/h200/timed/times.csv
 CLOSE = 1.5  # the factor up to which a number is close
 
 
@@ -241,6 +243,11 @@ def _transpose(kernel: str, size: int = 8192, dtype: str = "float32") -> float:
     return float(recorded(problem("transpose", size, size, dtype=dtype)).set_index("kernel").value[kernel])
 
 
+def _reduction(rung: str, power: int = 24) -> float:
+    """Return the time of a sum of 2^power floats on the H200, in milliseconds."""
+    return float(recorded(problem("reduction", 2**power)).set_index("kernel").value[rung])
+
+
 def _rates(size: int) -> Mapping[str, float]:
     """Return the rate of each rung of the product on the H200, in TFLOP/s."""
     return dict(steps.rates(recorded(problem("matmul", size, size, size)))["TFLOP/s"])
@@ -265,6 +272,13 @@ def _at_l2(kernel: str) -> float:
     sectors = records.recorded("h200", "lts__t_sectors.sum", problem="transpose", rows=2048)
     counted = sectors.set_index("kernel").value
     return float(counted[kernel] / counted["copy"])
+
+
+def _latency_ns(level: str) -> float:
+    """Return the measured latency of a load on the H200, in nanoseconds at its highest clock."""
+    measured = records.limits("h200")
+    row = measured[(measured.quantity == "latency") & (measured.variant == level)]
+    return 1e3 * float(row.value.item()) / (gpu("H200").boost_mhz or 0)
 
 
 def _gain(size: int) -> float:
@@ -521,11 +535,11 @@ QUESTIONS: dict[str, Question] = {
         margin=0.05,
     ),
     "06.e": _one(
-        "Time that a thread of copy stays",
-        lambda: 1e6 * _transpose("copy", dtype="int32") / (8192**2 / (132 * 2048)),
+        "Latency of a load from DRAM",
+        lambda: _latency_ns("DRAM"),
         "ns",
-        "248 generations of threads follow one another in 0.275 ms, and wait for their loads.",
-        "From the time recorded on an NVIDIA H200.",
+        "it goes through both caches to the memory and back, and takes some 660 clocks.",
+        H200,
     ),
     "06.f": _one(
         "Time with 8 bytes, as a multiple of that with 4",
@@ -762,6 +776,50 @@ QUESTIONS: dict[str, Question] = {
         "half has 11 significant bits, and bfloat16 has 8.",
         margin=0.1,
     ),
+    "12.a": _one(
+        "Time of 2^24 additions to one address",
+        1e3 * 2**24 / 0.56e9,
+        "ms",
+        "they take turns, so the time is their number divided by the rate.",
+        "With the rate recorded on an NVIDIA H200.",
+        margin=0.05,
+    ),
+    "12.b": Question(
+        (
+            Input("spread", sum(min(256 >> each, 8) for each in range(1, 9))),
+            Input("the first threads", sum(-(-(256 >> each) // 32) for each in range(1, 9))),
+        ),
+        "spread threads keep all 8 warps busy for 5 rounds, then 4, 2 and 1; the first threads fill 4 warps, "
+        "then 2, and one in the other rounds.",
+    ),
+    "12.c": Question(
+        (
+            Input(
+                "rate of tree, as a multiple of that of tree_divergent",
+                lambda: _reduction("tree_divergent") / _reduction("tree"),
+                "times",
+                margin=0.1,
+            ),
+            Input(
+                "grid_stride with 2^28",
+                lambda: 100 * 2**30 / _reduction("grid_stride", 28) / 4.8e9,
+                "%",
+                margin=0.05,
+            ),
+        ),
+        "both trees wait most of the time; with many loads on their way, only memory is left to wait for.",
+        H200,
+    ),
+    "12.d": _one(
+        "equal, as a multiple of uniform",
+        lambda: 1e3 * 2**22 / atomics.one_address() / UNIFORM_MS,
+        "times",
+        "all 2^22 additions go to one address and take turns.",
+        "With rates and a time recorded on an NVIDIA H200.",
+    ),
+    "12.e": Question(
+        (Input("s", 7), Input("loads", 100 * 2 / 3, "%", margin=0.03)),
+        "both parts have the same maximum, so the sums only add up; and two passes take the place of three.",
     "13.a": _one(
         "x[7] that is printed",
         7,

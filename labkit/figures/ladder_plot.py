@@ -125,10 +125,7 @@ def _steps(table: pd.DataFrame) -> str:
     found = f"{best} has {ours['TFLOP/s'].max() / ours['TFLOP/s'].iloc[0]:.3g}× the rate of {ours.index[0]}"
     if table[_PERCENT].notna().any():
         found += f", {table[_PERCENT][best]:.3g} % of {REFERENCE}"
-    gains = ours["× the one before"].dropna()
-    if gains.empty:
-        return found
-    return f"{found}; the smallest step is {gains.idxmin()}, {100 * gains.min() - 100:+.2g} %"
+    return found
 
 
 def _fastest(table: pd.DataFrame) -> str:

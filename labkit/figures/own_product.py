@@ -106,14 +106,14 @@ class Figures:
         access = ", ".join(f"{_WORDS[op]} {worst[op]:.3g}" for op in _WORDS if op in worst) or "none"
         held = self.profile.occupancy
         rows = {
-            "multiply-adds for a sector of global loads": (
+            "multiply-adds per sector of global loads": (
                 f"{self.reuse:.4g}" if isfinite(self.reuse) else "no loads"
             ),
-            "sectors for 128 bytes, worst line": access,
-            "elements from shared memory for a multiply-add": f"{self.shared:.3g}",
-            "loads of a thread for a multiply-add": f"{self.loads:.3g}",
+            "sectors per 128 bytes, worst line": access,
+            "elements from shared memory per multiply-add": f"{self.shared:.3g}",
+            "loads of a thread per multiply-add": f"{self.loads:.3g}",
             "passes over the banks that conflicts add": f"{100 * self.conflicts:.3g} %",
-            "registers, and bytes of local memory, a thread": (
+            "registers, and bytes of local memory, per thread": (
                 f"{held.launch__registers_per_thread}, {self.local_bytes}"
             ),
             f"warps on an SM of {held.gpu.name}": f"{held.warps} of {held.gpu.warps_per_sm}",

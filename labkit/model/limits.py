@@ -72,7 +72,7 @@ def lowest(table: pd.DataFrame) -> pd.Series:
 def intensity_at(level: str, problem: Matmul) -> dict[str, float]:
     """Return the FLOP per byte of each rung at a level of memory.
 
-    L1 bytes       32 for each sector of global loads and stores
+    L1 bytes       32 per sector of global loads and stores
     L1 requests    128 for each clock that they keep an L1 cache busy: it delivers one line per clock, however
                    few bytes of it are wanted
     shared memory  128 for each clock that its banks are busy

@@ -160,7 +160,7 @@ def _finding(block: Block) -> str:
 def _alt(block: Block) -> str:
     room = ", ".join(f"{RESOURCES[name]} {count}" for name, count in block.limits.items())
     return (
-        f"Occupancy on {block.on.name} by block size, with {block.registers} registers a thread and "
+        f"Occupancy on {block.on.name} by block size, with {block.registers} registers per thread and "
         f"{block.shared // 1024} KB a block: {block.percent:.3g} % with {block.threads} threads. "
         f"Blocks that an SM has room for: {room}."
     )
@@ -221,7 +221,7 @@ def _changes(block: Block) -> list[str]:
 
 def _difference(name: str, better: Block) -> str:
     if name == "registers":
-        return f"at most {better.registers} registers a thread"
+        return f"at most {better.registers} registers per thread"
     if name == "shared_mem":
         return (
             f"at most {better.shared / 1024:g} KB of shared memory a block"

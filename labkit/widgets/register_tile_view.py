@@ -82,7 +82,7 @@ def _block(tile: RegisterTile) -> str:
     return (
         f"The block has {tile.threads} threads. Its two tiles take {tile.shared_bytes} bytes of shared "
         f"memory. An element of A from global memory serves {tile.tile_n} columns, one of B {tile.tile_m} "
-        f"rows: {tile.sectors:.3g} sectors a multiply-add of a warp."
+        f"rows: {tile.sectors:.3g} sectors per multiply-add of a warp."
     )
 
 

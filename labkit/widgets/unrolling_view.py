@@ -29,7 +29,7 @@ ELEMENTS = (1, 2, 4, 8, 16)
 UNROLLED, KEPT = "unrolled", "kept"
 KERNEL = "kernel"  # the group of controls
 DTYPES = {4: "float32", 8: "float64"}
-RECORDED = {"copy": 1, "padded": 1, "unrolled": 4}  # rungs with an H200's time, and their elements a thread
+RECORDED = {"copy": 1, "padded": 1, "unrolled": 4}  # rungs with an H200's time, and their elements per thread
 SIDE = 8192  # of the matrix that was timed
 IN_FLIGHT = 512  # bytes that each warp of a measured copy has in flight
 THREADS = 2048  # that an SM of the H200 holds of each of these rungs
@@ -105,8 +105,8 @@ def unrolling_view(loop: str, elements: int, size: int, wait: int, gpu: str = ""
     under_way = chosen.threads(on_gpu) * loads * size
     rate = possible(under_way, wait, on_gpu)
     told = (
-        f"{counted(elements, 'element')} a thread: {chosen.an_element:.4g} PTX instructions for each, and at "
-        f"most {rate:,.0f} GB/s with {under_way / 1024:g} KB on their way."
+        f"{counted(elements, 'element')} per thread: {chosen.an_element:.4g} PTX instructions for each, and "
+        f"at most {rate:,.0f} GB/s with {under_way / 1024:g} KB in flight."
     )
     picture = Svg(640, 478, f"A thread's elements in a tile, its instructions, and Little's law. {told}")
     _draw_tile(picture, TILE // elements)
@@ -245,7 +245,7 @@ def _draw_bar(axes: Axes, place: int, each: Variant, chosen: bool) -> None:
     picture, wide, left = axes.picture, 46, axes.x(place) - 23
     parts = {name: each.counts[name] / each.elements for name in _COLORS}
     told = ", ".join(f"{count:.3g} {name}" for name, count in parts.items())
-    tip = f"{counted(each.elements, 'element')} a thread: {each.an_element:.4g} for each ({told})."
+    tip = f"{counted(each.elements, 'element')} per thread: {each.an_element:.4g} for each ({told})."
     position = ELEMENTS.index(each.elements)
     with picture.group(**button(f"bar {each.elements}", tip, {"elements": position}, chosen)):
         below = 0.0
@@ -272,7 +272,7 @@ def _draw_law(picture: Svg, under_way: int, wait: int, gpu: Gpu, expected: tuple
     across = Scale(2, end, log=True, ticks=tuple(2.0**power for power in range(1, 9)))
     ticks = tuple(tick for tick in _TICKS if low < tick < top)
     axes = Axes(picture, (58, 292, 556, 120), across, Scale(low, top, log=True, ticks=ticks))
-    axes.frame("KB of loads on their way in an SM, at most", "GB/s read and written")
+    axes.frame("KB of loads in flight per SM, at most", "GB/s read and written")
     a_kilobyte = 2 * gpu.multiprocessors * 1024 / wait  # GB/s for each KB
     start, knee = max(2.0, low / a_kilobyte), peak / a_kilobyte
     axes.line([(start, start * a_kilobyte), (knee, peak), (end, peak)], class_="line", stroke_width=1.5)
@@ -313,8 +313,8 @@ def _draw_guessed(axes: Axes, expected: tuple[Guessed, ...], low: float) -> None
 
 
 def _draw_in_flight(axes: Axes, kilobytes: float, rate: float) -> None:
-    """Draw what a copy reached that has these bytes on their way all the time."""
-    tip = f"A copy with {kilobytes:g} KB on their way in each SM all the time: {rate:,.0f} GB/s, measured."
+    """Draw what a copy reached that has these bytes in flight all the time."""
+    tip = f"A copy with {kilobytes:g} KB in flight in each SM all the time: {rate:,.0f} GB/s, measured."
     with axes.picture.group(data_tip=tip, data_link=f"flight{kilobytes:g}", tabindex=0):
         axes.point(kilobytes, rate, size=4, fill=GREEN)
         axes.picture.add("circle", cx=axes.x(kilobytes), cy=axes.y(rate), r=9, fill="transparent")
@@ -323,7 +323,7 @@ def _draw_in_flight(axes: Axes, kilobytes: float, rate: float) -> None:
 def _draw_reached(axes: Axes, point: Reached) -> None:
     """Draw what an H200 reached; a click chooses the elements of that rung."""
     name = f"{point.rung}, {point.size} bytes"
-    tip = f"{name}: an H200 reached {point.rate:,.0f} GB/s with {point.kilobytes:g} KB on their way, at most."
+    tip = f"{name}: an H200 reached {point.rate:,.0f} GB/s with {point.kilobytes:g} KB in flight, at most."
     elements = ELEMENTS.index(RECORDED[point.rung])
     positions = {"loop": 0, "elements": elements, "size": list(DTYPES).index(point.size)}
     x, y = axes.x(point.kilobytes), axes.y(point.rate)
@@ -342,21 +342,21 @@ def _instructions(chosen: Variant, loop: str) -> str:
     moves, index, control = (chosen.counts[name] / chosen.elements for name in (MOVES, INDEX, CONTROL))
     loops = "" if chosen.elements == 1 else f", loops {loop}"
     return (
-        f"{counted(chosen.elements, 'element')} a thread{loops}: {chosen.an_element:.4g} PTX instructions "
-        f"an element. {moves:.3g} move it, {index:.3g} are index arithmetic, {control:.3g} guards and jumps."
+        f"{counted(chosen.elements, 'element')} per thread{loops}: {chosen.an_element:.4g} PTX instructions "
+        f"per element. {moves:.3g} move it, {index:.3g} are index arithmetic, {control:.3g} guards and jumps."
     )
 
 
 def _guess(each: Guessed) -> str:
     return (
-        f"{counted(each.elements, 'element')} a thread, {each.source}: {each.rate:,.0f} GB/s "
+        f"{counted(each.elements, 'element')} per thread, {each.source}: {each.rate:,.0f} GB/s "
         f"({each.low:,.0f} to {each.high:,.0f}); the first limit is {each.limit}."
     )
 
 
 def _room(chosen: Variant, gpu: Gpu) -> str:
     held = chosen.held(gpu)
-    return f"{held.launch__registers_per_thread} registers a thread: {held}, {chosen.threads(gpu)} threads."
+    return f"{held.launch__registers_per_thread} registers per thread: {held}, {chosen.threads(gpu)} threads."
 
 
 def _little(chosen: Variant, loads: int, size: int, wait: int, gpu: Gpu) -> str:
@@ -365,9 +365,9 @@ def _little(chosen: Variant, loads: int, size: int, wait: int, gpu: Gpu) -> str:
     under_way = threads * loads * size
     rate, registers = possible(under_way, wait, gpu), chosen.held(gpu).launch__registers_per_thread
     end = "which is the memory's peak" if rate == peak else f"of the memory's {peak:,.0f}"
-    many = f" (At most: each load on its way holds a register, and a thread has {registers}.)"
+    many = f" (At most: each load in flight holds a register, and a thread has {registers}.)"
     return (
         f"Little's law: {threads} threads × {counted(loads, 'load')} × {size} bytes are "
-        f"{under_way / 1024:g} KB on their way in an SM. If that takes {wait} ns, {gpu.multiprocessors} SMs "
+        f"{under_way / 1024:g} KB in flight in an SM. If that takes {wait} ns, {gpu.multiprocessors} SMs "
         f"read and write at most {rate:,.0f} GB/s, {end}.{many if loads > 4 else ''}"
     )

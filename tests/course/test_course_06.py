@@ -9,7 +9,8 @@ STARTERS = {
         "line 14 runs 4 times in a round of k0",
         "there is a loop left",
     ],
-    "06.3": ["✓ 768 sectors each", "24.25 PTX instructions an element", "A block is whole if its last row"],
+    "06.3": ["✓ 768 sectors each", "24.25 PTX instructions per element", "A block is whole if its last row"],
+    "06.4": ["✓ each sector of in is loaded once", "latency", "no load may move ahead of it"],
 }
 
 test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
@@ -25,6 +26,16 @@ WHOLE = "blockIdx.x * 32 + 32 <= cols && blockIdx.y * 32 + 32 <= rows"
 A_ZEROS, B_ZEROS = "row < M && k0 + x < K ? A[row * K + k0 + x] : 0", "B[(k0 + y) * N + col]"
 
 EIGHT = "".join(f"{SUM}\n".replace("k]", f"k + {i}]") for i in range(8)) + "}"
+
+LOAD_4 = "x[i] = first + 256 * i < n ? in[first + 256 * i] : 0;"
+STORE_GUARD_4 = "        if (first + 256 * i < n)\n    "
+STORE_4 = "out[first + 256 * i] = 2 * x[i];"
+NEIGHBOURS_4 = (("+ threadIdx.x", "+ 4 * threadIdx.x"), ("256 * i", "i"))
+ONE_BY_ONE_4 = (
+    (LOAD_4, f"{{ {LOAD_4} __threadfence(); if (first + 256 * i < n) {STORE_4} }}"),
+    (f"{STORE_GUARD_4}        {STORE_4}", "        ;"),
+)
+PLAIN_4 = "if (first + 256 * i < n) out[first + 256 * i] = 2 * in[first + 256 * i];"
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
 WRONG = [
@@ -143,6 +154,16 @@ WRONG = [
     ("06.3", "whole matrices alone", "the goal is at most 25", (WHOLE, "rows % 32 == 0 && cols % 32 == 0")),
     ("06.3", "one size", "cols=160 float32", (WHOLE, "rows == 128 && cols == 96")),
     ("06.3", "a thread's own four rows", "invalid global", (WHOLE, "row + 24 < rows && col < cols")),
+    ("06.4", "no guard of the store", "invalid global write", (STORE_GUARD_4, "")),
+    ("06.4", "neighbours in one thread", "sectors of global loads; the goal is at most 2048", *NEIGHBOURS_4),
+    ("06.4", "one element each", "t + 256, t + 512 and t + 768", ("i < 4", "i < 1")),
+    (
+        "06.4",
+        "loops that are kept",
+        "it keeps 16 bytes per thread in local memory",
+        ("#pragma unroll", "#pragma unroll 1"),
+    ),
+    ("06.4", "a barrier between", "the goal is that DRAM takes longest", *ONE_BY_ONE_4),
 ]
 
 test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
@@ -215,6 +236,17 @@ OTHERS = [
         ("    bool whole", "    in += row * cols + col;\n    bool whole"),
         (IN, "in[i * cols]"),
     ),
+]
+
+OTHERS += [
+    (
+        "06.4",
+        "arrays that do not overlap",
+        ("const float* in, float* out", "const float* __restrict__ in, float* __restrict__ out"),
+        (LOAD_4, PLAIN_4),
+        (f"{STORE_GUARD_4}        {STORE_4}", "        ;"),
+    ),
+    ("06.4", "doubled when loaded", (" * i] : 0;", " * i] * 2 : 0;"), ("2 * x[i]", "x[i]")),
 ]
 
 test_another_right_answer_passes = checks_of_other_answers(OTHERS)

@@ -23,8 +23,8 @@ STARTERS = {
     ],
     "07.2": [
         "✓ right for the right reason",
-        "0.40 FLOP a byte; the goal is at least 0.9",
-        "14 | sum += A[row * K + k] * B[k * N + col];    40960 sectors",
+        "0.40 FLOP per byte; the goal is at least 0.9",
+        "15 | sum += A[row * K + k] * B[k * N + col];    40960 sectors",
         "the loop over the rows stands inside that over k",
     ],
     "07.3": [
@@ -38,6 +38,11 @@ STARTERS = {
         "A block has 1024 threads",
         "Blocks that fit an SM: 1 by registers, 2 by shared memory, 1 by warps, 24 by blocks.",
         "With 768 threads it would be 100 %.",
+    ],
+    "07.5": [
+        "✓ limited by issue slots",
+        "lowest(1, 4.61, 2, 0, 132, 1.98) returns",
+        "its L1 cache looks up one line",
     ],
 }
 
@@ -104,14 +109,14 @@ WRONG = [
     (
         "07.2",
         "two rows",
-        "0.65 FLOP a byte",
+        "0.65 FLOP per byte",
         (SUMS, "    for (int h = 0; h < 4; h += 2) for (int k = 0; k < K; ++k) {"),
         ("int i = 0; i < 4; ++i)\n            if", "int i = h; i < h + 2; ++i)\n            if"),
     ),
     (
         "07.2",
         "sums in memory",
-        "FLOP a byte; the goal is at least 0.9",
+        "FLOP per byte; the goal is at least 0.9",
         ("                sum[i] +=", "                C[(first + 8 * i) * N + col] = sum[i] +="),
         ("if (first + 8 * i < M)\n", "if (first + 8 * i < M && col < N)\n"),
     ),
@@ -134,7 +139,7 @@ WRONG = [
     (
         "07.2",
         "B loaded again for each row",
-        "0.40 FLOP a byte; the goal is at least 0.9",
+        "0.40 FLOP per byte; the goal is at least 0.9",
         ("        float b = col < N ? B[k * N + col] : 0;\n", ""),
         ("if (first + 8 * i < M)\n", "if (first + 8 * i < M && col < N)\n"),
         ("+ k] * b", "+ k] * B[k * N + col]"),
@@ -201,13 +206,15 @@ WRONG = [
     ),
     ("07.3", "no limit of blocks", "threads=32, registers=16", (", gpu.blocks_per_sm]", "]")),
     ("07.4", "large blocks", "RTX 4060: 66.7 %", ("TILE 16", "TILE 32")),
-    ("07.4", "long rounds", "T4: 50 % occupancy, 16 of 32 warps", ("ROUND 32", "ROUND 192")),
+    ("07.4", "long rounds", "T4: 50 % occupancy, 16 of 32 warps", ("ROUND 152", "ROUND 192")),
     (
         "07.4",
         "long rounds: why",
         "The limit is shared memory. With at most 21760 bytes",
-        ("ROUND 32", "ROUND 192"),
+        ("ROUND 152", "ROUND 192"),
     ),
+    ("07.4", "short rounds", "a warp comes to 38 barriers; the goal is at most 8", ("ROUND 152", "ROUND 32")),
+    ("07.4", "rounds a little too long", "RTX 4060: 66.7 %", ("ROUND 152", "ROUND 153")),
     ("07.4", "small tiles", "the goal is at most 10000", ("TILE 16", "TILE 8")),
     (
         "07.4",
@@ -229,7 +236,7 @@ WRONG = [
     (
         "07.4",
         "a loop that ends too soon",
-        "does every loop end at the right one",
+        "The sum ends early",
         ("int i = x; i < ROUND; i += TILE", "int i = x; i < TILE; i += TILE"),
         ("k < ROUND; ++k", "k < TILE; ++k"),
     ),
@@ -239,6 +246,21 @@ WRONG = [
         "everyone has read them before anyone overwrites them",
         ("        __syncthreads();\n    }", "    }"),
     ),
+    (
+        "07.5",
+        "shared memory left out",
+        "its shared memory delivers one wavefront",
+        (", wavefronts)\n", ")\n"),
+    ),
+    (
+        "07.5",
+        "the parts one after the other",
+        "The part that needs most clocks decides",
+        ("max(instructions / 4, lines, wavefronts)", "instructions / 4 + lines + wavefronts"),
+    ),
+    ("07.5", "one scheduler", "issues 4 instructions", ("instructions / 4", "instructions")),
+    ("07.5", "multiply-adds of threads", "A multiply-add of a warp is 64 FLOP", ("64 * fmas", "2 * fmas")),
+    ("07.5", "an H200 alone", "should be", ("sms * ghz", "132 * 1.98")),
 ]
 
 
@@ -293,31 +315,22 @@ OTHERS = [
         "07.4",
         "constants in the place of macros",
         ("#define TILE 16", "constexpr int TILE = 16;"),
-        ("#define ROUND 32", "const int ROUND = 2 * TILE;"),
+        ("#define ROUND 152", "const int ROUND = 9 * TILE + 6;"),
     ),
-    ("07.4", "longer rounds", ("ROUND 32", "ROUND 100")),
+    ("07.4", "tiles of 20", ("TILE 16", "TILE 20"), ("ROUND 152", "ROUND 200")),
     (
-        "07.4",
-        "a thread has two elements",
-        ("block (TILE, TILE)", "block (32, 8)"),
-        ("grid (ceil(N/TILE), ceil(M/TILE))", "grid (ceil(N/32), ceil(M/16))"),
-        ("A_tile[TILE][ROUND], B_tile[ROUND][TILE]", "A_tile[16][ROUND], B_tile[ROUND][32]"),
-        ("blockIdx.x * TILE", "blockIdx.x * 32"),
-        ("blockIdx.y * TILE", "blockIdx.y * 16"),
-        ("float sum = 0;", "float sum = 0, low = 0;"),
-        ("int i = x; i < ROUND; i += TILE)\n", "int i = x; i < ROUND; i += 32) {\n"),
+        "07.5",
+        "a list of clocks",
+        ("max(instructions / 4, lines, wavefronts)", "max([wavefronts, lines, instructions / 4])"),
+    ),
+    (
+        "07.5",
+        "the least of three rates",
         (
-            "A[row * K + k0 + i] : 0;",
-            "A[row * K + k0 + i] : 0;\n"
-            "            A_tile[y + 8][i] = row + 8 < M && k0 + i < K ? A[(row + 8) * K + k0 + i] : 0; }",
+            "clocks = max(instructions / 4, lines, wavefronts)",
+            "rates = [1 / c for c in (instructions / 4, lines, wavefronts) if c]",
         ),
-        ("int i = y; i < ROUND; i += TILE", "int i = y; i < ROUND; i += 8"),
-        ("k < ROUND; ++k)\n", "k < ROUND; ++k) {\n"),
-        ("* B_tile[k][x];", "* B_tile[k][x];\n            low += A_tile[y + 8][k] * B_tile[k][x]; }"),
-        (
-            "C[row * N + col] = sum;",
-            "C[row * N + col] = sum;\n    if (row + 8 < M && col < N) C[(row + 8) * N + col] = low;",
-        ),
+        ("64 * fmas / clocks", "64 * fmas * min(rates)"),
     ),
 ]
 

@@ -8,21 +8,25 @@ from course_tables import (
 
 STARTERS = {
     "08.1": [
-        "✓ right for any shape, 1 to 70",
-        "10240 sectors; the goal is at most 4096",
-        "? B[(k0 + y) * N + col] : 0;    8192 sectors",
-        "An element should come from global memory once a block",
+        "✓ the sums stay in registers",
+        "sectors; the goal is at most 4096",
+        "An element should come from global memory once per block",
     ],
     "08.2": [
         "✓ the sums stay in registers",
-        "1.25 loads from shared memory a multiply-add; the goal is at most 0.5",
+        "1.25 loads from shared memory per multiply-add; the goal is at most 0.5",
         "Which m and n have the smallest sum?",
     ],
-    "08.3": ["✓ right where it is not", "no load moves 16 bytes a thread", "*(const float4*)&B[index]"],
+    "08.3": ["✓ right where it is not", "no load moves 16 bytes per thread", "*(const float4*)&B[index]"],
     "08.4": [
-        "✓ a part of the places taken, in one round",
+        "✓ a part of the block slots taken, in one wave",
         "expected(2048, 2048, 64, 64, 3, 20",
         "however few blocks it has",
+    ],
+    "08.5": [
+        "✓ the tiles come from global memory once per block, in whole sectors",
+        "0.5 requests to shared memory per multiply-add; the goal is at most 0.2",
+        "One float4 from each serves 16 multiply-adds",
     ],
 }
 
@@ -54,7 +58,12 @@ WIDE_COLUMN_2 = """for (int k = 0; k < 8; k += 4)
                 sum[i] += a.x * B_tile[k][x] + a.y * B_tile[k + 1][x];
                 sum[i] += a.z * B_tile[k + 2][x] + a.w * B_tile[k + 3][x];
             }"""
-ROUNDS = "    rounds = -(-blocks // places)\n"
+ROUNDS = "    waves = -(-blocks // slots)\n"
+
+B_ALONE_5 = (
+    "*(float4*)b = *(float4*)&B_tile[k][x];",
+    "for (int j = 0; j < 4; ++j)\n                b[j] = ((volatile float*)B_tile[k])[x + j];",
+)
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
 WRONG = [
@@ -76,7 +85,7 @@ WRONG = [
     (
         "08.1",
         "past shared memory",
-        "once a block, through the tiles",
+        "once per block, through the tiles",
         (
             INNER_1,
             "sum[i] += (row0 + y + 8 * i < M && k0 + k < K ? A[(row0 + y + 8 * i) * K + k0 + k] : 0)\n"
@@ -110,7 +119,7 @@ WRONG = [
     (
         "08.2",
         "a column, four of A a load",
-        "1.062 loads from shared memory a multiply-add; the goal is at most 0.5",
+        "1.062 loads from shared memory per multiply-add; the goal is at most 0.5",
         (FROM_2, "y = t / 32 * 16, x = t % 32"),
         (SQUARE_2, WIDE_COLUMN_2),
         (STORE_2, COLUMN_STORE_2),
@@ -156,16 +165,32 @@ WRONG = [
         ("-M // tile_m", "-M // tile_n"),
         ("-N // tile_n", "-N // tile_m"),
     ),
-    ("08.4", "one round", "taken anew in every round", (ROUNDS, "    rounds = 1\n")),
+    ("08.4", "one round", "filled anew in every wave", (ROUNDS, "    waves = 1\n")),
     (
         "08.4",
         "one round too many where they fit",
-        "taken anew in every round",
-        (ROUNDS, "    rounds = blocks // places + 1\n"),
+        "filled anew in every wave",
+        (ROUNDS, "    waves = blocks // slots + 1\n"),
     ),
-    ("08.4", "one block an SM", "So many blocks of so many places", ("per_sm * sms", "sms")),
+    ("08.4", "one block an SM", "So many blocks of so many block slots", ("per_sm * sms", "sms")),
     ("08.4", "an H200 only", "sms says how many", ("per_sm * sms", "per_sm * 132")),
     ("08.4", "nothing returned", "returns None; it should be", ("    return rate", "    rate")),
+    ("08.5", "A alone", "0.3125 requests to shared memory per multiply-add", B_ALONE_5),
+    ("08.5", "rows of 32", "so that these lie in different banks", ("A_tile[8][36]", "A_tile[8][32]")),
+    ("08.5", "rows of 33", "begins at a multiple of 16 bytes", ("A_tile[8][36]", "A_tile[8][33]")),
+    (
+        "08.5",
+        "stored elsewhere",
+        "the store to C has to name the same ones",
+        ("row0 + y + i) * N", "row0 + y / 4 + 8 * i) * N"),
+    ),
+    (
+        "08.5",
+        "a loop that the compiler cannot count",
+        "The first of these limits is the one to work on",
+        ("int j = 0; j < 4; ++j) {", "int i = t; i < 32 * 8; i += blockDim.x) {"),
+        ("            int i = t + 64 * j;\n", ""),
+    ),
 ]
 
 
@@ -203,13 +228,18 @@ OTHERS = [
         "with math.ceil",
         ("def expected", "import math\n\ndef expected"),
         ("-(-M // tile_m) * -(-N // tile_n)", "math.ceil(M / tile_m) * math.ceil(N / tile_n)"),
-        ("-(-blocks // places)", "math.ceil(blocks / places)"),
+        ("-(-blocks // slots)", "math.ceil(blocks / slots)"),
     ),
     (
         "08.4",
         "by what the last round leaves empty",
-        ("rate * blocks / (rounds * places)", "rate * (1 - (rounds * places - blocks) / (rounds * places))"),
+        ("rate * blocks / (waves * slots)", "rate * (1 - (waves * slots - blocks) / (waves * slots))"),
     ),
+]
+
+OTHERS += [
+    ("08.5", "unrolled, sums in one dimension", ("sum[4][4]", "sum[16]"), ("sum[i][j]", "sum[4 * i + j]")),
+    ("08.5", "longer rows", ("A_tile[8][36]", "A_tile[8][44]")),
 ]
 
 

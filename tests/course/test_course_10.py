@@ -30,6 +30,7 @@ STARTERS = {
     "10.3": [UNCHANGED],
     "10.4": [UNCHANGED],
     "10.5": [UNCHANGED],
+    "10.6": [UNCHANGED],
 }
 
 
@@ -73,13 +74,13 @@ WRONG = [
     (
         "10.2",
         "a tile of 16",
-        "64 multiply-adds for each sector of global loads; the goal is at least 128",
+        "64 multiply-adds per sector of global loads; the goal is at least 128",
         ("TILE 32", "TILE 16"),
     ),
     (
         "10.2",
         "A past its tile",
-        "multiply-adds for each sector of global loads; the goal",
+        "multiply-adds per sector of global loads; the goal",
         ("A_tile[y][k] *", "(row < M && k0 + k < K ? A[row * K + k0 + k] : 0) *"),
     ),
     (
@@ -92,7 +93,7 @@ WRONG = [
     (
         "10.2",
         "x for rows",
-        "multiply-adds for each sector",
+        "multiply-adds per sector",
         ("x = threadIdx.x, y = threadIdx.y", "x = threadIdx.y, y = threadIdx.x"),
     ),
     ("10.2", "no second barrier", "everyone has read them before anyone overwrites", (SECOND, "    }\n")),
@@ -106,7 +107,7 @@ WRONG = [
     (
         "10.3",
         "2 x 2 elements",
-        "1 elements from shared memory for each multiply-add; the goal is at most 0.5",
+        "1 elements from shared memory per multiply-add; the goal is at most 0.5",
         *((" 64", " 32"), ("[64]", "[32]"), ("/64", "/32"), ("< 4;", "< 2;"), ("[4][4]", "[2][2]")),
     ),
     (
@@ -116,14 +117,23 @@ WRONG = [
         ("B_tile[k][x + 16 * j]", "B_tile[k][4 * x + j]"),
         ("i, col = col0 + 16 * j", "i, col = col0 + 3 * x + j"),
     ),
-    ("10.3", "no first barrier", "Two barriers a round", (FIRST, "        ")),
+    ("10.3", "no first barrier", "Two barriers per round", (FIRST, "        ")),
     ("10.3", "beta forgotten", "beta * C is not added", (" + (beta != 0 ? beta * C[row * N + col] : 0)", "")),
     ("10.4", "rows of 65", "A float4 is read and written where", ("TILE_M + 4", "TILE_M + 1")),
     ("10.4", "rows of 64", "of the passes over the banks are due to conflicts", ("TILE_M + 4", "TILE_M")),
-    ("10.4", "no second barrier", "Two barriers a round", (SECOND, "    }\n")),
+    ("10.4", "no second barrier", "Two barriers per round", (SECOND, "    }\n")),
     ("10.5", "launched for another tile", UNREACHED, ("ceil(M/TILE_M)", "ceil(M/256)")),
     ("10.5", "no guard", "Compare each index", ("if (row < M && col < N)", "if (row < M)")),
     ("10.5", "rows of another thread", "elements are wrong", ("i % 4 + i / 4 * 64", "i")),
+    (
+        "10.6",
+        "a tile that makes few blocks",
+        "How many blocks are there for 132 SMs",
+        ("TILE_M 32", "TILE_M 128"),
+    ),
+    ("10.6", "loops that are kept", "latency", ("#pragma unroll", "#pragma unroll 1")),
+    ("10.6", "the tile of the round before", "elements are wrong", ("load(k0 + 16)", "load(k0)")),
+    ("10.6", "no guard along K", "columns of A and rows of B with K", (" && k0 + x < K", "")),
 ]
 
 
@@ -142,8 +152,9 @@ OTHERS = [
     ),
     ("10.2", "padded", ("B_tile[TILE][TILE];", "B_tile[TILE][TILE + 1];")),
     ("10.3", "reads of four neighbours", (SOLVED["10.3"], SOLVED["10.4"])),
-    ("10.4", "more elements a thread", (SOLVED["10.4"], SOLVED["10.5"])),
+    ("10.4", "more elements per thread", (SOLVED["10.4"], SOLVED["10.5"])),
     ("10.5", "wide rather than high", ("TILE_M 128", "TILE_M 64"), ("TILE_N 64", "TILE_N 128")),
+    ("10.6", "high rather than wide", ("TILE_M 32", "TILE_M 64"), ("TILE_N 64", "TILE_N 32")),
 ]
 
 
@@ -151,12 +162,20 @@ test_a_different_right_answer_passes = checks_of_other_answers(OTHERS)
 
 
 @pytest.mark.parametrize(
-    ("exercise", "before"), [("10.2", "10.1"), ("10.3", "10.2"), ("10.4", "10.3"), ("10.5", "10.4")]
+    ("exercise", "before"),
+    [
+        ("10.2", "10.1"),
+        ("10.3", "10.2"),
+        ("10.4", "10.3"),
+        ("10.5", "10.4"),
+        ("10.6", "10.4"),
+        ("10.6", "10.5"),
+    ],
 )
 def test_the_answer_before_is_right_and_not_yet_enough(exercise, before):
     feedback = judged(exercise, SOLVED[before])
     assert not feedback.ok and feedback.lines[0].state == MET
-    assert "; the goal is" in feedback.failure
+    assert "the goal is" in feedback.failure
 
 
 def altered(*replacements):

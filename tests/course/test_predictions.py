@@ -51,10 +51,10 @@ SEEN = {
     "05.e": r"TILE = 16  3_padded +(\d+) conflicts per store, (\d+) per load",
     "05.f": r"float32, N = 8192: estimate ([\d.]+)",
     "06.a": r"(\d+) of 1024 elements are right",
-    "06.b": r"4 multiply-adds, ([\d.]+) each",
+    "06.b": r"4 multiply-adds, ([\d.]+) per",
     "06.c": r"\n1024 .* ([\d.]+)\n",
     "06.d": r"unrolled +([\d.]+) PTX instructions",
-    "06.e": r"copy .* each stays +(\d+) ns",
+    "06.e": r"DRAM +\d+ clocks, +(\d+) ns",
     "06.f": r"padded .*: ([\d.]+) times as long",
     "06.g": r"(\d+) bytes of local memory",
     "07.a": r"K = 680, 0.154 ms: ([\d,]+) GFLOP/s",
@@ -76,15 +76,20 @@ SEEN = {
         f"09.{id}": rf"\n{kernel} +[\d.]+ +[\d.]+ +([\d.]+)"
         for id, kernel in zip("ijklmn", "ABCDEF", strict=True)
     },
-    "10.b": r"multiply-adds for a sector of global loads +([\d.]+)",
-    "10.d": r"elements from shared memory for a multiply-add +([\d.]+)",
-    "10.e": r"loads of a thread for a multiply-add +([\d.]+)",
+    "10.b": r"multiply-adds per sector of global loads +([\d.]+)",
+    "10.d": r"elements from shared memory per multiply-add +([\d.]+)",
+    "10.e": r"loads of a thread per multiply-add +([\d.]+)",
     "11.a": r"wgmma\S+ .* ([\d.]+) FLOP per byte",
     "11.b": r"C\[9, 5\] is a sum of lane (\d+)",
     "11.c": r"ldmatrix, .*: (\d+) passes",
     "11.d": r"(?s)\n +5 +1 +2 +(\d).*enough: (\d) stages",
     "11.e": r"line \d+: (.+)\nline \d+: (.+)\nline \d+: (.+)\n",
     "11.g": r"bfloat16: (\d+) times",
+    "12.a": r"2\^24 additions, .*: predicted ([\d.]+) ms",
+    "12.b": r"spread: (\d+) .*\nfirst threads: (\d+)",
+    "12.c": r"tree: ([\d.]+) times as fast; grid_stride: (\d+) %",
+    "12.d": r"equal: ([\d.]+) times as long",
+    "12.e": r"s = (\d+); (\d+) % of the loads",
 }
 # Answers that have to be counted in the output.
 COUNTED = {

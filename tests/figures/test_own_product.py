@@ -79,16 +79,17 @@ class TestFigures:
 
     def test_text(self, tiled):
         assert repr(own_product.figures(tiled)).splitlines()[:5] == [
-            "multiply-adds for a sector of global loads      128",
-            "sectors for 128 bytes, worst line               loads 4, stores 4",
-            "elements from shared memory for a multiply-add  2",
-            "loads of a thread for a multiply-add            2.06",
+            "multiply-adds per sector of global loads        128",
+            "sectors per 128 bytes, worst line               loads 4, stores 4",
+            "elements from shared memory per multiply-add    2",
+            "loads of a thread per multiply-add              2.06",
             "passes over the banks that conflicts add        0 %",
         ]
 
     def test_of_a_kernel_that_does_nothing(self):
         found = own_product.figures(kernel_of("// launch: block (1), grid (1);\n" + NOTHING), SMALL)
-        assert "global loads      no loads" in repr(found) and "worst line               none" in repr(found)
+        assert "global loads        no loads" in repr(found)
+        assert "worst line               none" in repr(found)
 
 
 class TestPlace:

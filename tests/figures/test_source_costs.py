@@ -45,7 +45,8 @@ def profiled(*sites, source=SOURCE, scalars=(None, None, 100, 300), sample=None)
         rows.append(row | {name: value for name, value in given.items() if name != "stride"})
     columns = {name: np.array([row[name] for row in rows], np.int64) for name in names}
     used = np.zeros(len(sites), np.int64)
-    counts = Counts(**columns, strides=[given.get("stride") for _, given in sites], used_bytes=used)
+    strides = [given.get("stride") for _, given in sites]
+    counts = Counts(**columns, strides=strides, used_bytes=used, turns=used)
     launch = Circumstances(
         (1, 1, 1), (320, 1, 1), 0, lambda arch: Resources(32, 0, 0, 0, 0), gpu("H200"), scalars
     )

@@ -76,6 +76,14 @@ def test_a_mistake_costs_points_and_is_told_in_the_words_of_the_notebook(lab):
         assert words in found[id].failure, found[id]
 
 
+def test_a_time_is_predicted_in_a_sandbox_as_it_is_here():
+    """The loads that wait for stores are the starter's: what the sandbox predicts decides."""
+    right = results("06", {"06.4": SOLVED["06.4"]})["06.4"]
+    assert (right.state, right.points) == (GRADED, EXERCISES["06.4"].points), right
+    late = results("06", {"06.4": release.without_solution(SOLVED["06.4"])})["06.4"]
+    assert late.points == 0 and "predicted for an H200: 47.4 µs" in late.failure, late
+
+
 def test_the_same_seed_gives_the_same_results():
     answers = sources("02") | {"02.2": mutant("02.2", (" || col >= N", ""))}
     first, second = (results("02", answers) for _ in range(2))

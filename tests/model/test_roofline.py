@@ -15,7 +15,7 @@ from labkit.records import frame_of
 
 CUBE = Matmul(4096, 4096, 4096)
 HERE = "measured here: NVIDIA H200"
-# Plausible TFLOP/s of an H200, and FLOP a byte; cuBLAS is not ours to count.
+# Plausible TFLOP/s of an H200, and FLOP per byte; cuBLAS is not ours to count.
 RATES = {
     "naive_uncoalesced": 1.25,
     "naive": 6,

@@ -62,6 +62,12 @@ def nvcc(tmp_path_factory):
     return run
 
 
+@pytest.fixture
+def program_at():
+    """Return what makes a Program of a path."""
+    return Program
+
+
 @pytest.fixture(scope="module")
 def built(nvcc):
     """Return a function that builds one source and returns the Program."""

@@ -182,6 +182,7 @@ COUNTS = Counts(
     conflicts=np.array([0, 0, 16, 0]),
     strides=[16, None, 8, None],
     used_bytes=np.array([640, 0, 0, 0]),
+    turns=np.array([0, 0, 0, 0]),
 )
 SOURCE = ["void f()", "  v = in[4 * t];", "  if (t % 4 == 0)", "    s[t] = v;", "}"]
 
@@ -230,13 +231,36 @@ def test_figures_at_ptx_level_by_hand():
     }
 
 
+@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize("bins", [1, 5, 64])
+def test_turns_of_atomic_operations(space, bins):
+    """Per request as many as lanes meet at the address that most of them name; a masked lane names none."""
+    source = """extern "C" __global__ void f(const int* x, int* out, int n) {
+        __shared__ int mine[64];
+        for (int i = threadIdx.x; i < 64; i += blockDim.x) mine[i] = 0;
+        __syncthreads();
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) atomicAdd(&WHERE[x[i]], 1);
+        __syncthreads();
+        if (WHERE == mine) for (int i = threadIdx.x; i < 64; i += blockDim.x) atomicAdd(&out[i], mine[i]);
+    }""".replace("WHERE", "mine" if space == "shared" else "out")
+    n = 1000
+    x, out = np.random.default_rng(bins).integers(0, bins, n, dtype=np.int32), np.zeros(64, np.int32)
+    lines = profile(source, 8, 128, x, out, np.int32(n)).lines
+    np.testing.assert_array_equal(out, np.bincount(x, minlength=64))
+    found = lines[(lines.line == 6) & lines.op.isin(["atom", "red"])]
+    most = sum(np.bincount(x[first : first + 32]).max() for first in range(0, n, 32))
+    assert (found.turns.sum(), found.requests.sum(), found.threads.sum()) == (most, 32, n)
+    assert lines[lines.op.isin(["ld", "st"])].turns.sum() == 0
+
+
 def test_lines_by_hand():
     lines = by_hand().lines
     assert lines.drop(columns=["sectors_per_request", "conflicts_per_request"]).to_dict("records") == [
         {"line": 2, "space": "global", "op": "ld", "requests": 10, "threads": 320, "sectors": 160}
-        | {"passes": 0, "conflicts": 0, "useful_bytes": 1280, "source": "v = in[4 * t];"},
+        | {"passes": 0, "conflicts": 0, "turns": 0, "useful_bytes": 1280, "source": "v = in[4 * t];"},
         {"line": 4, "space": "shared", "op": "st", "requests": 8, "threads": 64, "sectors": 0}
-        | {"passes": 24, "conflicts": 16, "useful_bytes": 512, "source": "s[t] = v;"},
+        | {"passes": 24, "conflicts": 16, "turns": 0, "useful_bytes": 512, "source": "s[t] = v;"},
     ]
     assert lines["sectors_per_request"].tolist() == [16, 0]
     assert lines["conflicts_per_request"].tolist() == [0, 2]
@@ -319,7 +343,7 @@ def test_registers_are_compiled_for_only_when_asked_for(monkeypatch):
         raise AssertionError("compiled for a GPU")
 
     kernel = simt.RawModule(code=TILE).get_function("f")
-    monkeypatch.setattr("labkit.simt.module.resources", refuse)
+    monkeypatch.setattr("labkit.compiler.nvrtc.resources", refuse)
     found = kernel.profile(1, (32, 32), (np.zeros((32, 32), np.float32),))
     assert found.metrics[SECTORS.format("st")] == 128
     assert "launch__grid_size" in repr(found)

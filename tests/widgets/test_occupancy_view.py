@@ -72,7 +72,7 @@ TEXTS = {
         "37.5 % occupancy on H200: 3 blocks of 8 warps, 24 of 64 warps.",
         "8 × 2,560 of its 65,536 registers (each of its 4 sub-partitions has its own)",
         "9 of 228 KB of shared memory",
-        "Limited by registers. With at most 64 registers a thread, 4 blocks would fit: 50 %.",
+        "Limited by registers. With at most 64 registers per thread, 4 blocks would fit: 50 %.",
     ],
     ("RTX 4060", 1024, 32, 48): [
         "66.7 % occupancy on RTX 4060: 1 block of 32 warps, 32 of 48 warps.",

@@ -89,7 +89,7 @@ class TestLittlesLaw:
         assert possible(2048 * 4, 1100) == pytest.approx(2 * 132 * 8192 / 1100)
 
     def test_the_latency_is_measured_and_nothing_reached_is_above_the_law(self):
-        """Some 670 clocks at 1.98 GHz; each warp of the measured copy has 512 bytes on their way."""
+        """Some 670 clocks at 1.98 GHz; each warp of the measured copy has 512 bytes in flight."""
         assert pytest.approx(670 / 1.98, rel=0.04) == unrolling_view.LATENCY
         assert unrolling_view.unrolling().now["wait"].value == unrolling_view.LATENCY
         rates = dict(unrolling_view.in_flight())
@@ -130,7 +130,7 @@ class TestPredicted:
             f"108 SMs read and write at most {2 * 108 * 8192 / 1100:,.0f} GB/s, of the memory's 2,039"
             in view.text
         )
-        assert "1 element a thread, predicted for an A100-SXM4-80GB" in view.text
+        assert "1 element per thread, predicted for an A100-SXM4-80GB" in view.text
         assert not any("recorded: NVIDIA" in (each.text or "") for each in elements_of(view, "text"))
 
     def test_kept_loops_have_no_prediction(self):
@@ -140,8 +140,8 @@ class TestPredicted:
 class TestView:
     def test_states_its_numbers(self):
         text = unrolling_view.unrolling_view(UNROLLED, 4, 4, 1100).text
-        assert "4 elements a thread, loops unrolled: 24.25 PTX instructions an element. 4 move it" in text
-        assert "26 registers a thread: 100 % occupancy on H200" in text
+        assert "4 elements per thread, loops unrolled: 24.25 PTX instructions per element. 4 move it" in text
+        assert "26 registers per thread: 100 % occupancy on H200" in text
         assert "2048 threads × 4 loads × 4 bytes are 32 KB" in text and "which is the memory's peak" in text
 
     def test_kept_loops_have_one_load_under_way(self):
@@ -151,8 +151,8 @@ class TestView:
     def test_the_picture_says_what_its_panels_show(self):
         shown = unrolling_view.unrolling_view(UNROLLED, 2, 8, 600)
         assert shown.conclusion == (
-            "2 elements a thread: 30.5 PTX instructions for each, "
-            "and at most 4,814 GB/s with 32 KB on their way."
+            "2 elements per thread: 30.5 PTX instructions for each, "
+            "and at most 4,814 GB/s with 32 KB in flight."
         )
         texts = [each.text for each in elements_of(shown, "text")]
         assert {"thread (12, 4) of 32×16", "moves 2 of 1024 elements", "30.5", "44"} <= set(texts)
@@ -187,7 +187,7 @@ class TestView:
         assert pressed == ["bar 2"]
 
     def test_a_bar_is_as_high_as_its_instructions(self):
-        """At 1 element a thread: 4 moves, 30 of index arithmetic and 10 guards and jumps."""
+        """At 1 element per thread: 4 moves, 30 of index arithmetic and 10 guards and jumps."""
         shown = unrolling_view.unrolling_view(UNROLLED, 1, 4, 1100)
         bar = next(each for each in elements_of(shown, "g") if each.get("data-key") == "bar 1")
         heights = [
@@ -197,7 +197,7 @@ class TestView:
         ]
         assert heights == pytest.approx([each * sum(heights) / 44 for each in (4, 30, 10)], rel=1e-3)
         assert bar.get("data-tip") == (
-            "1 element a thread: 44 for each (4 loads, stores, 30 index arithmetic, 10 guards, jumps)."
+            "1 element per thread: 44 for each (4 loads, stores, 30 index arithmetic, 10 guards, jumps)."
         )
 
     def test_every_control_changes_text_and_picture(self):

@@ -16,6 +16,7 @@ import numpy as np
 from labkit import simt
 from labkit.core.compare import Mismatch, compare, unwritten
 from labkit.core.errors import SimtError
+from labkit.core.kernel import Predicted
 from labkit.course import drawn
 from labkit.figures import own_product
 from labkit.kernels import verify
@@ -56,16 +57,24 @@ class Wrong(Mismatch):
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch that a criterion tries; str() tells the student which it was."""
+    """A launch that a criterion tries, with `shared_mem` bytes of dynamic shared memory per block.
+
+    It is number `times` of as many in a row, which share the module's variables. str() tells the student
+    which it was.
+    """
 
     task: Task
     grid: tuple[int, ...]
     block: tuple[int, ...]
+    shared_mem: int = 0
+    times: int = 1
 
     def run(self, kernel: simt.AnyKernel) -> None:
         """Launch the kernel. Raises Wrong unless its results are right."""
         with self._begun(kernel, "run") as args:
-            kernel(self.grid, self.block, args, timeout=verify.TIMEOUT)
+            for _ in range(self.times - 1):
+                kernel(self.grid, self.block, self.task.args(np), self.shared_mem, verify.TIMEOUT)
+            kernel(self.grid, self.block, args, self.shared_mem, verify.TIMEOUT)
 
     def check(self, kernel: simt.AnyKernel) -> tuple[list[simt.Finding], Wrong | None]:
         """Return what `kernel.check` finds, and what is wrong with the results, if anything is.
@@ -75,7 +84,7 @@ class Launch:
         findings: list[simt.Finding] = []
         try:
             with self._begun(kernel, "checked") as args:
-                findings += kernel.check(self.grid, self.block, args, timeout=verify.TIMEOUT)
+                findings += kernel.check(self.grid, self.block, args, self.shared_mem, timeout=verify.TIMEOUT)
         except Wrong as wrong:
             return findings, self._told_plainly(kernel) or wrong
         return findings, None
@@ -93,7 +102,20 @@ class Launch:
     def profile(self, kernel: simt.AnyKernel, gpu: str = "H200") -> simt.Profile:
         """Return the profile of a launch. Raises Wrong unless its results are right."""
         with self._begun(kernel, "counted") as args:
-            return kernel.profile(self.grid, self.block, args, timeout=verify.TIMEOUT, gpu=gpu)
+            return kernel.profile(
+                self.grid, self.block, args, self.shared_mem, timeout=verify.TIMEOUT, gpu=gpu
+            )
+
+    def predicted(self, kernel: simt.AnyKernel, gpu: str = "H200") -> Predicted:
+        """Predict the time of a launch on arrays of zeros, on a GPU that need not be here.
+
+        Raises NoPrediction where the numbers in the arrays decide what the kernel does.
+        """
+        args = tuple(
+            np.zeros(arg.shape, arg.dtype) if isinstance(arg, np.ndarray) else arg
+            for arg in self.task.args(np)
+        )
+        return kernel.predict(self.grid, self.block, args, gpu=gpu, timeout=verify.TIMEOUT)
 
     def written_by_part(self, kernel: simt.AnyKernel, most: int) -> list[int]:
         """Return how many elements of the output each part of the grid writes; `most` parts at most."""
@@ -102,10 +124,20 @@ class Launch:
             args = drawn.numbers(self.task, "part").args(np)
             before = _bits(self.task.output(args)).copy()
             kernel.module.restart()
-            kernel.profile(
-                self.grid, self.block, args, blocks=list(range(part, blocks, most)), timeout=verify.TIMEOUT
-            )
+            part_of_grid = list(range(part, blocks, most))
+            kernel.profile(self.grid, self.block, args, self.shared_mem, part_of_grid, verify.TIMEOUT)
             found.append(int((_bits(self.task.output(args)) != before).sum()))
+        return found
+
+    def loaded_by_block(self, kernel: simt.AnyKernel) -> list[int]:
+        """Return how many elements of global memory each block loads that runs alone."""
+        blocks, found = math.prod(self.grid), []
+        for block in range(blocks):
+            args = drawn.numbers(self.task, "part").args(np)
+            kernel.module.restart()
+            one = kernel.profile(self.grid, self.block, args, self.shared_mem, [block], verify.TIMEOUT)
+            lines = one.lines.query("space == 'global' and op == 'ld'")
+            found.append(round(int(lines.threads.sum()) / blocks))  # the profile scales to the grid
         return found
 
     @contextmanager
@@ -125,7 +157,9 @@ class Launch:
             raise Wrong(told, task, out) from None
 
     def __str__(self) -> str:
-        return f"{self.task}, grid {_shown(self.grid)}, block {_shown(self.block)}"
+        dynamic = f", {self.shared_mem} bytes of dynamic shared memory" if self.shared_mem else ""
+        row = f", launch {self.times} of {self.times} in a row" if self.times > 1 else ""
+        return f"{self.task}, grid {_shown(self.grid)}, block {_shown(self.block)}{dynamic}{row}"
 
 
 # The launches of a criterion, made when it is tried: how the kernel is launched its own source may say.
@@ -153,7 +187,8 @@ class Given:
     """The arguments `(*inputs, out, *sizes)` of a kernel, and what must stand in `out`, whose type it has.
 
     `make` draws the inputs and says what is expected of them; `told` names the case to the student. Each
-    element may be off by `unit` times its size; 0: it must be equal.
+    element may be off by `unit` times its size; 0: it must be equal. Where the kernel adds to `out`, it
+    `starts_at_0`.
     """
 
     told: str
@@ -161,7 +196,12 @@ class Given:
     sizes: tuple[int, ...]
     seed: int = 0
     unit: float = 0
-    reads_output: bool = False
+    starts_at_0: bool = False
+
+    @property
+    def reads_output(self) -> bool:
+        """Return True where the kernel adds to `out`."""
+        return self.starts_at_0
 
     @cached_property
     def _made(self) -> tuple[list[np.ndarray], np.ndarray]:
@@ -169,10 +209,9 @@ class Given:
         return inputs, expected
 
     def args(self, xp: Any = np) -> tuple[Any, ...]:
-        """Make fresh arguments; `out` is full of NaN, or of the smallest int32."""
-        inputs, expected = self._made
-        out = unwritten(expected.shape, expected.dtype.name)
-        return (*(xp.array(each) for each in inputs), out, *map(np.int32, self.sizes))
+        """Make fresh arguments; `out` is full of 0, or else of NaN or of the smallest int32."""
+        inputs = self._made[0]
+        return (*(xp.array(each) for each in inputs), self._before(), *map(np.int32, self.sizes))
 
     def output(self, args: tuple[Any, ...]) -> np.ndarray:
         """Return `out` among the arguments."""
@@ -181,8 +220,14 @@ class Given:
     def verify(self, got: np.ndarray) -> None:
         """Raise Mismatch unless the output `got` is right."""
         expected = self._made[1]
-        before = unwritten(expected.shape, expected.dtype.name)
-        compare("out", got, before, expected, np.abs(self.unit * expected))
+        compare("out", got, self._before(), expected, np.abs(self.unit * expected))
+
+    def _before(self) -> np.ndarray:
+        """Return what stands in `out` before the launch."""
+        expected = self._made[1]
+        if self.starts_at_0:
+            return np.zeros_like(expected)
+        return unwritten(expected.shape, expected.dtype.name)
 
     def __str__(self) -> str:
         return self.told

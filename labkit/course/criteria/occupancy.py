@@ -123,7 +123,7 @@ def _account(block: Block) -> str:
 def _cure(block: Block) -> str:
     """Name the least change of one resource that gives more warps."""
     words = {
-        "registers": "at most {0.registers} registers a thread",
+        "registers": "at most {0.registers} registers per thread",
         "shared_mem": "at most {0.shared} bytes of shared memory",
         "warps": "{0.threads} threads",
         "blocks": "{0.threads} threads",

@@ -39,7 +39,7 @@ ALIGNED = (
 )
 OWNER = "Each element of C is the work of one thread alone: does the launch line fit the kernel's indices?"
 BARRIERS = (
-    "Two barriers a round: the tiles are complete before anyone reads them, and everyone has read them "
+    "Two barriers per round: the tiles are complete before anyone reads them, and everyone has read them "
     "before anyone overwrites them."
 )
 ARRIVE = "Every thread of the block comes to every barrier, also one without an element of C."
@@ -141,17 +141,17 @@ def _figures(kernel: AnyKernel) -> Figures:
     return _counted(kernel, own_product.MEASURED, drawn.fresh(0))
 
 
-@criterion("at least {least} multiply-adds for each sector of global loads")
+@criterion("at least {least} multiply-adds per sector of global loads")
 def reuse(kernel: AnyKernel, least: int) -> None:
-    """Ask for so many multiply-adds for each sector of global loads."""
+    """Ask for so many multiply-adds per sector of global loads."""
     found = _figures(kernel)
     if found.reuse < least:
         rows = profile.loads(found.profile.lines, "global")
-        told = f"{found.reuse:.4g} multiply-adds for each sector of global loads"
+        told = f"{found.reuse:.4g} multiply-adds per sector of global loads"
         raise _missed(found, told, f"at least {least}", rows, rows.sectors, "sectors", SQUARE)
 
 
-@criterion("at most {load} sectors for 128 bytes that a line loads, {store} that it stores")
+@criterion("at most {load} sectors per 128 bytes that a line loads, {store} that it stores")
 def coalesced(kernel: AnyKernel, load: int, store: int) -> None:
     """Ask that no line takes more sectors of global memory for 128 bytes; 4 are perfect."""
     found = _figures(kernel)
@@ -161,7 +161,7 @@ def coalesced(kernel: AnyKernel, load: int, store: int) -> None:
         worst = above.sort_values("sectors").iloc[-1]
         raise Unmet(
             f"{found.problem}\n"
-            f"line {worst.line} takes {worst.sectors:.3g} sectors for each 128 bytes; the goal is at most "
+            f"line {worst.line} takes {worst.sectors:.3g} sectors per 128 bytes; the goal is at most "
             f"{worst.goal}\n{worst.line:>5} | {worst.source}\n{TOGETHER}"
         )
 
@@ -176,9 +176,9 @@ def few_conflicts(kernel: AnyKernel, most: float) -> None:
         raise _missed(found, told, f"at most {most:g} %", rows, rows.conflicts, "conflicts", PADDING)
 
 
-@criterion("at most {most:g} elements from shared memory for a multiply-add")
+@criterion("at most {most:g} elements from shared memory per multiply-add")
 def shared(kernel: AnyKernel, most: float) -> None:
-    """Limit the elements that are read from shared memory for each multiply-add."""
+    """Limit the elements that are read from shared memory per multiply-add."""
     found = _figures(kernel)
     rows = profile.loads(found.profile.lines, "shared")
     elements = rows.useful_bytes / FLOATS
@@ -198,9 +198,9 @@ def in_registers(kernel: AnyKernel) -> None:
         )
 
 
-@criterion("at most {most:g} loads of a thread for a multiply-add (in PTX)")
+@criterion("at most {most:g} loads of a thread per multiply-add (in PTX)")
 def loads(kernel: AnyKernel, most: float) -> None:
-    """Limit the loads of a thread for each multiply-add."""
+    """Limit the loads of a thread per multiply-add."""
     found = _figures(kernel)
     rows = profile.loads(found.profile.lines)
     _limit(found, found.loads, most, "loads of a thread", rows, rows.threads, WIDE)
@@ -214,7 +214,7 @@ def warps(kernel: AnyKernel, least: int) -> None:
         held = found.profile.occupancy
         raise Unmet(
             f"{found.problem}\n{held}; the goal is at least {least} warps\n"
-            f"A thread has {held.launch__registers_per_thread} registers. Fewer elements of C a thread, a "
+            f"A thread has {held.launch__registers_per_thread} registers. Fewer elements of C per thread, a "
             "smaller tile, or __launch_bounds__(threads, blocks) make room for another block."
         )
 
@@ -234,7 +234,7 @@ def faster(kernel: AnyKernel, rung: str, factor: float) -> None:
         raise Unmet(
             f"{own_product.LARGE}: yours takes {mine:.3g} ms and {rung} {theirs:.3g} ms: it is "
             f"{theirs / mine:.3g} times as fast, and the goal is {factor:g} times.\n"
-            "Change one thing at a time (the tile, elements a thread, #pragma unroll) and time it again."
+            "Change one thing at a time (the tile, elements per thread, #pragma unroll) and time it again."
         )
 
 
@@ -243,8 +243,8 @@ def _limit(
 ) -> None:
     """Raise Unmet where there is more than `most` of `what` for each multiply-add."""
     if each > most:
-        told, costs = f"{each:.3g} {what} for each multiply-add", counts / found.multiply_adds
-        raise _missed(found, told, f"at most {most:g}", rows, costs, "a multiply-add", hint)
+        told, costs = f"{each:.3g} {what} per multiply-add", counts / found.multiply_adds
+        raise _missed(found, told, f"at most {most:g}", rows, costs, "per multiply-add", hint)
 
 
 def _missed(

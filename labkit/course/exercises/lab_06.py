@@ -1,9 +1,21 @@
-"""Exercises of 06_unrolling: several rows per thread, an unrolled loop, one guard for a whole block."""
+"""Exercises of 06_unrolling: several rows per thread, an unrolled loop, one guard per block, early loads."""
 
+import numpy as np
 import pandas as pd
 
-from labkit.course.criteria.kernels import Hints, missed, no_finding, profiled, recompiled, right_on
-from labkit.course.criteria.launches import tiled
+from labkit.course.criteria.kernels import (
+    SOUND,
+    Hints,
+    missed,
+    no_finding,
+    no_finding_in,
+    profiled,
+    recompiled,
+    right_in,
+    right_on,
+)
+from labkit.course.criteria.launches import Given, Launch, each, tiled
+from labkit.course.criteria.predicted import limited_by
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.transpose.family import Transpose
@@ -48,7 +60,7 @@ ZEROS = (
 )
 ANY = "TILE may be any number: {tile} is a multiple of neither 2 nor 4."
 MACRO = "Does the kernel count with TILE alone? The cell is compiled again with other values."
-SHARED = "Let each element come from global memory once a block, through the tiles, as in notebook 03."
+SHARED = "Let each element come from global memory once per block, through the tiles, as in notebook 03."
 KNOWN = (
     "The compiler writes a loop out where it knows the number of steps when it compiles: from a constant to "
     "a constant, with nothing in between that ends it early."
@@ -66,6 +78,43 @@ BOTH_WAYS = (
     "Compare the end of the block's rows with rows and that of its columns with cols. A block that only just "
     "fits is whole, too."
 )
+
+
+# 06.4: four loads per thread, none of which waits for a store.
+
+PER_BLOCK, THREADS = 1024, 256  # elements and threads of a block
+LARGE = 1 << 24  # elements for which the time is predicted
+FOUR_EACH = Hints(
+    "Thread t of a block doubles elements t, t + 256, t + 512 and t + 768 of its 1024.",
+    "Compare each of the four indices with n.",
+)
+EARLY = (
+    "in and out may be the same memory, for all that the compiler knows: then a store can change what the "
+    "next load reads, and no load may move ahead of it. Load all four elements into registers before the "
+    "first store, or declare with __restrict__ that the arrays do not overlap."
+)
+
+
+def _doubled(n: int) -> Launch:
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        x = rng.integers(-1000, 1000, n).astype(np.float32)
+        return x, 2 * x
+
+    return Launch(Given(f"n={n}", make, (n,), n), (-(-n // PER_BLOCK),), (THREADS,))
+
+
+@criterion("each sector of in is loaded once, each of out stored once")
+def _each_once(kernel: AnyKernel) -> None:
+    launch = _doubled(1 << 14)
+    lines = profiled(kernel, launch).lines
+    for what, own in (("loads", loads(lines, "global")), ("stores", stores(lines, "global"))):
+        if own.sectors.sum() > (1 << 14) * 4 // 32:
+            found = f"{launch}\n{own.sectors.sum()} sectors of global {what}"
+            counts = (f"{count} sectors" for count in own.sectors)
+            raise missed(found, f"at most {(1 << 14) * 4 // 32}", own, counts, ALONG_N)
+
+
+ALONG_N = "Neighbouring lanes should load neighbouring elements, and store them."
 
 
 def _turned(inside: Hints, edges: Hints) -> tuple[Criterion, ...]:
@@ -117,7 +166,7 @@ def _few_instructions(kernel: AnyKernel, text: str, *goals: tuple[Transpose, int
         if count > most:
             lines = profile.ptx_lines.nlargest(4, "instructions").sort_values("line")
             costs = (f"{number:.3g}" for number in lines.instructions / elements)
-            found = f"{problem}\n{count:.4g} PTX instructions an element"
+            found = f"{problem}\n{count:.4g} PTX instructions per element"
             raise missed(found, f"at most {most}", lines, costs, f"{WHOLE}\n{BOTH_WAYS}")
 
 
@@ -169,7 +218,7 @@ def _no_loop_left(profile: Profile, problem: Matmul, tile: int) -> None:
 
 FITTING, EDGES = Hints(ROWS_OF, ROWS_OF, BARRIER, PLACES), Hints(EACH_ROW, EACH_ROW, BARRIER, PLACES)
 INNER = Hints(
-    out_of_bounds="Guard the loads as in 03.2.", race="Two barriers a round, as in 03.1.", edges=ZEROS
+    out_of_bounds="Guard the loads as in 03.2.", race="Two barriers per round, as in 03.1.", edges=ZEROS
 )
 PAST = Hints(WHOLE, BOTH_WAYS, BARRIER)
 
@@ -194,13 +243,24 @@ EXERCISES = (
         *_turned(PAST, PAST),
         _moved_once(),
         _few_instructions(
-            "at most 18 instructions an element for 128 x 96 and 64 x 160, at PTX level",
+            "at most 18 instructions per element for 128 x 96 and 64 x 160, at PTX level",
             (Transpose(128, 96), 18),
             (Transpose(64, 160), 18),
         ),
         _few_instructions(
             "at most 25 for 200 x 300, where most blocks are whole, at PTX level",
             (Transpose(200, 300), 25),
+        ),
+    ),
+    Exercise("06.4", "Loads before stores", 2, given=3).asks(
+        right_in("right for 1 to 5000 elements", each(_doubled, 1, 255, 1024, 5000), FOUR_EACH),
+        no_finding_in(SOUND, each(_doubled, 1500), FOUR_EACH),
+        _each_once(),
+        limited_by(
+            "predicted for an H200: for 2^24 elements the device memory is the lowest limit",
+            "DRAM",
+            lambda _: _doubled(LARGE),
+            EARLY,
         ),
     ),
 )

@@ -1,17 +1,18 @@
-"""Exercises of 07_roofline_and_occupancy: rates, bytes, warps on an SM, and room for more of them."""
+"""Exercises of 07_roofline_and_occupancy: rates, bytes, warps on an SM, room for more, the lowest limit."""
 
 from collections.abc import Callable
 from itertools import product
-from math import isclose
+from math import isclose, prod
 from typing import Any
 
 import numpy as np
 
+from labkit.core.limits import WARP
 from labkit.course.criteria.kernels import Hints, global_loads, missed, no_finding, profiled, right_on
-from labkit.course.criteria.launches import tiled
+from labkit.course.criteria.launches import as_said, tiled
 from labkit.course.criteria.occupancy import loads_at_most, occupied, resident
 from labkit.course.criteria.products import right_as_launched
-from labkit.course.criteria.python import called, number_of, right_for, shown
+from labkit.course.criteria.python import called, number_of, returns, right_for, shown
 from labkit.course.drawn import like
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
@@ -143,13 +144,13 @@ CUBE, EVEN = Matmul(64, 64, 64), Matmul(80, 80, 80)
 MOST_SECTORS = 10_000  # of loads for EVEN: tiles of 16 x 16 ask for 8000, those of 8 x 8 for twice as many
 
 
-@criterion("at least {least:g} FLOP for each byte asked of the L1 caches")
+@criterion("at least {least:g} FLOP per byte asked of the L1 caches")
 def _intensity(kernel: AnyKernel, least: float) -> None:
     counted = profiled(kernel, tiled(CUBE, **WIDE))
     sectors = sum(side(counted.lines, "global").sectors.sum() for side in (loads, stores))
     intensity = CUBE.flops / (SECTOR * sectors)
     if intensity < least:
-        found = f"{CUBE}, blocks of 32 x 8: {intensity:.2f} FLOP a byte"
+        found = f"{CUBE}, blocks of 32 x 8: {intensity:.2f} FLOP per byte"
         raise missed(found, f"at least {least:g}", *global_loads(counted), ROWS_INSIDE)
 
 
@@ -168,13 +169,73 @@ BY_SHARED = (
     ("A100-SXM4-40GB", 256, 32, 40 * 1024), ("H200", 64, 32, 6476),
 )  # fmt: skip
 
+# 07.4: long rounds.
+
+DEEP = Matmul(32, 32, 600)
+MOST_BARRIERS = 8  # of a warp: two per round, so that four rounds of 150 steps are enough for DEEP
+LONGER = (
+    "Each round has two barriers. The longest round that leaves room for enough blocks follows from the "
+    "bytes: (shared memory of an SM / blocks that you need - 1 KB for the driver) / bytes per step of k."
+)
+
+
+@criterion(f"at most {MOST_BARRIERS} barriers per warp for K = {DEEP.K}")
+def _few_barriers(kernel: AnyKernel) -> None:
+    launch = as_said(kernel, DEEP)
+    profile = profiled(kernel, launch)
+    barriers = sum(site.instructions for site in profile.sites if site.instruction.opcode.startswith("bar"))
+    warps = prod(launch.grid) * -(-prod(launch.block) // WARP)
+    if barriers > MOST_BARRIERS * warps:
+        raise Unmet(
+            f"{launch}\na warp comes to {barriers / warps:.4g} barriers; the goal is at most "
+            f"{MOST_BARRIERS}\n{LONGER}"
+        )
+
+
+# 07.5: the lowest limit of an SM.
+
+Counts = tuple[float, float, float, float, int, float]  # of a warp in a step, then SMs and GHz
+OF_SM = (
+    "Per clock an SM issues 4 instructions, one per sub-partition, its L1 cache looks up one line, and its "
+    "shared memory delivers one wavefront. The part that needs most clocks decides. A multiply-add of a warp "
+    "is 64 FLOP."
+)
+ISSUED: tuple[Counts, ...] = ((1, 1.11, 0.07, 0.2, 132, 1.98), (4, 9.0, 0.5, 1.0, 132, 1.98))
+LOOKED_UP: tuple[Counts, ...] = ((1, 4.61, 2, 0, 132, 1.98), (1, 4.61, 33, 0, 132, 1.98))
+FROM_SHARED: tuple[Counts, ...] = ((1, 3.8, 0.5, 1.3, 132, 1.98), (2, 5, 0.9, 2.5, 132, 1.98))
+ELSEWHERE: tuple[Counts, ...] = ((1, 3.8, 0.5, 1.3, 40, 1.59), (16, 25, 1, 2, 128, 2.52))
+
+
+def _attainable(
+    fmas: float, instructions: float, lines: float, wavefronts: float, sms: int, ghz: float
+) -> float:
+    """Return what 07.5 asks for, in TFLOP/s."""
+    return 64 * fmas / max(instructions / 4, lines, wavefronts) * sms * ghz / 1e3
+
+
+def _counts(rng: np.random.Generator, base: Counts) -> Counts:
+    """Draw other counts with the same lowest limit; they are for another GPU unless `base` is an H200."""
+    while True:
+        fmas = int(rng.integers(1, 17))
+        instructions, lines, wavefronts = fmas * rng.uniform(1.05, 5), rng.uniform(0, 8), rng.uniform(0, 8)
+        sms, ghz = base[4:] if base[4] == 132 else (int(rng.integers(20, 150)), round(rng.uniform(1, 3), 2))
+        case = fmas, round(instructions, 2), round(lines, 2), round(wavefronts, 2), sms, ghz
+        if _most_clocks(case) == _most_clocks(base):
+            return case
+
+
+def _most_clocks(counts: Counts) -> int:
+    """Return which of the three limits is the lowest."""
+    return int(np.argmax([counts[1] / 4, counts[2], counts[3]]))
+
+
 EXERCISES = (
     Exercise("07.1", "Rates of a product", 2, magic="answer").asks(
         _rate("GFLOP/s of square products", 0, _operations, CUBES),
         _rate("GFLOP/s where M, N and K differ", 0, _operations, SHAPES),
         _rate("GB/s where A and B are read once and C is written once", 1, _bytes, [*CUBES, *SHAPES]),
     ),
-    Exercise("07.2", "More work for a byte", 3, given=3).asks(
+    Exercise("07.2", "More work per byte", 3, given=3).asks(
         right_on("right where the tiles fit", CUBE, Matmul(32, 96, 40), **WIDE, hints=ROWS),
         right_on(
             "right where they stick out, for 1 to 70 rows and columns",
@@ -213,7 +274,7 @@ EXERCISES = (
             ),
         ),
     ),
-    Exercise("07.4", "Room for more warps", 3, given=3).asks(
+    Exercise("07.4", "Room for more warps", 3, given=4).asks(
         right_as_launched(
             "right for any shape, and for the right reason",
             *(Matmul(*size) for size in ((64, 64, 64), (1, 1, 1), (33, 20, 45), (45, 70, 200))),
@@ -225,6 +286,13 @@ EXERCISES = (
             EVEN,
             "More warps are no gain where each asks for more bytes: keep tiles of at least 16 x 16.",
         ),
+        _few_barriers(),
         *(occupied(name, EVEN) for name in ("T4", "RTX 4060", "H200")),
+    ),
+    Exercise("07.5", "The lowest limit", 3, magic="answer", given=1).asks(
+        returns("limited by issue slots", *ISSUED, of=_attainable, draw=_counts, hint=OF_SM),
+        returns("limited by L1 requests", *LOOKED_UP, of=_attainable, draw=_counts, hint=OF_SM),
+        returns("limited by shared memory", *FROM_SHARED, of=_attainable, draw=_counts, hint=OF_SM),
+        returns("other GPUs", *ELSEWHERE, of=_attainable, draw=_counts, hint=OF_SM),
     ),
 )

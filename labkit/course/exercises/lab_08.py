@@ -9,6 +9,7 @@ from labkit.core.limits import WARP
 from labkit.course import drawn
 from labkit.course.criteria.kernels import SOUND, Hints, listed, missed, no_finding_in, profiled, right_in
 from labkit.course.criteria.launches import Launches, as_said
+from labkit.course.criteria.predicted import quicker
 from labkit.course.criteria.products import OWNER
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
@@ -27,10 +28,10 @@ SIDES = (16, 32, 64, 128, 256)
 
 FOURFOLD = " A float4 counts as four loads here: it brings four elements."
 ONCE = (
-    "An element should come from global memory once a block, through the tiles. Neighbouring threads should "
-    "bring neighbouring elements of a row, at least 8 of them: a sector."
+    "An element should come from global memory once per block, through the tiles. Neighbouring threads "
+    "should bring neighbouring elements of a row, at least 8 of them: a sector."
 )
-BARRIERS = "Two barriers a round: complete before it is read, read before it is overwritten."
+BARRIERS = "Two barriers per round: complete before it is read, read before it is overwritten."
 INSIDE = "Compare each index with the size that bounds it: rows of A and C with M, columns of B and C with N."
 FILLED = "All threads together fill both tiles in every round, past the edges of A and B with 0."
 COLUMN = Hints(
@@ -77,9 +78,9 @@ def _profile(kernel: AnyKernel) -> Profile:
     return profiled(kernel, as_said(kernel, EVEN))
 
 
-@criterion("at most {most:g} loads from {space} memory for each multiply-add")
+@criterion("at most {most:g} loads from {space} memory per multiply-add")
 def _loads(kernel: AnyKernel, most: float, space: str, hint: str) -> None:
-    """Limit the requests to load for each multiply-add of a warp, all lines together.
+    """Limit the requests to load per multiply-add of a warp, all lines together.
 
     A request for float4 to shared memory counts as four, as it brings four elements.
     """
@@ -90,12 +91,12 @@ def _loads(kernel: AnyKernel, most: float, space: str, hint: str) -> None:
         hint += FOURFOLD if (width > 1).any() else ""
     each = lines.requests.sum() / MULTIPLY_ADDS
     if each > most:
-        found = f"{EVEN}: {each:.4g} loads from {space} memory a multiply-add"
+        found = f"{EVEN}: {each:.4g} loads from {space} memory per multiply-add"
         lines = lines.assign(loads=lines.requests / MULTIPLY_ADDS)
         raise missed(found, f"at most {most:g}", lines, _costs(lines, "loads"), hint)
 
 
-@criterion("the tiles come from global memory once a block, in whole sectors")
+@criterion("the tiles come from global memory once per block, in whole sectors")
 def _traffic(kernel: AnyKernel) -> None:
     lines = loads(_profile(kernel).lines, "global")
     if lines.sectors.sum() > SECTORS:
@@ -115,7 +116,7 @@ def _in_registers(kernel: AnyKernel) -> None:
         )
 
 
-@criterion("four elements of B a load, four of C a store")
+@criterion("four elements of B per load, four of C per store")
 def _wide(kernel: AnyKernel) -> None:
     """Ask that B and C are moved by 16 bytes per lane."""
     lines = _profile(kernel).lines
@@ -123,7 +124,7 @@ def _wide(kernel: AnyKernel) -> None:
     loaded, stored = loads(lines, "global"), stores(lines, "global")
     if not (loaded.bytes == 16).any():
         raise Unmet(
-            f"{EVEN}: no load moves 16 bytes a thread\n{listed(loaded, _costs(loaded, 'bytes'))}\n"
+            f"{EVEN}: no load moves 16 bytes per thread\n{listed(loaded, _costs(loaded, 'bytes'))}\n"
             "*(const float4*)&B[index] is one load of four neighbouring floats."
         )
     most = EVEN.M * EVEN.N // 4 // WARP
@@ -140,8 +141,8 @@ def _costs(lines: pd.DataFrame, what: str) -> list[str]:
 
 def _rate(M: int, N: int, tile_m: int, tile_n: int, per_sm: int, rate: float, sms: int) -> float:
     """Return what 08.4 asks for."""
-    blocks, places = ceil(M / tile_m) * ceil(N / tile_n), per_sm * sms
-    return rate * blocks / (places * ceil(blocks / places))
+    blocks, slots = ceil(M / tile_m) * ceil(N / tile_n), per_sm * sms
+    return rate * blocks / (slots * ceil(blocks / slots))
 
 
 def _expects(text: str, hint: str, *cases: Expected) -> Criterion:
@@ -189,6 +190,48 @@ RAGGED = (
 )  # fmt: skip
 SMALLER = (1024, 1024, 128, 128, 2, 10.0, 40), (777, 555, 64, 32, 4, 6.5, 24)
 
+# 08.5: the square of 08.2, four elements per request.
+
+LARGE = Matmul(2048, 2048, 2048)
+TURNED = (
+    "Four rows of one k are neighbours in a tile of A that is stored turned, A_tile[k][row]; four columns "
+    "are neighbours in B_tile[k]. One float4 from each serves 16 multiply-adds."
+)
+FOURS = Hints(
+    "A thread's four rows are now neighbours, and so are its four columns: the store to C has to name the "
+    "same ones as the reads from the tiles.",
+    INSIDE,
+    BARRIERS,
+    OWNER,
+    unfilled=FILLED,
+    misaligned="A float4 in shared memory begins at a multiple of 16 bytes: alignas(16) for the tile, and "
+    "rows whose length is a multiple of 4.",
+)
+
+
+@criterion("at most {most:g} requests to shared memory per multiply-add")
+def _few_requests(kernel: AnyKernel, most: float) -> None:
+    """Limit the requests to load, however wide, per multiply-add of a warp."""
+    lines = loads(_profile(kernel).lines, "shared")
+    each = lines.requests.sum() / MULTIPLY_ADDS
+    if each > most:
+        found = f"{EVEN}: {each:.4g} requests to shared memory per multiply-add"
+        lines = lines.assign(requests=lines.requests / MULTIPLY_ADDS)
+        raise missed(found, f"at most {most:g}", lines, _costs(lines, "requests"), TURNED)
+
+
+@criterion("at most {most:g} bank conflicts per multiply-add, stores included")
+def _few_conflicts(kernel: AnyKernel, most: float) -> None:
+    lines = _profile(kernel).lines.query("space == 'shared'")
+    if lines.conflicts.sum() > most * MULTIPLY_ADDS:
+        found = f"{EVEN}: {lines.conflicts.sum() / MULTIPLY_ADDS:.3g} bank conflicts per multiply-add"
+        hint = (
+            "Neighbouring lanes bring neighbours of a row of A, and the turned tile has them below each "
+            "other. Make its rows a little longer, by a multiple of 4, so that these lie in different banks."
+        )
+        raise missed(found, f"at most {most:g}", lines, _costs(lines, "conflicts"), hint)
+
+
 EXERCISES = (
     Exercise("08.1", "A column of elements", 3, given=4).asks(
         *_sound(COLUMN),
@@ -210,7 +253,7 @@ EXERCISES = (
             "column of 16. Which m and n have the smallest sum?",
         ),
     ),
-    Exercise("08.3", "Four elements a request", 3, given=4).asks(
+    Exercise("08.3", "Four elements per request", 3, given=4).asks(
         _right("right where N is a multiple of 4", (16, 128, 20), (9, 36, 7), (3, 260, 5), hints=FOUR),
         _right("right where it is not", (8, 129, 6), (5, 130, 9), (9, 131, 4), (1, 1, 1), hints=FOUR),
         _clean((9, 70, 5), FOUR),
@@ -224,12 +267,14 @@ EXERCISES = (
     ),
     Exercise("08.4", "What to expect of a tile", 2, magic="answer", given=1).asks(
         _expects(
-            "a part of the places taken, in one round", "So many blocks of so many places have work.", *WITHIN
+            "a part of the block slots taken, in one wave",
+            "So many blocks of so many block slots have work.",
+            *WITHIN,
         ),
         _expects(
-            "several rounds, of which the last may be short",
-            "The places are taken anew in every round, and the last round takes as long as the others, "
-            "however few blocks it has. Share the blocks among all places of all rounds.",
+            "several waves, of which the last may be short",
+            "The block slots are filled anew in every wave, and the last wave takes as long as the others, "
+            "however few blocks it has. Share the blocks among all slots of all waves.",
             *SEVERAL,
         ),
         _expects(
@@ -242,6 +287,17 @@ EXERCISES = (
             "other GPUs",
             "sms says how many SMs there are, per_sm how many blocks each of them holds.",
             *SMALLER,
+        ),
+    ),
+    Exercise("08.5", "A square of fours", 3, given=5).asks(
+        *_sound(FOURS),
+        _traffic(),
+        _few_requests(0.2),
+        _few_conflicts(0.05),
+        quicker(
+            *(2.5, "tiled", LARGE, "M = N = K = 2048"),
+            "The first of these limits is the one to work on. Latency: do all loads of a round leave before "
+            "the first of them is needed? A loop whose steps the compiler can count is unrolled.",
         ),
     ),
 )

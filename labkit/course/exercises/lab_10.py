@@ -1,12 +1,15 @@
 """Exercises of 10_capstone: your own matrix product, launched as its own line says.
 
-Right, then frugal with global memory, with shared memory and with instructions, then fast.
+Right, then frugal with global memory, with shared memory and with instructions, then fast: for a large
+product, and for a small one.
 """
 
 from labkit.course.criteria import products
 from labkit.course.criteria.kernels import Shares, shared_out
 from labkit.course.criteria.launches import as_said
+from labkit.course.criteria.predicted import quicker
 from labkit.course.exercise import Exercise
+from labkit.figures.own_product import LARGE
 from labkit.kernels.matmul.family import Matmul
 
 EXACT = (Matmul(64, 64, 64), Matmul(128, 64, 32))
@@ -29,6 +32,13 @@ ANY = products.right_as_launched(
 )
 # What is stored goes out once, when all rounds are over: a thread may store four neighbours one by one.
 TIDY = (products.coalesced(4, 16), products.few_conflicts(10), products.in_registers())
+
+SMALL = Matmul(512, 512, 512)
+NEXT_LIMIT = "The first of these limits is the one to work on. A change that shortens another gains nothing."
+MORE_BLOCKS = (
+    "How many blocks are there for 132 SMs? Smaller tiles make more of them. And where latency is the limit, "
+    "a warp waits: #pragma unroll lets more loads leave before the first is needed."
+)
 
 EXERCISES = (
     Exercise("10.1", "Right for any shape", 4, given=1).asks(
@@ -64,6 +74,12 @@ EXERCISES = (
         products.shared(0.4),
         *TIDY,
         products.loads(0.3),
+        quicker(4, "tiled", LARGE, "M = N = K = 2048", NEXT_LIMIT),
         products.faster("tiled", 2.5),
+    ),
+    Exercise("10.6", "Fast for a small product", 3).asks(
+        ANY,
+        products.in_registers(),
+        quicker(1.3, "tiled_unrolled", SMALL, "M = N = K = 512", MORE_BLOCKS),
     ),
 )

@@ -350,7 +350,12 @@ class RemoteProgram(AnyProgram):
         on_text: OnText | None = None,
     ) -> Outcome:
         """See AnyProgram. Nothing is told while it runs."""
-        how = {"stdin": stdin, "mode": mode, "timeout": timeout, "variables": dict(variables or {})}
+        how: dict[str, Any] = {
+            "stdin": stdin,
+            "mode": mode,
+            "timeout": timeout,
+            "variables": dict(variables or {}),
+        }
         with _forged_is_stopped():
             told = self.session.ask("run_program", timeout, arguments=list(arguments), **how)
             out, err = (told[name].tobytes().decode(errors="replace") for name in ("stdout", "stderr"))

@@ -28,7 +28,7 @@ MOST_TOLD = 20_000  # characters of an error
 
 COUNTS = (
     *("stride", "instructions", "active", "branches", "divergent", "requests", "threads", "sectors"),
-    *("passes", "conflicts", "useful_bytes", "used_bytes"),
+    *("passes", "conflicts", "useful_bytes", "used_bytes", "turns"),
 )
 
 

@@ -163,9 +163,37 @@ cudaError_t release(void *pointer, enum kind kind) {
     return cudaSuccess;
 }
 
+/* A graph's memory has one address, and is there from its node of allocation to its node of freeing. */
+void *reserve(size_t bytes) {
+    void *found = allocate(bytes, DEVICE, 512);
+    if (found)
+        release(found, DEVICE);
+    return found;
+}
+
+void run_allocation(const void *data, cudaStream_t stream) {
+    const struct reserved *kept = data;
+    (void)stream;
+    if (find_allocation(kept->start)) {
+        set_pending(cudaErrorInvalidValue);
+        return;
+    }
+    used_bytes += kept->bytes;
+    struct allocation row = {.start = (uint64_t)kept->start, .bytes = kept->bytes, .kind = DEVICE, .number = ++number};
+    memcpy(row.sites, call_sites(), sizeof row.sites);
+    insert(row);
+}
+
+void run_freeing(const void *data, cudaStream_t stream) {
+    (void)stream;
+    cudaError_t code = release(((const struct reserved *)data)->start, DEVICE);
+    if (code)
+        set_pending(code);
+}
+
 /* ------------------------------------------------------------------------------------------- allocating */
 
-static cudaError_t allocated(void **pointer, size_t bytes, enum kind kind) {
+cudaError_t allocated(void **pointer, size_t bytes, enum kind kind) {
     if (!pointer)
         return cudaErrorInvalidValue;
     *pointer = NULL;
@@ -178,12 +206,6 @@ static cudaError_t allocated(void **pointer, size_t bytes, enum kind kind) {
 SERVED(cudaError_t, cudaMalloc, (void **pointer, size_t bytes)) {
     BEGIN_CALL();
     return done(allocated(pointer, bytes, DEVICE));
-}
-
-SERVED(cudaError_t, cudaMallocAsync, (void **pointer, size_t bytes, cudaStream_t stream)) {
-    BEGIN_CALL();
-    cudaError_t code = check_stream(stream);
-    return done(code ? code : allocated(pointer, bytes, DEVICE));
 }
 
 SERVED(cudaError_t, cudaMallocManaged, (void **pointer, size_t bytes, unsigned flags)) {
@@ -209,12 +231,6 @@ SERVED(cudaError_t, cudaFree, (void *pointer)) {
     BEGIN_SYNCHRONISING();
     host_waits_for_all();
     return done(pointer ? release(pointer, DEVICE) : cudaSuccess);
-}
-
-SERVED(cudaError_t, cudaFreeAsync, (void *pointer, cudaStream_t stream)) {
-    BEGIN_CALL();
-    cudaError_t code = check_stream(stream);
-    return done(code ? code : release(pointer, DEVICE));
 }
 
 SERVED(cudaError_t, cudaFreeHost, (void *pointer)) {

@@ -187,5 +187,14 @@ void note_unpredicted(void);
    launched. */
 bool keep_for_graph(cudaStream_t stream, void (*run)(const void *data, cudaStream_t stream), const void *data,
                     size_t bytes);
+bool is_capturing(cudaStream_t stream);
+
+struct reserved { /* memory of a graph: see memory.c */
+    void *start;
+    size_t bytes;
+};
+void *reserve(size_t bytes);
+void run_allocation(const void *data, cudaStream_t stream);
+void run_freeing(const void *data, cudaStream_t stream);
 
 #endif

@@ -13,6 +13,7 @@ struct node {
     void (*run)(const void *, cudaStream_t);
     void *data;
     size_t bytes;
+    const struct node *origin; /* in the graph that this node's graph was made of */
     struct node *next;
 };
 
@@ -410,6 +411,8 @@ bool keep_for_graph(cudaStream_t stream, void (*run)(const void *, cudaStream_t)
     return true;
 }
 
+bool is_capturing(cudaStream_t stream) { return the_stream(stream)->captures; }
+
 static struct CUgraph_st *new_graph(void) {
     struct CUgraph_st *graph = calloc(1, sizeof *graph);
     graph->last = &graph->first;
@@ -419,7 +422,7 @@ static struct CUgraph_st *new_graph(void) {
 static struct CUgraph_st *copied(const struct CUgraph_st *graph) {
     struct CUgraph_st *copy = new_graph();
     for (const struct node *node = graph->first; node; node = node->next)
-        append(copy, node->run, node->data, node->bytes);
+        append(copy, node->run, node->data, node->bytes)->origin = node;
     return copy;
 }
 
@@ -554,6 +557,28 @@ SERVED(cudaError_t, cudaGraphExecDestroy, (cudaGraphExec_t executable)) {
     return done(cudaSuccess);
 }
 
+/* Replace the work of an executable graph by another graph's. */
+SERVED(cudaError_t, cudaGraphExecUpdate,
+       (cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *result)) {
+    BEGIN_CALL();
+    struct CUgraph_st *own = (struct CUgraph_st *)executable;
+    if (!own || !graph || !result)
+        return done(cudaErrorInvalidValue);
+    *result = (cudaGraphExecUpdateResultInfo){.result = cudaGraphExecUpdateSuccess};
+    bool is_alike = own->count == graph->count;
+    for (const struct node *a = own->first, *b = graph->first; is_alike && a; a = a->next, b = b->next)
+        is_alike = a->run == b->run;
+    if (!is_alike) {
+        result->result = cudaGraphExecUpdateErrorTopologyChanged;
+        return done(cudaErrorGraphExecUpdateFailure);
+    }
+    struct CUgraph_st *copy = copied(graph), earlier = *own;
+    *own = *copy;
+    *copy = earlier;
+    destroy(copy);
+    return done(cudaSuccess);
+}
+
 static cudaError_t added(cudaGraphNode_t *node, cudaGraph_t graph, void (*run)(const void *, cudaStream_t),
                          const void *data, size_t bytes) {
     if (!node || !graph)
@@ -597,24 +622,99 @@ static void run_kernel_node(const void *data, cudaStream_t stream) {
         set_pending(code);
 }
 
+/* Return what a node of a kernel keeps, and how many bytes it is; NULL where there is no such kernel. */
+static struct kernel_node *kernel_node(const struct cudaKernelNodeParams *parameters, size_t *bytes,
+                                       cudaError_t *code) {
+    struct kernel *kernel = find_kernel(parameters->func, code);
+    if (!kernel)
+        return NULL;
+    *bytes = sizeof(struct kernel_node) + kernel->parameter_bytes;
+    struct kernel_node *kept = calloc(1, *bytes);
+    *kept = (struct kernel_node){parameters->func, parameters->gridDim, parameters->blockDim,
+                                 parameters->sharedMemBytes};
+    if (parameters->kernelParams)
+        pack(kernel, parameters->kernelParams, kept->parameters);
+    return kept;
+}
+
 SERVED(cudaError_t, cudaGraphAddKernelNode,
        (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,
         const struct cudaKernelNodeParams *parameters)) {
     BEGIN_CALL();
     (void)before, (void)count;
     cudaError_t code;
-    struct kernel *kernel = find_kernel(parameters->func, &code);
-    if (!kernel)
+    size_t bytes;
+    struct kernel_node *kept = kernel_node(parameters, &bytes, &code);
+    if (!kept)
         return done(code);
-    size_t bytes = sizeof(struct kernel_node) + kernel->parameter_bytes;
-    struct kernel_node *kept = calloc(1, bytes);
-    *kept = (struct kernel_node){parameters->func, parameters->gridDim, parameters->blockDim,
-                                 parameters->sharedMemBytes};
-    if (parameters->kernelParams)
-        pack(kernel, parameters->kernelParams, kept->parameters);
     code = added(node, graph, run_kernel_node, kept, bytes);
     free(kept);
     return done(code);
+}
+
+static cudaError_t set_kernel(struct node *node, const struct cudaKernelNodeParams *parameters) {
+    cudaError_t code;
+    size_t bytes;
+    if (!node || !parameters || node->run != run_kernel_node)
+        return cudaErrorInvalidValue;
+    struct kernel_node *kept = kernel_node(parameters, &bytes, &code);
+    if (!kept)
+        return code;
+    free(node->data);
+    node->data = kept;
+    node->bytes = bytes;
+    return cudaSuccess;
+}
+
+SERVED(cudaError_t, cudaGraphKernelNodeSetParams,
+       (cudaGraphNode_t node, const struct cudaKernelNodeParams *parameters)) {
+    BEGIN_CALL();
+    return done(set_kernel((struct node *)node, parameters));
+}
+
+SERVED(cudaError_t, cudaGraphExecKernelNodeSetParams,
+       (cudaGraphExec_t executable, cudaGraphNode_t node, const struct cudaKernelNodeParams *parameters)) {
+    BEGIN_CALL();
+    struct node *found = executable ? ((struct CUgraph_st *)executable)->first : NULL;
+    while (found && found->origin != (struct node *)node)
+        found = found->next;
+    return done(set_kernel(found, parameters));
+}
+
+SERVED(cudaError_t, cudaGraphAddMemAllocNode,
+       (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,
+        struct cudaMemAllocNodeParams *parameters)) {
+    BEGIN_CALL();
+    (void)before, (void)count;
+    if (!parameters || !parameters->bytesize)
+        return done(cudaErrorInvalidValue);
+    struct reserved kept = {reserve(parameters->bytesize), parameters->bytesize};
+    parameters->dptr = kept.start;
+    return done(kept.start ? added(node, graph, run_allocation, &kept, sizeof kept) : cudaErrorMemoryAllocation);
+}
+
+SERVED(cudaError_t, cudaGraphAddMemFreeNode,
+       (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count, void *pointer)) {
+    BEGIN_CALL();
+    (void)before, (void)count;
+    struct reserved kept = {pointer, 0};
+    return done(pointer ? added(node, graph, run_freeing, &kept, sizeof kept) : cudaErrorInvalidValue);
+}
+
+static void run_child(const void *data, cudaStream_t stream) {
+    for (const struct node *node = (*(struct CUgraph_st *const *)data)->first; node; node = node->next)
+        node->run(node->data, stream);
+}
+
+SERVED(cudaError_t, cudaGraphAddChildGraphNode,
+       (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *before, size_t count,
+        cudaGraph_t child)) {
+    BEGIN_CALL();
+    (void)before, (void)count;
+    if (!child)
+        return done(cudaErrorInvalidValue);
+    struct CUgraph_st *kept = copied(child);
+    return done(added(node, graph, run_child, &kept, sizeof kept));
 }
 
 struct copy_node {

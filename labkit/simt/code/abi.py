@@ -133,13 +133,15 @@ ENDED, STOPPED = -1, -2
 class Counter(ctypes.Structure):
     """The counters of one instruction in a counted run.
 
-    `distinct`: different lane addresses, summed over the requests. `stride`: the last distance seen between
-    lanes.
+    `distinct`: different lane addresses, summed over the requests. `turns`: of atomic operations, the most
+    lanes of a request at one address, summed. `stride`, which is last: the last distance seen between lanes.
     """
 
     _fields_ = [
         (name, ctypes.c_int64)
-        for name in ("requests", "threads", "sectors", "distinct", "conflicts", "divergent", "stride")
+        for name in (
+            *("requests", "threads", "sectors", "distinct", "conflicts", "divergent", "turns", "stride"),
+        )
     ]
 
 

@@ -35,6 +35,7 @@ from labkit.simt.counters.sectors import (
     sector_places,
     sector_table,
 )
+from labkit.simt.counters.turns import meeting
 from labkit.simt.ptx import Instruction
 
 
@@ -87,6 +88,10 @@ class Counting(Observer):
         if space in ("shared", "global", "generic"):
             function = _count_function(look.b.module, space)
             look.b.call(function, [look.launch, look.frame, look.addresses, look.mask, look.site, size])
+        if look.access.is_atomic:  # atomic operations have no fast form
+            counters = abi.load_field(look.b, abi.Frame, look.frame, "counters")
+            counter = look.b.gep(counters, [look.site], source_etype=abi.TYPES[abi.Counter])
+            add(look.b, abi.Counter, counter, "turns", meeting(look.b, look.addresses, look.mask))
 
     def step(self, instruction: Instruction) -> None:
         """Count a fetch from a texture that some lanes skip; visits of the block count the others."""

@@ -42,7 +42,8 @@ class Counts:
     `sectors` of global memory; `passes` over the banks of shared memory, and `conflicts`, the passes beyond
     the fewest that the access can take; `strides`, the commonest distance in bytes between neighbouring
     lanes, None where none is common, 0 also where it is not known; `used_bytes` of global memory, the
-    distinct bytes of each request.
+    distinct bytes of each request; `turns` of atomic operations, the most lanes of a request at one address,
+    summed.
     """
 
     executed: np.ndarray
@@ -55,6 +56,7 @@ class Counts:
     conflicts: np.ndarray
     strides: Sequence[int | None]
     used_bytes: np.ndarray
+    turns: np.ndarray
     by_warp: Sequence[int] = ()
 
 
@@ -85,6 +87,7 @@ def counts_of(code: Sequence[Instruction], compiled: Compiled, totals: Totals) -
         conflicts=conflicts,
         strides=[_stride(*both) for both in zip(compiled.strides, np.array(totals.strides).T, strict=True)],
         used_bytes=distinct * moved,
+        turns=counters["turns"],
         by_warp=(entered @ np.array([len(sites) for sites in compiled.blocks])).tolist(),
     )
 

@@ -223,6 +223,8 @@ class Profile:
         sectors               of 32 bytes, of global memory; NaN for textures and surfaces, whose texels
                               lie in an order that NVIDIA does not publish
         passes, conflicts     over the banks of shared memory, and those that bank conflicts add
+        turns                 of atomic operations: lanes of a request that name the same address take turns;
+                              the most at one address, summed over the requests
         useful_bytes          that lanes asked for; a byte that all 32 ask for counts 32 times
         sectors_per_request, conflicts_per_request
         source                the line itself
@@ -231,7 +233,7 @@ class Profile:
         table = self._table(
             sites,
             ["line", "space", "op"],
-            ["requests", "threads", "sectors", "passes", "conflicts", "useful_bytes"],
+            ["requests", "threads", "sectors", "passes", "conflicts", "turns", "useful_bytes"],
         )
         if (in_texture_unit := table["space"].isin(["texture", "surface"])).any():
             unknown = ["sectors", "useful_bytes"]  # its cache has an order of its own
@@ -321,6 +323,7 @@ class Site:
     conflicts: int
     useful_bytes: int
     used_bytes: int
+    turns: int
 
     @property
     def line(self) -> int:
@@ -395,6 +398,7 @@ def _site(instruction: Instruction, counts: Counts, number: int, scale: float) -
         conflicts=scaled(counts.conflicts),
         useful_bytes=round(threads * moved * scale),
         used_bytes=scaled(counts.used_bytes),
+        turns=scaled(counts.turns),
     )
 
 

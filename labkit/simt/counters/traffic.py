@@ -23,6 +23,7 @@ from labkit.simt.code.instructions import constant, intrinsic
 from labkit.simt.code.observe import Look
 from labkit.simt.code.vectors import broadcast, lanes_of
 from labkit.simt.counters.sectors import ONE, add, sector_places
+from labkit.simt.counters.turns import meeting
 from labkit.simt.counters.wavefronts import Issues, count_wavefronts
 from labkit.simt.ptx import Instruction
 
@@ -81,25 +82,6 @@ class Traffic(Issues):
         elif look.access.space in ("global", "generic"):
             size = ir.Constant(I64, look.access.alignment)
             b.call(_function(b.module), [look.launch, look.frame, look.addresses, look.mask, look.site, size])
-
-
-def meeting(b: ir.IRBuilder, addresses: Value, mask: Value) -> Value:
-    """Emit a call that counts how many lanes meet at the address that most of them have."""
-
-    def emit(function: ir.Function) -> None:
-        addresses, mask = function.args
-        b = ir.IRBuilder(function.append_basic_block("entry"))
-        most = b.alloca(I64)
-        b.store(ir.Constant(I64, 0), most)
-        with each_distinct(b, addresses, mask) as address:
-            same = b.bitcast(b.icmp_unsigned("==", addresses, broadcast(b, address, WARP)), I32)
-            lanes = b.zext(intrinsic(b, "ctpop", I32, b.and_(same, mask)), I64)
-            b.store(intrinsic(b, "umax", I64, b.load(most, typ=I64), lanes), most)
-        b.ret(b.load(most, typ=I64))
-
-    return b.call(
-        defined_once(b.module, "meeting", ir.FunctionType(I64, [LANES_64, I32]), emit), [addresses, mask]
-    )
 
 
 def _function(module: ir.Module) -> ir.Function:

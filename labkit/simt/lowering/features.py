@@ -27,7 +27,7 @@ _NAMES = {
         "grid-wide synchronisation (cg::this_grid().sync()): end the kernel and launch another"
     ),
     r"cudaLaunchDevice\w*|cudaGetParameterBuffer\w*|__cudaCDP\w+|cudaDeviceSynchronize|cudaStream\w*": (
-        "dynamic parallelism (kernels that launch kernels): launch from Python"
+        "dynamic parallelism (kernels that launch kernels): launch from the host"
     ),
     r"malloc|free|_Zn[wa]m|_Zd[la]Pvm?": (
         "heap (malloc, free, new, delete in a kernel): pass an array to the kernel"

@@ -1,0 +1,51 @@
+"""Criteria on predicted times: what `kernel.predict` says of a launch on an H200, which need not be here."""
+
+from collections.abc import Callable
+
+from labkit.core.kernel import Predicted
+from labkit.core.text import duration
+from labkit.course.criteria.launches import Launch, as_said
+from labkit.course.exercise import Unmet, criterion
+from labkit.kernels.problem import Problem
+from labkit.model import predicted
+from labkit.model.time.prediction import NoPrediction
+from labkit.simt import AnyKernel
+
+LONGEST = 3  # limits that a message lists
+
+
+@criterion("{text}")
+def limited_by(
+    kernel: AnyKernel, text: str, part: str, make: Callable[[AnyKernel], Launch], hint: str
+) -> None:
+    """Ask that `part` of an H200 is the lowest limit of a launch."""
+    launch = make(kernel)
+    found = _predicted(kernel, launch)
+    if found.limit != part:
+        raise Unmet(f"{launch}\n{_told(found)}; the goal is that {part} takes longest\n{hint}")
+
+
+@criterion("predicted for an H200: at least {factor:g} times as fast as {rung}, {where}")
+def quicker(kernel: AnyKernel, factor: float, rung: str, problem: Problem, where: str, hint: str) -> None:
+    """Ask that the predicted time is so many times shorter than that of a rung of the ladder."""
+    found = _predicted(kernel, as_said(kernel, problem))
+    least = predicted.predict(rung, problem).seconds
+    if least < factor * found.seconds:
+        raise Unmet(
+            f"{problem}\n{_told(found)}. {rung} takes {duration(least)}: yours is "
+            f"{least / found.seconds:.3g} times as fast, and the goal is {factor:g} times.\n{hint}"
+        )
+
+
+def _predicted(kernel: AnyKernel, launch: Launch) -> Predicted:
+    try:
+        return launch.predicted(kernel)
+    except NoPrediction as error:
+        raise Unmet(f"{launch}\n{error}") from None
+
+
+def _told(found: Predicted) -> str:
+    """Write the predicted time, and the parts of the GPU that would take longest alone."""
+    parts = found.limits.seconds.head(LONGEST).items()
+    alone = ", ".join(f"{name} {duration(seconds)}" for name, seconds in parts)
+    return f"predicted for an H200: {duration(found.seconds)}; its limits alone: {alone}"

@@ -1,0 +1,221 @@
+"""Checks of notebook 12: broken trees, shuffles, histograms and merges fail for that; right ones pass."""
+
+from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters
+
+STARTERS = {
+    "12.1": ["warps(256, 16, True) returns 0.5; it should be 1", "A warp is 32 neighbouring threads"],
+    "12.2": ["barrier", "put __syncthreads() after the if"],
+    "12.3": ["the kernel takes 1024 bytes of shared memory; the goal is at most 128"],
+    "12.4": ["writes another value than a thread of another block", "Only the last block reads parts"],
+    "12.5": [
+        "20000 atomic additions to global memory; the goal is at most 300",
+        "Count in shared memory first",
+    ],
+    "12.6": ["turns(array (32,)) returns 1; it should be 32", "its commonest bin has lanes"],
+    "12.7": ["sectors of global loads; the goal is at most 1024", "in the same pass"],
+}
+
+test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
+
+TREE = """    for (int apart = 128; apart > 0; apart /= 2) {
+        if (t < apart)
+            sums[t] += sums[t + apart];
+        __syncthreads();
+    }
+"""
+SPREAD = """    for (int apart = 1; apart < 256; apart *= 2) {
+        if (t % (2 * apart) == 0)
+            sums[t] += sums[t + apart];
+        __syncthreads();
+    }
+"""
+PACKED = """    for (int apart = 1; apart < 256; apart *= 2) {
+        if (t < 128 / apart)
+            sums[2 * apart * t] += sums[2 * apart * t + apart];
+        __syncthreads();
+    }
+"""
+ALONE = """    if (t == 0)
+        for (int k = 1; k < 256; ++k)
+            sums[0] += sums[k];
+"""
+LOAD = "sums[t] = i < n ? x[i] : 0;\n"
+STORE = """    if (t % 32 == 0)
+        mosts[t / 32] = most;
+    __syncthreads();
+"""
+LAST = """    if (t < 32) {
+        most = t < 8 ? mosts[t] : -1e30f;
+        for (int apart = 16; apart > 0; apart /= 2)
+            most = fmaxf(most, __shfl_down_sync(0xffffffff, most, apart));
+    }
+"""
+ONE_BY_ONE = """    if (t == 0)
+        for (int warp = 1; warp < 8; ++warp)
+            most = fmaxf(most, mosts[warp]);
+"""
+COUNTED = "atomicInc(&finished, gridDim.x - 1) == gridDim.x - 1;"
+READ = """        for (int block = threadIdx.x; block < gridDim.x; block += 32)
+            sum += *(volatile float*)&parts[block];
+"""
+MINE = "int i = blockIdx.x * 32 + threadIdx.x; i < n; i += gridDim.x * 32"
+ZERO = """    for (int bin = threadIdx.x; bin < bins; bin += blockDim.x)
+        mine[bin] = 0;
+    __syncthreads();
+"""
+COUNT = "        atomicAdd(&mine[x[i]], 1);\n    __syncthreads();\n"
+FLUSH = """    __syncthreads();
+    for (int bin = threadIdx.x; bin < bins; bin += blockDim.x)
+        atomicAdd(&counts[bin], mine[bin]);
+"""
+BINS = "bin = threadIdx.x; bin < bins; bin += "
+ADDED = "sums[t] += sums[t + apart];"
+RESCALED = "sum = sum * expf(most - larger) + expf(mine[c] - larger);"
+MERGED = "sum = sum * expf(most - larger) + s * expf(m - larger);"
+
+WRONG = [
+    (
+        "12.1",
+        "spread in all warps",
+        "it should be",
+        ("return min(adders, threads // 32)", "return threads // 32"),
+    ),
+    ("12.1", "packed as if spread", "it should be", ("max(1, adders // 32)", "min(adders, threads // 32)")),
+    ("12.1", "fewer than a warp", "returns 0; it should be 1", ("max(1, adders // 32)", "adders // 32")),
+    (
+        "12.2",
+        "no barrier in the rounds",
+        "must stand between the rounds",
+        (TREE, TREE.replace("        __syncthreads();\n", "")),
+    ),
+    ("12.2", "spread threads", "warps part 48 times per block", (TREE, SPREAD)),
+    ("12.2", "neighbours", "bank conflicts; the goal is 0", (TREE, PACKED)),
+    ("12.2", "past the end", "Load x[i] only where i < n", ("i < n ? x[i] : 0", "x[i]")),
+    ("12.2", "elements that do not exist", "Fill all 256 elements", (LOAD, "if (i < n) sums[t] = x[i];\n")),
+    ("12.2", "a round is missing", "sums[0] is the sum of the block", ("apart = 128", "apart = 64")),
+    ("12.2", "no barrier after the loads", "racecheck finds", (LOAD + "    __syncthreads();\n", LOAD)),
+    ("12.3", "0 for what does not exist", "All elements may be below 0", ("x[i] : -1e30f", "x[i] : 0")),
+    ("12.3", "no barrier", "One __syncthreads() must stand between", ("    __syncthreads();\n", "")),
+    ("12.3", "the first warp alone", "The largest element of a warp is in lane 0", (LAST, "")),
+    ("12.3", "a round is missing", "The largest element of a warp is in lane 0", ("apart = 16", "apart = 8")),
+    (
+        "12.3",
+        "eight lanes shuffle with all",
+        "All 32 lanes that the mask names",
+        ("if (t < 32)", "if (t < 8)"),
+    ),
+    (
+        "12.3",
+        "warps that do not exist",
+        "only where there is a warp t",
+        ("t < 8 ? mosts[t] : -1e30f", "mosts[t]"),
+    ),
+    ("12.3", "all to shared memory", "the goal is at most 128", ("float mosts[8]", "float mosts[256]")),
+    ("12.3", "two barriers", "each warp waits at 2 barriers", (STORE, STORE + "    __syncthreads();\n")),
+    (
+        "12.3",
+        "one thread loads the elements",
+        "requests to load",
+        (
+            "float most = i < n ? x[i] : -1e30f;",
+            "float most = -1e30f;\n"
+            "    for (int k = 0; k < 256 && t == 0; ++k) if (i + k < n) most = fmaxf(most, x[i + k]);",
+        ),
+    ),
+    ("12.4", "no fence", "stands __threadfence()", ("        __threadfence();\n", "")),
+    ("12.4", "a count that is not atomic", "Count with an atomic", (COUNTED, "finished++ == gridDim.x - 1;")),
+    (
+        "12.4",
+        "no way back to 0",
+        "back at 0 for the next launch",
+        (COUNTED, "atomicAdd(&finished, 1) == gridDim.x - 1;"),
+    ),
+    ("12.4", "every block finishes", "racecheck finds", ("__shfl_sync(~0u, is_last, 0)", "true")),
+    ("12.4", "lane 0 alone", "All of its 32 lanes", ("__shfl_sync(~0u, is_last, 0)", "is_last")),
+    ("12.4", "the first 32 parts", "All of its 32 lanes", (READ, "        sum = parts[threadIdx.x];\n")),
+    (
+        "12.4",
+        "one block does it all",
+        "its share is 500",
+        (MINE, "int i = threadIdx.x; i < n && !blockIdx.x; i += 32"),
+    ),
+    ("12.5", "not from 0", "Set all bins of the block to 0 first", (ZERO, "")),
+    (
+        "12.5",
+        "no atomic in the block",
+        "Threads that add to one bin at the same time need atomicAdd",
+        ("atomicAdd(&mine[x[i]], 1)", "mine[x[i]] += 1"),
+    ),
+    (
+        "12.5",
+        "no atomic in the grid",
+        "Blocks add to counts",
+        ("atomicAdd(&counts[bin], mine[bin])", "counts[bin] += mine[bin]"),
+    ),
+    (
+        "12.5",
+        "no barrier after 0",
+        "A block's counts must be 0",
+        ("mine[bin] = 0;\n    __syncthreads();", "mine[bin] = 0;"),
+    ),
+    (
+        "12.5",
+        "no barrier at the end",
+        "A block's counts must be 0",
+        (COUNT, COUNT.replace("    __syncthreads();\n", "")),
+    ),
+    (
+        "12.5",
+        "one bin per thread",
+        "Set all bins of the block to 0 first",
+        (BINS + "blockDim.x", BINS + "bins"),
+    ),
+    (
+        "12.5",
+        "a fixed size",
+        "12288 bytes of shared memory",
+        ("extern __shared__ int mine[];", "__shared__ int mine[3072];"),
+    ),
+    (
+        "12.5",
+        "each element to the grid, too",
+        "at most 300, one per block and bin",
+        (FLUSH, ""),
+        (
+            "        atomicAdd(&mine[x[i]], 1);",
+            "        atomicAdd(&mine[x[i]], 1), atomicAdd(&counts[x[i]], 1);",
+        ),
+    ),
+    ("12.6", "different bins", "it should be 32", ("np.bincount(row).max()", "len(np.unique(row))")),
+    ("12.6", "all elements together", "it should be", ("bins.reshape(-1, 32)", "[bins]")),
+    ("12.6", "warps by columns", "it should be", ("bins.reshape(-1, 32)", "bins.reshape(32, -1).T")),
+    ("12.7", "the sum is not scaled", "expf(old - new)", (RESCALED, "sum = sum + expf(mine[c] - larger);")),
+    ("12.7", "one part is not scaled", "expf(old - new)", (MERGED, "sum = sum * expf(most - larger) + s;")),
+    ("12.7", "sums added, whatever their maxima", "expf(old - new)", (MERGED, "sum += s;")),
+    ("12.7", "no maximum", "out[", ("float larger = fmaxf(most, mine[c])", "float larger = 0")),
+    ("12.7", "minus infinity", "nan", ("most = -1e30f", "most = -1.0f / 0.0f")),
+    ("12.7", "lane 0 alone has the sum", "out[", ("__shfl_xor_sync(~0u, sum", "__shfl_down_sync(~0u, sum")),
+]
+
+OTHERS = [
+    ("12.1", "rounded up", ("max(1, adders // 32)", "-(-adders // 32)")),
+    ("12.2", "the other way round", (ADDED, "sums[t] = sums[t + apart] + sums[t];")),
+    ("12.3", "every lane has the largest", ("__shfl_down_sync", "__shfl_xor_sync")),
+    ("12.3", "the first thread compares eight", (LAST, ONE_BY_ONE)),
+    (
+        "12.4",
+        "the last block sets the count back",
+        (COUNTED, "atomicAdd(&finished, 1) == gridDim.x - 1;"),
+        ("            *out = sum;", "            *out = sum, finished = 0;"),
+    ),
+    ("12.5", "empty bins are left out", ("atomicAdd(&counts", "if (mine[bin]) atomicAdd(&counts")),
+    ("12.6", "sorted", ("int(np.bincount(row).max())", "max(list(row).count(each) for each in row)")),
+    (
+        "12.7",
+        "from the end",
+        ("int c = lane; c < cols; c += 32) {", "int c = cols - 1 - lane; c >= 0; c -= 32) {"),
+    ),
+]
+
+test_a_typical_mistake_is_told_in_words_that_help = checks_of_mistakes(WRONG)
+test_another_right_answer_passes = checks_of_other_answers(OTHERS)
