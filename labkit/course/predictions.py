@@ -23,7 +23,6 @@ from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
 from labkit.ladder import recorded, steps
 from labkit.model import atomics, predicted
-from labkit.model import predicted
 from labkit.programs.server.gpu import pinned_rate
 from labkit.simt import AnyKernel
 from labkit.widgets.prediction import Prediction, Reveal, Said
@@ -820,6 +819,7 @@ QUESTIONS: dict[str, Question] = {
     "12.e": Question(
         (Input("s", 7), Input("loads", 100 * 2 / 3, "%", margin=0.03)),
         "both parts have the same maximum, so the sums only add up; and two passes take the place of three.",
+    ),
     "13.a": _one(
         "x[7] that is printed",
         7,
