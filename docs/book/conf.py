@@ -48,7 +48,7 @@ html_copy_source = False
 html_show_sphinx = False
 
 _ANCHOR = re.compile(r'<a id="([^"]+)">')
-_MAGIC = re.compile(r"\s*%%(cuda|c|answer)\b")
+_MAGIC = re.compile(r"\s*%%(cuda|c|answer|program)\b")
 
 
 def _copy_files(app: Sphinx, config: Config) -> None:
@@ -68,7 +68,7 @@ def _colour(app: Sphinx, document: nodes.document, docname: str) -> None:
     """Colour cells below a magic line as what they hold, and number their lines, which messages name."""
     for block in document.findall(nodes.literal_block):
         if found := _MAGIC.match(block.astext()):
-            block["language"] = "python" if found[1] == "answer" else found[1]
+            block["language"] = {"answer": "python", "program": "cuda"}.get(found[1], found[1])
             block["linenos"] = block["force"] = True  # by force: the magic line is neither Python nor C
 
 

@@ -89,6 +89,6 @@ def test_the_first_head_has_the_points_of_all_notebooks():
     (told,) = way.Panel(way._lesson("00"), best, is_foot=False).further
     assert (
         told.startswith("Points in the whole course: 2 of ")
-        and "(00: 1 of 3, 01: 0 of 12, 02: 1 of 9" in told
+        and "(00: 1 of 3, 01: 0 of 12, 02: 1 of 11" in told
     )
     assert way.Panel(way._lesson("00"), {}, is_foot=False).further == []

@@ -79,11 +79,14 @@ def nbval(path):
     )
 
 
-# 01 measures the CPU for most of a minute: .ci/run and make test-all run it.
+# These take longest: 01 measures the CPU for most of a minute. make test-all runs them, and .ci/run 01.
+LONGEST = ("01", "08", "09", "10")
+
+
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.thorough] * path.stem.startswith("01"))
+        pytest.param(path, id=path.stem, marks=[pytest.mark.thorough] * path.stem.startswith(LONGEST))
         for path in SOLVED
     ],
 )

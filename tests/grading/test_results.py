@@ -400,7 +400,7 @@ class TestManifest:
         assert told["graded"] + told["to_regrade"] == 40 and told["to_regrade"] > 0
         assert told["submitted_files"]["bob"] == dict(some[1].submission.files)
         assert told["limits"]["cell_seconds"] == LIMITS.cell_seconds
-        assert told["labs"]["03"] == ["03.1", "03.2", "03.3"]
+        assert told["labs"]["03"] == ["03.1", "03.2", "03.3", "03.4", "03.5"]
         assert told["versions"]["numpy"] == np.__version__
         for name in ("Python", "llvmlite", "nvidia-cuda-nvrtc", "nbval", "bubblewrap", "C compiler"):
             assert told["versions"][name]

@@ -182,7 +182,7 @@ def test_without_the_disassembler_there_are_source_and_ptx(monkeypatch, tmp_path
     monkeypatch.setattr(nvdisasm, "WHEEL", "a-wheel-that-is-not-there")
     for each in (nvdisasm.program, nvdisasm.version):
         each.cache_clear()
-    monkeypatch.setattr(nvdisasm.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(nvdisasm.wheels.util, "find_spec", lambda name: None)
     try:
         shown = labkit.show_code(kernel(SAXPY, "saxpy"))
     finally:
