@@ -79,7 +79,7 @@ def nbval(path):
     )
 
 
-# These take longest: 01 measures the CPU for most of a minute. make test-all runs them, and .ci/run 01.
+# These take longest: make test-all and .ci/run run them.
 LONGEST = ("01", "08", "09", "10")
 
 
