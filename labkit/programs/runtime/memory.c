@@ -440,58 +440,62 @@ SERVED(cudaError_t, cudaMemcpyPeer,
     return done(copy_2d(to, bytes, from, bytes, bytes, 1, cudaMemcpyDefault, 0, false));
 }
 
+/* Find `bytes` bytes of a variable. */
+static cudaError_t in_symbol(const void *variable, size_t offset, size_t bytes, char **place) {
+    size_t room;
+    char *start = symbol(variable, &room);
+    if (!start)
+        return cudaErrorInvalidSymbol;
+    if (offset > room || bytes > room - offset)
+        return cudaErrorInvalidValue;
+    *place = start + offset;
+    return cudaSuccess;
+}
+
 SERVED(cudaError_t, cudaMemcpyToSymbol,
        (const void *variable, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind)) {
     BEGIN_SYNCHRONISING();
-    size_t room;
-    char *to = symbol(variable, &room);
-    if (!to)
-        return done(cudaErrorInvalidSymbol);
-    if (offset > room || bytes > room - offset)
-        return done(cudaErrorInvalidValue);
-    (void)kind;
-    return done(copy_2d(to + offset, bytes, from, bytes, bytes, 1, cudaMemcpyDefault, 0, false));
+    (void)kind; /* the pointers say it */
+    char *to;
+    cudaError_t code = in_symbol(variable, offset, bytes, &to);
+    if (code)
+        return done(code);
+    return done(copy_2d(to, bytes, from, bytes, bytes, 1, cudaMemcpyDefault, 0, false));
 }
 
 SERVED(cudaError_t, cudaMemcpyFromSymbol,
        (void *to, const void *variable, size_t bytes, size_t offset, enum cudaMemcpyKind kind)) {
     BEGIN_SYNCHRONISING();
-    size_t room;
-    char *from = symbol(variable, &room);
-    if (!from)
-        return done(cudaErrorInvalidSymbol);
-    if (offset > room || bytes > room - offset)
-        return done(cudaErrorInvalidValue);
-    (void)kind;
-    return done(copy_2d(to, bytes, from + offset, bytes, bytes, 1, cudaMemcpyDefault, 0, false));
+    (void)kind; /* the pointers say it */
+    char *from;
+    cudaError_t code = in_symbol(variable, offset, bytes, &from);
+    if (code)
+        return done(code);
+    return done(copy_2d(to, bytes, from, bytes, bytes, 1, cudaMemcpyDefault, 0, false));
 }
 
 SERVED(cudaError_t, cudaMemcpyToSymbolAsync,
        (const void *variable, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
         cudaStream_t stream)) {
     BEGIN_CALL();
-    size_t room;
-    char *to = symbol(variable, &room);
-    if (!to)
-        return done(cudaErrorInvalidSymbol);
-    if (offset > room || bytes > room - offset)
-        return done(cudaErrorInvalidValue);
-    (void)kind;
-    return done(copy_async(to + offset, bytes, from, bytes, bytes, 1, cudaMemcpyDefault, stream));
+    (void)kind; /* the pointers say it */
+    char *to;
+    cudaError_t code = in_symbol(variable, offset, bytes, &to);
+    if (code)
+        return done(code);
+    return done(copy_async(to, bytes, from, bytes, bytes, 1, cudaMemcpyDefault, stream));
 }
 
 SERVED(cudaError_t, cudaMemcpyFromSymbolAsync,
        (void *to, const void *variable, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
         cudaStream_t stream)) {
     BEGIN_CALL();
-    size_t room;
-    char *from = symbol(variable, &room);
-    if (!from)
-        return done(cudaErrorInvalidSymbol);
-    if (offset > room || bytes > room - offset)
-        return done(cudaErrorInvalidValue);
-    (void)kind;
-    return done(copy_async(to, bytes, from + offset, bytes, bytes, 1, cudaMemcpyDefault, stream));
+    (void)kind; /* the pointers say it */
+    char *from;
+    cudaError_t code = in_symbol(variable, offset, bytes, &from);
+    if (code)
+        return done(code);
+    return done(copy_async(to, bytes, from, bytes, bytes, 1, cudaMemcpyDefault, stream));
 }
 
 SERVED(cudaError_t, cudaGetSymbolAddress, (void **pointer, const void *variable)) {
