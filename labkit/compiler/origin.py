@@ -12,7 +12,7 @@ from typing import Protocol
 
 from labkit.compiler import machine_code, nvdisasm, nvrtc
 from labkit.compiler.machine_code import KernelCode
-from labkit.compiler.nvrtc import MissingTool, Ptx, Resources, parse_resources
+from labkit.compiler.nvrtc import MissingTool, Resources, parse_resources
 from labkit.compiler.wheels import program
 from labkit.core.cache import cached_bytes
 from labkit.core.errors import CompileError
@@ -53,11 +53,6 @@ class CudaSource:
     @property
     def _what(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         return self.code, self.options, self.name_expressions
-
-    @property
-    def compiled(self) -> Ptx:
-        """Return the PTX. Raises CompileError with the compiler's messages."""
-        return nvrtc.compile_ptx(*self._what)
 
     def resources(self, arch: str) -> dict[str, Resources]:
         """Return what each kernel uses on an architecture such as `sm_90`, by lowered name."""

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from labkit.compiler.machine_code import KernelCode, assembler
-from labkit.compiler.nvrtc import Resources
+from labkit.compiler.nvrtc import Resources, compile_ptx
 from labkit.compiler.origin import CudaSource, Origin, PtxText
 from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch
@@ -63,8 +63,8 @@ class RawModule:
         name_expressions: Sequence[str] | None = None,
         enable_cooperative_groups: bool = False,
     ) -> None:
+        compiled = compile_ptx(code, options, name_expressions or ())
         origin = CudaSource(code, tuple(options), tuple(name_expressions or ()))
-        compiled = origin.compiled
         self.options, self.name_expressions = origin.options, origin.name_expressions
         self.enable_cooperative_groups = enable_cooperative_groups
         self._lowered, self.log = compiled.lowered_names, compiled.log

@@ -227,9 +227,10 @@ def built(tmp_path_factory):
 
     def once(name):
         if name not in folders:
-            folders[name] = tmp_path_factory.mktemp(name.replace(".", "_"))
-            (folders[name] / name).write_text((PROGRAMS / name).read_text(encoding="utf-8"), encoding="utf-8")
-            build(name, folders[name])
+            folder = tmp_path_factory.mktemp(name.replace(".", "_"))
+            (folder / name).write_text((PROGRAMS / name).read_text(encoding="utf-8"), encoding="utf-8")
+            build(name, folder)
+            folders[name] = folder
         return folders[name]
 
     return once
