@@ -215,7 +215,8 @@ def _finish(process: subprocess.Popen[bytes], stdin: str, timeout: float) -> boo
 
 
 def _kill(process: subprocess.Popen[bytes], wait: bool = True) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    if sys.platform != "win32":  # where labkit builds no programs
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     if wait:
         process.wait()

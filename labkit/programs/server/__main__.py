@@ -9,6 +9,8 @@ import threading
 from labkit.programs import library
 from labkit.programs.server.wire import Connection, Gone
 
+assert sys.platform != "win32"  # programs run on Linux
+
 
 def main(socket: int, file: int, version: str) -> None:
     """Serve one program until it ends."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from labkit.core.occupancy import Gpu
+
+assert sys.platform != "win32"  # programs run on Linux
 
 # Data sheets: PCI Express of each generation with 16 lanes, in GB/s per direction.
 _PCI_GB_S = {6: 15.8, 7: 15.8, 8: 31.5, 9: 63.0, 10: 63.0, 12: 63.0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ import numpy as np
 from labkit.core.errors import SimtError
 from labkit.core.named import Named
 from labkit.simt.launch.arguments import Range
+
+assert sys.platform != "win32"  # programs run on Linux
 
 START, BYTES = 0x300000000000, 1 << 40
 TABLE_BYTES, VARIABLE_BYTES = 1 << 24, 1 << 32
