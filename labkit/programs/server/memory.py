@@ -14,8 +14,6 @@ from labkit.core.errors import SimtError
 from labkit.core.named import Named
 from labkit.simt.launch.arguments import Range
 
-assert sys.platform != "win32"  # programs run on Linux
-
 START, BYTES = 0x300000000000, 1 << 40
 TABLE_BYTES, VARIABLE_BYTES = 1 << 24, 1 << 32
 DEVICE_START = START + TABLE_BYTES + VARIABLE_BYTES
@@ -50,6 +48,7 @@ class Memory:
     """The region that the program has made, mapped at the same addresses as there."""
 
     def __init__(self, file: int) -> None:
+        assert sys.platform != "win32"  # programs run on Linux
         libc = ctypes.CDLL(None, use_errno=True)
         libc.mmap.restype = ctypes.c_void_p
         libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
