@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,7 +25,8 @@ NAMES = {
     MANAGED: "managed array",
 }
 _ROW = np.dtype([("start", "u8"), ("bytes", "u8"), ("kind", "u4"), ("number", "u4"), ("sites", "u8", SITES)])
-_NORESERVE, _FIXED_NOREPLACE = 0x4000, 0x100000
+# Linux's numbers for mmap, which Python's module does not have all of.
+_READ_AND_WRITE, _SHARED, _NORESERVE, _FIXED_NOREPLACE = 3, 1, 0x4000, 0x100000
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,11 @@ class Memory:
     """The region that the program has made, mapped at the same addresses as there."""
 
     def __init__(self, file: int) -> None:
-        assert sys.platform != "win32"  # programs run on Linux
         libc = ctypes.CDLL(None, use_errno=True)
         libc.mmap.restype = ctypes.c_void_p
         libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-        how = mmap.MAP_SHARED | _NORESERVE | _FIXED_NOREPLACE
-        place = libc.mmap(START, BYTES, mmap.PROT_READ | mmap.PROT_WRITE, how, file, 0)
+        how = _SHARED | _NORESERVE | _FIXED_NOREPLACE
+        place = libc.mmap(START, BYTES, _READ_AND_WRITE, how, file, 0)
         if place != START:
             raise SimtError(f"the simulator cannot map memory at {START:#x}: error {ctypes.get_errno()}")
         self._head = self.view(START, 16).view(np.uint64)
