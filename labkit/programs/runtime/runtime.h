@@ -179,7 +179,6 @@ void time_kernel(cudaStream_t stream, double seconds, double share);
 void time_copy(cudaStream_t stream, size_t bytes, enum cudaMemcpyKind kind, bool is_pinned, bool blocks_host);
 void host_waits_for_all(void);
 bool is_timed(void); /* has the program recorded an event so far? */
-void note_unpredicted(void);
 
 /* ------------------------------------------------------------------------------------------- graphs */
 

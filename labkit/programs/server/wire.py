@@ -94,13 +94,6 @@ class Connection:
         except OSError as error:
             raise Gone from error
 
-    def wait_for_end(self) -> None:
-        """Wait until the program has closed its end; it sends nothing before it has the answer."""
-        try:
-            self._socket.recv(1, socket.MSG_PEEK)
-        except OSError:
-            return
-
     def _bytes(self, length: int) -> bytes:
         parts = []
         while length:
