@@ -200,10 +200,10 @@ def test_the_first_notebook_lists_all_with_their_titles():
 
 @each_solved
 def test_links_to_the_glossary_lead_to_a_term(path):
-    glossary = (NOTEBOOKS.parent / "docs" / "glossary.md").read_text(encoding="utf-8")
+    glossary = (NOTEBOOKS / "glossary.md").read_text(encoding="utf-8")
     terms = re.findall(r'<a id="([\w-]+)"></a>', glossary)
     assert len(terms) == len(set(terms))
     text = "".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
-    links = re.findall(r"\]\(\.\./docs/glossary\.md(?:#([\w-]+))?\)", text)
+    links = re.findall(r"\]\(glossary\.md(?:#([\w-]+))?\)", text)
     assert set(filter(None, links)) <= set(terms)
     assert links or path.name >= "06"
