@@ -125,10 +125,12 @@ def _course(lessons: list[Lesson], of: Repository) -> str:
     ]
     table = f"| chapter | what it teaches | minutes | points |\n| --- | --- | ---: | ---: |\n{''.join(rows)}"
     note = (
-        "Terms have a [glossary](glossary.md). The minutes are an estimate. Pictures of explorers stand still here: their sliders move where the "
-        "notebook runs. Recorded blocks (`labkit.step`) can be replayed here, too.\n"
+        "The minutes are an estimate. Terms are explained in the [glossary](glossary.md). Pictures of "
+        "explorers stand still here: their sliders move where the notebook runs. Recorded blocks "
+        "(`labkit.step`) can be replayed here, too.\n"
     )
-    return f"# The course\n\n{table}\n{note}\n{_toctree([*(each.path.stem for each in lessons), 'glossary'], 'hidden')}"
+    tree = _toctree([*(each.path.stem for each in lessons), "glossary"], "hidden")
+    return f"# The course\n\n{table}\n{note}\n{tree}"
 
 
 def _documentation(readme: str, written: list[Path]) -> str:
