@@ -416,7 +416,7 @@ QUESTIONS: dict[str, Question] = {
     ),
     "03.b": _one(
         *("Rows of C that are right, of 16", 2, "rows"),
-        "the warps run one after the other, and only the last one finds both tiles complete.",
+        "the warps run one after the other, and only the last one finds the tile complete.",
         "In the simulator. On a GPU it may be another number with each launch.",
     ),
     "03.c": _one(
