@@ -422,7 +422,7 @@ QUESTIONS: dict[str, Question] = {
     "03.c": _one(
         *("Elements of C that are wrong, of 64", 0, "elements"),
         "the 16 threads of a block are in one warp and happen to run in step.",
-        "In the simulator, and in five launches on an NVIDIA H200.",
+        SIMULATED,
     ),
     "03.d": _one(
         *(
