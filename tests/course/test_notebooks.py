@@ -80,7 +80,7 @@ def nbval(path):
 
 
 # These take longest: make test-all and .ci/run run them.
-LONGEST = ("01", "03", "06", "08", "09", "10", "12")
+LONGEST = ("01", "03", "06", "08", "09", "10", "12", "13")
 
 
 @pytest.mark.parametrize(
