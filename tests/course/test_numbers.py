@@ -3,14 +3,15 @@
 A number counts if it has decimals, is 100 or more, or has a unit of UNIT. Left out are sizes (powers of two
 without a unit), years, the names of notebooks and exercises, and what stands in `code`. It must be
 
-* in CLAIMS, with what is behind it: a formula, a record, or a cell further away;
+* in CLAIMS, with what is behind it: a formula, a record, or a certain cell;
 * or the result of arithmetic written beside it, such as $3 + 5/4 = 4.25$, which is done again here;
-* or in its notebook, rounded as written: a time, a rate or a share in a stored output, another number there or
-  in code. Nearly any table has a given two digits, so they must be in the same section; three must be in the
-  sections beside it, or in the notebook in the same unit. An exercise's text may name what its check asks for.
+* or in its notebook, rounded as written: a time, a rate or a share in a stored output, another number there
+  or in code, but not in a comment. Most tables have any two digits, so these must be in the same section.
+  Three must be in the sections beside it, or further away in the same unit. What an exercise asks for may be
+  a number of its check.
 
-So a number of two digits may still meet another figure of its section by chance: `test_strict` says how many
-numbers would be missed if another digit stood last.
+So a number may still meet another figure by chance. `test_strict` counts how many would if their last digit
+were another one; those that met one easily are in CLAIMS.
 """
 
 import ast
@@ -128,7 +129,7 @@ def written(path: str, pattern: str) -> list[float]:
 
 @cache
 def tiling() -> list[float]:
-    """How many times as fast tiles of 16 or 32 were in the reports, but for the misprint and a gain of nothing."""
+    """How many times as fast tiles of 16 or 32 were in the reports, where they were, without the misprint."""
     names, rungs = ("int-matmul", "tiled-matmul-ko", "cpu-gpu-matmul"), ["naive", "tiled"]
     rows = pd.concat(labkit.records.load(name, "time", kernel=rungs, block_x=[16, 32]) for name in names)
     rows = rows[~rows.note.str.startswith("misprint")]
@@ -141,6 +142,13 @@ def any_shape() -> list[float]:
     log = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
     table = log.partition("| M × N × K |")[2].partition("\n\n")[0]
     return [float(found) for found in re.findall(r"\| ([\d.]+) \|$", table, re.MULTILINE)]
+
+
+def larger_tiles() -> list[float]:
+    """By which share tiles of 32 took less time than tiles of 16 in the report cpu-gpu-matmul."""
+    rows = labkit.records.load("cpu-gpu-matmul", "time", kernel="tiled", block_x=[16, 32])
+    sides = rows.set_index(["n", "block_x"]).value.unstack("block_x")
+    return list(1 - sides[32] / sides[16])
 
 
 def tiling_h200(side: int) -> float:
@@ -229,6 +237,8 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
         "spaces-words: 48 KB": lambda: MAX_STATIC_SHARED_BYTES / 1024,
         "limits: 8 KB": lambda: 2 * 4 * 32**2 / 1024,
         "limits: 48 KB": lambda: MAX_STATIC_SHARED_BYTES / 1024,
+        "sweep-beside-answer: 5 per cent": lambda: min(larger_tiles()),
+        "sweep-beside-answer: 22 per cent": lambda: max(larger_tiles()),
         "sweep-question: 35 ms": lambda: report("int-matmul", "time", kernel="naive", n=1024, block_x=1),
         "speedup-h200-words: 1.4": lambda: tiling_h200(32),
         "speedup-h200-words: 1.5": lambda: tiling_h200(16),
@@ -307,13 +317,14 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
         "exercise-4-after: 152": lambda: steps_of_round("RTX 4060", 40 // 8),
         "exercise-4-after: 170": lambda: steps_of_round("T4", 24 // 8),
         "exercise-4-after: 296": lambda: steps_of_round("H200", 48 // 8),
+        "more-answer: 12 KB": lambda: H200.bandwidth_gb_s / 132 / 1.98 * limit("latency", "DRAM")() / 1024,
         "latency: 660": limit("latency", "DRAM"),
         "limits-words: 1 KB": lambda: H200.reserved_shared_bytes / 1024,
         "more-answer: 660 clocks": limit("latency", "DRAM"),
         "reasons-answer: 3 %": lambda: 1 - shown("07", "reasons-run", r"([\d.]+) of 32")[0] / 32,
     },
     "08": {
-        "title: 1.4": lambda: min(tiling()),
+        "title: 1.4 times": lambda: min(tiling()),
         "title: 2.8 times": lambda: max(tiling()),
         "title: 2.7 ms": lambda: time("cublas"),
         "limits-answer: 17.6 TFLOP/s": lambda: PEAK / counted("tiled", "instructions")(),
@@ -418,6 +429,7 @@ NUMBER = re.compile(
 UNIT = re.compile(
     rf"[{SPACE}]*(?P<many>million|billion)?[{SPACE}]*(?:(?:(?P<measured>{MEASURED})|(?P<size>[KMG]i?B))(?!\w))?"
 )
+RANGE = re.compile(r" (?:to|and|or) [\d.]*\d")  # whose unit both numbers have
 MANY = {"million": 1e6, "billion": 1e9}
 SIZES = {2.0**power for power in range(7, 15)}
 NAME = re.compile(r"[01]\d(?:\.\w+)?")
@@ -449,7 +461,7 @@ class Said(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A code cell, or what a Markdown cell has in one section, and the numbers of its code and its outputs."""
+    """A code cell with its numbers, or what a Markdown cell has in one section."""
 
     id: str
     section: int
@@ -473,20 +485,14 @@ def numbers(prose: str, notebook: str, every: bool = False) -> Iterator[Said]:
     for match in NUMBER.finditer(prose):
         whole, decimals = re.sub(rf"[{SPACE},]", "", match["whole"]), match["decimals"] or ""
         value, before = float(whole + decimals), prose[max(0, match.start() - 20) : match.start()]
-        behind = UNIT.match(prose, match.end())
+        range_ = RANGE.match(prose, match.end())
+        behind = UNIT.match(prose, range_.end() if range_ else match.end())
         many, measured, size = (behind[name] or "" for name in ("many", "measured", "size"))
         as_written = match["whole"] + decimals
-        if (
-            NAMED.search(before)
-            or not (every or many or measured or size)
-            and (
-                not decimals
-                and (value < 100 or value in SIZES)
-                or NAME.fullmatch(as_written)
-                and as_written[:2] <= notebook
-                or YEAR.search(before + as_written)
-            )
-        ):
+        is_small = not decimals and (value < 100 or value in SIZES)
+        is_name = NAME.fullmatch(as_written) and as_written[:2] <= notebook
+        is_no_figure = is_small or is_name or YEAR.search(before + as_written)
+        if NAMED.search(before) or (is_no_figure and not (every or many or measured or size)):
             continue
         step = 10.0 ** -max(0, len(decimals) - 1)
         if HEDGE.search(before) and not decimals:
@@ -595,7 +601,7 @@ def value_of(formula: str) -> float | None:
 
 
 def sums(prose: str) -> Iterator[tuple[str, float, Said]]:
-    """The arithmetic in a cell's formulas: the formula, the value of its left side, the number on its right."""
+    """The arithmetic in formulas: the formula, the value of its left side, the number on its right."""
     for match in re.finditer(r"(?<!\$)\$([^$]+)\$(?!\$)", prose):
         sides = re.split(r"(=|\\approx)", match[1])
         for left, sign, right in zip(sides[::2], sides[1::2], sides[2::2], strict=False):
@@ -641,21 +647,14 @@ def test_claims(notebook, name):
     assert said, f"notebook {notebook} no longer has {name}: take it out of CLAIMS"
     value = CLAIMS[notebook][name]()
     for number in said:
-        assert is_rounded(number).is_one_of(value if isinstance(value, Collection) else [value]), (
-            number,
-            value,
-        )
+        rounded = number if "." in number.text else number._replace(step=number.step * zeros(number))
+        assert rounded.is_one_of(value if isinstance(value, Collection) else [value]), (number, value)
 
 
-def is_rounded(number: Said) -> Said:
-    """The number, its zeros at the end taken as those of a rounded one."""
-    digits = re.match(rf"[\d{SPACE},]+(?!\S*\.)", number.text)
-    zeros = re.search("0*$", re.sub(rf"[{SPACE},]", "", digits[0])) if digits else None
-    return (
-        number._replace(step=number.step * 10 ** len(zeros[0]))
-        if zeros and "." not in number.text
-        else number
-    )
+def zeros(number: Said) -> int:
+    """1 with as many zeros as the number ends with: 27 000 may be 27 488."""
+    digits = re.sub(r"\D", "", number.text)
+    return 10 ** (len(digits) - len(digits.rstrip("0")))
 
 
 @pytest.mark.parametrize(("formula", "value", "result"), [each[1:] for each in SUMS])
@@ -664,7 +663,7 @@ def test_sums(formula, value, result):
 
 
 def test_strict():
-    """Of a hundred numbers with another last digit, twelve are still somewhere in their notebooks."""
+    """Of a hundred numbers with another last digit, six or seven would still be found in their notebooks."""
     altered = [
         key(part, number) not in CLAIMS.get(notebook, {})
         and all(number.text != result.text for *_, result in sums(part.prose))
@@ -672,4 +671,4 @@ def test_strict():
         for notebook, part, number in EVERY
         for change in (-2, -1, 1, 2)
     ]
-    assert sum(altered) < 0.12 * len(altered)
+    assert sum(altered) < 0.08 * len(altered)
