@@ -77,6 +77,10 @@ class Svg:
         attributes.setdefault("dominant_baseline", "central")
         self._add("text", text, {"x": x, "y": y, "text_anchor": anchor} | attributes)
 
+    def title(self, text: str, y: float = 12) -> None:
+        """Add the title at the top: one line, with one finding. Tests refuse one that has no room."""
+        self.text(8, y, text, class_="lk-title", font_weight="600")
+
     def path(self, d: str, **attributes: object) -> None:
         """Add a path."""
         self._add("path", "", {"d": d} | attributes)
