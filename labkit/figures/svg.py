@@ -37,6 +37,7 @@ STYLE = (
     f".lk-svg text.halo{{stroke:{PAPER};stroke-width:3px;paint-order:stroke}}"
     f".lk-svg .empty{{fill:{INK};fill-opacity:.07}}.lk-svg .mid{{fill:{INK};fill-opacity:.22}}"
     f".lk-svg .grid{{stroke:{INK};stroke-opacity:.25;fill:none}}"
+    f".lk-svg .paper{{fill:{PAPER}}}"
     f".lk-svg .line{{stroke:{INK};fill:none}}"
     f".lk-svg .hole{{stroke:{PAPER};fill:none}}"
 )

@@ -90,7 +90,9 @@ def naive_reads(M: int, N: int, K: int, row: int = 0, col: int = 0) -> Svg:
     cell, left, top = min(22.0, 540 / (K + N), 330 / (K + M)), 40.0, 96.0
     middle, below = left + K * cell + 46, top + K * cell + 46
     times = f"The naive kernel reads each element of A {N} times (N), of B {M} times (M)"
-    needs = f"C[{row}, {col}] needs row {row} of A and column {col} of B; all of row {row} of C needs that row"
+    needs = (
+        f"C[{row}, {col}] needs row {row} of A and column {col} of B; all of row {row} of C needs that row"
+    )
     picture = Svg(max(middle + N * cell + 12, 640), below + M * cell + 12, f"{times}. {needs}.")
     picture.title(times)
     picture.text(8, 32, needs, class_="soft")
