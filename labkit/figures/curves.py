@@ -378,7 +378,9 @@ def _best_side(data: pd.DataFrame, x: str) -> list[Finding]:
         best = data.sort_values("value", kind="stable").drop_duplicates("size_label").sort_values("size")
         sides = [_side(row, x) for _, row in best.iterrows()]
         side = max(reversed(sides), key=sides.count)  # that of the largest size, of those that are equal
-        often = f"{sides.count(side)} of {len(sides)} sizes" if len(set(sides)) > 1 else "every size"
+        often = "every size" if len(set(sides)) == 1 else f"{sides.count(side)} of {len(sides)} sizes"
+        if 2 * sides.count(side) <= len(sides):
+            often = best.size_label.iloc[-1]
         return [Finding("best side: ", f"{side} at {often}", kernel=f"{data.kernel.iloc[0]},")]
     found = []
     for kernel, line in data.groupby("kernel", sort=False):

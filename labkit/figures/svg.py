@@ -80,7 +80,7 @@ class Svg:
 
     def title(self, text: str, y: float = 12) -> None:
         """Add the title at the top: one line, with one finding. Tests refuse one that has no room."""
-        self.text(8, y, text, class_="lk-title", font_weight="600")
+        self.text(8, y, text, font_weight="600")
 
     def path(self, d: str, **attributes: object) -> None:
         """Add a path."""
