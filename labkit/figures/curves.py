@@ -414,8 +414,9 @@ def _rate_share(data: pd.DataFrame) -> list[Finding]:
     low, high, at = ranked.iloc[0], ranked.iloc[-1], ranked.size_label.iloc[0]
     if low.kernel == high.kernel:
         return [Finding(f"{low.kernel} reaches ", f"{_number(low.value)} GB/s", at=at)]
-    share = f"{100 * low.value / high.value:.2g} %"
-    return [Finding(f"{low.kernel} reaches ", share, f" of the bandwidth of {high.kernel}", at=at)]
+    share = 100 * low.value / high.value
+    part = f"{share:.0f} %" if share >= 10 else f"{share:.2g} %"
+    return [Finding(f"{low.kernel} reaches ", part, f" of the bandwidth of {high.kernel}", at=at)]
 
 
 def _ratio_range(data: pd.DataFrame, baseline: str) -> list[Finding]:
