@@ -277,7 +277,7 @@ def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, lo
     (drawn,) = axes.plot(places, line.value, style, color=color, marker=marker, mfc=face, label=label or None)
     drawn.set_clip_on(False)  # draw a marker at 0 whole
     for place, value in zip(places[line.suspect], line.value[line.suspect], strict=True):
-        axes.annotate("misprint?", (place, value), (0, -16), textcoords="offset points", ha="center")
+        axes.annotate("misprint?", (place, value), (0, 9), textcoords="offset points", ha="center")
 
 
 def _annotate_steps(axes: Axes, steps: pd.DataFrame, side: tuple[float, float, str, str]) -> None:
