@@ -84,7 +84,8 @@ def _traffic_by_tile(kernel: AnyKernel, *tiles: int) -> None:
 
 @criterion("-D TILE={tile} does not compile: a static_assert says why")
 def _refuses(kernel: AnyKernel, tile: int) -> None:
-    for larger in drawn.further([tile], lambda rng, least: int(rng.integers(least + 1, 2 * least))):
+    further = drawn.further([tile], lambda rng, least: int(rng.integers(least + 1, 2 * least)))
+    for larger in (*further, 2 * LARGEST):
         try:
             recompiled(kernel, TILE=larger)
         except CompileError as error:
