@@ -273,6 +273,22 @@ def test_launches_from_other_threads_and_from_child_processes():
         assert child.exitcode == 0
 
 
+def test_endless_loop_that_a_barrier_ends():
+    """The way back to its head leads from the barrier, where the warp is resumed."""
+    source = """extern "C" __global__ void f(int* out, int n, int step) {
+        __shared__ int a[64], b[64];
+        int t = threadIdx.x;
+        for (int i = 0; i < 10; i += 0) {
+            a[t] = t < n && i + t < step ? out[t] : 0;
+            b[t] = i + t < n ? out[t + 1] : 0;
+            __syncthreads();
+            __syncthreads();
+        }
+    }"""
+    with pytest.raises(simt.Timeout, match="in the loop here"):
+        kernel(source)(1, 64, (np.zeros(64, np.int32), np.int32(40), np.int32(50)), timeout=0.2)
+
+
 @pytest.mark.parametrize("threads", [1, 48])
 def test_endless_loop_that_touches_no_memory(threads):
     """The compiler may not move the look at the time limit out of the loop."""

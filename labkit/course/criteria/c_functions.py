@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import randrange
+from typing import Any
 
 import numpy as np
 
@@ -43,8 +44,8 @@ NEAR = 1.15  # whoever falls short by more does so on a machine that is not busy
 GAIN = 1.5  # times as fast, from which on it is said that the compiler's own vectors made it so
 YOURS = "yours"
 MOST_LINES, LINES_OF_B = 2**22, 2**29  # that are written down; from here on: B's, see accesses.c
-# One element; around a vector and a block; no two sizes alike; several blocks and a rest; a row, and a column,
-# longer than an array of 1024 that an answer may keep.
+# One element; around a vector and a block; no two sizes alike; several blocks and a rest; a row, and a
+# column, longer than an array of 1024 that an answer may keep.
 ANY_SHAPE = (
     *((1, 1, 1), (7, 7, 7), (31, 31, 31), (33, 33, 33), (45, 29, 67), (100, 17, 333), (20, 333, 70)),
     *((3, 1301, 5), (2, 37, 1303)),
@@ -218,7 +219,7 @@ def _unmet(what: str, error: Mismatch | SimtError, *hints: str) -> Unmet:
     return Unmet("\n".join(filter(None, (what, str(error), *hints))))
 
 
-def _wrong(what: str, error: Mismatch, problem: Matmul, out: np.ndarray, hints: Hints) -> Unmet:
+def _wrong(what: str, error: Mismatch, problem: Matmul, out: Any, hints: Hints) -> Unmet:
     """Make the error of a wrong result, with what its elements have in common."""
     wrong = Wrong(error, problem, out)
     seen = known_mistake(wrong, of_terms) or known_mistake(wrong, of_places) or places(wrong.where)

@@ -20,8 +20,8 @@ MISALIGNED = "An access of 8 or 16 bytes wants an address that is a multiple of 
 ARRIVE = "Every thread of the block must come to every barrier, also one that has no element."
 TWICE = "Two threads write the same element, and one result is lost: let each element belong to one thread."
 OF_A_THREAD = (
-    "An array that a kernel declares belongs to one thread. What the threads of a block fill together is declared "
-    "__shared__."
+    "An array that a kernel declares belongs to one thread. What the threads of a block fill together is "
+    "declared __shared__."
 )
 NO_DYNAMIC = "This launch gives no dynamic shared memory: declare the array with its size, without extern."
 STOPPED = ("trap", "assert", "recursion", "driver", "pointer")  # kinds of findings that are no accesses

@@ -27,8 +27,8 @@ SIMD = Hints(
     "that are left at the end of a row are done one by one.",
 )
 ALL_BLOCKS = (
-    "Nothing is written there. Do the loops over blocks begin a block that is not full, too, and does i end at M "
-    "and j at N?"
+    "Nothing is written there. Do the loops over blocks begin a block that is not full, too, and does i end "
+    "at M and j at N?"
 )
 BLOCKS = Hints(
     "Each element of C gets all K terms, once: the loops over blocks go in steps of BLOCK and those inside "

@@ -201,7 +201,10 @@ def _turned_right(places: str = PLACES, race: str = BARRIER) -> tuple[Criterion,
     """Ask what every transpose of this notebook must be: right for the right reason, and coalesced."""
     hints = Hints(places, INSIDE, race, PLACES, guard=EDGE, twice=RACE)
     return (
-        kernels.right_on("right where the tiles fit", Transpose(32, 32), WIDE, tile=TILE, hints=hints),
+        kernels.shared_out(
+            kernels.right_on("right where the tiles fit", Transpose(32, 32), WIDE, tile=TILE, hints=hints),
+            kernels.Shares(lambda _: tiled(Transpose(64, 64), TILE)),
+        ),
         kernels.right_on(
             "right where they stick out, 1 to 100 rows and columns",
             *(Transpose(*size) for size in ((1, 1), (31, 33), (45, 67), (100, 20))),
