@@ -274,19 +274,23 @@ def test_launches_from_other_threads_and_from_child_processes():
 
 
 def test_endless_loop_that_a_barrier_ends():
-    """The way back to its head leads from the barrier, where the warp is resumed."""
-    source = """extern "C" __global__ void f(int* out, int n, int step) {
-        __shared__ int a[64], b[64];
-        int t = threadIdx.x;
-        for (int i = 0; i < 10; i += 0) {
-            a[t] = t < n && i + t < step ? out[t] : 0;
-            b[t] = i + t < n ? out[t + 1] : 0;
+    """The compiler places the barrier last, so that a warp gets to the loop's head where it is resumed."""
+    source = """extern "C" __global__ void f(const float* in, float* out, int rows, int n) {
+        __shared__ float a[16][16], b[16][16];
+        int x = threadIdx.x, y = threadIdx.y, col = blockIdx.x * 16 + x, row = blockIdx.y * 16 + y;
+        float sum = 0;
+        for (int i = 0; i < n;) {
+            a[y][x] = row < rows && i + x < n ? in[row * n + i + x] : 0;
+            b[y][x] = i + y < n && col < n ? in[(i + y) * n + col] : 0;
             __syncthreads();
+            for (int k = 0; k < 16; ++k) sum += a[y][k] * b[k][x];
             __syncthreads();
         }
+        if (row < rows && col < n) out[row * n + col] = sum;
     }"""
+    square = np.zeros((16, 16), np.float32)
     with pytest.raises(simt.Timeout, match="in the loop here"):
-        kernel(source)(1, 64, (np.zeros(64, np.int32), np.int32(40), np.int32(50)), timeout=0.2)
+        kernel(source)(1, (16, 16), (square, square.copy(), np.int32(16), np.int32(16)), timeout=0.2)
 
 
 @pytest.mark.parametrize("threads", [1, 48])
