@@ -48,9 +48,9 @@ WRONG = [
         "00.2",
         "x counts rows",
         "col comes from blockIdx.x",
-        ("int col", "int other"),
-        ("int row", "int col"),
-        ("int other", "int row"),
+        ("int col =", "int other ="),
+        ("int row =", "int col ="),
+        ("int other =", "int row ="),
     ),
     (
         "00.2",

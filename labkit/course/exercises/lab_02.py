@@ -214,7 +214,7 @@ EXERCISES = (
         no_finding(SMALL, Matmul(33, 20, 17, alpha=1.5, beta=-0.5), hints=SCALED),
     ),
     Exercise("02.4", "Neighbours read neighbours", 3, given=2).asks(
-        shared_out(right_in("right for any shape", _in_rows(EXACT, *RAGGED), OF_A_ROW), IN_A_ROW_SHARES),
+        right_in("right for any shape", _in_rows(EXACT, *RAGGED), OF_A_ROW),
         no_finding_in(SOUND, _in_rows(SMALL), OF_A_ROW),
         at_most(
             4,
@@ -224,7 +224,7 @@ EXERCISES = (
             hint="Threads with neighbouring threadIdx.x are in one warp. Which index of A, B and C "
             "differs between them, and how far apart are those elements in memory?",
         ),
-        _all_lanes_work(),
+        shared_out(_all_lanes_work(), IN_A_ROW_SHARES),
     ),
     Exercise("02.5", "A test of results", 2, magic="answer", given=1).asks(
         _decides(
