@@ -49,7 +49,7 @@ WRONG = [
     (
         "02.2",
         "x counts rows",
-        "x counts columns of C and y counts rows",
+        "does col come from blockIdx.x",
         ("int col", "int other"),
         ("int row", "int col"),
         ("int other", "int row"),

@@ -44,7 +44,7 @@ GUARDED = Hints(
     OWNER,
     unread=EMPTY,
     guard=GUARD,
-    untouched=f"x counts columns of C and y counts rows. {GUARD}",
+    untouched=f"{GUARD} And does col come from blockIdx.x and threadIdx.x, row from the two y?",
     by_place=True,
 )
 SCALED = replace(GUARDED, usual=BLAS, unread=UNREAD)
