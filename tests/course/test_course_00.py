@@ -44,6 +44,21 @@ WRONG = [
         ("row < rows", "row < cols"),
         ("col < cols)", "col < rows)"),
     ),
+    (
+        "00.2",
+        "x counts rows",
+        "col comes from blockIdx.x",
+        ("int col =", "int other ="),
+        ("int row =", "int col ="),
+        ("int other =", "int row ="),
+    ),
+    (
+        "00.2",
+        "a number of 16 bits",
+        "in rows 66 to 100",
+        ("= 1000 * row + col", "= (unsigned short)(1000 * row + col)"),
+    ),
+    ("00.2", "no memory", "the kernel stopped itself", ("out[row * cols + col]", "*(int*)0")),
     ("00.2", "half a guard", "outside the matrix must do nothing", (" && col < cols", "")),
 ]
 

@@ -77,6 +77,15 @@ WRONG = [
         ("            for (int k = 0; k < K; ++k)\n                sums +=", f"{ONE_BY_ONE} sums[v] +="),
         ("* *(const vec *)&B[k * N + j]", "* B[k * N + j + v]"),
     ),
+    (
+        "01.1",
+        "a row of at most 1024",
+        "index 1024 out of bounds",
+        (
+            "int j = 0;",
+            "int j = 0; float row[1024]; for (int q = 0; q < N; ++q) row[q] = 0; C[i * N] = row[0];",
+        ),
+    ),
     ("01.2", "floats for bytes", "A float has 4 bytes", (BLOCK_OF_B, "return BLOCK * BLOCK + 2 * BLOCK")),
     ("01.2", "a row of B", "returns 256 with BLOCK = 64", (BLOCK_OF_B, "return 4L * BLOCK")),
     ("01.2", "all of B", "more than a block each of A, B and C", (BLOCK_OF_B, "return 4L * 1024 * 1024")),
@@ -106,9 +115,10 @@ WRONG = [
     (
         "01.3",
         "only whole blocks",
-        "Nothing has changed: is the output written?",
+        "begin a block that is not full, too",
         ("j0 < N;", "j0 + BLOCK <= N;"),
     ),
+    ("01.3", "rows of another length", "Which index or limit takes", ("A[i * K + k]", "A[i * N + k]")),
     ("01.3", "each block from zero", "gets all K terms, once", ("k == 0", "k == k0")),
     ("01.4", "one row for all", "elements are wrong", ("sums[v] += A[i * K + k]", "sums[v] += A[k]")),
     (
@@ -122,6 +132,12 @@ WRONG = [
         "one vector stored",
         "do the threads, or the loops, reach all of it?",
         (STORE_01_4, "store(&C[i * N + j], sums[0]);"),
+    ),
+    (
+        "01.4",
+        "an even number of terms",
+        "The sum ends early: the last term is missing.",
+        ("k < K; ++k)\n                for (int v", "k < K / 2 * 2; ++k)\n                for (int v"),
     ),
     ("01.4", "too far", "What is left is for the loop with one vector", ("j + 32 <= N", "j + 8 <= N")),
     ("01.4", "one vector after the other", "do not need each other", K_THEN_V),

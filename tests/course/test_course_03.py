@@ -20,6 +20,15 @@ ONE_ARRAY = (
     ("A_tile[y][k] * B_tile[k][x]", "tiles[16 * y + k] * tiles[256 + 16 * k + x]"),
 )
 
+ONE_WARP = (
+    ("float sum = 0", "float sums[8] = {}"),
+    ("A_tile[y][x] = A[row", "if (y < 2) for (int r = y; r < 16; r += 2) A_tile[r][x] = A[(row - y + r)"),
+    ("B_tile[y][x] = B[(k0 + y)", "if (y < 2) for (int r = y; r < 16; r += 2) B_tile[r][x] = B[(k0 + r)"),
+    ("for (int k = 0;", "if (y < 2) for (int r = y; r < 16; r += 2) for (int k = 0;"),
+    ("sum += A_tile[y]", "sums[r / 2] += A_tile[r]"),
+    ("    C[row * N", "    if (y < 2) for (int r = y; r < 16; r += 2) C[(row - y + r) * N"),
+    ("= sum;", "= sums[r / 2];"),
+)
 BT_SCATTERED = "B_tile[x][y] = col < N && k0 + y < K ? BT[b_row * K + k0 + y]"
 
 STARTERS = {
@@ -41,6 +50,31 @@ test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
 WRONG = [
+    ("03.1", "tiles of a thread", "is declared __shared__", ("__shared__ ", "")),
+    (
+        "03.1",
+        "tiles without a size",
+        "gives no dynamic shared memory",
+        (
+            "__shared__ float A_tile[16][16], B_tile[16][16];",
+            "extern __shared__ float A_tile[][16]; float (*B_tile)[16] = A_tile + 16;",
+        ),
+    ),
+    ("03.1", "one warp works", "few warps do the work of all", *ONE_WARP),
+    (
+        "03.2",
+        "guards of C for both loads",
+        "what lies past the edge",
+        ("row < M && k0 + x < K ?", "row < M && col < N ?"),
+        ("k0 + y < K && col < N ?", "row < M && col < N ?"),
+    ),
+    ("03.3", "another TILE is refused", "With TILE=64", ("TILE <= 32", "TILE != 33")),
+    (
+        "03.3",
+        "one warp without barriers",
+        "racecheck",
+        ("__syncthreads();", "if (TILE > 5) __syncthreads();"),
+    ),
     ("03.1", "no first barrier", "C[0, 0] is nan", (FIRST, "        for")),
     ("03.1", "no first barrier: why", "race (read after write) on byte 0 of shared `B_tile`", (FIRST, "for")),
     ("03.1", "no second barrier", "another between those reads and the stores", (SECOND, "    }")),

@@ -62,6 +62,21 @@ test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS
 
 # exercise, what is wrong, words of the answer, then what to replace in the solution
 WRONG = [
+    (
+        "05.1",
+        "one warp works",
+        "few warps do the work of all",
+        ("    if (row < rows", "    for (int i = 0; y == 0 && i < 32; ++i) if (row + i < rows"),
+        ("tile[y][x] = in[row *", "tile[i][x] = in[(row + i) *"),
+        ("    if (out_row < cols", "    for (int i = 0; y == 0 && i < 32; ++i) if (out_row + i < cols"),
+        ("out[out_row * rows + out_col] = tile[x][y]", "out[(out_row + i) * rows + out_col] = tile[x][i]"),
+    ),
+    (
+        "05.5",
+        "words of a bank on average",
+        "its busiest bank",
+        ("max(len(bank) for bank in banks)", "-(-len(set(words)) // sum(map(bool, banks)))"),
+    ),
     ("05.1", "no barrier", "belongs a __syncthreads()", (BARRIER, "    int out_col")),
     (
         "05.1",

@@ -41,6 +41,16 @@ PLAIN_4 = "if (first + 256 * i < n) out[first + 256 * i] = 2 * in[first + 256 * 
 WRONG = [
     (
         "06.1",
+        "one warp works",
+        "few warps do the work of all",
+        (
+            "    #pragma unroll\n    for (int i = 0; i < 32; i += 8)",
+            "    for (int i = 0; y == 0 && i < 32; ++i)",
+        ),
+    ),
+    ("06.3", "a row without its guard", "keeps its own guard", ("row + i < rows", "row < rows")),
+    (
+        "06.1",
         "loops in the first half alone",
         "out[8, 0] is nan",
         (LOOP.format(WRITE_GUARD), LOOP.format(WRITE_GUARD).replace("< 32", "< 8")),

@@ -113,6 +113,19 @@ class TestErrors:
 
         assert "alone(1024, 2.0) raises\nTypeError: " in refused(alone)
 
+    def test_the_end_of_the_program_is_told_as_well(self):
+        def ends(_, __):
+            raise SystemExit(1)
+
+        assert "ends(1024, 2.0) raises\nline" in refused(ends)
+
+    def test_a_result_that_raises_when_it_is_looked_at_is_no_number(self):
+        class Odd:
+            def __float__(self):
+                raise RuntimeError("a tensor with two elements is no number")
+
+        assert "it should be" in refused(lambda _, __: Odd())
+
     def test_what_was_raised_elsewhere_is_told_as_if_it_were_here(self):
         def elsewhere(size, ms):
             raise Raised("ZeroDivisionError", "division by zero", 5)

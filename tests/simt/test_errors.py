@@ -273,6 +273,26 @@ def test_launches_from_other_threads_and_from_child_processes():
         assert child.exitcode == 0
 
 
+def test_endless_loop_that_a_barrier_ends():
+    """The compiler places the barrier last, so that a warp gets to the loop's head where it is resumed."""
+    source = """extern "C" __global__ void f(const float* in, float* out, int rows, int n) {
+        __shared__ float a[16][16], b[16][16];
+        int x = threadIdx.x, y = threadIdx.y, col = blockIdx.x * 16 + x, row = blockIdx.y * 16 + y;
+        float sum = 0;
+        for (int i = 0; i < n;) {
+            a[y][x] = row < rows && i + x < n ? in[row * n + i + x] : 0;
+            b[y][x] = i + y < n && col < n ? in[(i + y) * n + col] : 0;
+            __syncthreads();
+            for (int k = 0; k < 16; ++k) sum += a[y][k] * b[k][x];
+            __syncthreads();
+        }
+        if (row < rows && col < n) out[row * n + col] = sum;
+    }"""
+    square = np.zeros((16, 16), np.float32)
+    with pytest.raises(simt.Timeout, match="in the loop here"):
+        kernel(source)(1, (16, 16), (square, square.copy(), np.int32(16), np.int32(16)), timeout=0.2)
+
+
 @pytest.mark.parametrize("threads", [1, 48])
 def test_endless_loop_that_touches_no_memory(threads):
     """The compiler may not move the look at the time limit out of the loop."""

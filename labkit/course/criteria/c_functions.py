@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import randrange
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,17 @@ from labkit.c.function import CFunction, accesses_source
 from labkit.core.compare import Mismatch
 from labkit.core.errors import InvalidAccess, SimtError
 from labkit.course import drawn
-from labkit.course.criteria.kernels import NO_HINTS, Hints, case
+from labkit.course.criteria.hints import (
+    NO_HINTS,
+    Hints,
+    is_untouched,
+    known_mistake,
+    of_places,
+    of_terms,
+    places,
+)
+from labkit.course.criteria.kernels import case
+from labkit.course.criteria.launches import Wrong
 from labkit.course.criteria.undisturbed import alone, refuse_if_busy
 from labkit.course.exercise import Unmet, criterion
 from labkit.cpu.cache_lines import Cache, missed
@@ -33,8 +44,12 @@ NEAR = 1.15  # whoever falls short by more does so on a machine that is not busy
 GAIN = 1.5  # times as fast, from which on it is said that the compiler's own vectors made it so
 YOURS = "yours"
 MOST_LINES, LINES_OF_B = 2**22, 2**29  # that are written down; from here on: B's, see accesses.c
-# One element; around a vector and a block; no two sizes alike; several blocks and a rest.
-ANY_SHAPE = ((1, 1, 1), (7, 7, 7), (31, 31, 31), (33, 33, 33), (45, 29, 67), (100, 17, 333), (20, 333, 70))
+# One element; around a vector and a block; no two sizes alike; several blocks and a rest; a row, and a
+# column, longer than an array of 1024 that an answer may keep.
+ANY_SHAPE = (
+    *((1, 1, 1), (7, 7, 7), (31, 31, 31), (33, 33, 33), (45, 29, 67), (100, 17, 333), (20, 333, 70)),
+    *((3, 1301, 5), (2, 37, 1303)),
+)
 # All three arrays end with a cache line, so that the build which is timed ends there, too; 8 divides no N.
 WHOLE_LINES = ((16, 9, 16), (16, 15, 32), (32, 39, 16))
 
@@ -71,8 +86,10 @@ def verify(matmul: CFunction, problem: Matmul, hints: Hints = NO_HINTS) -> None:
     try:
         matmul(*args, problem.M, problem.N, problem.K, timeout=checks.TIMEOUT)
         problem.verify(args[-1])
-    except (Mismatch, SimtError) as error:
-        raise _unmet(str(problem), error, hints) from None
+    except Mismatch as error:
+        raise _wrong(str(problem), error, problem, args[-1], hints) from None
+    except SimtError as error:
+        raise _unmet(str(problem), error, _hint(error, hints)) from None
 
 
 def verify_optimised(matmul: CFunction, problems: Sequence[Matmul], hints: Hints = NO_HINTS) -> None:
@@ -82,12 +99,13 @@ def verify_optimised(matmul: CFunction, problems: Sequence[Matmul], hints: Hints
         args = [(*problem.inputs(), *problem.sizes.values()) for problem in twice]
         matmul.make(args, timeout=checks.TIMEOUT)
     except SimtError as error:
-        raise _unmet("In the optimised build, which is timed", error, hints) from None
+        raise _unmet("In the optimised build, which is timed", error, _hint(error, hints)) from None
     for problem, given in zip(twice, args, strict=True):
         try:
             problem.verify(given[-4])
         except Mismatch as error:
-            raise _unmet(f"{problem}, in the optimised build, which is timed", error, hints) from None
+            told = f"{problem}, in the optimised build, which is timed"
+            raise _wrong(told, error, problem, given[-4], hints) from None
 
 
 @criterion(
@@ -197,14 +215,20 @@ def _listed(times: Sequence[float]) -> str:
     return f"{min(times):.3g} to {max(times):.3g}"
 
 
-def _unmet(what: str, error: Mismatch | SimtError, hints: Hints) -> Unmet:
-    return Unmet("\n".join(filter(None, (what, str(error), _hint(error, hints)))))
+def _unmet(what: str, error: Mismatch | SimtError, *hints: str) -> Unmet:
+    return Unmet("\n".join(filter(None, (what, str(error), *hints))))
 
 
-def _hint(error: Mismatch | SimtError, hints: Hints) -> str:
+def _wrong(what: str, error: Mismatch, problem: Matmul, out: Any, hints: Hints) -> Unmet:
+    """Make the error of a wrong result, with what its elements have in common."""
+    wrong = Wrong(error, problem, out)
+    seen = known_mistake(wrong, of_terms) or known_mistake(wrong, of_places) or places(wrong.where)
+    fitting = (hints.untouched if is_untouched(wrong) else "") or hints.usual
+    return _unmet(what, error, seen, fitting)
+
+
+def _hint(error: SimtError, hints: Hints) -> str:
     """Return the hint that fits; none for what ends the function, as its message says enough."""
-    if isinstance(error, Mismatch):
-        return hints.usual
     if not isinstance(error, InvalidAccess):
         return ""
     if "is not a multiple of" in str(error):

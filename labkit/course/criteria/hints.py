@@ -19,9 +19,16 @@ from labkit.simt import Finding
 MISALIGNED = "An access of 8 or 16 bytes wants an address that is a multiple of as many bytes."
 ARRIVE = "Every thread of the block must come to every barrier, also one that has no element."
 TWICE = "Two threads write the same element, and one result is lost: let each element belong to one thread."
+OF_A_THREAD = (
+    "An array that a kernel declares belongs to one thread. What the threads of a block fill together is "
+    "declared __shared__."
+)
+NO_DYNAMIC = "This launch gives no dynamic shared memory: declare the array with its size, without extern."
+STOPPED = ("trap", "assert", "recursion", "driver", "pointer")  # kinds of findings that are no accesses
 _ELSEWHERE = re.compile(
     r"(of|on|reads) (shared |variable |a local |byte )"
 )  # not in an argument of the kernel
+NO_TERM = "Nothing is added to the sum: does the loop over k run, and is the sum a float?"
 DIFFERENT = 4  # times the tolerance: how far a result may be from that of a known mistake
 
 
@@ -34,7 +41,8 @@ class Hints:
     array, and `guard` for one where there are edges. `race` is for a race on shared memory, `twice` for two
     writes to it, and `owner` for a race on an argument. `unread` is for an output that is read before it is
     written, and `unfilled` for shared memory that nobody has filled. Where all sizes are multiples of
-    `fits`, or else of the block's sides, there are no edges.
+    `fits`, or else of the block's sides, there are no edges. Where thread (x, y) of the grid is `by_place`,
+    it has the element in column x and row y, and `guard` is for threads that have none.
     """
 
     usual: str = ""
@@ -50,6 +58,7 @@ class Hints:
     untouched: str = ""
     twice: str = TWICE
     fits: int = 0
+    by_place: bool = False
 
     def for_finding(self, finding: Finding, launch: Launch) -> str:
         """Return the hint that fits a finding."""
@@ -57,7 +66,12 @@ class Hints:
         if finding.tool == "memcheck":
             if finding.kind == "misaligned":
                 return self.misaligned
-            return (self.guard if self._has_edges(launch) else "") or self.out_of_bounds
+            if finding.kind in STOPPED:
+                return ""  # the message says enough
+            if "block's 0 bytes of shared memory" in first and not launch.shared_mem:
+                return NO_DYNAMIC
+            needs_guard = self._has_edges(launch) and not self._has_element(finding, launch)
+            return (self.guard if needs_guard else "") or self.out_of_bounds
         if finding.tool == "synccheck":
             return self.sync
         if finding.tool == "racecheck":
@@ -67,6 +81,8 @@ class Hints:
         if finding.tool == "initcheck":
             if _ELSEWHERE.search(first) is None and finding.kind != "unset variable":
                 return self.unread
+            if "reads a local" in first:
+                return OF_A_THREAD
             if "of shared" in first:
                 return self.unfilled or (self.edges if self._has_edges(launch) else "") or self.usual
         return ""
@@ -78,10 +94,10 @@ class Hints:
         place, fitting = known_mistake(wrong, of_places) or places(wrong.where), self.usual
         if _is_computed_nan(wrong):
             fitting = ""  # inputs are finite, so that no row or column that is mistaken makes a NaN
-        elif place and _is_untouched(wrong):
+        elif place and is_untouched(wrong):
             fitting = self.untouched or self.guard or self.usual
         elif self._is_at_edge(wrong.where, launch):
-            fitting = self.edges or self.guard or self.usual
+            fitting = self.edges or (self.guard if is_untouched(wrong) else "") or self.usual
         elif self.edges and self._sticks_out_along_k(launch):
             fitting = self.edges
         return "\n".join(filter(None, (place, fitting)))
@@ -95,18 +111,27 @@ class Hints:
         sizes = task.sizes.values() if isinstance(task, Problem) else getattr(task, "sizes", ())
         return any(size % side for size in sizes for side in self._sides(launch))
 
+    def _has_element(self, finding: Finding, launch: Launch) -> bool:
+        """Return True where the thread of a finding is known to have an element of the output."""
+        shape = launch.task.output(launch.task.args(np)).shape
+        if not self.by_place or len(shape) != 2 or len(launch.block) != 2:
+            return False
+        x, y = (
+            block * side + thread
+            for block, side, thread in zip(finding.block, launch.block, finding.thread, strict=False)
+        )
+        return y < shape[0] and x < shape[1]
+
     def _sticks_out_along_k(self, launch: Launch) -> bool:
         """Return True where tiles stick out along K, so that any element may lack terms."""
         return isinstance(launch.task, Matmul) and launch.task.K % self._sides(launch)[0] > 0
 
     def _is_at_edge(self, where: np.ndarray, launch: Launch) -> bool:
         """Return True where all that is wrong lies in tiles that stick out."""
-        sides = self._sides(launch)
+        at_edge, sides = np.zeros_like(where), self._sides(launch)
         for axis, (size, side) in enumerate(zip(where.shape, sides[: where.ndim][::-1], strict=False)):
-            whole = size // side * side
-            if whole < size and not where.take(range(whole), axis).any():
-                return True
-        return False
+            np.moveaxis(at_edge, axis, 0)[size // side * side :] = True
+        return not (where & ~at_edge).any()
 
 
 NO_HINTS = Hints()
@@ -114,7 +139,7 @@ NO_HINTS = Hints()
 Mistakes = Callable[[Matmul, Wrong], Iterator[tuple[str, np.ndarray]]]
 
 
-def _is_untouched(wrong: Wrong) -> bool:
+def is_untouched(wrong: Wrong) -> bool:
     """Return True where nothing was written to any of the wrong elements."""
     out = wrong.output[wrong.where]
     before = unwritten(out.shape, out.dtype.name)
@@ -124,7 +149,7 @@ def _is_untouched(wrong: Wrong) -> bool:
 def _is_computed_nan(wrong: Wrong) -> bool:
     """Return True where all wrong elements are NaN that the kernel has worked out and written."""
     out = wrong.output[wrong.where]
-    return out.dtype.kind == "f" and bool(np.isnan(out).all()) and not _is_untouched(wrong)
+    return out.dtype.kind == "f" and bool(np.isnan(out).all()) and not is_untouched(wrong)
 
 
 def places(where: np.ndarray) -> str:
@@ -190,6 +215,8 @@ def of_terms(task: Matmul, wrong: Wrong) -> Iterator[tuple[str, np.ndarray]]:
     for is_late in (False, True):
         sums = np.concatenate([[0], np.cumsum(terms[::-1] if is_late else terms)])[:K] + old[i, j]
         near = np.flatnonzero(np.abs(sums - wrong.output[i, j]) <= DIFFERENT * task.tolerance()[i, j])
+        if near.size and near[0] == 0:
+            yield NO_TERM, old
         for count in near[near > 0][::-1][:DIFFERENT]:
             kept = slice(K - count, K) if is_late else slice(0, count)
             end = "first" if is_late else "last"

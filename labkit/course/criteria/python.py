@@ -17,16 +17,19 @@ from labkit.course.exercise import Unmet, criterion
 
 
 def called(function: Callable[..., Any], *args: Any) -> Any:
-    """Return `function(*args)`. Raises Unmet, with the line of the cell, for whatever the function raises."""
+    """Return `function(*args)`. Raises Unmet, with the line of the cell, for whatever the function raises.
+
+    That is so for exit(), too; only an interrupt by the student goes on.
+    """
     try:
         return function(*args)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = _line_of(error, function)
         where = "" if line is None else f"line {line}: "
         raise Unmet(f"{_call(function, args)} raises\n{where}{kind_of(error)}: {error}") from None
 
 
-def kind_of(error: Exception) -> str:
+def kind_of(error: BaseException) -> str:
     """Return the name of an error's class, also where it was raised elsewhere."""
     return error.kind if isinstance(error, Raised) else type(error).__name__
 
@@ -37,11 +40,11 @@ def number_of(got: Any) -> float | None:
         return None
     try:
         return float(got)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever a class of another library makes of it
         return None
 
 
-def _line_of(error: Exception, function: Callable[..., Any]) -> int | None:
+def _line_of(error: BaseException, function: Callable[..., Any]) -> int | None:
     """Return the line of the function that an error comes from. One that was raised elsewhere has it."""
     if isinstance(function, Elsewhere):
         return error.answer_line if isinstance(error, Raised | SimtError) else None

@@ -80,10 +80,16 @@ def _numbered(text: str, *shapes: tuple[int, int]) -> Criterion:
 
 
 ROWS = "Whole rows come before an element, each as long as there are columns."
+OUTSIDE = (
+    "A thread whose row or column is outside the matrix must do nothing, and no other: compare row with rows "
+    "and col with cols."
+)
 NUMBERED = Hints(
     *(ROWS, ROWS, ROWS),
-    guard="A thread whose row or column is outside the matrix must do nothing, and no other: compare row "
-    "with rows and col with cols.",
+    guard=OUTSIDE,
+    untouched="x counts columns and y counts rows: col comes from blockIdx.x and threadIdx.x, row from "
+    f"blockIdx.y and threadIdx.y. {OUTSIDE}",
+    by_place=True,
 )
 
 EXERCISES = (
@@ -95,7 +101,7 @@ EXERCISES = (
         _numbered("right for a square matrix that the blocks cover exactly", (32, 32)),
         _numbered("right for wide and tall matrices", (16, 48), (48, 16)),
         other_blocks(
-            _numbered("right where the blocks stick out", (1, 1), (31, 33), (45, 29)),
+            _numbered("right where the blocks stick out", (1, 1), (31, 33), (45, 29), (101, 7)),
             *(_numbering(*shape, *block) for shape in ((48, 64), (19, 21)) for block in ((32, 8), (8, 32))),
         ),
     ),

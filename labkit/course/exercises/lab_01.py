@@ -26,16 +26,27 @@ SIMD = Hints(
     "A vector at column j takes columns j to j + 7, and all of them must be < N. The fewer than 8 columns "
     "that are left at the end of a row are done one by one.",
 )
+ALL_BLOCKS = (
+    "Nothing is written there. Do the loops over blocks begin a block that is not full, too, and does i end "
+    "at M and j at N?"
+)
 BLOCKS = Hints(
     "Each element of C gets all K terms, once: the loops over blocks go in steps of BLOCK and those inside "
     "end at the next block or at the edge, whichever comes first. The first term replaces what is in C.",
     "A loop runs over the edge: i ends at M, j at N, k at K.",
+    untouched=ALL_BLOCKS,
 )
 LIMITS = Hints(
     "i counts rows of A and C (M), j columns of B and C (N), k columns of A and rows of B (K). Which limit "
     "takes the wrong one? A square matrix does not tell.",
     "The last block is not full: a loop from j0 ends at j0 + BLOCK or at N, whichever comes first. Which of "
     "the three loops runs past its size?",
+    untouched=ALL_BLOCKS,
+)
+INSIDE = Hints(  # where blocks fit, an index takes the wrong size
+    LIMITS.usual,
+    "Row i of A begins at i * K, row k of B at k * N, row i of C at i * N; and i ends at M, j at N, k at K. "
+    "Which index or limit takes another size? A square matrix does not tell.",
 )
 SEVERAL = Hints(
     f"{SIMD.usual} Each of the vectors has its own columns or its own row.",
@@ -204,7 +215,7 @@ EXERCISES = (
             (64, 96, 32),
             (32, 64, 96),
             (96, 32, 64),
-            hints=LIMITS,
+            hints=INSIDE,
         ),
         _any_shape(LIMITS),
     ),

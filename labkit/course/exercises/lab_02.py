@@ -31,16 +31,29 @@ MAPPING = (
     "x counts columns of C and y counts rows. Row i of A begins at index i * K, row k of B at k * N, "
     "row i of C at i * N."
 )
+WITHIN_K = f"{MAPPING} k counts from 0 to K - 1."
 GUARD = "A thread outside C must neither read nor write: compare row with M and col with N."
 OWNER = "Each element of C is the work of one thread alone. Is its index right, with N elements per row?"
 UNREAD = "With beta = 0 the kernel must not read C: nothing was put there, and 0 * NaN is NaN."
 EMPTY = "C holds nothing before the kernel writes to it: add up in a variable of the thread."
-MAPPED = Hints(MAPPING, MAPPING, OWNER, unread=EMPTY)
-GUARDED = Hints("", MAPPING, OWNER, unread=EMPTY, guard=GUARD)
-SCALED = replace(GUARDED, unread=UNREAD)
+BLAS = "C[row, col] becomes alpha times the sum plus beta times what it held before, and is written once."
+MAPPED = Hints(MAPPING, WITHIN_K, OWNER, unread=EMPTY)
+GUARDED = Hints(
+    "",
+    WITHIN_K,
+    OWNER,
+    unread=EMPTY,
+    guard=GUARD,
+    untouched=f"{GUARD} And does col come from blockIdx.x and threadIdx.x, row from the two y?",
+    by_place=True,
+)
+SCALED = replace(GUARDED, usual=BLAS, unread=UNREAD)
 SMALL = Matmul(33, 20, 17)
 EXACT = Matmul(32, 48, 64)  # for blocks of 16 x 16
-RAGGED = [Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (20, 70, 5))]
+# The last has more terms than a byte counts.
+RAGGED = [
+    Matmul(*size) for size in ((1, 1, 1), (31, 31, 31), (33, 33, 33), (45, 29, 67), (20, 70, 5), (3, 5, 301))
+]
 
 # Three times three blocks; a thread loads a row of A and a column of B.
 SHARED = Matmul(48, 48, 48)
@@ -66,7 +79,12 @@ NUMBERED = (
     "threadIdx.x runs from 0 to 255. The block's 8 rows of C begin at blockIdx.y * 8, its 32 columns at "
     "blockIdx.x * 32: each thread needs a row of the 8 and a column of the 32, and no two the same pair."
 )
-OF_A_ROW = Hints(NUMBERED, MAPPING, NUMBERED, unread=EMPTY, guard=GUARD, untouched=NUMBERED, fits=32)
+OF_A_ROW = Hints(NUMBERED, WITHIN_K, NUMBERED, unread=EMPTY, guard=GUARD, untouched=NUMBERED, fits=32)
+
+IN_A_ROW = Matmul(16, 64, 16)  # two times two blocks
+IN_A_ROW_SHARES = Shares(
+    lambda _: _in_a_row(IN_A_ROW), loads=4 * IN_A_ROW.M * IN_A_ROW.N * IN_A_ROW.K, once=OWNER
+)
 
 CUBE = Matmul(64, 64, 64)
 # Two loads per multiply-add, 32 lanes per request; and as many again.
@@ -121,6 +139,7 @@ class Compared:
         if self.what == FORGOTTEN:
             got[0, 1] = terms[0, : self.K - 1, 1].sum()
         if self.what == UNWRITTEN:
+            a[2], got[2] = 0, 0  # so that what takes NaN for 0 shows
             got[2, 3] = np.nan
         if self.what == WITHIN:
             got = exact + 0.9 * bound * (np.indices(bound.shape).sum(axis=0) == 1)
@@ -167,7 +186,11 @@ EXERCISES = (
     Exercise("02.1", "The naive product", 2).asks(
         shared_out(
             right_on("right for square matrices", Matmul(16, 16, 16), Matmul(64, 64, 64), hints=MAPPED),
-            replace(SHARES, once="Add up in a variable of the thread, and write it to C behind the loop."),
+            replace(
+                SHARES,
+                once="One thread computes an element of C: it adds up in a variable, and writes it to C "
+                "once, behind the loop.",
+            ),
         ),
         right_on("right where M, N and K differ", EXACT, Matmul(64, 16, 32), hints=MAPPED),
         no_finding(EXACT, hints=MAPPED),
@@ -188,7 +211,7 @@ EXERCISES = (
             Matmul(33, 20, 17, alpha=3, beta=0),
             hints=SCALED,
         ),
-        no_finding(SMALL, Matmul(33, 20, 17, alpha=3, beta=-2), hints=SCALED),
+        no_finding(SMALL, Matmul(33, 20, 17, alpha=1.5, beta=-0.5), hints=SCALED),
     ),
     Exercise("02.4", "Neighbours read neighbours", 3, given=2).asks(
         right_in("right for any shape", _in_rows(EXACT, *RAGGED), OF_A_ROW),
@@ -201,7 +224,7 @@ EXERCISES = (
             hint="Threads with neighbouring threadIdx.x are in one warp. Which index of A, B and C "
             "differs between them, and how far apart are those elements in memory?",
         ),
-        _all_lanes_work(),
+        shared_out(_all_lanes_work(), IN_A_ROW_SHARES),
     ),
     Exercise("02.5", "A test of results", 2, magic="answer", given=1).asks(
         _decides(
@@ -220,8 +243,8 @@ EXERCISES = (
         _decides("rejects an element that nobody has written", *(Compared(UNWRITTEN, K, 1) for K in (4, 64))),
         _decides(
             "judges each element by its own bound",
-            Compared(BEYOND, 8, 1),
-            Compared(UNEQUAL_ROWS, 8, 1),
+            *(Compared(BEYOND, 8, 1), Compared(UNEQUAL_ROWS, 8, 1)),
+            Compared(BEYOND, 2, 1),  # an exact product that is rounded to float32 is off by as much
         ),
     ),
 )

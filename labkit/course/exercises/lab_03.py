@@ -10,6 +10,7 @@ from labkit.course import drawn
 from labkit.course.criteria.kernels import (
     SOUND,
     Hints,
+    Shares,
     few_sectors,
     loads_in,
     no_finding,
@@ -17,6 +18,7 @@ from labkit.course.criteria.kernels import (
     recompiled,
     right_in,
     right_on,
+    shared_out,
 )
 from labkit.course.criteria.launches import Given, Launch, each, tiled
 from labkit.course.exercise import Exercise, Unmet, criterion
@@ -75,6 +77,13 @@ def _any_tile(kernel: AnyKernel, *tiles: int) -> None:
         right.test(_with_tile(kernel, tile))
 
 
+@criterion(SOUND)
+def _sound_with_tile(kernel: AnyKernel, *tiles: int) -> None:
+    """Ask for no finding also where a block is no more than one warp, which needs its barriers, too."""
+    for tile in tiles:
+        no_finding(Matmul(29, 20, 35), tile=tile, hints=RAGGED).test(_with_tile(kernel, tile))
+
+
 @criterion("twice the TILE, half the sectors of global loads")
 def _traffic_by_tile(kernel: AnyKernel, *tiles: int) -> None:
     """Ask for the best that tiles can do: A and B are read once for each tile's side of C."""
@@ -84,7 +93,8 @@ def _traffic_by_tile(kernel: AnyKernel, *tiles: int) -> None:
 
 @criterion("-D TILE={tile} does not compile: a static_assert says why")
 def _refuses(kernel: AnyKernel, tile: int) -> None:
-    for larger in drawn.further([tile], lambda rng, least: int(rng.integers(least + 1, 2 * least))):
+    further = drawn.further([tile], lambda rng, least: int(rng.integers(least + 1, 2 * least)))
+    for larger in (*further, 2 * LARGEST):
         try:
             recompiled(kernel, TILE=larger)
         except CompileError as error:
@@ -103,6 +113,8 @@ def _refuses(kernel: AnyKernel, tile: int) -> None:
 
 
 OF_TILE = Hints(MACRO, MACRO, MACRO, MACRO, MACRO, sync=MACRO)  # the kernel is right with STATED
+FEW = Matmul(32, 32, 32)  # four blocks: what each warp and each block does of it is counted
+SHARES = Shares(lambda _: tiled(FEW))
 FITTING = Hints(PLACES, PLACES, BARRIERS)
 RAGGED = Hints(PLACES, PLACES, BARRIERS, edges=EDGE, sync=EDGE, guard=GUARD)
 
@@ -161,13 +173,13 @@ OF_TWO = Hints(TWO_ROWS, TWO_ROWS, BARRIERS, edges=EDGE, sync=EDGE, guard=GUARD,
 
 EXERCISES = (
     Exercise("03.1", "The tiled product", 4, given=3).asks(
-        right_on("right for square matrices", Matmul(16, 16, 16), CUBE, hints=FITTING),
+        shared_out(right_on("right for square matrices", Matmul(16, 16, 16), CUBE, hints=FITTING), SHARES),
         right_on("right where M, N and K differ", Matmul(32, 48, 64), Matmul(64, 16, 32), hints=FITTING),
         no_finding(Matmul(32, 16, 48), Matmul(16, 32, 80), CUBE, hints=FITTING),
         _sectors("global loads of at most 4096 sectors for M = N = K = 64", CUBE),
     ),
     Exercise("03.2", "Tiles that stick out", 3, given=1).asks(
-        right_on("right where the tiles fit", CUBE, hints=FITTING),
+        shared_out(right_on("right where the tiles fit", CUBE, hints=FITTING), SHARES),
         right_on("right where they stick out over C: M = 45, N = 29", Matmul(45, 29, 64), hints=RAGGED),
         right_on("right where they stick out along K: K = 67", Matmul(64, 64, 67), hints=RAGGED),
         right_on(
@@ -180,13 +192,16 @@ EXERCISES = (
     ),
     Exercise("03.3", "One kernel for every tile", 3).asks(
         _any_tile(16, 4, 8, 32, 1, 5, 12),
-        no_finding(Matmul(29, 20, 35), hints=RAGGED),
+        _sound_with_tile(STATED, 4),
         _traffic_by_tile(8, 16, 32),
         _refuses(33),
     ),
     Exercise("03.4", "A times B transposed", 3, given=3).asks(
-        right_in(
-            "right where the tiles fit", each(_by_rows, (16, 16, 16), (64, 32, 48), whole=STATED), OF_BT
+        shared_out(
+            right_in(
+                "right where the tiles fit", each(_by_rows, (16, 16, 16), (64, 32, 48), whole=STATED), OF_BT
+            ),
+            Shares(lambda _: _by_rows(*FEW.sizes.values())),
         ),
         right_in(
             "right for any shape, 1 to 67",
@@ -197,7 +212,10 @@ EXERCISES = (
         _along_rows(),
     ),
     Exercise("03.5", "Two elements per thread", 4).asks(
-        right_on("right where the tiles fit", Matmul(16, 16, 16), CUBE, **HALF, hints=OF_TWO),
+        shared_out(
+            right_on("right where the tiles fit", Matmul(16, 16, 16), CUBE, **HALF, hints=OF_TWO),
+            Shares(lambda _: tiled(FEW, **HALF)),
+        ),
         right_on(
             "right for any shape, 1 to 67",
             *(Matmul(*size) for size in ((1, 1, 1), (31, 33, 5), (45, 29, 67), (9, 40, 20))),

@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 
+from labkit.course import drawn
 from labkit.course.criteria.kernels import (
     SOUND,
     Hints,
+    Shares,
     missed,
     no_finding,
     no_finding_in,
@@ -13,6 +15,7 @@ from labkit.course.criteria.kernels import (
     recompiled,
     right_in,
     right_on,
+    shared_out,
 )
 from labkit.course.criteria.launches import Given, Launch, each, tiled
 from labkit.course.criteria.predicted import limited_by
@@ -79,6 +82,7 @@ BOTH_WAYS = (
     "fits is whole, too."
 )
 
+NOT_WHOLE = "In a block that is not whole each of the four rows keeps its own guard, as in 06.1."
 
 # 06.4: four loads per thread, none of which waits for a store.
 
@@ -120,12 +124,15 @@ ALONG_N = "Neighbouring lanes should load neighbouring elements, and store them.
 def _turned(inside: Hints, edges: Hints) -> tuple[Criterion, ...]:
     """Ask for right results for the right reason, launched with 32 x 8 threads."""
     return (
-        right_on(
-            "right where the tiles fit, with blocks of 32 x 8",
-            *(Transpose(32, 32), WIDE, Transpose(128, 96)),
-            tile=TILE,
-            rows=ROWS,
-            hints=inside,
+        shared_out(
+            right_on(
+                "right where the tiles fit, with blocks of 32 x 8",
+                *(Transpose(32, 32), WIDE, Transpose(128, 96)),
+                tile=TILE,
+                rows=ROWS,
+                hints=inside,
+            ),
+            Shares(lambda _: tiled(Transpose(64, 64), TILE, ROWS)),
         ),
         right_on(
             "right where they stick out, 1 to 100 rows and columns",
@@ -157,9 +164,11 @@ def _at_most(lines: pd.DataFrame, what: str, most: int, named: str, hint: str) -
 
 
 @criterion("{text}")
-def _few_instructions(kernel: AnyKernel, text: str, *goals: tuple[Transpose, int]) -> None:
-    """Limit the PTX instructions per element; each goal has its matrix."""
-    for problem, most in goals:
+def _few_instructions(
+    kernel: AnyKernel, text: str, most: int, *stated: Transpose, all_whole: bool = False
+) -> None:
+    """Limit the PTX instructions per element; where blocks are whole, also for matrices that are drawn."""
+    for problem in drawn.problems(stated, TILE) if all_whole else stated:
         profile = profiled(kernel, tiled(problem, TILE, ROWS))
         elements = problem.rows * problem.cols / 32  # as a warp's instruction is for 32
         count = profile.ptx["instructions"] / elements
@@ -220,7 +229,7 @@ FITTING, EDGES = Hints(ROWS_OF, ROWS_OF, BARRIER, PLACES), Hints(EACH_ROW, EACH_
 INNER = Hints(
     out_of_bounds="Guard the loads as in 03.2.", race="Two barriers per round, as in 03.1.", edges=ZEROS
 )
-PAST = Hints(WHOLE, BOTH_WAYS, BARRIER)
+PAST = Hints(WHOLE, f"{BOTH_WAYS} {NOT_WHOLE}", BARRIER, PLACES)
 
 EXERCISES = (
     Exercise("06.1", "Four rows a thread", 3).asks(
@@ -240,16 +249,18 @@ EXERCISES = (
         _right_with(15),
     ),
     Exercise("06.3", "One guard for a whole block", 3, given=4).asks(
-        *_turned(PAST, PAST),
+        *_turned(FITTING, PAST),
         _moved_once(),
         _few_instructions(
             "at most 18 instructions per element for 128 x 96 and 64 x 160, at PTX level",
-            (Transpose(128, 96), 18),
-            (Transpose(64, 160), 18),
+            18,
+            *(Transpose(128, 96), Transpose(64, 160)),
+            all_whole=True,
         ),
         _few_instructions(
             "at most 25 for 200 x 300, where most blocks are whole, at PTX level",
-            (Transpose(200, 300), 25),
+            25,
+            Transpose(200, 300),
         ),
     ),
     Exercise("06.4", "Loads before stores", 2, given=3).asks(

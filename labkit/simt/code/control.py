@@ -44,8 +44,12 @@ class Control:
                 b.store(b.load(place, typ=type_), slot)
             w.continue_in(block)
             w.index = following
-            self._take_vote(w.flow.blocks[index].code[-1])
-            w.b.branch(self.starts[following])
+            barrier = w.flow.blocks[index].code[-1]
+            self._take_vote(barrier)
+            if following > index:
+                w.b.branch(self.starts[following])
+            else:  # the barrier ends a loop
+                self._unless_stopped(self.starts[following], barrier)
 
     def end(self, block: Block) -> None:
         """Emit the end of `block`, which is number `w.index`."""
