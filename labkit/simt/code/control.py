@@ -45,7 +45,8 @@ class Control:
             w.continue_in(block)
             w.index = following
             self._take_vote(w.flow.blocks[index].code[-1])
-            w.b.branch(self.starts[following])
+            w.index = index
+            self._jump(following)  # the barrier may be the last thing in a loop
 
     def end(self, block: Block) -> None:
         """Emit the end of `block`, which is number `w.index`."""
