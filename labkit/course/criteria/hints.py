@@ -34,7 +34,7 @@ class Hints:
     array, and `guard` for one where there are edges. `race` is for a race on shared memory, `twice` for two
     writes to it, and `owner` for a race on an argument. `unread` is for an output that is read before it is
     written, and `unfilled` for shared memory that nobody has filled. Where all sizes are multiples of
-    `fits`, or else of the block's sides, there are no edges.
+    `fits`, or else of the block's sides, there are no edges. `nan` is for results that are NaN.
     """
 
     usual: str = ""
@@ -50,6 +50,7 @@ class Hints:
     untouched: str = ""
     twice: str = TWICE
     fits: int = 0
+    nan: str = ""
 
     def for_finding(self, finding: Finding, launch: Launch) -> str:
         """Return the hint that fits a finding."""
@@ -77,7 +78,7 @@ class Hints:
             return told
         place, fitting = known_mistake(wrong, of_places) or places(wrong.where), self.usual
         if _is_computed_nan(wrong):
-            fitting = ""  # inputs are finite, so that no row or column that is mistaken makes a NaN
+            fitting = self.nan  # inputs are finite, so that no row or column that is mistaken makes a NaN
         elif place and _is_untouched(wrong):
             fitting = self.untouched or self.guard or self.usual
         elif self._is_at_edge(wrong.where, launch):

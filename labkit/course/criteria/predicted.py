@@ -3,15 +3,18 @@
 from collections.abc import Callable
 
 from labkit.core.kernel import Predicted
+from labkit.core.occupancy import gpu
 from labkit.core.text import duration
 from labkit.course.criteria.launches import Launch, as_said
 from labkit.course.exercise import Unmet, criterion
+from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import Problem
 from labkit.model import predicted
 from labkit.model.time.prediction import NoPrediction
 from labkit.simt import AnyKernel
 
 LONGEST = 3  # limits that a message lists
+MOST_OF = 0.95  # of the time that the multiply-adds take alone
 
 
 @criterion("{text}")
@@ -29,12 +32,23 @@ def limited_by(
 def quicker(kernel: AnyKernel, factor: float, rung: str, problem: Problem, where: str, hint: str) -> None:
     """Ask that the predicted time is so many times shorter than that of a rung of the ladder."""
     found = _predicted(kernel, as_said(kernel, problem))
+    if isinstance(problem, Matmul) and found.limits.seconds.get("FP32", 0) < MOST_OF * _multiplying(problem):
+        raise Unmet(
+            f"{problem}\npredicted for an H200: the kernel does not do all of its {problem.flops // 2:,} "
+            "multiply-adds. Do its loops depend on something else than the sizes?"
+        )
     least = predicted.predict(rung, problem).seconds
     if least < factor * found.seconds:
         raise Unmet(
             f"{problem}\n{_told(found)}. {rung} takes {duration(least)}: yours is "
             f"{least / found.seconds:.3g} times as fast, and the goal is {factor:g} times.\n{hint}"
         )
+
+
+def _multiplying(problem: Matmul) -> float:
+    """Return the seconds that the multiply-adds of a product take at least on the CUDA cores of an H200."""
+    on = gpu("H200")
+    return problem.flops / 2 / (on.multiprocessors * on.fp32_cores_per_sm * on.boost_mhz * 1e6)
 
 
 def _predicted(kernel: AnyKernel, launch: Launch) -> Predicted:

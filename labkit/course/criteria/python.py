@@ -3,6 +3,7 @@
 import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import floor, isclose, isfinite
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -20,20 +21,20 @@ def called(function: Callable[..., Any], *args: Any) -> Any:
     """Return `function(*args)`. Raises Unmet, with the line of the cell, for whatever the function raises."""
     try:
         return function(*args)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         line = _line_of(error, function)
         where = "" if line is None else f"line {line}: "
         raise Unmet(f"{_call(function, args)} raises\n{where}{kind_of(error)}: {error}") from None
 
 
-def kind_of(error: Exception) -> str:
+def kind_of(error: Exception | SystemExit) -> str:
     """Return the name of an error's class, also where it was raised elsewhere."""
     return error.kind if isinstance(error, Raised) else type(error).__name__
 
 
 def number_of(got: Any) -> float | None:
-    """Return a function's result as a number, or None: a string is none, though float() reads one in it."""
-    if isinstance(got, str | bytes):
+    """Return a function's result as a number, or None: a text or a truth value is none, whatever float() says."""
+    if isinstance(got, str | bytes | bool | np.bool_):
         return None
     try:
         return float(got)
@@ -41,7 +42,7 @@ def number_of(got: Any) -> float | None:
         return None
 
 
-def _line_of(error: Exception, function: Callable[..., Any]) -> int | None:
+def _line_of(error: Exception | SystemExit, function: Callable[..., Any]) -> int | None:
     """Return the line of the function that an error comes from. One that was raised elsewhere has it."""
     if isinstance(function, Elsewhere):
         return error.answer_line if isinstance(error, Raised | SimtError) else None
@@ -112,12 +113,30 @@ def returns(
             seen, wanted = _number(got), _number(expected)
             if seen == wanted:
                 seen, wanted = shown(got), shown(expected)
-            raise Unmet(f"{_call(function, args)} returns {seen}; it should be {wanted}.\n{hint}")
+            why = off_by_form(number_of(got), expected) or hint
+            raise Unmet(f"{_call(function, args)} returns {seen}; it should be {wanted}.\n{why}")
 
     def told(args: Args) -> str:
         return f"{_call(function, args)} should return {_number(of(*args))}.\n{hint}"
 
     right_for(cases, draw, ask, told)
+
+
+def off_by_form(got: float | None, expected: float) -> str:
+    """Say what is wrong with a number that is the right one in another unit, or rounded; "" if it is not."""
+    if got is None or not expected or not isfinite(got):
+        return ""
+    for power in (1, 2, 3):
+        for factor, told in ((1000.0**power, "large"), (1000.0**-power, "small")):
+            if isclose(got, factor * expected, rel_tol=1e-6):
+                return f"It is {1000**power} times too {told}: mind the units."
+    rounded = (floor(expected), *(round(expected, digits) for digits in range(4)))
+    if abs(expected) >= ROUNDED and got in rounded:
+        return "It is rounded. Return the number with all its digits."
+    return ""
+
+
+ROUNDED = 10  # from here on a rounded number is told from one that another mistake gives
 
 
 def _is_close(got: Any, expected: float, relative: float) -> bool:
