@@ -114,6 +114,8 @@ def returns(
             if seen == wanted:
                 seen, wanted = shown(got), shown(expected)
             why = off_by_form(number_of(got), expected) or hint
+            if isinstance(got, bool | np.bool_):
+                why = "Return a number, not a truth value."
             raise Unmet(f"{_call(function, args)} returns {seen}; it should be {wanted}.\n{why}")
 
     def told(args: Args) -> str:

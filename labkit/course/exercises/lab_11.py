@@ -147,10 +147,40 @@ def _ask_again(launch: Launch, profile: Profile) -> None:
             )
 
 
+def _send_whole_tiles(launch: Launch, profile: Profile) -> None:
+    """Raise Unmet where threads do not meet in each step, and where the last copy may outlive the block."""
+    meetings = sum(
+        site.instructions
+        for site in profile.sites
+        for parts in (site.instruction.parts,)
+        if parts[0] in ("shfl", "vote")
+        or ("bar" in parts and "await" not in parts)
+        or ({"mbarrier", "arrive"} <= set(parts) and "expect_tx" not in parts)
+    )
+    (steps,) = launch.task.sizes  # type: ignore[attr-defined]  # it is Given
+    if meetings < steps:
+        raise Unmet(
+            f"{launch}\nthread 0 sends a tile while other threads may still change it.\n"
+            "Lanes of a warp need not run in step: __syncthreads() or __syncwarp() stands between."
+        )
+    parts = [site.instruction.parts for site in profile.sites]
+    commits, waits = (
+        [at for at, each in enumerate(parts) if what in each] for what in ("commit_group", "wait_group")
+    )
+    if commits and (not waits or waits[-1] < commits[-1]):
+        raise Unmet(
+            f"{launch}\nthe block may end while its last copy still reads the tile.\n"
+            "Shared memory ends with the block: wait for all groups behind the loop, by "
+            "cp_async_bulk_wait_group_read(n32_t<0>())."
+        )
+
+
 @criterion("each element goes through a stage in shared memory, and no thread copies by itself")
 def _by_copies(kernel: AnyKernel, launch: Launch, loaded: bool, stored: bool) -> None:
     profile = profiled(kernel, launch)
     _ask_again(launch, profile)
+    if stored:
+        _send_whole_tiles(launch, profile)
     lines = profile.lines
     by_threads = lines[(lines.space == "global") & lines.op.isin(["ld"] * loaded + ["st"] * stored)]
     if len(by_threads):
