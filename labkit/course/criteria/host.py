@@ -77,14 +77,19 @@ def verdicts(verdict: Callable[..., Any], text: str, *trials: Trial) -> None:
     for trial in order:
         put = _judge(verdict, trial)
         if trial.kernel == "idle" and trial.each is None and put is not None:
-            told = f"a kernel that writes nothing, where every right element is {put:g}, which you put there"
-            _judge(verdict, replace(trial, told=told, each=put))
+            told = (
+                f"a kernel that writes nothing, where every right element is {put:g}, as you have put there"
+            )
+            _judge(
+                verdict,
+                replace(trial, told=told, each=put, hint=f"{STALE} {put:g} can be a result; NaN cannot."),
+            )
 
 
 def _judge(verdict: Callable[..., Any], trial: Trial) -> float | None:
     """Raise Unmet unless `verdict` is that of a trial. Return what stood in all of `out` at the launch.
 
-    That is None where the elements differ, and where the value is no number that a result can be.
+    That is None where the elements differ, and where the value is no number of an ordinary size.
     """
     out, expected = trial.arrays()
     before = []
@@ -100,9 +105,10 @@ def _judge(verdict: Callable[..., Any], trial: Trial) -> float | None:
             hint = "Return one of the three words " + ", ".join(map(repr, VERDICTS)) + "."
         raise Unmet(f"{trial.told}: the verdict is {shown(got)}.\n{hint}")
     put = before[0] if before else expected
-    return float(put[0]) if np.isfinite(put[0]) and (put == put[0]).all() else None
+    return float(put[0]) if abs(put[0]) < ORDINARY and (put == put[0]).all() else None
 
 
+ORDINARY = 1e6
 VERDICTS = ("right", "wrong", "refused")
 WRITTEN = "Every element is right. Do you look at the array that the kernel writes?"
 STALE = (

@@ -285,7 +285,9 @@ def _softmax(rows: int, cols: int) -> Launch:
     return Launch(given, (-(-rows // 4),), (128,))
 
 
-NO_ROW = "Keep no row in shared or local memory, or registers: it may have any length. Two numbers are enough."
+NO_ROW = (
+    "Keep no row in shared or local memory, or registers: it may have any length. Two numbers are enough."
+)
 
 
 @criterion("each row is read twice")

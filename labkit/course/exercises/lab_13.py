@@ -183,7 +183,7 @@ def _overlaps(program: AnyProgram, *cases: Args) -> None:
 
 EXERCISES = (
     Exercise("13.1", "From main to the sum", 3, magic="program").asks(
-        prints("the right sum", (1000, 2), (1, 1), of=_saxpy, draw=_other_saxpy, hint=MEMORY),
+        prints("the right sum", (1000, 2), (2500, 5), (1, 1), of=_saxpy, draw=_other_saxpy, hint=MEMORY),
         launches("the GPU computes it", "saxpy", (1000, 2), MEMORY),
         no_mistake("a checked run finds nothing", (1000, 2), draw=_other_saxpy, hints=FREED),
     ),
