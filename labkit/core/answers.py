@@ -19,7 +19,7 @@ BLINDING = sys.setprofile, sys.settrace, _thread.start_new_thread
 TELLING = 60  # bytes of a function's code, from which on an equal one is a copy
 
 
-def answer_line(error: Exception, function: Callable[..., Any]) -> int | None:
+def answer_line(error: BaseException, function: Callable[..., Any]) -> int | None:
     """Return the line of the function that an error comes from; None where it has no part in it."""
     frames = traceback.extract_tb(error.__traceback__)
     code = getattr(function, "__code__", None)

@@ -33,7 +33,7 @@ def kind_of(error: Exception | SystemExit) -> str:
 
 
 def number_of(got: Any) -> float | None:
-    """Return a function's result as a number, or None: a text or a truth value is none, whatever float() says."""
+    """Return a function's result as a number, or None: a text or a truth value is none."""
     if isinstance(got, str | bytes | bool | np.bool_):
         return None
     try:

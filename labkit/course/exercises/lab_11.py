@@ -142,8 +142,8 @@ def _ask_again(launch: Launch, profile: Profile) -> None:
         if not any(each.family.end == "branch" and each not in own for each in using):
             raise Unmet(
                 f"{launch}\nline {site.line}: {profile.source_line(site.line).strip()}\n"
-                "A wait by mbarrier_try_wait_parity may end early, with false. So ask again until it is true, "
-                "as `while (!mbarrier_try_wait_parity(…));` does."
+                "A wait by mbarrier_try_wait_parity may end early, with false. So ask again until it is "
+                "true, as `while (!mbarrier_try_wait_parity(…));` does."
             )
 
 

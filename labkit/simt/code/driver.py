@@ -240,7 +240,7 @@ def _in_cluster(b: ir.IRBuilder, frame: Value, place: dict[str, Value], cluster:
 
 
 def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) -> None:
-    """Begin a block: a new interval, no atomic operation and no fence, no local memory or register written."""
+    """Begin a block: a new interval, no atomic operation or fence, no local memory or register written."""
     stamp = _next_stamp(b, launch)
     for what in ("block", "shared"):
         b.store(stamp, field(b, Launch, launch, f"{what}_stamp"))
