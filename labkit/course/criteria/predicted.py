@@ -48,7 +48,7 @@ def quicker(kernel: AnyKernel, factor: float, rung: str, problem: Problem, where
 def _multiplying(problem: Matmul) -> float:
     """Return the seconds that the multiply-adds of a product take at least on the CUDA cores of an H200."""
     on = gpu("H200")
-    assert on.fp32_cores_per_sm is not None
+    assert on.fp32_cores_per_sm and on.boost_mhz
     return problem.flops / 2 / (on.multiprocessors * on.fp32_cores_per_sm * on.boost_mhz * 1e6)
 
 
