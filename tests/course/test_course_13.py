@@ -61,6 +61,7 @@ WRONG = [
     ("13.4", "seconds", "ms is", ("ms: %.6f", "ms: %.9f"), ("sum, ms, rate", "sum, ms / 1000, rate")),
     ("13.5", "one stream", "the goal is at most", ("stream[c % 2]", "stream[0]")),
     ("13.5", "pageable", "cudaMallocHost", (PINNED, "x = (float*)malloc(bytes);"), (FREED, "free(x);")),
+    ("13.5", "a part of the time", "and the last one back take", ("sum, ms);", "sum, 0.7f * ms);")),
     ("13.5", "made up", "already the copies in one direction", ("sum, ms);", "sum, 0.01f);")),
 ]
 
