@@ -74,6 +74,13 @@ WRONG = [
         "It is 1000 times too small",
         ("operations / seconds / 1e9", "operations / seconds / 1e12"),
     ),
+    (
+        "07.1",
+        "whole numbers",
+        "It is rounded",
+        (RATE, "return round(operations / seconds / 1e9), needed / seconds / 1e9"),
+    ),
+    ("07.1", "it exits", "SystemExit: 3", (RATE, "raise SystemExit(3)")),
     ("07.1", "GiB/s", "1 GB is 10^9 bytes, not 2^30", ("needed / seconds / 1e9", "needed / seconds / 2**30")),
     ("07.1", "elements, not bytes", "A float32 has 4 bytes", (NEEDED, "(M * K + K * N + M * N)")),
     ("07.1", "C left out", "C is part of it: it is written once", (NEEDED, "4 * (M * K + K * N)")),
@@ -119,6 +126,16 @@ WRONG = [
         "FLOP per byte; the goal is at least 0.9",
         ("                sum[i] +=", "                C[(first + 8 * i) * N + col] = sum[i] +="),
         ("if (first + 8 * i < M)\n", "if (first + 8 * i < M && col < N)\n"),
+    ),
+    (
+        "07.2",
+        "together at one size alone",
+        "M=32 N=96 K=40 float32, blocks of 32 x 8: 0.39 FLOP per byte",
+        (SUMS, "    for (int h = 0; h < 4; h += M == 64 ? 4 : 1) for (int k = 0; k < K; ++k) {"),
+        (
+            "int i = 0; i < 4; ++i)\n            if",
+            "int i = h; i < (M == 64 ? 4 : h + 1); ++i)\n            if",
+        ),
     ),
     ("07.2", "one sum for all", "with a sum of its own", ("sum[i]", "sum[0]")),
     ("07.2", "neighbouring rows", "the rows y, y + 8, y + 16 and y + 24", ("8 * i", "i")),
@@ -260,6 +277,7 @@ WRONG = [
     ),
     ("07.5", "one scheduler", "issues 4 instructions", ("instructions / 4", "instructions")),
     ("07.5", "multiply-adds of threads", "A multiply-add of a warp is 64 FLOP", ("64 * fmas", "2 * fmas")),
+    ("07.5", "GFLOP/s", "It is 1000 times too large: mind the units", (" / 1e3", "")),
     ("07.5", "an H200 alone", "should be", ("sms * ghz", "132 * 1.98")),
 ]
 

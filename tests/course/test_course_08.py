@@ -60,6 +60,8 @@ WIDE_COLUMN_2 = """for (int k = 0; k < 8; k += 4)
             }"""
 ROUNDS = "    waves = -(-blocks // slots)\n"
 
+HALVES = "    waves = round(blocks / slots + 0.5)\n"
+
 B_ALONE_5 = (
     "*(float4*)b = *(float4*)&B_tile[k][x];",
     "for (int j = 0; j < 4; ++j)\n                b[j] = ((volatile float*)B_tile[k])[x + j];",
@@ -151,6 +153,8 @@ WRONG = [
         ("float a = A[row * K + k];", "volatile const float* again = &A[row * K + k];"),
         ("a * b[j]", "*again * b[j]"),
     ),
+    ("08.3", "at one size alone", "M=64 N=256 K=16 float32: no load moves", ("N % 4 == 0", "N == 128")),
+    ("08.4", "half rounded to even", "returns 4.5; it should be 9", (ROUNDS, HALVES)),
     ("08.4", "only whole tiles", "A tile that sticks out is a block", ("-(-M // tile_m)", "M // tile_m")),
     (
         "08.4",
@@ -177,6 +181,7 @@ WRONG = [
     ("08.4", "nothing returned", "returns None; it should be", ("    return rate", "    rate")),
     ("08.5", "A alone", "0.3125 requests to shared memory per multiply-add", B_ALONE_5),
     ("08.5", "rows of 32", "so that these lie in different banks", ("A_tile[8][36]", "A_tile[8][32]")),
+    ("08.5", "not all of a large product", "the kernel does not do all", ("k0 < K;", "k0 < min(K, 1000);")),
     ("08.5", "rows of 33", "begins at a multiple of 16 bytes", ("A_tile[8][36]", "A_tile[8][33]")),
     (
         "08.5",

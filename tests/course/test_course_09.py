@@ -283,6 +283,8 @@ WRONG = [
     ("09.3", "stale results", "may still hold the result of an earlier launch", (FILL, "")),
     ("09.3", "cleared with zeros", "0 can be a result; NaN cannot", ("np.nan", "0")),
     ("09.3", "cleared with ones", "1 can be a result; NaN cannot", ("np.nan", "1")),
+    ("09.3", "cleared with -999", "-999 can be a result; NaN cannot", ("np.nan", "-999")),
+    ("09.3", "other words", "Return one of the three words", ('"right"', '"Right"')),
     ("09.3", "cleared with -1", "-1 can be a result; NaN cannot", ("np.nan", "-1")),
     (
         "09.3",
@@ -328,6 +330,16 @@ WRONG = [
     ),
     ("09.4", "zeros between blocks", "elements are wrong", ("i >= R ? in[i - R] : 0", "0")),
     ("09.4", "reads behind the end", "Compare the index", ("i + 128 < n ? in[i + 128] : 0", "in[i + 128]")),
+    (
+        "09.4",
+        "a tile at one size alone",
+        "n=640, grid 5, block 128",
+        (
+            "    if (i < n)\n        out[i] = sum;",
+            "    sum = n == 1024 ? sum : 0;\n    for (int d = -R; n != 1024 && d <= R; ++d)\n"
+            "        sum += 0 <= i + d && i + d < n ? in[i + d] : 0;\n    if (i < n)\n        out[i] = sum;",
+        ),
+    ),
     ("09.4", "no barrier", "Put a barrier between", ("__syncthreads();", "")),
     (
         "09.4",
@@ -422,6 +434,12 @@ WRONG = [
         "one element is infinite",
         (WITHIN, WITHIN.replace("abs(", "np.isinf(got) | (abs(", 1).replace(").all", ")).all")),
     ),
+    (
+        "09.6",
+        "roundings that cancel",
+        "all terms of a sum alike",
+        ("A.shape[1] * 2.0**-24", "A.shape[1] ** 0.5 * 2.0**-24"),
+    ),
     ("09.6", "an object that is true", "Return True or False", returned('"yes"')),
     (
         "09.6",
@@ -452,6 +470,7 @@ WRONG = [
         "Launch once before",
         (CLOCK, CLOCK.replace("    launch()\n", "", 1)),
     ),
+    ("09.7", "microseconds", "That is microseconds", ("1e3 * ", "1e6 * ")),
     ("09.7", "seconds", "Return milliseconds", ("1e3 * ", "")),
     (
         "09.7",

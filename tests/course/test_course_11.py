@@ -36,6 +36,8 @@ DRAINED = "            cp_async_bulk_wait_group_read(n32_t<1>());\n"
 WAIT = "        while (!mbarrier_try_wait_parity(&full[s], i / 2 % 2));\n"
 TIMES = "        tile[s][t] *= 3;\n"
 FENCE = "        fence_proxy_async(space_shared);\n"
+MET = "        __syncthreads();\n"
+LAST = "    cp_async_bulk_wait_group_read(n32_t<0>());\n"
 
 WRONG = [
     ("11.1", "one round", "sum begins at 0", ("k < K; k += 16", "k < 16; k += 16")),
@@ -50,6 +52,7 @@ WRONG = [
         ("mma_sync(sum, a, b, sum);", "mma_sync(sum, a, b, sum);" * 2),
     ),
     ("11.1", "no tensor cores", "the tensor cores do 0 multiply-adds", (LOOP, ""), (STORE, ONE_BY_ONE)),
+    ("11.1", "at most 64 steps", "K=160", ("k < K; k += 16", "k < min(K, 64); k += 16")),
     ("11.2", "the same place for 8 rows", "256 passes of 32 requests", (PLACE, "return chunk ^ row / 8;")),
     ("11.2", "four places", "bank conflicts; the goal is 0", (PLACE, "return chunk ^ row % 4;")),
     ("11.2", "one place per row", "must give each of 0 to 7 once", (PLACE, "return row % 8;")),
@@ -78,6 +81,7 @@ WRONG = [
         "The producer fills it again after a wait for empty[s]",
         (READ, "            mbarrier_arrive(&empty[s]);\n            out[64 * i + t] = tile[s][63 - t];\n"),
     ),
+    ("11.3", "asks once", "may end early, with false", (FULL, FULL.replace("while", "if"))),
     (
         "11.3",
         "past the stages",
@@ -89,6 +93,8 @@ WRONG = [
     ("11.4", "no wait for what leaves", "cp_async_bulk_wait_group_read, in the thread", (DRAINED, "")),
     ("11.4", "the fence before the work", "fence_proxy_async", (TIMES + FENCE, FENCE + TIMES)),
     ("11.4", "no wait for what comes", "racecheck finds", (WAIT, "")),
+    ("11.4", "no barrier", "while other threads may still change it", (FENCE + MET, FENCE)),
+    ("11.4", "the last copy goes on", "while its last copy still reads", (LAST, "")),
     (
         "11.4",
         "threads copy",
@@ -104,6 +110,7 @@ WRONG = [
     ("11.5", "A alone", "it should be 0.6666", ("(rows + cols) * size", "rows * size")),
     ("11.5", "elements, not bytes", "it should be 0.6666", ("(rows + cols) * size", "(rows + cols)")),
     ("11.5", "the other way round", "it should be 0.6666", ("compute / bring", "bring / compute")),
+    ("11.5", "a truth value", "returns True; it should be 1", ("min(1,", "compute >= bring or min(1,")),
     (
         "11.5",
         "one after the other",
@@ -118,6 +125,7 @@ OTHERS = [
     ("11.2", "downwards", (PLACE, "return chunk ^ 7 - row % 8;")),
     ("11.3", "bits", ("i / 2 % 2 ^ 1", "!(i >> 1 & 1)")),
     ("11.3", "waits in the first round only where it must", (EMPTY, "            if (i > 1)\n    " + EMPTY)),
+    ("11.4", "lanes of the warp meet", (FENCE + MET, FENCE + "        __syncwarp();\n")),
     ("11.4", "waits for all that leaves", ("n32_t<1>", "n32_t<0>")),
     ("11.5", "as a fraction", ("min(1, compute / bring)", "compute / max(compute, bring)")),
 ]

@@ -39,6 +39,18 @@ ALONE = """    if (t == 0)
         for (int k = 1; k < 256; ++k)
             sums[0] += sums[k];
 """
+ATOMIC = """    if (t > 0)
+        atomicAdd(&sums[0], sums[t]);
+    __syncthreads();
+"""
+APART = """    for (int apart = 128; apart > 0; apart /= 2) {
+        float sum = t < apart ? sums[t] + sums[t + apart] : 0;
+        __syncthreads();
+        if (t < apart)
+            sums[t] = sum;
+        __syncthreads();
+    }
+"""
 LOAD = "sums[t] = i < n ? x[i] : 0;\n"
 STORE = """    if (t % 32 == 0)
         mosts[t / 32] = most;
@@ -70,6 +82,22 @@ FLUSH = """    __syncthreads();
 """
 BINS = "bin = threadIdx.x; bin < bins; bin += "
 ADDED = "sums[t] += sums[t + apart];"
+PASSES = """    for (int c = lane; c < cols; c += 32) {
+        float larger = fmaxf(most, mine[c]);
+        sum = sum * expf(most - larger) + expf(mine[c] - larger);
+        most = larger;
+    }
+"""
+IN_REGISTERS = """    float own[32];
+    #pragma unroll
+    for (int k = 0; k < 32; ++k) {
+        own[k] = 32 * k + lane < cols ? mine[32 * k + lane] : -1e30f;
+        most = fmaxf(most, own[k]);
+    }
+    #pragma unroll
+    for (int k = 0; k < 32; ++k)
+        sum += expf(own[k] - most);
+"""
 RESCALED = "sum = sum * expf(most - larger) + expf(mine[c] - larger);"
 MERGED = "sum = sum * expf(most - larger) + s * expf(m - larger);"
 
@@ -88,6 +116,8 @@ WRONG = [
         "must stand between the rounds",
         (TREE, TREE.replace("        __syncthreads();\n", "")),
     ),
+    ("12.1", "eight warps", "it should be 32", ("min(adders, threads // 32)", "min(adders, 8)")),
+    ("12.2", "one place for all", "In a tree, half of the threads add", (TREE, ATOMIC)),
     ("12.2", "spread threads", "warps part 48 times per block", (TREE, SPREAD)),
     ("12.2", "neighbours", "bank conflicts; the goal is 0", (TREE, PACKED)),
     ("12.2", "past the end", "Load x[i] only where i < n", ("i < n ? x[i] : 0", "x[i]")),
@@ -138,6 +168,22 @@ WRONG = [
         "one block does it all",
         "its share is 500",
         (MINE, "int i = threadIdx.x; i < n && !blockIdx.x; i += 32"),
+    ),
+    (
+        "12.4",
+        "the fence after the count",
+        "stands __threadfence()",
+        ("        __threadfence();\n", ""),
+        (COUNTED, COUNTED + "\n        __threadfence();"),
+    ),
+    (
+        "12.5",
+        "one block counts",
+        "its share is 1000",
+        (
+            "int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x",
+            "int i = threadIdx.x; i < n && !blockIdx.x; i += blockDim.x",
+        ),
     ),
     ("12.5", "not from 0", "Set all bins of the block to 0 first", (ZERO, "")),
     (
@@ -192,6 +238,7 @@ WRONG = [
     ("12.7", "the sum is not scaled", "expf(old - new)", (RESCALED, "sum = sum + expf(mine[c] - larger);")),
     ("12.7", "one part is not scaled", "expf(old - new)", (MERGED, "sum = sum * expf(most - larger) + s;")),
     ("12.7", "sums added, whatever their maxima", "expf(old - new)", (MERGED, "sum += s;")),
+    ("12.7", "a row in registers", "or registers: it may have any length", (PASSES, IN_REGISTERS)),
     ("12.7", "no maximum", "out[", ("float larger = fmaxf(most, mine[c])", "float larger = 0")),
     ("12.7", "minus infinity", "nan", ("most = -1e30f", "most = -1.0f / 0.0f")),
     ("12.7", "lane 0 alone has the sum", "out[", ("__shfl_xor_sync(~0u, sum", "__shfl_down_sync(~0u, sum")),
@@ -200,6 +247,7 @@ WRONG = [
 OTHERS = [
     ("12.1", "rounded up", ("max(1, adders // 32)", "-(-adders // 32)")),
     ("12.2", "the other way round", (ADDED, "sums[t] = sums[t + apart] + sums[t];")),
+    ("12.2", "read and written apart", (TREE, APART)),
     ("12.3", "every lane has the largest", ("__shfl_down_sync", "__shfl_xor_sync")),
     ("12.3", "the first thread compares eight", (LAST, ONE_BY_ONE)),
     (

@@ -48,6 +48,7 @@ WRONG = [
     ("13.1", "on the host", "no launch of the kernel saxpy", (LAUNCH, ""), ("double sum = 0;", ON_THE_HOST)),
     ("13.1", "never freed", "Each cudaMalloc wants a cudaFree", ("    CUDA_CHECK(cudaFree(d_y));\n", "")),
     ("13.1", "too few blocks", "sum is", ("(n + 255) / 256", "n / 256")),
+    ("13.1", "one block", "2500 5: ", ("(n + 255) / 256, 256", "1, n")),
     ("13.1", "y is x", "sum is", (f"y{TO_THE_GPU}", f"x{TO_THE_GPU}")),
     ("13.2", "a launch is not asked", "there is none", (ASKED, ""), (COPY, UNASKED)),
     ("13.2", "another exit code", "its exit code is 3; it should be 1", ("exit(1)", "exit(3)")),
@@ -60,6 +61,7 @@ WRONG = [
     ("13.4", "seconds", "ms is", ("ms: %.6f", "ms: %.9f"), ("sum, ms, rate", "sum, ms / 1000, rate")),
     ("13.5", "one stream", "the goal is at most", ("stream[c % 2]", "stream[0]")),
     ("13.5", "pageable", "cudaMallocHost", (PINNED, "x = (float*)malloc(bytes);"), (FREED, "free(x);")),
+    ("13.5", "a part of the time", "and the last one back take", ("sum, ms);", "sum, 0.7f * ms);")),
     ("13.5", "made up", "already the copies in one direction", ("sum, ms);", "sum, 0.01f);")),
 ]
 

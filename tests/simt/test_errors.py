@@ -305,6 +305,15 @@ def test_endless_loop_that_touches_no_memory(threads):
         kernel(source)(1, threads, (np.zeros(64, np.int32), np.int32(0)), timeout=0.2)
 
 
+def test_endless_loop_that_goes_back_from_a_barrier():
+    source = """extern "C" __global__ void f(volatile int* out) {
+        asm volatile("{ bra.uni IN; AGAIN: bar.sync 0; IN: st.volatile.global.u32 [%0], 1;"
+                     " bra.uni AGAIN; }" :: "l"(out) : "memory");
+    }"""
+    with pytest.raises(simt.Timeout, match="line 2"):
+        kernel(source)(1, 64, (np.zeros(1, np.int32),), timeout=0.2)
+
+
 @pytest.mark.parametrize(
     "wrong, message",
     [

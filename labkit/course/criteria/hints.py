@@ -42,7 +42,8 @@ class Hints:
     writes to it, and `owner` for a race on an argument. `unread` is for an output that is read before it is
     written, and `unfilled` for shared memory that nobody has filled. Where all sizes are multiples of
     `fits`, or else of the block's sides, there are no edges. Where thread (x, y) of the grid is `by_place`,
-    it has the element in column x and row y, and `guard` is for threads that have none.
+    it has the element in column x and row y, and `guard` is for threads that have none. `nan` is for results
+    that are NaN.
     """
 
     usual: str = ""
@@ -59,6 +60,7 @@ class Hints:
     twice: str = TWICE
     fits: int = 0
     by_place: bool = False
+    nan: str = ""
 
     def for_finding(self, finding: Finding, launch: Launch) -> str:
         """Return the hint that fits a finding."""
@@ -93,7 +95,7 @@ class Hints:
             return told
         place, fitting = known_mistake(wrong, of_places) or places(wrong.where), self.usual
         if _is_computed_nan(wrong):
-            fitting = ""  # inputs are finite, so that no row or column that is mistaken makes a NaN
+            fitting = self.nan  # inputs are finite, so that no row or column that is mistaken makes a NaN
         elif place and is_untouched(wrong):
             fitting = self.untouched or self.guard or self.usual
         elif self._is_at_edge(wrong.where, launch):

@@ -75,13 +75,41 @@ def verdicts(verdict: Callable[..., Any], text: str, *trials: Trial) -> None:
     # Also not in the order that is stated, and one of them twice.
     order = trials if rng is None else [trials[at] for at in rng.permutation([*range(len(trials)), 0])]
     for trial in order:
-        out, expected = trial.arrays()
-        got = called(verdict, partial(trial.launch, out, expected), out, expected.copy())
-        if not isinstance(got, str) or got != trial.verdict:
-            hint = NOT_REFUSED if isinstance(got, str) and got == "refused" else trial.hint
-            raise Unmet(f"{trial.told}: the verdict is {got!r}.\n{hint}")
+        put = _judge(verdict, trial)
+        if trial.kernel == "idle" and trial.each is None and put is not None:
+            told = (
+                f"a kernel that writes nothing, where every right element is {put:g}, as you have put there"
+            )
+            _judge(
+                verdict,
+                replace(trial, told=told, each=put, hint=f"{STALE} {put:g} can be a result; NaN cannot."),
+            )
 
 
+def _judge(verdict: Callable[..., Any], trial: Trial) -> float | None:
+    """Raise Unmet unless `verdict` is that of a trial. Return what stood in all of `out` at the launch.
+
+    That is None where the elements differ, and where the value is no number of an ordinary size.
+    """
+    out, expected = trial.arrays()
+    before = []
+
+    def launch() -> None:
+        before.append(out.copy())
+        trial.launch(out, expected)
+
+    got = called(verdict, launch, out, expected.copy())
+    if not isinstance(got, str) or got != trial.verdict:
+        hint = NOT_REFUSED if isinstance(got, str) and got == "refused" else trial.hint
+        if not isinstance(got, str) or got not in VERDICTS:
+            hint = "Return one of the three words " + ", ".join(map(repr, VERDICTS)) + "."
+        raise Unmet(f"{trial.told}: the verdict is {shown(got)}.\n{hint}")
+    put = before[0] if before else expected
+    return float(put[0]) if abs(put[0]) < ORDINARY and (put == put[0]).all() else None
+
+
+ORDINARY = 1e6
+VERDICTS = ("right", "wrong", "refused")
 WRITTEN = "Every element is right. Do you look at the array that the kernel writes?"
 STALE = (
     "out may still hold the result of an earlier launch. Before the launch, fill it with a value that no "
@@ -103,7 +131,7 @@ def others_get_through(verdict: Callable[..., Any]) -> None:
         got = verdict(partial(_OUTSIDE.launch, out, expected), out, expected)
     except InvalidAccess:
         return
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Unmet(f"For an access outside out it raises {kind_of(error)}: {error}") from None
     raise Unmet(
         f"A launch writes outside out and raises InvalidAccess: the verdict is {got!r}.\n"
@@ -126,6 +154,7 @@ class Factors:
 
     With `cancels` every sum is 0; with `small_row` the elements of row 5 of A are ten thousand times smaller.
     With `positive` no term is negative; with `small_term` the last term of each sum is much smaller, too.
+    With `alike` all terms of a sum are equal, so that roundings do not cancel.
     """
 
     K: int = 400
@@ -134,6 +163,7 @@ class Factors:
     small_row: bool = False
     positive: bool = False
     small_term: bool = False
+    alike: bool = False
 
     def matrices(self, use: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return A, B and their product in float64; each use has numbers of its own."""
@@ -142,6 +172,8 @@ class Factors:
         A, B = (self.scale * rng.uniform(least, 1, shape) for shape in ((12, self.K), (self.K, 10)))
         A[5] *= 1e-4 if self.small_row else 1
         A[:, -1] *= SMALL if self.small_term else 1
+        if self.alike:
+            A[:], B[:] = A[:, :1], B[:1]
         A, B = A.astype(np.float32), B.astype(np.float32)
         if self.cancels:
             A[:, self.K // 2 :], B[self.K // 2 :] = A[:, : self.K // 2], -B[: self.K // 2]
@@ -153,6 +185,7 @@ class Factors:
             ", smaller ones in row 5": self.small_row,
             ", no term is negative": self.positive,
             ", of which one is small": self.small_term,
+            ", all terms of a sum alike": self.alike,
         }
         return f"K={self.K}, elements up to {self.scale:g}{''.join(what for what in kinds if kinds[what])}"
 
@@ -313,8 +346,9 @@ def _other_setting(rng: np.random.Generator, base: dict[str, float]) -> dict[str
 
 def _why(ratio: float, hint: str) -> str:
     """Return the hint for a time that is too short, or `hint` for one that is too long."""
-    if abs(1e3 * ratio - 1) < 0.02:
-        return "That is seconds. Return milliseconds."
+    for power, unit in ((-1, "seconds"), (1, "microseconds")):
+        if abs(ratio / 1000.0**power - 1) < 0.02:
+            return f"That is {unit}. Return milliseconds."
     return UNFINISHED if ratio < 1 else hint
 
 

@@ -207,9 +207,18 @@ def loads_in(
     *,
     spaces: Sequence[str] = LOADS,
     hint: str,
+    also: tuple[int, Callable[[], Launch]] | None = None,
 ) -> None:
-    """Ask that warps load at most so often from these memories, all lines together; atomics load too."""
-    launch = make()
+    """Ask that warps load at most so often from these memories, all lines together; atomics load too.
+
+    `also` is the same for a launch of another size.
+    """
+    _few_loads(kernel, most, make(), spaces, hint)
+    if also:
+        _few_loads(kernel, also[0], also[1](), spaces, hint)
+
+
+def _few_loads(kernel: AnyKernel, most: int, launch: Launch, spaces: Sequence[str], hint: str) -> None:
     lines = profiled(kernel, launch).lines
     # Atomic additions read, too, one lane after the other.
     is_atomic = lines.op.isin(["atom", "red"])
@@ -241,7 +250,10 @@ def profiled(kernel: AnyKernel, launch: Launch, hint: str = "", gpu: str = "H200
     """Profile a launch, which must leave right results. Raises Unmet, which `hint` ends, otherwise."""
     try:
         return launch.profile(kernel, gpu)
-    except (Wrong, SimtError) as error:
+    except Wrong as wrong:
+        _no_finding(kernel, launch, Hints(hint), f"{wrong}\n")
+        raise told_of(launch, wrong, Hints(hint)) from None
+    except SimtError as error:
         raise told_of(launch, error, Hints(hint)) from None
 
 

@@ -31,7 +31,7 @@ def resident(function: Callable[..., Any], text: str, hint: str, *launches: Aske
     def ask(launch: Asked) -> None:
         block = _block(launch)
         got = _own(function, block.on, *launch[1:])
-        if isinstance(got, bool) or number_of(got) != _warps(block):
+        if number_of(got) != _warps(block):
             raise Unmet(
                 f"{function.__name__}({_shown(launch)}) returns {shown(got)}; it should be {_warps(block)}.\n"
                 f"{_account(block)}\n{hint}"

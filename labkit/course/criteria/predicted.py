@@ -5,9 +5,11 @@ from typing import Any
 
 from labkit.core.errors import SimtError
 from labkit.core.kernel import Predicted
+from labkit.core.occupancy import gpu
 from labkit.core.text import duration
 from labkit.course.criteria.launches import Launch, as_said
 from labkit.course.exercise import Unmet, criterion
+from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import Problem
 from labkit.model import predicted
 from labkit.model.time.prediction import NoPrediction
@@ -15,6 +17,7 @@ from labkit.simt import AnyKernel
 
 GPU = "H200"
 LONGEST = 3  # limits that a message lists
+MOST_OF = 0.95  # of the time that the multiply-adds take alone
 
 
 @criterion("{text}")
@@ -32,6 +35,11 @@ def limited_by(
 def quicker(kernel: AnyKernel, factor: float, rung: str, problem: Problem, where: str, hint: str) -> None:
     """Ask that the predicted time is so many times shorter than that of a rung of the ladder."""
     found = _predicted(kernel, as_said(kernel, problem))
+    if isinstance(problem, Matmul) and found.limits.seconds.get("FP32", 0) < MOST_OF * _multiplying(problem):
+        raise Unmet(
+            f"{problem}\npredicted for an H200: the kernel does not do all of its {problem.flops // 2:,} "
+            "multiply-adds. Do its loops depend on something else than the sizes?"
+        )
     least = predicted.predict(rung, problem).seconds
     if least < factor * found.seconds:
         raise Unmet(
@@ -65,6 +73,13 @@ def within(
             f"{_told(found)}; the work takes at least {duration(least / 1e3)}. Does the kernel do all of it "
             "at any size?"
         )
+
+
+def _multiplying(problem: Matmul) -> float:
+    """Return the seconds that the multiply-adds of a product take at least on the CUDA cores of an H200."""
+    on = gpu("H200")
+    assert on.fp32_cores_per_sm and on.boost_mhz
+    return problem.flops / 2 / (on.multiprocessors * on.fp32_cores_per_sm * on.boost_mhz * 1e6)
 
 
 def _predicted(kernel: AnyKernel, launch: Launch) -> Predicted:

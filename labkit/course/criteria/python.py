@@ -3,6 +3,7 @@
 import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import floor, isclose, isfinite
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -35,8 +36,8 @@ def kind_of(error: BaseException) -> str:
 
 
 def number_of(got: Any) -> float | None:
-    """Return a function's result as a number, or None: a string is none, though float() reads one in it."""
-    if isinstance(got, str | bytes):
+    """Return a function's result as a number, or None: a text or a truth value is none."""
+    if isinstance(got, str | bytes | bool | np.bool_):
         return None
     try:
         return float(got)
@@ -115,12 +116,32 @@ def returns(
             seen, wanted = _number(got), _number(expected)
             if seen == wanted:
                 seen, wanted = shown(got), shown(expected)
-            raise Unmet(f"{_call(function, args)} returns {seen}; it should be {wanted}.\n{hint}")
+            why = off_by_form(number_of(got), expected) or hint
+            if isinstance(got, bool | np.bool_):
+                why = "Return a number, not a truth value."
+            raise Unmet(f"{_call(function, args)} returns {seen}; it should be {wanted}.\n{why}")
 
     def told(args: Args) -> str:
         return f"{_call(function, args)} should return {_number(of(*args))}.\n{hint}"
 
     right_for(cases, draw, ask, told)
+
+
+def off_by_form(got: float | None, expected: float) -> str:
+    """Say what is wrong with a number that is the right one in another unit, or rounded; "" if it is not."""
+    if got is None or not expected or not isfinite(got):
+        return ""
+    for power in (1, 2, 3):
+        for factor, told in ((1000.0**power, "large"), (1000.0**-power, "small")):
+            if isclose(got, factor * expected, rel_tol=1e-6):
+                return f"It is {1000**power} times too {told}: mind the units."
+    rounded = (floor(expected), *(round(expected, digits) for digits in range(4)))
+    if abs(expected) >= ROUNDED and got in rounded:
+        return "It is rounded. Return the number with all its digits."
+    return ""
+
+
+ROUNDED = 10  # from here on a rounded number is told from one that another mistake gives
 
 
 def _is_close(got: Any, expected: float, relative: float) -> bool:

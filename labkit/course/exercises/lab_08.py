@@ -1,5 +1,7 @@
 """Exercises of 08_to_cublas: several elements per thread, four per request, and what to expect of a tile."""
 
+from collections.abc import Iterator
+from functools import lru_cache
 from math import ceil
 
 import numpy as np
@@ -18,8 +20,7 @@ from labkit.simt import AnyKernel, Profile
 from labkit.simt.counters.profile import loads, stores
 
 EVEN = Matmul(128, 128, 32)  # what loads are counted for
-MULTIPLY_ADDS = EVEN.M * EVEN.N * EVEN.K // WARP  # of warps
-SECTORS = EVEN.M * EVEN.N * EVEN.K // 128  # as tiles of 32 x 32 need
+COUNTED = (EVEN, Matmul(64, 256, 16))  # what is asked for is no matter of one size
 SHAPES = ((1, 1, 1), (31, 33, 5), (45, 29, 67), (70, 40, 9))
 
 # Of 08.4: M, N, the tile's rows and columns, blocks on an SM, a rate, and the SMs.
@@ -34,12 +35,17 @@ ONCE = (
 BARRIERS = "Two barriers per round: complete before it is read, read before it is overwritten."
 INSIDE = "Compare each index with the size that bounds it: rows of A and C with M, columns of B and C with N."
 FILLED = "All threads together fill both tiles in every round, past the edges of A and B with 0."
+EDGES = (
+    "Where tiles stick out: the last round along K is like any other, with 0 for what A and B lack, and each "
+    "element inside C is stored, also one whose neighbours are outside."
+)
 COLUMN = Hints(
     "A thread's sums belong to different rows of C and start at 0 once, before the first round. In the round "
     "of k0 the block needs A[row, k0 …] of all its rows, and B[k0 …, col].",
     INSIDE,
     BARRIERS,
     OWNER,
+    EDGES,
     unfilled=FILLED,
 )
 SQUARE = Hints(
@@ -48,6 +54,7 @@ SQUARE = Hints(
     INSIDE,
     BARRIERS,
     OWNER,
+    EDGES,
     unfilled=FILLED,
 )
 FOUR = Hints(
@@ -74,8 +81,18 @@ def _said(*sizes: tuple[int, int, int]) -> Launches:
     return lambda kernel: [as_said(kernel, Matmul(M, N, K)) for M, N, K in drawn.sizes(sizes, drawn.TILES)]
 
 
-def _profile(kernel: AnyKernel) -> Profile:
-    return profiled(kernel, as_said(kernel, EVEN))
+@lru_cache(maxsize=len(COUNTED))
+def _counted(kernel: AnyKernel, problem: Matmul, seed: int) -> Profile:
+    return profiled(kernel, as_said(kernel, problem))
+
+
+def _profiles(kernel: AnyKernel) -> Iterator[tuple[Matmul, int, Profile]]:
+    """Yield what is counted: the problem, the multiply-adds of its warps, and the profile.
+
+    All goals that are judged with one seed share the profiles.
+    """
+    for problem in COUNTED:
+        yield problem, problem.M * problem.N * problem.K // WARP, _counted(kernel, problem, drawn.fresh(0))
 
 
 @criterion("at most {most:g} loads from {space} memory per multiply-add")
@@ -84,54 +101,58 @@ def _loads(kernel: AnyKernel, most: float, space: str, hint: str) -> None:
 
     A request for float4 to shared memory counts as four, as it brings four elements.
     """
-    lines = loads(_profile(kernel).lines, space)
-    if space == "shared":
-        width = lines.useful_bytes / lines.threads / 4
-        lines = lines.assign(requests=lines.requests * width)
-        hint += FOURFOLD if (width > 1).any() else ""
-    each = lines.requests.sum() / MULTIPLY_ADDS
-    if each > most:
-        found = f"{EVEN}: {each:.4g} loads from {space} memory per multiply-add"
-        lines = lines.assign(loads=lines.requests / MULTIPLY_ADDS)
-        raise missed(found, f"at most {most:g}", lines, _costs(lines, "loads"), hint)
+    for problem, multiply_adds, profile in _profiles(kernel):
+        lines, told = loads(profile.lines, space), hint
+        if space == "shared":
+            width = lines.useful_bytes / lines.threads / 4
+            lines = lines.assign(requests=lines.requests * width)
+            told += FOURFOLD if (width > 1).any() else ""
+        each = lines.requests.sum() / multiply_adds
+        if each > most:
+            found = f"{problem}: {each:.4g} loads from {space} memory per multiply-add"
+            lines = lines.assign(loads=lines.requests / multiply_adds)
+            raise missed(found, f"at most {most:g}", lines, _costs(lines, "loads"), told)
 
 
 @criterion("the tiles come from global memory once per block, in whole sectors")
 def _traffic(kernel: AnyKernel) -> None:
-    lines = loads(_profile(kernel).lines, "global")
-    if lines.sectors.sum() > SECTORS:
-        found = f"{EVEN}: {lines.sectors.sum()} sectors"
-        raise missed(found, f"at most {SECTORS}", lines, _costs(lines, "sectors"), ONCE)
+    for problem, multiply_adds, profile in _profiles(kernel):
+        lines, most = loads(profile.lines, "global"), multiply_adds * WARP // 128  # as tiles of 32 x 32 need
+        if lines.sectors.sum() > most:
+            found = f"{problem}: {lines.sectors.sum()} sectors"
+            raise missed(found, f"at most {most}", lines, _costs(lines, "sectors"), ONCE)
 
 
 @criterion("the sums stay in registers")
 def _in_registers(kernel: AnyKernel) -> None:
-    lines = _profile(kernel).lines.query("space == 'local'")
-    if len(lines):
-        raise Unmet(
-            f"{EVEN}: an array lies in local memory, which is a part of global memory\n"
-            f"{listed(lines, _costs(lines, 'requests'))}\n"
-            "An array is only kept in registers if the compiler knows each index. Give the loops over it "
-            "constant bounds, such as i < 4, so that they can be unrolled."
-        )
+    for problem, _, profile in _profiles(kernel):
+        lines = profile.lines.query("space == 'local'")
+        if len(lines):
+            raise Unmet(
+                f"{problem}: an array lies in local memory, which is a part of global memory\n"
+                f"{listed(lines, _costs(lines, 'requests'))}\n"
+                "An array is only kept in registers if the compiler knows each index. Give the loops over it "
+                "constant bounds, such as i < 4, so that they can be unrolled."
+            )
 
 
 @criterion("four elements of B per load, four of C per store")
 def _wide(kernel: AnyKernel) -> None:
     """Ask that B and C are moved by 16 bytes per lane."""
-    lines = _profile(kernel).lines
-    lines = lines.assign(bytes=lines.useful_bytes / lines.threads)
-    loaded, stored = loads(lines, "global"), stores(lines, "global")
-    if not (loaded.bytes == 16).any():
-        raise Unmet(
-            f"{EVEN}: no load moves 16 bytes per thread\n{listed(loaded, _costs(loaded, 'bytes'))}\n"
-            "*(const float4*)&B[index] is one load of four neighbouring floats."
-        )
-    most = EVEN.M * EVEN.N // 4 // WARP
-    if stored.requests.sum() > most:
-        found, costs = f"{EVEN}: {stored.requests.sum()} requests to store", _costs(stored, "requests")
-        hint = "*(float4*)&C[index] = … is one store of four neighbouring floats."
-        raise missed(found, f"at most {most}", stored, costs, hint)
+    for problem, _, profile in _profiles(kernel):
+        lines = profile.lines
+        lines = lines.assign(bytes=lines.useful_bytes / lines.threads)
+        loaded, stored = loads(lines, "global"), stores(lines, "global")
+        if not (loaded.bytes == 16).any():
+            raise Unmet(
+                f"{problem}: no load moves 16 bytes per thread\n{listed(loaded, _costs(loaded, 'bytes'))}\n"
+                "*(const float4*)&B[index] is one load of four neighbouring floats."
+            )
+        most = problem.M * problem.N // 4 // WARP
+        if stored.requests.sum() > most:
+            found, costs = f"{problem}: {stored.requests.sum()} requests to store", _costs(stored, "requests")
+            hint = "*(float4*)&C[index] = … is one store of four neighbouring floats."
+            raise missed(found, f"at most {most}", stored, costs, hint)
 
 
 def _costs(lines: pd.DataFrame, what: str) -> list[str]:
@@ -183,6 +204,7 @@ WITHIN = (512, 512, 128, 256, 1, 52.0, 132), (1024, 512, 64, 64, 3, 20.0, 132)
 SEVERAL = (
     (2048, 2048, 64, 64, 3, 20.0, 132), (4096, 4096, 128, 256, 1, 52.0, 132),
     (1056, 1024, 32, 32, 2, 9.0, 132), (1088, 1024, 32, 32, 2, 9.0, 132),
+    (768, 704, 64, 64, 1, 9.0, 132),
 )  # fmt: skip
 RAGGED = (
     (500, 300, 128, 256, 1, 50.0, 132), (129, 4096, 128, 64, 2, 30.0, 132),
@@ -203,6 +225,7 @@ FOURS = Hints(
     INSIDE,
     BARRIERS,
     OWNER,
+    EDGES,
     unfilled=FILLED,
     misaligned="A float4 in shared memory begins at a multiple of 16 bytes: alignas(16) for the tile, and "
     "rows whose length is a multiple of 4.",
@@ -212,24 +235,28 @@ FOURS = Hints(
 @criterion("at most {most:g} requests to shared memory per multiply-add")
 def _few_requests(kernel: AnyKernel, most: float) -> None:
     """Limit the requests to load, however wide, per multiply-add of a warp."""
-    lines = loads(_profile(kernel).lines, "shared")
-    each = lines.requests.sum() / MULTIPLY_ADDS
-    if each > most:
-        found = f"{EVEN}: {each:.4g} requests to shared memory per multiply-add"
-        lines = lines.assign(requests=lines.requests / MULTIPLY_ADDS)
-        raise missed(found, f"at most {most:g}", lines, _costs(lines, "requests"), TURNED)
+    for problem, multiply_adds, profile in _profiles(kernel):
+        lines = loads(profile.lines, "shared")
+        each = lines.requests.sum() / multiply_adds
+        if each > most:
+            found = f"{problem}: {each:.4g} requests to shared memory per multiply-add"
+            lines = lines.assign(requests=lines.requests / multiply_adds)
+            raise missed(found, f"at most {most:g}", lines, _costs(lines, "requests"), TURNED)
 
 
 @criterion("at most {most:g} bank conflicts per multiply-add, stores included")
 def _few_conflicts(kernel: AnyKernel, most: float) -> None:
-    lines = _profile(kernel).lines.query("space == 'shared'")
-    if lines.conflicts.sum() > most * MULTIPLY_ADDS:
-        found = f"{EVEN}: {lines.conflicts.sum() / MULTIPLY_ADDS:.3g} bank conflicts per multiply-add"
-        hint = (
-            "Neighbouring lanes bring neighbours of a row of A, and the turned tile has them below each "
-            "other. Make its rows a little longer, by a multiple of 4, so that these lie in different banks."
-        )
-        raise missed(found, f"at most {most:g}", lines, _costs(lines, "conflicts"), hint)
+    for problem, multiply_adds, profile in _profiles(kernel):
+        lines = profile.lines.query("space == 'shared'")
+        each = lines.conflicts.sum() / multiply_adds
+        if each > most:
+            found = f"{problem}: {each:.3g} bank conflicts per multiply-add"
+            hint = (
+                "Neighbouring lanes bring neighbours of a row of A, and the turned tile has them below each "
+                "other. Make its rows a little longer, by a multiple of 4, "
+                "so that these lie in different banks."
+            )
+            raise missed(found, f"at most {most:g}", lines, _costs(lines, "conflicts"), hint)
 
 
 EXERCISES = (

@@ -94,7 +94,8 @@ def _heat(rows: int, cols: int) -> Launch:
 
 
 NEIGHBOURS = kernels.Hints(
-    "A neighbour outside the matrix counts as 0. The element before the first of a row is the last of the "
+    "Each element is the sum of its four neighbours, divided by 4: a neighbour outside the matrix counts as "
+    "0. The element before the first of a row is the last of the "
     "row above: it is inside the array, but it is no neighbour.",
     "Each of the four reads needs its own condition: is that neighbour inside the matrix? A thread without "
     "an element does nothing.",
@@ -356,7 +357,9 @@ EXERCISES = (
     Exercise("09.1", "Shares of a total", 2).asks(
         *_sound(_shares, WAIT),
         kernels.loads_in(
-            170, "still a tree: a block of 256 loads at most 170 times", partial(_shares, 256), hint=TREE
+            *(170, "still a tree: a block of 256 loads at most 170 times", partial(_shares, 256)),
+            hint=TREE,
+            also=(2 * 170, partial(_shares, 512)),
         ),
         _few_barriers(),
     ),
@@ -419,12 +422,15 @@ EXERCISES = (
             spaces=("global",),
             hint="Neighbouring threads need the same elements. Load each into the tile once, and add up from "
             "there.",
+            also=(40, partial(_smooth, 640)),
         ),
     ),
     Exercise("09.5", "A barrier for everyone", 2).asks(
         *_sound(_running, EVERYONE),
         kernels.loads_in(
-            200, "still 8 steps: a block of 256 loads at most 200 times", partial(_running, 256), hint=STEPS
+            *(200, "still 8 steps: a block of 256 loads at most 200 times", partial(_running, 256)),
+            hint=STEPS,
+            also=(2 * 200, partial(_running, 512)),
         ),
     ),
     Exercise("09.6", "When two products agree", 2, magic="answer").asks(
@@ -432,6 +438,7 @@ EXERCISES = (
             "right results pass, summed in any order, from small elements to large",
             *host.right(host.Factors(K=1), *(host.Factors(scale=scale) for scale in (1, 1000, 0.001))),
             *host.right(host.Factors(K=40_000, positive=True)),
+            *host.right(host.Factors(K=20_000, positive=True, alike=True))[:1],
             *host.WRONG,
         ),
         host.tells("also where the terms cancel", *host.right(host.Factors(cancels=True)), *host.WRONG),

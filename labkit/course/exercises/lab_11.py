@@ -1,6 +1,7 @@
 """Exercises of 11_tensor_cores: a tile per warp, a swizzle, phases of a pipeline, feeding tensor cores."""
 
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from labkit.course.criteria.kernels import SOUND, Hints, clean_in, listed, no_fi
 from labkit.course.criteria.launches import Given, Launch, each
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
-from labkit.simt import AnyKernel
+from labkit.simt import AnyKernel, Profile
 from labkit.simt.counters.profile import loads
 from labkit.simt.lowering.fragments import matrices
 
@@ -125,9 +126,62 @@ MENDED = Hints(
 )
 
 
+def _ask_again(launch: Launch, profile: Profile) -> None:
+    """Raise Unmet where the answer of a try_wait decides nothing: then nobody asks again."""
+    code = [site.instruction for site in profile.sites]
+    # Where a wait is not over the simulator has another warp run, and asks once more: a branch of its own.
+    own = [each for each, following in pairwise(code) if following.parts[0] == "yield"]
+    for site in profile.sites:
+        if not {"try_wait", "test_wait"} & set(site.instruction.parts):
+            continue
+        known, before = {result.name for result in site.instruction.results}, set[str]()
+        while known != before:
+            before = set(known)
+            using = [each for each in code if known & {source.name for source in each.sources}]
+            known |= {result.name for each in using for result in each.results}
+        if not any(each.family.end == "branch" and each not in own for each in using):
+            raise Unmet(
+                f"{launch}\nline {site.line}: {profile.source_line(site.line).strip()}\n"
+                "A wait by mbarrier_try_wait_parity may end early, with false. So ask again until it is "
+                "true, as `while (!mbarrier_try_wait_parity(…));` does."
+            )
+
+
+def _send_whole_tiles(launch: Launch, profile: Profile) -> None:
+    """Raise Unmet where threads do not meet in each step, and where the last copy may outlive the block."""
+    meetings = sum(
+        site.instructions
+        for site in profile.sites
+        for parts in (site.instruction.parts,)
+        if parts[0] in ("shfl", "vote")
+        or ("bar" in parts and "await" not in parts)
+        or ({"mbarrier", "arrive"} <= set(parts) and "expect_tx" not in parts)
+    )
+    (steps,) = launch.task.sizes  # type: ignore[attr-defined]  # it is Given
+    if meetings < steps:
+        raise Unmet(
+            f"{launch}\nthread 0 sends a tile while other threads may still change it.\n"
+            "Lanes of a warp need not run in step: __syncthreads() or __syncwarp() stands between."
+        )
+    parts = [site.instruction.parts for site in profile.sites]
+    commits, waits = (
+        [at for at, each in enumerate(parts) if what in each] for what in ("commit_group", "wait_group")
+    )
+    if commits and (not waits or waits[-1] < commits[-1]):
+        raise Unmet(
+            f"{launch}\nthe block may end while its last copy still reads the tile.\n"
+            "Shared memory ends with the block: wait for all groups behind the loop, by "
+            "cp_async_bulk_wait_group_read(n32_t<0>())."
+        )
+
+
 @criterion("each element goes through a stage in shared memory, and no thread copies by itself")
 def _by_copies(kernel: AnyKernel, launch: Launch, loaded: bool, stored: bool) -> None:
-    lines = profiled(kernel, launch).lines
+    profile = profiled(kernel, launch)
+    _ask_again(launch, profile)
+    if stored:
+        _send_whole_tiles(launch, profile)
+    lines = profile.lines
     by_threads = lines[(lines.space == "global") & lines.op.isin(["ld"] * loaded + ["st"] * stored)]
     if len(by_threads):
         costs = (f"{count} requests" for count in by_threads.requests)
@@ -173,7 +227,10 @@ def _fed(text: str, *cases: Fed) -> Criterion:
 EXERCISES = (
     Exercise("11.1", "A tile per warp", 2).asks(
         right_in("right for one tile", each(_product, (16, 16, 16), (16, 16, 48), whole=SIDE), BY_WMMA),
-        right_in("right for several tiles", each(_product, (32, 48, 64), (48, 16, 32), whole=SIDE), BY_WMMA),
+        right_in(
+            "right for several tiles", each(_product, (32, 48, 64), (48, 16, 32), (16, 32, 160), whole=SIDE),
+            BY_WMMA,
+        ),
         no_finding_in(SOUND, each(_product, (32, 48, 32), whole=SIDE), BY_WMMA),
         _on_tensor_cores(),
     ),

@@ -80,7 +80,14 @@ def _of_blocks(operation: np.ufunc, most: int, n: int) -> Launch:
 
 
 _sums, _largest = partial(_of_blocks, np.add, 2000), partial(_of_blocks, np.maximum, -1)
-MOST_PARTED = 8  # branches of a block in which a warp's lanes part: rounds of 16 to 1 threads, the result, n
+# Branches of a block in which a warp's lanes part: two in each round of 16 to 1 threads, the result, n. Where
+# adding threads are spread over all warps, there are 40 in the rounds alone.
+MOST_PARTED = 16
+MOST_LOADS = 100  # of a block's warps: a tree has 33 and, where it holds the sums in memory twice, a few more
+AS_TREE = (
+    "In a tree, half of the threads add in the first round, a quarter in the second, and so on. Threads that "
+    "add to one place, as by atomicAdd, take turns, and a thread that goes through the elements works alone."
+)
 
 
 @criterion("in each round whole warps add or rest, without bank conflicts")
@@ -103,6 +110,15 @@ def _in_whole_warps(kernel: AnyKernel) -> None:
             f"{launch}\n{shared.conflicts.sum()} bank conflicts; the goal is 0\n{listed(shared, costs)}\n"
             "Neighbouring threads should read neighbouring words. Where `apart` sums will be left, add the "
             "one that lies `apart` further on, not the next one."
+        )
+    lines = counted.lines
+    atomics = lines.op.isin(["atom", "red"])
+    each_loads = lines.requests.where(~atomics, lines.threads)[atomics | (lines.op == "ld")] / launch.grid[0]
+    if each_loads.sum() > MOST_LOADS:
+        costs = (f"{count:.4g} times per block" for count in each_loads)
+        raise Unmet(
+            f"{launch}\nwarps load {each_loads.sum():.4g} times per block; the goal is at most {MOST_LOADS}\n"
+            f"{listed(lines.loc[each_loads.index], costs)}\n{AS_TREE}"
         )
 
 
@@ -152,12 +168,17 @@ def _shared_by_blocks(kernel: AnyKernel) -> None:
     n, blocks = 4000, 8
     launch = _total(n, blocks)
     profiled(kernel, launch)
-    loaded = launch.loaded_by_block(kernel)
+    _each_its_share(kernel, launch, n)
+
+
+def _each_its_share(kernel: AnyKernel, launch: Launch, n: int) -> None:
+    """Raise Unmet where a block loads much more than its share of the n elements."""
+    loaded, blocks = launch.loaded_by_block(kernel), launch.grid[0]
     if max(loaded) > 2 * n / blocks:
         most = loaded.index(max(loaded))
         raise Unmet(
             f"{launch}\nblock {most} loads {max(loaded)} elements; its share is {n // blocks}. Leave the "
-            "loop over the elements as it is: each block adds its own."
+            "loop over the elements as it is: each block takes its own."
         )
 
 
@@ -212,6 +233,7 @@ def _counted_in_blocks(kernel: AnyKernel) -> None:
             f"{launch}\n{own.threads.sum()} atomic additions to shared memory; each of the {n} elements "
             "needs one."
         )
+    _each_its_share(kernel, _histogram(3000, bins), 3000)
 
 
 # 12.6: turns of atomic operations.
@@ -248,6 +270,8 @@ ONLINE = Hints(
     sync="All 32 lanes must come to each shuffle: keep it outside of the loop over the row's elements, whose "
     "rounds differ between lanes.",
     race="A row belongs to one warp.",
+    nan="expf of more than 88 is infinite, and so is no number: take expf of differences from a maximum, and "
+    "begin with a finite one below all elements.",
 )
 
 
@@ -261,15 +285,22 @@ def _softmax(rows: int, cols: int) -> Launch:
     return Launch(given, (-(-rows // 4),), (128,))
 
 
+NO_ROW = (
+    "Keep no row in shared or local memory, or registers: it may have any length. Two numbers are enough."
+)
+
+
 @criterion("each row is read twice")
 def _two_passes(kernel: AnyKernel) -> None:
-    rows, cols = 8, 512
+    for rows, cols in ((8, 512), (2, 3008)):
+        _reads_twice(kernel, rows, cols)
+
+
+def _reads_twice(kernel: AnyKernel, rows: int, cols: int) -> None:
     launch = _softmax(rows, cols)
-    counted = profiled(kernel, launch)
+    counted = profiled(kernel, launch, NO_ROW)
     if kernel.shared_size_bytes or kernel.local_size_bytes:
-        raise Unmet(
-            "Keep no row in shared or local memory: a row may have any length. Two numbers are enough."
-        )
+        raise Unmet(NO_ROW)
     most = 2 * rows * cols * 4 // SECTOR_BYTES
     lines, costs = global_loads(counted)
     if lines.sectors.sum() > most:
@@ -290,7 +321,7 @@ EXERCISES = (
         ),
         returns(
             "every second, fourth, … thread adds",
-            (256, 128, False), (256, 8, False), (256, 4, False), (1024, 1, False),
+            (256, 128, False), (256, 8, False), (256, 4, False), (1024, 1, False), (1024, 256, False),
             of=_warps, draw=_drawn_round, hint=WARPS_HINT,
         ),
     ),

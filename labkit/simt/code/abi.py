@@ -63,7 +63,7 @@ class Launch(ctypes.Structure):
         ("block_stamp", ctypes.c_int32),  # of the block's first interval, here since the grid's barrier
         ("shared_stamp", ctypes.c_int32),  # of the block's first interval
         ("released", ctypes.c_int32),  # stamp of the last atomic operation after a fence
-        ("fenced", ctypes.c_int32),  # has a fence run since then?
+        ("fenced", ctypes.c_int32),  # has a fence run in this block since then?
         ("acquired", ctypes.c_int32),  # has the block run an atomic operation?
         ("sites", ctypes.c_int64),  # instructions of the kernel
         ("found", ctypes.c_void_p),  # called for a finding, see findings.py

@@ -44,12 +44,9 @@ class Control:
                 b.store(b.load(place, typ=type_), slot)
             w.continue_in(block)
             w.index = following
-            barrier = w.flow.blocks[index].code[-1]
-            self._take_vote(barrier)
-            if following > index:
-                w.b.branch(self.starts[following])
-            else:  # the barrier ends a loop
-                self._unless_stopped(self.starts[following], barrier)
+            self._take_vote(w.flow.blocks[index].code[-1])
+            w.index = index
+            self._jump(following)  # the barrier may be the last thing in a loop
 
     def end(self, block: Block) -> None:
         """Emit the end of `block`, which is number `w.index`."""

@@ -240,11 +240,12 @@ def _in_cluster(b: ir.IRBuilder, frame: Value, place: dict[str, Value], cluster:
 
 
 def _start_check(b: ir.IRBuilder, launch: Value, frames: Value, layout: Layout) -> None:
-    """Begin a block: a new interval, nobody has synchronised, no local memory and no register is written."""
+    """Begin a block: a new interval, no atomic operation or fence, no local memory or register written."""
     stamp = _next_stamp(b, launch)
     for what in ("block", "shared"):
         b.store(stamp, field(b, Launch, launch, f"{what}_stamp"))
-    b.store(ir.Constant(I32, 0), field(b, Launch, launch, "acquired"))
+    for what in ("acquired", "fenced"):  # a fence orders what its own block does
+        b.store(ir.Constant(I32, 0), field(b, Launch, launch, what))
     if layout.map_bytes:
         with _each_warp(b, frames, layout) as (frame, following):
             place = b.gep(frame, [ir.Constant(I64, layout.local_map_start)], source_etype=I8)
