@@ -193,9 +193,7 @@ def _finding(gpu: Gpu, found: Mapping[str, Part]) -> str:
     far, near = found[DEVICE_MEMORY].latency, found[SHARED].latency
     if far and near and far.value and near.value:
         times = far.value / near.value
-        return (
-            f"{gpu.name}: a load from device memory takes {times:.0f} times as long as one from shared memory"
-        )
+        return f"{gpu.name}: device memory has {times:.0f} times the latency of shared memory"
     return f"{gpu.name}: {gpu.multiprocessors} SMs with {gpu.fp32_cores_per_sm} CUDA cores each"
 
 

@@ -52,8 +52,8 @@ def fragments(kind: str = "half", lane: int = 6) -> Svg:
         down + product.m * _CELL + 12,
         f"{INSTRUCTIONS[kind]}: lane {lane} holds {holdings(kind, lane)}.",
     )
-    picture.text(4, 14, f"{INSTRUCTIONS[kind]}: the lane of each element", font_weight="bold")
-    picture.legend(4, 34, [(f"lane {lane}", _LOOKS[2]), (f"group of lane {lane}", _LOOKS[1])])
+    picture.title(f"{INSTRUCTIONS[kind]}: the lane of each element")
+    picture.legend(8, 34, [(f"lane {lane}", _LOOKS[2]), (f"group of lane {lane}", _LOOKS[1])])
     for role, (x, y) in places.items():
         held = lanes(product, role)
         kinds = (held // 4 == lane // 4).astype(int) + (held == lane)
