@@ -502,7 +502,7 @@ QUESTIONS: dict[str, Question] = {
     ),
     "05.f": _one(
         *("Time that padding should gain", 1e3 * 31 * (8192**2 / 32) / 132 / 1980e6, "ms"),
-        "2 097 152 requests · 31 wavefronts, shared by 132 multiprocessors at 1980 MHz.",
+        "2 097 152 requests · 31 wavefronts, shared by 132 SMs at 1980 MHz.",
         margin=0.05,
     ),
     "05.g": _one(
@@ -611,7 +611,7 @@ QUESTIONS: dict[str, Question] = {
         "Instructions per multiply-add",
         lambda: float(steps.counters().instructions["tiled"]),
         "instructions",
-        "two loads, and the steps of counters and jumps, come with each multiply-add.",
+        "with each come its loads, and a share of what a round takes: guards, stores, barriers, jumps.",
         NSIGHT,
     ),
     "08.c": _one(
@@ -683,12 +683,12 @@ QUESTIONS: dict[str, Question] = {
         "it watches a real GPU, and cannot remember which thread wrote each byte.",
         H200,
     ),
-    "09.i": _fixed("A", "then it only has to read the matrix once, and DRAM is its first limit."),
+    "09.i": _fixed("A", "then it only has to read the matrix once, and DRAM is its lowest limit."),
     "09.j": _fixed(
-        "B", "without conversions, the pipe XU has nothing to do, and issue slots are the first limit."
+        "B", "without conversions, the pipe XU has nothing to do, and issue slots are the lowest limit."
     ),
-    "09.k": _fixed("C", "the chain is a quarter as long, and issue slots become the first limit."),
-    "09.l": _fixed("D", "shared memory is busy for a short time then, and DRAM is the first limit."),
+    "09.k": _fixed("C", "the chain is a quarter as long, and issue slots become the lowest limit."),
+    "09.l": _fixed("D", "shared memory is busy for a short time then, and DRAM is the lowest limit."),
     "09.m": _fixed("E", "a round then has some 6 instructions instead of 20, and a few more wait."),
     "09.n": _fixed("F", "each warp runs one loop instead of two."),
     "10.a": _one(
@@ -801,7 +801,7 @@ QUESTIONS: dict[str, Question] = {
             ),
             Input(
                 "grid_stride with 2^28",
-                lambda: 100 * 2**30 / _reduction("grid_stride", 28) / 4.8e9,
+                lambda: 100 * 2**30 / _reduction("grid_stride", 28) / 4.814e9,
                 "%",
                 margin=0.05,
             ),

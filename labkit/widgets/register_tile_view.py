@@ -91,7 +91,7 @@ def _registers(tile: RegisterTile) -> str:
     blocks = "1 block" if room == 1 else f"{room} blocks"
     return (
         f"A thread keeps {tile.m * tile.n} sums and {tile.m} + {tile.n} elements in registers: at least "
-        f"{tile.registers}, of 255. Of such blocks the registers of a multiprocessor ({REGISTERS}) hold at "
+        f"{tile.registers}, of 255. Of such blocks the registers of an SM ({REGISTERS}) hold at "
         f"most {blocks}."
     )
 
@@ -100,10 +100,10 @@ def _blocks(tile: RegisterTile, N: int) -> str:
     across, down = tile.grid(N, N)
     rounds, busy = tile.rounds(N, N)
     share = 100 * prod((across, down)) / (rounds * MULTIPROCESSORS)
-    taken = "one round" if rounds == 1 else f"{rounds} rounds"
-    last = "" if rounds == 1 else " in the last round"
+    taken = "one wave" if rounds == 1 else f"{rounds} waves"
+    last = "" if rounds == 1 else " in the last wave"
     return (
         f"For M = N = {N} there are {across} × {down} = {across * down} blocks for the {MULTIPROCESSORS} "
-        f"multiprocessors of an H200. If each takes one at a time, that is {taken}, and {busy} have "
+        f"SMs of an H200. If each takes one at a time, that is {taken}, and {busy} have "
         f"work{last}: {share:.0f} % of the machine is in use."
     )

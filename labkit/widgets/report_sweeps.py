@@ -97,7 +97,7 @@ def told(predictions: pd.DataFrame, size: Size, side: int) -> list[str]:
     if rows.empty:
         return []
     each = [
-        f"{row.kernel} {row.value:.3g} ms ({row.low:.3g} to {row.high:.3g}; first limit: {row.limit})"
+        f"{row.kernel} {row.value:.3g} ms ({row.low:.3g} to {row.high:.3g}; lowest limit: {row.limit})"
         for row in rows.itertuples()
     ]
     name = rows.source.iloc[0].partition(",")[0]

@@ -350,7 +350,7 @@ def _instructions(chosen: Variant, loop: str) -> str:
 def _guess(each: Guessed) -> str:
     return (
         f"{counted(each.elements, 'element')} per thread, {each.source}: {each.rate:,.0f} GB/s "
-        f"({each.low:,.0f} to {each.high:,.0f}); the first limit is {each.limit}."
+        f"({each.low:,.0f} to {each.high:,.0f}); the lowest limit is {each.limit}."
     )
 
 

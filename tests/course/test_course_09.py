@@ -20,7 +20,7 @@ STARTERS = {
     "09.5": ["__syncthreads() inside a branch", "Every thread of the block must reach every barrier"],
     "09.6": ["A right result is rejected: K=400, elements up to 1000", "abs(A) @ abs(B)"],
     "09.7": ["it returns 0.005; the kernel takes 4 ms", "synchronize() waits for that"],
-    "09.8": ["diagnosis('A') returns 'spilled registers'", "Which part of the GPU is its first limit"],
+    "09.8": ["diagnosis('A') returns 'spilled registers'", "Which part of the GPU is its lowest limit"],
     "09.9": ["it has 131,072 sectors of global loads; the goal is at most 18,022", "neighbours in a row"],
     "09.10": ["it has 24,576 instructions on doubles; the goal is at most 0", "0.999 is a double"],
     "09.11": ["predicted for an H200: 23.9 µs; its limits alone: latency", "work on all four"],

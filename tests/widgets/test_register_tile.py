@@ -95,7 +95,7 @@ def test_the_picture_marks_the_thread_and_its_warp():
     found = parts(picture)
     texts = [each.text for each in found if each.tag.endswith("}text")]
     assert {"A_tile 128 × 8", "B_tile 8 × 128", "tile of C 128 × 128"} < set(texts)
-    assert {"M = N = 1024: 64 blocks", "64 of 132 multiprocessors", "work in the only round"} < set(texts)
+    assert {"M = N = 1024: 64 blocks", "64 of 132 SMs", "work in the only wave"} < set(texts)
     links = [each.get("data-link") for each in found if each.get("data-link")]
     rows, cols = range(2, 128, 16), range(5, 128, 16)  # of A, of B, and of C each pair of them
     assert set(links) == {

@@ -222,7 +222,7 @@ def test_a_legend_of_tiling_stands_between_title_and_lines(report, gpu):
 def test_the_text_has_the_shipped_prediction_with_its_ends():
     text = block_sweep_view("int-matmul", "naive", CUBES[1024], 16, "H200").text
     row = predicted.times("H200", kernel="naive", dtype="int32", n=1024, block_x=16).iloc[0]
-    ends = f"{row.low:.3g} to {row.high:.3g}; first limit: {row.limit}"
+    ends = f"{row.low:.3g} to {row.high:.3g}; lowest limit: {row.limit}"
     assert f"Predicted for an H200, with 16×16 blocks: naive {row.value:.3g} ms ({ends})." in text
 
 

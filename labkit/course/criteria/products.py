@@ -206,7 +206,7 @@ def loads(kernel: AnyKernel, most: float) -> None:
     _limit(found, found.loads, most, "loads of a thread", rows, rows.threads, WIDE)
 
 
-@criterion("room for at least {least} warps on a multiprocessor of an H200")
+@criterion("room for at least {least} warps on an SM of an H200")
 def warps(kernel: AnyKernel, least: int) -> None:
     """Ask that so many warps fit a multiprocessor."""
     found = _figures(kernel)

@@ -213,7 +213,7 @@ def _diagnosed(diagnosis: Callable[..., Any], letter: str) -> None:
     if said[0] != cause:
         raise Unmet(
             f"{told} returns {said[0]!r}: that is not what makes the kernel slow.\nWhich part of the GPU is "
-            "its first limit, by `.predicted`? What keeps that part busy?"
+            "its lowest limit, by `.predicted`? What keeps that part busy?"
         )
     if abs(value - figure) > margin * figure:
         raise Unmet(

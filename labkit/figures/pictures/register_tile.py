@@ -236,9 +236,9 @@ def _draw_multiprocessors(picture: Svg, tile: RegisterTile, N: int) -> None:
     """Draw a box for each multiprocessor: full if it has a block in the last round, hollow if not."""
     rounds, busy = tile.rounds(N, N)
     down = MULTIPROCESSORS // _SMS_ACROSS
-    which = "the only round" if rounds == 1 else f"the last of {rounds} rounds"
+    which = "the only wave" if rounds == 1 else f"the last of {rounds} waves"
     picture.text(_SMS, _TOP - 48, f"M = N = {N}: {prod(tile.grid(N, N))} blocks", font_weight="600")
-    picture.text(_SMS, _TOP - 30, f"{busy} of {MULTIPROCESSORS} multiprocessors")
+    picture.text(_SMS, _TOP - 30, f"{busy} of {MULTIPROCESSORS} SMs")
     picture.text(_SMS, _TOP - 12, f"work in {which}")
     has_block = np.arange(MULTIPROCESSORS).reshape(down, _SMS_ACROSS) < busy
     with picture.group(**_pointed("multiprocessors", _in_words(tile, N)) | {"data_link": None}):
@@ -249,6 +249,6 @@ def _draw_multiprocessors(picture: Svg, tile: RegisterTile, N: int) -> None:
 def _in_words(tile: RegisterTile, N: int) -> str:
     rounds, busy = tile.rounds(N, N)
     return (
-        f"In the last of {counted(rounds, 'round')} {busy} of {MULTIPROCESSORS} multiprocessors have a "
+        f"In the last of {counted(rounds, 'wave')} {busy} of {MULTIPROCESSORS} SMs have a "
         "block, if each takes one at a time."
     )

@@ -104,9 +104,9 @@ class Prediction:
         text = f"Predicted for {article(self.gpu.name)}: `{self.kernel}` takes "
         text += f"{duration(self.seconds)} ({range_}). "
         if share < START_SHARE:
-            text += "Most of that is the start and the end of the launch; the first limit of the rest is "
+            text += "Most of that is the start and the end of the launch; the lowest limit of the rest is "
         else:
-            text += "Its first limit is "
+            text += "Its lowest limit is "
         text += f"{name}: {ADVICE[name]}."
         if not self.validated:
             text += f" No prediction was compared with times of {article(self.gpu.name)} yet."
@@ -171,7 +171,7 @@ def predictable() -> list[str]:
 def interval(gpu: Gpu, parts: Sequence[Limit]) -> tuple[float, float, bool]:
     """Return the factors from the predicted time to its low and high end, and whether the GPU was tried.
 
-    They are quantiles of the errors on held-out kernels that have the same first limit, or, where these are
+    They are quantiles of the errors on held-out kernels that have the same lowest limit, or, where these are
     too few, on all of them.
     """
     known = stored()
