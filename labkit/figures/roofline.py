@@ -319,7 +319,7 @@ def _draw_limit(axes: Axes, scene: Scene, shown: Rung, choice: Choice) -> None:
     free = [
         (left, down)
         for left, down in places.values()
-        if left > 4
+        if left > axes.place[0]  # not over the ticks
         and left + long < _COLUMN
         and abs(down - peak) > 12
         and not any(left - 16 < at < left + long + 6 and abs(below - down) < 14 for at, below in points)
