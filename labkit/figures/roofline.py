@@ -188,11 +188,11 @@ def draw(scene: Scene, chosen: str = "", choice: Choice | None = None, untimed: 
     top = 26 + 17 * len(lines)
     axes = Axes(picture, (_LEFT, top, _ACROSS, _DOWN), *(choice.window if choice else scene.window))
     axes.frame(_BELOW[scene.level], scene.peak.unit)
+    if untimed in scene.intensity:
+        _draw_untimed(axes, scene, untimed)
     if scene.level in (L1_BYTES, DRAM):
         _draw_once(axes, scene)
     _draw_roofs(axes, scene, brief=choice is not None)
-    if untimed in scene.intensity:
-        _draw_untimed(axes, scene, untimed)
     _draw_rungs(axes, scene, shown, choice)
     if choice and not isnan(shown.intensity):
         _draw_limit(axes, scene, shown, choice)
