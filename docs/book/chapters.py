@@ -97,7 +97,7 @@ def _still(output: NotebookNode) -> NotebookNode:
 def _picture(svg: str) -> str:
     """Put a picture into the page, where it may become smaller, but not too small to read."""
     width = re.search(r'<svg[^>]*? width="(\d+)', svg)
-    smallest = f' style="--least: {round(min(0.9 * int(width[1]), 640))}px"' if width else ""
+    smallest = f' style="--least: {round(min(0.85 * int(width[1]), 600))}px"' if width else ""
     return f'<div class="lk-scroll"{smallest}>{still(svg)}</div>'
 
 

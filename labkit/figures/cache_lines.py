@@ -149,7 +149,7 @@ def _compare(picture: Svg, counted: Count) -> None:
 
     once = place(loops.compulsory / loops.N**3)
     picture.line(once, _TOP - 10, once, bottom, class_="line", stroke_dasharray="2 3")
-    picture.text(once + 5, bottom - 4, "each line once", class_="soft halo", font_size=11)
+    picture.text(once + 5, bottom - 8, "each line once", class_="soft halo", font_size=11)
     for tick in scale.marks():
         picture.line(place(tick), _TOP - 10, place(tick), bottom, class_="grid")
         picture.text(place(tick), bottom + 12, f"{tick:g}", "middle", class_="soft")

@@ -187,11 +187,11 @@ def draw(scene: Scene, chosen: str = "", choice: Choice | None = None, untimed: 
     top = 26 if choice else 43
     axes = Axes(picture, (_LEFT, top, _ACROSS, _DOWN), *(choice.window if choice else scene.window))
     axes.frame(_BELOW[scene.level], scene.peak.unit)
+    if untimed in scene.intensity:
+        _draw_untimed(axes, scene, untimed)
     if scene.level in (L1_BYTES, DRAM):
         _draw_once(axes, scene)
     _draw_roofs(axes, scene, brief=choice is not None)
-    if untimed in scene.intensity:
-        _draw_untimed(axes, scene, untimed)
     _draw_rungs(axes, scene, shown, choice)
     if choice and not isnan(shown.intensity):
         _draw_limit(axes, scene, shown, choice)
@@ -318,7 +318,7 @@ def _draw_limit(axes: Axes, scene: Scene, shown: Rung, choice: Choice) -> None:
     free = [
         (left, down)
         for left, down in places.values()
-        if left > 4
+        if left > axes.place[0]  # not over the ticks
         and left + long < _COLUMN
         and abs(down - peak) > 12
         and not any(left - 16 < at < left + long + 6 and abs(below - down) < 14 for at, below in points)

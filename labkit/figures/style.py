@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from labkit.figures.svg import INK, PAPER, SOFT, Svg
+from labkit.figures.svg import INK, PAPER, SOFT, Svg, seen_in_the_dark
 
 PIXELS = 96  # per inch, as CSS has it
 # Matplotlib's own black and white, and the greys of lines and notes, become those of the page.
@@ -70,7 +70,7 @@ def _themed(svg: str) -> str:
     body = body.replace(f' id="{_TITLE}"', f' class="{_TITLE}"')
     body = re.sub(r' id="[\w.]+_\d+"', "", body).replace("xlink:href", "href")
     body = re.sub(r"font-family: ([^;\"]*)", _font, body)
-    return re.sub("|".join(_THEME), lambda found: _THEME[found[0]], body)
+    return re.sub(r"#[0-9a-f]{6}\b", lambda found: _THEME.get(found[0]) or seen_in_the_dark(found[0]), body)
 
 
 def _font(found: re.Match[str]) -> str:

@@ -28,8 +28,11 @@ GREY = "#999999"
 INK = "var(--jp-ui-font-color1, var(--vscode-editor-foreground, #212121))"
 SOFT = "var(--jp-ui-font-color2, var(--vscode-descriptionForeground, #5f5f5f))"
 PAPER = "var(--jp-layout-color0, var(--vscode-editor-background, #ffffff))"
+# On a narrow page a picture shrinks until its text would be too small, and then scrolls.
 STYLE = (
-    f".lk-svg{{font:12px var(--jp-ui-font-family,system-ui,sans-serif);background:{PAPER}}}"
+    f".lk-svg{{font:12px var(--jp-ui-font-family,system-ui,sans-serif);background:{PAPER};"
+    "max-width:max(100%,560px);height:auto}"
+    ":is([data-jp-theme-light=false],[data-theme=dark],.vscode-dark) .lk-svg{--lk-dark:1}"
     f".lk-svg text{{fill:{INK};stroke:none}}"
     f".lk-svg .soft{{fill:{SOFT}}}"
     f".lk-svg .code{{font-family:var(--jp-code-font-family,monospace);white-space:pre}}"
@@ -194,10 +197,27 @@ def grid(
 
 def ink_on(colour: str) -> str:
     """Return the class of text on a colour, `on` (black) or `dark` (white), whichever has more contrast."""
-    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]  # WCAG 2
+    luminance = _luminance(colour)
     return "on" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "dark"
+
+
+def seen_in_the_dark(colour: str) -> str:
+    """Return a colour that a dark theme makes lighter, if it is too dark to be seen there; others stay."""
+    darkness = _luminance(colour)
+    if darkness > _TOO_DARK:
+        return colour
+    white = next(share for share in range(0, 101, 5) if _luminance(colour, share / 100) > 0.13 + darkness / 2)
+    return f"color-mix(in srgb, {colour}, #fff calc(var(--lk-dark, 0) * {white}%))"
+
+
+_TOO_DARK = 0.12  # less than three times as bright as JupyterLab's dark ground
+
+
+def _luminance(colour: str, white: float = 0) -> float:
+    """Return the luminance of a colour, as WCAG 2 has it; `white` is the share of white that is mixed in."""
+    parts = [int(colour[i : i + 2], 16) / 255 * (1 - white) + white for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _written(attributes: dict[str, object]) -> str:

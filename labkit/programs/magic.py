@@ -109,11 +109,15 @@ def compile_program(cell: str, options: list[str]) -> AnyProgram:
         ) from None
 
 
+# What labkit says on a program's stderr although nothing is wrong.
+_REMARKS = ("labkit: no GPU here.", "labkit check: no mistake found")
+
+
 def run(program: AnyProgram, read: Line) -> Outcome:
-    """Run a program and print what it prints, as it comes."""
+    """Run a program and print what it prints, as it comes; only what is wrong has a notebook's red ground."""
 
     def on_text(name: str, text: str) -> None:
-        stream = sys.stdout if name == "stdout" else sys.stderr
+        stream = sys.stdout if name == "stdout" or text.startswith(_REMARKS) else sys.stderr
         stream.write(text)
         stream.flush()
 

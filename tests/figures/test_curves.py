@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from labkit import records
-from labkit.figures import curves
+from labkit.figures import curves, svg
 from labkit.figures.looks import look_of, rank
 from labkit.kernels.problem import families, problem_class
 from labkit.ladder import running
@@ -446,3 +446,11 @@ def test_a_transpose_has_predicted_steps(transpose):
     predicted = rows.assign(value=rows.value / 30, source="predicted for an H200, ± 30 %")
     (axes,) = curves.transpose_steps(rows, predicted).axes
     assert any(line.is_dashed() for line in axes.lines)
+
+
+def test_colours_too_dark_for_a_dark_theme_are_lighter_there_and_others_stay():
+    assert svg.seen_in_the_dark("#0072b2") == "#0072b2"
+    assert (
+        svg.seen_in_the_dark("#00224e") == "color-mix(in srgb, #00224e, #fff calc(var(--lk-dark, 0) * 35%))"
+    )
+    assert "--lk-dark:1" in svg.STYLE

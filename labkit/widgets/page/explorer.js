@@ -62,7 +62,7 @@ class Explorer {
     [...this.pictures.children].forEach((box, i) => (box.scrollLeft = scrolled[i] ?? 0));
     if (focus) this.pictures.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
     for (const svg of this.pictures.querySelectorAll("svg"))
-      svg.style.minWidth = `${Math.min(0.9 * svg.getAttribute("width"), 640)}px`;
+      svg.style.minWidth = `${Math.min(0.85 * svg.getAttribute("width"), 600)}px`;
     this.fit();
     this.conclusion.textContent = shown.error || shown.conclusion;
     this.conclusion.classList.toggle("lk-error", Boolean(shown.error));

@@ -4,6 +4,8 @@
 // JupyterLab breaks the lines of an output anywhere, within words too.
 export const LINES = `
 .jp-Notebook .jp-OutputArea-output pre { word-break: normal; overflow-wrap: anywhere; }
+.jp-Notebook .jp-RenderedMarkdown pre, .jp-Notebook .jp-RenderedMarkdown pre code { white-space: pre; }
+.jp-Notebook .jp-RenderedMarkdown pre { overflow-x: auto; }
 `;
 const CHECK = /\blabkit\s*\.\s*check\s*\(/;
 const ANSWER = /^%%(cuda|c|answer|program)\s/;

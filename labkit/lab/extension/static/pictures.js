@@ -67,13 +67,13 @@ function picture(svg, trusted, text) {
   return box;
 }
 
-// On a narrow page it scrolls rather than becomes too small to read.
+// On a narrow page it becomes smaller, and scrolls where its text would be too small to read.
 function inPage(svg) {
   const box = document.createElement("div");
   box.className = "labkit-scroll";
   box.style.overflowX = "auto";
   box.innerHTML = svg;
   const { style, width } = box.firstElementChild;
-  Object.assign(style, { maxWidth: "100%", height: "auto", minWidth: `${0.9 * width.baseVal.value}px` });
+  Object.assign(style, { maxWidth: "100%", height: "auto", minWidth: `${Math.min(0.85 * width.baseVal.value, 600)}px` });
   return box;
 }
