@@ -257,7 +257,7 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
         "swizzle: 3 %": lambda: 32 / (32 * 33),
         "ladder: 1.18 times": lambda: report("int-transpose", "step_speedup", kernel="padded"),
         "ladder-launches-answer: 1.18": lambda: report("int-transpose", "step_speedup", kernel="padded"),
-        "cost: 2 097 152": lambda: 8192**2 / 32,
+        "cost: 2,097,152": lambda: 8192**2 / 32,
         "cost: 1980 MHz": lambda: H200.boost_mhz,
         "ladder-launches-answer: 5.8 GB/s": copies,
         "remember: 16.8 MB": lambda: 4 * 2048**2 / 1e6,
@@ -275,7 +275,7 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
         "steps-answer: 1.16": lambda: launches("padded", REPORT) / launches("unrolled", REPORT),
         "steps-answer: 2.0": faster("unrolled", "padded", *INT_COPY),
         "little: 400 GB/s": lambda: 2 * 132 * 512 / 333,
-        "hold-words: 65 536": lambda: H200.registers_per_sm,
+        "hold-words: 65,536": lambda: H200.registers_per_sm,
         "steps-answer: 3.4": lambda: launches("unrolled", REPORT) - launches("unrolled"),
         "alone-words: 97 %": faster("vectorised", "memcpy", *INT_COPY),
     },
@@ -348,7 +348,7 @@ CLAIMS: dict[str, dict[str, Callable[[], float | Collection[float]]]] = {
         "total-question: 1023": lambda: 1024 - 1,
         "exercise-4: 134": lambda: 3 + 128 + 3,
         "clock: 67 TFLOP/s": lambda: PEAK,
-        "clock-answer: 27 000 TFLOP/s": cell("09", "clock-run"),
+        "clock-answer: 27,000 TFLOP/s": cell("09", "clock-run"),
         "limit-run-text: 132": lambda: H200.multiprocessors,
         "exercise-8-task: 4090 GB/s": lambda: H200.dram_gb_s,
         "fix-c: 4 clocks": limit("latency", "FFMA"),
@@ -652,7 +652,7 @@ def test_claims(notebook, name):
 
 
 def zeros(number: Said) -> int:
-    """1 with as many zeros as the number ends with: 27 000 may be 27 488."""
+    """1 with as many zeros as the number ends with: 27,000 may be 27 488."""
     digits = re.sub(r"\D", "", number.text)
     return 10 ** (len(digits) - len(digits.rstrip("0")))
 
