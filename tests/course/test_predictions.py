@@ -160,6 +160,7 @@ OWN = {"10.f"}  # the answer is the student's own kernel's
 @pytest.mark.parametrize("id", [id for id in QUESTIONS if id not in OWN])
 def test_the_answer_is_what_the_cells_below_compute(id):
     right = [each.right for each in QUESTIONS[id].inputs]
+    rounded = 0.05
     if id in COUNTED:
         seen = COUNTED[id](BELOW[id][0])
     else:
@@ -169,12 +170,13 @@ def test_the_answer_is_what_the_cells_below_compute(id):
             number(group) if isinstance(each, (int, float)) else group
             for group, each in zip(found.groups(), right, strict=True)
         ]
+        digits = max(len(group.partition(".")[2]) for group in found.groups())
+        rounded = min(rounded, 0.5 / 10**digits)
     assert len(seen) == len(right)
     for mine, theirs in zip(right, seen, strict=True):
         if isinstance(mine, str):
             assert mine == theirs
         else:
-            rounded = 0 if 0.05 < mine < 1 else 0.05  # outputs show a number with one digit or more
             assert mine == pytest.approx(theirs, rel=0.02, abs=rounded)
 
 
