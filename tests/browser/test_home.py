@@ -79,6 +79,18 @@ def test_cells_out_of_order_and_the_head_lead_on(page, course):
     page.get_by_role("link", name="Continue: 02 · The naive kernel").wait_for()
 
 
+@pytest.mark.thorough
+def test_the_head_leads_to_a_heading_that_is_a_question(page, course):
+    lab.open_notebook(page, course, next(NOTEBOOKS.glob("13_*.ipynb")).name)
+    cell = page.locator(".jp-CodeCell", has_text='labkit.start("13")').first
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+Enter")
+    lab.wait_idle(page)
+    cell.get_by_role("link", name="13.4").first.press("Enter")
+    heading = page.locator("h3", has_text="does the kernel take?")
+    page.wait_for_function("it => it.getBoundingClientRect().top < 200", arg=heading.element_handle())
+
+
 def test_a_notebook_that_is_opened_again_shows_its_pictures(page, server, folder):
     path = folder / "again.ipynb"
     explorer = "import labkit\nlabkit.widgets.thread_map()"

@@ -39,6 +39,9 @@ BACK = "    CUDA_CHECK(cudaMemcpy(c.data(), d_c, bytes, cudaMemcpyDeviceToHost))
 START = "    CUDA_CHECK(cudaEventRecord(start));"
 PINNED, FREED = "CUDA_CHECK(cudaMallocHost(&x, bytes));", "CUDA_CHECK(cudaFreeHost(x));"
 STEP = "d[i] = x[(i + 1) % n] - x[i];"
+STEPS = "        steps<<<(n + 255) / 256, 256>>>(n, d_x, d_d);\n"
+BROUGHT = "        CUDA_CHECK(cudaMemcpy(d.data(), d_d, n * sizeof(float), cudaMemcpyDeviceToHost));\n"
+ON_THE_RING = "for (int i = 0; i < n; ++i) d[i] = x[(i + 1) % n] - x[i];\n"
 LAUNCH = "    saxpy<<<(n + 255) / 256, 256>>>(n, a, d_x, d_y);\n"
 ASKED = "    CUDA_CHECK(cudaGetLastError());\n    CUDA_CHECK(cudaDeviceSynchronize());\n"
 COPY = "CUDA_CHECK(cudaMemcpy(x.data(), d_x, n * sizeof(float), cudaMemcpyDeviceToHost));"
@@ -56,6 +59,7 @@ WRONG = [
     ("13.3", "one free", "What one round allocates", ("        CUDA_CHECK(cudaFree(d_d));\n", "")),
     ("13.3", "no ring", "The neighbour of the last element is element 0", ("(i + 1) % n", "i + 1")),
     ("13.3", "the last one left out", "sum is", (STEP, "d[i] = i + 1 < n ? x[i + 1] - x[i] : 0;")),
+    ("13.3", "on the host", "no launch of the kernel steps", (STEPS, ""), (BROUGHT, ON_THE_RING)),
     ("13.4", "copies too", "Only the launch stands between", (STOP, ""), (WAIT, f"{BACK}{STOP}{WAIT}")),
     ("13.4", "bytes of one array", "12 bytes", ("3.0 * bytes", "1.0 * bytes")),
     ("13.4", "seconds", "ms is", ("ms: %.6f", "ms: %.9f"), ("sum, ms, rate", "sum, ms / 1000, rate")),

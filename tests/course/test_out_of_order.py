@@ -85,3 +85,4 @@ def test_an_unreadable_file_falls_back_to_the_courses_own(ipython, tmp_path, mon
 def test_the_link_leads_to_the_heading():
     assert 'href="#A-name-again"' in hint(CELLS, "twice", "print(p, naive)")._repr_html_()
     assert catalog.anchor("Exercise 02.1: x (2 points)") == "#Exercise-02.1:-x-(2-points)"
+    assert catalog.anchor("How long? 87 % of `A @ B`") == "#How-long?-87-%-of-A-@-B"  # as JupyterLab's id

@@ -90,6 +90,9 @@ SEEN = {
     "12.c": r"tree: ([\d.]+) times as fast; grid_stride: (\d+) %",
     "12.d": r"equal: ([\d.]+) times as long",
     "12.e": r"s = (\d+); (\d+) % of the loads",
+    "13.a": r"x\[7\] = (\d+)",
+    "13.b": r"^(\d+) GB/s$",
+    "13.c": r"^([\d.]+) ms$",
 }
 # Answers that have to be counted in the output.
 COUNTED = {
@@ -157,6 +160,7 @@ OWN = {"10.f"}  # the answer is the student's own kernel's
 @pytest.mark.parametrize("id", [id for id in QUESTIONS if id not in OWN])
 def test_the_answer_is_what_the_cells_below_compute(id):
     right = [each.right for each in QUESTIONS[id].inputs]
+    rounded = 0.05
     if id in COUNTED:
         seen = COUNTED[id](BELOW[id][0])
     else:
@@ -166,9 +170,14 @@ def test_the_answer_is_what_the_cells_below_compute(id):
             number(group) if isinstance(each, (int, float)) else group
             for group, each in zip(found.groups(), right, strict=True)
         ]
+        digits = max(len(group.partition(".")[2]) for group in found.groups())
+        rounded = min(rounded, 0.5 / 10**digits)
     assert len(seen) == len(right)
     for mine, theirs in zip(right, seen, strict=True):
-        assert mine == theirs if isinstance(mine, str) else mine == pytest.approx(theirs, rel=0.02, abs=0.05)
+        if isinstance(mine, str):
+            assert mine == theirs
+        else:
+            assert mine == pytest.approx(theirs, rel=0.02, abs=rounded)
 
 
 @pytest.mark.parametrize("id", QUESTIONS)

@@ -101,9 +101,18 @@ def fails(
 
 @criterion("{text}")
 def no_mistake(
-    program: AnyProgram, text: str, *cases: Args, draw: Draw, hints: dict[str, str], kinds: Sequence[str] = ()
+    program: AnyProgram,
+    text: str,
+    *cases: Args,
+    draw: Draw,
+    hints: dict[str, str],
+    kinds: Sequence[str] = (),
+    kernel: str = "",
 ) -> None:
-    """Ask that a checked run finds nothing, or nothing of these `kinds`; `hints` are by kind."""
+    """Ask that a checked run finds nothing, or nothing of these `kinds`; `hints` are by kind.
+
+    A program without the `kernel` in which a mistake is to be found has not mended it.
+    """
     for args in further(cases, draw):
         run = ran(program, args, mode="check")
         found = [(kind, told) for kind, told in run.outcome.mistakes if not kinds or kind in kinds]
@@ -115,11 +124,18 @@ def no_mistake(
             )
         if "labkit check: " not in run.outcome.stderr:
             raise run.unmet("it ended before the check could say what it found.")
+    if kernel:
+        _launched(program, kernel, cases[0], "The kernel stays, and is mended.")
 
 
 @criterion("{text}")
 def launches(program: AnyProgram, text: str, kernel: str, args: Args, hint: str) -> None:
     """Ask that the program launches a kernel of this name."""
+    _launched(program, kernel, args, hint)
+
+
+def _launched(program: AnyProgram, kernel: str, args: Args, hint: str) -> None:
+    """Raise Unmet where the program does not launch the kernel."""
     run = ran(program, args, mode="profile")
     if not re.search(rf"^\s*\d+\s+{re.escape(kernel)}\b", run.outcome.stderr, re.M):
-        raise Unmet(f"{run.shown}: no launch of the kernel {kernel} is counted.\n{hint}")
+        raise Unmet(f"{run.shown}: no launch of the kernel {kernel} is counted.\n{hint}".rstrip())

@@ -201,7 +201,7 @@ EXERCISES = (
     Exercise("13.3", "A leak, and a step too far", 3, magic="program").asks(
         no_mistake(
             "no thread reads outside an array", (1000, 2), draw=_other_steps, hints=MENDED,
-            kinds=("out of bounds",),
+            kinds=("out of bounds",), kernel="steps",
         ),
         prints("the right sum", (1000, 3), of=_steps, draw=_other_steps, hint=MENDED["out of bounds"]),
         no_mistake("a checked run finds nothing", (1000, 3), draw=_other_steps, hints=MENDED),

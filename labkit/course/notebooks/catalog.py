@@ -20,6 +20,7 @@ from labkit.course.exercise import Exercise
 from labkit.course.progress import MARKS, Best, state
 
 PACKAGE = Path(__file__).parents[2]
+_KEPT = "!#$%&'()*+,/:;=?@[\\]^{|}"  # ASCII that browsers leave as it is behind the # of a URL
 _WORDS_A_MINUTE, _MINUTES_A_POINT = 100, 4
 _TITLE = re.compile(r"^# (?:\d+ · )?(.+)$", re.MULTILINE)
 _TASK = re.compile(r"^#+ (?P<heading>Exercise (?P<id>\d\d\.\d+)\b.*?) *$", re.MULTILINE)
@@ -116,8 +117,11 @@ def _exercises(number: str) -> list[Exercise]:
 
 
 def anchor(heading: str) -> str:
-    """Return the link to a heading of the same notebook, which JupyterLab names by its text."""
-    return f"#{quote(heading.replace('`', '').replace(' ', '-'), safe=':(),')}"
+    """Return the link to a heading of the same notebook, which JupyterLab names by its text.
+
+    JupyterLab compares the two as they are: what a browser leaves alone behind the #, such as ?, stays.
+    """
+    return f"#{quote(heading.replace('`', '').replace(' ', '-'), safe=_KEPT)}"
 
 
 def find(names: Iterable[str], folder: Path) -> list[Path]:
