@@ -61,6 +61,7 @@ WRONG = [
     ("13.3", "the last one left out", "sum is", (STEP, "d[i] = i + 1 < n ? x[i + 1] - x[i] : 0;")),
     ("13.3", "on the host", "no launch of the kernel steps", (STEPS, ""), (BROUGHT, ON_THE_RING)),
     ("13.4", "copies too", "Only the launch stands between", (STOP, ""), (WAIT, f"{BACK}{STOP}{WAIT}")),
+    ("13.4", "does not wait", "device not ready", (WAIT, "")),
     ("13.4", "bytes of one array", "12 bytes", ("3.0 * bytes", "1.0 * bytes")),
     ("13.4", "seconds", "ms is", ("ms: %.6f", "ms: %.9f"), ("sum, ms, rate", "sum, ms / 1000, rate")),
     ("13.5", "one stream", "the goal is at most", ("stream[c % 2]", "stream[0]")),

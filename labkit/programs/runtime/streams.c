@@ -360,6 +360,8 @@ SERVED(cudaError_t, cudaEventElapsedTime, (float *milliseconds, cudaEvent_t star
         return done(cudaErrorInvalidValue);
     if (!start || !end || !start->is_recorded || !end->is_recorded || start->is_untimed || end->is_untimed)
         return done(cudaErrorInvalidResourceHandle);
+    if (largest(start->time, end->time) > host_time) /* the host has not waited for them */
+        return done(cudaErrorNotReady);
     *milliseconds = (float)((end->time - start->time) * 1e3);
     if (!has_told)
         tell("labkit: no GPU here. Times between events are predicted for an NVIDIA %s; LABKIT_GPU names another",
