@@ -125,9 +125,12 @@ def clone(tmp_path_factory):
 
 
 def run(command, folder, **environment):
-    """Run a command in a folder, without a choice of device. Its text; AssertionError with it if it fails."""
-    environment = {**os.environ, **environment}
-    environment.pop("LABKIT_DEVICE", None)
+    """Run a command in a folder, without a choice of device. Its text; AssertionError with it if it fails.
+
+    It finds only the modules of its own Python, and not those of the tests' PYTHONPATH.
+    """
+    own = {name: value for name, value in os.environ.items() if name not in ("LABKIT_DEVICE", "PYTHONPATH")}
+    environment = {**own, **environment}
     done = subprocess.run(
         list(map(str, command)),
         cwd=folder,
@@ -197,6 +200,7 @@ class TestBinderSteps:
         options = ["--no-browser", "--allow-root", f"--port={port}", "--IdentityProvider.token="]
         environment = {**os.environ, "LABKIT_CACHE": str(tmp_path / "cache")}
         environment.pop("LABKIT_DEVICE", None)
+        environment.pop("PYTHONPATH", None)
         lab = subprocess.Popen(
             [python, "-m", "jupyterlab", *options],
             cwd=clone,
