@@ -229,11 +229,9 @@ def build_times() -> Table:
             kernel = simt.RawModule(code=source, options=(f"-DSTEPS={count}",)).get_function("unrolled")
             found = []
             for mode in MODES:
-                build = partial(
-                    compile_kernel, kernel._parsed, kernel._storage, (128, 1, 1), mode, False, True
-                )
+                build = partial(compile_kernel, kernel.parsed, kernel.storage, (128, 1, 1), mode, False, True)
                 found.append(seconds(build))
-            length = len(kernel._parsed.code)
+            length = len(kernel.parsed.code)
             cells = [f"{each:.2f}" for each in found]
             table.add_row(name, str(count), str(length), *cells, f"{1e6 * found[0] / length:.0f}")
     return table

@@ -80,6 +80,25 @@ def new_session(monkeypatch):
         monkeypatch.setattr(f"labkit.{memory}", {})
 
 
+@pytest.fixture(autouse=True)
+def titles_have_room(request, monkeypatch):
+    """Each picture that a test of pictures draws has titles of one line that fit."""
+    if request.path.parent.name not in ("figures", "ladder", "model", "widgets"):
+        return
+    from titles import misfits
+
+    from labkit.figures.svg import Svg
+
+    drawn = Svg.__str__
+
+    def checked(picture):
+        wrong = misfits(svg := drawn(picture))
+        assert not wrong, f"titles without room: {wrong}"
+        return svg
+
+    monkeypatch.setattr(Svg, "__str__", checked)
+
+
 @pytest.fixture
 def ipython(monkeypatch):
     """A fresh IPython with `%load_ext labkit`; the module `__main__`, which it replaces, comes back."""

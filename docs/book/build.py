@@ -30,6 +30,7 @@ from labkit.course.notebooks.release import SOLUTIONS, Page, for_students  # noq
 
 OUT = ROOT / "build" / "book"
 BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "data/SOURCES.md")  # pages that do not lie in docs/
+GLOSSARY = "notebooks/glossary.md"
 AS_THEY_ARE = (
     "_files"  # the folder of the source that Sphinx copies without reading it; conf.py names it, too
 )
@@ -45,8 +46,11 @@ def pages(notebooks: list[Path], of: Repository) -> list[Page]:
     to GitHub, where the repository has an address, and else is text.
     """
     written = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in BESIDE)]
-    here = {*written, *(ROOT / "notebooks" / path.name for path in notebooks)}
-    docs = {path: _linked(path.read_text(encoding="utf-8"), path, here, of) for path in written}
+    here = {*written, ROOT / GLOSSARY, *(ROOT / "notebooks" / path.name for path in notebooks)}
+    docs = {
+        path: _linked(path.read_text(encoding="utf-8"), path, here, of)
+        for path in [*written, ROOT / GLOSSARY]
+    }
     front = _linked((ROOT / "README.md").read_text(encoding="utf-8"), ROOT / "README.md", here, of)
     lessons = [catalog.lesson(path) for path in notebooks]
     made = {
@@ -121,10 +125,12 @@ def _course(lessons: list[Lesson], of: Repository) -> str:
     ]
     table = f"| chapter | what it teaches | minutes | points |\n| --- | --- | ---: | ---: |\n{''.join(rows)}"
     note = (
-        "The minutes are an estimate. Pictures of explorers stand still here: their sliders move where the "
-        "notebook runs. Recorded blocks (`labkit.step`) can be replayed here, too.\n"
+        "The minutes are an estimate. Terms are explained in the [glossary](glossary.md). Pictures of "
+        "explorers stand still here: their sliders move where the notebook runs. Recorded blocks "
+        "(`labkit.step`) can be replayed here, too.\n"
     )
-    return f"# The course\n\n{table}\n{note}\n{_toctree([each.path.stem for each in lessons], 'hidden')}"
+    tree = _toctree([*(each.path.stem for each in lessons), "glossary"], "hidden")
+    return f"# The course\n\n{table}\n{note}\n{tree}"
 
 
 def _documentation(readme: str, written: list[Path]) -> str:

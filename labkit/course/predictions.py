@@ -416,13 +416,13 @@ QUESTIONS: dict[str, Question] = {
     ),
     "03.b": _one(
         *("Rows of C that are right, of 16", 2, "rows"),
-        "the warps run one after the other, and only the last one finds both tiles complete.",
+        "the warps run one after the other, and only the last one finds the tile complete.",
         "In the simulator. On a GPU it may be another number with each launch.",
     ),
     "03.c": _one(
         *("Elements of C that are wrong, of 64", 0, "elements"),
         "the 16 threads of a block are in one warp and happen to run in step.",
-        "In the simulator, and in five launches on an NVIDIA H200.",
+        SIMULATED,
     ),
     "03.d": _one(
         *(

@@ -281,7 +281,7 @@ class Kernel(simt.AnyKernel):
 
     def _copy_variables(self) -> None:
         """Copy what the module's variables hold on the GPU to the simulator."""
-        for name, memory in self.simulated.module._memory.items():
+        for name, memory in self.simulated.module.memory.items():
             # String literals and similar have no address to ask for.
             with suppress(cupy.cuda.driver.CUDADriverError):
                 pointer = self.module._module.get_global(name)

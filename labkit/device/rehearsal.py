@@ -58,7 +58,7 @@ class Rehearsals:
     """
 
     def __init__(self, kernel: simt.Kernel) -> None:
-        self.kernel, self._deciders, self._tried = kernel, find_deciders(kernel._parsed), set[Hashable]()
+        self.kernel, self._deciders, self._tried = kernel, find_deciders(kernel.parsed), set[Hashable]()
 
     def first(self, launch: Launch, on_host: Callable[[bool], Sequence[object]]) -> bool:
         """Try a launch unless a similar one was tried, and return whether it was the first.

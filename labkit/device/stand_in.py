@@ -49,7 +49,7 @@ class RawModule(simt.RawModule):
 
     def get_function(self, name: str) -> "Kernel":
         """Return the kernel called `name`: an `extern "C"` name or one of the name expressions."""
-        return Kernel(self, find_kernel(self._parsed, self._lowered, name), name)
+        return Kernel(self, find_kernel(self.parsed, self._lowered, name), name)
 
 
 class Kernel(simt.Kernel):

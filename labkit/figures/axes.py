@@ -61,10 +61,8 @@ class Axes:
         """Return the place of a value downwards."""
         return self.place[1] + self.place[3] * (1 - self.y_scale.share(value))
 
-    def frame(
-        self, x_label: str, y_label: str, title: str = "", names: dict[float, str] | None = None
-    ) -> None:
-        """Draw the axes with ticks and labels, above them a title; `names` are those of ticks across."""
+    def frame(self, x_label: str, y_label: str, names: dict[float, str] | None = None) -> None:
+        """Draw the axes with ticks and labels; `names` are those of ticks across."""
         left, top, width, height = self.place
         for value in self.y_scale.marks():
             self.picture.line(left, self.y(value), left + width, self.y(value), class_="grid")
@@ -76,8 +74,6 @@ class Axes:
         self.picture.line(left, top + height, left + width, top + height)
         self.picture.text(left + width / 2, top + height + 32, x_label, "middle")
         self.picture.text(left - 44, top - 12, y_label)
-        if title:
-            self.picture.text(left - 44, top - 32, title, font_weight="600")
 
     def line(self, points: Sequence[tuple[float, float]], **attributes: object) -> None:
         """Draw a line through points (x, y); where a value is not finite it is broken."""

@@ -41,9 +41,9 @@ def cache_picture(loops: Loops, cache: Cache, moment: int = 40) -> Svg:
     counted, (present, (i, j, k)) = count_misses(loops, cache), state(loops, cache, moment)
     in_use = (i, k), (j, k) if loops.matrices[1] == "BT" else (k, j), (i, j)
     corners = (_NEAR, _BELOW), (_FAR, _TOP), (_FAR, _BELOW)  # A left of C, B above it
-    told = _told(counted)
-    picture = Svg(640, _BELOW + _SIDE + 24, told)
-    picture.text(8, 12, told, font_weight="600")
+    title = f"{loops.version}: {counted.per_multiply_add:.2g} misses per multiply-add"
+    picture = Svg(640, _BELOW + _SIDE + 24, f"{title}. {_told(counted)}")
+    picture.title(title)
     now = f"framed: in the cache after {moment} % of the accesses; dots: i = {i}, j = {j}, k = {k}"
     picture.text(8, 32, now, class_="soft")
     for number, (corner, (row, col)) in enumerate(zip(corners, in_use, strict=True)):
@@ -71,8 +71,7 @@ def state(loops: Loops, cache: Cache, moment: int) -> tuple[npt.NDArray[np.bool_
 def _told(counted: Count) -> str:
     most = int(counted.fetched.sum(axis=1).argmax())
     return (
-        f"{counted.loops.version}: {counted.misses:,} misses, "
-        f"{counted.per_multiply_add:.2g} per multiply-add; "
+        f"{counted.misses:,} misses; "
         f"each line of {counted.loops.matrices[most]} is fetched {times(counted.fetched[most])}"
     )
 

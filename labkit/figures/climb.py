@@ -156,7 +156,7 @@ def draw(shown: Sequence[Group]) -> Svg:
     told = "; ".join(bar.tip for group in shown for bar in group.bars)
     picture = Svg(_WIDTH, bottom + 46, f"Bars of GFLOP/s on a logarithmic axis. {title}. {told}")
     axes = Axes(picture, (_LEFT, _TOP, _ACROSS, bottom - _TOP), scale, Scale(0, 1))
-    picture.text(8, 12, title, font_weight="600")
+    picture.title(title)
     for value in scale.marks():
         picture.line(axes.x(value), _TOP, axes.x(value), bottom, class_="grid")
         picture.text(axes.x(value), bottom + 12, _decade(value), "middle", class_="soft")

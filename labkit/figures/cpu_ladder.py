@@ -25,7 +25,7 @@ def ladder_picture(frame: pd.DataFrame, peak: float, chosen: str = "", kernels: 
     finding = _finding(rates, list(frame.kernel), int(frame.n.iloc[0]), peak)
     below = _TOP + _ROW * len(rates)
     picture = Svg(640, below + 62, f"Bars of GFLOP/s. {finding}")
-    picture.text(8, 12, finding, font_weight="600")
+    picture.title(finding)
     scale = Scale(0, max(peak, *rates))
     for value in scale.marks():
         x = _LEFT + _ACROSS * scale.share(value)

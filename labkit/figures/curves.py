@@ -13,7 +13,6 @@ rates, or give one point several values.
 
 from collections.abc import Callable, Sequence
 from math import prod
-from textwrap import fill
 
 import pandas as pd
 from matplotlib import colormaps
@@ -21,8 +20,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from labkit.figures.findings import Finding, brief, one_line
 from labkit.figures.looks import look_of, rank
-from labkit.figures.style import Plot, sign
+from labkit.figures.style import Plot, sign, titled
 from labkit.kernels.problem import families, problem_class, problem_of
 from labkit.ladder.running import row_dicts
 from labkit.model.predicted import PREDICTED
@@ -38,7 +38,7 @@ _ENDS = ["low", "high"]  # of the interval of a predicted time
 # Where the text at a point stands, for the highest line, the lowest and one between: its offset in points,
 # and its alignment.
 _BESIDE = ((7, 4, "left", "bottom"), (-7, -4, "right", "top"), (-7, 4, "right", "bottom"))
-_Finding = Callable[[pd.DataFrame], str]
+_Findings = Callable[[pd.DataFrame], list[Finding]]
 
 
 def time_by_block(frame: pd.DataFrame, here: Here = None) -> Plot:
@@ -84,7 +84,7 @@ def bandwidth_by_size(frame: pd.DataFrame, here: Here = None) -> Plot:
                 _draw_line(axes, line, "size", mark, label, look_of(str(kernel)))
         axes.set(ylim=(0, None), ylabel="effective bandwidth (GB/s)")
         _size_ticks(axes, members)
-        _finish(axes, members, _all_rates)
+        _finish(axes, members, _rate_share)
     return figure
 
 
@@ -116,7 +116,7 @@ def transpose_steps(frame: pd.DataFrame, here: Here = None) -> Plot:
     return figure
 
 
-def _curves(frame: pd.DataFrame, here: Here, x: str, x_label: str, finding: _Finding) -> Plot:
+def _curves(frame: pd.DataFrame, here: Here, x: str, x_label: str, finding: _Findings) -> Plot:
     sets = [(mark, _one_value_each(data, x, "quantity")) for mark, data in _prepared(frame, here)]
     figure, panels = _panels(sets)
     for axes, members in panels:
@@ -277,7 +277,7 @@ def _draw_line(axes: Axes, line: pd.DataFrame, x: str, mark: str, label: str, lo
     (drawn,) = axes.plot(places, line.value, style, color=color, marker=marker, mfc=face, label=label or None)
     drawn.set_clip_on(False)  # draw a marker at 0 whole
     for place, value in zip(places[line.suspect], line.value[line.suspect], strict=True):
-        axes.annotate("misprint?", (place, value), (0, -16), textcoords="offset points", ha="center")
+        axes.annotate("misprint?", (place, value), (0, 9), textcoords="offset points", ha="center")
 
 
 def _annotate_steps(axes: Axes, steps: pd.DataFrame, side: tuple[float, float, str, str]) -> None:
@@ -325,20 +325,18 @@ def _value_axis(axes: Axes, members: _Sets) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
-def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
+def _finish(axes: Axes, members: _Sets, finding: _Findings) -> None:
     """Add title, grid and legend. The title states what is measured or counted, if anything is."""
     stated = [data for mark, data in members if mark != "dashed"] or [data for _, data in members]
-    findings = []
-    for data in stated:
-        trusted = data[~data.suspect]
-        findings.append(finding(trusted) if len(trusted) else "every value is a suspected misprint")
-    if len(stated) > 1:
-        findings = [f"{_short_source(data)}: {text}" for data, text in zip(stated, findings, strict=True)]
     lines = len(axes.get_legend_handles_labels()[0])
     figure = axes.get_figure(root=True)
     is_beside = lines > 3 and len(axes.figure.axes) == 1  # no room for such a legend inside
-    width = 108 if is_beside else 74 if len(axes.figure.axes) == 1 else 50  # characters that fit above
-    axes.set_title("\n".join(_wrapped(text, width) for text in findings), fontsize=10, loc="left")
+    room = 112 if is_beside else 82 if len(axes.figure.axes) == 1 else 56  # characters that fit above
+    found = []
+    for data in stated:
+        who = brief(str(data.source.iloc[0])) if len(stated) > 1 else ""
+        found += [each._replace(who=who) for each in _stated(data[~data.suspect], finding)]
+    titled(axes, one_line(found, room))
     axes.grid(alpha=0.3)
     if is_beside and figure is not None:
         figure.set_figwidth(9.5)
@@ -347,9 +345,8 @@ def _finish(axes: Axes, members: _Sets, finding: _Finding) -> None:
         axes.legend(frameon=False, fontsize=9)
 
 
-def _wrapped(text: str, width: int) -> str:
-    """Wrap the text into lines of `width` characters, none of which ends within `N = 256`."""
-    return fill(text.replace("N = ", "N_=_"), width).replace("N_=_", "N = ")
+def _stated(trusted: pd.DataFrame, finding: _Findings) -> list[Finding]:
+    return finding(trusted) if len(trusted) else [Finding("every value is a suspected misprint")]
 
 
 def _short_source(data: pd.DataFrame) -> str:
@@ -375,20 +372,22 @@ def _size_look(place: int, count: int) -> tuple[str, str]:
 # Findings: what a title states.
 
 
-def _best_side(data: pd.DataFrame, x: str) -> str:
-    """Say how much better than its smallest side each kernel's best is; for several sizes, which is best."""
+def _best_side(data: pd.DataFrame, x: str) -> list[Finding]:
+    """Compare each kernel's best side with its smallest; for several sizes, say which is mostly the best."""
     if _line_key(data) == "size_label":
         best = data.sort_values("value", kind="stable").drop_duplicates("size_label").sort_values("size")
-        groups = [(_side(at.iloc[0], x), at.size_label) for _, at in best.groupby(x)]
-        if len(groups) == 1:
-            return f"{data.kernel.iloc[0]}: {groups[0][0]} is best at every size"
-        sides = [f"{side} at {', '.join(sizes).replace(', N = ', ', ')}" for side, sizes in groups]
-        return f"{data.kernel.iloc[0]}, best side: {'; '.join(sides)}"
-    parts = []
+        sides = [_side(row, x) for _, row in best.iterrows()]
+        side = max(reversed(sides), key=sides.count)  # that of the largest size, of those that are equal
+        often = "every size" if len(set(sides)) == 1 else f"{sides.count(side)} of {len(sides)} sizes"
+        if 2 * sides.count(side) <= len(sides):
+            often = best.size_label.iloc[-1]
+        return [Finding("best side: ", f"{side} at {often}", kernel=f"{data.kernel.iloc[0]},")]
+    found = []
     for kernel, line in data.groupby("kernel", sort=False):
         rows = line.sort_values(x)
-        parts.append(f"{kernel} {_versus(rows, [_side(row, x) for _, row in rows.iterrows()])}")
-    return f"{data.size_label.iloc[0]}: {'; '.join(parts)}"
+        each = _versus(rows, [_side(row, x) for _, row in rows.iterrows()])
+        found.append(each._replace(at=data.size_label.iloc[0], kernel=str(kernel)))
+    return found
 
 
 def _side(row: pd.Series, x: str) -> str:
@@ -397,45 +396,55 @@ def _side(row: pd.Series, x: str) -> str:
     return f"{row[x]}" if is_row else f"{row[x]}×{row[x]}"
 
 
-def _best_kernel(data: pd.DataFrame) -> str:
+def _largest(data: pd.DataFrame) -> pd.DataFrame:
+    """Select the largest size that has most kernels."""
+    kernels = data.groupby("size").kernel.nunique()
+    return data[data["size"] == kernels[kernels == kernels.max()].index.max()]
+
+
+def _best_kernel(data: pd.DataFrame) -> list[Finding]:
     """Compare, at the largest size that has most kernels, the best with the first step of the ladder."""
-    kernels = data.groupby("size").kernel.nunique()
-    largest = data[data["size"] == kernels[kernels == kernels.max()].index.max()]
-    largest = largest.sort_values("kernel", key=lambda names: names.map(rank))
-    return f"{largest.size_label.iloc[0]}: {_versus(largest, list(largest.kernel))}"
+    largest = _largest(data).sort_values("kernel", key=lambda names: names.map(rank))
+    return [_versus(largest, list(largest.kernel))._replace(at=largest.size_label.iloc[0])]
 
 
-def _all_rates(data: pd.DataFrame) -> str:
-    """List the rates at the largest size that has most kernels, highest first."""
-    kernels = data.groupby("size").kernel.nunique()
-    largest = data[data["size"] == kernels[kernels == kernels.max()].index.max()]
-    ranked = largest.sort_values("value", ascending=False)
-    rates = [f"{row.kernel} {_number(row.value)}" for row in ranked.itertuples()]
-    return f"{largest.size_label.iloc[0]}, in GB/s: {', '.join(rates)}"
+def _rate_share(data: pd.DataFrame) -> list[Finding]:
+    """Compare the lowest rate with the highest, at the largest size that has most kernels."""
+    ranked = _largest(data).sort_values("value")
+    low, high, at = ranked.iloc[0], ranked.iloc[-1], ranked.size_label.iloc[0]
+    if low.kernel == high.kernel:
+        return [Finding(f"{low.kernel} reaches ", f"{_number(low.value)} GB/s", at=at)]
+    share = 100 * low.value / high.value
+    part = f"{share:.0f} %" if share >= 10 else f"{share:.2g} %"
+    return [Finding(f"{low.kernel} reaches ", part, f" of the bandwidth of {high.kernel}", at=at)]
 
 
-def _ratio_range(data: pd.DataFrame, baseline: str) -> str:
+def _ratio_range(data: pd.DataFrame, baseline: str) -> list[Finding]:
     ranked = data.sort_values("value")
     most = ranked.iloc[-1]
     ends = dict.fromkeys([_number(ranked.value.iloc[0]), _number(most.value)])
-    span, where = "× to ".join(ends), f", most at {most.size_label}" if len(ends) > 1 else " at every size"
+    span, where = "× to ".join(ends) + "×", f", most at {most.size_label}" if len(ends) > 1 else ""
     if most.unit == "ms":
-        return f"{most.kernel} is {span}× as fast as {baseline}{where}"
-    return f"{baseline} has {span}× the {_counted(most)} of {most.kernel}{where}"
+        return [Finding(f"{most.kernel} is ", span, f" as fast as {baseline}", where or " at every size")]
+    counts = f" the {_counted(most)} of {most.kernel}"
+    return [Finding(f"{baseline} has ", span, counts, where or " at every size")]
 
 
-def _versus(rows: pd.DataFrame, names: list[str]) -> str:
+def _versus(rows: pd.DataFrame, names: list[str]) -> Finding:
     """Compare the best row with the first, or with the worst where the first is the best."""
     values = list(rows.value)
     best = values.index(min(values))
     other = values.index(max(values)) if best == 0 else 0
     if values[best] == values[other]:
-        return f"{names[best]} is as good as any"
+        return Finding(f"{names[best]} is as good as any")
     if values[best] == 0:
-        return f"{names[best]} has none, {names[other]} {_number(values[other])} {_counted(rows.iloc[0])}"
-    times, first = _number(values[other] / values[best]), rows.iloc[0]
-    gain = f"is {times}× as fast as" if first.unit == "ms" else f"has {times}× fewer {_counted(first)} than"
-    return f"{names[best]} {gain} {names[other]}"
+        told = f"{names[best]} has none, {names[other]} {_number(values[other])} {_counted(rows.iloc[0])}"
+        return Finding(told)
+    gain, first = values[other] / values[best], rows.iloc[0]
+    times = f"{_number(gain)}×"
+    if first.unit == "ms":
+        return Finding(f"{names[best]} is ", times, f" as fast as {names[other]}", gain=gain)
+    return Finding(f"{names[best]} has ", times, f" fewer {_counted(first)} than {names[other]}", gain=gain)
 
 
 def _counted(row: pd.Series) -> str:

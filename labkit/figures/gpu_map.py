@@ -43,7 +43,7 @@ def gpu_map(gpu: Gpu, chosen: str = "", acts: bool = False) -> Svg:
     found = parts(gpu)
     title = _finding(gpu, found)
     picture = Svg(_WIDTH, 606, f"Map of {article(gpu.name)}, from the host to the cores. {title}")
-    picture.text(8, 12, title, font_weight="600")
+    picture.title(title)
     for heading, x in zip(("size", "bandwidth or rate", "latency"), _COLUMNS.values(), strict=True):
         picture.text(x, 36, heading, class_="soft")
     rows = _Rows(picture, found, chosen, acts)
@@ -87,7 +87,7 @@ def you_are_here(*names: str, gpu: str = "H200") -> Svg:
     alt = f"You are here: {listed}, on a GPU's map. {'. '.join(figures)}"
     picture = Svg(_WIDTH, 106 + 16 * len(figures), alt)
     title = f"You are here: {listed if len(listed) < _LONG else f'the {len(names)} parts that are marked'}"
-    picture.text(8, 10, title, font_weight="600")
+    picture.title(title, 10)
     for x, y, width, height, title in _STRIP_FRAMES:
         picture.rect(x, y, width, height, class_="grid")
         picture.text(x + 6, y + 8, title, class_="soft", font_size=9)

@@ -4,19 +4,19 @@ Both take times in the columns of `records.load`, with one time per rung, size a
 set, such as `ladder.here` returns, drawn hatched or dashed; an empty one is left out.
 """
 
-from textwrap import fill
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from labkit.figures.findings import Finding, brief, one_line
 from labkit.figures.looks import look_of
-from labkit.figures.style import Plot, label_bar, sign
+from labkit.figures.style import Plot, label_bar, sign, titled
 from labkit.ladder.steps import REFERENCE, climb, product_of, rates
 from labkit.model import predicted
 
 _BAR, _BEST, _REFERENCE = "#56B4E9", "#0072B2", "#7F7F7F"  # Okabe and Ito's
 _PERCENT = f"% of {REFERENCE}"
+_ROOM = 100  # letters that fit above the axes
 
 
 def bars(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
@@ -51,7 +51,7 @@ def bars(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
     axes.invert_yaxis()
     highest = max(*(table["TFLOP/s"].max() for table in tables), expected.max() if len(expected) else 0)
     axes.set(xlabel=f"TFLOP/s, and {_PERCENT}", xlim=(0, 1.2 * highest))
-    axes.set_title(_titled(sets, [_steps(table) for table in tables]), loc="left", fontsize=10)
+    titled(axes, _title(sets, [_steps(table) for table in tables]))
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
     looks = [*("plain", "hatched")[: len(sets)], "dashed outline"]
@@ -75,7 +75,7 @@ def by_size(times: pd.DataFrame, here: pd.DataFrame | None = None) -> Plot:
             label = rung if style == "-" or rung not in set(times.kernel) else None
             axes.plot(line.index, line, style, color=colour, marker=marker, mfc=face, label=label)
     _log_axes(axes, sorted({int(n) for data in sets for n in data.n}))
-    axes.set_title(_titled(sets, [_fastest(_by_size(data)) for data in sets]), loc="left", fontsize=10)
+    titled(axes, _title(sets, [_fastest(_by_size(data)) for data in sets]))
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     sign(figure, *sets, looks=("solid", "dashed"))
     return figure
@@ -118,39 +118,29 @@ def _log_axes(axes: Axes, sizes: list[int]) -> None:
 # Titles and the line below.
 
 
-def _steps(table: pd.DataFrame) -> str:
-    """Compare the best rung with the reference and the first one; name the step that gains least."""
-    ours = _ours(table)
-    best = str(ours["TFLOP/s"].idxmax())
-    found = f"{best} has {ours['TFLOP/s'].max() / ours['TFLOP/s'].iloc[0]:.3g}× the rate of {ours.index[0]}"
-    if table[_PERCENT].notna().any():
-        found += f", {table[_PERCENT][best]:.3g} % of {REFERENCE}"
-    return found
-
-
-def _fastest(table: pd.DataFrame) -> str:
-    """Say which of our rungs is the fastest at each size."""
-    best = table.drop(columns=REFERENCE, errors="ignore").idxmax(axis="columns")
-    runs: list[tuple[str, list[int]]] = []
-    for n, rung in zip(table.index.astype(int), best.astype(str), strict=True):
-        if not runs or runs[-1][0] != rung:
-            runs.append((rung, []))
-        runs[-1][1].append(n)
-    return "fastest of ours: " + ", ".join(
-        f"{rung} at {sizes[0]}" if len(sizes) == 1 else f"{rung} from {sizes[0]} to {sizes[-1]}"
-        for rung, sizes in runs
+def _steps(table: pd.DataFrame) -> Finding:
+    """Compare the best rung with the first one; the bars say what share of the reference's rate it has."""
+    rate = _ours(table)["TFLOP/s"]
+    return Finding(
+        f"{rate.idxmax()} has ", f"{rate.max() / rate.iloc[0]:.3g}×", f" the rate of {rate.index[0]}"
     )
 
 
-def _titled(sets: list[pd.DataFrame], findings: list[str]) -> str:
-    """Join one finding per set, each with its machine where there are two."""
-    starts = [_machine(data) for data in sets] if len(sets) > 1 else [""]
+def _fastest(table: pd.DataFrame) -> Finding:
+    """Say which of our rungs is the fastest at the smallest size, and which at the largest ones."""
+    best = table.drop(columns=REFERENCE, errors="ignore").idxmax(axis="columns").astype(str)
+    sizes, rungs = [int(n) for n in table.index], list(best)
+    if len(set(rungs)) == 1:
+        return Finding("fastest of ours: ", f"{rungs[0]} at every size" if len(sizes) > 1 else rungs[0])
+    from_here = max(place for place, rung in enumerate(rungs) if rung != rungs[-1]) + 1
+    word = "from" if from_here < len(sizes) - 1 else "at"
+    last = f"{rungs[-1]} {word} N = {sizes[from_here]}"
+    return Finding("fastest of ours: ", f"{rungs[0]} at N = {sizes[0]}, {last}")
+
+
+def _title(sets: list[pd.DataFrame], findings: list[Finding]) -> str:
+    """State one finding, with what each set has of it where there are two."""
     sizes = sets[0].n.unique()
-    if len(sizes) == 1:
-        starts = [f"N = {sizes[0]}" + f", {start}" * bool(start) for start in starts]
-    titles = (f"{start}: {text}" if start else text for start, text in zip(starts, findings, strict=True))
-    return "\n".join(fill(title, 92) for title in titles)
-
-
-def _machine(data: pd.DataFrame) -> str:
-    return str(data.source.iloc[0]).removeprefix("recorded: ").partition(",")[0]
+    at = f"N = {sizes[0]}" if len(sizes) == 1 else ""
+    whos = [brief(str(data.source.iloc[0])) for data in sets] if len(sets) > 1 else [""]
+    return one_line([each._replace(at=at, who=who) for each, who in zip(findings, whos, strict=True)], _ROOM)

@@ -19,7 +19,7 @@ from labkit.device.select import device
 from labkit.device.timing import time_kernel
 from labkit.figures.roofline import roofline as draw_roofline
 from labkit.figures.source_costs import Heat, show
-from labkit.figures.style import Plot, label_bar, sign
+from labkit.figures.style import Plot, label_bar, sign, titled
 from labkit.figures.svg import Svg
 from labkit.kernels import launch_of, macros_of
 from labkit.kernels.matmul.family import Matmul
@@ -217,9 +217,10 @@ def bars(times: pd.DataFrame, problem: Matmul = LARGE) -> Plot:
     axes.set(xlabel="TFLOP/s", xlim=(0, 1.35 * rates.max()))
     told = NAME if NAME in rates.index else best
     against = [name for name in ("naive", "tiled", "cublas") if name in rates.index and name != told]
-    ratios = "".join(f", {rates[told] / rates[name]:.3g}× {name}" for name in against)
-    finding = f"N = {shown.n.iloc[0]}: {told} reaches {rates[told]:.3g} TFLOP/s{ratios}"
-    axes.set_title(finding, loc="left", fontsize=10)
+    found = f"{told} reaches {rates[told]:.3g} TFLOP/s"
+    if against:
+        found = f"{told} has {rates[told] / rates[against[0]]:.3g}× the rate of {against[0]}"
+    titled(axes, f"N = {shown.n.iloc[0]}: {found}")
     sign(figure, shown)
     return figure
 

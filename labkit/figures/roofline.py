@@ -182,10 +182,9 @@ def draw(scene: Scene, chosen: str = "", choice: Choice | None = None, untimed: 
     if choice:
         alt += f" Its lowest limit, {choice.limit}, is {choice.rate:.3g} {scene.peak.unit}."
     picture = Svg(_WIDTH, _HEIGHT - (40 if choice else 0), alt)
-    lines = [] if choice else wrap(finding, 90)
-    for number, line in enumerate(lines):
-        picture.text(8, 12 + 17 * number, line, font_weight="600")
-    top = 26 + 17 * len(lines)
+    if not choice:
+        picture.title(_reached(scene, shown))
+    top = 26 if choice else 43
     axes = Axes(picture, (_LEFT, top, _ACROSS, _DOWN), *(choice.window if choice else scene.window))
     axes.frame(_BELOW[scene.level], scene.peak.unit)
     if scene.level in (L1_BYTES, DRAM):
@@ -389,11 +388,16 @@ def _shown(scene: Scene, chosen: str, uncounted: bool) -> Rung:
     return some[chosen]
 
 
+def _reached(scene: Scene, shown: Rung) -> str:
+    """Say what share of the peak a rung has reached."""
+    kind = "theoretical" if scene.peak.theoretical else "measured"
+    share = _percent(shown.rate / scene.peak.highest)
+    return f"{_size(scene.problem)}: {shown.kernel} reaches {share} % of the {kind} peak"
+
+
 def _finding(scene: Scene, shown: Rung) -> str:
-    first, peak = scene.ours[0], scene.peak
-    kind = "theoretical" if peak.theoretical else "measured"
-    share = _percent(shown.rate / peak.highest)
-    found = f"{_size(scene.problem)}: {shown.kernel} reaches {share} % of the {kind} peak"
+    """Say what a rung has reached, and compare it with the slowest."""
+    found, first = _reached(scene, shown), scene.ours[0]
     if shown.kernel != first.kernel and not isnan(shown.intensity):
         speed, gain = shown.rate / first.rate, shown.intensity / first.intensity
         found += f", {speed:.3g}× {first.kernel}, with {gain:.3g}× its FLOP per byte"

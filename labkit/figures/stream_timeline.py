@@ -8,7 +8,7 @@ from labkit.core.text import counted
 from labkit.figures.axes import Axes, Scale
 from labkit.figures.svg import BLUE, GREEN, ORANGE, Svg
 
-_WIDTH, _LEFT, _TOP, _ROW = 640, 78, 34, 30
+_WIDTH, _LEFT, _TOP, _ROW = 640, 78, 58, 30
 _FILLS = {"to the GPU": BLUE, "kernel": ORANGE, "back": GREEN}
 _STEP = re.compile(
     r"^stream (?P<stream>\d+) chunk (?P<chunk>\d+) (?P<step>[\w ]+?) +(?P<begin>[\d.]+) (?P<end>[\d.]+)$",
@@ -24,8 +24,9 @@ def stream_timeline(printed: str, source: str) -> Svg:
     steps = [match.groupdict() for match in _STEP.finditer(printed)]
     rows = max((int(each["stream"]) for each in steps), default=-1) + 1
     end = max((float(each["end"]) for each in steps), default=1.0)
-    alt = f"Timeline of {counted(rows, 'stream')}: {len(steps)} steps in {end:.3g} ms. {source}"
-    picture = Svg(_WIDTH, _TOP + _ROW * rows + 38, alt)
+    title = f"With {counted(rows, 'stream')} the {counted(len(steps), 'step')} take {end:.3g} ms"
+    picture = Svg(_WIDTH, _TOP + _ROW * rows + 38, f"Timeline. {title}. {source}")
+    picture.title(title)
     area = (_LEFT, _TOP, _WIDTH - _LEFT - 12, _ROW * rows)
     axes = Axes(picture, area, Scale(0, 1.02 * end), Scale(0, 1, ticks=(0.0,)))
     bottom = _TOP + _ROW * rows
@@ -33,8 +34,8 @@ def stream_timeline(printed: str, source: str) -> Svg:
         picture.line(axes.x(value), _TOP, axes.x(value), bottom, class_="grid")
         picture.text(axes.x(value), bottom + 13, f"{value:g}", "middle", class_="soft")
     for number, (name, fill) in enumerate(_FILLS.items()):
-        picture.rect(_LEFT + 110 * number, 8, 12, 12, fill=fill)
-        picture.text(_LEFT + 110 * number + 17, 14, name)
+        picture.rect(_LEFT + 110 * number, 30, 12, 12, fill=fill)
+        picture.text(_LEFT + 110 * number + 17, 36, name)
     for row in range(rows):
         picture.text(_LEFT - 6, _TOP + _ROW * (row + 0.5), f"stream {row}", "end")
     for each in steps:

@@ -37,6 +37,7 @@ class Plot(Figure):
         written = StringIO()
         for axes in self.axes:
             axes.patch.set_alpha(0)
+            axes.title.set_gid(_TITLE)  # a notebook's own plot has it in the middle
         if engine := self.get_layout_engine():
             engine.execute(self)
             self.set_layout_engine("none")  # savefig would draw all twice
@@ -59,12 +60,14 @@ class Plot(Figure):
         return f"plot: {self.alt}"
 
 
+_TITLE = "lk-title"  # the class of titles in the picture
 _TITLES: tuple[Literal["left", "center", "right"], ...] = ("left", "center", "right")
 
 
 def _themed(svg: str) -> str:
     """Return what is inside matplotlib's SVG, in the theme's colours, with nothing that reaches the page."""
     body = svg[svg.index("</defs>") + len("</defs>") : svg.rindex("</svg>")]
+    body = body.replace(f' id="{_TITLE}"', f' class="{_TITLE}"')
     body = re.sub(r' id="[\w.]+_\d+"', "", body).replace("xlink:href", "href")
     body = re.sub(r"font-family: ([^;\"]*)", _font, body)
     return re.sub("|".join(_THEME), lambda found: _THEME[found[0]], body)
@@ -72,6 +75,14 @@ def _themed(svg: str) -> str:
 
 def _font(found: re.Match[str]) -> str:
     return f"font-family: {'var(--jp-code-font-family, monospace)' if 'Mono' in found[1] else 'inherit'}"
+
+
+def titled(axes: Axes, text: str, pad: float | None = None) -> None:
+    """Set the title of axes: one line, with one finding. Tests refuse one that has no room.
+
+    `pad` is the room below it, in points.
+    """
+    axes.set_title(" ".join(text.split()), loc="left", fontsize=10, pad=pad, gid=_TITLE)
 
 
 def label_bar(axes: Axes, end: float, place: float, text: str) -> None:

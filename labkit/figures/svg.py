@@ -37,6 +37,7 @@ STYLE = (
     f".lk-svg text.halo{{stroke:{PAPER};stroke-width:3px;paint-order:stroke}}"
     f".lk-svg .empty{{fill:{INK};fill-opacity:.07}}.lk-svg .mid{{fill:{INK};fill-opacity:.22}}"
     f".lk-svg .grid{{stroke:{INK};stroke-opacity:.25;fill:none}}"
+    f".lk-svg .paper{{fill:{PAPER}}}"
     f".lk-svg .line{{stroke:{INK};fill:none}}"
     f".lk-svg .hole{{stroke:{PAPER};fill:none}}"
 )
@@ -76,6 +77,10 @@ class Svg:
         """Add a line of text whose middle is at height y; `anchor` is start, middle or end."""
         attributes.setdefault("dominant_baseline", "central")
         self._add("text", text, {"x": x, "y": y, "text_anchor": anchor} | attributes)
+
+    def title(self, text: str, y: float = 12) -> None:
+        """Add the title at the top: one line, with one finding. Tests refuse one that has no room."""
+        self.text(8, y, text, font_weight="600")
 
     def path(self, d: str, **attributes: object) -> None:
         """Add a path."""

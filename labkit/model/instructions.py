@@ -64,7 +64,7 @@ def per_thread(kernel: AnyKernel, trips: int = 1) -> dict[str, int]:
     """
     simulated = kernel.simulated
     assert isinstance(simulated, Kernel)  # a sandbox keeps its instructions to itself
-    parsed = simulated._parsed
+    parsed = simulated.parsed
     times = [1] * len(parsed.code)
     for at, instruction in enumerate(parsed.code):
         target = instruction.operands[0] if instruction.parts[0] == "bra" else None

@@ -85,12 +85,12 @@ class RawModule:
     def _begin(self, origin: Origin, text: str, place: Place | None = None) -> None:
         self.origin, self.code, self.ptx = origin, origin.code, text
         key = [text, *map(repr, sorted(origin.first_lines.items()))]
-        self._parsed = stored("parsed", key, lambda: _parsed(text, origin.first_lines))
-        self._memory = initial_memory(self._parsed, place)
+        self.parsed = stored("parsed", key, lambda: _parsed(text, origin.first_lines))
+        self.memory = initial_memory(self.parsed, place)
 
     def get_function(self, name: str) -> Kernel:
         """Return the kernel called `name`: an `extern "C"` name or one of the name expressions."""
-        return Kernel(self, find_kernel(self._parsed, self._lowered, name), name)
+        return Kernel(self, find_kernel(self.parsed, self._lowered, name), name)
 
     def get_global(self, name: str) -> np.ndarray:
         """Return the bytes of a `__device__` or `__constant__` variable, as a buffer for an array.
@@ -98,15 +98,15 @@ class RawModule:
         As in CuPy, write `np.ndarray((4,), np.float32, module.get_global("weights"))`. Later launches see
         changes.
         """
-        return self._memory[find_variable(list(self._memory), self._lowered, name)]
+        return self.memory[find_variable(list(self.memory), self._lowered, name)]
 
     def restart(self) -> None:
         """Give the module's variables new memory with their first values.
 
         What `get_global` returned before is no longer theirs.
         """
-        if self._memory:
-            self._memory = initial_memory(self._parsed)
+        if self.memory:
+            self.memory = initial_memory(self.parsed)
             self.__dict__.pop("_ranges", None)
 
     def with_options(self, options: Sequence[str]) -> RawModule:
@@ -121,10 +121,10 @@ class RawModule:
     @cached_property
     def _ranges(self) -> list[Range]:
         """Return the memory of the module's variables, in the order of their numbers (see `Storage`)."""
-        spaces = {name: space for name, (space, _) in self._parsed.variables.items()}
+        spaces = {name: space for name, (space, _) in self.parsed.variables.items()}
         return [
             Range(memory.ctypes.data, memory.nbytes, 0, name, is_constant=spaces[name] == "const")
-            for name, memory in self._memory.items()
+            for name, memory in self.memory.items()
         ]
 
     @cached_property
@@ -236,14 +236,14 @@ class Kernel(AnyKernel):
     module: RawModule
 
     def __init__(self, module: RawModule, parsed: ptx.Kernel, name: str) -> None:
-        self.module, self.name, self._parsed = module, name, parsed
+        self.module, self.name, self.parsed = module, name, parsed
         # As in CuPy: set it to use more than 48 KB per block.
         self.max_dynamic_shared_size_bytes: int | None = None
-        self._storage = storage(parsed, module._parsed)
+        self.storage = storage(parsed, module.parsed)
         self._programs: dict[tuple[Dim3, Mode, bool, bool], Program] = {}
-        if self._storage.static_shared_bytes > MAX_STATIC_SHARED_BYTES:
+        if self.storage.static_shared_bytes > MAX_STATIC_SHARED_BYTES:
             raise LaunchError(
-                f"kernel `{name}` declares {self._storage.static_shared_bytes} bytes of shared memory; a "
+                f"kernel `{name}` declares {self.storage.static_shared_bytes} bytes of shared memory; a "
                 f"kernel can declare at most {MAX_STATIC_SHARED_BYTES} (48 KB). Use a smaller tile, or "
                 "`extern __shared__` memory sized at launch"
             )
@@ -266,8 +266,8 @@ class Kernel(AnyKernel):
             gpu=on_gpu,
             scalars=[int(arg) if isinstance(arg, int | np.integer) else None for arg in launch.args],
         )
-        source, count = self.module.lines, partial(counts_of, self._parsed.code, program.compiled, totals)
-        return Profile(self._parsed.code, count, source, sample, circumstances, partial(self._issued, kept))
+        source, count = self.module.lines, partial(counts_of, self.parsed.code, program.compiled, totals)
+        return Profile(self.parsed.code, count, source, sample, circumstances, partial(self._issued, kept))
 
     def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
         bound = self._bind(launch)
@@ -298,7 +298,7 @@ class Kernel(AnyKernel):
         """
         if self.is_cooperative:
             raise SimtError("a kernel that synchronises its grid cannot be recorded: its blocks meet")
-        if self._parsed.blocks_together > 1:
+        if self.parsed.blocks_together > 1:
             raise SimtError("a kernel with clusters cannot be recorded: their blocks meet")
         bound = self._bind(launch)
         sample = choose_sample([number], launch.grid)
@@ -309,8 +309,8 @@ class Kernel(AnyKernel):
         except SimtError as found:
             error = found
         blocks = program.compiled.blocks
-        shared, code = bound.shared_bytes, self._parsed.code
-        return Recorded(code, blocks, record, bound.ranges, shared, self._storage, error)
+        shared, code = bound.shared_bytes, self.parsed.code
+        return Recorded(code, blocks, record, bound.ranges, shared, self.storage, error)
 
     @property
     def simulated(self) -> Kernel:
@@ -324,7 +324,7 @@ class Kernel(AnyKernel):
             "num_regs": self.num_regs,
             "shared_size_bytes": self.shared_size_bytes,
             "local_size_bytes": self._resources.local_bytes,
-            "max_threads_per_block": min(self._parsed.max_threads, max_threads_for(self.num_regs)),
+            "max_threads_per_block": min(self.parsed.max_threads, max_threads_for(self.num_regs)),
         }
 
     @property
@@ -335,7 +335,7 @@ class Kernel(AnyKernel):
     @property
     def shared_size_bytes(self) -> int:
         """Return the static shared memory per block, which is known without the assembler."""
-        return self._storage.static_shared_bytes
+        return self.storage.static_shared_bytes
 
     @cached_property
     def _declared(self) -> list[str]:
@@ -345,15 +345,15 @@ class Kernel(AnyKernel):
     @cached_property
     def _names(self) -> list[str]:
         """Return the names of the kernel's parameters; [] where its source does not show them."""
-        return parameter_names(self.module.code, self.name, len(self._parsed.params))
+        return parameter_names(self.module.code, self.name, len(self.parsed.params))
 
     @property
     def _resources(self) -> Resources:
-        return self.module.resources[self._parsed.name]
+        return self.module.resources[self.parsed.name]
 
     def resources_for(self, arch: str) -> Resources:
         """Return the registers and memory that the kernel needs on an architecture such as `sm_90`."""
-        return self.module.origin.resources(arch)[self._parsed.name]
+        return self.module.origin.resources(arch)[self.parsed.name]
 
     def sass(self, gpu: str = "H200") -> Sass:
         """Return the kernel's machine code for a GPU of data/gpus.csv.
@@ -361,7 +361,7 @@ class Kernel(AnyKernel):
         Raises ValueError for an unknown name, and CompileError for a GPU that the compiler makes no code for
         and where NVIDIA's disassembler is missing.
         """
-        return sass(self.module.origin, self._parsed.name, gpu)
+        return sass(self.module.origin, self.parsed.name, gpu)
 
     @cached_property
     def _contents_may_decide(self) -> bool:
@@ -369,7 +369,7 @@ class Kernel(AnyKernel):
 
         The assembler makes branches of quotients, roots and sines, and where a value decides at PTX level.
         """
-        return find_deciders(self._parsed).contents or any(i.parts[0] in BRANCHES for i in self._parsed.code)
+        return find_deciders(self.parsed).contents or any(i.parts[0] in BRANCHES for i in self.parsed.code)
 
     def _issued(self, kept: KeptLaunch) -> Issued:
         """Return how often a launch issues each instruction of the machine code; counted when needed."""
@@ -379,9 +379,9 @@ class Kernel(AnyKernel):
         return Issued(sass, partial(self._count_issues, sass, kept), scale)
 
     def _lifted(self, code: KernelCode, keeps_traffic: bool = False) -> Lifted:
-        key = [self.module.ptx, *self.module.options, self._parsed.name, code.arch, assembler()]
+        key = [self.module.ptx, *self.module.options, self.parsed.name, code.arch, assembler()]
         key += ["traffic"] * keeps_traffic
-        return stored("lifted", key, lambda: lifted(code, self._parsed, self.module._parsed, keeps_traffic))
+        return stored("lifted", key, lambda: lifted(code, self.parsed, self.module.parsed, keeps_traffic))
 
     def _count_issues(self, sass: Sass, kept: KeptLaunch) -> Counted:
         """Run the machine code as far as it decides. Raises NoCounts."""
@@ -416,7 +416,7 @@ class Kernel(AnyKernel):
         is_huge = max(launch.grid) > MOST_BLOCKS
         key = "\n".join([self.module.ptx, *self.module.options, code.arch, assembler()])
         program = Program(decides.kernel, decides.storage, launch.block, mode, is_huge, is_brief, key)
-        images = [bank_image(code, bank, self.module._memory) for bank in decides.banks]
+        images = [bank_image(code, bank, self.module.memory) for bank in decides.banks]
         banks = [Range(i.ctypes.data, i.nbytes, 0, "constants", is_constant=True) for i in images]
         try:
             totals = program.run(
@@ -437,12 +437,12 @@ class Kernel(AnyKernel):
 
     def _bind(self, launch: Launch) -> _Bound:
         """Check a launch and bind its arguments. Raises LaunchError."""
-        check_launch(self.name, launch.grid, launch.block, self._parsed.max_threads)
+        check_launch(self.name, launch.grid, launch.block, self.parsed.max_threads)
         shared = self._shared_bytes(launch.shared_mem)
         if self.module.enable_cooperative_groups or self.is_cooperative:
             self._check_residency(launch, shared)
         self._check_clusters(launch.grid)
-        params, ranges = bind(self._parsed, self._storage, launch.args, self._names)
+        params, ranges = bind(self.parsed, self.storage, launch.args, self._names)
         ranges += self.module._ranges
         for packed in launch.args:
             if isinstance(packed, Packed):
@@ -451,7 +451,7 @@ class Kernel(AnyKernel):
 
     def _check_clusters(self, grid: Dim3) -> None:
         """Check that clusters cover the grid. Raises LaunchError."""
-        cluster, together = self._parsed.cluster, self._parsed.blocks_together
+        cluster, together = self.parsed.cluster, self.parsed.blocks_together
         if any(size % side for size, side in zip(grid, cluster, strict=True)):
             raise LaunchError(
                 f"kernel `{self.name}` has clusters of {cluster} blocks; grid {grid} is not a multiple "
@@ -466,14 +466,14 @@ class Kernel(AnyKernel):
     def _sample(self, blocks: Blocks, grid: Dim3) -> Sample | None:
         """Return the requested blocks; None for all, without which a cooperative launch would not go on."""
         sample = choose_sample(blocks, grid)
-        if sample and self._parsed.blocks_together > 1:
-            sample = whole_clusters(sample, grid, self._parsed.cluster)
+        if sample and self.parsed.blocks_together > 1:
+            sample = whole_clusters(sample, grid, self.parsed.cluster)
         return None if self.is_cooperative else sample
 
     @cached_property
     def is_cooperative(self) -> bool:
         """Say whether the kernel synchronises its whole grid, with `cg::this_grid().sync()`."""
-        return self._parsed.waits_for_grid
+        return self.parsed.waits_for_grid
 
     def _check_residency(self, launch: Launch, shared_bytes: int) -> None:
         """Check that a GPU holds all blocks at once. Raises LaunchError."""
@@ -496,7 +496,7 @@ class Kernel(AnyKernel):
         is_brief = blocks * math.prod(launch.block) <= FEW_THREADS
         key = launch.block, mode, max(launch.grid) > MOST_BLOCKS, is_brief
         if key not in self._programs:
-            self._programs[key] = Program(self._parsed, self._storage, *key, self.module.ptx)
+            self._programs[key] = Program(self.parsed, self.storage, *key, self.module.ptx)
         return self._programs[key]
 
     def _run(
@@ -516,12 +516,12 @@ class Kernel(AnyKernel):
         """Return a block's static and dynamic shared memory. Raises LaunchError if it is too much."""
         if not isinstance(dynamic, int | np.integer):
             raise LaunchError(f"shared_mem={dynamic!r} must be a whole number of bytes")
-        total = self._storage.static_shared_bytes
+        total = self.storage.static_shared_bytes
         if dynamic:
-            total = self._storage.dynamic_shared_start + dynamic
+            total = self.storage.dynamic_shared_start + dynamic
         limit = max(
             MAX_STATIC_SHARED_BYTES,
-            (self.max_dynamic_shared_size_bytes or 0) + self._storage.dynamic_shared_start,
+            (self.max_dynamic_shared_size_bytes or 0) + self.storage.dynamic_shared_start,
         )
         if dynamic < 0 or total > limit:
             raise LaunchError(

@@ -43,7 +43,7 @@ def trace(
     (count, *_), *visits = kernel._run(program, bound, sample).visits[0]
     if count > MOST:
         raise ValueError(f"block {number} of `{kernel.name}` takes {count} steps; choose at most {MOST}")
-    code = kernel._parsed.code
+    code = kernel.parsed.code
     return [
         Step(
             int(warp),

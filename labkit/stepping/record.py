@@ -156,7 +156,7 @@ def record(
         is_debug=debug is not None,
         code=code,
         registers=registers,
-        variables=found(named, simulated._parsed.name, simulated._parsed.labels, list(registers)),
+        variables=found(named, simulated.parsed.name, simulated.parsed.labels, list(registers)),
         memory=memory,
         events=events(recorded),
         findings=findings,
@@ -182,9 +182,9 @@ def _debug_code(kernel: Kernel) -> Kernel | None:
         debug = module.with_options([*module.options, "-G"])
     except MissingTool:
         return None
-    for name, memory in module._memory.items():
-        if name in debug._memory and debug._memory[name].size == memory.size:
-            debug._memory[name][:] = memory
+    for name, memory in module.memory.items():
+        if name in debug.memory and debug.memory[name].size == memory.size:
+            debug.memory[name][:] = memory
     found = debug.get_function(kernel.name)
     found.max_dynamic_shared_size_bytes = kernel.max_dynamic_shared_size_bytes
     return found
@@ -238,7 +238,7 @@ def _findings(kernel: Kernel, launch: Launch, number: int, error: SimtError | No
 def _registers(kernel: Kernel, code: Sequence[Instruction]) -> dict[str, str]:
     """Return the registers that the code names, in the order of their first use, and their types."""
     named = dict.fromkeys(register.name for each in code for register in (*each.results, *each.sources))
-    return {name: kernel._parsed.register_type(name) for name in named}
+    return {name: kernel.parsed.register_type(name) for name in named}
 
 
 def _item_types(recorded: Recorded) -> dict[str, str]:

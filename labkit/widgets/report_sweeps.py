@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 
 from labkit import records
 from labkit.device.select import device
-from labkit.figures.style import PIXELS, Plot
+from labkit.figures.style import PIXELS, Plot, titled
 from labkit.figures.svg import Svg, button
 from labkit.model import predicted
 from labkit.widgets import here
@@ -145,8 +145,8 @@ def plotted(
     (axes,) = plot.axes
     axes.set_ylabel(fill(axes.get_ylabel(), int(9 * inches)))
     plot.set_layout_engine("none")  # to look for room takes a third of the time; and so plots are in line
-    above = 0.12 + 0.18 * len(axes.get_title(loc="left").splitlines()) + 0.18 * _legend_above(axes)
-    axes.set_position((0.13, 0.75 / inches, 0.85, 1 - (0.75 + above) / inches))
+    above = 0.3 + 0.18 * _legend_above(axes)
+    axes.set_position((0.14, 0.75 / inches, 0.84, 1 - (0.75 + above) / inches))
     tips = {
         float(place): "; ".join(
             f"{row.kernel}: {row.value:.4g} {row.unit} ({row.source})" for row in rows.itertuples()
@@ -167,7 +167,7 @@ def _legend_above(axes: Axes) -> int:
     rows = -(-len(lengths) // columns)
     style: dict[str, Any] = {"frameon": False, "fontsize": 8, "borderaxespad": 0.2, "labelspacing": 0.3}
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, **style)
-    axes.set_title(axes.get_title(loc="left"), loc="left", fontsize=10, pad=6 + 13 * rows)
+    titled(axes, axes.get_title(loc="left"), pad=6 + 13 * rows)
     return rows
 
 

@@ -43,10 +43,12 @@ _TICKS = (20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 4000.0)  # GB/s
 _COLORS = {MOVES: BLUE, INDEX: ORANGE, CONTROL: PURPLE}
 # Where the names stand at their markers, which lie close together.
 _NAMES = {
-    **{("copy", size): (-9, -8, "end") for size in DTYPES},
-    ("padded", 8): (4, 20, "start"),
-    ("unrolled", 4): (0, 16, "middle"),
-    ("unrolled", 8): (12, 0, "start"),
+    ("copy", 4): (-10, -8, "end"),
+    ("padded", 4): (-10, 12, "end"),
+    ("copy", 8): (10, 21, "start"),
+    ("padded", 8): (10, 32, "start"),
+    ("unrolled", 4): (9, 14, "start"),
+    ("unrolled", 8): (12, 4, "start"),
 }
 _MARKS = {"copy": "P", "padded": "D", "unrolled": "^"}
 
@@ -327,7 +329,7 @@ def _draw_reached(axes: Axes, point: Reached) -> None:
     elements = ELEMENTS.index(RECORDED[point.rung])
     positions = {"loop": 0, "elements": elements, "size": list(DTYPES).index(point.size)}
     x, y = axes.x(point.kilobytes), axes.y(point.rate)
-    right, down, anchor = _NAMES.get((point.rung, point.size), (10, 9, "start"))
+    right, down, anchor = _NAMES[point.rung, point.size]
     with axes.picture.group(**button(name, tip, positions, False)):
         face: dict[str, object] = {"fill": BLUE} if point.size == 4 else {"class_": "paper"}
         axes.point(point.kilobytes, point.rate, _MARKS[point.rung], 6, stroke=BLUE, stroke_width=1.5, **face)

@@ -30,6 +30,13 @@ def test_students_get_their_notebooks_and_no_solutions(installed):
     assert sorted(path.name for path in mine.rglob("*.ipynb")) == ["01_one.ipynb", "02_two.ipynb"]
 
 
+def test_the_glossary_lies_beside_them_and_is_the_newest(installed, capsys):
+    for text in ("a term", "a better term"):
+        (installed / "glossary.md").write_text(text)
+        assert (cli.notebooks() / "glossary.md").read_text() == text
+    assert capsys.readouterr().err == ""
+
+
 def test_their_work_stays(installed, capsys):
     (cli.notebooks() / "01_one.ipynb").write_text("my work")
     assert (cli.notebooks() / "01_one.ipynb").read_text() == "my work"

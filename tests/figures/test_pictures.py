@@ -89,7 +89,7 @@ def test_the_findings_count_right():
     assert padding == f"{of.format('A')} and {of.format('B')} lie past the edge and are 0"
     assert pictures.padding(pictures.tile_round(10, 14, 11, 4, 4, (1, 1))) == "both tiles lie inside"
     reads = pictures.naive_reads(6, 9, 7).alt
-    assert "each element of A 9 times (N) and each element of B 6 times (M)" in reads
+    assert "each element of A 9 times (N), of B 6 times (M)" in reads
 
 
 def test_each_thread_has_registers_each_block_shared_memory_and_all_have_global_memory():

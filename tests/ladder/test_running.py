@@ -178,7 +178,9 @@ def test_no_gpu_has_no_times_of_one(simulator):
 class TestGpu:
     @pytest.mark.parametrize("family", families())
     def test_every_rung_and_reference_is_right_and_timed(self, gpu, family):
-        shape = problem(family, *(300, 203, 101)[: len(problem_class(family).size_names)])
+        # Rows of a tensor map are multiples of 16 bytes: 104 halves are, 101 are not.
+        sizes = (300, 203, 104 if family == "tensor_matmul" else 101)
+        shape = problem(family, *sizes[: len(problem_class(family).size_names)])
         names = [*running.rungs(family), problem_class(family).reference_name]
         found = dict(running.measure([running.case(name, shape) for name in names]))
         assert not [wrong for wrong in found.values() if isinstance(wrong, Exception)]

@@ -103,9 +103,9 @@ def test_code_grows_no_faster_than_the_kernel(mode):
     for steps in (60, 120):
         kernel = chain(steps)
         compiled = compile_kernel(
-            kernel._parsed, kernel._storage, (32, 1, 1), mode, is_huge=False, is_brief=True
+            kernel.parsed, kernel.storage, (32, 1, 1), mode, is_huge=False, is_brief=True
         )
-        sizes.append((len(kernel._parsed.code), len(compiled.code)))
+        sizes.append((len(kernel.parsed.code), len(compiled.code)))
     (few, small), (many, large) = sizes
     assert large / small < 1.1 * many / few
     assert large / many < 100, "bytes per instruction"

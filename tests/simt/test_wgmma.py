@@ -387,7 +387,7 @@ def test_a_descriptor_beyond_shared_memory_is_an_error_with_its_line(start):
 
 
 def instruction_of(n, types, tail, in_registers=True):
-    code = simt.RawModule(code=source(n, types, in_registers, tail)).get_function("f")._parsed.code
+    code = simt.RawModule(code=source(n, types, in_registers, tail)).get_function("f").parsed.code
     return next(each for each in code if each.parts[:2] == ("wgmma", "mma_async"))
 
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -229,33 +228,6 @@ def _few_loads(kernel: AnyKernel, most: int, launch: Launch, spaces: Sequence[st
         found = f"{launch}\n{own.requests.sum()} requests to load"
         requests = (f"{count} requests" for count in own.requests)
         raise missed(found, f"at most {most}", own, requests, f"{ATOMIC if is_atomic.any() else ''}{hint}")
-
-
-@criterion("predicted for an H200: at most {most:g} ms")
-def predicted_within(
-    kernel: AnyKernel,
-    most: float,
-    least: float,
-    launch: Callable[[], tuple[Any, Any, Sequence[object]]],
-    hint: str,
-) -> None:
-    """Ask for at most so many predicted ms on an H200; less than `least` ms is less than the work takes.
-
-    `launch` makes grid, block and arguments. Results are not verified, and in a grader's sandbox arrays hold
-    zeros: other criteria must ask for right results.
-    """
-    grid, block, args = launch()
-    try:
-        found = kernel.predict(grid, block, args, gpu="H200")
-    except SimtError as error:
-        raise Unmet(f"its time on an H200 cannot be predicted: {error}\n{hint}") from None
-    told = f"predicted for an H200: {1e3 * found.seconds:.3g} ms, with {found.limit} as its first limit"
-    if 1e3 * found.seconds > most:
-        raise Unmet(f"{told}; the goal is at most {most:g} ms\n{hint}")
-    if 1e3 * found.seconds < least:
-        raise Unmet(
-            f"{told}; the work takes {least:g} ms at least. Does the kernel do all of it at any size?"
-        )
 
 
 def few_sectors(kernel: AnyKernel, launch: Launch, most: int, told: str, hint: str) -> None:

@@ -1,7 +1,9 @@
 """Criteria on predicted times: what `kernel.predict` says of a launch on an H200, which need not be here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from labkit.core.errors import SimtError
 from labkit.core.kernel import Predicted
 from labkit.core.occupancy import gpu
 from labkit.core.text import duration
@@ -13,6 +15,7 @@ from labkit.model import predicted
 from labkit.model.time.prediction import NoPrediction
 from labkit.simt import AnyKernel
 
+GPU = "H200"
 LONGEST = 3  # limits that a message lists
 MOST_OF = 0.95  # of the time that the multiply-adds take alone
 
@@ -45,16 +48,43 @@ def quicker(kernel: AnyKernel, factor: float, rung: str, problem: Problem, where
         )
 
 
+@criterion("predicted for an H200: at most {most:g} ms")
+def within(
+    kernel: AnyKernel,
+    most: float,
+    least: float,
+    launch: Callable[[], tuple[Any, Any, Sequence[object]]],
+    hint: str,
+) -> None:
+    """Ask for at most so many predicted ms; less than `least` ms is less than the work takes.
+
+    `launch` makes grid, block and arguments. Results are not verified, and in a grader's sandbox arrays hold
+    zeros: other criteria must ask for right results.
+    """
+    grid, block, args = launch()
+    try:
+        found = kernel.predict(grid, block, args, gpu=GPU)
+    except SimtError as error:
+        raise Unmet(f"its time on an H200 cannot be predicted: {error}\n{hint}") from None
+    if 1e3 * found.seconds > most:
+        raise Unmet(f"{_told(found)}; the goal is at most {duration(most / 1e3)}\n{hint}")
+    if 1e3 * found.seconds < least:
+        raise Unmet(
+            f"{_told(found)}; the work takes at least {duration(least / 1e3)}. Does the kernel do all of it "
+            "at any size?"
+        )
+
+
 def _multiplying(problem: Matmul) -> float:
     """Return the seconds that the multiply-adds of a product take at least on the CUDA cores of an H200."""
-    on = gpu("H200")
+    on = gpu(GPU)
     assert on.fp32_cores_per_sm and on.boost_mhz
     return problem.flops / 2 / (on.multiprocessors * on.fp32_cores_per_sm * on.boost_mhz * 1e6)
 
 
 def _predicted(kernel: AnyKernel, launch: Launch) -> Predicted:
     try:
-        return launch.predicted(kernel)
+        return launch.predicted(kernel, GPU)
     except NoPrediction as error:
         raise Unmet(f"{launch}\n{error}") from None
 

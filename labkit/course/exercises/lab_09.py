@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labkit.core.limits import WARP
-from labkit.course.criteria import host, kernels
+from labkit.course.criteria import host, kernels, predicted
 from labkit.course.criteria.launches import Given, Launch, each, of_vector
 from labkit.course.criteria.python import called, number_of, shown
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
@@ -239,7 +239,7 @@ def _launch(letter: str, *sizes: int) -> Launch:
 
 def _within(letter: str, least: float, most: float, hint: str) -> Criterion:
     """Ask for so many predicted ms of the large launch."""
-    return kernels.predicted_within(most, least, cases()[letter].launch, hint)
+    return predicted.within(most, least, cases()[letter].launch, hint)
 
 
 @criterion("at most {most:,.0f} {what}")

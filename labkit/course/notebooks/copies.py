@@ -1,7 +1,7 @@
 """A student's own copies of the notebooks, where labkit is installed and keeps its own as they are.
 
 They are the student's from then on: nothing here writes to a notebook that is there. A notebook that is
-missing is copied, so whoever moves one away gets it afresh.
+missing is copied, so whoever moves one away gets it afresh. The glossary beside them is copied each time.
 """
 
 import hashlib
@@ -25,6 +25,8 @@ def keep(shipped: Path, mine: Path) -> list[str]:
     known: dict[str, str] = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     came_as = dict(known)
     changed = []
+    for page in shipped.glob("*.md"):  # read, not worked in: the newest one is right
+        _copy(page, mine / page.name)
     for notebook in catalog.notebooks(shipped):
         digest, copy = hashlib.sha256(notebook.read_bytes()).hexdigest(), mine / notebook.name
         if not copy.exists():
@@ -37,8 +39,8 @@ def keep(shipped: Path, mine: Path) -> list[str]:
     return changed
 
 
-def _copy(notebook: Path, copy: Path) -> None:
+def _copy(shipped: Path, copy: Path) -> None:
     """Copy all of it or nothing: half a notebook would be taken for the student's work."""
     part = copy.with_name(f".{copy.name}.part")
-    shutil.copyfile(notebook, part)
+    shutil.copyfile(shipped, part)
     part.replace(copy)

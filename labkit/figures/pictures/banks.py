@@ -124,7 +124,7 @@ def banks(request: Request, step: int = 0) -> Svg:
     told = f"{counted(request.wavefronts, 'wavefront')}, {counted(request.conflicts, 'bank conflict')}"
     below = _TOP + _HIGH * len(rows)
     picture = Svg(_LEFT + BANKS * _WIDE + 6, below + _BARS + 72, f"{told}: {title(request)}")
-    picture.text(8, 12, title(request), font_weight="600")
+    picture.title(title(request))
     left_out = f"; {skipped} rows of words that no lane touches are left out" if skipped else ""
     picture.text(8, 32, f"Numbers are lanes of warp {request.warp}{left_out}.", class_="soft")
     kinds = np.array([[_kind(request, row * BANKS + bank) for bank in range(BANKS)] for row in rows])

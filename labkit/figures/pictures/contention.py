@@ -64,12 +64,11 @@ def turns(bins: int = 64, skew: float = 1) -> Svg:
     now = Elements(bins, skew)
     average = now.turns.mean()
     share = f"the busiest bin has {100 * now.busiest:.3g} % of the elements"
-    title = f"{average:.3g} turns per warp on average; {share}"
-    picture = Svg(_LEFT + WARP * _WIDE + 70, _TOP + SHOWN * _HIGH + 64, title)
-    picture.text(8, 12, title, font_weight="600")
-    picture.text(
-        8, 32, "A number is the bin of a lane's element. Lanes of one bin take turns.", class_="soft"
-    )
+    title = f"{average:.3g} turns per warp on average"
+    picture = Svg(_LEFT + WARP * _WIDE + 70, _TOP + SHOWN * _HIGH + 64, f"{title}; {share}")
+    picture.title(title)
+    told = f"A number is the bin of a lane's element. Lanes of one bin take turns; {share}."
+    picture.text(8, 32, told, class_="soft")
     kinds = np.minimum(now.lane_turns, len(_COLOURS) - 1)
     picture.cells(_LEFT, _TOP, (_WIDE, _HIGH), kinds, _LOOKS)
     for warp, (row, when) in enumerate(zip(now.drawn[:SHOWN], now.lane_turns, strict=True)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from labkit.core.text import counted
-from labkit.figures.style import Plot
+from labkit.figures.style import Plot, titled
 from labkit.figures.svg import BLUE, GREEN, SKY
 
 STEPS = 8
@@ -79,6 +79,6 @@ def timeline(stages: int = 2, copy: float = 3, multiply: float = 1) -> Plot:
     axes.invert_yaxis()
     axes.set(xlabel="time (units; a number is the step)", xlim=(0, None))
     found = f"With {counted(stages, 'stage')} the tensor cores work {100 * pipeline.busy:.3g} % of the time"
-    axes.set_title(found, loc="left", fontsize=10)
+    titled(axes, found)
     axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure

@@ -89,13 +89,13 @@ def naive_reads(M: int, N: int, K: int, row: int = 0, col: int = 0) -> Svg:
     strength["C"][row, col] = 1
     cell, left, top = min(22.0, 540 / (K + N), 330 / (K + M)), 40.0, 96.0
     middle, below = left + K * cell + 46, top + K * cell + 46
+    times = f"The naive kernel reads each element of A {N} times (N), of B {M} times (M)"
     needs = (
-        f"C[{row}, {col}] needs row {row} of A and column {col} of B; all of row {row} of C needs that row:"
+        f"C[{row}, {col}] needs row {row} of A and column {col} of B; all of row {row} of C needs that row"
     )
-    times = f"the naive kernel reads each element of A {N} times (N) and each element of B {M} times (M)"
-    picture = Svg(max(middle + N * cell + 12, 640), below + M * cell + 12, f"{needs} {times}")
-    picture.text(8, 12, needs, font_weight="600")
-    picture.text(8, 32, times, font_weight="600")
+    picture = Svg(max(middle + N * cell + 12, 640), below + M * cell + 12, f"{times}. {needs}.")
+    picture.title(times)
+    picture.text(8, 32, needs, class_="soft")
     for name, corner in {"A": (left, below), "B": (middle, top), "C": (middle, below)}.items():
         _draw_cells(picture, name, strength[name], corner, cell, strength[name].shape)
     return picture

@@ -110,7 +110,7 @@ def tree(form: str = HALVES, threads: int = 128, number: int = 1) -> Svg:
     picture = Svg(
         _LEFT + WARP * _WIDE + 6, _TOP + rows * _HIGH + 64, f"Round {number} of {now.rounds}: {said}"
     )
-    picture.text(8, 12, f"Round {number} of {now.rounds}: {said}", font_weight="600")
+    picture.title(f"Round {number} of {now.rounds}: {said}")
     what = "lane" if form == SHUFFLE else "word of shared memory"
     picture.text(8, 32, f"A number is the {what} whose sum the thread adds to its own.", class_="soft")
     picture.cells(_LEFT, _TOP, (_WIDE, _HIGH), kinds, _LOOKS)

@@ -127,7 +127,7 @@ def register_tile_picture(tile: RegisterTile, thread: int, N: int) -> Svg:
         f"{told}: the tile of C, {tile.tile_m} × {tile.tile_n} elements, with those of the thread and of its "
         f"warp marked; beside it what they need of A_tile and B_tile. {_in_words(tile, N)}",
     )
-    picture.text(8, 12, f"{told} and, for each k, reads {tile.m} of A and {tile.n} of B", font_weight="600")
+    picture.title(f"{told} and, for each k, reads {tile.m} of A and {tile.n} of B")
     of_warp = f"its warp, threads {warp[0]} to {warp[-1]}"
     picture.legend(8, 34, [(f"thread {thread}", _THREAD), (of_warp, _OF_WARP)])
     _draw_tiles(picture, tile, thread, warp)

@@ -93,7 +93,7 @@ def request_picture(request: Request, lane: int = 0) -> Svg:
     """
     told = follow(request, lane)
     picture = Svg(640, _TOP + WARP * _ROW + 8, f"A warp's 32 lanes and the sectors they touch. {told}")
-    picture.text(8, 12, told, font_weight="600")
+    picture.title(told)
     picture.text(_LANE[0], _TOP - 14, "lanes, with their threads (x, y)", class_="soft")
     _draw_sectors(picture, request, lane)
     _draw_lanes(picture, request, lane)
@@ -132,7 +132,7 @@ def transposed_warp(rows: int = 32, cols: int = 48, warp: int = 3, x_counts: str
     )
     cell, top, left = round(540 / (rows + cols), 1), 92, 34.0
     picture = Svg(left + (rows + cols) * cell + 60, top + max(rows, cols) * cell + 8, finding)
-    picture.text(8, 12, finding, font_weight="600")
+    picture.title(finding)
     looks = [("an element of the warp", _USED), ("the rest of the sectors it lies in", _REST)]
     picture.legend(8, 36, looks)
     for name, request, shape in (("in", read, (rows, cols)), ("out", written, (cols, rows))):

@@ -14,7 +14,7 @@ def memory_spaces() -> Svg:
     grid_wide, grid_high = _BLOCKS * block_wide + (_BLOCKS + 1) * _GAP, block_high + 92
     told = "Registers belong to one thread, shared memory to one block, global memory to all"
     picture = Svg(grid_wide + 16, grid_high + 40, told)
-    picture.text(8, 12, told, font_weight="600")
+    picture.title(told)
     left, top = 8.0, 28.0
     picture.rect(left, top, grid_wide, grid_high, class_="grid")
     picture.text(left + _GAP, top + 16, "grid")

@@ -37,7 +37,7 @@ def through_a_tile(rows: int, cols: int, tile: int, block: tuple[int, int], y: i
     places = f"read in[{row + y}, {col} + x], written out[{out_row + y}, {out_col} + x]"
     cell = min(24.0, 500 / (cols + tile + rows))
     picture = Svg(640, _TOP + max(rows, cols) * cell + 12, f"{finding}: {places}")
-    picture.text(8, 12, finding, font_weight="600")
+    picture.title(finding)
     picture.text(8, 32, f"{places}; numbers are x")
     names = ("read from in, stored as a row of the tile", "read as a column of it, written to out")
     picture.legend(8, 56, list(zip(names, _LOOKS[1:], strict=True)))

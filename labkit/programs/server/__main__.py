@@ -4,7 +4,6 @@ import ctypes
 import os
 import signal
 import sys
-import threading
 
 from labkit.programs import library
 from labkit.programs.server.wire import Connection, Gone
@@ -25,7 +24,6 @@ def main(socket: int, file: int, version: str) -> None:
     from labkit.programs.server.serving import Server  # here: it imports the simulator
 
     server = Server(file)
-    threading.Thread(target=server.watch, args=[connection], daemon=True).start()
     try:
         while True:
             request, reader = connection.receive()

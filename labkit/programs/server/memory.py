@@ -63,10 +63,6 @@ class Memory:
         """Return bytes of the region as an array."""
         return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(start))
 
-    def holds(self, address: int) -> bool:
-        """Say whether an address lies in the region."""
-        return START <= address < START + BYTES
-
     def checked(self, start: int, size: int) -> np.ndarray:
         """Return bytes that lie in allocated memory. Raises ValueError for others."""
         ranges = self.ranges(exact=False)

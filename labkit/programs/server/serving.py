@@ -18,7 +18,7 @@ from labkit.core.errors import (
     SimtError,
     Timeout,
 )
-from labkit.core.kernel import TOOLS, Launch
+from labkit.core.kernel import Launch
 from labkit.core.occupancy import Gpu, occupancy
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.programs.server.device_code import Modules
@@ -29,7 +29,7 @@ from labkit.programs.server.places import Places
 from labkit.programs.server.reporting import Launches, Mistakes, tell
 from labkit.programs.server.textures import Textures
 from labkit.programs.server.timing import Timing
-from labkit.programs.server.wire import Answer, Connection, Reader
+from labkit.programs.server.wire import Answer, Reader
 from labkit.programs.server.words import shown, worded
 from labkit.simt.launch.arguments import Packed
 from labkit.simt.module import Kernel
@@ -63,13 +63,11 @@ class Code(IntEnum):
     SUCCESS = 0
     INVALID_VALUE = 1
     OUT_OF_MEMORY = 2
-    INVALID_DEVICE_FUNCTION = 98
     ILLEGAL_ADDRESS = 700
     LAUNCH_TIMEOUT = 702
     ASSERT = 710
     MISALIGNED = 716
     LAUNCH_FAILURE = 719
-    COOPERATIVE_TOO_LARGE = 720
     NOT_SUPPORTED = 801
 
 
@@ -87,19 +85,11 @@ class Server:
         self.mode = os.environ.get("LABKIT_PROGRAM", "")
         self.mistakes, self.launches = Mistakes(), Launches(self.gpu.name)
         self.places = Places(os.getppid())
-        self._busy = False
         self._unseen = ""  # a launch that was refused, while nothing has looked for it
 
     def answer(self, request: int, reader: Reader) -> Answer:
         """Answer one request."""
         return _ANSWERS[Request(request)](self, reader)
-
-    def watch(self, connection: Connection) -> None:
-        """End this process with the program, even while a kernel runs."""
-        while True:
-            time.sleep(0.2)
-            if self._busy and os.getppid() == 1:
-                os._exit(1)
 
     def end(self) -> None:
         """Report what is to be reported when the program has ended."""
@@ -128,8 +118,8 @@ class Server:
             tell(f"labkit: the simulator cannot run kernel `{name}`: {error}")
             return Answer().u32(Code.NOT_SUPPORTED)
         _, kernel = self.modules.kernels[number]
-        parsed, storage = kernel._parsed, kernel._storage
-        answer = Answer().u32(Code.SUCCESS, number, parsed.max_threads, storage.static_shared_bytes)
+        parsed, storage = kernel.parsed, kernel.storage
+        answer = Answer().u32(Code.SUCCESS, number, parsed.max_threads, kernel.shared_size_bytes)
         answer.u32(*parsed.cluster, kernel.is_cooperative, storage.param_bytes, len(parsed.params))
         for parameter in parsed.params:
             answer.u32(storage.params[parameter.name], parameter.size)
@@ -138,9 +128,9 @@ class Server:
     def find_variable(self, reader: Reader) -> Answer:
         """Say where a variable lies."""
         module, name = self.modules.module(reader.u32()), reader.text()
-        if name not in module._memory:
+        if name not in module.memory:
             return Answer().u64(0, 0).u32(0)
-        memory, (space, _) = module._memory[name], module._parsed.variables[name]
+        memory, (space, _) = module.memory[name], module.parsed.variables[name]
         return Answer().u64(memory.ctypes.data, memory.nbytes).u32(space == "const")
 
     def launch(self, reader: Reader) -> Answer:
@@ -158,7 +148,6 @@ class Server:
         if is_timed or self.mode == "profile":
             seconds, share = self.timing.of(kernel, launch)
         start = time.perf_counter()
-        self._busy = True
         try:
             with redirect_stdout(printed):
                 code = self._run(module, kernel, launch, seconds)
@@ -168,8 +157,6 @@ class Server:
         except SimtError as error:
             code = code_of(error)
             tell(f"labkit: kernel `{shown(kernel)}` has failed: {self._placed(module, error)}")
-        finally:
-            self._busy = False
         if math.isnan(seconds):
             seconds = time.perf_counter() - start
         return Answer().u32(code, is_refused).double(seconds, share).text(printed.getvalue())
@@ -177,17 +164,18 @@ class Server:
     def _run(self, module: int, kernel: Kernel, launch: Launch, seconds: float) -> Code:
         """Run a launch as the mode says; return the error that it leaves."""
         sources = self.modules.sources[module]
+        call = (launch.grid, launch.block, launch.args, launch.shared_mem)
         if self.mode == "profile":
-            profile = kernel._profile(launch, None, self.gpu.name)
+            profile = kernel.profile(*call, gpu=self.gpu.name, timeout=self.seconds)
             self.launches.add(kernel, launch.grid, launch.block, profile, seconds, sources)
         elif self.mode == "check":
-            findings = kernel._check(launch, TOOLS, None)
+            findings = kernel.check(*call, timeout=self.seconds)
             for each in findings:
                 key = f"{shown(kernel)} {each.line} {each.other_line} {each.kind}"
                 self.mistakes.add(each.kind, worded(each, sources), key)
             return next((code for each in findings if (code := _ENDING.get(each.kind))), Code.SUCCESS)
         else:
-            kernel._launch(launch)
+            kernel(*call, timeout=self.seconds)
         return Code.SUCCESS
 
     def _at(self, sites: Sequence[int]) -> str:
@@ -208,7 +196,7 @@ class Server:
         """Say how many blocks of a kernel a multiprocessor holds."""
         _, kernel = self.modules.kernels[reader.u32()]
         threads, dynamic = reader.u32(), reader.u32()
-        shared = kernel._storage.static_shared_bytes + dynamic
+        shared = kernel.shared_size_bytes + dynamic
         try:
             registers = kernel.resources_for(self.gpu.arch).registers
             return Answer().u32(occupancy(self.gpu, threads, registers, shared).blocks)

@@ -81,7 +81,7 @@ class Timing:
         if key not in self._resident:
             try:
                 registers = kernel.resources_for(self.gpu.arch).registers
-                shared = kernel._storage.static_shared_bytes + launch.shared_mem
+                shared = kernel.shared_size_bytes + launch.shared_mem
                 blocks = occupancy(self.gpu, math.prod(launch.block), registers, shared).blocks
             except (SimtError, ValueError):
                 blocks = 1
