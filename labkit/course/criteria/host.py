@@ -255,8 +255,8 @@ class Result:
         if extra := set(listed) - changed:
             why = BOUND if self.spoil is unspoilt else OWN
             raise Unmet(
-                f"{self}: it lists {_named(extra)}. Rounding explains all of {min(extra)}, which is off by at "
-                f"most {self._within(extra, off):.2g}.\n{why}"
+                f"{self}: it lists {_named(extra)}, off by at most {self._within(extra, off):.2g}. Rounding "
+                f"explains that.\n{why}"
             )
         if listed != sorted(set(listed)):
             raise Unmet(f"{self}: it returns {shown(listed)}.\n{ONCE}")
@@ -271,7 +271,7 @@ class Result:
         last = [count - 1 for count in self._count]
         is_last = all(i == last[0] or j == last[1] for i, j in missed)
         why = EDGE if is_last and (listed or self.at_edge) else BOUND
-        return f"it misses {_named(missed)}. {min(missed)} is off by {far:.2g}.\n{why}"
+        return f"it misses {_named(missed)}, off by {far:.2g}.\n{why}"
 
     @property
     def _count(self) -> tuple[int, int]:
@@ -302,6 +302,10 @@ class Result:
 
     def __str__(self) -> str:
         return f"{self.factors}, tile={self.tile}, {self.told}"
+
+    def __repr__(self) -> str:
+        """Write the same in each process: what is drawn in its place depends on it."""
+        return f"{self}, {self.order}, {self.at_edge}"
 
 
 ORDERS = {"forwards": "from first to last", "backwards": "from last to first", "any": "in some order"}
@@ -416,7 +420,7 @@ def negated(A: np.ndarray, B: np.ndarray, order: np.ndarray, at: At) -> np.ndarr
 
 FEW = 8  # terms
 RIGHT = right(Factors())[-1:]  # beside wrong results
-WRONG = wrong(negated, "all signs are wrong", Factors())  # beside right results
+WRONG = wrong(negated, "all signs are wrong", Factors(), tile=6)  # beside right results
 
 BOUND = (
     "Rounding grows with the number of terms K and with their sizes, not with the sum: a bound is "

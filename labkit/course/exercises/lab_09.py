@@ -459,9 +459,9 @@ EXERCISES = (
         ),
         host.locates(
             "every tile, where sums are kept in half precision, and a row or column of tiles",
-            *host.wrong(host.half_sum, "sums are kept in 16 bits", host.Factors()),
-            *host.wrong(partial(host.without, 0), "a row of tiles is 0", host.Factors()),
-            *host.wrong(partial(host.without, 1), "a column of tiles is 0", host.Factors(), tile=4),
+            *host.wrong(host.half_sum, "sums are kept in 16 bits", host.Factors(), tile=6),
+            *host.wrong(partial(host.without, 0), "a row of tiles is 0", host.Factors(), tile=6),
+            *host.wrong(partial(host.without, 1), "a column of tiles is 0", host.Factors(), tile=3),
             *host.RIGHT,
         ),
         host.locates(
