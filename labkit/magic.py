@@ -47,7 +47,7 @@ FUNCTIONS = {
     "07.3": "warps",
     "08.4": "expected",
     "09.3": "verdict",
-    "09.6": "agrees",
+    "09.6": "wrong_tiles",
     "09.7": "time_ms",
     "09.8": "diagnosis",
     "11.5": "most",

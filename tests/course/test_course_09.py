@@ -5,6 +5,7 @@ import pytest
 from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters
 
 from labkit import records, simt
+from labkit.course.criteria import host
 from labkit.course.criteria.kernels import clean_in, loads_in, right_in
 from labkit.course.criteria.launches import of_vector
 from labkit.course.criteria.model_gpu import ModelGpu
@@ -18,7 +19,7 @@ STARTERS = {
     "09.3": ["the verdict is 'right'", "A refused launch raises labkit.simt.LaunchError"],
     "09.4": ["out[0] is nan", "initcheck finds: line 12", "Where the array has none, the tile must hold a 0"],
     "09.5": ["__syncthreads() inside a branch", "Every thread of the block must reach every barrier"],
-    "09.6": ["A right result is rejected: K=400, elements up to 1000", "abs(A) @ abs(B)"],
+    "09.6": ["K=400, elements up to 1000, tile=5, terms added up", "it lists", "abs(A) @ abs(B)"],
     "09.7": ["it returns 0.005; the kernel takes 4 ms", "synchronize() waits for that"],
     "09.8": ["diagnosis('A') returns 'spilled registers'", "Which part of the GPU is its lowest limit"],
     "09.9": ["it has 131,072 sectors of global loads; the goal is at most 18,022", "neighbours in a row"],
@@ -56,8 +57,9 @@ HEAT = """    if (row >= rows || col >= cols)
     float above = row > 0 ? in[i - cols] : 0, below = row + 1 < rows ? in[i + cols] : 0;
 """
 TOLERANCE = """    bound = A.shape[1] * 2.0**-24 * (abs(A) @ abs(B))
-    return bool((abs(got - expected) <= 2 * bound).all())
+    right = abs(got - A.astype(float) @ B) <= 2 * bound
 """
+LISTED = "    return sorted({(r // tile, c // tile) for r, c in np.argwhere(~right).tolist()})"
 CLOCK = """    launch()
     synchronize()
     start = clock()
@@ -128,21 +130,38 @@ MEDIAN = """    launch()
         times.append(1000 * (clock() - start))
     return float(np.median(times))
 """
-WORST = """    if np.isnan(got).any():
-        return False
-    sizes = (abs(A.astype(float)) @ abs(B.astype(float))).flat
-    worst = max(abs(g - e) / size for g, e, size in zip(got.flat, expected.flat, sizes))
-    return worst <= A.shape[1] * 2**-23
-"""
+TILE_BY_TILE = """    found = []
+    for i, r in enumerate(range(0, len(got), tile)):
+        for j, c in enumerate(range(0, len(got[0]), tile)):
+            if not right[r : r + tile, c : c + tile].all():
+                found.append([i, j])
+    return found"""
+WHOLE_TILES = """    return [
+        (i, j)
+        for i in range(len(got) // tile)
+        for j in range(got.shape[1] // tile)
+        if not right[i * tile : (i + 1) * tile, j * tile : (j + 1) * tile].all()
+    ]"""
+BY_SUMS = """    off = got - A.astype(float) @ B
+    edges = range(0, len(got), tile), range(0, got.shape[1], tile)
+    sums, bounds = (np.add.reduceat(np.add.reduceat(x, edges[0], 0), edges[1], 1) for x in (off, 2 * bound))
+    return np.argwhere(~(abs(sums) <= bounds))"""
+PER_TILE = """    found = []
+    for i in range(0, len(got), tile):
+        for j in range(0, got.shape[1], tile):
+            part = np.s_[i : i + tile, j : j + tile]
+            if not abs(got - A.astype(float) @ B)[part].max() <= 2 * bound[part].max():
+                found.append((i // tile, j // tile))
+    return found"""
 WAITED = "        __syncthreads();\n"
 FIRST = "    __syncthreads();\n    for"  # the barrier before the loop
-WITHIN = "bool((abs(got - expected) <= 2 * bound).all())"
+WITHIN, OFF = "abs(got - A.astype(float) @ B) <= 2 * bound", "abs(got - A.astype(float) @ B)"
 SIZES = "(abs(A) @ abs(B))"
 
 
 def returned(expression):
     """The answer to 09.6 with another last line."""
-    return TOLERANCE, f"    return {expression}\n"
+    return LISTED, f"    return {expression}"
 
 
 TILED = """    __shared__ float tile[128][33];
@@ -370,86 +389,71 @@ WRONG = [
     ("09.5", "each adds its own", "requests to load; the goal is at most 200", (SCAN, OWN)),
     ("09.5", "thread 0 does it", "through the elements alone", (SCAN, SERIAL.format("k", "k - 1"))),
     ("09.5", "a step too few", "out[128] is", ("d < blockDim.x;", "d < blockDim.x / 2;")),
-    ("09.6", "allclose", "is rejected: K=", returned("np.allclose(got, expected, rtol=1e-6)")),
+    ("09.6", "whole tiles alone", "the last row or column of tiles sticks out", (LISTED, WHOLE_TILES)),
+    ("09.6", "NaN slips through", "Every comparison with NaN is False", (WITHIN, f"~({OFF} > 2 * bound)")),
     (
         "09.6",
-        "a part of the result",
-        "is rejected: K=400",
-        returned("bool((abs(got - expected) <= 1e-3 * abs(expected)).all())"),
+        "columns first",
+        "Tile (i, j) is in row i and column j",
+        ("(r // tile, c // tile)", "(c // tile, r // tile)"),
     ),
+    ("09.6", "allclose", "it lists", (WITHIN, "np.isclose(got, A.astype(float) @ B, rtol=1e-6)")),
     (
         "09.6",
         "a part of the largest result",
         "every sum is 0",
-        returned("bool((abs(got - expected) <= 1e-3 * abs(expected).max()).all())"),
+        (WITHIN, f"{OFF} <= 1e-3 * abs(A.astype(float) @ B).max()"),
     ),
-    ("09.6", "equal", "A right result is rejected", returned("bool((got == expected).all())")),
-    (
-        "09.6",
-        "0.1 in proportion",
-        "one element lacks one term",
-        returned(f"bool((abs(got - expected) <= 0.1 * {SIZES}).all())"),
-    ),
+    ("09.6", "0.1 in proportion", "one element lacks one term", (WITHIN, f"{OFF} <= 0.1 * {SIZES}")),
     ("09.6", "a fixed part", "of which one is small", ("A.shape[1] * 2.0**-24", "6e-4")),
-    (
-        "09.6",
-        "NaN slips through",
-        "one element is NaN",
-        (WITHIN, "not (abs(got - expected) > 2 * bound).any()"),
-    ),
-    (
-        "09.6",
-        "the mean difference",
-        "one element lacks one term",
-        returned(f"abs(got - expected).mean() <= A.shape[1] * 2.0**-24 * {SIZES}.max()"),
-    ),
-    ("09.6", "one bound for all", "smaller ones in row 5", ("2 * bound", "2 * bound.max()")),
-    (
-        "09.6",
-        "a bound that does not grow with K",
-        "A right result is rejected: K=40000",
-        ("A.shape[1] * 2.0**-24", "25 * 2.0**-24"),
-    ),
-    (
-        "09.6",
-        "too small alone",
-        "one element lacks one term",
-        (WITHIN, "(got - expected <= 2 * bound).all()"),
-    ),
-    (
-        "09.6",
-        "too large alone",
-        "one element lacks one term",
-        (WITHIN, "(expected - got <= 2 * bound).all()"),
-    ),
-    (
-        "09.6",
-        "the sums alone",
-        "A wrong result passes: all signs are wrong",
-        returned("bool(abs((got - expected).sum()) < 1e3)"),
-    ),
-    (
-        "09.6",
-        "infinity slips through",
-        "one element is infinite",
-        (WITHIN, WITHIN.replace("abs(", "np.isinf(got) | (abs(", 1).replace(").all", ")).all")),
-    ),
+    ("09.6", "one bound for all", "smaller ones in one row", ("2 * bound", "2 * bound.max()")),
+    ("09.6", "one bound per tile", "smaller ones in one row", (LISTED, PER_TILE)),
+    ("09.6", "sums of tiles", "Rounding grows with", (LISTED, BY_SUMS)),
+    ("09.6", "a bound that does not grow with K", "K=40000", ("A.shape[1] * 2.0**-24", "25 * 2.0**-24")),
     (
         "09.6",
         "roundings that cancel",
         "all terms of a sum alike",
         ("A.shape[1] * 2.0**-24", "A.shape[1] ** 0.5 * 2.0**-24"),
     ),
-    ("09.6", "an object that is true", "Return True or False", returned('"yes"')),
+    ("09.6", "too small alone", "one element lacks one term", (OFF, "(got - A.astype(float) @ B)")),
+    ("09.6", "too large alone", "one element lacks one term", (OFF, "(A.astype(float) @ B - got)")),
+    ("09.6", "infinity slips through", "one element is infinite", (WITHIN, f"({WITHIN}) | np.isinf(got)")),
     (
         "09.6",
-        "a number",
-        "It returns 1. Return True or False",
-        (WITHIN, WITHIN.replace("bool(", "int(")),
+        "each element",
+        "List each wrong tile once",
+        (
+            "sorted({",
+            "sorted([",
+        ),
+        ("})", "])"),
     ),
+    (
+        "09.6",
+        "by columns",
+        "sorted by i and then by j",
+        ("np.argwhere(~right).tolist()}", "np.argwhere(~right).tolist()}, key=lambda at: at[::-1]"),
+    ),
+    ("09.6", "elements", "tiles.\nTile (i, j) is in row i", ("(r // tile, c // tile)", "(r, c)")),
+    (
+        "09.6",
+        "counted from 1",
+        "Tile (i, j) is in row i",
+        ("(r // tile, c // tile)", "(r // tile + 1, c // tile + 1)"),
+    ),
+    (
+        "09.6",
+        "all tiles of a wrong result",
+        "Judge each tile by its own elements",
+        returned("[] if right.all() else list(np.ndindex(-(-len(got) // tile), -(-got.shape[1] // tile)))"),
+    ),
+    ("09.6", "a set", "Return a list of pairs", ("sorted({", "({")),
+    ("09.6", "a matrix of truths", "Return a list of pairs", returned("right")),
     ("09.6", "ragged lists", "It returns [[1], [1, 2]]", returned("[[1], [1, 2]]")),
-    ("09.6", "element by element", "Return one True or False", (WITHIN, "abs(got - expected) <= 2 * bound")),
-    ("09.6", "always", "A wrong result passes", returned("True")),
+    ("09.6", "halves", "It returns [(0.5, 1)]", returned("[(0.5, 1)]")),
+    ("09.6", "never", "it misses 6 tiles, such as (0, 0), off by", returned("[]")),
+    ("09.6", "a truth", "It returns True", returned("True")),
     ("09.6", "an error of its own", "IndexError", ("A.shape[1]", "A.shape[2]")),
     ("09.7", "does not wait", "synchronize() waits for that", (CLOCK, CLOCK[: CLOCK.rindex("    sync")])),
     (
@@ -629,14 +633,14 @@ OTHERS = [
         ),
         (SCAN, TWO_ARRAYS),
     ),
+    ("09.6", "tile by tile, as lists", (LISTED, TILE_BY_TILE)),
     ("09.6", "with NumPy's eps", ("A.shape[1] * 2.0**-24", "(A.shape[1] + 2) * np.finfo(got.dtype).eps")),
-    ("09.6", "the usual error, tenfold", ("A.shape[1] * 2.0**-24", "10 * A.shape[1] ** 0.5 * 2.0**-24")),
-    ("09.6", "one element after the other", (TOLERANCE, WORST)),
-    ("09.6", "a truth of NumPy", ("bool(", "(")),
+    ("09.6", "in float32", ("A.astype(float) @ B", "A @ B")),
+    ("09.6", "an array of numbers", returned("np.unique(np.argwhere(~right) // tile, axis=0)")),
     (
         "09.6",
         "without negative numbers",
-        (WITHIN, "((expected - got <= 2 * bound) & (got - expected <= 2 * bound)).all()"),
+        (WITHIN, "(A.astype(float) @ B - got <= 2 * bound) & (got - A.astype(float) @ B <= 2 * bound)"),
     ),
     (
         "09.7",
@@ -674,6 +678,11 @@ OTHERS = [
 ]
 
 test_another_right_answer_passes = checks_of_other_answers(OTHERS)
+
+
+def test_what_is_drawn_for_09_6_is_the_same_in_each_process():
+    result = host.wrong(host.lost_term, "one element lacks one term", host.Factors())[0]
+    assert repr(result) == "12 x 18, K=400, elements up to 1, tile=5, one element lacks one term, any, False"
 
 
 COPY = """extern "C" __global__ void copy(const float* in, float* out, int n)

@@ -18,40 +18,126 @@ STARTERS = {
 test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
 
 TREE = """    for (int apart = 128; apart > 0; apart /= 2) {
-        if (t < apart)
-            sums[t] += sums[t + apart];
+        if (t < apart) {
+            float value = values[t + apart];
+            int index = indices[t + apart];
+            if (value > values[t] || value == values[t] && index < indices[t]) {
+                values[t] = value;
+                indices[t] = index;
+            }
+        }
         __syncthreads();
     }
 """
-SPREAD = """    for (int apart = 1; apart < 256; apart *= 2) {
-        if (t % (2 * apart) == 0)
-            sums[t] += sums[t + apart];
+LARGER = "value > values[t] || value == values[t] && index < indices[t]"
+SPREAD = TREE.replace("apart = 128; apart > 0; apart /= 2", "apart = 1; apart < 256; apart *= 2").replace(
+    "t < apart", "t % (2 * apart) == 0"
+)
+SPREAD_IN_REGISTERS = """    float own = values[t];
+    int at = i;
+    for (int apart = 1; apart < 256; apart *= 2) {
+        if (t % (2 * apart) == 0) {
+            float value = values[t + apart];
+            int index = indices[t + apart];
+            if (value > own)
+                values[t] = own = value, indices[t] = at = index;
+        }
         __syncthreads();
     }
 """
 PACKED = """    for (int apart = 1; apart < 256; apart *= 2) {
-        if (t < 128 / apart)
-            sums[2 * apart * t] += sums[2 * apart * t + apart];
+        int own = 2 * apart * t;
+        if (t < 128 / apart && values[own + apart] > values[own]) {
+            values[own] = values[own + apart];
+            indices[own] = indices[own + apart];
+        }
         __syncthreads();
     }
 """
 ALONE = """    if (t == 0)
         for (int k = 1; k < 256; ++k)
-            sums[0] += sums[k];
+            if (values[k] > values[0]) {
+                values[0] = values[k];
+                indices[0] = indices[k];
+            }
 """
-ATOMIC = """    if (t > 0)
-        atomicAdd(&sums[0], sums[t]);
+IN_ONE_WORD = """    __shared__ unsigned long long keys[256];
+    unsigned bits = __float_as_uint(i < n ? x[i] : -1e30f);
+    bits = bits >> 31 ? ~bits : bits | 0x80000000u;
+    keys[t] = (unsigned long long)bits << 32 | ~(unsigned)i;
     __syncthreads();
-"""
-APART = """    for (int apart = 128; apart > 0; apart /= 2) {
-        float sum = t < apart ? sums[t] + sums[t + apart] : 0;
-        __syncthreads();
+    for (int apart = 128; apart > 0; apart /= 2) {
         if (t < apart)
-            sums[t] = sum;
+            keys[t] = max(keys[t], keys[t + apart]);
+        __syncthreads();
+    }
+    int index = ~(unsigned)keys[0];
+"""
+ATOMIC = IN_ONE_WORD.replace(
+    IN_ONE_WORD[IN_ONE_WORD.index("    for") : IN_ONE_WORD.index("    int index")],
+    "    if (t > 0)\n        atomicMax(&keys[0], keys[t]);\n    __syncthreads();\n",
+)
+IN_A_STRUCT = (
+    (
+        "    __shared__ float values[256];\n    __shared__ int indices[256];\n",
+        "    struct Pair { float value; int index; };\n    __shared__ Pair pairs[256];\n",
+    ),
+    *(
+        (f"{many}[{at}]", f"pairs[{at}].{one}")
+        for many, one in (("values", "value"), ("indices", "index"))
+        for at in ("t", "t + apart", "0")
+        if (many, at) != ("values", "0")
+    ),
+)
+ARRAYS = "    __shared__ float values[256];\n    __shared__ int indices[256];\n"
+BY_SHUFFLES = """    float own = i < n ? x[i] : -1e30f;
+    int at = i;
+    auto warp = [&] {
+        for (int apart = 16; apart > 0; apart /= 2) {
+            float value = __shfl_down_sync(~0u, own, apart);
+            int index = __shfl_down_sync(~0u, at, apart);
+            if (value > own || value == own && index < at)
+                own = value, at = index;
+        }
+    };
+    warp();
+    if (t % 32 == 0)
+        values[t / 32] = own, indices[t / 32] = at;
+    __syncthreads();
+    if (t == 0)
+        for (int k = 1; k < 8; ++k)
+            if (values[k] > values[0])
+                values[0] = values[k], indices[0] = indices[k];
+"""
+OWN_IN_REGISTERS = """    float own = values[t];
+    int at = i;
+    for (int apart = 128; apart > 0; apart /= 2) {
+        if (t < apart) {
+            float value = values[t + apart];
+            int index = indices[t + apart];
+            bool takes = value > own || value == own && index < at;
+            values[t] = own = takes ? value : own;
+            indices[t] = at = takes ? index : at;
+        }
         __syncthreads();
     }
 """
-LOAD = "sums[t] = i < n ? x[i] : 0;\n"
+BRANCHES = """    for (int apart = blockDim.x / 2; apart; apart >>= 1) {
+        if (t < apart) {
+            if (values[t] < values[t + apart]) {
+                values[t] = values[t + apart];
+                indices[t] = indices[t + apart];
+            } else if (values[t] == values[t + apart]) {
+                if (indices[t + apart] < indices[t])
+                    indices[t] = indices[t + apart];
+            }
+        }
+        __syncthreads();
+    }
+"""
+LOAD = """    values[t] = i < n ? x[i] : -1e30f;  // below all elements
+    indices[t] = i;
+"""
 STORE = """    if (t % 32 == 0)
         mosts[t / 32] = most;
     __syncthreads();
@@ -81,7 +167,6 @@ FLUSH = """    __syncthreads();
         atomicAdd(&counts[bin], mine[bin]);
 """
 BINS = "bin = threadIdx.x; bin < bins; bin += "
-ADDED = "sums[t] += sums[t + apart];"
 PASSES = """    for (int c = lane; c < cols; c += 32) {
         float larger = fmaxf(most, mine[c]);
         sum = sum * expf(most - larger) + expf(mine[c] - larger);
@@ -110,19 +195,54 @@ WRONG = [
     ),
     ("12.1", "packed as if spread", "it should be", ("max(1, adders // 32)", "min(adders, threads // 32)")),
     ("12.1", "fewer than a warp", "returns 0; it should be 1", ("max(1, adders // 32)", "adders // 32")),
+    ("12.1", "eight warps", "it should be 32", ("min(adders, threads // 32)", "min(adders, 8)")),
+    (
+        "12.2",
+        "the upper of equal ones",
+        "Of two equal values keep the one with the smaller index",
+        (LARGER, "value > values[t]"),
+    ),
+    ("12.2", "spread threads", "5.39 of 32 lanes are at work on average; the goal", (TREE, SPREAD)),
+    ("12.2", "0 for what does not exist", "all may be below 0", ("-1e30f", "0")),
     (
         "12.2",
         "no barrier in the rounds",
         "must stand between the rounds",
         (TREE, TREE.replace("        __syncthreads();\n", "")),
     ),
-    ("12.1", "eight warps", "it should be 32", ("min(adders, threads // 32)", "min(adders, 8)")),
-    ("12.2", "one place for all", "In a tree, half of the threads add", (TREE, ATOMIC)),
-    ("12.2", "spread threads", "warps part 48 times per block", (TREE, SPREAD)),
+    (
+        "12.2",
+        "spread threads with pairs in registers",
+        "of 32 lanes are at work",
+        (TREE, SPREAD_IN_REGISTERS),
+    ),
+    (
+        "12.2",
+        "one place for all",
+        "In a tree, half of the threads compare",
+        (ARRAYS, ""),
+        (LOAD + "    __syncthreads();\n" + TREE, ATOMIC),
+        ("= indices[0]", "= index"),
+    ),
+    ("12.2", "thread 0 alone", "1 of 32 lanes", (TREE, ALONE)),
     ("12.2", "neighbours", "bank conflicts; the goal is 0", (TREE, PACKED)),
-    ("12.2", "past the end", "Load x[i] only where i < n", ("i < n ? x[i] : 0", "x[i]")),
-    ("12.2", "elements that do not exist", "Fill all 256 elements", (LOAD, "if (i < n) sums[t] = x[i];\n")),
-    ("12.2", "a round is missing", "sums[0] is the sum of the block", ("apart = 128", "apart = 64")),
+    ("12.2", "pairs side by side", "values in one array, indices in another", *IN_A_STRUCT),
+    ("12.2", "a padded array", "2052 bytes", ("int indices[256]", "int indices[257]")),
+    ("12.2", "past the end", "Load x[i] only where i < n", ("i < n ? x[i] : -1e30f", "x[i]")),
+    (
+        "12.2",
+        "elements that do not exist",
+        "Fill all 256 pairs",
+        (LOAD, "    if (i < n) values[t] = x[i], indices[t] = i;\n"),
+    ),
+    ("12.2", "a round is missing", "A value and its index move together", ("apart = 128", "apart = 64")),
+    (
+        "12.2",
+        "the index stays",
+        "A value and its index move together",
+        ("                indices[t] = index;\n", ""),
+    ),
+    ("12.2", "the number in the block", "i is its index in x", ("indices[t] = i;", "indices[t] = t;")),
     ("12.2", "no barrier after the loads", "racecheck finds", (LOAD + "    __syncthreads();\n", LOAD)),
     ("12.3", "0 for what does not exist", "All elements may be below 0", ("x[i] : -1e30f", "x[i] : 0")),
     ("12.3", "no barrier", "One __syncthreads() must stand between", ("    __syncthreads();\n", "")),
@@ -246,8 +366,16 @@ WRONG = [
 
 OTHERS = [
     ("12.1", "rounded up", ("max(1, adders // 32)", "-(-adders // 32)")),
-    ("12.2", "the other way round", (ADDED, "sums[t] = sums[t + apart] + sums[t];")),
-    ("12.2", "read and written apart", (TREE, APART)),
+    ("12.2", "own pairs in registers", (TREE, OWN_IN_REGISTERS)),
+    ("12.2", "three branches", (TREE, BRANCHES)),
+    ("12.2", "by shuffles", (LOAD + "    __syncthreads();\n" + TREE, BY_SHUFFLES)),
+    (
+        "12.2",
+        "a pair in one word",
+        (ARRAYS, ""),
+        (LOAD + "    __syncthreads();\n" + TREE, IN_ONE_WORD),
+        ("= indices[0]", "= index"),
+    ),
     ("12.3", "every lane has the largest", ("__shfl_down_sync", "__shfl_xor_sync")),
     ("12.3", "the first thread compares eight", (LAST, ONE_BY_ONE)),
     (

@@ -339,17 +339,17 @@ class TestAnswer:
     @pytest.mark.parametrize(
         "cell",
         [
-            "agrees = lambda x: 2 * x",
-            "def times(y, x):\n    return y * x\nimport functools\nagrees = functools.partial(times, 2)",
-            "class Agrees:\n    def __call__(self, x):\n        return 2 * x\nagrees = Agrees()",
-            "import functools\n@functools.cache\ndef agrees(x):\n    return 2 * x",
-            "def agrees(x, factor=2):\n    return factor * x",
-            "if True:\n    def agrees(x):\n        return 2 * x",
+            "wrong_tiles = lambda x: 2 * x",
+            "def times(y, x):\n    return y * x\nimport functools\nwrong_tiles = functools.partial(times, 2)",
+            "class Tiles:\n    def __call__(self, x):\n        return 2 * x\nwrong_tiles = Tiles()",
+            "import functools\n@functools.cache\ndef wrong_tiles(x):\n    return 2 * x",
+            "def wrong_tiles(x, factor=2):\n    return factor * x",
+            "if True:\n    def wrong_tiles(x):\n        return 2 * x",
         ],
     )
     def test_a_function_of_any_kind_is_an_answer_under_its_own_name(self, run, cell):
         run(f"%%answer 09.6\n{cell}")
-        assert magic.answers["09.6"](21) == 42 and magic.answers["09.6"].__name__ == "agrees"
+        assert magic.answers["09.6"](21) == 42 and magic.answers["09.6"].__name__ == "wrong_tiles"
 
     @pytest.mark.parametrize("helper", ["def helper(x):\n    return 1", "helper = lambda x: 1"])
     def test_the_name_decides_and_not_the_place(self, run, helper):

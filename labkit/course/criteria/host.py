@@ -1,4 +1,4 @@
-"""Criteria for what stands around a kernel: a verdict on a launch, a comparison of results, a clock."""
+"""Criteria for what stands around a kernel: a verdict on a launch, the wrong tiles of a product, a clock."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -140,7 +140,9 @@ def others_get_through(verdict: Callable[..., Any]) -> None:
     )
 
 
-# A comparison: when do two products agree?
+# A comparison: where is a product wrong?
+
+Tiles = set[tuple[int, int]]
 
 
 def _product(A: np.ndarray, B: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -150,117 +152,197 @@ def _product(A: np.ndarray, B: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Factors:
-    """A and B with elements up to `scale`, and K terms per sum.
+    """A and B with elements up to `scale`, and K terms per sum; the product has `rows` and `cols`.
 
-    With `cancels` every sum is 0; with `small_row` the elements of row 5 of A are ten thousand times smaller.
-    With `positive` no term is negative; with `small_term` the last term of each sum is much smaller, too.
-    With `alike` all terms of a sum are equal, so that roundings do not cancel.
+    With `cancels` every sum is 0; with `small_row` the elements of one row of A are ten thousand times
+    smaller. With `positive` no term is negative; with `small_term` the last term of each sum is much smaller,
+    too. With `alike` all terms of a sum are equal, so that roundings do not cancel.
     """
 
     K: int = 400
     scale: float = 1
+    rows: int = 12
+    cols: int = 18
     cancels: bool = False
     small_row: bool = False
     positive: bool = False
     small_term: bool = False
     alike: bool = False
 
-    def matrices(self, use: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return A, B and their product in float64; each use has numbers of its own."""
+    def matrices(self, row: int, use: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return A and B; each use has numbers of its own. `row` is the small one, where there is one."""
         rng = np.random.default_rng(fresh(self.K, use))
         least = NEARLY if self.small_term else 0 if self.positive else -1
-        A, B = (self.scale * rng.uniform(least, 1, shape) for shape in ((12, self.K), (self.K, 10)))
-        A[5] *= 1e-4 if self.small_row else 1
+        shapes = (self.rows, self.K), (self.K, self.cols)
+        A, B = (self.scale * rng.uniform(least, 1, shape) for shape in shapes)
+        A[row] *= 1e-4 if self.small_row else 1
         A[:, -1] *= SMALL if self.small_term else 1
         if self.alike:
             A[:], B[:] = A[:, :1], B[:1]
         A, B = A.astype(np.float32), B.astype(np.float32)
         if self.cancels:
             A[:, self.K // 2 :], B[self.K // 2 :] = A[:, : self.K // 2], -B[: self.K // 2]
-        return A, B, A.astype(np.float64) @ B
+        return A, B
 
     def __str__(self) -> str:
         kinds = {
             ", every sum is 0": self.cancels,
-            ", smaller ones in row 5": self.small_row,
+            ", smaller ones in one row": self.small_row,
             ", no term is negative": self.positive,
             ", of which one is small": self.small_term,
             ", all terms of a sum alike": self.alike,
         }
-        return f"K={self.K}, elements up to {self.scale:g}{''.join(what for what in kinds if kinds[what])}"
+        told = "".join(what for what in kinds if kinds[what])
+        return f"{self.rows} x {self.cols}, K={self.K}, elements up to {self.scale:g}{told}"
 
 
 # A term of this part of a sum of two is a hundred times what rounding does to it. Its factors are nearly 1.
 SMALL, NEARLY = 6.5e-6, 0.95
-Spoil = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+FAR = 16  # times its bound: how far off an element is that a small multiple of the bound must not let pass
+
+
+@dataclass(frozen=True)
+class At:
+    """Where a result is spoilt: an element, which lies in the tile (i // tile, j // tile)."""
+
+    i: int
+    j: int
+    tile: int
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """Return the first element of the tile."""
+        return self.i // self.tile * self.tile, self.j // self.tile * self.tile
+
+
+Spoil = Callable[[np.ndarray, np.ndarray, np.ndarray, At], np.ndarray]
+
+
+def unspoilt(A: np.ndarray, B: np.ndarray, order: np.ndarray, at: At) -> np.ndarray:
+    """Return A B."""
+    return _product(A, B, order)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a comparison is asked about, `told` in words. Right ones have `order`, wrong ones `spoil`."""
+    """A product whose wrong tiles are asked for, `told` in words.
+
+    Right ones have `order`, wrong ones `spoil`. What is spoilt lies in a whole tile, or with `at_edge` in the
+    last row and column of tiles, which may stick out.
+    """
 
     factors: Factors
     told: str
-    spoil: Spoil = _product
+    spoil: Spoil = unspoilt
     order: str = "any"
+    tile: int = 5
+    at_edge: bool = False
 
-    @property
-    def is_right(self) -> bool:
-        """Return True where rounding explains the result."""
-        return self.spoil is _product
-
-    def ask(self, agrees: Callable[..., Any], use: str) -> None:
-        """Raise Unmet unless `agrees` tells what the result is. Each use has its own numbers and order."""
-        A, B, expected = self.factors.matrices(use)
+    def ask(self, wrong_tiles: Callable[..., Any], use: str) -> None:
+        """Raise Unmet unless `wrong_tiles` names the wrong tiles. Each use has its own numbers and order."""
         rng = np.random.default_rng(fresh(0, f"order {use}"))
         forwards = np.arange(self.factors.K)
         orders = {"forwards": forwards, "backwards": forwards[::-1], "any": rng.permutation(forwards)}
-        got = self.spoil(A, B, orders[self.order])
-        rows, cols = rng.permutation(len(A))[:, None], rng.permutation(B.shape[1])
-        verdict = _verdict(agrees, got[rows, cols], expected[rows, cols], A[rows[:, 0]], B[:, cols])
-        if verdict == self.is_right:
-            return
-        off = np.abs(got - expected)
-        if self.is_right:
+        at = self._place(rng)
+        A, B = self.factors.matrices(at.i, use)
+        right, got = (make(A, B, orders[self.order], at) for make in (unspoilt, self.spoil))
+        off = np.abs(got - A.astype(np.float64) @ B)
+        bound = self.factors.K * 2.0**-24 * (abs(A).astype(np.float64) @ abs(B))
+        certain, changed = self._tiles(~(off <= FAR * bound)), self._tiles(got != right)
+        listed = _listed(called(wrong_tiles, *(each.copy() for each in (got, A, B)), self.tile), self._count)
+        if missed := certain - set(listed):
+            raise Unmet(f"{self}: {self._missed(missed, set(listed), off)}")
+        if extra := set(listed) - changed:
+            why = BOUND if self.spoil is unspoilt else OWN
             raise Unmet(
-                f"A right result is rejected: {self.factors}, {self.told}. "
-                f"It is off by at most {off.max():.2g}.\n{BOUND}"
+                f"{self}: it lists {_named(extra)}, off by at most {self._within(extra, off):.2g}. Rounding "
+                f"explains that.\n{why}"
             )
-        far, why = (f" It is off by {off.max():.2g}.", BOUND) if np.isfinite(off).all() else ("", NAN)
-        raise Unmet(f"A wrong result passes: {self.told} {self.factors}.{far}\n{why}")
+        if listed != sorted(set(listed)):
+            raise Unmet(f"{self}: it returns {shown(listed)}.\n{ONCE}")
+
+    def _missed(self, missed: Tiles, listed: Tiles, off: np.ndarray) -> str:
+        """Say which wrong tiles are not listed, and the hint that fits."""
+        if listed == {(j, i) for i, j in missed}:
+            return f"it returns {shown(sorted(listed))}, and misses {_named(missed)}.\n{PLACE}"
+        far = self._within(missed, off)
+        if not np.isfinite(far):
+            return f"it misses {_named(missed)}.\n{NAN}"
+        last = [count - 1 for count in self._count]
+        is_last = all(i == last[0] or j == last[1] for i, j in missed)
+        why = EDGE if is_last and (listed or self.at_edge) else BOUND
+        return f"it misses {_named(missed)}, off by {far:.2g}.\n{why}"
+
+    @property
+    def _count(self) -> tuple[int, int]:
+        """Return the number of rows of tiles, and of columns."""
+        return -(-self.factors.rows // self.tile), -(-self.factors.cols // self.tile)
+
+    def _place(self, rng: np.random.Generator) -> At:
+        """Draw the element to spoil. The two numbers of its tile differ, where there are enough tiles."""
+        sides = self.factors.rows, self.factors.cols
+        whole = [side // self.tile * self.tile for side in sides]
+        while True:
+            ranges = zip(whole, sides, strict=True)
+            i, j = (
+                int(rng.integers(start % side, side) if self.at_edge else rng.integers(max(1, start)))
+                for start, side in ranges
+            )
+            if self.at_edge or i // self.tile != j // self.tile or max(whole) <= self.tile:
+                return At(i, j, self.tile)
+
+    def _tiles(self, where: np.ndarray) -> Tiles:
+        """Return the tiles with such an element."""
+        return {(i // self.tile, j // self.tile) for i, j in np.argwhere(where).tolist()}
+
+    def _within(self, tiles: Tiles, off: np.ndarray) -> float:
+        """Return by how much the first of these tiles is off; not finite where it holds NaN or infinity."""
+        i, j = (number * self.tile for number in min(tiles))
+        return float(off[i : i + self.tile, j : j + self.tile].max())
+
+    def __str__(self) -> str:
+        return f"{self.factors}, tile={self.tile}, {self.told}"
+
+    def __repr__(self) -> str:
+        """Write the same in each process: what is drawn in its place depends on it."""
+        return f"{self}, {self.order}, {self.at_edge}"
 
 
 ORDERS = {"forwards": "from first to last", "backwards": "from last to first", "any": "in some order"}
 
 
-def right(*cases: Factors) -> tuple[Result, ...]:
+def right(*cases: Factors, tile: int = 5) -> tuple[Result, ...]:
     """Return right results, their terms added up in each of ORDERS."""
     return tuple(
-        Result(factors, f"terms added up {told}", order=order)
+        Result(factors, f"terms added up {told}", order=order, tile=tile)
         for factors in cases
         for order, told in ORDERS.items()
     )
 
 
-def wrong(spoil: Spoil, what: str, *cases: Factors) -> tuple[Result, ...]:
+def wrong(
+    spoil: Spoil, what: str, *cases: Factors, tile: int = 5, at_edge: bool = False
+) -> tuple[Result, ...]:
     """Return results that `spoil` makes of A and B."""
-    return tuple(Result(factors, what, spoil) for factors in cases)
+    return tuple(Result(factors, what, spoil, tile=tile, at_edge=at_edge) for factors in cases)
 
 
 def _another(rng: np.random.Generator, base: Result) -> Result:
-    """Draw another scale and, for some hundred terms, another K: an even one, as halves may cancel."""
+    """Draw other sizes, another scale and, for some hundred terms, another K: even, as halves may cancel."""
     factors, K = base.factors, base.factors.K
     if 8 < K < 1000:
         K = 2 * int(rng.integers(K // 3, K * 2 // 3))
     scale = float(f"{factors.scale * 10 ** rng.uniform(-0.5, 0.5):.2g}")
-    return replace(base, factors=replace(factors, K=K, scale=scale))
+    rows, cols = (int(side + rng.integers(4)) for side in (factors.rows, factors.cols))
+    tile = base.tile if base.tile > max(rows, cols) else int(rng.integers(3, 8))
+    return replace(base, factors=replace(factors, K=K, scale=scale, rows=rows, cols=cols), tile=tile)
 
 
 @criterion("{text}")
-def tells(agrees: Callable[..., Any], text: str, *results: Result) -> None:
-    """Ask that right results pass, and wrong ones do not.
+def locates(wrong_tiles: Callable[..., Any], text: str, *results: Result) -> None:
+    """Ask for the wrong tiles of each result: none of a right one.
 
-    There should be some of both kinds. Inside `drawn` they come in any order, and a few of them twice: who
+    There should be results of both kinds. Inside `drawn` they come in any order, and a few of them twice: who
     counts calls, or knows an earlier result again, learns nothing.
     """
     rng = generator("order", text)
@@ -269,28 +351,46 @@ def tells(agrees: Callable[..., Any], text: str, *results: Result) -> None:
         again = rng.integers(len(asked), size=rng.integers(1, 4))
         asked = [asked[at] for at in rng.permutation([*range(len(asked)), *again])]
     for number, result in enumerate(asked):
-        result.ask(agrees, f"{text} {number}")
+        result.ask(wrong_tiles, f"{text} {number}")
 
 
-def _verdict(agrees: Callable[..., Any], *given: np.ndarray) -> bool:
-    verdict = called(agrees, *given)
-    if isinstance(verdict, bool | np.bool_):
-        return bool(verdict)
-    if isinstance(verdict, np.ndarray) and verdict.ndim:
-        raise Unmet(f"It returns an array of shape {verdict.shape}. Return one True or False, with .all().")
-    raise Unmet(f"It returns {shown(verdict)}. Return True or False.")
+def _listed(got: Any, count: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the tiles that an answer lists. Raises Unmet for what is no list of tiles."""
+    rows = got.tolist() if isinstance(got, np.ndarray) else got
+    pairs = [_pair(row) for row in rows] if isinstance(rows, list | tuple) else [None]
+    listed = [pair for pair in pairs if pair is not None]
+    if len(listed) < len(pairs):
+        raise Unmet(f"It returns {shown(got)}.\n{FORM}")
+    for i, j in listed:
+        if not (0 <= i < count[0] and 0 <= j < count[1]):
+            raise Unmet(f"It lists ({i}, {j}); there are {count[0]} x {count[1]} tiles.\n{PLACE}")
+    return listed
 
 
-def lost_term(A: np.ndarray, B: np.ndarray, order: np.ndarray, sign: int = 1) -> np.ndarray:
+def _pair(row: Any) -> tuple[int, int] | None:
+    """Return the two whole numbers in a row of an answer, or None."""
+    if not isinstance(row, list | tuple | np.ndarray) or len(row) != 2:
+        return None
+    i, j = map(number_of, row)
+    return None if i is None or j is None or i % 1 or j % 1 else (int(i), int(j))
+
+
+def _named(tiles: Tiles) -> str:
+    """Name the first of some tiles, and say how many there are."""
+    first, *more = sorted(tiles)
+    return f"{len(tiles)} tiles, such as {first}" if more else f"tile {first}"
+
+
+def lost_term(A: np.ndarray, B: np.ndarray, order: np.ndarray, at: At, sign: int = 1) -> np.ndarray:
     """Return A B where one element lacks a term of this sign: that of middling size; of few the smallest."""
     got = _product(A, B, order)
-    terms = A[5] * B[:, 3]
+    terms = A[at.i] * B[:, at.j]
     own = np.sort(sign * terms[sign * terms > 0])
-    got[5, 3] -= sign * own[len(own) // 2 if len(terms) > FEW else 0]
+    got[at.i, at.j] -= sign * own[len(own) // 2 if len(terms) > FEW else 0]
     return got
 
 
-def half_sum(A: np.ndarray, B: np.ndarray, order: np.ndarray) -> np.ndarray:
+def half_sum(A: np.ndarray, B: np.ndarray, order: np.ndarray, at: At) -> np.ndarray:
     """Return A B with sums that are kept in 16 bits."""
     total = np.zeros((len(A), B.shape[1]), np.float16)
     for k in order:
@@ -298,27 +398,43 @@ def half_sum(A: np.ndarray, B: np.ndarray, order: np.ndarray) -> np.ndarray:
     return total.astype(np.float32)
 
 
-def with_one(value: float, A: np.ndarray, B: np.ndarray, order: np.ndarray) -> np.ndarray:
+def with_one(value: float, A: np.ndarray, B: np.ndarray, order: np.ndarray, at: At) -> np.ndarray:
     """Return A B with one element of that value, as a wrong kernel leaves NaN."""
     got = _product(A, B, order)
-    got[7, 2] = value
+    got[at.i, at.j] = value
     return got
 
 
-def negated(A: np.ndarray, B: np.ndarray, order: np.ndarray) -> np.ndarray:
+def without(axis: int, A: np.ndarray, B: np.ndarray, order: np.ndarray, at: At) -> np.ndarray:
+    """Return A B with a row of tiles full of zeros, or for axis 1 a column of tiles."""
+    got = _product(A, B, order)
+    start = at.first[axis]
+    got.swapaxes(0, axis)[start : start + at.tile] = 0
+    return got
+
+
+def negated(A: np.ndarray, B: np.ndarray, order: np.ndarray, at: At) -> np.ndarray:
     """Return -A B, which no bound lets pass."""
     return -_product(A, B, order)
 
 
 FEW = 8  # terms
 RIGHT = right(Factors())[-1:]  # beside wrong results
-WRONG = wrong(negated, "all signs are wrong.", Factors())  # beside right results
+WRONG = wrong(negated, "all signs are wrong", Factors(), tile=6)  # beside right results
 
 BOUND = (
     "Rounding grows with the number of terms K and with their sizes, not with the sum: a bound is "
     "K * 2**-24 * (abs(A) @ abs(B)), element by element, or a small multiple of it."
 )
+OWN = "Judge each tile by its own elements, and each element by its own bound."
 NAN = "Every comparison with NaN is False. Ask whether all differences are small, not whether one is large."
+EDGE = (
+    "Where tile does not divide a side of the product, the last row or column of tiles sticks out. It "
+    "counts, too: round the number of tiles up."
+)
+PLACE = "Tile (i, j) is in row i and column j of the tiles: element [r, c] lies in (r // tile, c // tile)."
+ONCE = "List each wrong tile once, sorted by i and then by j."
+FORM = "Return a list of pairs (i, j), such as [(0, 2), (1, 0)], and [] for a right product."
 
 # A clock: how long does a launch take?
 

@@ -77,7 +77,7 @@ def within(
 
 def _multiplying(problem: Matmul) -> float:
     """Return the seconds that the multiply-adds of a product take at least on the CUDA cores of an H200."""
-    on = gpu("H200")
+    on = gpu(GPU)
     assert on.fp32_cores_per_sm and on.boost_mhz
     return problem.flops / 2 / (on.multiprocessors * on.fp32_cores_per_sm * on.boost_mhz * 1e6)
 

@@ -232,7 +232,7 @@ INNER = Hints(
 PAST = Hints(WHOLE, f"{BOTH_WAYS} {NOT_WHOLE}", BARRIER, PLACES)
 
 EXERCISES = (
-    Exercise("06.1", "Four rows a thread", 3).asks(
+    Exercise("06.1", "Four rows per thread", 3).asks(
         *_turned(FITTING, EDGES),
         _moved_once(),
     ),

@@ -147,7 +147,7 @@ STEPS = (
     "thread goes through the elements alone."
 )
 
-LOST = "one element lacks one term."  # 09.6
+LOST = "one element lacks one term"  # 09.6
 
 # 09.8: what makes each kernel without a name slow, by the figure that shows it.
 
@@ -433,32 +433,52 @@ EXERCISES = (
             also=(2 * 200, partial(_running, 512)),
         ),
     ),
-    Exercise("09.6", "When two products agree", 2, magic="answer").asks(
-        host.tells(
-            "right results pass, summed in any order, from small elements to large",
+    Exercise("09.6", "Where a product is wrong", 2, magic="answer").asks(
+        host.locates(
+            "[] for right products, summed in any order, from small elements to large",
             *host.right(host.Factors(K=1), *(host.Factors(scale=scale) for scale in (1, 1000, 0.001))),
-            *host.right(host.Factors(K=40_000, positive=True)),
-            *host.right(host.Factors(K=20_000, positive=True, alike=True))[:1],
+            *host.right(host.Factors(K=40_000, rows=7, cols=9, positive=True)),
+            *host.right(host.Factors(K=20_000, rows=7, cols=9, positive=True, alike=True))[:1],
+            *host.right(host.Factors(), tile=6)[:1],
             *host.WRONG,
         ),
-        host.tells("also where the terms cancel", *host.right(host.Factors(cancels=True)), *host.WRONG),
-        host.tells(
-            "a lost term does not pass",
+        host.locates("also where the terms cancel", *host.right(host.Factors(cancels=True)), *host.WRONG),
+        host.locates(
+            "the tile of a lost term",
             *host.wrong(host.lost_term, LOST, *(host.Factors(scale=scale) for scale in (1, 1000, 0.01))),
             *host.wrong(partial(host.lost_term, sign=-1), LOST, host.Factors(), host.Factors(scale=0.01)),
             *host.wrong(host.lost_term, LOST, host.Factors(small_row=True), host.Factors(positive=True)),
-            *host.wrong(host.lost_term, LOST, host.Factors(K=2, small_term=True)),
+            *host.wrong(host.lost_term, LOST, host.Factors(K=2, small_term=True), tile=4),
             *host.RIGHT,
         ),
-        host.tells(
-            "a sum kept in half precision does not",
-            *host.wrong(host.half_sum, "sums are kept in 16 bits.", host.Factors()),
+        host.locates(
+            "the tile of NaN or infinity",
+            *host.wrong(partial(host.with_one, np.nan), "one element is NaN", host.Factors()),
+            *host.wrong(partial(host.with_one, np.inf), "one element is infinite", host.Factors()),
             *host.RIGHT,
         ),
-        host.tells(
-            "nor does NaN",
-            *host.wrong(partial(host.with_one, np.nan), "one element is NaN.", host.Factors()),
-            *host.wrong(partial(host.with_one, np.inf), "one element is infinite.", host.Factors()),
+        host.locates(
+            "every tile, where sums are kept in half precision, and a row or column of tiles",
+            *host.wrong(host.half_sum, "sums are kept in 16 bits", host.Factors(), tile=6),
+            *host.wrong(partial(host.without, 0), "a row of tiles is 0", host.Factors(), tile=6),
+            *host.wrong(partial(host.without, 1), "a column of tiles is 0", host.Factors(), tile=3),
+            *host.RIGHT,
+        ),
+        host.locates(
+            "tiles that stick out",
+            *host.wrong(host.lost_term, LOST, host.Factors(), at_edge=True),
+            *host.wrong(host.lost_term, LOST, host.Factors(rows=15), at_edge=True),
+            *host.wrong(host.lost_term, LOST, host.Factors(), tile=6, at_edge=True),
+            *host.wrong(
+                host.lost_term,
+                f"{LOST}, and the tile is larger than the product",
+                host.Factors(),
+                tile=32,
+                at_edge=True,
+            ),
+            *host.wrong(
+                partial(host.without, 1), "the last column of tiles is 0", host.Factors(), at_edge=True
+            ),
             *host.RIGHT,
         ),
     ),

@@ -1,5 +1,6 @@
 """Exercises of 12_reductions: a tree in whole warps, shuffles, a histogram, turns of atomics, softmax."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,7 @@ from labkit.course.criteria.kernels import (
     profiled,
     right_in,
 )
-from labkit.course.criteria.launches import Given, Launch, each
+from labkit.course.criteria.launches import Given, Launch, Make, each
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.simt import AnyKernel
@@ -45,16 +46,23 @@ WARPS_HINT = (
     "If they are spread evenly, each lies threads / adders after the one before: is there one in every warp?"
 )
 
-# 12.2 and 12.3: the sum of each block's elements.
+# 12.2 and 12.3: where each block's largest element lies, and its value.
 
+PADDED = "A thread without an element brings a value below all others, such as -1e30f: all may be below 0."
 TREE = Hints(
-    "Thread t has element i = blockIdx.x * 256 + t. Where i is not below n, it brings a 0. After the last "
-    "round sums[0] is the sum of the block.",
-    "Load x[i] only where i < n; else the thread brings a 0.",
+    "Thread t has element i = blockIdx.x * 256 + t, and i is its index in x. A value and its index move "
+    "together: who takes the one takes the other.",
+    "Load x[i] only where i < n. " + PADDED,
     race="In each round a thread reads what another has written in the round before. A __syncthreads() must "
     "stand between the rounds, for all threads of the block.",
     sync="Every thread of the block must come to every barrier: put __syncthreads() after the if, not in it.",
-    unfilled="Fill all 256 elements of sums, also those of threads without an element.",
+    unfilled="Fill all 256 pairs, also those of threads without an element.",
+)
+PAST = replace(TREE, usual=PADDED)
+TIES = replace(
+    TREE,
+    usual="Of two equal values keep the one with the smaller index, whichever thread has it: after the first "
+    "round thread 0 may hold element 128, and thread 64 element 64.",
 )
 SHUFFLES = Hints(
     "The largest element of a warp is in lane 0 after five shuffles, with 16, 8, 4, 2 and 1 lanes between. "
@@ -68,57 +76,84 @@ SHUFFLES = Hints(
 )
 
 
-def _of_blocks(operation: np.ufunc, most: int, n: int) -> Launch:
-    """Make a launch that reduces each block's elements, which are -2000 to `most`."""
-    blocks = -(-n // THREADS)
+def _of_blocks(n: int, make: Make) -> Launch:
+    return Launch(Given(f"n={n}", make, (n,), n), (-(-n // THREADS),), (THREADS,))
+
+
+def _largest(n: int) -> Launch:
+    def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        x = rng.integers(-2000, -1, n, endpoint=True).astype(np.float32)
+        return x, np.maximum.reduceat(x, np.arange(0, n, THREADS))
+
+    return _of_blocks(n, make)
+
+
+def _where(n: int, different: int = 4000) -> Launch:
+    """Make a launch that finds where each block's largest element lies; x has values that differ, at most.
+
+    All are below 0. Where n is larger than `different`, values come several times.
+    """
 
     def make(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        x = rng.integers(-2000, most, n, endpoint=True).astype(np.float32)
-        return x, operation.reduceat(x, np.arange(0, n, THREADS))
+        x = (rng.permutation(max(n, different)) % different - different).astype(np.float32)[:n]
+        return x, np.array(
+            [first + x[first : first + THREADS].argmax() for first in range(0, n, THREADS)], np.int32
+        )
 
-    return Launch(Given(f"n={n}", make, (n,), n), (blocks,), (THREADS,))
+    return _of_blocks(n, make)
 
 
-_sums, _largest = partial(_of_blocks, np.add, 2000), partial(_of_blocks, np.maximum, -1)
-# Branches of a block in which a warp's lanes part: two in each round of 16 to 1 threads, the result, n. Where
-# adding threads are spread over all warps, there are 40 in the rounds alone.
-MOST_PARTED = 16
-MOST_LOADS = 100  # of a block's warps: a tree has 33 and, where it holds the sums in memory twice, a few more
+MOST_BYTES = THREADS * 8  # of shared memory: a value and an index per thread
+MOST_LOADS = 100  # of a block's warps: in 12 comparisons of warps up to 6 each, and 9 more
+FEW_LOADS = WARP  # of shared memory: after shuffles the warps' pairs may be compared one by one
+LEAST_LANES = 8  # at work in a load: 21 in a tree of whole warps, 5 where threads are spread over all warps
 AS_TREE = (
-    "In a tree, half of the threads add in the first round, a quarter in the second, and so on. Threads that "
-    "add to one place, as by atomicAdd, take turns, and a thread that goes through the elements works alone."
+    "In a tree, half of the threads compare in the first round, a quarter in the second, and so on. Threads "
+    "that meet in one place, as by atomicMax, take turns, and a thread that goes through the elements works "
+    "alone."
 )
 
 
-@criterion("in each round whole warps add or rest, without bank conflicts")
+@criterion("in each round whole warps work or rest, without bank conflicts")
 def _in_whole_warps(kernel: AnyKernel) -> None:
-    launch = _sums(5 * THREADS)
-    counted = profiled(kernel, launch)
-    parted = counted.ptx_lines.query("divergent > 0")
-    if parted.divergent.sum() > MOST_PARTED * launch.grid[0]:
-        costs = (f"{each / launch.grid[0]:.3g} times per block" for each in parted.divergent)
+    """Count lanes at work in loads. Branches do not tell: lanes part where only some find a larger value."""
+    launch = _where(5 * THREADS)
+    blocks, lines = launch.grid[0], profiled(kernel, launch).lines
+    shared = lines.query("space == 'shared'")
+    own = shared[shared.op == "ld"]
+    lanes = own.threads.sum() / max(1, own.requests.sum())
+    if lanes < LEAST_LANES and own.requests.sum() > FEW_LOADS * blocks:
+        costs = (f"{each:.3g} lanes" for each in own.threads / own.requests)
         raise Unmet(
-            f"{launch}\nwarps part {parted.divergent.sum() / launch.grid[0]:.3g} times per block; the goal "
-            f"is at most {MOST_PARTED}\n{listed(parted, costs)}\n"
-            "Let the first threads of the block add: in the round with `apart` sums left, threads 0 to "
-            "apart - 1. Thread t adds sums[t + apart]."
+            f"{launch}\nin a load from shared memory {lanes:.3g} of 32 lanes are at work on average; the "
+            f"goal is at least {LEAST_LANES}\n{listed(own, costs)}\n"
+            "Let the first threads of the block compare: in the round with `apart` pairs left, threads 0 to "
+            "apart - 1. Thread t takes the pair t + apart."
         )
-    shared = counted.lines.query("space == 'shared' and conflicts > 0")
-    if len(shared):
-        costs = (f"{each} bank conflicts" for each in shared.conflicts)
+    worst = shared[shared.conflicts > 0]
+    if len(worst):
+        costs = (f"{each} bank conflicts" for each in worst.conflicts)
         raise Unmet(
-            f"{launch}\n{shared.conflicts.sum()} bank conflicts; the goal is 0\n{listed(shared, costs)}\n"
-            "Neighbouring threads should read neighbouring words. Where `apart` sums will be left, add the "
-            "one that lies `apart` further on, not the next one."
+            f"{launch}\n{worst.conflicts.sum()} bank conflicts; the goal is 0\n{listed(worst, costs)}\n"
+            "Neighbouring threads should read neighbouring words: values in one array, indices in another. "
+            "Where `apart` pairs will be left, take the one that lies `apart` further on, not the next one."
         )
-    lines = counted.lines
     atomics = lines.op.isin(["atom", "red"])
-    each_loads = lines.requests.where(~atomics, lines.threads)[atomics | (lines.op == "ld")] / launch.grid[0]
+    each_loads = lines.requests.where(~atomics, lines.threads)[atomics | (lines.op == "ld")] / blocks
     if each_loads.sum() > MOST_LOADS:
         costs = (f"{count:.4g} times per block" for count in each_loads)
         raise Unmet(
             f"{launch}\nwarps load {each_loads.sum():.4g} times per block; the goal is at most {MOST_LOADS}\n"
             f"{listed(lines.loc[each_loads.index], costs)}\n{AS_TREE}"
+        )
+
+
+@criterion(f"at most {MOST_BYTES} bytes of shared memory: a value and an index per thread")
+def _of_pairs(kernel: AnyKernel) -> None:
+    if kernel.shared_size_bytes > MOST_BYTES:
+        raise Unmet(
+            f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory; the goal is at most "
+            f"{MOST_BYTES}: 256 pairs of 8 bytes. A round may write over the pairs of the one before."
         )
 
 
@@ -325,11 +360,13 @@ EXERCISES = (
             of=_warps, draw=_drawn_round, hint=WARPS_HINT,
         ),
     ),
-    Exercise("12.2", "A tree of whole warps", 3).asks(
-        right_in("right for 256 and 1024 elements", each(_sums, 256, 1024, whole=THREADS), TREE),
-        right_in("right for any number of elements", each(_sums, 1, 100, 700), TREE),
-        no_finding_in(SOUND, each(_sums, 300, 513), TREE),
+    Exercise("12.2", "Where the largest element lies", 3).asks(
+        right_in("right for 256 and 1024 elements", each(_where, 256, 1024, whole=THREADS), TREE),
+        right_in("right for any number of elements", each(_where, 1, 100, 700), PAST),
+        right_in("of equal elements the first", each(partial(_where, different=9), 256, 700), TIES),
+        no_finding_in(SOUND, each(_where, 300, 513), TREE),
         _in_whole_warps(),
+        _of_pairs(),
     ),
     Exercise("12.3", "Shuffles in the place of barriers", 3, given=2).asks(
         right_in("right for 1 to 1000 elements", each(_largest, 256, 1, 31, 257, 1000), SHUFFLES),
