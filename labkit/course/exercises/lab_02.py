@@ -167,11 +167,11 @@ def _decides(function: Callable[..., Any], text: str, *cases: Compared) -> None:
     def ask(case: Compared) -> None:
         expected = case.what in RIGHT
         got = called(function, *(array.copy() for array in case.arguments))
-        number = number_of(got)
-        if number not in (0, 1):
+        verdict = got if isinstance(got, bool | np.bool_) else number_of(got)
+        if verdict not in (0, 1):
             raise Unmet(f"{case}\nis_right(got, A, B) returns {shown(got)}. Return True or False.")
-        if bool(number) != expected:
-            raise Unmet(f"{told(case)[:-1]}, and returns {bool(number)}.\n{hint(case)}")
+        if bool(verdict) != expected:
+            raise Unmet(f"{told(case)[:-1]}, and returns {bool(verdict)}.\n{hint(case)}")
 
     def told(case: Compared) -> str:
         return f"{case}\nis_right(got, A, B) should return {case.what in RIGHT}."
