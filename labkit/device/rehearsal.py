@@ -17,6 +17,7 @@ from dataclasses import replace
 from io import StringIO
 from itertools import product
 from math import prod
+from mmap import mmap
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -179,10 +180,10 @@ def _bytes(array: Any) -> int:
 
 
 def _zeros(size: int, address: int) -> np.ndarray:
-    """Return that many zero bytes, aligned like `address` relative to a boundary of 256 bytes."""
-    memory = np.zeros(size + GPU_ALIGNMENT, np.uint8)
-    first = (address - memory.ctypes.data) % GPU_ALIGNMENT
-    return memory[first : first + size]
+    """Return that many zero bytes, which lie in an array as `address` lies after a boundary of 256 bytes."""
+    pages = np.frombuffer(mmap(-1, size + GPU_ALIGNMENT), np.uint8)  # begin at such a boundary
+    first = address % GPU_ALIGNMENT
+    return pages[first : first + size]
 
 
 def _is_array(arg: object) -> TypeGuard[Any]:

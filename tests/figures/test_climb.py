@@ -43,7 +43,7 @@ def test_the_cpus_rates_are_those_of_the_record():
     ):
         (took,) = times("cpu/products.csv", kernel=kernel, note=note)
         assert cpu[name].rate == pytest.approx(WORK / took), name
-        assert cpu[name].origin == "recorded: AMD EPYC, 2 cores, 2026-11-24"
+        assert cpu[name].origin == "recorded: AMD EPYC, 2 cores, 2026-11-25"
     assert max(bar.rate for bar in cpu.values()) == cpu["peak, 2 cores"].rate
 
 
