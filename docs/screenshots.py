@@ -19,7 +19,7 @@ sys.path += [str(ROOT / "tests" / folder) for folder in ("browser", "grading", "
 os.environ["LABKIT_DEVICE"] = "simt"
 
 NOTEBOOK = ROOT / "notebooks" / "02_naive_cuda.ipynb"
-SWEEP, EXPLORER, CHECK = "labkit.widgets.block_sweep()", "labkit.widgets.thread_map()", 'labkit.check("02.4")'
+STEP, EXPLORER, CHECK = "labkit.step(owner", "labkit.widgets.thread_map()", 'labkit.check("02.4")'
 STUDENT = "bob"  # of the made-up class
 
 
@@ -39,11 +39,13 @@ def notebook() -> None:
                 cell.scroll_into_view_if_needed()
                 page.wait_for_timeout(1000)  # the page settles
                 cell.screenshot(path=DOCS / f"{name}.png")
-            page.set_viewport_size({"width": 1300, "height": 820})
+            page.set_viewport_size({"width": 1300, "height": 1000})
             page.wait_for_timeout(1000)
-            page.locator(".jp-CodeCell", has_text=SWEEP).first.evaluate(
-                "cell => cell.scrollIntoView({block: 'center'})"
-            )
+            cell = page.locator(".jp-CodeCell", has_text=STEP).first
+            cell.evaluate("cell => cell.scrollIntoView({block: 'start'})")
+            cell.locator("section.lks").focus()
+            for _ in range(5):
+                page.keyboard.press("ArrowRight")  # a line on
             page.wait_for_timeout(1000)
             page.screenshot(path=DOCS / "lab.png")
 
