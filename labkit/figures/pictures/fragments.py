@@ -14,7 +14,7 @@ INSTRUCTIONS = {
     "tf32": "mma.m16n8k8.f32.tf32.tf32.f32",
     "fp8": "mma.m16n8k32.f32.e4m3.e4m3.f32",
 }
-_CELL, _LEFT, _TOP, _GAP = 18, 34, 64, 52  # pixels
+_CELL, _LEFT, _TOP, _GAP = 18, 34, 60, 52  # pixels
 _LOOKS: list[dict[str, object]] = [{"class_": "empty"}, {"fill": SKY}, {"fill": ORANGE}]
 
 
