@@ -42,7 +42,6 @@ def look(page, site):
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
 def test_pages_fit_their_width_and_nothing_is_serious_for_axe(look, width, theme):
     for name in (PAGE, *OTHERS):
