@@ -373,8 +373,8 @@ class TestTimeLimit:
     def test_an_endless_loop_names_its_line(self):
         start = time.perf_counter()
         source = "void f(volatile int *x) {\n    x[1] = 1;\n    while (!x[0]) ; /* here */\n}"
-        message = raised(Timeout, source, np.zeros(2, np.int32), timeout=0.3)
-        assert "f ran for more than 0.3 s and was stopped" in message
+        message = raised(Timeout, source, np.zeros(2, np.int32), timeout=1.5)
+        assert "f ran for more than 1.5 s and was stopped" in message
         assert time.perf_counter() - start < 30  # on a busy machine, too
 
     @sanitized
@@ -382,7 +382,7 @@ class TestTimeLimit:
         source = """static void *work(void *x) { while (!*(volatile int *)x) ; return 0; }
         void f(int *x) { pthread_t t; pthread_create(&t, 0, work, x);
             pthread_join(t, 0); /* here */ }"""
-        raised(Timeout, source, np.zeros(1, np.int32), timeout=0.3)
+        raised(Timeout, source, np.zeros(1, np.int32), timeout=1.5)
 
     @pytest.mark.skipif(os.name != "posix", reason="no fork")
     def test_a_process_that_it_started_is_killed(self, tmp_path_factory):
