@@ -5,7 +5,6 @@ WRONG mistakes, and OTHERS further right answers.
 """
 
 import re
-from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -118,20 +117,15 @@ def checks_of_starters(starters):
     return test
 
 
-def cases(rows, most):
-    """Rows (exercise, name, …) as cases; of each exercise all but the first `most` are thorough."""
-    seen, found = Counter(), []
-    for exercise, name, *given in rows:
-        marks = [pytest.mark.thorough] if seen[exercise] >= most else []
-        seen[exercise] += 1
-        found.append(pytest.param(exercise, given, id=f"{exercise} {name}", marks=marks))
-    return found
+def cases(rows):
+    """Rows (exercise, name, …) as cases; tests/conftest.py says how many of a table make test tries."""
+    return [pytest.param(exercise, given, id=f"{exercise} {name}") for exercise, name, *given in rows]
 
 
 def checks_of_mistakes(wrong):
     """A test of rows (exercise, what is wrong, words of the answer, replacements in the solution …)."""
 
-    @pytest.mark.parametrize(("exercise", "words_and_replacements"), cases(wrong, most=3))
+    @pytest.mark.parametrize(("exercise", "words_and_replacements"), cases(wrong))
     def test(exercise, words_and_replacements):
         words, *replacements = words_and_replacements
         feedback = judged(exercise, mutant(exercise, *replacements))
@@ -144,7 +138,7 @@ def checks_of_mistakes(wrong):
 def checks_of_other_answers(others):
     """A test of rows (exercise, how it differs, replacements in the solution …): right answers, too."""
 
-    @pytest.mark.parametrize(("exercise", "replacements"), cases(others, most=1))
+    @pytest.mark.parametrize(("exercise", "replacements"), cases(others))
     def test(exercise, replacements):
         feedback = judged(exercise, mutant(exercise, *replacements))
         assert feedback.ok, feedback

@@ -146,7 +146,7 @@ def _triad(n: int) -> float:
 # 13.5: copies and kernels at the same time.
 
 OVERLAP = 0.8  # of the time that the copies take one after the other
-LEAST = 0.98
+LEAST = 0.98  # of the time that no order of the copies can do without
 CHUNKS = 8
 TWO = (
     "Chunk c belongs in stream c % 2: its copy, its kernel and its copy back, all with that stream as the "
