@@ -128,7 +128,8 @@ class Kernel(Protocol[ProfileT, FindingT]):
         reports occupancy. Raises ValueError for an unknown name. Arrays on a GPU are copied and stay
         unchanged.
         """
-        found = self._profile(launch_of(grid, block, args, shared_mem, timeout), blocks, gpu)
+        launch = self._for_simulator(launch_of(grid, block, args, shared_mem, timeout))
+        found = self._profile(launch, blocks, gpu)
         self.latest_profile = weakref.ref(found)
         return found
 
@@ -156,7 +157,8 @@ class Kernel(Protocol[ProfileT, FindingT]):
         if isinstance(tools, str) or unknown:
             raise ValueError(f"tools={tools!r}: choose from {', '.join(TOOLS)}, as a list")
         launches.note(self, grid, block, args, shared_mem)
-        return self._check(launch_of(grid, block, args, shared_mem, timeout), tools, blocks)
+        launch = self._for_simulator(launch_of(grid, block, args, shared_mem, timeout))
+        return self._check(launch, tools, blocks)
 
     def predict(
         self,
@@ -178,7 +180,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
         return predict_launch(self.simulated, self._for_simulator(launch), gpu)
 
     def _for_simulator(self, launch: Launch) -> Launch:
-        """Return the launch with copies of arrays that lie on a GPU."""
+        """Return the launch with copies of what lies on a GPU."""
         return launch
 
     @property

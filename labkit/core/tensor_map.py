@@ -322,15 +322,20 @@ def in_simulator(geometry: Geometry, array: np.ndarray) -> TensorMap:
     return TensorMap(array, here, encode(here))
 
 
+def root(array: np.ndarray) -> np.ndarray:
+    """Return the array that owns the memory of a view; an array that is no view is its own."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 # The memory that copies by tensor maps may touch: start, end, and the array that owns it while that exists
 _live: list[tuple[int, int, weakref.ref[np.ndarray]]] = []
 
 
 def keep_in_sight(array: np.ndarray) -> None:
     """Let copies by tensor maps touch the memory of an array, or of what it is a view of, while it exists."""
-    owner = array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
+    owner = root(array)
     start, end = byte_bounds(owner)
     _live[:] = [each for each in _live if each[2]() is not None]
     if all(each[:2] != (start, end) for each in _live):

@@ -26,10 +26,11 @@ from labkit.core.kernel import Blocks, Launch, Size, launch_of
 from labkit.core.limits import Dim3, check_launch
 from labkit.core.tensor_map import BYTES, TensorMap
 from labkit.device import faults, stand_in
-from labkit.device.rehearsal import Rehearsals, twins, warn_untried
+from labkit.device.rehearsal import Rehearsals, warn_untried
 from labkit.device.select import device
 from labkit.simt import ptx
 from labkit.simt.analysis.layout import storage
+from labkit.simt.launch import twins
 from labkit.simt.launch.arguments import bind
 from labkit.simt.module import find_kernel
 from labkit.simt.ptx.parser import parse
@@ -228,14 +229,15 @@ class Kernel(simt.AnyKernel):
         numbers = self._numbers(launch.args)
         return _Ready(launch.grid, launch.block, numbers, self.rehearse and self._try(launch))
 
-    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> simt.Profile:
-        return self.simulated._profile(_on_host(launch), blocks, gpu)
-
     def _for_simulator(self, launch: Launch) -> Launch:
-        return _on_host(launch)
+        self._copy_variables()
+        return replace(launch, args=twins.on_host(launch.args))
+
+    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> simt.Profile:
+        return self.simulated._profile(launch, blocks, gpu)
 
     def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[simt.Finding]:
-        return self.simulated._check(_on_host(launch), tools, blocks)
+        return self.simulated._check(launch, tools, blocks)
 
     def resources_for(self, arch: str) -> Resources:
         """Return the registers and memory that the kernel needs on an architecture such as `sm_90`."""
@@ -272,10 +274,11 @@ class Kernel(simt.AnyKernel):
         if self._rehearsals is None:
             return False
 
-        def on_host(contents: bool) -> list[object]:
-            if contents:
-                self._copy_variables()
-            return twins(launch.args, contents)
+        def on_host(contents: bool) -> Sequence[object]:
+            if not contents:
+                return twins.zeros(launch.args)
+            self._copy_variables()
+            return twins.on_host(launch.args)
 
         return self._rehearsals.first(launch, on_host)
 
@@ -357,11 +360,6 @@ def synchronize() -> None:
 def _explained(error: Exception) -> SimtError:
     """Return a CUDA error as one of ours."""
     return faults.lost() or LaunchError(f"{error}. CUDA refused the launch.")
-
-
-def _on_host(launch: Launch) -> Launch:
-    """Return the launch with copies of CuPy's arrays, for the simulator."""
-    return replace(launch, args=twins(launch.args, contents=True))
 
 
 def _host_twin(position: int, arg: object) -> object:

@@ -7,50 +7,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from labkit import simt
 from labkit.core.kernel import Predicted
 from labkit.core.launches import Seen
-from labkit.core.tensor_map import Geometry, TensorMap, in_simulator
-
-
-@dataclass(frozen=True)
-class Array:
-    """An array of a launch: its shape and dtype, and the array itself while somebody else keeps it."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    itself: Callable[[], object]
-
-    @property
-    def zeros(self) -> np.ndarray:
-        """Return zeros of that shape, which take no memory until somebody writes to them."""
-        return np.zeros(self.shape, self.dtype)
-
-
-@dataclass(frozen=True)
-class Map:
-    """A tensor map of a launch, without its array."""
-
-    geometry: Geometry
-
-    @property
-    def zeros(self) -> TensorMap:
-        """Return the simulator's tensor map of zeros, which take no memory until somebody writes to them."""
-        geometry = self.geometry
-        zeros = np.zeros(geometry.extent, np.uint8)
-        return in_simulator(geometry, zeros)
+from labkit.core.tensor_map import TensorMap
+from labkit.simt.launch.twins import described, is_array, zeros
 
 
 @dataclass(frozen=True)
 class Launched:
-    """A launch of a kernel; arrays among its arguments are an `Array`, tensor maps a `Map`."""
+    """A launch of a kernel.
+
+    `args` describe its arrays; `itself` returns each argument, or None where it was an array that is gone.
+    """
 
     kernel: simt.AnyKernel
     grid: Any
     block: Any
     args: tuple[object, ...]
+    itself: tuple[Callable[[], object], ...]
     shared_mem: int
 
     def predict(self, gpu: str) -> Predicted | None:
@@ -60,10 +35,9 @@ class Launched:
         """
         on = self.grid, self.block
         if not contents_decide(self.kernel.simulated, gpu):
-            zeros = [each.zeros if isinstance(each, Array | Map) else each for each in self.args]
-            return self.kernel.simulated.predict(*on, zeros, self.shared_mem, gpu)
-        kept = [each.itself() if isinstance(each, Array) else each for each in self.args]
-        if any(each is None or isinstance(each, Map) for each in kept):
+            return self.kernel.simulated.predict(*on, zeros(self.args), self.shared_mem, gpu)
+        kept = [each() for each in self.itself]
+        if any(each is None for each in kept):
             return None
         return self.kernel.predict(*on, kept, self.shared_mem, gpu)
 
@@ -80,21 +54,14 @@ def launched(seen: Seen, calls: int) -> Launched | None:
     if seen.last is None or seen.count != calls:
         return None
     kernel, grid, block, args, shared_mem = seen.last
-    return Launched(kernel, grid, block, tuple(map(_kept, args)), shared_mem)
+    return Launched(kernel, grid, block, described(args), tuple(map(_itself, args)), shared_mem)
 
 
-def _kept(arg: Any) -> object:
-    """Return what to keep of an argument."""
-    if isinstance(arg, TensorMap):
-        return Map(arg.geometry)
-    if not isinstance(arg, np.ndarray) and not hasattr(arg, "__cuda_array_interface__"):
-        return arg
+def _itself(arg: Any) -> Callable[[], object]:
+    """Return what finds an argument later, without keeping an array alive."""
+    if not is_array(arg) and not isinstance(arg, TensorMap):
+        return lambda: arg
     try:
-        itself: Callable[[], object] = weakref.ref(arg)
+        return weakref.ref(arg)
     except TypeError:  # this library's arrays cannot be referred to without keeping them
-        itself = _gone
-    return Array(arg.shape, arg.dtype, itself)
-
-
-def _gone() -> None:
-    return None
+        return lambda: None

@@ -17,8 +17,7 @@ from dataclasses import replace
 from io import StringIO
 from itertools import product
 from math import prod
-from mmap import mmap
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +25,10 @@ from labkit import simt
 from labkit.core.errors import BarrierError, InvalidAccess, LaunchError, SimtError, Timeout
 from labkit.core.kernel import TOOLS, Launch
 from labkit.core.limits import Dim3
-from labkit.core.tensor_map import TensorMap, extent, in_simulator
+from labkit.core.tensor_map import TensorMap
 from labkit.simt.analysis.deciders import find_deciders
 from labkit.simt.launch.arguments import GPU_ALIGNMENT
+from labkit.simt.launch.twins import arrays, is_array, placed
 
 SECONDS = 1.0  # time after which the checks have seen enough
 BETWEEN = 8  # blocks spread evenly over the grid
@@ -72,7 +72,7 @@ class Rehearsals:
         key = launch.grid, launch.block, launch.shared_mem, *map(self._sign, range(len(args)), args)
         if key in self._tried:
             return False
-        size = sum(array.nbytes for array in _arrays(args))
+        size = sum(array.nbytes for array in arrays(args))
         if self._deciders.contents and size > MOST_BYTES:
             reason = f"what its arrays hold decides where it goes, and {size / 1e9:.3g} GB are much to copy"
             warn_untried(self.kernel.name, reason)
@@ -91,8 +91,8 @@ class Rehearsals:
 
     def _sign(self, position: int, arg: Any) -> Hashable:
         """Return what arguments of similar launches have in common."""
-        if _is_array(arg):
-            return arg.shape, arg.dtype.str, arg.data.ptr % 16 if hasattr(arg.data, "ptr") else 0
+        if is_array(arg):
+            return arg.shape, arg.dtype.str, placed(arg).shift % 16
         if isinstance(arg, TensorMap):
             return replace(arg.geometry, address=arg.geometry.address % GPU_ALIGNMENT)
         if position not in self._deciders.arguments:
@@ -138,54 +138,3 @@ def warn_untried(kernel: str, reason: object) -> None:
         f"kernel `{kernel}` goes to the GPU untried ({reason}): if it fails there, restart Python",
         stacklevel=2,
     )
-
-
-def twins(args: Sequence[Any], contents: bool) -> list[Any]:
-    """Return a launch's arguments with NumPy arrays instead of CuPy's, with the same contents or zeros.
-
-    They share memory and are aligned as those on the GPU are, and so are those of tensor maps. Zeros take no
-    memory until they are touched.
-    """
-    spans: dict[int, tuple[int, int]] = {}  # of the GPU memory that the arrays occupy
-    for array in _arrays(args):
-        owner, first = array.data.mem.ptr, array.data.ptr
-        start, end = spans.get(owner, (first, first))
-        spans[owner] = min(start, first), max(end, first + _bytes(array))
-    memory = {owner: _zeros(end - start, start) for owner, (start, end) in spans.items()}
-
-    def twin(array: Any) -> np.ndarray:
-        offset = array.data.ptr - spans[array.data.mem.ptr][0]
-        made = np.ndarray(array.shape, array.dtype, memory[array.data.mem.ptr], offset, array.strides)
-        if contents:
-            made[...] = array.get()
-        return made
-
-    def on_host(arg: Any) -> Any:
-        if isinstance(arg, TensorMap):
-            return in_simulator(arg.geometry, twin(arg.array))
-        return twin(arg) if _is_array(arg) else arg
-
-    return [on_host(arg) for arg in args]
-
-
-def _arrays(args: Sequence[Any]) -> list[Any]:
-    """Return the arrays of a launch, those behind tensor maps included."""
-    given = [arg.array if isinstance(arg, TensorMap) else arg for arg in args]
-    return [array for array in given if _is_array(array)]
-
-
-def _bytes(array: Any) -> int:
-    """Return the bytes from an array's first element to the end of its last."""
-    return extent(array.shape, array.strides, array.dtype.itemsize)
-
-
-def _zeros(size: int, address: int) -> np.ndarray:
-    """Return that many zero bytes, which lie in an array as `address` lies after a boundary of 256 bytes."""
-    pages = np.frombuffer(mmap(-1, size + GPU_ALIGNMENT), np.uint8)  # begin at such a boundary
-    first = address % GPU_ALIGNMENT
-    return pages[first : first + size]
-
-
-def _is_array(arg: object) -> TypeGuard[Any]:
-    """Return whether it is an array of NumPy or CuPy."""
-    return hasattr(arg, "shape") and not isinstance(arg, np.generic)

@@ -5,15 +5,12 @@ They take CuPy's arrays like all others: the arrays are copied to the host for a
 
 import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
 
 from labkit import simt
-from labkit.core.kernel import Blocks, Launch
+from labkit.core.kernel import Launch
 from labkit.core.tensor_map import TensorMap
-from labkit.device.rehearsal import twins
 from labkit.device.select import Device
 from labkit.simt.module import find_kernel
 
@@ -68,13 +65,3 @@ class Kernel(simt.Kernel):
                 there, here = there.array, here.array
             if isinstance(there, self.xp.ndarray):
                 there[...] = self.xp.asarray(here)
-
-    def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> simt.Profile:
-        return super()._profile(self._for_simulator(launch), blocks, gpu)
-
-    def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[simt.Finding]:
-        return super()._check(self._for_simulator(launch), tools, blocks)
-
-    def _for_simulator(self, launch: Launch) -> Launch:
-        """Return the launch with copies of arrays that lie on a GPU."""
-        return replace(launch, args=twins(launch.args, contents=True))

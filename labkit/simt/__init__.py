@@ -19,9 +19,9 @@ block step by step, and `stored` keeps parsed modules and compiled kernels on di
 from labkit.core.errors import BarrierError, CompileError, InvalidAccess, LaunchError, SimtError, Timeout
 from labkit.simt import texture
 from labkit.simt.counters.profile import Profile
+from labkit.simt.launch.unwritten import empty
 from labkit.simt.module import AnyKernel, Kernel, RawModule
 from labkit.simt.sanitizer.findings import Finding
-from labkit.simt.sanitizer.sanitizer import empty
 
 __all__ = [
     "AnyKernel",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -29,6 +29,7 @@ from labkit.simt.counters.profile import Circumstances, Profile
 from labkit.simt.counters.recording import Log
 from labkit.simt.launch.arguments import Packed, Range, bind
 from labkit.simt.launch.sample import Sample, choose_sample, whole_clusters
+from labkit.simt.launch.twins import on_host
 from labkit.simt.lowering.features import refuse
 from labkit.simt.lowering.grid import make_grid_barriers
 from labkit.simt.lowering.inline import inline_calls
@@ -251,6 +252,9 @@ class Kernel(AnyKernel):
     def _launch(self, launch: Launch) -> None:
         bound = self._bind(launch)
         self._run(self._program(launch, "plain"), bound)
+
+    def _for_simulator(self, launch: Launch) -> Launch:
+        return replace(launch, args=on_host(launch.args))
 
     def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> Profile:
         on_gpu, sample = find_gpu(gpu), self._sample(blocks, launch.grid)

@@ -12,9 +12,10 @@ import numpy as np
 from labkit.core.compare import Mismatch
 from labkit.core.kernel import SECONDS, Size, launch_of
 from labkit.core.limits import Dim3
+from labkit.simt.launch.twins import copies
 from labkit.simt.module import Kernel
 from labkit.simt.sanitizer.findings import Finding
-from labkit.stepping.record import Recording, copied, record
+from labkit.stepping.record import Recording, record
 from labkit.stepping.tables import Trace
 
 MOST_BLOCKS = 1024  # that are searched for the one that writes a wrong element
@@ -60,7 +61,7 @@ class Failure:
         if wrong is None or not isinstance(self.why, Mismatch):
             return 0, 0, 0
         kernel: Kernel = self.kernel.simulated
-        launch = launch_of(self.grid, self.block, copied(self.args), self.shared_mem, SECONDS)
+        launch = launch_of(self.grid, self.block, copies(self.args), self.shared_mem, SECONDS)
         output, index = launch.args[wrong], self.why.index
         assert isinstance(output, np.ndarray)
         bits = output.view(f"u{output.itemsize}")

@@ -6,7 +6,7 @@ import io
 import math
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,10 +19,10 @@ from labkit.core.kernel import TOOLS, Launch, Size, launch_of
 from labkit.core.limits import WARP, Dim3, as_dim3
 from labkit.kernels.launch_line import macros_of
 from labkit.simt.counters.recording import ADDRESSES
+from labkit.simt.launch.twins import copies
 from labkit.simt.module import AnyKernel, Kernel, Recorded
 from labkit.simt.ptx import Address, Instruction, Symbol
 from labkit.simt.sanitizer.findings import Finding
-from labkit.simt.sanitizer.sanitizer import copy_of
 from labkit.stepping import sides
 from labkit.stepping.events import Events, events, kind_of
 from labkit.stepping.memory import Memory
@@ -130,16 +130,16 @@ def record(
     the grid, LaunchError, and SimtError for a kernel that cannot be recorded.
     """
     simulated = _simulated(kernel)
+    given = kernel._for_simulator(launch_of(grid, block, args, shared_mem, timeout))
     debug = None if optimised else _debug_code(simulated)
     simulated = debug or simulated
     place = _block(at, as_dim3(grid, "grid"))
-    launch = launch_of(grid, block, copied(args), shared_mem, timeout)
+    launch, checked = (replace(given, args=copies(given.args)) for _ in range(2))
     warps = -(-math.prod(launch.block) // WARP)
     order, schedule = _order(warps, first, seed)
     number = place[0] + launch.grid[0] * (place[1] + launch.grid[1] * place[2])
     with redirect_stdout(io.StringIO()):
         recorded = simulated.record(launch, number, order, megabytes)
-        checked = launch_of(grid, block, copied(args), shared_mem, timeout)
         findings = _findings(simulated, checked, number, recorded.error)
     code, module = recorded.code, simulated.module
     registers = _registers(simulated, code)
@@ -188,21 +188,6 @@ def _debug_code(kernel: Kernel) -> Kernel | None:
     found = debug.get_function(kernel.name)
     found.max_dynamic_shared_size_bytes = kernel.max_dynamic_shared_size_bytes
     return found
-
-
-def copied(args: Sequence[object]) -> tuple[object, ...]:
-    """Copy arrays, each once, so that a run changes none of the caller's."""
-    copies: dict[int, np.ndarray] = {}
-    return tuple(
-        copies.setdefault(id(each), copy_of(each)) if isinstance(each, np.ndarray) else each
-        for each in (_on_host(arg) for arg in args)
-    )
-
-
-def _on_host(argument: object) -> object:
-    """Return an array of a GPU as one of the host."""
-    get = getattr(argument, "get", None)
-    return get() if get is not None and hasattr(argument, "__cuda_array_interface__") else argument
 
 
 def _block(at: Size, grid: Dim3) -> Dim3:

@@ -12,10 +12,10 @@ from labkit import kernels, simt
 from labkit.core.compare import Mismatch
 from labkit.core.errors import CompileError, InvalidAccess, LaunchError, OutOfMemory, SimtError
 from labkit.device import rehearsal
-from labkit.device.rehearsal import twins
 from labkit.device.select import synchronize
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import _solved, problem
+from labkit.simt.launch import twins
 
 pytestmark = pytest.mark.gpu
 
@@ -247,7 +247,7 @@ def test_untried_a_race_runs(gpu):
 def test_arrays_in_the_rehearsal_lie_as_on_the_gpu(gpu):
     whole = gpu.arange(100, dtype=gpu.float32)
     first, second, other, empty = whole[3:50], whole[40:], gpu.ones((2, 3)), gpu.zeros(0)
-    one, two, three, four, number = twins([first, second, other, empty, 7], contents=True)
+    one, two, three, four, number = twins.on_host([first, second, other, empty, 7])
     np.testing.assert_array_equal(one, np.arange(3, 50))
     np.testing.assert_array_equal(two, np.arange(40, 100))
     assert three.shape == (2, 3) and (three == 1).all() and four.size == 0 and number == 7
@@ -255,7 +255,7 @@ def test_arrays_in_the_rehearsal_lie_as_on_the_gpu(gpu):
     assert not np.shares_memory(one, three)
     for host, device in ((one, first), (two, second), (three, other)):
         assert host.ctypes.data % 256 == device.data.ptr % 256
-    assert not np.any(twins([first], contents=False)[0])
+    assert not np.any(twins.zeros([first])[0])
 
 
 def test_a_view_that_is_not_aligned_is_found(gpu):

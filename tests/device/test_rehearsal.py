@@ -242,12 +242,3 @@ def test_what_a_kernel_prints_is_not_printed_twice(capsys):
     args = np.zeros(32, np.float32), np.int32(7)
     rehearse(kernel, launch_of(1, 32, args, 0, timeout=5))
     assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("address", [0, 16, 1 << 20, (1 << 20) + 4, (1 << 20) + 255])
-def test_memory_lies_in_its_array_as_on_the_gpu(address):
-    """Sectors are counted from there, so a twin that began elsewhere would have other sectors."""
-    made = rehearsal._zeros(1000, address)
-    assert made.size == 1000 and not made.any()
-    assert made.ctypes.data - made.base.ctypes.data == address % 256
-    assert made.base.ctypes.data % 256 == 0

@@ -23,7 +23,7 @@ import msgpack
 import numpy as np
 
 from labkit.core.occupancy import Gpu, gpu
-from labkit.simt.sanitizer.sanitizer import empty, is_empty
+from labkit.simt.launch.unwritten import empty, is_empty
 
 MOST_BYTES = 2**28  # of a message's arrays: those of a product of 4096 x 4096 and some room
 MOST_TEXT = 2**20

@@ -9,7 +9,7 @@ import numpy as np
 from labkit.core.errors import LaunchError
 from labkit.core.limits import check_array
 from labkit.core.named import Named, named_array, shown
-from labkit.core.tensor_map import BYTES, TensorMap
+from labkit.core.tensor_map import BYTES, TensorMap, root
 from labkit.simt.analysis.layout import Storage
 from labkit.simt.code.instructions import Kind
 from labkit.simt.ptx import TYPE_BYTES, Kernel, Variable
@@ -115,10 +115,8 @@ def _array(param: Variable, array: np.ndarray, position: int, name: str) -> tupl
 
 def _memory(array: np.ndarray, size: int, position: int, name: str) -> Range:
     """Return `size` bytes from an array's first element on."""
-    start, owner = array.ctypes.data, array
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    shift = (start - owner.ctypes.data) % GPU_ALIGNMENT
+    start = array.ctypes.data
+    shift = (start - root(array).ctypes.data) % GPU_ALIGNMENT
     return Range(start, size, shift, array, position, name)
 
 
@@ -151,6 +149,10 @@ def _scalar(param: Variable, value: Any, position: int) -> bytes:
         return _structure(param, value, position)
     if isinstance(value, (bool, int, float)):
         value = _python_number(kind, value, position)
+    if hasattr(type(value), "__cuda_array_interface__"):
+        raise LaunchError(
+            f"argument {position} is an array on the GPU; the simulator takes NumPy arrays. Pass its .get()"
+        )
     if not isinstance(value, np.generic):
         raise LaunchError(
             f"argument {position} is a {type(value).__name__}; a kernel takes NumPy arrays and NumPy "

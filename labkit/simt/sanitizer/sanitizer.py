@@ -4,7 +4,6 @@ Rules of the four tools: checking.py and shadow.py. Wrong types of arrays: eleme
 """
 
 import ctypes
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from labkit.core.limits import WARP
 from labkit.core.named import Named, shown
 from labkit.simt.code import abi
 from labkit.simt.launch.arguments import Range
+from labkit.simt.launch.unwritten import may_be_unwritten
 from labkit.simt.sanitizer.element_types import mismatch
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 from labkit.simt.sanitizer.shadow import SEVERAL, STAMP_STEP
@@ -33,38 +33,6 @@ _RACES = {
     abi.WRITE_AFTER_WRITE: ("write after write", "writes another value than {other}, which {wrote}"),
 }
 _shadows = ShadowMemory()
-_empty: list[tuple[weakref.ref[np.ndarray], int, int]] = []  # arrays from `empty`, with first address and end
-
-
-def empty(shape: Any, dtype: Any = np.float32) -> np.ndarray:
-    """Return an array that `kernel.check` treats as never written, like memory from cudaMalloc.
-
-    It holds NaNs (odd numbers for integers) until the host or a kernel writes to it.
-    """
-    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    words = np.full(-(-size // 4), abi.POISON, np.uint32)
-    start = words.ctypes.data
-    _empty[:] = [entry for entry in _empty if entry[0]() is not None]
-    _empty.append((weakref.ref(words), start, start + words.nbytes))
-    return words.view(np.uint8)[:size].view(dtype).reshape(shape)
-
-
-def copy_of(array: np.ndarray) -> np.ndarray:
-    """Copy an array; what counts as never written does so in the copy, too."""
-    start = array.ctypes.data
-    if not any(owner() is not None and begin <= start < end for owner, begin, end in _empty):
-        return array.copy()
-    copy = empty(array.shape, array.dtype)
-    copy.view(np.uint8)[...] = array.view(np.uint8)
-    return copy
-
-
-def is_empty(array: np.ndarray) -> bool:
-    """Say whether the array comes from `empty` and nothing has been written to it."""
-    start = array.ctypes.data
-    known = any(owner() is not None and begin <= start < end for owner, begin, end in _empty)
-    return known and array.tobytes() == empty(array.shape, array.dtype).tobytes()
 
 
 def wrong_types(
@@ -104,7 +72,7 @@ class Sanitizer:
         launch.shared_shadow = self.lend_shared()
         granule = self._granules["global"]
         for first, end, members in _overlapping(self.ranges):
-            may_be_empty = any(start < end and first < stop for _, start, stop in _empty) or any(
+            may_be_empty = may_be_unwritten(first, end) or any(
                 isinstance(self.ranges[number].owner, CUDAarray | Named) for number in members
             )
             poisoned = may_be_empty and _has_poison(first, end)
