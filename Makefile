@@ -2,6 +2,8 @@
 # make test       lint, types, and of each kind of test a few: unit tests, notebooks, grading, the browser
 # make test-all   the same with every case of the long tables, and the types for Windows and macOS
 # make quick      lint, types and the quickest tests: less than a minute once .venv is there
+# make test-gpu   on a machine with a GPU: its tests, and all solved notebooks on it; make test-gpu-tests and
+#                 make test-gpu-notebooks are its parts. Without a network: make test-gpu WITH=python3
 # make docs       write the generated tables of README.md and docs/
 # make book       the course and docs/ as a site, in build/book/html; make book ARGS="--repository OWNER/REPO"
 # All install into .venv the first time, and again when pyproject.toml changes.
@@ -25,7 +27,7 @@ install = extras="$(1)$$($(BIN)/python -c \
 		$(BIN)/uv pip install --python $(BIN)/python --compile-bytecode --editable ".[$$extras]" || \
 	$(BIN)/python -m pip install --editable ".[$$extras]"
 
-.PHONY: lab test test-all quick lint platforms collect system format docs book clean
+.PHONY: lab test test-all quick test-gpu test-gpu-tests test-gpu-notebooks gpu lint platforms collect system format docs book clean
 
 lab: $(VENV)/.lab
 	$(BIN)/labkit lab $(ARGS)
@@ -42,6 +44,24 @@ test test-all: $(VENV)/.dev
 
 quick: lint
 	$(BIN)/python -m pytest -q $(WORKERS) -m quick $(addprefix tests/,core simt kernels model)
+
+# WITH names a Python in which all is installed already; see CONTRIBUTING.md.
+WITH ?=
+GPU_PYTHON = $(or $(WITH),$(BIN)/python)
+ON_GPU = LABKIT_DEVICE=gpu PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(GPU_PYTHON)
+
+# Tests of the device measure times, so they run alone; notebooks run side by side.
+test-gpu: test-gpu-tests
+	$(MAKE) test-gpu-notebooks
+
+test-gpu-tests: gpu
+	$(ON_GPU) -m pytest -q --durations=15 -m gpu --ignore tests/course/test_notebooks_on_gpu.py
+
+test-gpu-notebooks: gpu
+	$(ON_GPU) -m pytest -q --durations=15 -n 6 --dist load -m gpu tests/course/test_notebooks_on_gpu.py
+
+gpu: $(if $(WITH),,$(VENV)/.dev)
+	@$(ON_GPU) -c 'from labkit.device.select import find_gpu; print(find_gpu())'
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
