@@ -55,7 +55,7 @@ test-gpu: test-gpu-tests
 	$(MAKE) test-gpu-notebooks
 
 test-gpu-tests: gpu
-	$(ON_GPU) -m pytest -q --durations=15 -m gpu --ignore tests/course/test_notebooks_on_gpu.py
+	$(ON_GPU) -m pytest -q --durations=15 -m gpu $(addprefix --ignore=tests/,browser course/test_notebooks_on_gpu.py)
 
 test-gpu-notebooks: gpu
 	$(ON_GPU) -m pytest -q --durations=15 -n 6 --dist load -m gpu tests/course/test_notebooks_on_gpu.py

@@ -74,14 +74,22 @@ def _thin_out(items):
 
 
 @pytest.fixture(autouse=True)
-def new_session(monkeypatch):
+def same_device_afterwards():
+    """No test leaves another device chosen: later ones would run elsewhere, or not at all."""
+    before = os.environ.get("LABKIT_DEVICE")
+    yield
+    assert os.environ.get("LABKIT_DEVICE") == before
+
+
+@pytest.fixture(autouse=True)
+def new_session(same_device_afterwards, monkeypatch):
     """No test finds the cells that another has run, or what it has solved in no student's folder."""
     for memory in ("course.progress._unkept", "course.progress._unkept_said", "magic.runs"):
         monkeypatch.setattr(f"labkit.{memory}", {})
 
 
 @pytest.fixture(autouse=True)
-def titles_have_room(request, monkeypatch):
+def titles_have_room(same_device_afterwards, request, monkeypatch):
     """Each picture that a test of pictures draws has titles of one line that fit."""
     if request.path.parent.name not in ("figures", "ladder", "model", "widgets"):
         return

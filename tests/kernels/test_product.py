@@ -139,6 +139,7 @@ class TestInTheSimulator:
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
     ("m", "n", "k"),
     [(1, 1, 1), (257, 129, 33), (1000, 1001, 999), (64, 64, 65536), (4100, 515, 300), (2048, 2048, 64)],
