@@ -10,14 +10,16 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import pickle
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial, wraps
 from importlib import metadata, util
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from labkit.compiler import precompiled
 from labkit.core.cache import cached_bytes, digest
@@ -25,6 +27,10 @@ from labkit.core.errors import CompileError
 
 FILE_NAME = "kernel.cu"
 VIRTUAL_ARCH = "compute_90"
+# Once NVRTC (13.5) was given one of these, it has it in all that the process compiles after that: other
+# registers and counts, and remarks in the messages.
+_STAYING = ("--restrict", "-restrict", "--optimization-info", "-opt-info")
+_ALONE = "LABKIT_COMPILES_ALONE"  # set in a process that compiles one source and ends
 # Instructions that Hopper alone has, by the compiler's name for its own features: sm_90a rather than sm_90.
 _HOPPER_ALONE = re.compile(r"wgmma|setmaxnreg")
 _INCLUDE_OPTIONS = ("-I", "--include-path")
@@ -65,6 +71,10 @@ _INCLUDE = re.compile(r'#\s*include\s*(?:[<"]([^>"\n]*)|\w)')
 _FOLDER = re.compile(r'^(\s*\.file\s+\d+\s+")[^"\n]*[/\\]', re.MULTILINE)  # .file 1 "/home/ada/kernel.cu"
 
 
+Made = ParamSpec("Made")
+ResultT = TypeVar("ResultT")
+
+
 class MissingTool(CompileError):
     """One of NVIDIA's tools is not installed, or has no build for this system."""
 
@@ -93,6 +103,46 @@ class Resources:
     spill_load_bytes: int
 
 
+def options_stay(options: Sequence[str]) -> bool:
+    """Say whether NVRTC keeps one of the options for all that the process compiles later."""
+    return any(option.startswith(_STAYING) for option in options)
+
+
+def alone_if_options_stay(make: Callable[Made, ResultT]) -> Callable[Made, ResultT]:
+    """Let a function of (source, options, …) run in a process of its own where its options would stay."""
+
+    @wraps(make)
+    def made_apart(*what: Made.args, **named: Made.kwargs) -> ResultT:
+        options = what[1]
+        if not (isinstance(options, Sequence) and options_stay(options)) or _ALONE in os.environ:
+            return make(*what, **named)
+        call = "from labkit.compiler import nvrtc; nvrtc.answer_alone()"
+        run = subprocess.run(
+            [sys.executable, "-c", call],
+            input=pickle.dumps((make.__name__, what)),
+            stdout=subprocess.PIPE,
+            env={**os.environ, _ALONE: "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        if run.returncode:
+            raise CompileError(f"NVRTC stopped, and its process ended with {run.returncode}")
+        result = pickle.loads(run.stdout)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    return made_apart
+
+
+def answer_alone() -> None:
+    """Read a call of one of this module's functions, and write what it returns or raises."""
+    name, what = pickle.load(sys.stdin.buffer)
+    try:
+        result = globals()[name](*what)
+    except CompileError as error:
+        result = error
+    sys.stdout.buffer.write(pickle.dumps(result))
+
+
 def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = ()) -> Ptx:
     """Compile `source` to PTX (cached). Raises CompileError with the compiler's messages, or TypeError."""
     if not isinstance(source, str):
@@ -101,41 +151,43 @@ def compile_ptx(source: str, options: Sequence[str] = (), name_expressions: Sequ
         if isinstance(given, str):
             raise TypeError(f"{name} is a list of strings, such as [{given!r}], not one string")
 
-    arch = _with_features(VIRTUAL_ARCH, source, options)
+    what = source, options, name_expressions, _with_features(VIRTUAL_ARCH, source, options)
+    return Ptx(**json.loads(made("ptx", what, partial(_ptx, *what))))
 
-    def make() -> bytes:
-        flags = [f"--gpu-architecture={arch}", "-lineinfo", *with_defaults(options)]
-        if name_expressions:
-            # NVRTC crashes, and takes this process with it, when a name is asked for of a template whose
-            # parameters have an unknown type. Without names it reports that error like any other.
-            with _Program(source, ()) as unnamed:
-                unnamed.compile(flags)
-        with _Program(source, name_expressions) as program:
-            log = program.compile(flags)
-            return json.dumps(asdict(Ptx(program.ptx(), program.lowered_names(), log))).encode()
 
-    what = source, options, name_expressions, arch
-    return Ptx(**json.loads(made("ptx", what, make)))
+@alone_if_options_stay
+def _ptx(source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str) -> bytes:
+    flags = [f"--gpu-architecture={arch}", "-lineinfo", *with_defaults(options)]
+    if name_expressions:
+        # NVRTC crashes, and takes this process with it, when a name is asked for of a template whose
+        # parameters have an unknown type. Without names it reports that error like any other.
+        with _Program(source, ()) as unnamed:
+            unnamed.compile(flags)
+    with _Program(source, name_expressions) as program:
+        log = program.compile(flags)
+        return json.dumps(asdict(Ptx(program.ptx(), program.lowered_names(), log))).encode()
 
 
 def resources(
     source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = (), arch: str = "sm_90"
 ) -> dict[str, Resources]:
     """Return the resources of every kernel in `source` for an architecture, by lowered name (cached)."""
-    arch = _with_features(arch, source, options)
-
-    def make() -> bytes:
-        # Where there is a driver, NVRTC caches kernels, and a cached kernel comes without the assembler's
-        # messages.
-        flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", "--no-cache", *with_defaults(options)]
-        with _Program(source, name_expressions) as program:
-            found = parse_resources(program.compile(flags))
-            return json.dumps({name: asdict(kernel) for name, kernel in found.items()}).encode()
-
-    stored = json.loads(made("resources", (source, options, name_expressions, arch), make))
+    what = source, options, name_expressions, _with_features(arch, source, options)
+    stored = json.loads(made("resources", what, partial(_resources, *what)))
     return {name: Resources(**kernel) for name, kernel in stored.items()}
 
 
+@alone_if_options_stay
+def _resources(source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str) -> bytes:
+    # Where there is a driver, NVRTC caches kernels, and a cached kernel comes without the assembler's
+    # messages.
+    flags = [f"--gpu-architecture={arch}", "--ptxas-options=-v", "--no-cache", *with_defaults(options)]
+    with _Program(source, name_expressions) as program:
+        found = parse_resources(program.compile(flags))
+        return json.dumps({name: asdict(kernel) for name, kernel in found.items()}).encode()
+
+
+@alone_if_options_stay
 def assemble(
     source: str, options: Sequence[str], name_expressions: Sequence[str], arch: str
 ) -> tuple[bytes, str]:
@@ -163,23 +215,24 @@ def parameter_types(
 
     A template is appended to the source. Its text in the PTX is its own name and argument: the type.
     """
+    make = partial(_types, source, options, kernel)
+    return json.loads(made("types", (source, options, [*name_expressions, kernel], "types"), make))
+
+
+@alone_if_options_stay
+def _types(source: str, options: Sequence[str], kernel: str) -> bytes:
     probe = (
         "template <class F> __global__ void labkit_types(const char** out) { *out = __PRETTY_FUNCTION__; }"
     )
-
-    def make() -> bytes:
-        arch = _with_features(VIRTUAL_ARCH, source, options)
-        flags = [f"--gpu-architecture={arch}", *with_defaults(options)]
-        try:
-            with _Program(f"{source}\n{probe}\n", [f"labkit_types<decltype(&{kernel})>"]) as program:
-                program.compile(flags)
-                return json.dumps(_types_in(program.ptx())).encode()
-        except NoNvrtc:
-            raise
-        except CompileError:  # such as an overloaded kernel
-            return b"[]"
-
-    return json.loads(made("types", (source, options, [*name_expressions, kernel], "types"), make))
+    flags = [f"--gpu-architecture={_with_features(VIRTUAL_ARCH, source, options)}", *with_defaults(options)]
+    try:
+        with _Program(f"{source}\n{probe}\n", [f"labkit_types<decltype(&{kernel})>"]) as program:
+            program.compile(flags)
+            return json.dumps(_types_in(program.ptx())).encode()
+    except NoNvrtc:
+        raise
+    except CompileError:  # such as an overloaded kernel
+        return b"[]"
 
 
 def _with_features(arch: str, source: str, options: Sequence[str]) -> str:

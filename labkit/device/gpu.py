@@ -19,7 +19,15 @@ import cupy
 import numpy as np
 
 from labkit import simt
-from labkit.compiler.nvrtc import FILE_NAME, Resources, compile_error, compile_ptx, cubin, with_defaults
+from labkit.compiler.nvrtc import (
+    FILE_NAME,
+    Resources,
+    compile_error,
+    compile_ptx,
+    cubin,
+    options_stay,
+    with_defaults,
+)
 from labkit.core import launches
 from labkit.core.errors import LaunchError, SimtError
 from labkit.core.kernel import Blocks, Launch, Size, launch_of
@@ -87,7 +95,11 @@ class RawModule:
         self.code, self.options, self.name_expressions = code, tuple(options), tuple(name_expressions or ())
         self.enable_cooperative_groups = enable_cooperative_groups
         self.ptx, self._lowered, self._parsed = compiled.text, compiled.lowered_names, parse(compiled.text)
-        self._module = self._assembled() if _SPECIFIC.search(compiled.text) else self._compiled()
+        self._module = (
+            self._assembled()
+            if _SPECIFIC.search(compiled.text) or options_stay(self.options)
+            else self._compiled()
+        )
 
     def _compiled(self) -> cupy.RawModule:
         """Return the module as CuPy compiles it, for every GPU of this one's generation or later."""
@@ -106,7 +118,7 @@ class RawModule:
     def _assembled(self) -> cupy.RawModule:
         """Return the module assembled for this GPU's architecture alone, such as sm_90a.
 
-        CuPy always asks NVRTC for sm_90, which lacks wgmma.
+        CuPy always asks NVRTC for sm_90, which lacks wgmma, and in this process.
         """
         arch = f"sm_{cupy.cuda.Device().compute_capability}"
         image = cubin(self.code, ["--ftz=true", *self.options], self.name_expressions, arch)

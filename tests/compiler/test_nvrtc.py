@@ -1,6 +1,7 @@
 """NVRTC through its wheel: PTX with lines, the compiler's messages, the assembler's figures, the cache."""
 
 import pytest
+from gallery import cases
 
 from labkit.compiler import nvrtc
 from labkit.compiler.nvrtc import compile_ptx, nvrtc_version, parse_resources, resources
@@ -155,3 +156,32 @@ def test_warnings_about_cudas_own_headers_are_not_the_students():
     assert log.startswith('kernel.cu(2): warning #177-D: variable "unused"')
     with pytest.raises(CompileError, match=r'^kernel.cu\(2\): error: identifier "y" is undefined'):
         nvrtc.compile_ptx(source.replace("x[0]", "y[0]"))
+
+
+(EARLY,) = (case.source for case in cases("clean") if case.name == "early_return")
+SWAP = """#include <cuda/std/utility>
+extern "C" __global__ void f(int* b) { cuda::std::swap(b[0], b[1]); }"""
+
+
+@pytest.mark.parametrize(
+    "option", ["--restrict", "-restrict", "--optimization-info=inline", "-opt-info=inline"]
+)
+def test_an_option_that_nvrtc_keeps_does_not_stay(option):
+    """In one process NVRTC 13.5 would compile all that follows with it, too."""
+
+    def made():
+        return nvrtc.assemble(EARLY, (), (), "sm_90")[0], nvrtc._ptx(SWAP, (), (), "compute_90")
+
+    before = made()
+    assert b"f" in nvrtc._ptx(SWAP, [option], (), "compute_90")
+    assert nvrtc.resources(SWAP, [option])["f"].registers > 0
+    assert made() == before
+
+
+def test_an_error_comes_back_from_the_compiler_s_own_process():
+    with pytest.raises(CompileError) as alone:
+        nvrtc.assemble("int x = y;", ["--restrict"], (), "sm_90")
+    with pytest.raises(CompileError) as here:
+        nvrtc.assemble("int x = y;", (), (), "sm_90")
+    assert str(alone.value) == str(here.value)
+    assert alone.value.lines == here.value.lines != []
