@@ -35,6 +35,9 @@ WITHIN_K = f"{MAPPING} k counts from 0 to K - 1."
 GUARD = "A thread outside C must neither read nor write: compare row with M and col with N."
 OWNER = "Each element of C is the work of one thread alone. Is its index right, with N elements per row?"
 UNREAD = "With beta = 0 the kernel must not read C: nothing was put there, and 0 * NaN is NaN."
+SUM_UP = (
+    "One thread computes an element of C: it adds up in a variable, and writes it to C once, behind the loop."
+)
 EMPTY = "C holds nothing before the kernel writes to it: add up in a variable of the thread."
 BLAS = "C[row, col] becomes alpha times the sum plus beta times what it held before, and is written once."
 MAPPED = Hints(MAPPING, WITHIN_K, OWNER, unread=EMPTY)
@@ -186,11 +189,7 @@ EXERCISES = (
     Exercise("02.1", "The naive product", 2).asks(
         shared_out(
             right_on("right for square matrices", Matmul(16, 16, 16), Matmul(64, 64, 64), hints=MAPPED),
-            replace(
-                SHARES,
-                once="One thread computes an element of C: it adds up in a variable, and writes it to C "
-                "once, behind the loop.",
-            ),
+            replace(SHARES, once=SUM_UP),
         ),
         right_on("right where M, N and K differ", EXACT, Matmul(64, 16, 32), hints=MAPPED),
         no_finding(EXACT, hints=MAPPED),
