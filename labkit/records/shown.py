@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
 import pandas as pd
 
 MISSING = "–"
@@ -27,6 +28,7 @@ WORDS = {
     "l1tex__throughput.avg.pct_of_peak_sustained_active": "L1 busy, %",
     "lts__throughput.avg.pct_of_peak_sustained_elapsed": "L2 busy, %",
 }
+_NUMBER = int | float | np.number  # columns of sizes hold NumPy's
 _UNSAID = ("quantity", "variable")  # names of an axis that say nothing beside its labels
 
 
@@ -57,11 +59,11 @@ def table(frame: pd.DataFrame | pd.Series, digits: int = 2) -> Table:
 
 def _texts(column: pd.Series, digits: int) -> list[str]:
     """Write the cells of a column, with as many decimals in each."""
-    numbers = [float(cell) for cell in column if isinstance(cell, int | float) and pd.notna(cell)]
+    numbers = [float(cell) for cell in column.dropna() if isinstance(cell, _NUMBER)]
     whole = all(number == round(number) or abs(number) >= 100 for number in numbers)
     decimals = 0 if whole else digits
     return [
-        MISSING if pd.isna(cell) else f"{cell:,.{decimals}f}" if isinstance(cell, int | float) else str(cell)
+        MISSING if pd.isna(cell) else f"{cell:,.{decimals}f}" if isinstance(cell, _NUMBER) else str(cell)
         for cell in column
     ]
 

@@ -4,6 +4,8 @@ A file has one column `size`, such as "m=1024 n=1024 k=1024". A frame has a colu
 those in INTEGERS always, and others where a family of kernels has them.
 """
 
+import csv
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ COLUMNS = (*_WHAT, *_SIZES, *_PLACES, *_VALUE)
 INTEGERS = (*_SIZES, *_PLACES)
 FILE_COLUMNS = (*_WHAT, "size", *_PLACES, *_VALUE)
 HEADER = ",".join(FILE_COLUMNS) + "\n"
+_SIZE = re.compile(r"\w+=\S+")
 
 
 def frame_of(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
@@ -54,27 +57,46 @@ def write(path: Path, frame: pd.DataFrame) -> None:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read a CSV file. Raises ValueError where it has other columns, or text where a number belongs."""
+    """Read a CSV file. Raises ValueError for other columns, a line that is cut off, or text for a number."""
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+        frame = _cells(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} is missing; reinstall labkit, or restore data/ from git") from None
-    if tuple(frame.columns) != FILE_COLUMNS:
-        missing, extra = set(FILE_COLUMNS) - set(frame.columns), set(frame.columns) - set(FILE_COLUMNS)
-        raise ValueError(
-            f"{path}: columns must be {', '.join(FILE_COLUMNS)}, in this order"
-            f" (missing: {listed(sorted(missing))}; not known: {listed(sorted(extra))})"
-        )
-    sizes = pd.DataFrame([_sizes(text) for text in frame["size"]], index=frame.index).fillna("")
+    sizes = pd.DataFrame(
+        [_sizes(text, f"{path}, line {line}") for line, text in frame["size"].items()], index=frame.index
+    ).fillna("")
     others = sorted(set(sizes.columns) - set(_SIZES))
     frame = frame.drop(columns="size").join(sizes.reindex(columns=[*_SIZES, *others], fill_value=""))
     for column in (*INTEGERS, *others, "value"):
         frame[column] = _numbers(frame[column], path)
-    return frame[[*COLUMNS, *others]]
+    return frame[[*COLUMNS, *others]].reset_index(drop=True)
 
 
-def _sizes(text: str) -> dict[str, str]:
+def _cells(path: Path) -> pd.DataFrame:
+    """Return the cells of a file as text. Each row's index is the number of its line, as in an editor."""
+    rows: dict[int, list[str]] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = csv.reader(file)
+        columns = next(lines, [])
+        if tuple(columns) != FILE_COLUMNS:
+            missing, extra = set(FILE_COLUMNS) - set(columns), set(columns) - set(FILE_COLUMNS)
+            raise ValueError(
+                f"{path}: columns must be {', '.join(FILE_COLUMNS)}, in this order"
+                f" (missing: {listed(sorted(missing))}; not known: {listed(sorted(extra))})"
+            )
+        line = lines.line_num + 1
+        for cells in lines:
+            if cells and len(cells) != len(columns):
+                raise ValueError(f"{path}, line {line}: {len(cells)} cells; there are {len(columns)} columns")
+            rows |= {line: cells} if cells else {}
+            line = lines.line_num + 1
+    return pd.DataFrame(list(rows.values()), index=list(rows), columns=columns, dtype=str)
+
+
+def _sizes(text: str, where: str) -> dict[str, str]:
     """Return the sizes of a cell, as text: "m=32 n=64" is m: 32, n: 64."""
+    if not all(map(_SIZE.fullmatch, text.split())):
+        raise ValueError(f"{where}: size {text!r} is not written as in 'm=32 n=64'")
     return dict(each.partition("=")[::2] for each in text.split())
 
 
@@ -84,12 +106,12 @@ def _size_text(sizes: Mapping[Hashable, Any]) -> str:
 
 def _numbers(texts: pd.Series, path: Path) -> pd.Series:
     """Convert text to numbers; an empty cell becomes a missing value."""
-    numbers = pd.to_numeric(texts, errors="coerce")
-    bad = texts[numbers.isna() & (texts != "")]
+    numbers, is_whole = pd.to_numeric(texts, errors="coerce"), texts.name != "value"
+    bad = texts[(texts != "") & (numbers % 1 != 0 if is_whole else numbers.isna())]
     if len(bad):
-        # Line 1 is the header, and rows are counted from 0.
-        raise ValueError(f"{path}, line {bad.index[0] + 2}: {texts.name} {bad.iloc[0]!r} is not a number")
-    return numbers.astype("float64" if texts.name == "value" else "Int64")
+        kind = "whole number" if is_whole else "number"
+        raise ValueError(f"{path}, line {bad.index[0]}: {texts.name} {bad.iloc[0]!r} is not a {kind}")
+    return numbers.astype("Int64" if is_whole else "float64")
 
 
 def select(frame: pd.DataFrame, wanted: dict[str, object]) -> pd.DataFrame:

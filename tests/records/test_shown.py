@@ -39,3 +39,45 @@ def test_a_report_beside_an_h200_has_no_raw_name_and_no_nan():
         assert "NaN" not in text and "_time" not in text and "quantity" not in text
         assert "–" not in text or "not measured" in text
         ET.fromstring(f"<div>{shown._repr_html_()}</div>")
+
+
+def cells(frame, **options):
+    """The cells of a table, row by row."""
+    return table(frame, **options).cells.values.tolist()
+
+
+def test_a_series_is_a_table_of_one_column():
+    assert cells(pd.Series([1.5, 2], name="value")) == [["1.50"], ["2.00"]]
+
+
+def test_decimals_are_those_of_the_column():
+    frame = pd.DataFrame({"a": [100.5, 250.25], "b": [-0.5, 99.994], "c": [-1234.0, 5.0], "d": [99.9, 100.0]})
+    assert cells(frame) == [["100", "-0.50", "-1,234", "99.90"], ["250", "99.99", "5", "100.00"]]
+    assert cells(frame[["b"]], digits=1) == [["-0.5"], ["100.0"]]
+
+
+def test_texts_stay_and_whatever_is_missing_is_a_dash():
+    frame = pd.DataFrame({"a": ["naive", None, ""], "n": pd.array([1024, None, 2], "Int64")})
+    assert cells(frame) == [["naive", "1,024"], ["–", "–"], ["", "2"]]
+
+
+def test_columns_of_one_name_and_headings_of_two_levels_stay():
+    columns = pd.MultiIndex.from_tuples([("64", "report"), ("64", "H200"), ("128", "report")])
+    shown = table(pd.DataFrame([[1.0, 2.0, None]], index=["time"], columns=columns))
+    assert shown.cells.columns.tolist() == columns.tolist()
+    text = str(shown)
+    assert "time, ms" in text and text.splitlines()[-1] == shown.note
+    assert cells(pd.DataFrame([[1, 2]], columns=["a", "a"])) == [["1", "2"]]
+
+
+def test_the_frame_itself_is_not_changed():
+    frame = pd.DataFrame({"time": [0.5]}, index=pd.Index(["htod_time"], name="quantity"))
+    before = frame.copy()
+    str(table(frame)), table(frame)._repr_html_()
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_a_page_escapes_cells_names_and_the_note():
+    page = table(pd.DataFrame({"<b>": ["a<b", None]}))._repr_html_()
+    assert "a&lt;b" in page and "&lt;b&gt;" in page and "<b>" not in page
+    assert "<p>–" in page
