@@ -19,7 +19,7 @@ COLUMNS = (*_WHAT, *_SIZES, *_PLACES, *_VALUE)
 INTEGERS = (*_SIZES, *_PLACES)
 FILE_COLUMNS = (*_WHAT, "size", *_PLACES, *_VALUE)
 HEADER = ",".join(FILE_COLUMNS) + "\n"
-_SIZE = re.compile(r"\w+=\S+")
+_SIZE = re.compile(r"\w+=\S*")
 
 
 def frame_of(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:

@@ -48,6 +48,10 @@ class TestRead:
         assert tuple(frame.columns) == (*COLUMNS, "length")
         assert frame.length.tolist() == [100, pd.NA] and frame.n.tolist() == [pd.NA, 16]
 
+    def test_a_size_may_be_left_open(self, file):
+        frame = read(file(LINE.replace("n=16 ", "n=16 rows= cols= ")))
+        assert frame.n.tolist() == [16] and frame["rows"].isna().all()
+
     def test_a_file_without_a_line(self, file):
         frame = read(file())
         assert tuple(frame.columns) == COLUMNS and frame.empty
