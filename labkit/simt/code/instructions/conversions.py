@@ -94,7 +94,12 @@ def _convert_pair(b: ir.IRBuilder, i: Instruction, upper: Value, lower: Value) -
 
 @operation("cvt.tf32", "f:u")
 def _convert_tf32(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
-    """Convert to float32 with a 10-bit fraction; `.rna` rounds ties away from zero."""
+    """Convert to float32 with a 10-bit fraction; `.rna` rounds ties away from zero.
+
+    `.relu` gives at least 0, `.satfinite` finite values.
+    """
+    if "relu" in i.parts:
+        x = b.select(b.fcmp_ordered("<=", x, constant(x, 0.0)), constant(x, 0.0), x)
     bits = b.bitcast(x, same_shape(x, ir.IntType(32)))
     last = b.and_(b.lshr(bits, constant(bits, 13)), constant(bits, 1))
     added = {
@@ -103,6 +108,9 @@ def _convert_tf32(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
         "rz": constant(bits, 0),
     }
     total = b.and_(b.add(bits, added[i.parts[1]]), constant(bits, -1 << 13))
+    if "satfinite" in i.parts:
+        infinite = b.icmp_unsigned("==", b.and_(total, constant(total, 0x7FFFFFFF)), constant(total, 0x7F800000))
+        total = b.select(infinite, b.sub(total, constant(total, 1 << 13)), total)
     return b.select(b.fcmp_unordered("uno", x, x), constant(bits, 0x7FFFFFFF), total)
 
 

@@ -71,14 +71,14 @@ OPERATIONS: dict[str, Operation] = {}
 
 
 # An instruction supports these types and directions only if it has entries for them, such as "add.f16".
-_HALVES = ("f16x2", "f16", "bf16x2", "bf16")
+_FORMATS = ("f16x2", "f16", "bf16x2", "bf16", "tf32")
 _DIRECTED = ("rz", "rm", "rp")
 
 
 def find(instruction: Instruction) -> Operation | None:
     """Return the entry of an instruction, or None."""
     first, *rest = instruction.parts
-    for special in (_HALVES, _DIRECTED):
+    for special in (_FORMATS, _DIRECTED):
         if part := next((part for part in special if part in rest), None):
             return OPERATIONS.get(f"{first}.{part}")
     names = [f"{first}.cc"] if "cc" in rest else [f"{first}.{part}" for part in rest]

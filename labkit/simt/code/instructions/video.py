@@ -16,7 +16,7 @@ from labkit.simt.code.instructions.table import operation
 from labkit.simt.code.instructions.values import Value, constant, intrinsic, same_shape
 from labkit.simt.ptx import Instruction
 
-I64 = ir.IntType(64)
+I64, I128 = ir.IntType(64), ir.IntType(128)
 
 
 def _average(b: ir.IRBuilder, x: Value, y: Value) -> Value:
@@ -96,7 +96,9 @@ def _simd(width: int, b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Va
 def _scalar(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value = None) -> Value:
     """Emit `vadd.s32.s32.u32[.sat][.add|.min|.max] d, a, b[, c]`; products `vmad` add c themselves."""
     result, *operands = _types(i)
-    wide = same_shape(x, I64)
+    # a sum of products, or a number shifted by 32, has up to 65 bits
+    long = "sat" in i.parts and i.parts[0] in ("vshl", "vmad")
+    wide = same_shape(x, I128 if long else I64)
     x, y = (
         (b.sext if type_[0] == "s" else b.zext)(value, wide)
         for value, type_ in zip((x, y), operands, strict=True)
