@@ -1,6 +1,6 @@
 # make lab        JupyterLab on the notebooks; make lab ARGS="--no-browser --port 8899" passes options on
-# make test       lint, types, and of each kind of test a few: unit tests, notebooks, grading, the browser
-# make test-all   the same with every case of the long tables, and the types for Windows and macOS
+# make test       lint, types and the tests, but for those marked slow
+# make test-all   all tests that need no GPU, and the types for Windows and macOS: what .ci/run calls
 # make quick      lint, types and the quickest tests: less than a minute once .venv is there
 # make test-gpu   on a machine with a GPU: its tests, and all solved notebooks on it; make test-gpu-tests and
 #                 make test-gpu-notebooks are its parts. Without a network: make test-gpu WITH=python3
@@ -36,14 +36,19 @@ lab: $(VENV)/.lab
 # a file share what it sets up, and tests/conftest.py puts the longest files first.
 WORKERS := -n 3 --dist loadfile --no-loadscope-reorder
 
-test: CASES := -m "not thorough"
+test: CASES := -m "not slow and not gpu"
+test-all: CASES := -m "not gpu"
 test-all: platforms
 test test-all: $(VENV)/.dev
 	$(MAKE) --jobs=3 lint collect system
 	$(BIN)/python -m pytest $(WORKERS) $(CASES)
 
+# Folders and files that compile few kernels.
+QUICK := core records compiler/test_options.py device/test_device.py kernels/test_problems.py model/test_roofline.py \
+	simt/test_language.py simt/test_check.py simt/test_counters.py
+
 quick: lint
-	$(BIN)/python -m pytest -q $(WORKERS) -m quick $(addprefix tests/,core simt kernels model)
+	$(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not gpu" $(addprefix tests/,$(QUICK))
 
 # WITH names a Python in which all is installed already; see CONTRIBUTING.md.
 WITH ?=

@@ -4,7 +4,6 @@ import atexit
 import os
 import signal
 import sys
-from collections import Counter
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -12,7 +11,6 @@ from traitlets.config import Config
 
 from labkit.doctor import find_gpu
 
-CASES = int(os.environ.get("LABKIT_TEST_CASES", 1))  # of a table that make test runs; .ci/run asks for more
 LONG = (  # the files that take longest: they go first, so that the workers end together
     "course/test_notebooks",
     "grading/test_hostile",
@@ -46,7 +44,6 @@ def own_cache(tmp_path_factory):
 
 
 def pytest_collection_modifyitems(items):
-    _thin_out([item for item in items if not item.get_closest_marker("every_case")])
     items.sort(key=_place)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and find_gpu() is None:
@@ -58,19 +55,6 @@ def _place(item):
     """Return the place in LONG of the item's file, or the end."""
     path = item.path.as_posix()
     return next((place for place, name in enumerate(LONG) if name in path), len(LONG))
-
-
-def _thin_out(items):
-    """Mark a spread of a table's cases to be left to make test-all, and one that make quick runs."""
-    tables = Counter(item.function for item in items)
-    places = Counter()
-    for item in items:
-        table, sampled = item.function, item.get_closest_marker("sampled")
-        if not places[table]:
-            item.add_marker(pytest.mark.quick)
-        if places[table] % max(-(-tables[table] // CASES), sampled.args[0] if sampled else 1):
-            item.add_marker(pytest.mark.thorough)
-        places[table] += 1
 
 
 @pytest.fixture(autouse=True)

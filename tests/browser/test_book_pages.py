@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).parents[2]
 PAGE = "notebooks/04_coalescing.html"  # an explorer whose parts say what they are, a stepper, tables, plots
 OTHERS = ("index.html", "notebooks/index.html", "docs/gpu.html")
-LOOKS = [(390, "dark"), (1400, "light"), pytest.param(800, "dark", marks=pytest.mark.thorough)]
+LOOKS = [(390, "dark"), (1400, "light"), pytest.param(800, "dark", marks=pytest.mark.slow)]
 BACKGROUND = "it => getComputedStyle(it).backgroundColor"
 
 
@@ -52,7 +52,6 @@ def test_pages_fit_their_width_and_nothing_is_serious_for_axe(look, width, theme
     assert [(each["id"], [node["html"][:200] for node in each["nodes"]]) for each in serious] == []
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pictures_and_the_stepper_have_the_colours_of_the_theme(look, theme):
     page = look(PAGE, theme=theme)

@@ -79,7 +79,7 @@ def test_cells_out_of_order_and_the_head_lead_on(page, course):
     page.get_by_role("link", name="Continue: 02 · The naive kernel").wait_for()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_head_leads_to_a_heading_that_is_a_question(page, course):
     lab.open_notebook(page, course, next(NOTEBOOKS.glob("13_*.ipynb")).name)
     cell = page.locator(".jp-CodeCell", has_text='labkit.start("13")').first

@@ -15,13 +15,12 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 NAMES = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
 
 
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_notebook(page, server, folder, name):
     run_and_move(page, server, folder, name, slice(2))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_its_other_sliders(page, server, folder, name):
     run_and_move(page, server, folder, name, slice(2, None))

@@ -105,7 +105,6 @@ needs_zig = pytest.mark.skipif(not importlib.util.find_spec("ziglang"), reason="
 
 
 @needs_zig
-@pytest.mark.thorough
 def test_libraries_that_the_compiler_from_pip_made_serve_where_they_cannot_be_changed(monkeypatch, tmp_path):
     monkeypatch.setenv("CC", f"{sys.executable} -m ziglang cc")
     monkeypatch.delenv(module.ZIG)

@@ -34,14 +34,14 @@ def no_nvrtc(monkeypatch, tmp_path):
         function.cache_clear()
 
 
-@pytest.mark.thorough  # the archive is made anew before a release, not with each change of a kernel
+@pytest.mark.slow  # the archive is made anew before a release, not with each change of a kernel
 def test_the_archive_was_made_from_what_the_course_has_now():
     assert precompiled.manifest()["sources"] == digest(catalog.cuda_sources()), (
         "a kernel or a %%cuda cell has changed: python benchmarks/precompile.py"
     )
 
 
-@pytest.mark.thorough  # for the same reason
+@pytest.mark.slow  # for the same reason
 @pytest.mark.parametrize("name", RUNGS)
 def test_the_rungs_load(no_nvrtc, name):
     kernel = kernels.load(name)

@@ -8,7 +8,6 @@ from course_tables import rows
 from labkit.course import EXERCISES
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("exercise", sorted(EXERCISES))
 def test_each_check_is_tried_with_three_mistakes_and_another_right_answer(exercise):
     mistakes = {row[3:] for row in rows("WRONG") if row[0] == exercise}  # two rows may look at one mistake

@@ -23,7 +23,6 @@ HINT = re.compile(r"^<details><summary>Hint.*?</summary>\n\n(.+?)\n\n</details>$
 CODE = re.compile(r"^```.*?^```|`[^`]+`", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 
-pytestmark = pytest.mark.every_case
 each_solved = pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
 
 
@@ -79,14 +78,14 @@ def nbval(path):
     )
 
 
-# These take longest: make test-all and .ci/run run them.
+# These take longest: .ci/run runs them.
 LONGEST = ("01", "03", "06", "08", "09", "10", "12", "13")
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.thorough] * path.stem.startswith(LONGEST))
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * path.stem.startswith(LONGEST))
         for path in SOLVED
     ],
 )

@@ -35,8 +35,6 @@ from labkit.core.occupancy import gpu
 from labkit.ladder import steps
 from labkit.model import atomics
 
-pytestmark = pytest.mark.every_case
-
 ROOT = Path(__file__).parents[2]
 EXERCISES = ROOT / "labkit" / "course" / "exercises"
 PATHS = {path.name[:2]: path for path in sorted((ROOT / "notebooks" / "solutions").glob("*.ipynb"))}

@@ -30,7 +30,6 @@ def test_a_student_starts_from_the_kernel_that_is_to_be_diagnosed(letter):
     assert lines == CASES[letter].source.splitlines()
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("letter", CASES)
 def test_each_has_the_limit_and_the_time_that_an_h200_had(letter):
     predicted = CASES[letter].predicted
@@ -38,7 +37,6 @@ def test_each_has_the_limit_and_the_time_that_an_h200_had(letter):
     assert 1e3 * predicted.seconds == pytest.approx(unnamed.times().before[letter], rel=0.15)
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("letter", SLOW)
 def test_the_solved_notebooks_fix_gains_what_an_h200_recorded(letter):
     code = solution(solved(exercise(letter))).partition("\n")[2]

@@ -70,7 +70,6 @@ def test_the_host_copies_as_fast_as_was_recorded():
     assert parts(gpu("H100 SXM5"))["host"].rate.value is None
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("board", gpus(), ids=lambda board: board.name)
 def test_each_figure_of_the_map_is_in_the_picture_with_its_origin(board):
     picture, found = module.gpu_map(board, "L2 cache", acts=True), parts(board)

@@ -25,13 +25,11 @@ def stored(path):
                 yield cell["id"], "".join(svg)
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
 def test_stored_titles_have_one_line_and_room(path):
     assert {cell: wrong for cell, svg in stored(path) if (wrong := misfits(svg))} == {}
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
 def test_each_stored_plot_has_a_title(path):
     """Run the notebook again if its plots were drawn before titles were marked."""

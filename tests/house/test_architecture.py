@@ -54,7 +54,6 @@ def test_every_room_is_in_the_table_once(title):
     assert sorted(here) == sorted(rooms(title)), "the table in docs/architecture.md and the folders differ"
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("title", "path"),
     FILES,

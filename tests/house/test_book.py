@@ -181,7 +181,7 @@ class TestWhereToRun:
         assert "../notebooks/02_naive_cuda.html" in links
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 class TestWhole:
     def test_each_notebook_is_a_page(self, whole):
         each_is_a_page(whole, SOLVED)
@@ -200,7 +200,6 @@ class TestWhole:
 class TestStoredPictures:
     """What GitHub shows of a solved notebook: of each output the HTML without scripts, else the picture."""
 
-    @pytest.mark.every_case
     @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
     def test_every_slider_and_plot_has_one(self, path):
         for kind, text, _, outputs in cells(path):
@@ -214,7 +213,6 @@ class TestStoredPictures:
                 if "image/svg+xml" in data:
                     assert ElementTree.fromstring("".join(data["image/svg+xml"])).tag == SVG
 
-    @pytest.mark.every_case
     @pytest.mark.parametrize("path", SOLVED, ids=lambda path: path.stem)
     def test_a_recorded_block_has_one_where_scripts_do_not_run(self, path):
         for kind, text, _, outputs in cells(path):

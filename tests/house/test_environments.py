@@ -163,7 +163,7 @@ def colab(tmp_path_factory):
     return python
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="Colab's NumPy has no wheel for this Python")
 class TestColab:
     @pytest.mark.parametrize("name", ["notebooks/02_naive_cuda", "notebooks/solutions/00_start_here"])
@@ -189,7 +189,7 @@ class TestColab:
         assert left == {f"{Path(name).name}.ipynb"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 class TestBinderSteps:
     def test_the_course_opens_and_runs_within_the_memory_of_a_session(self, clone, tmp_path):
         python = fresh_python(tmp_path / "venv")
@@ -248,7 +248,7 @@ def peak_bytes(*processes):
     return peak
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_cupy_for_cuda_12_and_labkit_compile_with_its_nvrtc(tmp_path):
     """NVRTC 13 compiles nothing for the drivers and GPUs that the extra cuda12 is for."""
     wheels = [line for line in PROJECT["optional-dependencies"]["cuda12"] if line.startswith("cupy")]

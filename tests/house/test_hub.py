@@ -113,7 +113,7 @@ def why_not() -> str:
     return f"needs the image {IMAGE}: docs/jupyterhub.md has the command" if found else ""
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 class TestImage:
     @pytest.fixture(autouse=True)
     def image(self):

@@ -127,7 +127,7 @@ def said(*command):
     return done.stdout
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="looks for bin/labkit")
 class TestInstalled:
     def test_the_package_is_the_wheels(self, installed, student):

@@ -65,7 +65,6 @@ def test_matmul_with_beta_zero_does_not_read_c(name):
     case.verify(got)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "parameters"), with_parameters(MATMUL))
 def test_matmul_for_every_choice_of_parameters(name, parameters):
     case = problem("matmul", 33, 34, 35)
@@ -93,7 +92,6 @@ def test_transpose_of_any_shape(rung, shape, seed):
     np.testing.assert_array_equal(run(name, case, **small(name)), case.inputs()[0].T)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "parameters"), with_parameters(TRANSPOSE))
 def test_transpose_for_every_choice_of_parameters(name, parameters):
     for shape in [(45, 67), (44, 68)]:
@@ -108,7 +106,6 @@ def test_copy_copies(dtype):
     np.testing.assert_array_equal(got.reshape(31, 50), case.inputs()[0])
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*MATMUL, *TRANSPOSE])
 def test_the_sanitizer_finds_nothing(name):
     kernel = kernels.load(name, **small(name))

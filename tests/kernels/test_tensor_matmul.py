@@ -255,7 +255,6 @@ def test_a_students_mistake_is_told():
 SPLIT = {"TILE_M": 64, "TILE_N": 64, "STAGES": 2, "SMS": 8}  # four clusters, which share the last tiles
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("sizes", "dtype"), [*(((64, 64, 4096), each) for each in DTYPES), ((260, 136, 1680), "float16")]
 )
@@ -271,7 +270,6 @@ def test_clusters_that_share_a_tile(sizes, dtype):
     assert kernel.check(grid, block, args, shared_mem=shared_bytes, timeout=60) == []
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tile_n", [64, 128, 192, 256])
 def test_each_width_of_a_tile(tile_n):
     case, name = TensorMatmul(136, 400, 208, alpha=3, beta=-2), "tensor_matmul/8_tma_store"

@@ -23,7 +23,6 @@ def simulator(monkeypatch, request):
         monkeypatch.setenv("LABKIT_DEVICE", "simt")
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
 @pytest.mark.parametrize("file", FILES)
 def test_kernels_compile(file, arch):

@@ -36,7 +36,7 @@ def test_the_record_is_whole():
         pytest.param(
             case,
             id="-".join(str(key) for key in case[0] if pd.notna(key)),
-            marks=[pytest.mark.thorough] if case[0][0].endswith(SLOW) else [],
+            marks=[pytest.mark.slow] if case[0][0].endswith(SLOW) else [],
         )
         for case in CASES
         if not case[0][0].startswith("tensor")
@@ -70,7 +70,7 @@ def test_counters_equal_the_hardwares(case):
     assert {name: counted[name] for name in expected} == expected
 
 
-@pytest.mark.sampled(25)
+@pytest.mark.slow  # the longest kernels there are
 @pytest.mark.parametrize(
     "case",
     [

@@ -48,14 +48,12 @@ def test_the_large_launches_fit_into_memory():
         assert max(sizes) // 4 < 2**31, each.name
 
 
-@pytest.mark.sampled(12)
 @pytest.mark.parametrize("launch", SMALL, ids=lambda launch: launch.kernel)
 def test_results(launch):
     _, args = run(launch.case)
     assert references.wrong(launch.case, args) == ""
 
 
-@pytest.mark.sampled(12)
 @pytest.mark.parametrize("launch", SMALL, ids=lambda launch: launch.kernel)
 def test_no_finding(launch):
     findings, args = run(launch.case, "check")

@@ -266,7 +266,6 @@ ODD = (
 )
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("name", "args"), ODD)
 def test_a_program_passes_with_odd_sizes(built, name, args):
     done = run(f"./{name.partition('.')[0]} {args}", built(name))
@@ -279,7 +278,6 @@ def test_sizes_may_be_asked_from_the_user(built):
     assert "(6 x 20) (20 x 9) = (6 x 9)" in done.stdout and done.stdout.endswith("PASS\n")
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("way", "last"), [(1, "cuBLAS"), (2, "pitched")])
 def test_sgemm_peak_has_cublas_in_the_table_and_other_tiles(tmp_path, way, last):
     (tmp_path / "sgemm_peak.cu").write_text((PROGRAMS / "sgemm_peak.cu").read_text(encoding="utf-8"))
@@ -300,7 +298,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("command", REFUSED)
 def test_a_wrong_argument_is_named(built, command):
     name = next(name for name in NAMES if command.startswith(f"./{name.partition('.')[0]} "))
@@ -324,7 +321,6 @@ MISTAKES = {
 }
 
 
-@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_program_notices_a_wrong_result(tmp_path, name):
     right, wrong = MISTAKES[name]
@@ -339,7 +335,6 @@ def test_a_program_notices_a_wrong_result(tmp_path, name):
 # ------------------------------------------------------------------------------------------------- records
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
 def test_what_a_gpu_printed_is_right(path):
     name = next(name for name in NAMES if name.partition(".")[0] == path.stem)

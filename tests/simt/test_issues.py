@@ -70,7 +70,14 @@ def profile(name):
 
 
 @recorded_by_this_compiler
-@pytest.mark.parametrize("name", [name for name in ROWS if name not in ABSENT])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in GALLERY else [pytest.mark.slow])  # the rungs, at all sizes
+        for name in ROWS
+        if name not in ABSENT
+    ],
+)
 def test_figures_equal_those_of_the_gpu(name):
     row, metrics = ROWS[name], profile(name).metrics
     varying = row["varies"].split()

@@ -109,7 +109,6 @@ def accumulator(numbers: np.ndarray, type_: str) -> np.ndarray:
     return np.concatenate(pairs).astype(dtype)
 
 
-@pytest.mark.sampled(12)
 @pytest.mark.parametrize("shape", shapes(), ids=lambda shape: opcode(*shape)[17:])
 def test_every_shape_and_type(shape):
     m, n, k, types, end = shape
@@ -144,7 +143,6 @@ def test_doubles_are_added_one_by_one():
     assert (abs(out - accumulator(a @ b.T + c, "f64")) <= accumulator(bound, "f64")).all()
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("space", ["shared", "shared::cta", ""])
 @pytest.mark.parametrize("trans", ["", ".trans"])
 @pytest.mark.parametrize("count", [1, 2, 4])

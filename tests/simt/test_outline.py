@@ -33,7 +33,7 @@ def run(case: Case, how: str):
     return told, args
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.slow  # the gallery once more, in another form of code
 @pytest.mark.parametrize("case", CLEAN, ids=lambda case: case.name)
 def test_results_and_counters_are_those_of_code_in_place(case, in_rows):
     profile, _ = run(case, "profile")
@@ -47,7 +47,7 @@ def test_results_and_counters_are_those_of_code_in_place(case, in_rows):
     assert [str(finding) for finding in run(case, "check")[0]] == []
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.slow  # likewise
 @pytest.mark.parametrize("case", BUGS, ids=lambda case: case.name)
 def test_findings_are_those_of_code_in_place(case, in_rows):
     def told():  # without the text, which may name places in memory

@@ -47,7 +47,6 @@ def copy():
     return simt.RawModule(code=COPY).get_function("copy")
 
 
-@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     "case", [case for case in cases("clean") if case.name in recorded()], ids=lambda c: c.name
 )

@@ -217,7 +217,6 @@ def test_every_type(types, in_registers):
     check_product(32, types, a_layout, layouts(128, True, 4, B_START), tail)
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("n", [8, 16, 24, 40, 64, 96, 128, 192, 248, 256])
 def test_every_width(n):
     check_product(n, ".f32.f16.f16", layouts(0, True, 8), layouts(32, True, n // 8, B_START), ", 1, 1, 0, 0")

@@ -28,7 +28,6 @@ __global__ void f(const AB* a, const AB* b, const T* c, T* d, int lda, int ldb) 
 }"""
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("m, n, k", SHAPES)
 def test_products_of_matrices_in_half_precision(m, n, k):
     orders, types = ("row", "col"), ("float", "half")

@@ -14,7 +14,7 @@ extern "C" __global__ void product(float* C, const half* B) {
     unsigned long long start = __cvta_generic_to_shared(Bs);
     unsigned long long b = start >> 4 | 128ull >> 4 << 16 | 256ull << 32;
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "  // BUG memcheck out of bounds
+    asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 "  // BUG memcheck descriptor
         "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, {%16,%16,%16,%16}, %17, 1, 1, 1, 0;"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
           "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
