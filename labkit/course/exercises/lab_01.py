@@ -73,6 +73,28 @@ TOO_LARGE = (
     "It may fit, and yet: the cache has only a few places for lines whose addresses differ by a power of "
     "two, as those of a column of B do here, and the first cache is smaller still. Try a smaller one."
 )
+# What working_set() leaves out, or counts and should not.
+OF_B = (
+    "The loops over i, j and k go through BLOCK rows of B again for each i, BLOCK floats of each row. A "
+    "float has 4 bytes. The parts of a row of A and of C come on top."
+)
+OF_A_AND_C = (
+    "That is too little for BLOCK rows of B with BLOCK floats each, and for the parts of a row of A and of a "
+    "row of C that go with them: BLOCK floats of each. A float has 4 bytes."
+)
+ALL_OF_IT = (
+    "That is more than a block each of A, B and C. Count only what one round of the loops over i, j and k "
+    "uses again and again; a float has 4 bytes."
+)
+USED_ONCE = (
+    "That is more than the block of B and a part of one row of A and of C. The next i takes other rows of A "
+    "and C, and so has no use for these again. A float has 4 bytes."
+)
+NO_NUMBER = "working_set() returns no number. Declare it as long working_set(void)."
+NOT_AGAIN = (
+    "they do not use again what is counted. Do the loops over j and over k both stay within a block while "
+    "i goes on?"
+)
 
 
 @criterion("working_set() counts what the loops over i, j and k use again and again")
@@ -86,26 +108,11 @@ def _working_set(function: CFunction) -> None:
     in_blocks = len(set(_STEP.findall(function.source))) > 2
     if any(right <= counted <= right + SLACK for right in ((one, three) if in_blocks else (one,))):
         return _stays(function, block, counted)
-    told = f"working_set() returns {counted:,} with BLOCK = {block}.\n"
-    if counted < 4 * block * block:
-        raise Unmet(
-            f"{told}The loops over i, j and k go through BLOCK rows of B again for each i, BLOCK "
-            "floats of each row. A float has 4 bytes. The parts of a row of A and of C come on top."
-        )
     if counted < one:
-        raise Unmet(
-            f"{told}That is too little for BLOCK rows of B with BLOCK floats each, and for the parts of a "
-            "row of A and of a row of C that go with them: BLOCK floats of each. A float has 4 bytes."
-        )
-    if counted > three + SLACK:
-        raise Unmet(
-            f"{told}That is more than a block each of A, B and C. Count only what one round of the "
-            "loops over i, j and k uses again and again; a float has 4 bytes."
-        )
-    raise Unmet(
-        f"{told}That is more than the block of B and a part of one row of A and of C. The next i takes other "
-        "rows of A and C, and so has no use for these again. A float has 4 bytes."
-    )
+        why = OF_B if counted < 4 * block * block else OF_A_AND_C
+    else:
+        why = ALL_OF_IT if counted > three + SLACK else USED_ONCE
+    raise Unmet(f"working_set() returns {counted:,} with BLOCK = {block}.\n{why}")
 
 
 @criterion("it fits in the second cache of this machine")
@@ -149,16 +156,15 @@ def _stays(function: CFunction, block: int, counted: int) -> None:
     if fetches.of_b > M / 2 * fetches.lines_of_b:
         raise Unmet(
             f"For N = K = {side}, B has {fetches.lines_of_b:,} cache lines. With a cache of {counted:,} "
-            f"bytes, which working_set() returns, your loops fetch {fetches.of_b:,} for {M} rows of C: they "
-            "do not use again what is counted. Do the loops over j and over k both stay within a block while "
-            "i goes on?"
+            f"bytes, which working_set() returns, your loops fetch {fetches.of_b:,} for {M} rows of C: "
+            f"{NOT_AGAIN}"
         )
 
 
 def _counted(function: CFunction) -> int:
     counted = named(function, "working_set")()
     if not isinstance(counted, int | float) or not math.isfinite(counted):
-        raise Unmet("working_set() returns no number. Declare it as long working_set(void).")
+        raise Unmet(NO_NUMBER)
     return int(counted)
 
 
