@@ -55,15 +55,16 @@ WITH ?=
 GPU_PYTHON = $(or $(WITH),$(BIN)/python)
 ON_GPU = LABKIT_DEVICE=gpu PYTHONPATH="$(CURDIR)$${PYTHONPATH:+:$$PYTHONPATH}" $(GPU_PYTHON)
 
-# Tests of the device measure times, so they run alone; notebooks run side by side.
+# Tests of the device and notebook 01 measure times, so they run alone; the other notebooks run side by side.
 test-gpu: test-gpu-tests
 	$(MAKE) test-gpu-notebooks
 
 test-gpu-tests: gpu
-	$(ON_GPU) -m pytest -q --durations=15 -m gpu $(addprefix --ignore=tests/,browser course/test_notebooks_on_gpu.py)
+	$(ON_GPU) -m pytest -q -m gpu $(addprefix --ignore=tests/,browser course/test_notebooks_on_gpu.py)
 
 test-gpu-notebooks: gpu
-	$(ON_GPU) -m pytest -q --durations=15 -n 6 --dist load -m gpu tests/course/test_notebooks_on_gpu.py
+	$(ON_GPU) -m pytest -q -n 6 --dist load tests/course/test_notebooks_on_gpu.py -k "not 01_cpu"
+	$(ON_GPU) -m pytest -q tests/course/test_notebooks_on_gpu.py -k 01_cpu
 
 gpu: $(if $(WITH),,$(VENV)/.dev)
 	@$(ON_GPU) -c 'from labkit.device.select import find_gpu; print(find_gpu())'
