@@ -8,15 +8,16 @@ class Elsewhere:
     """A function that runs in another process: calling it has `call` do so.
 
     `call` returns also the name of a function of labkit that the last call has used, or an empty text; after
-    a call it is `borrowed`.
+    a call it is `borrowed`. `heard` counts the values that have come back.
     """
 
     def __init__(self, name: str, call: Callable[..., tuple[Any, str]]) -> None:
-        self.__name__, self._call, self.borrowed = name, call, ""
+        self.__name__, self._call, self.borrowed, self.heard = name, call, "", 0
 
     def __call__(self, *args: Any) -> Any:
         """Have the other process call the function. Raises Raised for what it raises there."""
         returned, self.borrowed = self._call(*args)
+        self.heard += 1
         return returned
 
 

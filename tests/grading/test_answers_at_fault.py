@@ -6,8 +6,11 @@ import sys
 import time
 import traceback
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from course_tables import SOLVED
 
@@ -15,14 +18,16 @@ import labkit
 from labkit.core.errors import SimtError
 from labkit.course import EXERCISES
 from labkit.course.criteria import kernels
+from labkit.course.criteria.python import called
 from labkit.course.criteria.undisturbed import Disturbed
-from labkit.course.elsewhere import Raised
+from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.course.exercises import lab_01
 from labkit.course.feedback import FAILED, MET, NOT_JUDGED
 from labkit.grading.judging import clock, faults, judge, plugin
 from labkit.grading.judging.clock import Clock, Late
-from labkit.grading.model import GRADED, Answer, Submission
+from labkit.grading.judging.remote import RemoteFunction, RemoteKernel, RemoteModule, RemoteProgram
+from labkit.grading.model import GRADED, REGRADE, Answer, Submission
 from labkit.grading.sandbox import process
 from labkit.grading.sandbox.limits import Limits
 from labkit.grading.text import clean
@@ -30,75 +35,197 @@ from labkit.grading.text import clean
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 
 
-def raising(error):
-    """An exercise of three criteria, of which the second raises this."""
+def raising(error, asks=True):
+    """An exercise of three criteria, of which the second raises this, after it has called the answer."""
 
     def test(answer):
+        if asks:
+            answer()
         raise error
 
     met = Criterion("met", lambda answer: None)
     return Exercise("00.1", "Made up", 3, (met, Criterion("raises", test), met), magic="answer")
 
 
+@pytest.fixture
 def an_answer():
-    """A function that stands for an answer."""
+    """A function in a sandbox, which returns something."""
+    return Elsewhere("answer", lambda: (0, ""))
+
+
+OF_VALUES = [
+    ValueError("inhomogeneous shape"),
+    RecursionError("maximum recursion depth exceeded"),
+    KeyError("brx.idx"),
+    AssertionError(),
+    ZeroDivisionError(),
+    MemoryError(),
+    OSError("no number"),
+    StopIteration(),
+    AttributeError("no shape", name="shape", obj=[1]),
+]
+MISTAKES = [
+    NameError("using"),
+    UnboundLocalError("using"),
+    ImportError("gone"),
+    NotImplementedError("no operands"),
+    AttributeError("no sites", name="sites", obj=Limits()),
+]
 
 
 class TestGuarded:
     @pytest.mark.parametrize(
         "error",
         [
-            ValueError("inhomogeneous shape"),
-            RecursionError("maximum recursion depth exceeded"),
-            KeyError("brx.idx"),
-            AssertionError(),
-            ZeroDivisionError(),
-            MemoryError(),
-            OSError("no number"),
-            StopIteration(),
+            *OF_VALUES,
             Raised("KeyError", "labkit/simt/code.py"),
+            Raised("NameError", "of the answer's own"),
             Raised("<img src=x>\n" * 99, "forged"),
         ],
         ids=repr,
     )
-    def test_an_error_is_a_criterion_that_is_not_met_and_the_traceback_is_kept(self, error):
+    def test_what_a_value_can_cause_is_a_criterion_that_is_not_met_and_the_traceback_is_kept(
+        self, error, an_answer
+    ):
         errors = []
         feedback = faults.guarded(raising(error), errors).judge(an_answer)
         assert [line.state for line in feedback.lines] == [MET, FAILED, NOT_JUDGED]
-        assert feedback.failure.startswith("Judging this answer ended in an error")
+        assert feedback.failure == faults.strange(error)
         assert "\n" not in feedback.failure and "<" not in feedback.failure
         (inside,) = errors
         assert "Traceback" in inside and __file__ in inside
 
+    @pytest.mark.parametrize(
+        ("error", "asks"),
+        [*((error, True) for error in MISTAKES), *((error, False) for error in [*MISTAKES, *OF_VALUES])],
+        ids=repr,
+    )
+    def test_a_mistake_of_the_grader_s_own_code_costs_no_points(self, error, asks, an_answer):
+        """Whatever is raised before the answer has handed out anything is one, too."""
+        errors = []
+        with pytest.raises(faults.Mistake) as raised:
+            faults.guarded(raising(error, asks), errors).judge(an_answer)
+        assert raised.value.__cause__ is error and faults.ours(raised.value) == faults.AGAIN
+        assert errors == []
+
     @pytest.mark.parametrize("error", [Unmet("why"), SimtError("why")], ids=repr)
-    def test_what_a_criterion_says_stays_as_it_is(self, error):
+    def test_what_a_criterion_says_stays_as_it_is(self, error, an_answer):
         errors = []
         assert faults.guarded(raising(error), errors).judge(an_answer).failure == "why"
         assert errors == []
 
     @pytest.mark.parametrize(
-        ("error", "words"),
+        ("error", "told"),
         [
-            (
-                Disturbed("This machine was busy."),
-                "This machine was busy.",
-            ),
-            (OSError(errno.ENOSPC, "No space"), "short of room on its disk"),
-            (OSError(errno.ENOMEM, "No memory"), "short of memory"),
-            (BlockingIOError(errno.EAGAIN, "fork"), "short of processes"),
+            (Disturbed("This machine was busy."), "This machine was busy."),
+            (OSError(errno.ENOSPC, "No space"), faults.SHORT.format("room on its disk")),
+            (OSError(errno.ENOMEM, "No memory"), faults.SHORT.format("memory")),
+            (BlockingIOError(errno.EAGAIN, "fork"), faults.SHORT.format("processes")),
             (process.NoSandbox("sudo apt install bubblewrap"), faults.AGAIN),
         ],
         ids=repr,
     )
-    def test_a_cause_of_the_grader_is_told_in_a_sentence(self, error, words):
+    def test_a_cause_of_the_grader_is_told_in_a_sentence(self, error, told, an_answer):
         with pytest.raises(type(error)):
             faults.guarded(raising(error), []).judge(an_answer)
-        assert words in faults.ours(error)
+        assert faults.ours(error) == told
 
     def test_memory_that_is_missing_is_the_grader_s_only_where_the_machine_has_none(self, monkeypatch):
         assert not faults.ours(MemoryError())
         monkeypatch.setattr(faults, "LITTLE_BYTES", 2**60)
-        assert "short of memory" in faults.ours(MemoryError())
+        assert faults.ours(MemoryError()) == faults.SHORT.format("memory")
+
+
+def broken_answer(exercise, asked):
+    """The answer to an exercise, in a sandbox that a mistake in the grader's code keeps out of reach.
+
+    `asked` gets what was asked of it.
+    """
+
+    def ask(do, *_, **__):
+        asked.append(do)
+        raise NameError(do)
+
+    session = SimpleNamespace(ask=ask, isolation="", make=ask)
+    source = SOLVED[exercise.id].partition("\n")[2]
+    if exercise.magic == "cuda":
+        return RemoteKernel(RemoteModule(session, source, (), ()), "k", 0)
+    if exercise.magic == "c":
+        return RemoteFunction(session, source, "f", (), 0, ("f", ["const float *x", "int n"], False))
+    if exercise.magic == "program":
+        return RemoteProgram(session, source, ())
+    return Elsewhere("f", lambda *_: ask("call"))
+
+
+@pytest.mark.parametrize("id", EXERCISES)
+def test_no_criterion_of_the_course_takes_a_mistake_of_the_grader_for_one_of_the_answer(id):
+    asked = []
+    exercise = faults.guarded(EXERCISES[id], [])
+    for criterion in exercise.criteria:
+        before = len(asked)
+        try:
+            criterion.test(broken_answer(exercise, asked))
+        except faults.Mistake:
+            continue
+        except Exception as error:
+            assert len(asked) == before, (criterion.text, error)  # it has only read the source
+    assert asked
+
+
+class TestMistakes:
+    """Criteria that are wrong, on answers of each kind in real sandboxes."""
+
+    def judged(self, id, test, source):
+        """Judge an answer by a criterion of this test alone."""
+        exercise = replace(EXERCISES[id], criteria=(Criterion("wrong", test),))
+        answers = {id: Answer(id, source)}
+        return judge.judge(answers, {id: exercise}, 7, process.best(), Limits())[id]
+
+    def is_to_be_graded_again(self, judgement):
+        """It has no points, and the instructor reads why."""
+        assert (judgement.feedback, judgement.broken) == (None, faults.AGAIN)
+        assert "NameError: name 'undefined' is not defined" in judgement.inside
+        return True
+
+    def test_what_does_not_come_out_of_a_sandbox_is_no_reason_to_take_points(self):
+        """Operands, machine code: a criterion that reads them would find none."""
+
+        def operands(kernel):
+            profile = kernel.profile((1,), (32,), (np.zeros(32, np.float32), np.float32(2), np.int32(32)))
+            untold = (
+                lambda: profile.sites[0].instruction.sources,
+                lambda: profile.sites[0].instruction.results,
+                lambda: profile.sites[0].instruction.operands[0],
+                lambda: bool(profile.sites[0].instruction.guard),
+                lambda: profile.metrics["smsp__inst_executed.sum"],
+            )
+            for read in untold:
+                with pytest.raises(NotImplementedError):
+                    read()
+            assert {site.instruction.opcode for site in profile.sites} > {"ld.global.f32"}
+            return undefined  # noqa: F821
+
+        assert self.is_to_be_graded_again(self.judged("00.1", operands, SOLVED["00.1"]))
+
+    def test_a_function_of_the_judge_that_is_wrong(self):
+        """An answer in Python calls it, and does not let its error through."""
+
+        def wrong(*_):
+            return undefined  # noqa: F821
+
+        patient = "%%answer 09.7\ndef answer(f):\n    try: f()\n    except Exception: return 0"
+        assert self.is_to_be_graded_again(self.judged("09.7", lambda answer: called(answer, wrong), patient))
+
+    def test_a_criterion_for_c(self):
+        assert self.is_to_be_graded_again(
+            self.judged("01.1", lambda function: undefined, SOLVED["01.1"])  # noqa: F821
+        )
+
+    def test_points_are_those_of_an_exercise_that_is_to_be_graded_again(self, monkeypatch):
+        wrong = replace(EXERCISES["07.1"], criteria=(Criterion("wrong", lambda _: undefined),))  # noqa: F821
+        monkeypatch.setitem(judge.EXERCISES, "07.1", wrong)
+        found = results({"07.1": SOLVED["07.1"]})["07.1"]
+        assert (found.state, found.points, found.failure) == (REGRADE, None, faults.AGAIN)
 
 
 def test_folders_of_this_machine_are_not_told():

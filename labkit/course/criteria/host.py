@@ -10,7 +10,7 @@ import numpy as np
 from labkit import simt
 from labkit.core.errors import InvalidAccess
 from labkit.course.criteria.model_gpu import ModelGpu
-from labkit.course.criteria.python import called, kind_of, number_of, shown
+from labkit.course.criteria.python import called, is_of, kind_of, number_of, shown
 from labkit.course.drawn import fresh, further, generator
 from labkit.course.exercise import Unmet, criterion
 
@@ -132,6 +132,8 @@ def others_get_through(verdict: Callable[..., Any]) -> None:
     except InvalidAccess:
         return
     except (Exception, SystemExit) as error:
+        if not is_of(error, verdict):
+            raise
         raise Unmet(f"For an access outside out it raises {kind_of(error)}: {error}") from None
     raise Unmet(
         f"A launch writes outside out and raises InvalidAccess: the verdict is {got!r}.\n"

@@ -25,9 +25,16 @@ def called(function: Callable[..., Any], *args: Any) -> Any:
     try:
         return function(*args)
     except (Exception, SystemExit) as error:
+        if not is_of(error, function):
+            raise
         line = _line_of(error, function)
         where = "" if line is None else f"line {line}: "
         raise Unmet(f"{_call(function, args)} raises\n{where}{kind_of(error)}: {error}") from None
+
+
+def is_of(error: BaseException, function: Callable[..., Any]) -> bool:
+    """Tell whether the function itself raises this: where it is elsewhere, that is Raised or SimtError."""
+    return not isinstance(function, Elsewhere) or isinstance(error, Raised | SimtError)
 
 
 def kind_of(error: BaseException) -> str:

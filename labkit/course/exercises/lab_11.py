@@ -1,7 +1,6 @@
 """Exercises of 11_tensor_cores: a tile per warp, a swizzle, phases of a pipeline, feeding tensor cores."""
 
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
@@ -128,23 +127,12 @@ MENDED = Hints(
 
 def _ask_again(launch: Launch, profile: Profile) -> None:
     """Raise Unmet where the answer of a try_wait decides nothing: then nobody asks again."""
-    code = [site.instruction for site in profile.sites]
-    # Where a wait is not over the simulator has another warp run, and asks once more: a branch of its own.
-    own = [each for each, following in pairwise(code) if following.parts[0] == "yield"]
-    for site in profile.sites:
-        if not {"try_wait", "test_wait"} & set(site.instruction.parts):
-            continue
-        known, before = {result.name for result in site.instruction.results}, set[str]()
-        while known != before:
-            before = set(known)
-            using = [each for each in code if known & {source.name for source in each.sources}]
-            known |= {result.name for each in using for result in each.results}
-        if not any(each.family.end == "branch" and each not in own for each in using):
-            raise Unmet(
-                f"{launch}\nline {site.line}: {profile.source_line(site.line).strip()}\n"
-                "A wait by mbarrier_try_wait_parity may end early, with false. So ask again until it is "
-                "true, as `while (!mbarrier_try_wait_parity(…));` does."
-            )
+    for line in profile.unasked_waits:
+        raise Unmet(
+            f"{launch}\nline {line}: {profile.source_line(line).strip()}\n"
+            "A wait by mbarrier_try_wait_parity may end early, with false. So ask again until it is "
+            "true, as `while (!mbarrier_try_wait_parity(…));` does."
+        )
 
 
 def _send_whole_tiles(launch: Launch, profile: Profile) -> None:

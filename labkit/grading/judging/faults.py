@@ -1,4 +1,7 @@
-"""Whose fault an error is that is raised while an answer is judged: the answer's, but for a few causes.
+"""Whose fault an error is that is raised while an answer is judged.
+
+It is the answer's where a value of the answer's own can cause it, or its sandbox raises it; the machine's for
+a few causes; and else the grader's. The answer pays for the first alone.
 
 Students read a sentence about it. Tracebacks and paths of the grader are for instructors alone.
 """
@@ -12,21 +15,26 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from numbers import Number
 from pathlib import Path
 from traceback import format_exc
+from types import NoneType
 from typing import Any
 
+import numpy as np
 import psutil
 
 import labkit
 from labkit.core.compare import Mismatch
 from labkit.core.errors import SimtError
+from labkit.core.occupancy import Gpu
 from labkit.course.criteria.undisturbed import Disturbed
-from labkit.course.elsewhere import Raised
+from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Exercise, Unmet
 from labkit.course.feedback import Feedback
 from labkit.device.select import NoGpu
 from labkit.grading.sandbox.process import NoSandbox
+from labkit.grading.sandbox.wire import Callback, Opaque
 from labkit.programs.toolkit import NoCompiler
 
 LITTLE_BYTES = 2**29  # of memory that is left: with more of it, an array that does not fit is the answer's
@@ -44,8 +52,16 @@ _LACKING = {
     errno.EDQUOT: "room on its disk",
     errno.EIO: "a disk that works",
 }
+# Errors that no value of an answer makes right code raise.
+_MISTAKES = (NameError, ImportError, SyntaxError, NotImplementedError)
+_PLAIN = (Number, str, bytes, list, tuple, dict, np.ndarray, np.generic, NoneType)
+_VALUES = (*_PLAIN, Opaque, Callback, Gpu)  # that cross the border of a sandbox
 _TOLD = (Unmet, Mismatch, SimtError, NoGpu)  # what a criterion says of an answer
 _WORD = re.compile(r"[A-Za-z_]\w{0,60}")
+
+
+class Mistake(Exception):
+    """The grader's own code is wrong, whatever the answer; its cause says how."""
 
 
 def ours(error: BaseException) -> str:
@@ -54,13 +70,20 @@ def ours(error: BaseException) -> str:
         return str(error)
     if isinstance(error, NoCompiler):
         return f"The machine that grades cannot build CUDA programs. {error}"
-    if isinstance(error, NoSandbox):
+    if isinstance(error, NoSandbox | Mistake):
         return AGAIN
     if isinstance(error, MemoryError) and psutil.virtual_memory().available < LITTLE_BYTES:
         return SHORT.format(_LACKING[errno.ENOMEM])
     if isinstance(error, OSError) and error.errno in _LACKING:
         return SHORT.format(_LACKING[error.errno])
     return ""
+
+
+def is_mistake(error: BaseException) -> bool:
+    """Tell whether the grader's own code raises this by mistake, whatever values an answer hands out."""
+    if isinstance(error, AttributeError):
+        return not isinstance(error.obj, _VALUES)
+    return isinstance(error, (Mistake, *_MISTAKES))
 
 
 def strange(error: BaseException) -> str:
@@ -74,13 +97,15 @@ def strange(error: BaseException) -> str:
 
 
 def guarded(exercise: Exercise, errors: list[str]) -> Exercise:
-    """Return the exercise with criteria that an answer fails where it makes them raise something unforeseen.
+    """Return the exercise with criteria that say whose fault an error is that they raise unforeseen.
 
-    `errors` gets the tracebacks.
+    An answer in Python may return values of any form, and so fails what they make raise; `errors` gets the
+    tracebacks. All else is read as what it has to be before a criterion has it. So other errors are Mistakes.
     """
 
     def guard(test: Callable[[Any], None]) -> Callable[[Any], None]:
         def tried(answer: Any) -> None:
+            before = _heard(answer)
             try:
                 test(answer)
             except _TOLD:
@@ -88,6 +113,8 @@ def guarded(exercise: Exercise, errors: list[str]) -> Exercise:
             except Exception as error:
                 if ours(error):
                     raise
+                if not isinstance(error, Raised) and (is_mistake(error) or _heard(answer) == before):
+                    raise Mistake from error
                 errors.append(format_exc())
                 raise Unmet(strange(error)) from None
 
@@ -95,6 +122,11 @@ def guarded(exercise: Exercise, errors: list[str]) -> Exercise:
 
     criteria = tuple(replace(each, test=guard(each.test)) for each in exercise.criteria)
     return replace(exercise, criteria=criteria)
+
+
+def _heard(answer: Any) -> int:
+    """Return how many values of any form have come from the answer."""
+    return answer.heard if isinstance(answer, Elsewhere) else 0
 
 
 def fit(feedback: Feedback) -> Feedback:

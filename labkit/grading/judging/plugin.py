@@ -29,7 +29,7 @@ from labkit.course.elsewhere import Raised
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import Feedback
 from labkit.grading.judging.clock import Clock, Late
-from labkit.grading.judging.faults import fit, guarded, ours, strange
+from labkit.grading.judging.faults import AGAIN, fit, guarded, ours, strange
 from labkit.grading.judging.remote import Session, Stopped
 from labkit.grading.sandbox.limits import LIMITS, Limits
 from labkit.grading.sandbox.process import Sandbox
@@ -152,8 +152,11 @@ class AnswerCell(IPyNbCell):
         except Late:
             self._failed(exercise, kernel.stopped_for or grading.clock.why(), start)
             self.raise_cell_error("late")
-        except Exception as error:  # what its process sends makes nbval raise
-            self._failed(exercise, kernel.stopped_for or strange(error), start, format_exc())
+        except Exception as error:
+            if cause := ours(error):
+                grading.judged[exercise.id] = Judgement(broken=cause, inside=format_exc())
+            else:  # what its process sends makes nbval raise
+                self._failed(exercise, kernel.stopped_for or strange(error), start, format_exc())
             raise
 
     def _failed(self, exercise: Exercise, why: str, start: float, inside: str = "") -> None:
@@ -171,7 +174,7 @@ class CheckCell(IPyNbCell):
     def runtest(self) -> None:
         """Judge the answer above, unless it has failed.
 
-        What is raised meanwhile is the answer's, unless it is one of the causes that are the grader's own.
+        What a criterion raises may be the answer's, see `guarded`; whatever else is raised meanwhile is not.
         """
         grading = self.parent.grading
         exercise = grading.exercises[self.cell.metadata.labkit.exercise]
@@ -188,12 +191,9 @@ class CheckCell(IPyNbCell):
         except Late:
             why = kernel.stopped_for or clock.why()
             judgement = Judgement(fit(exercise.not_judged("the answer is judged in time", why)))
-        except Exception as error:
+        except Exception as error:  # what an answer makes its criteria raise is told in its feedback
             errors.append(format_exc())
-            if cause := ours(error):
-                judgement = Judgement(broken=cause)
-            else:
-                judgement = Judgement(fit(exercise.not_judged("the answer can be judged", strange(error))))
+            judgement = Judgement(broken=ours(error) or AGAIN)
         judgement.seconds = perf_counter() - start
         judgement.inside = "\n".join(errors)
         grading.judged[exercise.id] = judgement

@@ -7,8 +7,9 @@ comes back is plain values, and the arrays that were passed are changed as by a 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from numbers import Number
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -21,14 +22,16 @@ from labkit.compiler.nvrtc import Resources
 from labkit.core import errors
 from labkit.core.errors import CompileError, SimtError
 from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch, Size, launch_of
+from labkit.core.limits import Dim3
 from labkit.core.occupancy import gpu as find_gpu
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.device.timing import Timing
 from labkit.figures import own_product
 from labkit.grading.judging.clock import Clock
+from labkit.grading.judging.faults import is_mistake, ours
 from labkit.grading.sandbox import gpu
 from labkit.grading.sandbox.limits import Limits
-from labkit.grading.sandbox.native import make, run_asked
+from labkit.grading.sandbox.native import make, read_asked, run_asked
 from labkit.grading.sandbox.probe import COUNTS
 from labkit.grading.sandbox.wire import BorderError, Callback, Channel
 from labkit.kernels.matmul.family import Matmul
@@ -83,22 +86,25 @@ class Session:
         Raises NoCompiler where the sandbox cannot build programs, and Stopped where it does not say whether
         there is an answer, or says that it is of another kind.
         """
+        made = self.ask("describe")
         with _forged_is_stopped():
-            made = self.ask("describe")
             if not made["magic"]:
                 return None
             if made["magic"] != self._magic:
                 raise Stopped(FORGED)
             if self._magic == "cuda":
-                module = RemoteModule(self, made["code"], made["options"], made["expressions"])
-                return RemoteKernel(module, made["name"], 0)
+                options, expressions = (tuple(map(str, made[name])) for name in ("options", "expressions"))
+                module = RemoteModule(self, str(made["code"]), options, expressions)
+                return RemoteKernel(module, str(made["name"]), 0)
             if self._magic == "program":
                 if "missing" in made:
                     raise NoCompiler(str(made["missing"]))
                 return RemoteProgram(self, str(made["source"]), tuple(map(str, made["options"])))
             if self._magic == "c":
-                told = made["source"], made["name"], made["options"]
-                return RemoteFunction(self, *told, 0, made["declared"])
+                options = tuple(map(str, made["options"]))
+                return RemoteFunction(
+                    self, str(made["source"]), str(made["name"]), options, 0, made["declared"]
+                )
             return self._python(made["name"])
 
     def ask(self, do: str, seconds: float = 0, callbacks: Sequence[Any] = (), **values: Any) -> Any:
@@ -112,15 +118,19 @@ class Session:
                 if "call" in reply and self._magic == "answer":
                     self._send(_called(callbacks, reply, values["args"]))
                 elif "run" in reply and self._magic == "c":
-                    self._send(run_asked(reply["run"], self.isolation, self._limits, self._left()))
+                    with _forged_is_stopped():
+                        asked = read_asked(reply["run"])
+                    self._send(run_asked(asked, self.isolation, self._limits, self._left()))
                 else:
                     raise Stopped(FORGED)
         except BorderError as error:
             why = self._clock.why() if self._left() <= 0 else f"The answer's process does not go on: {error}."
             raise Stopped(self._why_dead() or why) from None
-        if "error" in reply:
-            raise _error(reply["error"])
-        return reply["value"]
+        with _forged_is_stopped():
+            if "error" not in reply:
+                return reply["value"]
+            raised = _error(reply["error"])
+        raise raised
 
     def make(self, program: bytes, calls: Calls, timeout: float) -> Left:
         """Make calls as native.make does."""
@@ -149,8 +159,8 @@ class Session:
         def call(*args: Any) -> tuple[Any, str]:
             callbacks = [arg for arg in args if callable(arg)]
             sent = [Callback(callbacks.index(arg)) if callable(arg) else arg for arg in args]
+            reply = self.ask("call", callbacks=callbacks, args=sent)
             with _forged_is_stopped():
-                reply = self.ask("call", callbacks=callbacks, args=sent)
                 _update(args, reply["arrays"])
                 return reply["returned"], str(reply["borrowed"])[:MOST_NAME]
 
@@ -178,7 +188,8 @@ class RemoteModule:
         number = self.session.ask(
             "compile", code=self.code, options=self.options, expressions=self.name_expressions, name=name
         )
-        return RemoteKernel(self, name, number)
+        with _forged_is_stopped():
+            return RemoteKernel(self, name, int(number))
 
 
 class RemoteKernel(AnyKernel):
@@ -194,22 +205,25 @@ class RemoteKernel(AnyKernel):
 
     def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
         reply = self._do("check", launch, tools=list(tools), blocks=blocks)
-        return [_finding(each) for each in reply["findings"]]
+        with _forged_is_stopped():
+            return [_finding(each) for each in reply["findings"]]
 
     def _profile(self, launch: Launch, blocks: Blocks, gpu: str) -> Profile:
-        # The instructions behind the counts have no operands.
+        # Of the instructions behind the counts only the opcodes and lines come here, and no machine code.
         reply = self._do("profile", launch, gpu=gpu, blocks=blocks)
-        circumstances = Circumstances(
-            grid=launch.grid,
-            block=launch.block,
-            shared_bytes=int(reply["shared_bytes"]),
-            resources=self._resources_for,
-            gpu=find_gpu(gpu),
-        )
-        sample = reply["sample"] and Sample(*reply["sample"])
-        profile = Profile((), _uncounted, self.module.lines, sample, circumstances)
-        profile.sites = [_site(each) for each in reply["sites"]]
-        profile.by_warp = [int(each) for each in reply["by_warp"]]
+        with _forged_is_stopped():
+            circumstances = Circumstances(
+                grid=launch.grid,
+                block=launch.block,
+                shared_bytes=int(reply["shared_bytes"]),
+                resources=self._resources_for,
+                gpu=find_gpu(gpu),
+            )
+            sample = reply["sample"] and Sample(_numbers(reply["sample"][0]), int(reply["sample"][1]))
+            profile = Profile((), UNTOLD, self.module.lines, sample, circumstances, UNTOLD)
+            profile.sites = [_site(each) for each in reply["sites"]]
+            profile.by_warp = [int(each) for each in reply["by_warp"]]
+            profile.unasked_waits = [int(each) for each in reply["unasked_waits"]]
         return profile
 
     def predict(
@@ -236,37 +250,43 @@ class RemoteKernel(AnyKernel):
             gpu=gpu,
             timeout=launch.timeout,
         )
-        seconds, low, high = map(float, told["times"])
-        return Prediction(
-            kernel=self.name,
-            gpu=find_gpu(gpu),
-            seconds=seconds,
-            low=low,
-            high=high,
-            confidence=float(told["confidence"]),
-            validated=bool(told["validated"]),
-            parts=tuple(
-                Limit(str(name), float(taken), float(count), str(unit))
-                for name, taken, count, unit in told["parts"]
-            ),
-            hit_rates={str(level): float(rate) for level, rate in told["hit_rates"].items()},
-            dram_bytes=float(told["dram_bytes"]),
-        )
+        with _forged_is_stopped():
+            seconds, low, high = map(float, told["times"])
+            return Prediction(
+                kernel=self.name,
+                gpu=find_gpu(gpu),
+                seconds=seconds,
+                low=low,
+                high=high,
+                confidence=float(told["confidence"]),
+                validated=bool(told["validated"]),
+                parts=tuple(
+                    Limit(str(name), float(taken), float(count), str(unit))
+                    for name, taken, count, unit in told["parts"]
+                ),
+                hit_rates={str(level): float(rate) for level, rate in told["hit_rates"].items()},
+                dram_bytes=float(told["dram_bytes"]),
+            )
 
     @property
     def attributes(self) -> dict[str, int]:
         """Return the kernel's attributes, as the sandbox gives them."""
-        return {str(name): int(value) for name, value in self._ask("attributes").items()}
+        told = self._ask("attributes")
+        with _forged_is_stopped():
+            return {str(name): int(value) for name, value in told.items()}
 
     def _resources_for(self, arch: str) -> Resources:
-        return Resources(**self._ask("resources", arch=arch))
+        told = self._ask("resources", arch=arch)
+        with _forged_is_stopped():
+            return Resources(**{name: int(value) for name, value in told.items()})
 
     def _do(self, do: str, launch: Launch, **wanted: Any) -> Any:
         """Have the sandbox launch the kernel, and take over what it leaves in the arrays."""
         sizes = {"grid": launch.grid, "block": launch.block, "shared_mem": launch.shared_mem}
         limit = max(launch.timeout, PATIENCE_SECONDS)  # several submissions share the machine
         reply = self._ask(do, limit, **sizes, args=list(launch.args), timeout=limit, **wanted)
-        _update(launch.args, reply["arrays"])
+        with _forged_is_stopped():
+            _update(launch.args, reply["arrays"])
         return reply
 
     def _ask(self, do: str, seconds: float = 0, **values: Any) -> Any:
@@ -286,8 +306,9 @@ class RemoteFunction(CFunction):
         declared: Sequence[Any],
     ) -> None:
         self._session, self.source, self.name, self.options = session, source, name, tuple(options)
-        self._number = number
-        self.function = Function(str(declared[0]), tuple(map(str, declared[1])), bool(declared[2]))
+        with _forged_is_stopped():
+            self._number = int(number)
+            self.function = Function(str(declared[0]), tuple(map(str, declared[1])), bool(declared[2]))
 
     def variant(
         self, source: str | None = None, name: str | None = None, options: Sequence[str] | None = None
@@ -297,14 +318,17 @@ class RemoteFunction(CFunction):
         name = self.name if name is None else name
         options = self.options if options is None else tuple(options)
         made = self._session.ask("compile_c", source=source, name=name, options=options)
-        return RemoteFunction(self._session, source, name, options, made["number"], made["declared"])
+        with _forged_is_stopped():
+            number, declared = made["number"], made["declared"]
+        return RemoteFunction(self._session, source, name, options, number, declared)
 
     def compiled(self, how: str) -> "RemoteFunction":
         """See CFunction."""
         made = self._session.ask("compiled_c", of=self._number, how=how)
         declared = (self.function.name, self.function.parameters, self.function.static)
-        told = self.source, self.name, made["options"], made["number"]
-        return RemoteFunction(self._session, *told, declared)
+        with _forged_is_stopped():
+            options, number = tuple(map(str, made["options"])), made["number"]
+        return RemoteFunction(self._session, self.source, self.name, options, number, declared)
 
     def makes_vectors(self) -> bool:
         """See CFunction."""
@@ -314,12 +338,18 @@ class RemoteFunction(CFunction):
         """See CFunction."""
         timeout = max(timeout, PATIENCE_SECONDS)
         reply = self._session.ask("call_c", timeout, of=self._number, args=list(args), timeout=timeout)
-        _update(args, reply["arrays"])
-        return reply["returned"]
+        with _forged_is_stopped():
+            _update(args, reply["arrays"])
+            returned = reply["returned"]
+            if not isinstance(returned, Number | np.generic | None):
+                raise Stopped(FORGED)
+        return returned
 
     def make(self, calls: Sequence[Sequence[Any]], timeout: float = 60) -> float:
         """See CFunction. The calls are made in a sandbox of their own, and timed from outside it."""
-        program = self._session.ask("program_c", of=self._number, args=list(calls[0])).tobytes()
+        told = self._session.ask("program_c", of=self._number, args=list(calls[0]))
+        with _forged_is_stopped():
+            program = told.tobytes()
         made = Calls([bind(args, self.function) for args in calls])
         left = self._session.make(program, made, timeout)
         return made.update(left, self.name, self.source, timeout)
@@ -356,8 +386,8 @@ class RemoteProgram(AnyProgram):
             "timeout": timeout,
             "variables": dict(variables or {}),
         }
+        told = self.session.ask("run_program", timeout, arguments=list(arguments), **how)
         with _forged_is_stopped():
-            told = self.session.ask("run_program", timeout, arguments=list(arguments), **how)
             out, err = (told[name].tobytes().decode(errors="replace") for name in ("stdout", "stderr"))
             return Outcome(out, err, int(told["code"]), bool(told["timed_out"]))
 
@@ -375,24 +405,32 @@ def _measured(kernel: RemoteKernel, problem: Matmul, *rungs: str) -> tuple[pd.Da
 
 @contextmanager
 def _forged_is_stopped() -> Iterator[None]:
-    """An answer in Python runs in the process that replies, so a reply may be anything: that is its
-    own fault.
+    """Read a reply in here. An answer in Python runs in the process that replies, so a reply may be anything:
+    that is its own fault. A mistake in what reads it is not.
     """
     try:
         yield
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError):
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+        if is_mistake(error):
+            raise
         raise Stopped(FORGED) from None
 
 
 def _called(callbacks: Sequence[Callable[..., Any]], request: dict[str, Any], args: Sequence[Any]) -> Any:
-    """Call one of the judge's functions for an answer in Python, and reply what it returned or raised."""
-    _update(args, request["arrays"])
+    """Call one of the judge's functions for an answer in Python, and reply what it returned or raised.
+
+    Raises what no call of the answer's can cause.
+    """
+    with _forged_is_stopped():
+        _update(args, request["arrays"])
     reply: dict[str, Any]
     try:
         reply = {"value": callbacks[int(request["call"])](*request["given"])}
     except SimtError as error:
         reply = {"error": {"kind": type(error).__name__, "message": str(error)}}
     except Exception as error:  # it was called in a wrong way
+        if ours(error) or is_mistake(error):
+            raise
         reply = {"error": {"kind": "", "message": f"{type(error).__name__}: {error}"}}
     return reply | {"arrays": [arg if isinstance(arg, np.ndarray) else None for arg in args]}
 
@@ -411,28 +449,65 @@ def _update(args: Sequence[Any], arrays: Sequence[Any]) -> None:
 def _error(told: dict[str, Any]) -> Exception:
     """Make the error that a reply describes, of its own class if that is one of ours."""
     kind, message = _ERRORS.get(told["kind"]), str(told["message"])
+    line = None if told["line"] is None else int(told["line"])
     if kind is None:
-        return Raised(str(told["kind"]), message, told["line"])
+        return Raised(str(told["kind"]), message, line)
     finding = told.get("finding")
     error: SimtError = (
         CompileError(str(told["log"] or message))
         if kind is CompileError
         else kind(message, _finding(finding) if finding else None)
     )
-    error.answer_line = told["line"]
+    error.answer_line = line
     return error
 
 
 def _finding(told: dict[str, Any]) -> Finding:
-    places = {name: tuple(told[name]) for name in ("block", "thread", "calls")}
-    return Finding(**{**told, **places})
+    return Finding(
+        tool=str(told["tool"]),
+        kind=str(told["kind"]),
+        line=int(told["line"]),
+        block=_place(told["block"]),
+        thread=_place(told["thread"]),
+        message=str(told["message"]),
+        source=str(told["source"]),
+        other_line=int(told["other_line"]),
+        calls=tuple(map(int, told["calls"])),
+        site=int(told["site"]),
+        other_site=int(told["other_site"]),
+    )
+
+
+def _place(told: Sequence[Any]) -> Dim3:
+    x, y, z = map(int, told)
+    return x, y, z
 
 
 def _site(told: Sequence[Any]) -> Site:
-    line, parts, space, op, *counts = told
-    instruction = Instruction(tuple(parts), (), None, int(line))
-    return Site(instruction, str(space), str(op), **dict(zip(COUNTS, counts, strict=True)))
+    line, parts, space, op, stride, *counts = told
+    instruction = Instruction(tuple(map(str, parts)), UNTOLD, UNTOLD, int(line))
+    whole = [None if stride is None else int(stride), *map(int, counts)]
+    counted: dict[str, Any] = dict(zip(COUNTS, whole, strict=True))
+    return Site(instruction, str(space), str(op), **counted)
 
 
-def _uncounted() -> Any:
-    raise AssertionError("a profile from a sandbox has its sites")
+def _numbers(told: Any) -> np.ndarray:
+    """Return the array of whole numbers that a reply holds. Raises TypeError for anything else."""
+    if not isinstance(told, np.ndarray) or told.dtype.kind not in "iu":
+        raise TypeError("no whole numbers")
+    return told
+
+
+class _Untold:
+    """In the place of what a sandbox does not hand out. Whoever reads it makes a mistake, and raises that."""
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise NotImplementedError("the sandbox does not hand this out: a criterion cannot go by it")
+
+    __bool__ = __call__ = __eq__ = __getitem__ = __hash__ = __iter__ = __len__ = _refuse
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self._refuse()
+
+
+UNTOLD: Any = _Untold()

@@ -6,7 +6,7 @@ has left, and no process of it outlives a call.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -48,12 +48,28 @@ def run_outside(channel: Channel, job: Job) -> Done:
     return Done(ended, reply["output"].tobytes())
 
 
-def run_asked(asked: Mapping[str, Any], isolation: str, limits: Limits, seconds: float) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Asked:
+    """What a probe asks to be run: a program, its words and its input, and the limits on it."""
+
+    program: bytes
+    data: bytes
+    words: tuple[str, ...]
+    most: int
+    options: str
+    timeout: float
+
+
+def read_asked(told: Mapping[str, Any]) -> Asked:
+    """Read the request of a probe. Raises TypeError and the like for what is none."""
+    words = tuple(str(word) for word in told["words"])
+    files = told["program"].tobytes(), told["data"].tobytes()
+    return Asked(*files, words, int(told["most"]), str(told["options"]), float(told["timeout"]))
+
+
+def run_asked(asked: Asked, isolation: str, limits: Limits, seconds: float) -> dict[str, Any]:
     """In the judge: run the program that a probe asks for, for `seconds` at most; what is told of it."""
-    words, timeout = tuple(str(word) for word in asked["words"]), min(float(asked["timeout"]), seconds)
-    files = asked["program"].tobytes(), asked["data"].tobytes()
-    most, options = int(asked["most"]), str(asked["options"])
-    done, stopped = _run(*files, words, most, timeout, options, isolation, limits)
+    done, stopped = _run(asked, min(asked.timeout, seconds), isolation, limits)
     return {
         "stopped": stopped,
         "code": done.ended.code,
@@ -77,27 +93,18 @@ def make(program: bytes, calls: Calls, isolation: str, limits: Limits, timeout: 
     return Left(ended, watch.left, watch.seconds)
 
 
-def _run(
-    program: bytes,
-    data: bytes,
-    words: tuple[str, ...],
-    most: int,
-    timeout: float,
-    options: str,
-    isolation: str,
-    limits: Limits,
-) -> tuple[Done, str]:
+def _run(asked: Asked, timeout: float, isolation: str, limits: Limits) -> tuple[Done, str]:
     """Return how the program ended, and why it was stopped, if so."""
-    limits = replace(limits, disk_bytes=most + MOST_BESIDE)
-    variables = sanitizer_environment(options)
+    limits = replace(limits, disk_bytes=asked.most + MOST_BESIDE)
+    variables = sanitizer_environment(asked.options)
     with Sandbox(isolation, limits, writable=("output",), variables=variables) as sandbox:
         file, left = (sandbox.shared / name for name in ("program", "output"))
-        file.write_bytes(program)
-        (sandbox.shared / "input").write_bytes(data)
+        file.write_bytes(asked.program)
+        (sandbox.shared / "input").write_bytes(asked.data)
         left.touch()
-        command = sandbox.command([str(file), *words])
+        command = sandbox.command([str(file), *asked.words])
         ended = run_limited(command, sandbox.shared, sandbox.environment(), timeout, sandbox.watch)
-        return Done(ended, read_output(left, most)), sandbox.stopped_for
+        return Done(ended, read_output(left, asked.most)), sandbox.stopped_for
 
 
 def _array(data: bytes) -> np.ndarray:

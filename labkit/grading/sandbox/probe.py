@@ -100,6 +100,7 @@ class _Bench:
         return {
             "sites": [_plain(site) for site in profile.sites],
             "by_warp": list(profile.by_warp),
+            "unasked_waits": list(profile.unasked_waits),
             "sample": sample,
             "shared_bytes": profile.launch.shared_bytes,
             "arrays": _arrays(args),

@@ -18,6 +18,7 @@ from labkit.compiler.nvrtc import Resources, supported_architectures
 from labkit.core.errors import CompileError, SimtError
 from labkit.core.limits import Dim3
 from labkit.core.occupancy import Gpu, Occupancy, occupancy
+from labkit.simt.analysis.waits import lines_of_unasked_waits
 from labkit.simt.counters.counts import Counts
 from labkit.simt.launch.sample import Sample
 from labkit.simt.lowering.wgmma import product_of
@@ -149,6 +150,11 @@ class Profile:
     def by_warp(self) -> Sequence[int]:
         """Return the instructions that each warp of a block ran, summed over the blocks that were counted."""
         return self._count().by_warp
+
+    @cached_property
+    def unasked_waits(self) -> Sequence[int]:
+        """Return the source lines of waits that may end early and whose answer decides no branch."""
+        return lines_of_unasked_waits(self._code)
 
     @property
     def label(self) -> str:
