@@ -215,14 +215,12 @@ class _Code:
                 w.write(item, part, result.shape, guard)
 
     def _parts(self, instruction: Instruction, value: Value) -> list[Value]:
-        """Return a value per result: the value, its opposite (`setp p|q`), its parts (`mov {low, high}`)."""
+        """Return a value per result: the value, or its parts (`mov {low, high}`)."""
         b, first = self.w.b, instruction.operands[0]
-        if isinstance(value, tuple):  # with the carry
+        if isinstance(value, tuple):  # with the carry, or with the opposite
             return list(value)
         if not isinstance(first, Vector):
             return [value]
-        if instruction.parts[0] == "setp":
-            return [value, b.not_(value)]
         bits = element_type(value).width // len(first.items)
         type_ = vector_type(ir.IntType(bits), count_of(value))
         return [b.trunc(b.lshr(value, constant(value, i * bits)), type_) for i in range(len(first.items))]

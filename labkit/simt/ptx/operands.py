@@ -6,6 +6,7 @@ Reference: PTX ISA, chapters 4.3 (statements), 4.5 (constants) and 6 (operands).
 import re
 from dataclasses import replace
 
+from labkit.core.errors import SimtError
 from labkit.core.limits import WARP
 from labkit.simt.ptx import Address, Guard, Immediate, Instruction, Operand, Register, Symbol, Vector
 
@@ -15,6 +16,7 @@ _SPECIAL = re.compile(
     r"%(n?tid|n?ctaid|laneid|n?warpid|n?smid|gridid|lanemask_\w+|clock\w*|globaltimer\w*|envreg\d*|\w+_smem_\w+"
     r"|n?clusterid|cluster_\w+|is_explicit_cluster|pm\d+\w*)\b"
 )
+_PART = re.compile(r"-?%?[\w$]+\.[bh][0-3]+")  # of a register, in video instructions
 _ANY_BLOCK = ("ld", "st", "atom", "red", "cvta", "isspacep")  # take an address in any block of a cluster
 _GUARD = re.compile(r"@(!?)(%?[\w$]+)\s+(.*)$", re.S)
 
@@ -27,6 +29,9 @@ def read_instruction(text: str, line: int) -> Instruction:
         text = guarded[3]
     opcode, _, rest = text.replace("\n", " ").replace("\t", " ").partition(" ")
     operands = tuple(operand for part in _split_operands(rest) for operand in _operands(part))
+    if part := next((part for part in _split_operands(rest) if _PART.fullmatch(part)), None):
+        where = f"line {line}: " if line else ""
+        raise SimtError(f"{where}the simulator does not know the operand `{part}` of `{opcode}`")
     parts = tuple(part.removesuffix("::cta").removesuffix("::entry") for part in opcode.split("."))
     if parts[0] in _ANY_BLOCK and "async" not in parts:  # see code/services.py
         parts = tuple("shared" if part == "shared::cluster" else part for part in parts)

@@ -4,7 +4,7 @@ from llvmlite import ir
 
 from labkit.simt.code.instructions.table import kind_of, operation
 from labkit.simt.code.instructions.values import Value, constant, intrinsic, same_shape
-from labkit.simt.ptx import Instruction
+from labkit.simt.ptx import Instruction, Vector
 
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _UNSIGNED_COMPARISONS = {"lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
@@ -31,13 +31,21 @@ def compared(b: ir.IRBuilder, name: str, is_float: bool, is_signed: bool, x: Val
 
 
 @operation("setp", "tt?p:p")  # setp.lt.and: the third operand is joined to the comparison
-def _set_predicate(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, other: Value = None) -> Value:
-    result = compare(b, i, x, y)
-    return (
-        result
-        if other is None
-        else getattr(b, {"and": "and_", "or": "or_", "xor": "xor"}[i.parts[2]])(result, other)
-    )
+def _set_predicate(
+    b: ir.IRBuilder, i: Instruction, x: Value, y: Value, other: Value = None
+) -> Value | tuple[Value, Value]:
+    """Emit `setp.lt.s32 p, x, y`, or `setp.lt.s32 p|q, x, y`: q is of the opposite comparison."""
+    holds = compare(b, i, x, y)
+    if isinstance(i.operands[0], Vector):
+        return joined(b, i, holds, other), joined(b, i, b.not_(holds), other)
+    return joined(b, i, holds, other)
+
+
+def joined(b: ir.IRBuilder, i: Instruction, holds: Value, other: Value) -> Value:
+    """Join a comparison to another predicate, if there is one, as the instruction's third part says."""
+    if other is None:
+        return holds
+    return getattr(b, {"and": "and_", "or": "or_", "xor": "xor"}[i.parts[2]])(holds, other)
 
 
 @operation("set", "ff:d")

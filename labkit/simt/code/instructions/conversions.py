@@ -109,7 +109,8 @@ def _convert_tf32(b: ir.IRBuilder, i: Instruction, x: Value) -> Value:
     }
     total = b.and_(b.add(bits, added[i.parts[1]]), constant(bits, -1 << 13))
     if "satfinite" in i.parts:
-        infinite = b.icmp_unsigned("==", b.and_(total, constant(total, 0x7FFFFFFF)), constant(total, 0x7F800000))
+        size = b.and_(total, constant(total, 0x7FFFFFFF))
+        infinite = b.icmp_unsigned("==", size, constant(size, 0x7F800000))
         total = b.select(infinite, b.sub(total, constant(total, 1 << 13)), total)
     return b.select(b.fcmp_unordered("uno", x, x), constant(bits, 0x7FFFFFFF), total)
 

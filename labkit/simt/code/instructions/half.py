@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from labkit.simt.code.instructions.comparisons import compared
+from labkit.simt.code.instructions.comparisons import compared, joined
 from labkit.simt.code.instructions.table import OPERATIONS, Emit, operation
 from labkit.simt.code.instructions.values import Value, constant, intrinsic, same_shape
 from labkit.simt.ptx import Instruction
@@ -201,17 +201,11 @@ def _holds(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:
     return compared(b, i.parts[1], True, True, *(_flushed(b, i, operand) for operand in wide))
 
 
-def _joined(b: ir.IRBuilder, i: Instruction, holds: Value, other: Value) -> Value:
-    if other is None:
-        return holds
-    return getattr(b, {"and": "and_", "or": "or_", "xor": "xor"}[i.parts[2]])(holds, other)
-
-
 def _set_predicate(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, other: Value = None) -> Value:
     """Emit `setp.lt.f16 p, x, y`, or `setp.lt.f16x2 p|q, x, y`: p for the lower numbers, q for the upper."""
     holds = _holds(b, i, x, y)
     if i.type not in PAIRS:
-        return _joined(b, i, holds, other)
+        return joined(b, i, holds, other)
     count = holds.type.count // 2
     if count == 1:
         parts = [b.extract_element(holds, ir.Constant(I32, side)) for side in (0, 1)]
@@ -220,7 +214,7 @@ def _set_predicate(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, other: V
         masks = [[ir.Constant(I32, 2 * n + side) for n in range(count)] for side in (0, 1)]
         type_ = ir.VectorType(I32, count)
         parts = [b.shuffle_vector(holds, undefined, ir.Constant(type_, mask)) for mask in masks]
-    return tuple(_joined(b, i, part, other) for part in parts)
+    return tuple(joined(b, i, part, other) for part in parts)
 
 
 def _set(b: ir.IRBuilder, i: Instruction, x: Value, y: Value) -> Value:

@@ -106,6 +106,8 @@ def _scalar(b: ir.IRBuilder, i: Instruction, x: Value, y: Value, z: Value = None
     value = _combined(b, i, x, y)
     if i.parts[0] == "vmad":
         value = b.add(value, (b.sext if result[0] == "s" else b.zext)(z, wide))
+        if "po" in i.parts:  # plus one
+            value = b.add(value, constant(value, 1))
         shift = next((int(part[3:]) for part in i.parts if part.startswith("shr")), 0)
         value = b.ashr(value, constant(value, shift))
     value = _clamped(b, value, result, 32) if "sat" in i.parts else value
