@@ -14,7 +14,6 @@ from labkit.magic import CellError
 NOTEBOOKS = SOLUTIONS.parent
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", [None, 4])
 @pytest.mark.parametrize("exercise", sorted(SOLVED))
 def test_what_a_student_starts_from_meets_what_is_given_and_is_worth_nothing(exercise, seed):
@@ -34,7 +33,7 @@ def handed_out(exercise):
     return kinds[kinds.index(released(exercise)) :]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.slow  # tries some 500 cells in the place of others
 @pytest.mark.parametrize("exercise", sorted(SOLVED))
 def test_no_cell_that_is_handed_out_later_is_worth_anything(exercise):
     chosen = EXERCISES[exercise]

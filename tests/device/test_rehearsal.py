@@ -115,8 +115,8 @@ def tried(case, kernel):
     return Rehearsals(kernel).first(launch, on_host)
 
 
-# All of them pass; every third is enough to see what changes.
-@pytest.mark.parametrize("case", gallery.cases("clean")[::3], ids=lambda case: case.name)
+@pytest.mark.slow  # the gallery once more
+@pytest.mark.parametrize("case", gallery.cases("clean"), ids=lambda case: case.name)
 def test_right_kernels_pass(case, large):
     """Also those that count on other blocks, and those whose loops end only for the right contents."""
     kernel = simt.RawModule(code=case.source, options=case.options, name_expressions=case.name_expressions)

@@ -127,13 +127,44 @@ def said(*command):
     return done.stdout
 
 
-@pytest.mark.slow
+AS_A_USER = """
+import numpy as np, labkit
+from labkit import simt
+
+kernel = simt.RawModule(code='''extern "C" __global__ void twice(float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
+}''').get_function("twice")
+x = np.arange(100, dtype=np.float32)
+kernel((4,), (32,), (x, np.int32(100)))
+assert (x == 2 * np.arange(100)).all()
+assert kernel.check((4,), (32,), (x, np.int32(100))) == []
+(finding,) = kernel.check((4,), (32,), (x, np.int32(101)))
+assert finding.line == 3 and finding.kind == "out of bounds", finding
+print(labkit.__file__)
+"""
+
+
+@pytest.mark.slow  # fetches all packages that labkit asks for, and no others
+@pytest.mark.skipif(os.name == "nt", reason="looks for bin/labkit")
+def test_a_wheel_and_what_it_asks_for_are_all_that_a_user_needs(wheel, tmp_path, student):
+    venv.create(folder := tmp_path / "alone", with_pip=True)
+    python = folder / "bin" / "python"
+    said(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel))
+    assert Path(said(python, "-c", AS_A_USER).strip()).is_relative_to(folder)
+    assert "NVRTC" in said(folder / "bin" / "labkit", "doctor")
+
+
 @pytest.mark.skipif(os.name == "nt", reason="looks for bin/labkit")
 class TestInstalled:
     def test_the_package_is_the_wheels(self, installed, student):
         code = "import labkit; print(labkit.__file__, labkit.__version__)"
         file, version = said(installed.with_name("python"), "-c", code).split()
         assert Path(file).is_relative_to(installed.parents[1]) and version == __version__
+
+    def test_a_launch_and_a_check(self, installed, student):
+        file = said(installed.with_name("python"), "-c", AS_A_USER)
+        assert Path(file.strip()).is_relative_to(installed.parents[1])
 
     def test_doctor_and_course(self, installed, student):
         assert "NVRTC" in said(installed, "doctor")
@@ -146,6 +177,7 @@ class TestInstalled:
         )
         assert min(map(int, said(installed.with_name("python"), "-c", code).split())) > 100
 
+    @pytest.mark.slow  # starts notebooks and servers
     def test_run_takes_the_students_copies(self, installed, student):
         assert "00_start_here" in said(installed, "run", "00")
         assert (student / "labkit-html" / "00_start_here.html").is_file()
@@ -157,6 +189,7 @@ class TestInstalled:
         assert refused.returncode == 1 and "labkit release my-course" in refused.stdout
         assert "written: 10_capstone.ipynb" in said(installed, "release", "my-course")
 
+    @pytest.mark.slow  # starts notebooks and servers
     def test_lab_serves_the_students_work(self, installed, student):
         with create_server(("127.0.0.1", 0)) as server:
             port = server.getsockname()[1]

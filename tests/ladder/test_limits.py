@@ -91,6 +91,7 @@ class Checked(Machine):
         self.found += [(kernel.name, each) for each in kernel.check((grid,), (block,), own, timeout=30)]
 
 
+@pytest.mark.slow  # probes of a GPU's limits; no lab uses them
 @pytest.mark.parametrize("quantity", dict.fromkeys(each.quantity for each in limits.plan()))
 def test_every_limit_runs_in_the_simulator_without_findings(quantity):
     machine = Checked()

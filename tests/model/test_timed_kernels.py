@@ -48,12 +48,14 @@ def test_the_large_launches_fit_into_memory():
         assert max(sizes) // 4 < 2**31, each.name
 
 
+@pytest.mark.slow  # kernels that predictions are measured with; no lab uses them
 @pytest.mark.parametrize("launch", SMALL, ids=lambda launch: launch.kernel)
 def test_results(launch):
     _, args = run(launch.case)
     assert references.wrong(launch.case, args) == ""
 
 
+@pytest.mark.slow  # likewise
 @pytest.mark.parametrize("launch", SMALL, ids=lambda launch: launch.kernel)
 def test_no_finding(launch):
     findings, args = run(launch.case, "check")
