@@ -4,6 +4,7 @@
 # make quick      lint, types and the quickest tests: less than a minute once .venv is there
 # make test-gpu   on a machine with a GPU: its tests, and all solved notebooks on it; make test-gpu-tests and
 #                 make test-gpu-notebooks are its parts. Without a network: make test-gpu WITH=python3
+# make mutants    how many small mistakes in the code the tests notice; make mutants ARGS="--module sanitizer --seed 7"
 # make docs       write the generated tables of README.md and docs/
 # make book       the course and docs/ as a site, in build/book/html; make book ARGS="--repository OWNER/REPO"
 # All install into .venv the first time, and again when pyproject.toml changes.
@@ -27,7 +28,7 @@ install = extras="$(1)$$($(BIN)/python -c \
 		$(BIN)/uv pip install --python $(BIN)/python --compile-bytecode --editable ".[$$extras]" || \
 	$(BIN)/python -m pip install --editable ".[$$extras]"
 
-.PHONY: lab test test-all quick test-gpu test-gpu-tests test-gpu-notebooks gpu lint platforms collect system format docs book clean
+.PHONY: lab test test-all quick test-gpu test-gpu-tests test-gpu-notebooks gpu mutants lint platforms collect system format docs book clean
 
 lab: $(VENV)/.lab
 	$(BIN)/labkit lab $(ARGS)
@@ -68,6 +69,9 @@ test-gpu-notebooks: gpu
 
 gpu: $(if $(WITH),,$(VENV)/.dev)
 	@$(ON_GPU) -c 'from labkit.device.select import find_gpu; print(find_gpu())'
+
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants.py $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
