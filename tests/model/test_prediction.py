@@ -256,6 +256,34 @@ def test_arrays_keep_their_contents_also_where_they_decide():
 # --------------------------------------------------------------------------------------------- the constants
 
 
+QUEUE = """__device__ int ticket;
+extern "C" __global__ void queue(const int* x, int* places, int* count) {
+    __shared__ bool is_last;
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (x[i] > 0) places[atomicAdd(count + i % 64 * 32, 1)] = i;
+    __syncthreads();
+    if (threadIdx.x == 0) is_last = atomicAdd(&ticket, 1) == gridDim.x - 1;
+    __syncthreads();
+    if (is_last) places[threadIdx.x] += count[0];
+}"""
+
+
+def test_counters_queues_and_tickets_keep_their_values():
+    """What blocks write decides where later ones write; variables of the module count, too."""
+    made = kernel(QUEUE, "queue")
+    ticket = made.module.get_global("ticket").view(np.int32)
+    x = np.random.default_rng(1).integers(-5, 5, 1024).astype(np.int32)
+    places, count = np.full(1024, -1, np.int32), np.full(64 * 32, 3, np.int32)
+    ticket[:] = 5
+    try:
+        made.predict(8, 128, (x, places, count))
+    except NoPrediction as error:
+        assert "atomic" in str(error)
+    assert (places == -1).all() and (count == 3).all() and ticket[0] == 5
+    made(8, 128, (x, places, count))
+    assert count.sum() == 3 * count.size + (x > 0).sum() and ticket[0] == 5 + 8
+
+
 def test_what_was_fitted_and_what_was_held_out_are_different_kernels():
     known = stored()
     assert len(known["build"]) >= 40 and len(known["held_out"]) >= 40

@@ -56,17 +56,20 @@ class Kept:
         """Give the memory its first contents for a while; then what it holds now."""
         if self.contents is None:
             raise NoCounts("the contents of its arrays decide, and these were too large to keep")
-        now = [_memory(each) for each in self.ranges]
-        others = [
-            (a, b, a.copy()) for a, b in zip(now, self.contents, strict=True) if not np.array_equal(a, b)
-        ]
-        for memory, first, _ in others:
-            memory[:] = first
+        memory = [_memory(each) for each in self.ranges]
+        now = [each.copy() for each in memory]
+        _write(memory, self.contents)
         try:
             yield
         finally:
-            for memory, _, last in others:
-                memory[:] = last
+            _write(memory, now)
+
+
+def _write(memory: Sequence[np.ndarray], contents: Sequence[np.ndarray]) -> None:
+    """Give memory these contents; what holds them already is left alone, as it may be read-only."""
+    for each, wanted in zip(memory, contents, strict=True):
+        if not np.array_equal(each, wanted):
+            each[:] = wanted
 
 
 def _memory(place: Range) -> np.ndarray:
