@@ -12,10 +12,10 @@ change for each place. A mutant is killed when a test fails or runs for too long
 All runs in copies of the repository, in a temporary folder. First the tests run once, to learn which test
 covers which line. They run once more in another order, as mutants get them. Both times they must pass, or
 there is no score. What they cover is kept in build/mutants until a file of the repository changes. Then
-each mutant gets the tests that run its line, the fastest first, and after these the other tests of the same
-files, as tests share what they compile. A line that importing the file runs gets all tests that run any
-line of the file. Each run has a new LABKIT_CACHE: the cache knows sources by time and size alone, so a
-mutant could get the code of another.
+each mutant gets the tests that run its line, the fastest first, and after these those that share a fixture
+with them, as one test may compile what another runs. A line that importing the file runs gets all tests
+that run any line of the file. Each run has a new LABKIT_CACHE: the cache knows sources by time and size
+alone, so a mutant could get the code of another.
 
 tests/mutants_equivalent.toml lists the mutants that change nothing, each with the reason.
 """
@@ -35,14 +35,14 @@ import sys
 import tempfile
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 import coverage
 import typer
@@ -50,6 +50,7 @@ from cosmic_ray import plugins
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "mutants"
 EQUIVALENT = ROOT / "tests" / "mutants_equivalent.toml"
@@ -60,6 +61,7 @@ PYTEST = (
     *("-q", "--disable-plugin-autoload", "-p", "_hypothesis_pytestplugin", "--hypothesis-seed=0"),
     *("-p", "mutants_plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler"),
 )
+NO_TESTS = 5  # the exit code of pytest
 DEFINITION = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 # Left out: what needs names to be given, and `is` in the place of `==`, which is the same for small numbers.
@@ -218,9 +220,12 @@ def equivalent() -> dict[tuple[str, str, str], str]:
 
 @dataclass(frozen=True)
 class Covered:
-    """What tests cover: the seconds of each test, and by file and line (from 1) the tests that run it."""
+    """What tests cover: by test its seconds, and the fixtures that it shares with others of its file; by file
+    and line (from 1) the tests that run it.
+    """
 
     seconds: dict[str, float]
+    shared: dict[str, list[str]]
     lines: dict[str, dict[int, set[str]]]
 
     def tests_of(self, mutant: Mutant, root: Path = ROOT) -> list[str]:
@@ -228,13 +233,13 @@ class Covered:
         lines = self.lines.get(mutant.file, {})
         statement, at_import = _statement((root / mutant.file).read_text(), mutant.first)
         near = {test for line in statement for test in lines.get(line, ())}
-        files = {_file(test) for test in near}
-        others = {test for test in self.seconds if _file(test) in files}
+        shared = {fixture for test in near for fixture in self.shared[test]}
+        others = {test for test, fixtures in self.shared.items() if not shared.isdisjoint(fixtures)}
         if at_import:
             others = {test for tests in lines.values() for test in tests}
-        return [*self._fastest(near), *self._fastest(others - near)]
+        return [*self.fastest(near), *self.fastest(others - near)]
 
-    def _fastest(self, tests: set[str]) -> list[str]:
+    def fastest(self, tests: Iterable[str]) -> list[str]:
         return sorted(tests, key=lambda test: (self.seconds[test], test))
 
 
@@ -268,27 +273,25 @@ def _lines(node: ast.stmt) -> range:
 
 
 def covered(tests: str, copy: Path) -> Covered:
-    """Return what a file or folder of tests covers. Raises CannotJudge where one fails without a mutant."""
+    """Return what a file of tests covers. Raises CannotJudge where one fails without a mutant."""
     kept = KEPT / _digest() / tests.replace("/", "-")
     if not (kept / "covered.json").exists():
         shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir(parents=True)
-        print(f"{tests}: what does each test cover?", flush=True)
-        _passes(tests, _pytest(copy, [tests, f"--cover-into={kept}"], None))
+        start = perf_counter()
+        _passes(tests, _pytest(copy, [tests, f"--cover-into={kept}"], None), NO_TESTS)
         found = _read(kept, copy)
-        print(f"{tests}: do its {len(found.seconds)} tests pass in another order?", flush=True)
-        _passes(tests, _try(copy, sorted(found.seconds, key=found.seconds.__getitem__), found.seconds))
-        lines = {
-            file: {line: sorted(tests) for line, tests in of.items()} for file, of in found.lines.items()
-        }
-        (kept / "covered.json").write_text(json.dumps({"seconds": found.seconds, "lines": lines}))
+        _passes(tests, _try(copy, found.fastest(found.seconds), found.seconds))
+        print(f"{tests}: {len(found.seconds)} tests, {perf_counter() - start:.0f} s", flush=True)
+        lines = {file: {line: sorted(of) for line, of in each.items()} for file, each in found.lines.items()}
+        (kept / "covered.json").write_text(json.dumps({**vars(found), "lines": lines}))
     read = json.loads((kept / "covered.json").read_text())
     known = {file: {int(line): set(of) for line, of in each.items()} for file, each in read["lines"].items()}
-    return Covered(read["seconds"], known)
+    return Covered(read["seconds"], read["shared"], known)
 
 
 def _read(folder: Path, copy: Path) -> Covered:
-    """Read what the plug-in wrote. Raises CannotJudge where no test covers anything."""
+    """Read what the plug-in wrote."""
     data = coverage.CoverageData(str(folder / "coverage"))
     data.read()
     lines = {
@@ -297,25 +300,26 @@ def _read(folder: Path, copy: Path) -> Covered:
         }
         for file in data.measured_files()
     }
-    if not any(tests for of in lines.values() for tests in of.values()):
-        raise CannotJudge(f"No line is covered: {folder}")
-    return Covered(json.loads((folder / "seconds.json").read_text()), lines)
+    return Covered(**json.loads((folder / "tests.json").read_text()), lines=lines)
 
 
-def _passes(tests: str, outcome: "Outcome") -> None:
-    if outcome.code:
+def _passes(tests: str, outcome: "Outcome", *also: int) -> None:
+    if outcome.code not in (0, *also):
         raise CannotJudge(f"{tests} fails without a mutant ({outcome.killer}):\n{outcome.text[-4000:]}")
 
 
 def _together(parts: list[Covered]) -> Covered:
-    """Return what several folders of tests cover together."""
+    """Return what several files of tests cover. Raises CannotJudge where there is none."""
     seconds = {test: time for part in parts for test, time in part.seconds.items()}
     lines: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    if not seconds:
+        raise CannotJudge("There are no tests: nothing says what they cover.")
     for part in parts:
         for file, of in part.lines.items():
             for line, tests in of.items():
                 lines[file][line] |= tests
-    return Covered(seconds, lines)
+    shared = {test: fixtures for part in parts for test, fixtures in part.shared.items()}
+    return Covered(seconds, shared, lines)
 
 
 # Runs
@@ -377,15 +381,15 @@ def mutated(copy: Path, mutant: Mutant) -> Iterator[None]:
 def judge(mutant: Mutant, known: Covered, copy: Path) -> Verdict:
     """Run the tests of a mutant until one fails."""
     start, tests = perf_counter(), known.tests_of(mutant)
-    killer = ""
-    if tests:
-        with mutated(copy, mutant):
-            killer = _try(copy, tests, known.seconds).killer
+    with mutated(copy, mutant):
+        killer = _try(copy, tests, known.seconds).killer
     return Verdict(mutant, killer, len(tests), perf_counter() - start)
 
 
 def _try(copy: Path, tests: list[str], seconds: dict[str, float]) -> Outcome:
     """Run tests in this order until one fails."""
+    if not tests:
+        return Outcome(0, "")
     limits = {test: TEST_SECONDS + PATIENCE * seconds[test] for test in tests}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(limits, file)
@@ -427,33 +431,50 @@ def _pytest(copy: Path, arguments: list[str], seconds: float | None) -> Outcome:
 # The score
 
 
-def score(modules: list[str], count: int, seed: int, workers: int) -> list[tuple[str, Verdict]]:
-    """Judge the drawn mutants of the modules, each with its module's name."""
+def score(
+    modules: list[str], count: int, seed: int, workers: int, tests: list[str] | None = None
+) -> list[tuple[str, Verdict]]:
+    """Judge the drawn mutants of the modules, each with its module's name; `tests` replaces the module's."""
     with tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True) as folder:
         copies: SimpleQueue[Path] = SimpleQueue()
-        first = Path(folder, "0")
-        copy_repository(first)
-        known = {
-            tests: covered(tests, first) for tests in sorted({t for m in modules for t in MODULES[m].tests})
-        }
-        for number in range(1, workers):
-            shutil.copytree(first, Path(folder, str(number)), symlinks=True)
         for number in range(workers):
+            copy_repository(Path(folder, str(number)))
             copies.put(Path(folder, str(number)))
 
-        def judged(name: str, mutant: Mutant) -> tuple[str, Verdict]:
+        def with_copy(work: Callable[..., T], *given: Any) -> T:
             copy = copies.get()
             try:
-                verdict = judge(mutant, _together([known[tests] for tests in MODULES[name].tests]), copy)
+                return work(*given, copy)
             finally:
                 copies.put(copy)
-            result = f"killed by {verdict.killer}" if verdict.killer else f"SURVIVED {verdict.tests} tests"
-            print(f"{name} {mutant.file}:{mutant.first} {result}, {verdict.seconds:.0f} s", flush=True)
-            return name, verdict
 
-        drawn = [(name, mutant) for name in modules for mutant in draw(name, count, seed)]
+        of = {name: test_files(tests or MODULES[name].tests) for name in modules}
+        files = sorted({file for each in of.values() for file in each}, key=_size, reverse=True)
         with ThreadPoolExecutor(workers) as pool:
+            known = dict(zip(files, pool.map(lambda file: with_copy(covered, file), files), strict=True))
+            together = {name: _together([known[file] for file in of[name]]) for name in modules}
+
+            def judged(name: str, mutant: Mutant) -> tuple[str, Verdict]:
+                verdict = with_copy(judge, mutant, together[name])
+                result = (
+                    f"killed by {verdict.killer}" if verdict.killer else f"SURVIVED {verdict.tests} tests"
+                )
+                print(f"{name} {mutant.file}:{mutant.first} {result}, {verdict.seconds:.0f} s", flush=True)
+                return name, verdict
+
+            drawn = [(name, mutant) for name in modules for mutant in draw(name, count, seed)]
             return list(pool.map(lambda each: judged(*each), drawn))
+
+
+def test_files(tests: Iterable[str]) -> list[str]:
+    """Return the files of tests in these folders and files."""
+    paths = [ROOT / each for each in tests]
+    found = {file for path in paths for file in ([path] if path.is_file() else path.rglob("test_*.py"))}
+    return sorted(file.relative_to(ROOT).as_posix() for file in found)
+
+
+def _size(file: str) -> int:
+    return (ROOT / file).stat().st_size
 
 
 def table(judged: list[tuple[str, Verdict]], known: dict[tuple[str, str, str], str]) -> str:
@@ -485,6 +506,7 @@ def main(
     seed: Annotated[int, typer.Option(help="The same seed draws the same mutants.")] = 1,
     count: Annotated[int, typer.Option(help="Mutants for each module.")] = 40,
     workers: Annotated[int, typer.Option(help="Mutants judged at the same time.")] = 2,
+    tests: Annotated[list[str] | None, typer.Option(help="Files or folders; else the module's.")] = None,
     draws: Annotated[bool, typer.Option("--list", help="Print the drawn mutants, and run nothing.")] = False,
 ) -> None:
     """Print how many mutants of each module the tests kill, and the survivors."""
@@ -495,7 +517,7 @@ def main(
         print(*(f"{name}: {mutant}" for name in modules for mutant in draw(name, count, seed)), sep="\n")
         return
     try:
-        print(f"seed {seed}\n{table(score(modules, count, seed, workers), equivalent())}")
+        print(f"seed {seed}\n{table(score(modules, count, seed, workers, tests), equivalent())}")
     except CannotJudge as error:
         print(error, file=sys.stderr)
         raise typer.Exit(1) from None

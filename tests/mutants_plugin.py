@@ -67,6 +67,7 @@ class Cover:
     def __init__(self, folder):
         self.folder = folder
         self.seconds = defaultdict(float)
+        self.shared = {}  # by test: the fixtures of its file that it shares with other tests
         self.coverage = coverage.Coverage(
             str(folder / "coverage"), include=[f"{Path.cwd()}/labkit/*"], config_file=False
         )
@@ -74,7 +75,14 @@ class Cover:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
-        forget_kernels()
+        forget_kernels(item.module)
+        known = item._fixtureinfo.name2fixturedefs.items()
+        self.shared[item.nodeid] = [
+            f"{each.baseid}::{name}"
+            for name, those in known
+            for each in those
+            if each.scope != "function" and each.baseid.startswith(item.nodeid.partition("::")[0])
+        ]
         self.coverage.switch_context(item.nodeid)
         try:
             return (yield)
@@ -87,16 +95,17 @@ class Cover:
     def pytest_sessionfinish(self):
         self.coverage.stop()
         self.coverage.save()
-        (self.folder / "seconds.json").write_text(json.dumps(self.seconds))
+        told = {"seconds": self.seconds, "shared": self.shared}
+        (self.folder / "tests.json").write_text(json.dumps(told))
 
 
-def forget_kernels():
-    """Empty the cache on disk, and those in memory that hold kernels."""
+def forget_kernels(test_module):
+    """Empty the cache on disk, and those in memory that hold kernels: labkit's and the test module's."""
     cache = Path(os.environ["LABKIT_CACHE"])
     for folder in cache.iterdir() if cache.is_dir() else ():
         if folder.name not in KEPT:
             shutil.rmtree(folder, ignore_errors=True)
-    for name in IN_MEMORY:
-        for each in vars(sys.modules.get(name, os)).values():
-            if getattr(each, "__module__", "") == name and hasattr(each, "cache_clear"):
+    for module in (test_module, *(sys.modules[name] for name in IN_MEMORY if name in sys.modules)):
+        for each in vars(module).values():
+            if getattr(each, "__module__", "") == module.__name__ and hasattr(each, "cache_clear"):
                 each.cache_clear()

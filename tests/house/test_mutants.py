@@ -64,6 +64,7 @@ def test_the_statement_around_a_line(line, lines, at_import):
 def test_a_mutant_gets_the_tests_of_its_line_and_then_others(root):
     known = mutants.Covered(
         {"a::slow": 5.0, "a::fast": 1.0, "a::idle": 0.5, "b::last": 0.1},
+        {"a::slow": ["kernel"], "a::fast": [], "a::idle": ["kernel"], "b::last": []},
         {"labkit/small.py": {3: set(), 9: {"a::slow", "a::fast", "b::last"}, 10: {"a::slow", "a::fast"}}},
     )
     tests = {mutant.first: known.tests_of(mutant, root) for mutant in mutants.draw("small", 1000, 1, root)}
