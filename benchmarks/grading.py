@@ -53,7 +53,7 @@ def answers(lab: str, drawn: random.Random, student: str) -> dict[str, Answer]:
         sys.path.append(TESTS)
     tables, found = import_module("course_tables"), {}
     for id, exercise in sorted(judge.asked([lab]).items()):
-        mistakes = [row[3:] for row in tables.rows("WRONG") if row[0] == id and isinstance(row[-1], tuple)]
+        mistakes = [row.replacements for row in tables.mistakes() if row.exercise == id]
         kind = drawn.choices(["solved", "wrong", "released"], [3, 1.5 * bool(mistakes), 0.5])[0]
         source = tables.SOLVED[id]
         if kind == "wrong":

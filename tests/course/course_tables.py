@@ -1,13 +1,17 @@
 """What the tests of the checks share: the cells of the solved notebooks, and what is made of them.
 
-Each lab has a test_course_NN.py with three tables. STARTERS holds words of what an unsolved cell is told,
-WRONG mistakes, and OTHERS further right answers.
+Each lab has a test_course_NN.py with three tables. STARTERS holds what an unsolved cell is told, WRONG
+mistakes, and OTHERS further right answers. What is told is the number of the criterion that fails, from 1,
+and where one criterion can say different things, what it must say: a hint, by its name in labkit, or facts
+that the check works out, such as "C[31, 0]" or "45". So a sentence of labkit may be worded anew, and a row
+fails where another criterion, or none, finds the mistake.
 """
 
 import re
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
 import numpy as np
@@ -16,6 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
 from labkit.course import magic
+from labkit.course.feedback import FAILED
 from labkit.course.notebooks import release
 from labkit.programs import magic as program_magic
 
@@ -104,33 +109,72 @@ def started(exercise):
     return cell.partition("\n")[0] + "\n" + SOLVED[earlier].partition("\n")[2] if earlier else cell
 
 
+class Told(NamedTuple):
+    """What a check must tell: the number of the criterion that fails, from 1, and hints and facts."""
+
+    criterion: int
+    said: tuple[str, ...] = ()
+
+    def compare(self, feedback):
+        """Fail unless the feedback tells this."""
+        assert failed_criterion(feedback) == self.criterion, feedback
+        for each in self.said:
+            assert says(feedback.failure, each), f"{each!r} is not said.\n{feedback}"
+
+
+class Mistake(NamedTuple):
+    """A row of WRONG: the exercise, what is wrong, what is told, and what to replace in the solution."""
+
+    exercise: str
+    name: str
+    told: Told
+    replacements: tuple[tuple[str, str], ...]
+
+
+def failed_criterion(feedback):
+    """The number of the criterion that an answer does not meet, from 1; 0 where it meets all."""
+    states = [line.state for line in feedback.lines]
+    return states.index(FAILED) + 1 if FAILED in states else 0
+
+
+def says(failure, said):
+    """Whether a failure has these words or this number, and not as a part of others."""
+    return re.search(rf"(?<![\w.,]){re.escape(said.strip())}(?!\w|[.,]\d)", failure) is not None
+
+
+def mistake(row):
+    """A row (exercise, what is wrong, criterion, hints and facts …, replacements …) of WRONG."""
+    exercise, name, criterion, *rest = row
+    said = tuple(each for each in rest if isinstance(each, str))
+    return Mistake(exercise, name, Told(criterion, said), tuple(rest[len(said) :]))
+
+
 def checks_of_starters(starters):
-    """A test: what a student starts from is not solved, and the answer has the words of `starters`."""
+    """A test: what a student starts from is not solved, and the check tells why."""
 
     @pytest.mark.parametrize("exercise", sorted(starters))
     def test(exercise):
-        feedback = judged(exercise, started(exercise))
-        assert not feedback.ok, feedback
-        for words in starters[exercise]:
-            assert words in repr(feedback), feedback
+        told_of_starter(starters[exercise]).compare(judged(exercise, started(exercise)))
 
     return test
 
 
+def told_of_starter(entry):
+    """An entry of STARTERS, which is a criterion's number, or a tuple of it and what is said."""
+    return Told(entry) if isinstance(entry, int) else Told(entry[0], entry[1:])
+
+
 def cases(rows):
-    """Rows (exercise, name, …) as cases; tests/conftest.py says how many of a table make test tries."""
+    """Rows (exercise, name, …) as cases."""
     return [pytest.param(exercise, given, id=f"{exercise} {name}") for exercise, name, *given in rows]
 
 
 def checks_of_mistakes(wrong):
-    """A test of rows (exercise, what is wrong, words of the answer, replacements in the solution …)."""
+    """A test of rows of WRONG, see `mistake`."""
 
-    @pytest.mark.parametrize(("exercise", "words_and_replacements"), cases(wrong))
-    def test(exercise, words_and_replacements):
-        words, *replacements = words_and_replacements
-        feedback = judged(exercise, mutant(exercise, *replacements))
-        assert not feedback.ok, feedback
-        assert words in feedback.failure, feedback
+    @pytest.mark.parametrize("row", [*map(mistake, wrong)], ids=lambda row: f"{row.exercise} {row.name}")
+    def test(row):
+        row.told.compare(judged(row.exercise, mutant(row.exercise, *row.replacements)))
 
     return test
 
@@ -148,6 +192,12 @@ def checks_of_other_answers(others):
 
 @cache
 def rows(name):
-    """All rows of the tables WRONG or OTHERS of all labs, the exercise first; of STARTERS the exercises."""
+    """All rows of the tables WRONG or OTHERS of all labs, the exercise first; of STARTERS its items."""
     labs = sorted(Path(__file__).parent.glob("test_course_[0-9][0-9].py"))
-    return [row for lab in labs for row in getattr(import_module(lab.stem), name)]
+    tables = [getattr(import_module(lab.stem), name) for lab in labs]
+    return [row for table in tables for row in (table.items() if isinstance(table, dict) else table)]
+
+
+def mistakes():
+    """All rows of WRONG."""
+    return [mistake(row) for row in rows("WRONG")]

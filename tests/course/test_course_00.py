@@ -12,42 +12,38 @@ from course_tables import (
     released,
 )
 
+from labkit.course.exercises import lab_00
+
 # What a student reads who runs the check before changing anything.
 STARTERS = {
-    "00.1": [
-        "every element is scaled once, for n = 256, 512",
-        "line 6: invalid global read of 4 bytes",
-        "by thread (1, 0, 0) of block (0, 0, 0)",
-        "A thread without an element must do nothing.",
-    ],
-    "00.2": [
-        "out[0, 1] is -2147483648, which an output holds until it is written; it should be 1.",
-        "have not changed: do the threads, or the loops",
-    ],
+    "00.1": (2, "256", "6", "4", "(1, 0, 0)", "(0, 0, 0)"),
+    "00.2": (1, "out[0, 1]", "-2147483648", "1"),
 }
 
 
 test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
 
 
-# exercise, what is wrong, words of the answer, then what to replace in the solution
+# exercise, what is wrong, the criterion that fails and what it says, then what to replace in the solution
 WRONG = [
-    ("00.1", "guard one too far", "by thread (1, 0, 0)", ("i < n", "i <= n")),
-    ("00.1", "block forgotten", "x[0] is", ("blockIdx.x * blockDim.x + ", "")),
-    ("00.1", "scaled twice", "x[0] is", ("a * x[i]", "a * a * x[i]")),
-    ("00.2", "columns for rows", "row and column exchanged", ("row * cols + col]", "col * rows + row]")),
-    ("00.2", "rows of another length", "Whole rows come before", ("row * cols", "row * rows")),
+    ("00.1", "guard one too far", 2, "(1, 0, 0)", ("i < n", "i <= n")),
+    ("00.1", "block forgotten", 1, "x[0]", ("blockIdx.x * blockDim.x + ", "")),
+    ("00.1", "scaled twice", 1, "x[0]", ("a * x[i]", "a * a * x[i]")),
+    ("00.2", "columns for rows", 1, lab_00.ROWS, ("row * cols + col]", "col * rows + row]")),
+    ("00.2", "rows of another length", 2, lab_00.ROWS, ("row * cols", "row * rows")),
     (
         "00.2",
         "guards exchanged",
-        "compare row with rows",
+        2,
+        lab_00.NUMBERED.untouched,
         ("row < rows", "row < cols"),
         ("col < cols)", "col < rows)"),
     ),
     (
         "00.2",
         "x counts rows",
-        "col comes from blockIdx.x",
+        2,
+        lab_00.NUMBERED.untouched,
         ("int col =", "int other ="),
         ("int row =", "int col ="),
         ("int other =", "int row ="),
@@ -55,11 +51,13 @@ WRONG = [
     (
         "00.2",
         "a number of 16 bits",
-        "in rows 66 to 100",
+        3,
+        "66",
+        "100",
         ("= 1000 * row + col", "= (unsigned short)(1000 * row + col)"),
     ),
-    ("00.2", "no memory", "the kernel stopped itself", ("out[row * cols + col]", "*(int*)0")),
-    ("00.2", "half a guard", "outside the matrix must do nothing", (" && col < cols", "")),
+    ("00.2", "no memory", 1, ("out[row * cols + col]", "*(int*)0")),
+    ("00.2", "half a guard", 3, lab_00.OUTSIDE, (" && col < cols", "")),
 ]
 
 

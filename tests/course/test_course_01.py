@@ -22,17 +22,14 @@ from labkit.course import EXERCISES, magic
 from labkit.course.criteria import c_functions
 from labkit.course.criteria.c_functions import faster_in_c
 from labkit.course.exercise import Unmet
+from labkit.course.exercises import lab_01
 from labkit.kernels.matmul.family import Matmul
 
 STARTERS = {
-    "01.1": ["✓ right for any shape", "the three loops", "the goal is 3 times.\nOne element of C at a time"],
-    "01.2": ["✓ right for any shape", "returns 0 with BLOCK = 1024.", "A float has 4 bytes."],
-    "01.3": ["✓ right for square", "M=32 N=64 K=96", "C[0, 0] is", "A square matrix does not tell"],
-    "01.4": [
-        "✓ right for any shape",
-        "the goal is 1.5 times.",
-        "the next one for the same sums waits for it",
-    ],
+    "01.1": (3, "3"),
+    "01.2": (2, "0", "1024", lab_01.OF_B),
+    "01.3": (2, "M=32", "N=64", "K=96", "C[0, 0]", lab_01.LIMITS.usual),
+    "01.4": (3, "1.5"),
 }
 
 
@@ -51,96 +48,104 @@ K_THEN_V = (
 STORE_01_4 = "store(&C[i * N + j + 8 * v], sums[v]);"
 
 
-# exercise, what is wrong, words of the answer, then what to replace in the solution
+# exercise, what is wrong, the criterion that fails and what it says, then what to replace in the solution
 def rung_in_c(rung):
     """A rung of the ladder as an answer."""
     return CFunction(kernels.whole_source(cpu.RUNGS[rung]), "matmul")
 
 
 WRONG = [
-    ("01.1", "none is left", "invalid read of 32 bytes", ("j + 8 <= N", "j < N")),
-    ("01.1", "none is left: why", "The fewer than 8 columns that are left", ("j + 8 <= N", "j < N")),
+    ("01.1", "none is left", 2, "32", ("j + 8 <= N", "j < N")),
+    ("01.1", "none is left: why", 2, lab_01.SIMD.out_of_bounds, ("j + 8 <= N", "j < N")),
     (
         "01.1",
         "left out",
-        "Nothing has changed: is the output written?",
+        2,
+        lab_01.SIMD.usual,
         (LEFT_01_1, LEFT_01_1.replace("j < N", "j < 0")),
     ),
-    ("01.1", "aligned", "_mm256_loadu_ps", (", aligned(4)", "")),
-    ("01.1", "a row for a column", "B[k, j] to B[k, j + 7]", ("(const vec *)&B[k * N + j]", "(vec *)&B[j]")),
-    ("01.1", "sums from what is there", "the sums begin at 0", ("= {0}", "= *(vec *)&C[i * N + j]")),
-    ("01.1", "strides of a square", "M=5 N=24 K=7", ("A[i * K + k] * *", "A[i * N + k] * *")),
+    ("01.1", "aligned", 2, c_functions.MISALIGNED, (", aligned(4)", "")),
+    ("01.1", "a row for a column", 1, lab_01.SIMD.usual, ("(const vec *)&B[k * N + j]", "(vec *)&B[j]")),
+    ("01.1", "sums from what is there", 1, lab_01.SIMD.usual, ("= {0}", "= *(vec *)&C[i * N + j]")),
+    ("01.1", "strides of a square", 1, "M=5", "N=24", "K=7", ("A[i * K + k] * *", "A[i * N + k] * *")),
     (
         "01.1",
         "a vector filled one by one",
-        "which stays in a variable while k runs",
+        3,
         ("            for (int k = 0; k < K; ++k)\n                sums +=", f"{ONE_BY_ONE} sums[v] +="),
         ("* *(const vec *)&B[k * N + j]", "* B[k * N + j + v]"),
     ),
     (
         "01.1",
         "a row of at most 1024",
-        "index 1024 out of bounds",
+        2,
+        "1024",
         (
             "int j = 0;",
             "int j = 0; float row[1024]; for (int q = 0; q < N; ++q) row[q] = 0; C[i * N] = row[0];",
         ),
     ),
-    ("01.2", "floats for bytes", "A float has 4 bytes", (BLOCK_OF_B, "return BLOCK * BLOCK + 2 * BLOCK")),
-    ("01.2", "a row of B", "returns 256 with BLOCK = 64", (BLOCK_OF_B, "return 4L * BLOCK")),
-    ("01.2", "all of B", "more than a block each of A, B and C", (BLOCK_OF_B, "return 4L * 1024 * 1024")),
+    ("01.2", "floats for bytes", 2, lab_01.OF_B, (BLOCK_OF_B, "return BLOCK * BLOCK + 2 * BLOCK")),
+    ("01.2", "a row of B", 2, "256", "64", (BLOCK_OF_B, "return 4L * BLOCK")),
+    ("01.2", "all of B", 2, lab_01.ALL_OF_IT, (BLOCK_OF_B, "return 4L * 1024 * 1024")),
     (
         "01.2",
         "returns nothing",
-        "returns no number",
+        2,
+        lab_01.NO_NUMBER,
         ("long working", "void working"),
         (BLOCK_OF_B, "return"),
     ),
-    ("01.2", "no function", "no function 'working_set'", ("working_set", "bytes")),
-    ("01.2", "no BLOCK", "Keep the name BLOCK", ("BLOCK", "SIDE")),
-    ("01.2", "no rows of A and C", "BLOCK floats of each", (BLOCK_OF_B, "return 4L * (BLOCK * BLOCK)")),
+    ("01.2", "no function", 2, "'working_set'", ("working_set", "bytes")),
+    ("01.2", "no BLOCK", 2, lab_01.NO_BLOCK, ("BLOCK", "SIDE")),
+    ("01.2", "no rows of A and C", 2, lab_01.OF_A_AND_C, (BLOCK_OF_B, "return 4L * (BLOCK * BLOCK)")),
     (
         "01.2",
         "blocks of all three",
-        "The next i takes other rows",
+        2,
+        lab_01.USED_ONCE,
         (BLOCK_OF_B, "return 12L * BLOCK * BLOCK"),
     ),
-    ("01.2", "blocks of rows alone", "both stay within a block", *NO_BLOCKS_OF_J),
-    ("01.2", "bytes of pointers", "The next i takes other rows", ("return 4L", "return sizeof(float *)")),
-    ("01.2", "first term", "C[0, 0] is nan", ("k0 == 0 ? (vec){0} : ", "")),
-    ("01.3", "j past the edge", "Which of the three loops", (J_END, "j0 + min(BLOCK, N)")),
-    ("01.3", "j past the edge: where", "invalid read of 4 bytes", (J_END, "j0 + min(BLOCK, N)")),
-    ("01.3", "k ends at N", "Which limit takes the wrong one?", (K_END, "min(k0 + BLOCK, N)")),
-    ("01.3", "no limit of i", "past the end of `A`", ("i < min(i0 + BLOCK, M)", "i < i0 + BLOCK")),
+    ("01.2", "blocks of rows alone", 2, lab_01.NOT_AGAIN, *NO_BLOCKS_OF_J),
+    ("01.2", "bytes of pointers", 2, lab_01.USED_ONCE, ("return 4L", "return sizeof(float *)")),
+    ("01.2", "first term", 1, "C[0, 0]", ("k0 == 0 ? (vec){0} : ", "")),
+    ("01.3", "j past the edge", 3, lab_01.LIMITS.out_of_bounds, (J_END, "j0 + min(BLOCK, N)")),
+    ("01.3", "j past the edge: where", 3, lab_01.LIMITS.out_of_bounds, (J_END, "j0 + min(BLOCK, N)")),
+    ("01.3", "k ends at N", 2, lab_01.LIMITS.usual, (K_END, "min(k0 + BLOCK, N)")),
+    ("01.3", "no limit of i", 3, "`A`", ("i < min(i0 + BLOCK, M)", "i < i0 + BLOCK")),
     (
         "01.3",
         "only whole blocks",
-        "begin a block that is not full, too",
+        3,
+        lab_01.ALL_BLOCKS,
         ("j0 < N;", "j0 + BLOCK <= N;"),
     ),
-    ("01.3", "rows of another length", "Which index or limit takes", ("A[i * K + k]", "A[i * N + k]")),
-    ("01.3", "each block from zero", "gets all K terms, once", ("k == 0", "k == k0")),
-    ("01.4", "one row for all", "elements are wrong", ("sums[v] += A[i * K + k]", "sums[v] += A[k]")),
+    ("01.3", "rows of another length", 2, lab_01.INSIDE.out_of_bounds, ("A[i * K + k]", "A[i * N + k]")),
+    ("01.3", "each block from zero", 1, lab_01.BLOCKS.usual, ("k == 0", "k == k0")),
+    ("01.4", "one row for all", 1, lab_01.SEVERAL.usual, ("sums[v] += A[i * K + k]", "sums[v] += A[k]")),
     (
         "01.4",
         "all the same columns",
-        "has its own columns",
+        1,
+        lab_01.SEVERAL.usual,
         ("j + 8 * v]);\n            for", "j]);\n            for"),
     ),
     (
         "01.4",
         "one vector stored",
-        "do the threads, or the loops, reach all of it?",
+        1,
+        lab_01.SEVERAL.usual,
         (STORE_01_4, "store(&C[i * N + j], sums[0]);"),
     ),
     (
         "01.4",
         "an even number of terms",
-        "The sum ends early: the last term is missing.",
+        2,
+        lab_01.SEVERAL.usual,
         ("k < K; ++k)\n                for (int v", "k < K / 2 * 2; ++k)\n                for (int v"),
     ),
-    ("01.4", "too far", "What is left is for the loop with one vector", ("j + 32 <= N", "j + 8 <= N")),
-    ("01.4", "one vector after the other", "do not need each other", K_THEN_V),
+    ("01.4", "too far", 2, lab_01.SEVERAL.out_of_bounds, ("j + 32 <= N", "j + 8 <= N")),
+    ("01.4", "one vector after the other", 3, K_THEN_V),
 ]
 
 

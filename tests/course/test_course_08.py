@@ -6,28 +6,15 @@ from course_tables import (
     checks_of_starters,
 )
 
+from labkit.course.criteria import hints
+from labkit.course.exercises import lab_08
+
 STARTERS = {
-    "08.1": [
-        "✓ the sums stay in registers",
-        "sectors; the goal is at most 4096",
-        "An element should come from global memory once per block",
-    ],
-    "08.2": [
-        "✓ the sums stay in registers",
-        "1.25 loads from shared memory per multiply-add; the goal is at most 0.5",
-        "Which m and n have the smallest sum?",
-    ],
-    "08.3": ["✓ right where it is not", "no load moves 16 bytes per thread", "*(const float4*)&B[index]"],
-    "08.4": [
-        "✓ a part of the block slots taken, in one wave",
-        "expected(2048, 2048, 64, 64, 3, 20",
-        "however few blocks it has",
-    ],
-    "08.5": [
-        "✓ the tiles come from global memory once per block, in whole sectors",
-        "0.5 requests to shared memory per multiply-add; the goal is at most 0.2",
-        "One float4 from each serves 16 multiply-adds",
-    ],
+    "08.1": (5, "4096", lab_08.ONCE),
+    "08.2": (6, "1.25", "0.5"),
+    "08.3": (5, "16", "B[index]"),
+    "08.4": (2, "2048", "64", "3", "20"),
+    "08.5": (6, "0.5", "0.2", lab_08.TURNED),
 }
 
 
@@ -67,27 +54,30 @@ B_ALONE_5 = (
     "for (int j = 0; j < 4; ++j)\n                b[j] = ((volatile float*)B_tile[k])[x + j];",
 )
 
-# exercise, what is wrong, words of the answer, then what to replace in the solution
+# exercise, what is wrong, the criterion that fails and what it says, then what to replace in the solution
 WRONG = [
-    ("08.1", "no second barrier", "read before it is overwritten", (SECOND_BARRIER, "    }")),
+    ("08.1", "no second barrier", 1, lab_08.BARRIERS, (SECOND_BARRIER, "    }")),
     (
         "08.1",
         "neighbouring rows read, distant ones stored",
-        "C[1, 0] is",
+        1,
+        "C[1, 0]",
         ("A_tile[y + 8 * i]", "A_tile[4 * y + i]"),
     ),
-    ("08.1", "guard of the first row only", "invalid global write", ("row0 + y + 8 * i < M", "row0 + y < M")),
+    ("08.1", "guard of the first row only", 2, lab_08.INSIDE, ("row0 + y + 8 * i < M", "row0 + y < M")),
     (
         "08.1",
         "threads outside leave",
-        "__syncthreads() that some threads of the block never reach",
+        2,
+        hints.ARRIVE,
         ("    float sum[4]", "    if (col >= N) return;\n    float sum[4]"),
     ),
-    ("08.1", "no launch line", "No line says how the kernel is launched", (LAUNCH_1, "")),
+    ("08.1", "no launch line", 1, (LAUNCH_1, "")),
     (
         "08.1",
         "past shared memory",
-        "once per block, through the tiles",
+        5,
+        lab_08.ONCE,
         (
             INNER_1,
             "sum[i] += (row0 + y + 8 * i < M && k0 + k < K ? A[(row0 + y + 8 * i) * K + k0 + k] : 0)\n"
@@ -97,20 +87,21 @@ WRONG = [
     (
         "08.1",
         "B read anew for each row",
-        "2 loads from shared memory",
+        6,
         ("A_tile[32][8], B_tile[8][32];", "A_tile[32][8];\n    __shared__ volatile float B_tile[8][32];"),
     ),
     (
         "08.1",
         "sums with an index that the compiler does not know",
-        "in local memory, which is a part of global memory",
+        4,
         ("i < 4; ++i)\n                sum", "i < blockDim.y / 2; ++i)\n                sum"),
     ),
-    ("08.2", "rows stored elsewhere", "The same numbers y and x", (ROW_2, "row0 + 4 * y + i")),
+    ("08.2", "rows stored elsewhere", 1, lab_08.SQUARE.usual, (ROW_2, "row0 + 4 * y + i")),
     (
         "08.2",
         "a rectangle of 8 x 2",
-        "0.625 loads from shared memory",
+        6,
+        "0.625",
         (FROM_2, "y = t / 16, x = t % 16"),
         ("i < 4", "i < 8"),
         ("j < 4", "j < 2"),
@@ -121,7 +112,9 @@ WRONG = [
     (
         "08.2",
         "a column, four of A a load",
-        "1.062 loads from shared memory per multiply-add; the goal is at most 0.5",
+        6,
+        "1.062",
+        "0.5",
         (FROM_2, "y = t / 32 * 16, x = t % 32"),
         (SQUARE_2, WIDE_COLUMN_2),
         (STORE_2, COLUMN_STORE_2),
@@ -130,69 +123,73 @@ WRONG = [
     (
         "08.2",
         "a thread for each element and more",
-        "a block holds at most 1024",
+        1,
+        "1024",
         ("block (64)", "block (2048)"),
     ),
-    ("08.3", "no guard of the alignment", "is not a multiple of 16", ("N % 4 == 0", "true")),
+    ("08.3", "no guard of the alignment", 2, "16", ("N % 4 == 0", "true")),
     (
         "08.3",
         "other N forgotten",
-        "also where N is not a multiple of 4",
+        2,
+        lab_08.FOUR.usual,
         ("    alignas(16) float sum[4]", "    if (N % 4)\n        return;\n    alignas(16) float sum[4]"),
     ),
     (
         "08.3",
         "B alone",
-        "requests to store; the goal is at most",
+        5,
         (ALIGNED_STORE, ALIGNED_STORE.replace("N % 4 == 0", "false")),
     ),
     (
         "08.3",
         "A read anew for each column",
-        "1.25 loads from global memory",
+        6,
+        "1.25",
         ("float a = A[row * K + k];", "volatile const float* again = &A[row * K + k];"),
         ("a * b[j]", "*again * b[j]"),
     ),
-    ("08.3", "at one size alone", "M=64 N=256 K=16 float32: no load moves", ("N % 4 == 0", "N == 128")),
-    ("08.4", "half rounded to even", "returns 4.5; it should be 9", (ROUNDS, HALVES)),
-    ("08.4", "only whole tiles", "A tile that sticks out is a block", ("-(-M // tile_m)", "M // tile_m")),
+    ("08.3", "at one size alone", 5, "M=64", "N=256", "K=16", ("N % 4 == 0", "N == 128")),
+    ("08.4", "half rounded to even", 2, "4.5", "9", (ROUNDS, HALVES)),
+    ("08.4", "only whole tiles", 3, ("-(-M // tile_m)", "M // tile_m")),
     (
         "08.4",
         "one division for both sides",
-        "A tile that sticks out",
+        3,
         ("-(-M // tile_m) * -(-N // tile_n)", "-(-M * N // (tile_m * tile_n))"),
     ),
     (
         "08.4",
         "sides exchanged",
-        "TILE_M counts rows",
+        3,
         ("-M // tile_m", "-M // tile_n"),
         ("-N // tile_n", "-N // tile_m"),
     ),
-    ("08.4", "one round", "filled anew in every wave", (ROUNDS, "    waves = 1\n")),
+    ("08.4", "one round", 2, (ROUNDS, "    waves = 1\n")),
     (
         "08.4",
         "one round too many where they fit",
-        "filled anew in every wave",
+        2,
         (ROUNDS, "    waves = blocks // slots + 1\n"),
     ),
-    ("08.4", "one block an SM", "So many blocks of so many block slots", ("per_sm * sms", "sms")),
-    ("08.4", "an H200 only", "sms says how many", ("per_sm * sms", "per_sm * 132")),
-    ("08.4", "nothing returned", "returns None; it should be", ("    return rate", "    rate")),
-    ("08.5", "A alone", "0.3125 requests to shared memory per multiply-add", B_ALONE_5),
-    ("08.5", "rows of 32", "so that these lie in different banks", ("A_tile[8][36]", "A_tile[8][32]")),
-    ("08.5", "not all of a large product", "the kernel does not do all", ("k0 < K;", "k0 < min(K, 1000);")),
-    ("08.5", "rows of 33", "begins at a multiple of 16 bytes", ("A_tile[8][36]", "A_tile[8][33]")),
+    ("08.4", "one block an SM", 1, ("per_sm * sms", "sms")),
+    ("08.4", "an H200 only", 4, ("per_sm * sms", "per_sm * 132")),
+    ("08.4", "nothing returned", 1, ("    return rate", "    rate")),
+    ("08.5", "A alone", 6, "0.3125", B_ALONE_5),
+    ("08.5", "rows of 32", 7, ("A_tile[8][36]", "A_tile[8][32]")),
+    ("08.5", "not all of a large product", 8, ("k0 < K;", "k0 < min(K, 1000);")),
+    ("08.5", "rows of 33", 1, lab_08.FOURS.misaligned, ("A_tile[8][36]", "A_tile[8][33]")),
     (
         "08.5",
         "stored elsewhere",
-        "the store to C has to name the same ones",
+        1,
+        lab_08.FOURS.usual,
         ("row0 + y + i) * N", "row0 + y / 4 + 8 * i) * N"),
     ),
     (
         "08.5",
         "a loop that the compiler cannot count",
-        "The first of these limits is the one to work on",
+        8,
         ("int j = 0; j < 4; ++j) {", "int i = t; i < 32 * 8; i += blockDim.x) {"),
         ("            int i = t + 64 * j;\n", ""),
     ),

@@ -12,25 +12,22 @@ from course_tables import (
 )
 
 from labkit.course import magic
+from labkit.course.criteria import hints, products
 from labkit.course.criteria.products import faster, in_registers, warps
 from labkit.course.exercise import Unmet
+from labkit.course.exercises import lab_10
 from labkit.course.feedback import MET
 from labkit.device.select import NoGpu
 from labkit.figures import own_product
 
 UNCHANGED = "Nothing has changed: is the output written?"
 STARTERS = {
-    "10.1": [
-        "✓ right where tiles of 16, 32 or 64 fit",
-        "grid (0, 0) has no blocks",
-        "3 | // launch: block (16, 16), grid (N/16, M/16);",
-        "ceil(N/16) rounds up",
-    ],
-    "10.2": [UNCHANGED],
-    "10.3": [UNCHANGED],
-    "10.4": [UNCHANGED],
-    "10.5": [UNCHANGED],
-    "10.6": [UNCHANGED],
+    "10.1": (2, "(0, 0)", "3", "(16, 16)", "16", products.ROUND_UP),
+    "10.2": 1,
+    "10.3": 1,
+    "10.4": 1,
+    "10.5": 1,
+    "10.6": 1,
 }
 
 
@@ -45,95 +42,108 @@ PLACE_1 = """int col = blockIdx.x * blockDim.x + threadIdx.x;
 GUARD_1 = "if (row >= M || col >= N)\n        return;"
 UNREACHED = "do the threads, or the loops, reach all of it?"
 
-# exercise, what is wrong, words of the answer, then what to replace in the solution
+# exercise, what is wrong, the criterion that fails and what it says, then what to replace in the solution
 WRONG = [
-    ("10.1", "no launch line", "No line says how the kernel is launched", ("// launch:", "// start:")),
+    ("10.1", "no launch line", 1, ("// launch:", "// start:")),
     (
         "10.1",
         "two of them",
-        "Lines 3 and 14 both say how the kernel is launched",
+        1,
+        "3",
+        "14",
         ("    float result", "    // launch: block (1), grid (1);\n    float result"),
     ),
-    ("10.1", "rounds down", "ceil(N/16) rounds up", (GRID_1, "grid (N/32, M/8)")),
-    ("10.1", "rounds down, but never to 0", UNREACHED, (GRID_1, "grid (N/33 + 1, M/9 + 1)")),
-    ("10.1", "x for rows", UNREACHED, (GRID_1, "grid (ceil(M/8), ceil(N/32))")),
-    ("10.1", "a grid for one size", "M=128 N=64 K=32", (GRID_1, "grid (2, 8)")),
-    ("10.1", "a grid for the largest of the table", "M=1100 N=1 K=2", (GRID_1, "grid (8, 32)")),
-    ("10.1", "no such macro", "nothing says what TILE is", (GRID_1, "grid (ceil(N/TILE), ceil(M/8))")),
-    ("10.1", "no guard", "Compare each index with the size", ("row >= M || col >= N", "false")),
-    ("10.1", "strides of a square", "M=128 N=64 K=32", ("row * K + k", "row * N + k")),
-    ("10.1", "alpha forgotten", "alpha has no effect", ("alpha * sum", "sum")),
-    ("10.1", "reads C always", "With beta = 0 the kernel must not read C", ("if (beta != 0)", "")),
+    ("10.1", "rounds down", 2, products.ROUND_UP, (GRID_1, "grid (N/32, M/8)")),
+    ("10.1", "rounds down, but never to 0", 1, products.COVER, (GRID_1, "grid (N/33 + 1, M/9 + 1)")),
+    ("10.1", "x for rows", 1, products.COVER, (GRID_1, "grid (ceil(M/8), ceil(N/32))")),
+    ("10.1", "a grid for one size", 1, "M=128", "N=64", "K=32", (GRID_1, "grid (2, 8)")),
+    ("10.1", "a grid for the largest of the table", 3, "M=1100", "N=1", "K=2", (GRID_1, "grid (8, 32)")),
+    ("10.1", "no such macro", 1, (GRID_1, "grid (ceil(N/TILE), ceil(M/8))")),
+    ("10.1", "no guard", 3, products.GUARD, ("row >= M || col >= N", "false")),
+    ("10.1", "strides of a square", 1, "M=128", "N=64", "K=32", ("row * K + k", "row * N + k")),
+    ("10.1", "alpha forgotten", 4, hints.NO_ALPHA, ("alpha * sum", "sum")),
+    ("10.1", "reads C always", 1, products.UNREAD, ("if (beta != 0)", "")),
     (
         "10.1",
         "blocks that overlap",
-        "Each element of C is the work of one thread alone",
+        4,
+        products.OWNER,
         ("blockIdx.x * blockDim.x", "blockIdx.x * 16"),
         (GRID_1, "grid (ceil(N/16), ceil(M/8))"),
     ),
     (
         "10.2",
         "a tile of 16",
-        "64 multiply-adds per sector of global loads; the goal is at least 128",
+        2,
+        "64",
+        "128",
         ("TILE 32", "TILE 16"),
     ),
     (
         "10.2",
         "A past its tile",
-        "multiply-adds per sector of global loads; the goal",
+        2,
+        products.SQUARE,
         ("A_tile[y][k] *", "(row < M && k0 + k < K ? A[row * K + k0 + k] : 0) *"),
     ),
     (
         "10.2",
         "a turned tile",
-        "of the passes over the banks are due to conflicts; the goal is at most 10 %",
+        4,
+        "10",
         ("B_tile[y][x] =", "B_tile[x][y] ="),
         ("B_tile[k][x]", "B_tile[x][k]"),
     ),
     (
         "10.2",
         "x for rows",
-        "multiply-adds per sector",
+        2,
+        products.SQUARE,
         ("x = threadIdx.x, y = threadIdx.y", "x = threadIdx.y, y = threadIdx.x"),
     ),
-    ("10.2", "no second barrier", "everyone has read them before anyone overwrites", (SECOND, "    }\n")),
+    ("10.2", "no second barrier", 1, products.BARRIERS, (SECOND, "    }\n")),
     (
         "10.2",
         "early return",
-        "Every thread of the block comes to every barrier",
+        1,
+        products.ARRIVE,
         ("    float sum", "    if (row >= M || col >= N) return;\n    float sum"),
     ),
-    ("10.2", "no guard along K", "columns of A and rows of B with K", (" && k0 + x < K", "")),
+    ("10.2", "no guard along K", 1, products.GUARD, (" && k0 + x < K", "")),
     (
         "10.3",
         "2 x 2 elements",
-        "1 elements from shared memory per multiply-add; the goal is at most 0.5",
+        3,
+        "1",
+        "0.5",
         *((" 64", " 32"), ("[64]", "[32]"), ("/64", "/32"), ("< 4;", "< 2;"), ("[4][4]", "[2][2]")),
     ),
     (
         "10.3",
         "every fourth element",
-        "of the passes over the banks are due to conflicts",
+        5,
+        products.PADDING,
         ("B_tile[k][x + 16 * j]", "B_tile[k][4 * x + j]"),
         ("i, col = col0 + 16 * j", "i, col = col0 + 3 * x + j"),
     ),
-    ("10.3", "no first barrier", "Two barriers per round", (FIRST, "        ")),
-    ("10.3", "beta forgotten", "beta * C is not added", (" + (beta != 0 ? beta * C[row * N + col] : 0)", "")),
-    ("10.4", "rows of 65", "A float4 is read and written where", ("TILE_M + 4", "TILE_M + 1")),
-    ("10.4", "rows of 64", "of the passes over the banks are due to conflicts", ("TILE_M + 4", "TILE_M")),
-    ("10.4", "no second barrier", "Two barriers per round", (SECOND, "    }\n")),
-    ("10.5", "launched for another tile", UNREACHED, ("ceil(M/TILE_M)", "ceil(M/256)")),
-    ("10.5", "no guard", "Compare each index", ("if (row < M && col < N)", "if (row < M)")),
-    ("10.5", "rows of another thread", "elements are wrong", ("i % 4 + i / 4 * 64", "i")),
+    ("10.3", "no first barrier", 1, products.BARRIERS, (FIRST, "        ")),
+    ("10.3", "beta forgotten", 1, hints.NO_OLD, (" + (beta != 0 ? beta * C[row * N + col] : 0)", "")),
+    ("10.4", "rows of 65", 1, products.ALIGNED, ("TILE_M + 4", "TILE_M + 1")),
+    ("10.4", "rows of 64", 5, products.PADDING, ("TILE_M + 4", "TILE_M")),
+    ("10.4", "no second barrier", 1, products.BARRIERS, (SECOND, "    }\n")),
+    ("10.5", "launched for another tile", 1, products.COVER, ("ceil(M/TILE_M)", "ceil(M/256)")),
+    ("10.5", "no guard", 1, products.GUARD, ("if (row < M && col < N)", "if (row < M)")),
+    ("10.5", "rows of another thread", 1, products.OWNER, ("i % 4 + i / 4 * 64", "i")),
     (
         "10.6",
         "a tile that makes few blocks",
-        "How many blocks are there for 132 SMs",
+        3,
+        lab_10.MORE_BLOCKS,
         ("TILE_M 32", "TILE_M 128"),
     ),
-    ("10.6", "loops that are kept", "latency", ("#pragma unroll", "#pragma unroll 1")),
-    ("10.6", "the tile of the round before", "elements are wrong", ("load(k0 + 16)", "load(k0)")),
-    ("10.6", "no guard along K", "columns of A and rows of B with K", (" && k0 + x < K", "")),
+    ("10.6", "loops that are kept", 3, lab_10.MORE_BLOCKS, ("#pragma unroll", "#pragma unroll 1")),
+    ("10.6", "the tile of the round before", 1, products.MAPPING, ("load(k0 + 16)", "load(k0)")),
+    ("10.6", "no guard along K", 1, products.GUARD, (" && k0 + x < K", "")),
 ]
 
 

@@ -5,6 +5,7 @@ import shutil
 import pytest
 from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters, judged, solved
 
+from labkit.course.exercises import lab_13
 from labkit.programs.program import Unbuilt
 from labkit.programs.toolkit import NoCompiler, host_compiler, toolkit
 
@@ -20,11 +21,11 @@ def is_missing():
 pytestmark = pytest.mark.skipif(is_missing(), reason="nvcc or a C++ compiler is missing")
 
 STARTERS = {
-    "13.1": ["sum is 2000; it should be 9000", "cudaMalloc gives device memory"],
-    "13.2": ['it prints a result, and there is none: CUDA says "invalid argument"'],
-    "13.3": ["out of bounds: program.cu:", "The neighbour of the last element is element 0"],
-    "13.4": ["for the kernel alone, 0.01274 ms are predicted for an H200", "Record one event right before"],
-    "13.5": ["the goal is at most 0.1544", "Chunk c belongs in stream c % 2"],
+    "13.1": (1, "2000", "9000", lab_13.MEMORY),
+    "13.2": 2,
+    "13.3": (1, lab_13.MENDED["out of bounds"]),
+    "13.4": (2, "0.01274", lab_13.BY_EVENTS),
+    "13.5": (2, "0.1544", lab_13.TWO),
 }
 
 test_what_a_student_starts_from_fails_and_says_why = checks_of_starters(STARTERS)
@@ -47,27 +48,40 @@ ASKED = "    CUDA_CHECK(cudaGetLastError());\n    CUDA_CHECK(cudaDeviceSynchroni
 COPY = "CUDA_CHECK(cudaMemcpy(x.data(), d_x, n * sizeof(float), cudaMemcpyDeviceToHost));"
 
 WRONG = [
-    ("13.1", "no guard", "The last block may stick out", (GUARD, "    y[i] = a")),
-    ("13.1", "on the host", "no launch of the kernel saxpy", (LAUNCH, ""), ("double sum = 0;", ON_THE_HOST)),
-    ("13.1", "never freed", "Each cudaMalloc wants a cudaFree", ("    CUDA_CHECK(cudaFree(d_y));\n", "")),
-    ("13.1", "too few blocks", "sum is", ("(n + 255) / 256", "n / 256")),
-    ("13.1", "one block", "2500 5: ", ("(n + 255) / 256, 256", "1, n")),
-    ("13.1", "y is x", "sum is", (f"y{TO_THE_GPU}", f"x{TO_THE_GPU}")),
-    ("13.2", "a launch is not asked", "there is none", (ASKED, ""), (COPY, UNASKED)),
-    ("13.2", "another exit code", "its exit code is 3; it should be 1", ("exit(1)", "exit(3)")),
-    ("13.2", "no message", "stderr does not say", ("cudaGetErrorString(error)", '"failed"')),
-    ("13.3", "one free", "What one round allocates", ("        CUDA_CHECK(cudaFree(d_d));\n", "")),
-    ("13.3", "no ring", "The neighbour of the last element is element 0", ("(i + 1) % n", "i + 1")),
-    ("13.3", "the last one left out", "sum is", (STEP, "d[i] = i + 1 < n ? x[i + 1] - x[i] : 0;")),
-    ("13.3", "on the host", "no launch of the kernel steps", (STEPS, ""), (BROUGHT, ON_THE_RING)),
-    ("13.4", "copies too", "Only the launch stands between", (STOP, ""), (WAIT, f"{BACK}{STOP}{WAIT}")),
-    ("13.4", "does not wait", "device not ready", (WAIT, "")),
-    ("13.4", "bytes of one array", "12 bytes", ("3.0 * bytes", "1.0 * bytes")),
-    ("13.4", "seconds", "ms is", ("ms: %.6f", "ms: %.9f"), ("sum, ms, rate", "sum, ms / 1000, rate")),
-    ("13.5", "one stream", "the goal is at most", ("stream[c % 2]", "stream[0]")),
-    ("13.5", "pageable", "cudaMallocHost", (PINNED, "x = (float*)malloc(bytes);"), (FREED, "free(x);")),
-    ("13.5", "a part of the time", "and the last one back take", ("sum, ms);", "sum, 0.7f * ms);")),
-    ("13.5", "made up", "already the copies in one direction", ("sum, ms);", "sum, 0.01f);")),
+    ("13.1", "no guard", 3, lab_13.FREED["out of bounds"], (GUARD, "    y[i] = a")),
+    ("13.1", "on the host", 2, lab_13.MEMORY, (LAUNCH, ""), ("double sum = 0;", ON_THE_HOST)),
+    ("13.1", "never freed", 3, lab_13.FREED["leak"], ("    CUDA_CHECK(cudaFree(d_y));\n", "")),
+    ("13.1", "too few blocks", 1, lab_13.MEMORY, ("(n + 255) / 256", "n / 256")),
+    ("13.1", "one block", 1, "2500", "5", ("(n + 255) / 256, 256", "1, n")),
+    ("13.1", "y is x", 1, lab_13.MEMORY, (f"y{TO_THE_GPU}", f"x{TO_THE_GPU}")),
+    ("13.2", "a launch is not asked", 2, lab_13.CHECKED, (ASKED, ""), (COPY, UNASKED)),
+    ("13.2", "another exit code", 2, "3", "1", ("exit(1)", "exit(3)")),
+    ("13.2", "no message", 2, lab_13.CHECKED, ("cudaGetErrorString(error)", '"failed"')),
+    ("13.3", "one free", 3, lab_13.MENDED["leak"], ("        CUDA_CHECK(cudaFree(d_d));\n", "")),
+    ("13.3", "no ring", 1, lab_13.MENDED["out of bounds"], ("(i + 1) % n", "i + 1")),
+    (
+        "13.3",
+        "the last one left out",
+        2,
+        lab_13.MENDED["out of bounds"],
+        (STEP, "d[i] = i + 1 < n ? x[i + 1] - x[i] : 0;"),
+    ),
+    ("13.3", "on the host", 1, (STEPS, ""), (BROUGHT, ON_THE_RING)),
+    ("13.4", "copies too", 2, lab_13.BY_EVENTS, (STOP, ""), (WAIT, f"{BACK}{STOP}{WAIT}")),
+    ("13.4", "does not wait", 1, (WAIT, "")),
+    ("13.4", "bytes of one array", 3, "12", ("3.0 * bytes", "1.0 * bytes")),
+    (
+        "13.4",
+        "seconds",
+        2,
+        lab_13.BY_EVENTS,
+        ("ms: %.6f", "ms: %.9f"),
+        ("sum, ms, rate", "sum, ms / 1000, rate"),
+    ),
+    ("13.5", "one stream", 2, lab_13.TWO, ("stream[c % 2]", "stream[0]")),
+    ("13.5", "pageable", 2, lab_13.TWO, (PINNED, "x = (float*)malloc(bytes);"), (FREED, "free(x);")),
+    ("13.5", "a part of the time", 2, lab_13.JOINED, ("sum, ms);", "sum, 0.7f * ms);")),
+    ("13.5", "made up", 2, lab_13.JOINED, ("sum, ms);", "sum, 0.01f);")),
 ]
 
 OTHERS = [

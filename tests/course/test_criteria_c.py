@@ -67,7 +67,7 @@ class TestRight:
     @pytest.mark.parametrize(
         ("old", "new", "words", "end"),
         [
-            ("i * K + k", "i * N + k", r"M=3 N=4 K=5.*\nC\[\d, ", "index i * N; it begins at i * K.\n<usual>"),
+            ("i * K + k", "i * N + k", r"M=3 N=4 K=5.*\nC\[", "index i * N; it begins at i * K.\n<usual>"),
             ("sum = 0", "sum = 1", r"12 of 12 elements are wrong", "\n<usual>"),
             ("i < M", "i < M - 1", r"4 elements have not changed", "in row 2 of 3 x 4.\n<untouched>"),
             ("k < K", "k < K - 1", r"12 of 12", "The sum ends early: the last term is missing.\n<usual>"),

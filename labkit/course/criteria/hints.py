@@ -28,6 +28,15 @@ STOPPED = ("trap", "assert", "recursion", "driver", "pointer")  # kinds of findi
 _ELSEWHERE = re.compile(
     r"(of|on|reads) (shared |variable |a local |byte )"
 )  # not in an argument of the kernel
+NO_ALPHA = "alpha has no effect: it should scale the sum."
+ALPHA_FOR_ALL = "alpha scales beta * C, too: it should scale the sum alone."
+NO_OLD = "beta * C is not added: C keeps nothing of its old elements."
+NO_BETA = "beta has no effect: it should scale the old element of C."
+BETA_FOR_ALL = "beta scales the sum, too: it should scale the old element of C alone."
+WRONG_ROWS_OF_A = "Row i of A is taken from index i * {}; it begins at i * K."
+WRONG_ROWS_OF_B = "Row k of B is taken from index k * {}; it begins at k * N."
+COLUMNS_OF_B = "Columns of B are taken for its rows."
+COLUMNS_OF_A = "Columns of A are taken for its rows."
 NO_TERM = "Nothing is added to the sum: does the loop over k run, and is the sum a float?"
 DIFFERENT = 4  # times the tolerance: how far a result may be from that of a known mistake
 
@@ -203,15 +212,12 @@ def of_terms(task: Matmul, wrong: Wrong) -> Iterator[tuple[str, np.ndarray]]:
     alpha, beta, K = task.alpha, task.beta, task.K
     old = beta * c
     if alpha != 1:
-        yield "alpha has no effect: it should scale the sum.", a @ b + old
-        yield "alpha scales beta * C, too: it should scale the sum alone.", alpha * (a @ b + old)
+        yield NO_ALPHA, a @ b + old
+        yield ALPHA_FOR_ALL, alpha * (a @ b + old)
     if beta:
-        yield "beta * C is not added: C keeps nothing of its old elements.", alpha * (a @ b)
-        yield "beta has no effect: it should scale the old element of C.", alpha * (a @ b) + c
-        yield (
-            "beta scales the sum, too: it should scale the old element of C alone.",
-            beta * alpha * (a @ b) + old,
-        )
+        yield NO_OLD, alpha * (a @ b)
+        yield NO_BETA, alpha * (a @ b) + c
+        yield BETA_FOR_ALL, beta * alpha * (a @ b) + old
     i, j = wrong.index
     terms = alpha * a[i] * b[:, j]
     for is_late in (False, True):
@@ -221,16 +227,14 @@ def of_terms(task: Matmul, wrong: Wrong) -> Iterator[tuple[str, np.ndarray]]:
             yield NO_TERM, old
         for count in near[near > 0][::-1][:DIFFERENT]:
             kept = slice(K - count, K) if is_late else slice(0, count)
-            end = "first" if is_late else "last"
-            lost = (
-                f"the {end} {K - count} of {K} terms are missing"
-                if count < K - 1
-                else f"the {end} term is missing"
-            )
-            yield (
-                f"The sum {'begins late' if is_late else 'ends early'}: {lost}.",
-                alpha * a[:, kept] @ b[kept] + old,
-            )
+            yield missing_terms(K - count, K, is_late), alpha * a[:, kept] @ b[kept] + old
+
+
+def missing_terms(count: int, K: int, is_late: bool) -> str:
+    """Say how many terms a sum lacks, and at which end."""
+    end = "first" if is_late else "last"
+    lost = f"the {end} {count} of {K} terms are missing" if count > 1 else f"the {end} term is missing"
+    return f"The sum {'begins late' if is_late else 'ends early'}: {lost}."
 
 
 def of_places(task: Matmul, wrong: Wrong) -> Iterator[tuple[str, np.ndarray]]:
@@ -245,22 +249,10 @@ def of_places(task: Matmul, wrong: Wrong) -> Iterator[tuple[str, np.ndarray]]:
         return matrix.ravel()[(first * length + along) % matrix.size]
 
     for name, length in of_a.items():
-        yield (
-            f"Row i of A is taken from index i * {name}; it begins at i * K.",
-            (task.alpha * rows(a, length) @ b + old),
-        )
+        yield WRONG_ROWS_OF_A.format(name), task.alpha * rows(a, length) @ b + old
     for name, length in of_b.items():
-        yield (
-            f"Row k of B is taken from index k * {name}; it begins at k * N.",
-            (task.alpha * a @ rows(b, length) + old),
-        )
+        yield WRONG_ROWS_OF_B.format(name), task.alpha * a @ rows(b, length) + old
     if task.N == task.K:
-        yield (
-            "Columns of B are taken for its rows.",
-            task.alpha * a @ b.T + old,
-        )
+        yield COLUMNS_OF_B, task.alpha * a @ b.T + old
     if task.M == task.K:
-        yield (
-            "Columns of A are taken for its rows.",
-            task.alpha * a.T @ b + old,
-        )
+        yield COLUMNS_OF_A, task.alpha * a.T @ b + old
