@@ -46,7 +46,7 @@ def test_single_precision_is_given_by_its_bits(bits, is_upper):
     found = immediate(text)
     assert found == Immediate(bits, is_float=True, bits=32)
     (expected,) = struct.unpack("<f", struct.pack("<I", bits))
-    assert float_value(found) == expected or math.isnan(expected) and math.isnan(float_value(found))
+    assert float_value(found) == expected or (math.isnan(expected) and math.isnan(float_value(found)))
 
 
 @given(st.floats(allow_nan=False))
