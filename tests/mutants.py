@@ -13,9 +13,9 @@ All runs in copies of the repository, in a temporary folder. First the tests run
 covers which line. They run once more in another order, as mutants get them. Both times they must pass, or
 there is no score. What they cover is kept in build/mutants until a file of the repository changes. Then
 each mutant gets the tests that run its line, the fastest first, and after these those that share a fixture
-with them, as one test may compile what another runs. A line that importing the file runs gets all tests
-that run any line of the file. Each run has a new LABKIT_CACHE: the cache knows sources by time and size
-alone, so a mutant could get the code of another.
+with them, as one test may compile what another runs. A line that runs before the tests, as tables do, gets
+all tests that run any line of the file. Each run has a new LABKIT_CACHE: the cache knows sources by time
+and size alone, so a mutant could get the code of another.
 
 tests/mutants_equivalent.toml lists the mutants that change nothing, each with the reason.
 """
@@ -221,7 +221,7 @@ def equivalent() -> dict[tuple[str, str, str], str]:
 @dataclass(frozen=True)
 class Covered:
     """What tests cover: by test its seconds, and the fixtures that it shares with others of its file; by file
-    and line (from 1) the tests that run it.
+    and line (from 1) the tests that run it, and "" where it runs before them.
     """
 
     seconds: dict[str, float]
@@ -233,10 +233,12 @@ class Covered:
         lines = self.lines.get(mutant.file, {})
         statement, at_import = _statement((root / mutant.file).read_text(), mutant.first)
         near = {test for line in statement for test in lines.get(line, ())}
+        at_import |= "" in near
+        near -= {""}
         shared = {fixture for test in near for fixture in self.shared[test]}
         others = {test for test, fixtures in self.shared.items() if not shared.isdisjoint(fixtures)}
         if at_import:
-            others = {test for tests in lines.values() for test in tests}
+            others = {test for tests in lines.values() for test in tests if test}
         return [*self.fastest(near), *self.fastest(others - near)]
 
     def fastest(self, tests: Iterable[str]) -> list[str]:
@@ -296,7 +298,7 @@ def _read(folder: Path, copy: Path) -> Covered:
     data.read()
     lines = {
         Path(file).relative_to(copy).as_posix(): {
-            line: set(filter(None, tests)) for line, tests in data.contexts_by_lineno(file).items()
+            line: set(tests) for line, tests in data.contexts_by_lineno(file).items()
         }
         for file in data.measured_files()
     }
