@@ -259,6 +259,10 @@ def test_peaks_are_those_of_the_data_sheets(name, stated):
     assert gpu(name).peak_gflop_s / 1000 == pytest.approx(stated, rel=0.03 if name == "P100" else 0.01)
 
 
+def test_a_peak_is_cores_times_clock():
+    assert gpu("H200").peak_gflop_s == pytest.approx(66908.16)  # 132 SMs * 128 cores * 2 * 1.98 GHz
+
+
 # dense float16 TFLOP/s of the tensor cores as data sheets state them, at their boost clocks
 @pytest.mark.parametrize(
     ("name", "stated", "mhz"),
