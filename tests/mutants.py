@@ -80,13 +80,16 @@ _NO_RESULT = {
 
 @dataclass(frozen=True)
 class Module:
-    """Files whose mistakes would be silent, and the tests that should see them; folders or files."""
+    """Files whose mistakes would be silent, and the tests that should see them: folders, files, patterns."""
 
     sources: tuple[str, ...]
     tests: tuple[str, ...]
 
 
 _JUDGING = tuple(f"labkit/grading/judging/{name}.py" for name in ("engine", "faults", "judge"))
+_COURSE = tuple(
+    f"tests/course/test_{name}*.py" for name in ("c", "h", "magic", "p", "unnamed")
+)  # no notebooks
 MODULES = {
     "instructions": Module(("labkit/simt/code/instructions",), ("tests/simt",)),
     "lowering": Module(("labkit/simt/lowering",), ("tests/simt",)),
@@ -95,7 +98,7 @@ MODULES = {
     "occupancy": Module(
         ("labkit/core/occupancy.py",), ("tests/core", "tests/widgets/test_occupancy_view.py")
     ),
-    "criteria": Module(("labkit/course/criteria",), ("tests/course",)),
+    "criteria": Module(("labkit/course/criteria",), _COURSE),
     "grading": Module(("labkit/grading/results", *_JUDGING), ("tests/grading",)),
 }
 
@@ -469,8 +472,8 @@ def score(
 
 
 def test_files(tests: Iterable[str]) -> list[str]:
-    """Return the files of tests in these folders and files."""
-    paths = [ROOT / each for each in tests]
+    """Return the files of tests in these folders, files and patterns."""
+    paths = [path for each in tests for path in ROOT.glob(each)]
     found = {file for path in paths for file in ([path] if path.is_file() else path.rglob("test_*.py"))}
     return sorted(file.relative_to(ROOT).as_posix() for file in found)
 
