@@ -11,11 +11,10 @@ change for each place. A mutant is killed when a test fails or runs for too long
 
 All runs in copies of the repository, in a temporary folder. First the tests run once, to learn which test
 covers which line. They run once more in another order, as mutants get them. Both times they must pass, or
-there is no score. What they cover is kept in build/mutants until a file of the repository changes. Then
-each mutant gets the tests that run its line, the fastest first, and after these those that share a fixture
-with them, as one test may compile what another runs. A line that runs before the tests, as tables do, gets
-all tests that run any line of the file. Each run has a new LABKIT_CACHE: the cache knows sources by time
-and size alone, so a mutant could get the code of another.
+there is no score. @@ Then each mutant gets the tests that run its line, the fastest first, and after these
+those that share a fixture with them, as one test may compile what another runs. A line that runs before the
+tests, as tables do, gets all tests that run any line of the file. Each run has a new LABKIT_CACHE: the
+cache knows sources by time and size alone, so a mutant could get the code of another.
 
 tests/mutants_equivalent.toml lists the mutants that change nothing, each with the reason.
 """
@@ -39,16 +38,18 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from time import perf_counter
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import coverage
 import typer
 from cosmic_ray import plugins
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.operator import Example, Operator
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
@@ -68,7 +69,7 @@ DEFINITION = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _LEFT_OUT = re.compile(
     r"Variable|Operator_(?!IsNot_Is$|Is_IsNot$)(Is|IsNot)_|_(?<!IsNot_)(?<!Is_)(Is|IsNot)$"
 )
-OPERATORS = {
+OPERATORS: dict[str, Operator] = {
     name: plugins.get_operator(name)() for name in plugins.operator_names() if not _LEFT_OUT.search(name)
 }
 _NO_RESULT = {
@@ -101,6 +102,51 @@ MODULES = {
     "criteria": Module(("labkit/course/criteria",), _COURSE),
     "grading": Module(("labkit/grading/results", *_JUDGING), ("tests/grading",)),
 }
+
+
+class OtherInstruction(Operator):
+    """Puts another instruction of LLVM, or another comparison, in the place of one that builder `b` makes.
+
+    Most of what an instruction means is there, in names and in text, which cosmic-ray leaves alone.
+    """
+
+    names: ClassVar = [
+        *(
+            ("and_", "or_"),
+            ("add", "sub"),
+            ("fadd", "fsub"),
+            ("sext", "zext"),
+            ("ashr", "lshr"),
+            ("shl", "lshr"),
+        ),
+        *(("sdiv", "udiv"), ("srem", "urem"), ("sitofp", "uitofp"), ("fptosi", "fptoui")),
+        *(("icmp_signed", "icmp_unsigned"), ("fcmp_ordered", "fcmp_unordered")),
+    ]
+    texts: ClassVar = [('"<"', '"<="'), ('">"', '">="'), ('"=="', '"!="'), ('"ord"', '"uno"')]
+
+    def mutation_positions(self, node: Any) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """Find the names and texts that have another."""
+        return [(node.start_pos, node.end_pos)] * len(self._others(node))
+
+    def mutate(self, node: Any, index: int) -> Any:
+        """Put another in the place of a name or a text."""
+        node.value = self._others(node)[index]
+        return node
+
+    def _others(self, node: Any) -> list[str]:
+        pairs = self.texts if node.type == "string" else []
+        if node.type == "name" and node.parent.get_code(include_prefix=False) == f".{node.value}":
+            before = node.parent.get_previous_leaf()
+            pairs = self.names if before is not None and before.value == "b" else []
+        return [other for pair in pairs if node.value in pair for other in pair if other != node.value]
+
+    @classmethod
+    def examples(cls) -> Iterable[Example]:
+        """Return one change."""
+        return (Example("b.add(x, y)", "b.sub(x, y)"),)
+
+
+OPERATORS["labkit/OtherInstruction"] = OtherInstruction()
 
 
 class CannotJudge(Exception):
@@ -279,9 +325,9 @@ def _lines(node: ast.stmt) -> range:
 
 def covered(tests: str, copy: Path) -> Covered:
     """Return what a file of tests covers. Raises CannotJudge where one fails without a mutant."""
-    kept = KEPT / _digest() / tests.replace("/", "-")
+    kept = KEPT / tests.replace("/", "-") / _digest(tests)
     if not (kept / "covered.json").exists():
-        shutil.rmtree(kept, ignore_errors=True)
+        shutil.rmtree(kept.parent, ignore_errors=True)
         kept.mkdir(parents=True)
         start = perf_counter()
         _passes(tests, _pytest(copy, [tests, f"--cover-into={kept}"], None), NO_TESTS)
@@ -355,18 +401,26 @@ def copy_repository(to: Path) -> None:
         shutil.copy2(ROOT / name, to / name)
 
 
+@cache
 def _files() -> list[str]:
     call = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(call, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return sorted({name for name in listed.split("\0") if name and (ROOT / name).is_file()})
 
 
-def _digest() -> str:
-    """Return a digest of the repository's files."""
+def _digest(tests: str) -> str:
+    """Return a digest of what a file of tests depends on: all but other tests, this program and pages."""
+    names = (name for name in _files() if not name.endswith(".md") and "mutants" not in name)
     digest = hashlib.sha256()
-    for name in _files():
-        digest.update(f"{name}\0".encode() + hashlib.sha256((ROOT / name).read_bytes()).digest())
+    for name in names:
+        if name == tests or not Path(name).name.startswith("test_"):
+            digest.update(f"{name}\0{_content(name)}".encode())
     return digest.hexdigest()[:16]
+
+
+@cache
+def _content(name: str) -> str:
+    return hashlib.sha256((ROOT / name).read_bytes()).hexdigest()
 
 
 @contextmanager

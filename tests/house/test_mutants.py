@@ -48,6 +48,12 @@ def test_mutants_change_what_has_a_say_in_results(root):
             compile(mutant.code, mutant.file, "exec")
 
 
+def test_another_instruction_of_llvm_is_a_mutant(root):
+    (root / "labkit" / "small.py").write_text('c = b.icmp_signed("<", x, y)\ne = names.add("x")\n')
+    drawn = {mutant.after for seed in range(5) for mutant in mutants.draw("small", 9, seed, root)}
+    assert drawn == {'c = b.icmp_unsigned("<", x, y)', 'c = b.icmp_signed("<=", x, y)'}
+
+
 @pytest.mark.parametrize(
     "line, lines, at_import",
     [
