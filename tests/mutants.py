@@ -11,10 +11,11 @@ change for each place. A mutant is killed when a test fails or runs for too long
 
 All runs in copies of the repository, in a temporary folder. First the tests run once, to learn which test
 covers which line. They run once more in another order, as mutants get them. Both times they must pass, or
-there is no score. @@ Then each mutant gets the tests that run its line, the fastest first, and after these
-those that share a fixture with them, as one test may compile what another runs. A line that runs before the
-tests, as tables do, gets all tests that run any line of the file. Each run has a new LABKIT_CACHE: the
-cache knows sources by time and size alone, so a mutant could get the code of another.
+there is no score. What a file of tests covers is kept in build/mutants until that file or the code changes.
+Then each mutant gets the tests that run its line, the fastest first, and after these those that share a
+fixture with them, as one test may compile what another runs. A line that runs before the tests, as tables
+do, gets all tests that run any line of the file. Each run has a new LABKIT_CACHE: the cache knows sources
+by time and size alone, so a mutant could get the code of another.
 
 tests/mutants_equivalent.toml lists the mutants that change nothing, each with the reason.
 """
@@ -409,11 +410,14 @@ def _files() -> list[str]:
 
 
 def _digest(tests: str) -> str:
-    """Return a digest of what a file of tests depends on: all but other tests, this program and pages."""
-    names = (name for name in _files() if not name.endswith(".md") and "mutants" not in name)
+    """Return a digest of what a file of tests depends on: all but pages, this program, and tests beside it."""
+    takes_others = re.search(
+        r"^(from|import) (test_|course_tables)", (ROOT / tests).read_text(), re.MULTILINE
+    )
     digest = hashlib.sha256()
-    for name in names:
-        if name == tests or not Path(name).name.startswith("test_"):
+    for name in _files():
+        is_other = Path(name).name.startswith("test_") and name != tests and not takes_others
+        if not is_other and not name.endswith(".md") and "mutants" not in name:
             digest.update(f"{name}\0{_content(name)}".encode())
     return digest.hexdigest()[:16]
 
