@@ -410,7 +410,7 @@ def _files() -> list[str]:
 
 
 def _digest(tests: str) -> str:
-    """Return a digest of what a file of tests depends on: all but pages, this program, and tests beside it."""
+    """Return a digest of what a file of tests depends on: all but pages, this program and other tests."""
     takes_others = re.search(
         r"^(from|import) (test_|course_tables)", (ROOT / tests).read_text(), re.MULTILINE
     )
