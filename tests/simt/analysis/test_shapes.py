@@ -187,7 +187,8 @@ def test_what_lanes_exchange():
 def test_loads_differ_as_their_addresses_do():
     found = shapes(
         """ld.param.u64 %rd1, [x]; ld.global.u32 %r1, [%rd1];
-        mov.u32 %r2, %tid.y; mul.wide.s32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; ld.global.u32 %r3, [%rd3];""",
+        mov.u32 %r2, %tid.y; mul.wide.s32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2;
+        ld.global.u32 %r3, [%rd3];""",
         (8, 4, 1),
     )
     assert found["%r1"] == UNIFORM and found["%r3"] == Shape(8)

@@ -56,7 +56,8 @@ def test_what_follows_from_it_names_its_first_use():
 
 def test_memory_and_other_lanes_give_values_that_are_set():
     found = unset(
-        """ld.global.u32 %r1, [%rd1]; shfl.sync.idx.b32 %r3, %r2, 0, 31, -1; vote.sync.ballot.b32 %r4, %p1, -1;
+        """ld.global.u32 %r1, [%rd1]; shfl.sync.idx.b32 %r3, %r2, 0, 31, -1;
+        vote.sync.ballot.b32 %r4, %p1, -1;
         atom.global.add.u32 %r5, [%rd1], %r6; ret;"""
     )
     assert found.keys() == {"%rd1", "%r2", "%p1", "%r6"}
