@@ -257,3 +257,20 @@ def test_atomic_sums():
     assert a.tolist() == [100, 50] and b.tolist() == [100, -200]
     assert float(value("bf16", c[0])) == 100
     assert [float(value("bf16", bits)) for bits in d.tolist()] == [50, 200]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "format_", "least", "most", "error"),
+    # PTX ISA, ex2: the largest relative errors. The exponents are those of ordinary numbers of each format.
+    [("ex2.approx.f16", "f16", -14, 15, 2**-9.9), ("ex2.approx.ftz.bf16", "bf16", -126, 127, 2**-7)],
+)
+def test_small_powers_of_two_have_their_relative_error(instruction, format_, least, most, error):
+    exponents = list(range(least, most + 1))
+    x = np.array([rounded(format_, Fraction(n)) if n else 0 for n in exponents], np.uint16)
+    source = f"""extern "C" __global__ void f(const unsigned short* x, unsigned short* y) {{
+        int i = threadIdx.x;
+        asm("{instruction} %0, %1;" : "=h"(y[i]) : "h"(x[i]));
+    }}"""
+    _, y = run(source, x, np.zeros_like(x), threads=x.size)
+    for n, bits in zip(exponents, y, strict=True):
+        assert value(format_, bits) == pytest.approx(2.0**n, rel=error, abs=0)
