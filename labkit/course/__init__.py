@@ -21,6 +21,9 @@ EXERCISES = by_id(
 )
 
 
+AS_IT_RAN = "the answer cell is as it ran"  # a criterion: what is checked is what stands in the cell
+
+
 class NoAnswer(SimtError):
     """No cell has been run that answers an exercise, or it has failed.
 
@@ -68,7 +71,7 @@ def check(exercise: str, kernel: Answer | None = None) -> Feedback:
     line = edits.changed_line(run) if run else None
     if line is not None:
         told = f"The cell of {exercise} was changed after it ran (line {line}). Run it again, then check."
-        return chosen.not_judged("the answer cell is as it ran", told)
+        return chosen.not_judged(AS_IT_RAN, told)
     try:
         with step_by_step(exercise) as step:
             feedback = chosen.judge(answer(exercise), step=step)

@@ -12,6 +12,7 @@ from course_tables import (
 import labkit
 from labkit.core.occupancy import gpu, gpus, occupancy
 from labkit.course.criteria import products
+from labkit.course.criteria.occupancy import YOUR_WORK
 from labkit.course.exercise import Unmet
 from labkit.course.exercises import lab_07
 
@@ -219,6 +220,7 @@ WRONG = [
         "07.3",
         "labkit's own function, imported inside",
         1,
+        YOUR_WORK,
         (
             "return min(blocks) * of_block",
             "from labkit.model.blocks_per_sm import Block\n"
@@ -229,6 +231,7 @@ WRONG = [
         "07.3",
         "labkit's own function, imported outside",
         1,
+        YOUR_WORK,
         ("def warps", "from labkit.occupancy import occupancy as held\n\ndef warps"),
         ("min(blocks) * of_block", "held(gpu, threads, registers, shared).warps"),
     ),

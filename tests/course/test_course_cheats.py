@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from course_tables import SOLUTIONS, SOLVED, judged, mutant, started
+from course_tables import SOLUTIONS, SOLVED, failed_criterion, judged, mutant, started
 
 from labkit import simt
 from labkit.core.compare import Mismatch
@@ -25,8 +25,8 @@ def idle(cell, condition):
     return f"{cell[: signature.end()]}\n    if ({condition}) return;{cell[signature.end() :]}"
 
 
-# exercise, what misses its goal, what a student reads, where the answer does nothing, what to replace in the
-# solution (nothing: it is what a student starts from)
+# exercise, what misses its goal, the launch in which that is seen, where the answer does nothing, what to
+# replace in the solution (nothing: it is what a student starts from)
 IDLE = [
     ("01.1", "no vectors", "M=128 N=256 K=256", "M == 128", ("j + 8 <= N", "j < 0")),
     ("01.2", "no vectors", "M=128 N=256 K=256", "M == 128", ("j + 8 <= j1", "j < 0")),
@@ -47,17 +47,18 @@ IDLE = [
     ("09.12", "bank conflicts", "tiles=4", "gridDim.x == 4"),
     ("09.13", "a division per round", "length=1000, rounds=256, n=1024", "length == 1000"),
 ]
+WRONG_ELEMENT = re.compile(r"^(.*, |)\w+\[[\d, ]+\] is \S+;? ", re.MULTILINE)
 
 
 @pytest.mark.parametrize("case", IDLE, ids=lambda case: f"{case[0]} {case[1]}")
 def test_an_answer_that_does_nothing_where_it_is_counted_is_wrong(case):
-    exercise, _, words, condition, *replacements = case
+    exercise, _, size, condition, *replacements = case
     start = started(exercise)
     cell = mutant(exercise, *replacements) if replacements else start
     honest, feedback = judged(exercise, cell), judged(exercise, idle(cell, condition))
-    assert not honest.ok and not feedback.ok
-    assert "it should be" not in honest.failure
-    assert words in feedback.failure and "it should be" in feedback.failure, feedback
+    assert failed_criterion(honest) and not WRONG_ELEMENT.search(honest.failure), honest
+    assert 1 < failed_criterion(feedback) <= failed_criterion(honest)
+    assert size in feedback.failure and WRONG_ELEMENT.search(feedback.failure), feedback
 
 
 def one_place_launches():

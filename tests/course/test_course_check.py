@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from course_tables import SOLUTIONS, SOLVED, cells, judged, mutant, released
+from course_tables import SOLUTIONS, SOLVED, cells, judged, mutant, released, says
 
 import labkit
 from labkit import simt
@@ -25,7 +25,7 @@ NOT_COMPARED = [
 
 @pytest.mark.parametrize(
     "exercise",
-    [pytest.param(id, marks=[] if id in NOT_COMPARED else [pytest.mark.thorough]) for id in sorted(SOLVED)],
+    [pytest.param(id, marks=[] if id in NOT_COMPARED else [pytest.mark.slow]) for id in sorted(SOLVED)],
 )
 def test_the_solution_meets_every_criterion(exercise):
     feedback = judged(exercise, SOLVED[exercise])
@@ -47,7 +47,7 @@ class TestCheck:
         monkeypatch.setattr(magic, "answers", {})
         feedback = labkit.check("02.1")
         assert not feedback.ok
-        assert "Run the cell that begins with %%cuda 02.1 first." in repr(feedback)
+        assert len(feedback.lines) == 1 and "%%cuda 02.1" in feedback.failure
 
     def test_judges_the_last_kernel(self, monkeypatch):
         kernel = magic.compile_cell(SOLVED["02.1"].partition("\n")[2], [], [], wanted="matmul")
@@ -61,14 +61,14 @@ class TestCheck:
 
     def test_an_answer_that_is_not_there(self, monkeypatch):
         monkeypatch.setattr(magic, "answers", {})
-        with pytest.raises(simt.SimtError, match=r"There is no CUDA kernel for 02\.1 yet"):
+        with pytest.raises(simt.SimtError, match=r"CUDA kernel for 02\.1"):
             labkit.answer("02.1")
 
     def test_a_kernel_that_never_ends_is_told(self, monkeypatch):
         monkeypatch.setattr("labkit.kernels.verify.TIMEOUT", 0.2)
         endless = mutant("02.1", ("++k", "k += 0"), ("float sum", "volatile float sum"))
         feedback = judged("02.1", endless)
-        assert "was stopped" in feedback.failure
+        assert not feedback.ok and says(feedback.failure, "0.2 s")
 
     def test_another_signature_is_told(self):
         feedback = judged("02.1", '%%cuda 02.1\nextern "C" __global__ void matmul(float* C) { C[0] = 1; }')
@@ -113,7 +113,7 @@ class TestCriteria:
         cube = partial(tiled, Matmul(64, 64, 64))
         criterion = at_most(4, "sectors_per_request", "few", cube, hint="Look at the rows.")
         criterion.test(labkit.kernels.load("matmul/1_naive"))
-        with pytest.raises(Unmet, match="line 25 has 16 sectors per request") as unmet:
+        with pytest.raises(Unmet, match=r"line 25 .*\b16 .*\b4\n") as unmet:
             criterion.test(labkit.kernels.load("matmul/1_naive_uncoalesced"))
         assert "25 | C[row * N + col] = result;\nLook at the rows." in str(unmet.value)
 

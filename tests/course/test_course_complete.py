@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -40,6 +41,7 @@ def test_there_are_enough_exercises_and_each_is_worth_something():
     assert all(isinstance(exercise.points, int) and exercise.points >= 1 for exercise in EXERCISES.values())
 
 
+@cache
 def sentences():
     """All texts of labkit.course that have a name: constants of modules, hints, and tables of texts."""
     found = set()

@@ -44,6 +44,8 @@ APART = (
     "Neighbours along threadIdx.x should bring neighbours of a row."
 )
 OWN = "Each thread should have elements of its own."
+FEW_THREADS, FEW_WARPS = "a few threads do the work of all", "few warps do the work of all"
+LITTLE = "leave little to the others"
 
 
 @dataclass(frozen=True)
@@ -90,21 +92,21 @@ class Shares:
         if lanes < LEAST_ACTIVE * most or output > self.elements * threads * blocks:
             raise Unmet(
                 f"{launch}\non average {lanes:.2g} of {most} lanes are active, and {output} elements are "
-                f"written: a few threads do the work of all. {OWN}"
+                f"written: {FEW_THREADS}. {OWN}"
             )
         average = sum(profile.by_warp) / len(profile.by_warp)
         if max(profile.by_warp) > BUSIEST * average:
             busiest = profile.by_warp.index(max(profile.by_warp))
             raise Unmet(
                 f"{launch}\nwarp {busiest} of a block runs {max(profile.by_warp)} instructions; on average a "
-                f"warp runs {average:.0f}: few warps do the work of all. {OWN}"
+                f"warp runs {average:.0f}: {FEW_WARPS}. {OWN}"
             )
         for part, written in enumerate(launch.written_by_part(kernel, PARTS)):
             own = len(range(part, blocks, PARTS))
             if written > self.factor * output * own / blocks:
                 raise Unmet(
-                    f"{launch}\n{own * threads} threads write {written} of the {output} elements, and leave "
-                    f"little to the others. {OWN}"
+                    f"{launch}\n{own * threads} threads write {written} of the {output} elements, and "
+                    f"{LITTLE}. {OWN}"
                 )
 
 

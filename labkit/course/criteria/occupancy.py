@@ -20,6 +20,7 @@ from labkit.model.blocks_per_sm import LEAST_REGISTERS, RESOURCES, Block, cures
 from labkit.simt import AnyKernel
 
 LEAST_PERCENT = 75
+YOUR_WORK = "Work the number out from the figures of gpu, such as gpu.registers_per_sm."
 # GPU, threads of a block, registers of a thread, bytes of shared memory
 Asked = tuple[str, int, int, int]
 
@@ -57,7 +58,7 @@ def _own(function: Callable[..., Any], *args: Any) -> Any:
     if borrowed:
         raise Unmet(
             f"{function.__name__} has labkit work it out, by its function {borrowed}: that is what the check "
-            "compares with.\nWork the number out from the figures of gpu, such as gpu.registers_per_sm."
+            f"compares with.\n{YOUR_WORK}"
         )
     return got
 
