@@ -1,6 +1,7 @@
 """An error while an answer is judged is the answer's, but for a few causes; no student sees the inside."""
 
 import errno
+import socket
 import subprocess
 import sys
 import time
@@ -26,10 +27,11 @@ from labkit.course.exercises import lab_01
 from labkit.course.feedback import FAILED, MET, NOT_JUDGED
 from labkit.grading.judging import clock, faults, judge, plugin
 from labkit.grading.judging.clock import Clock, Late
-from labkit.grading.judging.remote import RemoteFunction, RemoteKernel, RemoteModule, RemoteProgram
+from labkit.grading.judging.remote import RemoteFunction, RemoteKernel, RemoteModule, RemoteProgram, Stopped
 from labkit.grading.model import GRADED, REGRADE, Answer, Submission
 from labkit.grading.sandbox import process
 from labkit.grading.sandbox.limits import Limits
+from labkit.grading.sandbox.wire import BorderError, Channel
 from labkit.grading.text import clean
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
@@ -271,11 +273,30 @@ def are_told(found):
     return True
 
 
-@pytest.mark.parametrize("returned", RAGGED[:3])
-def test_values_of_any_form_are_wrong_and_no_error(returned):
+def crossed(value):
+    """What arrives of a value at the other side of a sandbox's border. Raises as a session does."""
+    here, there = socket.socketpair()
+    with here, there:
+        Channel(here).send(value)
+        try:
+            return Channel(there).receive(seconds=10)
+        except BorderError as error:
+            raise Stopped(str(error)) from None
+
+
+@pytest.mark.parametrize("id", [id for id, each in EXERCISES.items() if each.magic == "answer"])
+@pytest.mark.parametrize("returned", RAGGED)
+def test_values_of_any_form_are_wrong_and_no_mistake_of_the_grader(id, returned):
+    answer = Elsewhere("answer", lambda *_: (crossed(eval(returned)), ""))
+    feedback = faults.guarded(EXERCISES[id], []).judge(answer, seed=7)
+    assert not feedback.ok and feedback.failure
+
+
+def test_a_value_of_a_strange_form_is_wrong_and_no_error():
+    """The same in real sandboxes."""
     answers = {
         id: f"%%answer {id}\ndef answer(*args):\n    return {returned}\n"
-        for id in ("07.1", "08.4", "09.3", "09.6")
+        for id, returned in zip(("07.1", "08.4", "09.3", "09.6"), RAGGED, strict=False)
     }
     assert are_told(results(answers))
 

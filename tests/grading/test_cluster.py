@@ -107,7 +107,7 @@ class TestRun:
 
 
 class TestRealJudge:
-    @pytest.mark.thorough
+    @pytest.mark.slow  # two workers of Dask grade lab 02 twice, and one is killed
     def test_a_worker_killed_as_it_grades_changes_no_grade(self, tmp_path, two, scheduler):
         full = sum(each.points for id, each in EXERCISES.items() if id.startswith("02."))
         solved = Path(__file__).parents[2] / "notebooks" / "solutions" / "02_naive_cuda.ipynb"

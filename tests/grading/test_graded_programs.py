@@ -44,10 +44,7 @@ HOSTILE = {
 @needs_nvcc
 @pytest.mark.parametrize(
     ("begin", "limits", "why"),
-    [
-        pytest.param(*case, id=name, marks=[] if name in ("forks", "prints") else [pytest.mark.thorough])
-        for name, case in HOSTILE.items()
-    ],
+    [pytest.param(*case, id=name) for name, case in HOSTILE.items()],
 )
 def test_a_hostile_program_has_no_points_and_ends(begin, limits, why):
     headers = ("#include <vector>\n", "#include <vector>\n#include <cstring>\n#include <unistd.h>\n")
