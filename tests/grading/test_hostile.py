@@ -22,7 +22,6 @@ from labkit.grading.sandbox.limits import Limits
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 
 HONEST = "00.1"  # beside the attacks
-TOGETHER = 3  # attacks in one submission: each that does not end takes its time limit
 IN_PYTHON = ("07.1", "07.3", "08.4", "09.3", "09.6", "09.7")
 WRONG = "\ndef answer(*args):\n    return 0\n"
 SMALL = Limits(
@@ -179,13 +178,11 @@ ATTACKS = {"forged": FORGED, "pretended": PRETENDED, "violent": VIOLENT, "endles
 
 
 @pytest.mark.parametrize("kind", ATTACKS)
-@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.thorough)])
-@pytest.mark.every_case
-def test_answers_in_python_that_attack_are_worth_nothing(kind, number):
-    """Three of the kind at a time."""
-    assert len(ATTACKS[kind]) == 2 * TOGETHER
-    chosen = [*ATTACKS[kind].values()][number * TOGETHER :][:TOGETHER]
-    assert are_worth_nothing(results(in_python(chosen)))
+def test_answers_in_python_that_attack_are_worth_nothing(kind):
+    """All of the kind in one submission, each in an exercise of its own."""
+    attacks = in_python(ATTACKS[kind].values())
+    assert len(attacks) == len(ATTACKS[kind])
+    assert are_worth_nothing(results(attacks))
 
 
 SECRETS = r"right_on\(|BEGIN SOLUTION|def _operations|test_the_solution"
