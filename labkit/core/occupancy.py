@@ -286,7 +286,8 @@ def _carve_out(gpu: Gpu, threads: int, size: int, each: int, others: int) -> int
     """
 
     def room_for(blocks: float) -> int:
-        return next((size for size in CARVE_OUTS if size * 1024 // each >= blocks), CARVE_OUTS[-1])
+        blocks = min(blocks, CARVE_OUTS[-1] * 1024 // each)
+        return next(size for size in CARVE_OUTS if size * 1024 // each >= blocks)
 
     wanted: float = others
     if size == 0 and others > 1:

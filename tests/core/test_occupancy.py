@@ -138,21 +138,7 @@ def test_limits_are_those_nsight_compute_shows_on_an_h200(row):
     )
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        pytest.param(
-            row,
-            id="-".join(list(row.values())[:3]),
-            marks=pytest.mark.xfail(
-                strict=True, reason="228 KB where the driver gives 196 KB, room for 4 blocks"
-            )
-            if (row["block"], row["shared_bytes"]) == ("128", "49152")
-            else [],
-        )
-        for row in RECORDED
-    ],
-)
+@pytest.mark.parametrize("row", RECORDED, ids=lambda row: "-".join(list(row.values())[:3]))
 def test_an_h200_gives_blocks_the_shared_memory_that_nsight_compute_shows(row):
     shared = int(row["shared_bytes"])
     fits = occupancy("H200", int(row["block"]), int(row["registers"]), shared)
