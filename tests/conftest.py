@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from session import without_memory
 from traitlets.config import Config
 
 from labkit.doctor import find_gpu
@@ -66,10 +67,10 @@ def same_device_afterwards():
 
 
 @pytest.fixture(autouse=True)
-def new_session(same_device_afterwards, monkeypatch):
+def new_session(same_device_afterwards):
     """No test finds the cells that another has run, or what it has solved in no student's folder."""
-    for memory in ("course.progress._unkept", "course.progress._unkept_said", "magic.runs"):
-        monkeypatch.setattr(f"labkit.{memory}", {})
+    with without_memory():
+        yield
 
 
 @pytest.fixture(autouse=True)
