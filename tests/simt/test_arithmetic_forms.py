@@ -19,8 +19,6 @@ from labkit import simt
 from labkit.compiler.origin import PtxText
 from labkit.simt.code.instructions.table import OPERATIONS, find
 
-pytestmark = pytest.mark.every_case
-
 CASES = 128
 PER_KERNEL = 60  # forms; a kernel of much more than 400 instructions would share code between them
 EDGES = {

@@ -73,7 +73,6 @@ def test_what_follows_a_loop_comes_after_it_in_order():
     assert successors(blocks) == [[1, 2], [0], []]
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     "text",
     [

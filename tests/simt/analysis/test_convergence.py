@@ -16,7 +16,6 @@ DIAMOND = f"""{OF_LANES} bssy MEET, %r9; @%p1 bra ELSE; st.global.u32 [x], 1; bs
 ELSE: st.global.u32 [x], 2; bsync MEET; MEET: st.global.u32 [x], 3; ret;"""
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("line", "place"),
     [("bssy L;", "L"), ("bsync L;", "L"), ("break L;", "L"), ("bra L;", ""), ("ret;", "")],

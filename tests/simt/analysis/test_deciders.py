@@ -16,7 +16,6 @@ def deciders(body):
     return set(found.arguments), found.contents
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("body", "arguments", "contents"),
     [

@@ -12,7 +12,6 @@ def indices(body):
     return thread_indices(kernel(f"{SPECIAL} {body} ret;")) - {"%r3", "%r4"}
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     "body",
     [
@@ -28,7 +27,6 @@ def test_an_index(body):
     assert "%r9" in indices(body)
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     "body",
     [

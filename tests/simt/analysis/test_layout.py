@@ -109,7 +109,6 @@ def test_memory_that_cooperative_groups_keep():
     assert storage(made, module(".shared .u32 s;")).static_shared_bytes == 16 + 288
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -93,7 +93,6 @@ def test_indices_of_threads(block, axis):
             assert (index(warp) + np.array(shape.lane_offsets())[: len(lanes)] == lanes).all()
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("block", "axis", "shape"),
     [
@@ -239,7 +238,6 @@ def test_random_code_has_the_shape_of_its_values(lines, block):
 # --- strides -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("shape", "expected"),
     [

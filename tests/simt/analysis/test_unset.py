@@ -63,7 +63,6 @@ def test_memory_and_other_lanes_give_values_that_are_set():
     assert found.keys() == {"%rd1", "%r2", "%p1", "%r6"}
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -144,7 +143,6 @@ LOOP = """    float sum;
     if (sum > 3) out[i] = 1;"""
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_a_check_follows_a_variable_that_a_loop_sets(n):
     assert all(tool == "initcheck" for tool, _ in checked(LOOP, n))
@@ -186,7 +184,6 @@ END:
 """
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(("n", "is_set"), [(64, True), (16, True), (15, False), (0, False)])
 def test_a_check_of_registers_of_each_type_that_one_path_sets(n, is_set):
     """They are needed after a barrier; threads below 16 use them, and those below n have set them."""

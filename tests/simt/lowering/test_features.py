@@ -11,7 +11,6 @@ def refused(line):
     return kernel(f".loc 1 1 1\nmov.u32 %r1, 1;\n.loc 1 5 1\n{line}\nret;", before='.file 1 "kernel.cu"')
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     "line",
     [
@@ -38,7 +37,6 @@ def test_a_feature_is_refused_with_its_line(line):
         refuse(refused(line))
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     "line",
     [

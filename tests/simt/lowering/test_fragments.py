@@ -34,7 +34,6 @@ def held(found, role):
                 )
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("found", WHOLE, ids=str)
 @pytest.mark.parametrize("role", "abcd")
 def test_the_lanes_hold_each_number_once(found, role):
@@ -59,7 +58,6 @@ def test_the_isas_figures_of_m16n8k16():
         assert c == [(group + (8 if i >= 2 else 0), thread * 2 + (i & 1)) for i in range(4)]
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("opcode", "expected"),
     [
@@ -99,7 +97,6 @@ MOVES = [
 RNG = np.random.default_rng(4)
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(("role", "shape", "type_", "count", "rows", "columns"), MOVES, ids=str)
 @pytest.mark.parametrize("major", ["row", "col"])
 @pytest.mark.parametrize("stride", ["number", "register", "none"])

@@ -76,7 +76,6 @@ def test_a_function_that_calls_another_and_returns_early():
     assert Machine(kernel).run().column("%r3") == expected
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("negated", [False, True])
 def test_a_call_under_a_guard(negated):
     guarded = call("%r3", "%r2", "%r1", guard=f"@{'!' * negated}%p1")

@@ -38,7 +38,6 @@ def operands(count):
     return "{" + ", ".join(f"%r{i + 1}" for i in range(count)) + "}"
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("trans", [False, True])
 def test_ldmatrix(count, trans):
@@ -54,7 +53,6 @@ def test_ldmatrix(count, trans):
         assert running.column(f"%r{j + 1}") == words(expected)
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("trans", [False, True])
 def test_stmatrix(count, trans):

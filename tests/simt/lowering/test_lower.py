@@ -34,7 +34,6 @@ def places(lane, size=16, **others):
     return {"%r1": size * lane, "%rd1": 64 * lane, **others}
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("size", [4, 8, 16])
 def test_a_whole_copy_is_a_load_and_a_store(size):
     line = f"cp.async.ca.shared.global [%r1], [%rd1+8], {size};" if size < 16 else ""
@@ -46,7 +45,6 @@ def test_a_whole_copy_is_a_load_and_a_store(size):
     np.testing.assert_array_equal(got, DATA[: LANES * 64].reshape(LANES, 64)[:, first : first + size])
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("count", range(18))
 def test_bytes_beyond_a_known_count_become_zero(count):
     got = copied(f"cp.async.cg.shared.global [%r1], [%rd1], 16, {count};", places)
@@ -79,7 +77,6 @@ def test_a_copy_that_some_lanes_ignore():
     np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("more", ["", ", 5", ", %r2", ", %p2"])
 @pytest.mark.parametrize("negated", ["", "!"])
 def test_a_copy_under_a_guard_touches_nothing_elsewhere(negated, more):
@@ -196,7 +193,6 @@ def test_what_is_acquired_for_the_block():
 # --- parameters --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize("size", [1, 4, 7, 12, 18])
 def test_a_structure_whose_address_is_taken_is_copied(size):
     made = kernel(

@@ -70,7 +70,6 @@ def test_the_size_of_a_warp_is_a_number():
 @pytest.mark.parametrize(
     "text", ["0f3F80000", "0f3F8000000", "0d3FF00000", "%r1", "x", "0x", "1.0", "0fG0000000", "", "+1", "--1"]
 )
-@pytest.mark.every_case
 def test_what_is_no_number(text):
     assert immediate(text) is None
 
@@ -113,7 +112,6 @@ def test_lists_of_operands(operands, comma):
     assert instruction == Instruction(("op", "b32"), tuple(item for _, item in operands), None, 7)
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("text", "operand"),
     [
@@ -176,7 +174,6 @@ def test_an_instruction_without_operands():
     assert read("@!%p3 exit") == Instruction(("exit",), (), Guard(Register("%p3"), True), 7)
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("opcode", "parts"),
     [
@@ -196,7 +193,6 @@ def test_opcodes(opcode, parts):
     assert read(f"{opcode} %r1, [%r2]").parts == parts
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("text", "results", "sources"),
     [
@@ -219,7 +215,6 @@ def test_what_an_instruction_writes_and_reads(text, results, sources):
     assert [register.name for register in instruction.sources] == sources
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("text", "space", "type_", "moved"),
     [

@@ -294,7 +294,6 @@ def test_constants_that_only_headers_define_are_dropped():
 # --- what is not understood --------------------------------------------------------------------------------
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("text", "named"),
     [
