@@ -98,6 +98,7 @@ class TestAgreement:
             assert {line.state for line in result.lines} == {MET}
             assert (result.state, result.points, result.failure) == (GRADED, EXERCISES[id].points, "")
 
+    @pytest.mark.slow  # the course once more, through the sandbox
     def test_of_a_mistake(self, id, mistaken):
         """The tests of each lab say which criterion it fails in the notebook."""
         result, criterion = mistaken[id], MISTAKES[id].told.criterion
@@ -106,6 +107,7 @@ class TestAgreement:
         assert 0 < failed_criterion(result) <= criterion and result.failure, result
         assert result.points == ASKED[id].points_of(Feedback("", result.lines)) < EXERCISES[id].points
 
+    @pytest.mark.slow  # the course once more, through the sandbox
     def test_of_what_was_handed_out(self, id, handed_out):
         assert (handed_out[id].state, handed_out[id].points) == (GRADED, 0)
 
