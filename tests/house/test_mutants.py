@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 
-import mutants
 import pytest
+
+pytest.importorskip("cosmic_ray", reason="needs cosmic-ray: make test installs it")
+mutants = pytest.importorskip("mutants")
 
 SOURCE = """from functools import lru_cache
 
