@@ -13,14 +13,17 @@ pytestmark = pytest.mark.browser
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 NAMES = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
+FIRST = ("00", "05")  # make test opens these, .ci/run the other notebooks, too
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name.startswith(FIRST) else [pytest.mark.slow]) for name in NAMES]
+)
 def test_notebook(page, server, folder, name):
     run_and_move(page, server, folder, name, slice(2))
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # the browser's second half
 @pytest.mark.parametrize("name", NAMES)
 def test_its_other_sliders(page, server, folder, name):
     run_and_move(page, server, folder, name, slice(2, None))
