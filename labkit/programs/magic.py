@@ -115,13 +115,28 @@ _REMARKS = ("labkit: no GPU here.", "labkit check: no mistake found")
 
 def run(program: AnyProgram, read: Line) -> Outcome:
     """Run a program and print what it prints, as it comes; only what is wrong has a notebook's red ground."""
+    begun = ""  # a line of stderr that has no end yet: which remark it is, its first words alone do not say
 
-    def on_text(name: str, text: str) -> None:
-        stream = sys.stdout if name == "stdout" or text.startswith(_REMARKS) else sys.stderr
+    def write(text: str) -> None:
+        stream = sys.stdout if text.startswith(_REMARKS) else sys.stderr
         stream.write(text)
         stream.flush()
 
-    return program.run(*read.arguments, stdin=read.stdin, mode=read.mode, on_text=on_text)
+    def on_text(name: str, text: str) -> None:
+        nonlocal begun
+        if name == "stdout":
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            return
+        *lines, begun = (begun + text).split("\n")
+        for line in lines:
+            write(f"{line}\n")
+
+    try:
+        return program.run(*read.arguments, stdin=read.stdin, mode=read.mode, on_text=on_text)
+    finally:
+        if begun:
+            write(begun)
 
 
 def show(outcome: Outcome) -> None:

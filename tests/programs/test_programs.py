@@ -22,7 +22,7 @@ import record_programs  # noqa: E402
 from record_programs import PROGRAMS, commands, sources  # noqa: E402
 
 from labkit.c.compile import find_compiler  # noqa: E402
-from labkit.programs import toolkit  # noqa: E402
+from labkit.programs import magic, toolkit  # noqa: E402
 
 # `make test` runs each fourth: short names belong to programs with few kernels, which take less time.
 NAMES = sorted((path.name for path in sources()), key=len)
@@ -382,3 +382,26 @@ def test_a_transcript_has_each_command_above_what_it_printed(monkeypatch, tmp_pa
         "$ cp /bin/echo hello\n\n$ ./hello 1\n1\n\n$ ./hello 2\n2\n",
         True,
     )
+
+
+# --------------------------------------------------------------------------------------------------- notebooks
+
+
+class Printing:
+    """Stands for a program: what it prints comes in these pieces."""
+
+    def __init__(self, *pieces):
+        self.pieces = pieces
+
+    def run(self, *arguments, on_text, **how):
+        for name, text in self.pieces:
+            on_text(name, text)
+
+
+def test_a_remark_is_no_error_however_it_arrives(capsys):
+    """A busy machine reads the remark in several pieces."""
+    remark, mistake = "labkit: no GPU here. Times are predicted\n", "line 3: invalid argument"
+    pieces = [("stderr", part) for part in ("labkit: ", remark[8:20], remark[20:] + mistake[:4], mistake[4:])]
+    magic.run(Printing(*pieces[:2], ("stdout", "7\n"), *pieces[2:]), magic.read_line(""))
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("7\n" + remark, mistake)
