@@ -138,7 +138,10 @@ class OtherInstruction(Operator):
         pairs = self.texts if node.type == "string" else []
         if node.type == "name" and node.parent.get_code(include_prefix=False) == f".{node.value}":
             before = node.parent.get_previous_leaf()
-            pairs = self.names if before is not None and before.value == "b" else []
+            first = node.get_next_leaf().get_next_leaf()  # the first argument, behind the bracket
+            is_sign_idle = node.value.startswith("icmp_") and first.value in ('"=="', '"!="')
+            is_of_builder = before is not None and before.value == "b"
+            pairs = self.names if is_of_builder and not is_sign_idle else []
         return [other for pair in pairs if node.value in pair for other in pair if other != node.value]
 
     @classmethod
