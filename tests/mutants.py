@@ -103,6 +103,8 @@ MODULES = {
     "criteria": Module(("labkit/course/criteria",), _COURSE),
     "grading": Module(("labkit/grading/results", *_JUDGING), ("tests/grading",)),
 }
+# Where it is the same whether numbers have a sign, or whether NaN are ordered.
+_SAME = {("icmp_", '"=="'), ("icmp_", '"!="'), ("fcmp_", '"uno"'), ("fcmp_", '"ord"')}
 
 
 class OtherInstruction(Operator):
@@ -139,9 +141,9 @@ class OtherInstruction(Operator):
         if node.type == "name" and node.parent.get_code(include_prefix=False) == f".{node.value}":
             before = node.parent.get_previous_leaf()
             first = node.get_next_leaf().get_next_leaf()  # the first argument, behind the bracket
-            is_sign_idle = node.value.startswith("icmp_") and first.value in ('"=="', '"!="')
+            is_same = (node.value[:5], first.value) in _SAME
             is_of_builder = before is not None and before.value == "b"
-            pairs = self.names if is_of_builder and not is_sign_idle else []
+            pairs = self.names if is_of_builder and not is_same else []
         return [other for pair in pairs if node.value in pair for other in pair if other != node.value]
 
     @classmethod
