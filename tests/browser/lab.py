@@ -151,12 +151,12 @@ def run_all(page: Page, seconds: float = 120, failing: int = 0) -> None:
     else:
         raise AssertionError("Run All Cells starts nothing")
     wait_idle(page, seconds)
-    error = page.locator(
-        ".jp-RenderedText[data-mime-type='application/vnd.jupyter.stderr'] pre, .jp-mod-error"
-    )
-    if error.count() != failing:
+    # What a program writes in pieces is one cell with several of these.
+    error = page.locator(".jp-RenderedText[data-mime-type='application/vnd.jupyter.stderr'], .jp-mod-error")
+    failed = page.locator(".jp-CodeCell", has=error)
+    if failed.count() != failing:
         texts = "\n".join(error.all_inner_texts())
-        raise AssertionError(f"{error.count()} cells failed, {failing} should:\n{texts}")
+        raise AssertionError(f"{failed.count()} cells failed, {failing} should:\n{texts}")
 
 
 def wait_idle(page: Page, seconds: float = 60) -> None:
