@@ -6,8 +6,14 @@ from typing import Any
 
 from labkit.course.feedback import Line
 
-# Of a result: points are final; or infrastructure failed, and it must be graded again.
+# Of a result: points are final; or it must be graded again, for infrastructure failed or what was handed in
+# cannot be judged as it is.
 GRADED, REGRADE = "graded", "regrade"
+
+# What became of a file that was handed in: its answers count; all of them are as the course hands them out;
+# another file's count; it cannot be read, though it may hold answers; nobody expects answers in it.
+TAKEN, UNTOUCHED, SUPERSEDED = "taken", "as handed out", "superseded"
+UNREADABLE, IGNORED = "unreadable", "ignored"
 
 
 @dataclass(frozen=True)
@@ -15,12 +21,27 @@ class Answer:
     """What a student wrote for an exercise: the cell's text, beginning with its magic line.
 
     `source` is "" where there is none. `note` tells in a sentence what was odd: missing, duplicated, split,
-    renamed.
+    renamed. `open` says why it cannot be judged as it is; the exercise then has no points until it can.
     """
 
     exercise: str
     source: str
     note: str = ""
+    open: str = ""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that was handed in, and what became of it: TAKEN, UNTOUCHED, SUPERSEDED, UNREADABLE or IGNORED.
+
+    `name` is below the student's folder. `why` ends the sentence that the name begins; it is "" where there
+    is nothing to say. `labs` are those of the exercises that it answers.
+    """
+
+    name: str
+    fate: str
+    why: str = ""
+    labs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,8 +50,8 @@ class Submission:
 
     `student` is the name of the folder or file; `files` are the notebooks' hashes (SHA-256) by their names;
     `labs` the notebooks of the course that it has answers of, such as 02; `answers` are by exercise.
-    `problems` tells in sentences what could not be read. `identity` has what Canvas or Moodle call the
-    student, by the gradebook's column.
+    `found` are all its files with what became of them. `problems` tells in sentences what is odd.
+    `identity` has what Canvas or Moodle call the student, by the gradebook's column.
     """
 
     student: str
@@ -39,6 +60,7 @@ class Submission:
     answers: Mapping[str, Answer] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     identity: Mapping[str, str] = field(default_factory=dict)
+    found: tuple[File, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +103,8 @@ class Graded:
         told = dict(stored["submission"])
         told["answers"] = {id: Answer(**answer) for id, answer in told["answers"].items()}
         told["labs"], told["problems"] = tuple(told["labs"]), tuple(told["problems"])
+        files = told.get("found", ())
+        told["found"] = tuple(File(**{**each, "labs": tuple(each["labs"])}) for each in files)
         results = tuple(
             Result(**{**result, "lines": tuple(Line(**line) for line in result["lines"])})
             for result in stored["results"]
