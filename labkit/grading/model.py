@@ -51,7 +51,9 @@ class Submission:
     `student` is the name of the folder or file; `files` are the notebooks' hashes (SHA-256) by their names;
     `labs` the notebooks of the course that it has answers of, such as 02; `answers` are by exercise.
     `found` are all its files with what became of them. `problems` tells in sentences what is odd.
-    `identity` has what Canvas or Moodle call the student, by the gradebook's column.
+    `identity` has what Canvas or Moodle call the student, by the gradebook's column. `sent_as` are the names
+    of its files and folders as the LMS gave them, and `handed_in` says by lab when, or that the LMS calls it
+    late.
     """
 
     student: str
@@ -61,6 +63,8 @@ class Submission:
     problems: tuple[str, ...] = ()
     identity: Mapping[str, str] = field(default_factory=dict)
     found: tuple[File, ...] = ()
+    sent_as: tuple[str, ...] = ()
+    handed_in: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,9 @@ class Result:
     `lines` are the criteria with their states, `failure` says why the first that is not met is not (or why
     nothing was judged), and `note` what was odd about the answer. `seconds` is what judging took. `inside`
     is for instructors alone: the error in the grader that this answer met, with its traceback.
+
+    Where an instructor gives the points, `by_hand` is the reason, and `judged` what the grader gave. Where an
+    answer has been judged again by other rules, `again` is the reason, and `before` its points until then.
     """
 
     exercise: str
@@ -82,6 +89,10 @@ class Result:
     source: str = ""
     seconds: float = 0.0
     inside: str = ""
+    by_hand: str = ""
+    judged: float | None = None
+    again: str = ""
+    before: float | None = None
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,7 @@ class Graded:
         """Make the results from what `as_json` gave."""
         told = dict(stored["submission"])
         told["answers"] = {id: Answer(**answer) for id, answer in told["answers"].items()}
-        told["labs"], told["problems"] = tuple(told["labs"]), tuple(told["problems"])
+        told |= {name: tuple(told[name]) for name in ("labs", "problems", "sent_as") if name in told}
         files = told.get("found", ())
         told["found"] = tuple(File(**{**each, "labs": tuple(each["labs"])}) for each in files)
         results = tuple(
