@@ -19,6 +19,7 @@ from typing import IO, Literal
 from labkit.core.cache import cache_dir, digest
 from labkit.core.errors import CompileError
 from labkit.programs.build import command
+from labkit.programs.recording import Record, Watching
 
 FILE_NAME = "program.cu"
 BUILD_SECONDS, SECONDS = 120, 300
@@ -33,12 +34,16 @@ _MISTAKE = re.compile(r"^labkit check: (?!\d+ mistake|no mistake)([^:]+): (.*)",
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program did: its output, its exit code (128 + n: ended by signal n), and if it took too long."""
+    """What a program did: its output, its exit code (128 + n: ended by signal n), and if it took too long.
+
+    `record` is what the simulator saw, where that was asked for and the program was not stopped.
+    """
 
     stdout: str
     stderr: str
     code: int
     timed_out: bool = False
+    record: Record | None = None
 
     @property
     def mistakes(self) -> list[tuple[str, str]]:
@@ -64,11 +69,15 @@ class AnyProgram(ABC):
         timeout: float = SECONDS,
         variables: Mapping[str, str] | None = None,
         on_text: OnText | None = None,
+        record: int | None = None,
     ) -> Outcome:
         """Run it with arguments and input; `mode` as `labkit check` and `labkit profile` do.
 
         `on_text` gets ("stdout" or "stderr", text) while the program runs. `timeout` is in seconds.
         `variables` are set in its environment. A program that prints more than MOST_BYTES is ended.
+
+        With `record`, a seed, it runs in the simulator, which also tries its launches on numbers drawn from
+        the seed; the outcome has a record, and the program sees none of labkit's variables.
         """
 
 
@@ -88,6 +97,7 @@ class Unbuilt(AnyProgram):
         timeout: float = SECONDS,
         variables: Mapping[str, str] | None = None,
         on_text: OnText | None = None,
+        record: int | None = None,
     ) -> Outcome:
         """Return what a shell says of a missing command."""
         return Outcome("", f"{self.why}\n", NOT_FOUND)
@@ -109,36 +119,48 @@ class Program(AnyProgram):
         timeout: float = SECONDS,
         variables: Mapping[str, str] | None = None,
         on_text: OnText | None = None,
+        record: int | None = None,
     ) -> Outcome:
         """See AnyProgram."""
-        environment = os.environ | dict(variables or {})
-        environment.pop("FORCE_COLOR", None)  # Jupyter sets it, and no terminal reads this
+        told, environment = dict(variables or {}), os.environ | dict(variables or {})
         if mode != "run":
             environment["LABKIT_PROGRAM"] = mode
+        out, err = os.pipe(), os.pipe()
+        watching = None if record is None else Watching(mode, told, record, out[1], err[1])
+        if watching:
+            environment = watching.environment(told)
+        environment.pop("FORCE_COLOR", None)  # Jupyter sets it, and no terminal reads this
         with tempfile.TemporaryDirectory() as folder:
             process = subprocess.Popen(
                 [self.path, *arguments],
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdout=out[1],
+                stderr=err[1],
+                pass_fds=watching.files if watching else (),
                 start_new_session=True,
             )
+            os.close(out[1])
+            os.close(err[1])
             printed = _Printed(process, on_text)
             threads = [
-                Thread(target=printed.read, args=(stream, name), daemon=True)
-                for name, stream in (("stdout", process.stdout), ("stderr", process.stderr))
+                Thread(target=printed.read, args=(os.fdopen(end, "rb"), name), daemon=True)
+                for end, name in ((out[0], "stdout"), (err[0], "stderr"))
             ]
             for thread in threads:
                 thread.start()
-            timed_out = _finish(process, stdin, timeout)
+            is_stopped = True
+            try:
+                is_stopped = timed_out = _finish(process, stdin, timeout)
+            finally:
+                seen = watching.finish(is_stopped) if watching else None
             for thread in threads:
                 thread.join(timeout=10)
             _kill(process)  # what it has started and left behind
         code = process.returncode
-        out, err = ("".join(printed.texts[name]) for name in ("stdout", "stderr"))
-        return Outcome(out, err, code if code >= 0 else 128 - code, timed_out)
+        shown_out, shown_err = ("".join(printed.texts[name]) for name in ("stdout", "stderr"))
+        return Outcome(shown_out, shown_err, code if code >= 0 else 128 - code, timed_out, seen)
 
 
 def build_program(source: str, options: Sequence[str] = ()) -> Program:
@@ -177,9 +199,8 @@ class _Printed:
     on_text: OnText | None
     texts: dict[str, list[str]] = field(default_factory=lambda: {"stdout": [], "stderr": []})
 
-    def read(self, stream: IO[bytes] | None, name: str) -> None:
+    def read(self, stream: IO[bytes], name: str) -> None:
         """Read a stream to its end; end a program that prints too much."""
-        assert stream is not None
         left = MOST_BYTES
         while line := stream.readline(left + 1):
             left -= len(line)

@@ -1,5 +1,6 @@
 """Exercises of 13_whole_program: memory and copies, errors, mistakes that a check finds, times, streams."""
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -7,13 +8,17 @@ import numpy as np
 from labkit import simt
 from labkit.core.occupancy import gpu
 from labkit.course.criteria.programs import (
-    GPU,
+    Run,
+    Work,
+    computed,
+    computes,
+    drawn_gpu,
     fails,
-    launches,
     no_mistake,
     number,
     prints,
     succeeded,
+    timed,
 )
 from labkit.course.drawn import further
 from labkit.course.exercise import Exercise, criterion
@@ -29,12 +34,20 @@ def _other_size(rng: np.random.Generator, base: Args) -> Args:
     return (max(1, int(base[0] * rng.uniform(0.5, 1.25))), *base[1:])
 
 
+def _sum(work: Work) -> Callable[..., float]:
+    """Return what the program prints: the sum of the result."""
+    return lambda *args: float(work.result(*args).sum(dtype=np.float64))
+
+
 # 13.1: memory, copies and a launch.
 
 
-def _saxpy(n: int, a: int) -> float:
+def _saxpy(n: int, a: int) -> np.ndarray:
     i = np.arange(n)
-    return float((a * (i % 8) + i % 5).sum())
+    return a * (i % 8) + i % 5
+
+
+SAXPY = Work("saxpy", _saxpy, lambda args, x, y: args[1] * x + y, inputs=2)
 
 
 def _other_saxpy(rng: np.random.Generator, base: Args) -> Args:
@@ -55,8 +68,11 @@ FREED = {
 CAPACITY = 1 << 16
 
 
-def _filled(n: int, threads: int) -> float:
-    return float((np.arange(n) % 16).sum())
+def _filled(n: int, threads: int) -> np.ndarray:
+    return np.arange(n) % 16
+
+
+FILL = Work("fill", _filled, lambda args: _filled(*args), inputs=0)
 
 
 def _valid(rng: np.random.Generator, base: Args) -> Args:
@@ -72,9 +88,19 @@ CHECKED = (
 # 13.3: out of bounds, and a leak.
 
 
-def _steps(n: int, rounds: int) -> float:
-    x = np.arange(n) * 7 % 11
-    return float(rounds * ((np.roll(x, -1) - x) ** 2).sum())
+def _ring(x: np.ndarray) -> np.ndarray:
+    return np.roll(x, -1) - x
+
+
+def _steps(n: int, rounds: int) -> np.ndarray:
+    return _ring(np.arange(n) * 7 % 11)
+
+
+def _squares(n: int, rounds: int) -> float:
+    return float(rounds * (_steps(n, rounds) ** 2).sum())
+
+
+STEPS = Work("steps", _steps, lambda args, x: _ring(x[: args[0]]), inputs=1)
 
 
 def _other_steps(rng: np.random.Generator, base: Args) -> Args:
@@ -103,25 +129,35 @@ BY_EVENTS = (
 NEAR = 0.1  # of the predicted time: a launch before this one may have filled caches
 
 
+def _triad(n: int) -> np.ndarray:
+    i = np.arange(n)
+    return i % 8 + 3 * (i % 4)
+
+
+TRIAD_WORK = Work("triad", _triad, lambda args, a, b: a + 3 * b, inputs=2)
+
+
 @cache
-def _triad_ms(n: int) -> float:
+def _triad_ms(n: int, gpu: str) -> float:
     """Return the predicted time of a launch of the kernel in milliseconds."""
     a = np.zeros(n, np.float32)
     kernel = simt.RawModule(code=TRIAD).get_function("triad")
     args = (np.int32(n), a, a.copy(), a.copy())
-    seconds = kernel.predict((-(-n // THREADS),), (THREADS,), args, gpu=GPU).seconds
+    seconds = kernel.predict((-(-n // THREADS),), (THREADS,), args, gpu=gpu).seconds
     return 1e3 * (LAUNCH_SECONDS + seconds)
 
 
 @criterion("the time of the kernel alone, by events")
 def _time_of_the_kernel(program: AnyProgram, *cases: Args) -> None:
+    gpu = drawn_gpu()
     for args in further(cases, _other_size):
-        run = succeeded(program, args)
-        got, expected = number(run, "ms"), _triad_ms(*args)
+        run = succeeded(program, args, gpu=gpu)
+        computed(run, args, TRIAD_WORK)
+        got, expected = timed(run, "triad", BY_EVENTS), _triad_ms(*args, gpu)
         # Behind other work, the launch itself costs nothing: the GPU gets it in time.
         if not (1 - NEAR) * (expected - 1e3 * LAUNCH_SECONDS) <= got <= (1 + NEAR) * expected:
             raise run.unmet(
-                f"ms is {got:.4g}; for the kernel alone, {expected:.4g} ms are predicted for an {GPU}.",
+                f"ms is {got:.4g}; for the kernel alone, {expected:.4g} ms are predicted for an {gpu}.",
                 BY_EVENTS,
             )
 
@@ -130,7 +166,7 @@ def _time_of_the_kernel(program: AnyProgram, *cases: Args) -> None:
 def _bandwidth(program: AnyProgram, *cases: Args) -> None:
     for args in further(cases, _other_size):
         run = succeeded(program, args)
-        got, expected = number(run, "GB/s"), 12 * args[0] / number(run, "ms") / 1e6
+        got, expected = number(run, "GB/s"), 12 * args[0] / timed(run, "triad", BY_EVENTS) / 1e6
         if not abs(got - expected) <= 0.02 * expected:
             raise run.unmet(
                 f"GB/s is {got:.4g}; with the time that it prints it should be {expected:.4g}.",
@@ -138,16 +174,11 @@ def _bandwidth(program: AnyProgram, *cases: Args) -> None:
             )
 
 
-def _triad(n: int) -> float:
-    i = np.arange(n)
-    return float((i % 8 + 3 * (i % 4)).sum())
-
-
 # 13.5: copies and kernels at the same time.
 
 OVERLAP = 0.8  # of the time that the copies take one after the other
-LEAST = 0.98  # of the time that no order of the copies can do without
 CHUNKS = 8
+TICK = 1e-9  # seconds: times of the model are sums of floats
 TWO = (
     "Chunk c belongs in stream c % 2: its copy, its kernel and its copy back, all with that stream as the "
     "last argument. cudaMemcpyAsync returns at once only from pinned memory: cudaMallocHost."
@@ -158,62 +189,88 @@ JOINED = (
 )
 
 
-def _tripled(n: int) -> float:
-    return float((3 * (np.arange(n) % 16) + 1).sum())
+def _tripled(n: int) -> np.ndarray:
+    return 3 * (np.arange(n) % 16) + 1
+
+
+TRIPLED = Work("triple", _tripled, lambda args, x: 3 * x + 1, inputs=1)
 
 
 @criterion("copies and kernels overlap: at most 80 % of the time that the copies take one after the other")
 def _overlaps(program: AnyProgram, *cases: Args) -> None:
+    name = drawn_gpu()
     for args in further(cases, _other_size):
-        run = succeeded(program, args)
-        way = CHUNKS * COPY_SECONDS + 4 * args[0] / pinned_rate(gpu(GPU))
+        run = succeeded(program, args, gpu=name)
+        computed(run, args, TRIPLED)
+        _all_between_events(run)
+        way = CHUNKS * COPY_SECONDS + 4 * args[0] / pinned_rate(gpu(name))
         # All chunks come one after the other, and the last one still has to go back.
-        got, most, least = number(run, "ms"), 1e3 * OVERLAP * 2 * way, 1e3 * LEAST * way * (1 + 1 / CHUNKS)
+        got, most = timed(run, "triple", JOINED), 1e3 * OVERLAP * 2 * way
         if got > most:
-            raise run.unmet(f"ms is {got:.4g}; the goal is at most {most:.4g} (predicted for an {GPU}).", TWO)
-        if got < least:
             raise run.unmet(
-                f"ms is {got:.4g}; already the copies in one direction and the last one back take "
-                f"{least:.4g} ms (predicted for an {GPU}).",
-                JOINED,
+                f"ms is {got:.4g}; the goal is at most {most:.4g} (predicted for an {name}).", TWO
             )
+
+
+def _all_between_events(run: Run) -> None:
+    """Raise Unmet unless a time that the program asked for spans all copies and kernels, in every stream."""
+    spans, times = run.record.spans, run.record.elapsed
+    if not times:
+        raise run.unmet("it asks for no time between events.", JOINED)
+    begin, end = min(each.begin for each in spans), max(each.end for each in spans)
+    if not any(each.begin <= begin + TICK and each.end >= end - TICK for each in times):
+        longest = max(times, key=lambda each: each.ms)
+        raise run.unmet(
+            f"the events are {longest.ms:.4g} ms apart; from the first copy to the end of the last, in both "
+            f"streams, it is {1e3 * (end - begin):.4g} ms.",
+            JOINED,
+        )
 
 
 EXERCISES = (
     Exercise("13.1", "From main to the sum", 3, magic="program").asks(
-        prints("the right sum", (1000, 2), (2500, 5), (1, 1), of=_saxpy, draw=_other_saxpy, hint=MEMORY),
-        launches("the GPU computes it", "saxpy", (1000, 2), MEMORY),
-        no_mistake("a checked run finds nothing", (1000, 2), draw=_other_saxpy, hints=FREED),
+        prints(
+            "the right sum", (1000, 2), (2500, 5), (1, 1),
+            by=SAXPY, of=_sum(SAXPY), draw=_other_saxpy, hint=MEMORY,
+        ),
+        computes("the GPU computes it", (1000, 2), work=SAXPY, draw=_other_saxpy, hint=MEMORY),
+        no_mistake("a checked run finds nothing", (1000, 2), draw=_other_saxpy, hints=FREED, by=SAXPY),
     ),
     Exercise("13.2", "A launch that fails", 3, magic="program", given=1).asks(
-        prints("the right sum", (1000, 128), of=_filled, draw=_valid, hint=CHECKED),
+        prints("the right sum", (1000, 128), by=FILL, of=_sum(FILL), draw=_valid, hint=CHECKED),
         fails(
             "a launch that CUDA refuses ends the program", (1000, 1025),
             draw=lambda rng, base: (base[0], int(rng.integers(1026, 5000))),
-            message="invalid argument", hint=CHECKED,
+            code=1, message="invalid argument", hint=CHECKED,
         ),
         fails(
             "a kernel that fails ends the program", (CAPACITY + 1, 256),
             draw=lambda rng, base: (CAPACITY + int(rng.integers(2, 999)), 128),
-            message="device-side assert triggered", hint=CHECKED,
+            code=710, message="device-side assert triggered", hint=CHECKED,
         ),
     ),
     Exercise("13.3", "A leak, and a step too far", 3, magic="program").asks(
         no_mistake(
             "no thread reads outside an array", (1000, 2), draw=_other_steps, hints=MENDED,
-            kinds=("out of bounds",), kernel="steps",
+            kinds=("out of bounds",), by=STEPS,
         ),
-        prints("the right sum", (1000, 3), of=_steps, draw=_other_steps, hint=MENDED["out of bounds"]),
-        no_mistake("a checked run finds nothing", (1000, 3), draw=_other_steps, hints=MENDED),
+        prints(
+            "the right sum", (1000, 3),
+            by=STEPS, of=_squares, draw=_other_steps, hint=MENDED["out of bounds"],
+        ),
+        no_mistake("a checked run finds nothing", (1000, 3), draw=_other_steps, hints=MENDED, by=STEPS),
     ),
     Exercise("13.4", "How long does the kernel take?", 3, magic="program", given=1).asks(
-        prints("the right sum", (4096,), of=_triad, draw=_other_size, hint="c[i] is a[i] + 3 b[i]."),
+        prints(
+            "the right sum", (4096,),
+            by=TRIAD_WORK, of=_sum(TRIAD_WORK), draw=_other_size, hint="c[i] is a[i] + 3 b[i].",
+        ),
         _time_of_the_kernel((1 << 20,)),
         _bandwidth((1 << 20,)),
     ),
     Exercise("13.5", "Two streams", 4, magic="program", given=1).asks(
-        prints("the right sum", (100001,), of=_tripled, draw=_other_size, hint=TWO),
+        prints("the right sum", (100001,), by=TRIPLED, of=_sum(TRIPLED), draw=_other_size, hint=TWO),
         _overlaps((1 << 20,)),
-        no_mistake("a checked run finds nothing", (1 << 14,), draw=_other_size, hints=FREED),
+        no_mistake("a checked run finds nothing", (1 << 14,), draw=_other_size, hints=FREED, by=TRIPLED),
     ),
 )  # fmt: skip

@@ -230,6 +230,11 @@ SERVED(cudaError_t, cudaDeviceReset, (void)) {
     BEGIN();
     forget_streams();
     forget_errors();
+    if (is_checked) {
+        struct message message = {0};
+        ask(LEFT, &message);
+        forget(&message);
+    }
     for (uint64_t i = allocations->count; i-- > 0;) {
         struct allocation row = allocations->rows[i];
         if (row.kind == DEVICE || (row.kind == MANAGED && row.sites[0]))

@@ -68,6 +68,18 @@ static void report(cudaError_t code) {
     forget(&message);
 }
 
+/* Have the server keep what a call has returned. */
+static void note_returned(cudaError_t code) {
+    if (!is_recorded || is_forked || code == cudaSuccess || code == cudaErrorNotReady)
+        return;
+    struct message message = {0};
+    put_u32(&message, RETURNED);
+    put_u32(&message, code);
+    put_text(&message, function_name);
+    ask(NOTED, &message);
+    forget(&message);
+}
+
 static void report_look(void) {
     struct message message = {0};
     ask(LOOKED, &message);
@@ -81,6 +93,7 @@ cudaError_t done(cudaError_t code) {
         /* A kernel's mistake has been reported; the calls that fail after it say nothing new. */
         if (is_checked && code != cudaErrorNotReady && code != sticky && !is_forked)
             report(code);
+        note_returned(code);
     }
     pthread_mutex_unlock(&lock);
     return code;
@@ -115,6 +128,7 @@ SERVED(cudaError_t, cudaGetLastError, (void)) {
     last = cudaSuccess;
     if (is_checked && code && !is_forked)
         report_look();
+    note_returned(code);
     pthread_mutex_unlock(&lock);
     return code;
 }
@@ -124,6 +138,7 @@ SERVED(cudaError_t, cudaPeekAtLastError, (void)) {
     cudaError_t code = last;
     if (is_checked && code && !is_forked)
         report_look();
+    note_returned(code);
     pthread_mutex_unlock(&lock);
     return code;
 }

@@ -35,8 +35,8 @@ static int shared_file(void) {
 }
 
 /* Map a file for the region. `place` says whether something may lie there already: MAP_FIXED or not. */
-static void map_region(int place) {
-    region_file = shared_file();
+static void map_region(int place, int file) {
+    region_file = file >= 0 ? file : shared_file();
     if (region_file < 0 || ftruncate(region_file, (off_t)REGION_BYTES)) {
         tell("labkit: no shared memory for the simulator: %s", strerror(errno));
         _exit(1);
@@ -55,13 +55,13 @@ static void map_region(int place) {
     allocations = (struct table *)alias;
 }
 
-void begin_memory(void) { map_region(MAP_FIXED_NOREPLACE); }
+void begin_memory(int file) { map_region(MAP_FIXED_NOREPLACE, file); }
 
 /* After fork(): give this process a region of its own, with what its parent has there. */
 void begin_own_memory(void) {
     char *parents = alias;
     close(region_file);
-    map_region(MAP_FIXED);
+    map_region(MAP_FIXED, -1);
     const struct table *earlier = (const struct table *)parents;
     memcpy(allocations, earlier, sizeof *earlier + earlier->count * sizeof *earlier->rows);
     for (uint64_t i = 0; i < allocations->count; i++) {
@@ -381,8 +381,13 @@ cudaError_t copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pit
     cudaError_t code = check_stream(stream);
     if (!code)
         code = copy_rows(to, to_pitch, from, from_pitch, width, rows, kind);
-    if (!code)
-        time_transfer(stream, to, from, width * rows, is_async);
+    if (code || !width || !rows)
+        return code;
+    time_transfer(stream, to, from, width * rows, is_async);
+    if (is_recorded && is_ours(from)) {
+        uint64_t hull = (rows - 1) * from_pitch + width;
+        note(COPIED, (uint64_t[]){(uint64_t)to, (uint64_t)from, hull}, 3, NULL, 0);
+    }
     return code;
 }
 

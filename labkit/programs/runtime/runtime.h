@@ -40,6 +40,7 @@ struct allocation { /* as labkit/programs/server/memory.py reads it */
 struct table { /* at REGION_START */
     uint64_t version; /* changes with every allocation and every free */
     uint64_t count;
+    uint64_t flags, unused; /* what labkit/programs/recording.py asks of a run: CHECKED and the like */
     struct allocation rows[];
 };
 
@@ -52,7 +53,7 @@ bool is_ours(const void *pointer);
 void *writable(const void *pointer);
 void *allocate(size_t bytes, enum kind kind, size_t alignment);
 cudaError_t release(void *pointer, enum kind kind);
-void begin_memory(void);
+void begin_memory(int file); /* of the region; -1: make one */
 /* Return where the device sees memory that cudaHostRegister was called for; other pointers unchanged. */
 void *on_device(const void *pointer);
 /* What the server placed there: a module's variable. */
@@ -72,6 +73,7 @@ extern struct machine machine;
 extern pthread_mutex_t lock; /* recursive: one call at a time */
 extern bool is_checked;      /* `labkit check` runs the program */
 extern bool is_watched;      /* or `labkit profile` */
+extern bool is_recorded;     /* the server keeps what the program does: see note() */
 
 const struct machine *the_machine(void);
 
@@ -123,7 +125,12 @@ enum request {
     OBJECT = 11,
     DESTROY = 12,
     LIBRARY_CALL = 13,
+    NOTED = 15,
+    LEFT = 16, /* what is allocated now is about to be swept away */
 };
+
+enum note { SPAN = 1, COPIED = 2, EVENT = 3, ELAPSED = 4, RETURNED = 5 };
+enum { CHECKED = 1, WATCHED = 2, RECORDED = 4 }; /* the table's flags */
 
 struct message { /* bytes that grow */
     unsigned char *data;
@@ -138,6 +145,8 @@ void get(struct message *message, void *data, size_t bytes);
 uint32_t get_u32(struct message *message);
 uint64_t get_u64(struct message *message);
 double get_double(struct message *message);
+/* Have the server keep what has happened: a kind of note, and its numbers. Only called where `is_recorded`. */
+void note(enum note kind, const uint64_t *numbers, size_t count, const double *times, size_t time_count);
 /* Send a request and replace `message` by the answer. False: the server is gone, and has said why. */
 bool ask(enum request request, struct message *message);
 void forget(struct message *message);

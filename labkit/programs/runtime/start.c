@@ -2,6 +2,7 @@
 #include "runtime.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,14 @@ extern void *const labkit_missing[];
 extern const unsigned labkit_count;
 extern const char labkit_cudart[];
 
+void use_server(int socket);
 void leave_server_to_parent(void);
 bool has_server(void);
 void begin_own_memory(void);
 void forget_modules(void);
 
 pthread_mutex_t lock;
-bool is_checked, is_watched, is_forked, has_begun;
+bool is_checked, is_watched, is_recorded, is_forked, has_begun;
 static void *driver;
 
 /* Say whether there is an NVIDIA driver with a GPU. */
@@ -90,6 +92,7 @@ static void make_lock(void) {
 /* A child process has no CUDA context if its parent used CUDA before it; else it gets one of its own. */
 static void in_child(void) {
     leave_server_to_parent();
+    is_recorded = false; /* what the server keeps is the parent's */
     is_forked = has_begun;
     if (!is_forked) {
         begin_own_memory();
@@ -102,13 +105,29 @@ static void at_exit(void) {
     if (is_forked || !has_server())
         return;
     struct message message = {0};
-    if (is_watched) /* it has come to its end by itself: only then is memory that is left a leak */
+    if (is_watched || is_recorded) /* it has come to its end by itself: only then is memory that is left a leak */
         ask(END, &message);
     forget(&message);
     end_server();
 }
 
+/* Take the server's socket and the region's file from labkit, where it has started the program; -1 if not. The
+   program is told nothing of them: it does the same whether somebody looks or not. */
+static int inherited_file(void) {
+    char *given = getenv("LABKIT_SERVER");
+    int socket, file;
+    if (!given || sscanf(given, "%d,%d", &socket, &file) != 2)
+        return -1;
+    unsetenv("LABKIT_SERVER");
+    memset(given, 0, strlen(given)); /* /proc/self/environ shows this memory */
+    fcntl(socket, F_SETFD, FD_CLOEXEC);
+    fcntl(file, F_SETFD, FD_CLOEXEC);
+    use_server(socket);
+    return file;
+}
+
 __attribute__((constructor)) static void begin(void) {
+    int file = inherited_file();
     const char *device = getenv("LABKIT_DEVICE");
     bool wants_gpu = device && !strcmp(device, "gpu"), wants_simulator = device && !strcmp(device, "simt");
     if (device && *device && !wants_gpu && !wants_simulator && strcmp(device, "auto")) {
@@ -116,7 +135,7 @@ __attribute__((constructor)) static void begin(void) {
         _exit(1);
     }
     const char *mode = getenv("LABKIT_PROGRAM");
-    bool needs_simulator = wants_simulator || (mode && *mode && !wants_gpu);
+    bool needs_simulator = file >= 0 || wants_simulator || (mode && *mode && !wants_gpu);
     if (!needs_simulator && has_gpu()) {
         use_gpu();
         return;
@@ -130,7 +149,10 @@ __attribute__((constructor)) static void begin(void) {
     is_checked = mode && !strcmp(mode, "check");
     is_watched = mode && *mode;
     make_lock();
-    begin_memory();
+    begin_memory(file);
+    is_checked |= allocations->flags & CHECKED;
+    is_watched |= allocations->flags & (CHECKED | WATCHED);
+    is_recorded = allocations->flags & RECORDED;
     begin_server(); /* it starts while the program's own start goes on */
     pthread_atfork(before_fork, after_fork, in_child);
     struct sigaction action = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_NODEFER};

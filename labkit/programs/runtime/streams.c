@@ -42,6 +42,8 @@ struct running {
     double end, share;
 };
 
+#define KERNEL_SPAN 100
+
 static struct CUstream_st default_stream, *streams;
 static double host_time, to_device_ready, from_device_ready;
 static struct running running[256];
@@ -80,6 +82,12 @@ static double begins(cudaStream_t stream) {
     return start;
 }
 
+/* kind: a cudaMemcpyKind, or one that none has for a kernel */
+static void note_span(uint64_t kind, cudaStream_t stream, double begin, double end) {
+    if (is_recorded)
+        note(SPAN, (uint64_t[]){kind, (uint64_t)the_stream(stream)}, 2, (double[]){begin, end}, 2);
+}
+
 static double largest(double a, double b) { return a > b ? a : b; }
 
 /* Return the earliest time from `start` on at which the running kernels leave room for this share of the GPU. */
@@ -102,6 +110,7 @@ void time_kernel(cudaStream_t stream, double seconds, double share) {
     host_time += the_machine()->launch_seconds;
     double start = room_from(begins(stream), share), end = start + seconds;
     the_stream(stream)->ready = end;
+    note_span(KERNEL_SPAN, stream, start, end);
     size_t oldest = 0;
     for (size_t i = 1; i < sizeof running / sizeof *running; i++)
         if (running[i].end < running[oldest].end)
@@ -126,6 +135,7 @@ void time_copy(cudaStream_t stream, size_t bytes, enum cudaMemcpyKind kind, bool
     if (engine)
         *engine = end;
     the_stream(stream)->ready = end;
+    note_span(kind, stream, start, end);
     if (blocks_host)
         host_time = largest(host_time, end);
 }
@@ -316,6 +326,8 @@ static cudaError_t record(cudaEvent_t event, cudaStream_t stream) {
     event->is_recorded = true;
     if (!event->is_untimed)
         has_recorded = true;
+    if (is_recorded)
+        note(EVENT, (uint64_t[]){(uint64_t)event, (uint64_t)own}, 2, &event->time, 1);
     return cudaSuccess;
 }
 
@@ -363,6 +375,8 @@ SERVED(cudaError_t, cudaEventElapsedTime, (float *milliseconds, cudaEvent_t star
     if (largest(start->time, end->time) > host_time) /* the host has not waited for them */
         return done(cudaErrorNotReady);
     *milliseconds = (float)((end->time - start->time) * 1e3);
+    if (is_recorded)
+        note(ELAPSED, (uint64_t[]){(uint64_t)start, (uint64_t)end}, 2, (double[]){start->time, end->time}, 2);
     if (!has_told)
         tell("labkit: no GPU here. Times between events are predicted for an NVIDIA %s; LABKIT_GPU names another",
              the_machine()->name);

@@ -71,6 +71,15 @@ void forget(struct message *message) {
     memset(message, 0, sizeof *message);
 }
 
+void note(enum note kind, const uint64_t *numbers, size_t count, const double *times, size_t time_count) {
+    struct message message = {0};
+    put_u32(&message, kind);
+    put(&message, numbers, count * sizeof *numbers);
+    put(&message, times, time_count * sizeof *times);
+    ask(NOTED, &message);
+    forget(&message);
+}
+
 static bool send_all(const void *data, size_t bytes) {
     for (const char *at = data; bytes;) {
         ssize_t sent = send(server_socket, at, bytes, MSG_NOSIGNAL);
@@ -122,6 +131,9 @@ bool ask(enum request request, struct message *message) {
     has_answered = true;
     return true;
 }
+
+/* Use a server that runs already, by this end of its sockets. */
+void use_server(int socket) { server_socket = socket; }
 
 /* Start Python with the simulator. It inherits one end of the sockets, and the file of the memory. */
 void begin_server(void) {

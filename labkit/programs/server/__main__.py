@@ -1,8 +1,12 @@
-"""`python -m labkit.programs.server SOCKET MEMORY`: started by a program's library, with two open files."""
+"""`python -m labkit.programs.server SOCKET MEMORY VERSION [RECORD]`, with open files by number.
+
+A program's library starts it, or `labkit.programs.recording`, which gets the record.
+"""
 
 import ctypes
 import os
 import signal
+import socket
 import sys
 
 from labkit.programs import library
@@ -10,35 +14,39 @@ from labkit.programs.server.wire import Connection, Gone
 
 assert sys.platform != "win32"  # programs run on Linux
 
+_DEATH_SIGNAL, _DUMPABLE = 1, 4  # of prctl
+SEED_BYTES = 8
 
-def main(socket: int, file: int, version: str) -> None:
+
+def main(requests: int, file: int, version: str, record: int | None) -> None:
     """Serve one program until it ends."""
-    _end_with_parent()
+    prctl = ctypes.CDLL(None).prctl
+    prctl(_DEATH_SIGNAL, signal.SIGKILL)  # Linux ends this process when its parent dies, whatever way
+    channel = None if record is None else socket.socket(fileno=record)
+    if channel:
+        prctl(_DUMPABLE, 0)  # the program, of the same user, cannot reach into this process
     if version != library.version():
         print("labkit: labkit has changed since this program was built. Build it again", file=sys.stderr)
         return
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # the terminal's Ctrl-C ends the program, and so this process
-    connection = Connection(socket)
+    # The terminal's Ctrl-C ends the program, and so this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection = Connection(requests)
     from labkit.programs.server.serving import Server  # here: it imports the simulator
 
-    server = Server(file)
+    seed = int.from_bytes(channel.recv(SEED_BYTES, socket.MSG_WAITALL), "little") if channel else None
+    server = Server(file, seed)
     try:
         while True:
             request, reader = connection.receive()
             connection.send(server.answer(request, reader))
     except Gone:
         server.end()
+    if channel and server.recorder:
+        server.recorder.send(channel, server.mistakes.told)
     sys.stdout.flush()
     os._exit(0)
 
 
-def _end_with_parent() -> None:
-    """Have Linux end this process when the program dies, whatever way."""
-    death_signal = 1
-    ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL)
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "")
+    numbers = [int(each) for each in (sys.argv[1], sys.argv[2], *sys.argv[4:])]
+    main(numbers[0], numbers[1], sys.argv[3], numbers[2] if len(numbers) > 2 else None)

@@ -15,8 +15,10 @@ from labkit.simt.launch.arguments import Range
 START, BYTES = 0x300000000000, 1 << 40
 TABLE_BYTES, VARIABLE_BYTES = 1 << 24, 1 << 32
 DEVICE_START = START + TABLE_BYTES + VARIABLE_BYTES
+HOST_START = DEVICE_START + (1 << 39)  # pinned and managed memory, as runtime/runtime.h has it
 SEGMENT = 2 << 20  # a GPU maps its memory in pages of this size, and faults beyond them alone
 ALIGNMENT = 256
+HEAD_BYTES, FLAGS_AT = 32, 16  # of the table: its version, its rows, flags
 SITES = 6  # return addresses that lead to a call
 FREE, DEVICE, PINNED, MANAGED, VARIABLE, CONSTANT = range(6)
 NAMES = {
@@ -73,7 +75,7 @@ class Memory:
     def allocations(self) -> list[Allocation]:
         """Return what is allocated now, in the order of addresses."""
         count = int(self._head[1])
-        rows = self.view(START + 16, count * _ROW.itemsize).view(_ROW)
+        rows = self.view(START + HEAD_BYTES, count * _ROW.itemsize).view(_ROW)
         return [Allocation(*row[:4], tuple(row[4])) for row in rows.tolist()]  # type: ignore[call-arg]
 
     def place_variable(self, value: np.ndarray, start: int | None = None) -> np.ndarray:

@@ -33,12 +33,14 @@ class Mistakes:
     """The mistakes of a checked program, each told once; how often it came again is told at the end."""
 
     times: dict[str, int] = field(default_factory=dict)
+    told: list[tuple[str, str]] = field(default_factory=list)  # kind and text
 
     def add(self, kind: str, text: str, key: str = "") -> None:
         """Tell a mistake, if it is new; `key` says which are the same."""
         key = f"{kind}: {key or text}"
         self.times[key] = self.times.get(key, 0) + 1
         if self.times[key] == 1 and len(self.times) <= MOST:
+            self.told.append((kind, text))
             tell(f"labkit check: {kind}: {text}")
 
     def add_leaks(self, kept: Sequence[tuple[Allocation, str]]) -> None:

@@ -26,6 +26,7 @@ from labkit.programs.server.gpu import described
 from labkit.programs.server.libraries import Libraries
 from labkit.programs.server.memory import DEVICE, MANAGED, PINNED, SITES, Memory
 from labkit.programs.server.places import Places
+from labkit.programs.server.recorder import Recorder
 from labkit.programs.server.reporting import Launches, Mistakes, tell
 from labkit.programs.server.textures import Textures
 from labkit.programs.server.timing import Timing
@@ -55,6 +56,8 @@ class Request(IntEnum):
     DESTROY = 12
     LIBRARY_CALL = 13
     LOOKED = 14
+    NOTED = 15
+    LEFT = 16
 
 
 class Code(IntEnum):
@@ -72,9 +75,12 @@ class Code(IntEnum):
 
 
 class Server:
-    """Serves one program; `file` is the number of the file that its memory lies in."""
+    """Serves one program; `file` is the number of the file that its memory lies in.
 
-    def __init__(self, file: int) -> None:
+    With a `seed` there is a record of what the program does.
+    """
+
+    def __init__(self, file: int, seed: int | None = None) -> None:
         self.memory = Memory(file)
         self.modules = Modules(self.memory)
         self.gpu: Gpu = find_gpu(os.environ.get("LABKIT_GPU") or "H200")
@@ -85,6 +91,7 @@ class Server:
         self.mode = os.environ.get("LABKIT_PROGRAM", "")
         self.mistakes, self.launches = Mistakes(), Launches(self.gpu.name)
         self.places = Places(os.getppid())
+        self.recorder = None if seed is None else Recorder(self.memory, self.gpu.name, seed)
         self._unseen = ""  # a launch that was refused, while nothing has looked for it
 
     def answer(self, request: int, reader: Reader) -> Answer:
@@ -147,6 +154,7 @@ class Server:
         printed, code, is_refused, seconds, share = io.StringIO(), Code.SUCCESS, False, math.nan, 1.0
         if is_timed or self.mode == "profile":
             seconds, share = self.timing.of(kernel, launch)
+        added = self.recorder.before(kernel, launch) if self.recorder else None
         start = time.perf_counter()
         try:
             with redirect_stdout(printed):
@@ -159,6 +167,8 @@ class Server:
             tell(f"labkit: kernel `{shown(kernel)}` has failed: {self._placed(module, error)}")
         if math.isnan(seconds):
             seconds = time.perf_counter() - start
+        if self.recorder:
+            self.recorder.after(added, code, seconds)
         return Answer().u32(code, is_refused).double(seconds, share).text(printed.getvalue())
 
     def _run(self, module: int, kernel: Kernel, launch: Launch, seconds: float) -> Code:
@@ -261,9 +271,21 @@ class Server:
 
     def last(self, reader: Reader) -> Answer:
         """Note that the program has come to its end: what is still allocated now is a leak."""
+        if self.recorder:
+            self.recorder.ended = True
+        return self.left(reader)
+
+    def left(self, reader: Reader) -> Answer:
+        """Note what the program leaves, at its end or to cudaDeviceReset: each array is a leak."""
         if self.mode == "check":
             kept = [each for each in self.memory.allocations() if each.kind in (DEVICE, MANAGED, PINNED)]
             self.mistakes.add_leaks([(each, self.places.line(each.sites)) for each in kept if each.sites[0]])
+        return Answer()
+
+    def noted(self, reader: Reader) -> Answer:
+        """Keep what the program's library reports for the record."""
+        if self.recorder:
+            self.recorder.note(reader)
         return Answer()
 
     def _placed(self, module: int, error: SimtError) -> str:
@@ -289,6 +311,8 @@ _ANSWERS: dict[Request, Callable[[Server, Reader], Answer]] = {
     Request.DESTROY: Server.destroy,
     Request.LIBRARY_CALL: Server.library_call,
     Request.LOOKED: Server.looked,
+    Request.NOTED: Server.noted,
+    Request.LEFT: Server.left,
 }
 
 
