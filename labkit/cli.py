@@ -1,5 +1,5 @@
 """Commands: `labkit doctor`, `lab`, `course`, `run`, `bench`; `nvcc`, `check`, `profile` for programs; for
-teachers `release`, `badges`, `grade`.
+teachers `release`, `badges`, `grade`, `similar`, `forget`.
 """
 
 import os
@@ -302,6 +302,10 @@ def grade(
     resume: Annotated[
         bool, typer.Option("--resume", help="Grade what is missing in --out, changed, or to be graded again.")
     ] = False,
+    regrade: Annotated[
+        list[str] | None,
+        typer.Option(help="With --resume: judge an exercise once more, such as 02.1; again for several."),
+    ] = None,
 ) -> None:
     """Grade a class. Exit code 1: something is to be graded again, or nothing could be graded."""
     try:
@@ -313,7 +317,8 @@ def grade(
         raise _not_installed(f"What grades ({error.name})", "cluster" if scheduler else "grade") from None
     console, command = Console(), f"labkit {shlex.join(sys.argv[1:])}"
     wish = grading.Wish(
-        submissions, out, lab or (), seed, workers, scheduler, isolation, resume, command, seconds
+        *(submissions, out, lab or (), seed, workers, scheduler, isolation, resume, command, seconds),
+        regrade or (),
     )
     go_on = f"What is graded is in {out}; the same command with --resume goes on from there."
     try:
@@ -332,6 +337,41 @@ def grade(
     print(f"The grades are {out / 'grades.csv'}; begin with {ended.summary.overview}.")
     is_stopped_here = isinstance(ended.stopped, KeyboardInterrupt)
     raise typer.Exit(130 if is_stopped_here else int(bool(ended.stopped or ended.summary.to_regrade)))
+
+
+@app.command()
+def similar(
+    grades: Annotated[Path, typer.Argument(help="Folder of grades that labkit grade has written.")],
+) -> None:
+    """List answers that are alike, for a person to read: who copied, or whether, it cannot say."""
+    try:
+        from labkit.grading import later
+    except ImportError as error:
+        raise _not_installed(f"What grades ({error.name})", "grade") from None
+    with _reported(ValueError, OSError):
+        path, found = later.alike(grades)
+    table = Table("student", "other", "exercise", "share", box=None)
+    for pair in found[:20]:
+        table.add_row(Text(pair.student), Text(pair.other), pair.exercise, f"{100 * pair.share:.0f} %")
+    Console().print(table if found else "No two answers are alike beyond what was handed out.")
+    print(f"{len(found)} pairs: {path}.")
+
+
+@app.command()
+def forget(
+    grades: Annotated[Path, typer.Argument(help="Folder of grades that labkit grade has written.")],
+    student: Annotated[str, typer.Argument(help="As in grades.csv.")],
+) -> None:
+    """Remove all that a folder of grades keeps of a student."""
+    try:
+        from labkit.grading import later
+    except ImportError as error:
+        raise _not_installed(f"What grades ({error.name})", "grade") from None
+    with _reported(ValueError, OSError):
+        left = later.forget(grades, student)
+    print(f"{grades} has nothing of {student} any more.")
+    for each in left:
+        print(f"Yours to remove: {each}")
 
 
 @contextmanager

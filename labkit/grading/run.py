@@ -8,11 +8,13 @@ import json
 import secrets
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from math import isclose
 from pathlib import Path
 from traceback import format_exc
 
@@ -32,21 +34,25 @@ from labkit.core.processor import cores
 from labkit.course import EXERCISES
 from labkit.course.notebooks import catalog
 from labkit.course.notebooks.release import SOLUTIONS
-from labkit.grading.intake import labs, submissions
+from labkit.grading.intake import submissions
+from labkit.grading.intake.labs import order
 from labkit.grading.judging import engine, judge
 from labkit.grading.judging.faults import ours
 from labkit.grading.judging.pool import Pool
 from labkit.grading.model import REGRADE, Graded, Submission
-from labkit.grading.report import Summary, write_all
+from labkit.grading.report import BY_INSTRUCTOR, Summary, by_instructor, write_all
+from labkit.grading.results.handed_in import handed_in
 from labkit.grading.results.manifest import Run
 from labkit.grading.results.scores import Scores, is_full
 from labkit.grading.results.store import Store
 from labkit.grading.sandbox import process
 from labkit.grading.sandbox.limits import Limits
-from labkit.grading.text import write_whole
+from labkit.grading.text import one_line, write_whole
 
 RUN = "run.json"
 SPARE_SECONDS = 60  # of the grader's own computing
+ASKED_FOR = "--regrade asked for it"
+MOST_ABSENT = 10  # students without a submission whose names are printed
 
 
 class NotGraded(ValueError):
@@ -67,6 +73,7 @@ class Wish:
     resume: bool = False
     command: str = ""
     seconds: float | None = None
+    regrade: Sequence[str] = ()  # exercises to judge again, such as 02.1
 
 
 @dataclass(frozen=True)
@@ -115,20 +122,39 @@ def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ende
             console.print(f"{entry.student}: {problem}", style="yellow", markup=False, highlight=False)
     before = _stored(wish) if wish.resume else None
     chosen = before.labs if before else _labs(wish, entries)
+    exercises = judge.asked(chosen)
+    again = _again(wish, exercises)
+    given = by_instructor(wish.out, {each.student: each.identity for each in entries}, exercises)
     with _workers(wish, len(entries)) as workers:
         isolation = _isolation(workers, wish.isolation or (before.isolation if before else None))
         settings = replace(before, isolation=isolation) if before else _begun(wish, chosen, isolation)
-        settings = replace(settings, seconds=wish.seconds or settings.seconds)
+        settings = replace(settings, seconds=wish.seconds or settings.seconds, labkit=__version__)
         _tell(settings, console)
         wish.out.mkdir(parents=True, exist_ok=True)
         write_whole(wish.out / RUN, json.dumps(asdict(settings), indent=1) + "\n")
-        store = Store(wish.out, settings.seed, judge.asked(chosen).values())
+        store = Store(wish.out, settings.seed, exercises.values())
         hidden = tuple(str(path.resolve()) for path in (wish.folder, wish.out))
         judging = partial(judge.grade, limits=replace(_limits(settings), hidden=hidden))
         most = SPARE_SECONDS + 2 * len(chosen) * settings.seconds
         job = engine.Job(chosen, settings.seed, isolation, grade or judging, most)
-        stopped = _graded(workers, entries, store, job, console)
-    return _written(store, settings, entries, stopped)
+        stopped = _graded(workers, entries, store, job, console, again)
+    students = [entry.student for entry in entries]
+    summary = write_all(store, run_of(settings), students, given)
+    return Ended(summary, summary.scores, stopped)
+
+
+def run_of(settings: Settings) -> Run:
+    """Return what tables and pages tell of a run."""
+    began, solved = datetime.fromisoformat(settings.began), catalog.shipped() / SOLUTIONS
+    return Run(settings.seed, settings.command, solved, _limits(settings), began)
+
+
+def _again(wish: Wish, exercises: Collection[str]) -> Sequence[str]:
+    """Return the exercises that are asked to be judged again. Raises NotGraded."""
+    if unknown := [id for id in wish.regrade if id not in exercises]:
+        known = ", ".join(sorted(exercises, key=order))
+        raise NotGraded(f"{unknown[0]!r} is not graded in {wish.out}. Those that are: {known}.")
+    return wish.regrade
 
 
 def _limits(settings: Settings) -> Limits:
@@ -158,6 +184,21 @@ def tell(ended: Ended, console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    for line in _about_the_class(summary):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _about_the_class(summary: Summary) -> Iterator[str]:
+    """Say what is not plain from the points, one sentence per line."""
+    if summary.by_hand:
+        yield f"Points by hand: {summary.by_hand}, from overrides.csv."
+    if summary.regraded:
+        other = sum(not isclose(old, now, abs_tol=1e-6) for old, now in summary.regraded)
+        yield f"Judged again: {len(summary.regraded)} answers, {other} with other points: regraded.csv."
+    if summary.absent:
+        some = ", ".join(one_line(student, 40) for student in summary.absent[:MOST_ABSENT])
+        more = f" and {len(summary.absent) - MOST_ABSENT} more" * (len(summary.absent) > MOST_ABSENT)
+        yield f"Nothing handed in: {some}{more}. not_handed_in.csv has each lab."
 
 
 def _check(wish: Wish) -> None:
@@ -173,7 +214,9 @@ def _check(wish: Wish) -> None:
         raise NotGraded(f"{wish.folder} is no folder. Name the one that holds the submissions.")
     if out.is_relative_to(folder):
         raise NotGraded(f"{wish.out} lies in {wish.folder}, among the submissions. Choose another --out.")
-    if wish.out.exists() and not wish.resume and any(wish.out.iterdir()):
+    if wish.regrade and not wish.resume:
+        raise NotGraded("--regrade judges again what has been graded: add --resume.")
+    if wish.out.exists() and not wish.resume and _is_used(wish.out):
         raise NotGraded(
             f"{wish.out} is not empty, and nothing is overwritten. "
             "Add --resume to go on with a run that was stopped, or choose another --out."
@@ -183,21 +226,26 @@ def _check(wish: Wish) -> None:
         raise NotGraded(f"There is no lab {unknown[0]!r}. Choose from {', '.join(known)}.")
 
 
-def _stored(wish: Wish) -> Settings | None:
-    """Return the settings of the run that is resumed; None where it has not begun."""
-    path = wish.out / RUN
-    if not wish.out.exists() or not any(wish.out.iterdir()):
-        return None
+def _is_used(out: Path) -> bool:
+    """Tell whether a folder of grades has more than what an instructor lays there."""
+    return any(path.name not in BY_INSTRUCTOR for path in out.iterdir())
+
+
+def settings_of(out: Path) -> Settings:
+    """Return the settings of the run in a folder of grades. Raises NotGraded where there is none."""
+    path = out / RUN
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        settings = Settings(**{**stored, "labs": tuple(stored["labs"])})
+        return Settings(**{**stored, "labs": tuple(stored["labs"])})
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise NotGraded(f"{wish.out} has no run to go on with: {path} cannot be read ({error}).") from None
-    if settings.labkit != __version__:
-        raise NotGraded(
-            f"{wish.out} was begun with labkit {settings.labkit}; this is {__version__}, "
-            "which may grade differently. Choose another --out."
-        )
+        raise NotGraded(f"{out} has no run to go on with: {path} cannot be read ({error}).") from None
+
+
+def _stored(wish: Wish) -> Settings | None:
+    """Return the settings of the run that is resumed; None where it has not begun."""
+    if not wish.out.exists() or not _is_used(wish.out):
+        return None
+    settings = settings_of(wish.out)
     if wish.seed not in (None, settings.seed):
         raise NotGraded(
             f"{wish.out} has the seed {settings.seed}: leave out --seed, or choose another --out."
@@ -268,7 +316,9 @@ def _read(entries: Sequence[submissions.Entry]) -> Iterator[Submission | _Unread
     released = {path.name for path in catalog.notebooks(catalog.shipped())}
     for entry in entries:
         try:
-            yield submissions.read(entry, EXERCISES, released)
+            read = submissions.read(entry, EXERCISES, released)
+            sent_as, times = tuple(path.name for path in entry.paths), handed_in(entry.paths, read.labs)
+            yield replace(read, sent_as=sent_as, handed_in=times)
         except Exception as error:  # nothing that a student did should raise
             empty = Submission(entry.student, problems=entry.problems, identity=entry.identity)
             if why := ours(error):
@@ -285,8 +335,12 @@ def _graded(
     store: Store,
     job: engine.Job,
     console: Console,
+    again: Sequence[str] = (),
 ) -> KeyboardInterrupt | engine.NoCluster | None:
-    """Grade and store what is not done yet, and return why it stopped early, if it did."""
+    """Grade and store what is not done yet, and return why it stopped early, if it did.
+
+    The exercises `again` are judged once more. Of a submission that is graded, nothing else is.
+    """
     columns = (
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
@@ -296,10 +350,13 @@ def _graded(
         TimeRemainingColumn(),
     )
     to_regrade = 0
+    waiting: dict[str, tuple[Submission, set[str]]] = {}  # those that are being graded, and what of them
+    changed = Counter[str]()
 
     def keep(graded: Graded) -> None:
         nonlocal to_regrade
-        store.put(graded)
+        submission, judged = waiting.pop(graded.submission.student, (graded.submission, {*store.asked}))
+        graded = store.add(submission, graded, judged, ASKED_FOR)
         to_regrade += any(result.state == REGRADE for result in graded.results)
         progress.update(bar, advance=1, told=f"{to_regrade} to grade again" if to_regrade else "")
 
@@ -308,11 +365,18 @@ def _graded(
         for submission in _read(entries):
             if isinstance(submission, _Unread):
                 keep(engine.regrade(submission.as_submission, job, submission.why, submission.inside))
-            elif store.is_done(submission):
+                continue
+            pending = store.pending(submission)
+            judged = {*pending, *again}
+            changed.update(why for why in pending.values() if why)
+            if judged:
+                waiting[submission.student] = submission, judged
+                answers = {id: each for id, each in submission.answers.items() if id in judged}
+                yield replace(submission, answers=answers)
+            else:
+                store.refresh(submission)
                 left -= 1
                 progress.update(bar, total=left)
-            else:
-                yield submission
 
     with Progress(*columns, console=console, speed_estimate_period=600) as progress:
         bar = progress.add_task("", total=len(entries), told="")
@@ -321,25 +385,9 @@ def _graded(
                 keep(graded)
         except (KeyboardInterrupt, engine.NoCluster) as stopped:
             return stopped
+    for why, count in changed.items():
+        console.print(f"{count} answers were judged again: {why}.", highlight=False, soft_wrap=True)
     return None
-
-
-def _written(
-    store: Store,
-    settings: Settings,
-    entries: Sequence[submissions.Entry],
-    stopped: KeyboardInterrupt | engine.NoCluster | None,
-) -> Ended:
-    """Write tables and pages of what is stored."""
-    students = [entry.student for entry in entries]
-    solved = catalog.shipped() / SOLUTIONS
-    began = datetime.fromisoformat(settings.began)
-    limits = _limits(settings)
-    summary = write_all(store, Run(settings.seed, settings.command, solved, limits, began), students)
-    scores = Scores(labs.labs(store.exercises, solved))
-    for graded in store.of(students):
-        scores.add(graded)
-    return Ended(summary, scores, stopped)
 
 
 def _number(lab: str) -> str:

@@ -264,7 +264,6 @@ class TestCommand:
         [
             ({}, ("--seed", "6"), "has the seed 5"),
             ({}, ("--lab", "3"), "has the labs 02"),
-            ({"labkit": "0.0.1"}, (), "was begun with labkit 0.0.1"),
             ({"more": 1}, (), "has no run to go on with"),
         ],
     )

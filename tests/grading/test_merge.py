@@ -14,9 +14,10 @@ from labkit import magic
 from labkit.course import EXERCISES
 from labkit.course.exercise import Unmet
 from labkit.course.notebooks import catalog
-from labkit.grading.intake import merge, submissions
+from labkit.course.setups import SETUP, setups
+from labkit.grading.intake import submissions
 from labkit.grading.intake.magic_line import Refused, rewritten
-from labkit.grading.intake.merge import SETUP, WrongNotebook, hidden_criteria, notebooks, setups
+from labkit.grading.intake.merge import WrongNotebook, hidden_criteria, notebooks
 from labkit.grading.intake.submissions import Entry
 from labkit.grading.model import Answer
 
@@ -375,6 +376,6 @@ class TestHiddenChecks:
 
     def test_a_notebook_that_is_none_is_told(self, tmp_path):
         (tmp_path / "a.ipynb").write_text("{")
-        for function in (hidden_criteria, merge.setups):
+        for function in (hidden_criteria, setups):
             with pytest.raises(catalog.NoNotebook):
                 function(tmp_path / "a.ipynb")

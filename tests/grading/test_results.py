@@ -144,17 +144,16 @@ class TestStore:
         ):
             assert not kept.is_done(replace(graded.submission, files=files))
 
-    def test_another_run_does_not_find_it(self, tmp_path, monkeypatch):
+    def test_another_run_does_not_find_it(self, tmp_path):
         graded = handed_in("bob", 3, 3)
         store(tmp_path, graded)
         harder = replace(ASKED[0], points=ASKED[0].points + 1)
         asked_less = replace(ASKED[0], criteria=ASKED[0].criteria[1:])
-        for others in (ASKED[1:], [harder, *ASKED[1:]], [asked_less, *ASKED[1:]]):
+        for others in ([harder, *ASKED[1:]], [asked_less, *ASKED[1:]]):
             assert not Store(tmp_path, 7, others).is_done(graded.submission)
         assert not Store(tmp_path, 8, ASKED).is_done(graded.submission)
         assert Store(tmp_path, 7, ASKED[::-1]).is_done(graded.submission)
-        monkeypatch.setattr("labkit.__version__", "99")
-        assert not Store(tmp_path, 7, ASKED).is_done(graded.submission)
+        assert Store(tmp_path, 7, ASKED[1:]).is_done(graded.submission)
 
     def test_a_name_that_is_no_text_can_be_kept(self, tmp_path):
         graded = handed_in("\udcff/..\n=1", 3)
@@ -188,7 +187,11 @@ class TestGrades:
             "of": "2",
             "state": "graded",
         }
-        assert table[0] == first | {"criteria_met": "3", "criteria": "3", "first_unmet": "", "note": ""}
+        assert table[0] == first | {"criteria_met": "3", "criteria": "3", "first_unmet": "", "note": ""} | {
+            "judged": "",
+            "by_hand": "",
+            "handed_in": "",
+        }
         assert table[1]["points"] == f"{sum(worth(BY_ID['02.2'])[:1]):.2f}".rstrip("0").rstrip(".")
         assert (table[1]["criteria_met"], table[1]["first_unmet"]) == ("1", BY_ID["02.2"].criteria[1].text)
         assert (table[2]["points"], table[2]["state"], table[2]["of"]) == ("", "regrade", "2")

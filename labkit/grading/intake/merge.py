@@ -4,8 +4,6 @@ Nothing of a submission but the text of its answers is in them. The answers in C
 kernel: all that they do there is to be compiled. An answer in C or Python has one to itself.
 """
 
-import ast
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,12 +14,11 @@ from nbformat.v4 import new_code_cell, new_notebook
 from labkit.course.exercise import Criterion, Exercise
 from labkit.course.notebooks import catalog
 from labkit.course.notebooks.release import HIDDEN
+from labkit.course.setups import SETUP, needed
 from labkit.grading.intake.magic_line import Refused, rewritten
 from labkit.grading.model import Answer
 
-SETUP = "%load_ext labkit"
 CHECK = 'import labkit.grading.sandbox.probe\nlabkit.grading.sandbox.probe.serve("{exercise}")'
-OUT_OF_REACH = "labkit.course"  # holds the criteria: a sandbox has none of it
 KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 
 
@@ -30,12 +27,12 @@ class WrongNotebook(ValueError):
 
 
 def notebooks(
-    answers: Mapping[str, Answer], exercises: Sequence[Exercise], setups: Mapping[str, Sequence[str]]
+    answers: Mapping[str, Answer], exercises: Sequence[Exercise], relied_on: Mapping[str, Sequence[str]]
 ) -> tuple[list[NotebookNode], dict[str, str]]:
     """Make the notebooks to run for the answers to `exercises`; say by exercise why an answer is left out.
 
-    An exercise without an answer is in neither. `setups` is what the function of that name tells, of all
-    solved notebooks together.
+    An exercise without an answer is in neither. `relied_on` is what `setups` tells of all solved notebooks
+    together.
     """
     together: dict[str, list[NotebookNode]] = {}
     refused: dict[str, str] = {}
@@ -49,25 +46,8 @@ def notebooks(
             if exercise.magic == "cuda":
                 together.setdefault("cuda", [_setup([SETUP])]).extend(cells)
             else:
-                together[exercise.id] = [_setup(_needed(setups.get(exercise.id, [SETUP]), source)), *cells]
+                together[exercise.id] = [_setup(needed(relied_on.get(exercise.id, [SETUP]), source)), *cells]
     return [new_notebook(cells=cells, metadata=KERNEL) for cells in together.values()], refused
-
-
-def setups(solved: Path) -> dict[str, tuple[str, ...]]:
-    """Return what an answer in Python may rely on, by exercise: statements for its setup cell.
-
-    That is what the cells above it in the solved notebook import, and what they define if they do nothing
-    else. Answers, predictions and checks are left out. Raises NoNotebook.
-    """
-    found: dict[str, tuple[str, ...]] = {}
-    above = [SETUP]
-    for cell in catalog.read(solved)["cells"]:
-        exercise, role = _about(cell)
-        if cell.get("cell_type") == "code" and role == "answer":
-            found[exercise] = tuple(above)
-        elif cell.get("cell_type") == "code" and not role:
-            above += _bindings(_source(cell))
-    return found
 
 
 def hidden_criteria(solved: Path) -> dict[str, tuple[Criterion, ...]]:
@@ -113,56 +93,6 @@ def _about(cell: dict[str, Any]) -> tuple[str, str]:
 def _source(cell: dict[str, Any]) -> str:
     """Return a cell's text; the file has a list of lines, or one string."""
     return "".join(cell.get("source", ""))
-
-
-def _bindings(source: str) -> list[str]:
-    """Return a cell's imports, and also its definitions where it does nothing else."""
-    lines = source.splitlines()
-    try:
-        body = ast.parse("\n".join(line for line in lines if not line.startswith(("%", "!")))).body
-    except SyntaxError:  # the cell of another magic
-        return []
-    imports = [part for part in body if _imports(part)]
-    kept = body if all(_imports(part) or _defines(part) for part in body) else imports
-    loaded = [line for line in lines if line.startswith("%load_ext ") and line != SETUP]
-    return loaded + [ast.unparse(part) for part in kept if OUT_OF_REACH not in ast.unparse(part)]
-
-
-def _needed(statements: Sequence[str], answer: str) -> list[str]:
-    """Return those that bind a name which the answer has, or another that it needs: to import plots takes
-    seconds.
-    """
-    needed: list[str] = []
-    for statement in reversed(statements):
-        words = set(re.findall(r"\w+", "\n".join([answer, *needed])))
-        if statement.startswith("%") or words & _bound(statement):
-            needed.insert(0, statement)
-    return needed
-
-
-def _bound(statement: str) -> set[str]:
-    """Return the names that an import, a definition or an assignment binds."""
-    (part,) = ast.parse(statement).body
-    if isinstance(part, ast.Import | ast.ImportFrom):
-        return {(alias.asname or alias.name).partition(".")[0] for alias in part.names}
-    if isinstance(part, ast.FunctionDef | ast.ClassDef):
-        return {part.name}
-    return {node.id for node in ast.walk(part) if isinstance(node, ast.Name)}
-
-
-def _imports(part: ast.stmt) -> bool:
-    return isinstance(part, ast.Import | ast.ImportFrom)
-
-
-def _defines(part: ast.stmt) -> bool:
-    """Tell whether this defines a function, a class or a constant."""
-    if isinstance(part, ast.Assign):
-        try:
-            ast.literal_eval(part.value)
-        except ValueError:
-            return False
-        return True
-    return isinstance(part, ast.FunctionDef | ast.ClassDef)
 
 
 def _criteria(source: str, where: str) -> tuple[Criterion, ...]:

@@ -16,6 +16,7 @@ import pytest
 from labkit.course import EXERCISES
 from labkit.course.exercise import Criterion, Exercise
 from labkit.course.notebooks import catalog
+from labkit.course.setups import setups
 from labkit.grading.intake import merge
 from labkit.grading.judging.clock import Clock
 from labkit.grading.judging.plugin import Grading, Judgement
@@ -41,7 +42,7 @@ def grade(
     start = perf_counter()
     exercises = asked(labs)
     answers = {id: submission.answers.get(id, Answer(id, "", MISSING)) for id in exercises}
-    given = {id: answer for id, answer in answers.items() if answer.source}
+    given = {id: answer for id, answer in answers.items() if answer.source and not answer.open}
     judged = judge(given, exercises, seed, isolation, limits) if given else {}
     results = tuple(
         _result(exercise, answers[id], judged.get(id)) for id, exercise in sorted(exercises.items())
@@ -104,12 +105,12 @@ def judge(
 @cache
 def _course() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[Criterion, ...]]]:
     """Return what answers in Python rely on, and the hidden checks, by exercise of all solved notebooks."""
-    setups: dict[str, tuple[str, ...]] = {}
+    relied_on: dict[str, tuple[str, ...]] = {}
     hidden: dict[str, tuple[Criterion, ...]] = {}
     for solved in catalog.notebooks(catalog.shipped() / "solutions"):
-        setups |= merge.setups(solved)
+        relied_on |= setups(solved)
         hidden |= merge.hidden_criteria(solved)
-    return setups, hidden
+    return relied_on, hidden
 
 
 # Neither a configuration nor another plug-in of this machine has a say; pytest prints nothing.
@@ -122,6 +123,8 @@ _ALONE = (
 
 def _result(exercise: Exercise, answer: Answer, judgement: Judgement | None) -> Result:
     told = partial(Result, exercise.id, most=exercise.points, note=answer.note, source=answer.source)
+    if answer.open:
+        return told(state=REGRADE, points=None, failure=answer.open)
     if judgement is None:
         return told(state=GRADED, points=0.0, failure=answer.note or MISSING)
     told = partial(told, seconds=judgement.seconds, inside=judgement.inside)

@@ -22,15 +22,21 @@ def write_all(out: Path, scores: Scores, run: Run, submissions: Callable[[], Ite
     """
     (out / "feedback").mkdir(exist_ok=True)
     asked = tasks(run.solved, [exercise.id for lab in scores.labs for exercise in lab.exercises])
+    written = set()
     for graded in submissions():
-        write_whole(out / _link(graded.submission.student), student.page(graded, scores, asked))
+        path = out / link(graded.submission.student)
+        write_whole(path, student.page(graded, scores, asked))
+        written.add(path)
+    for path in (out / "feedback").glob("*.html"):
+        if path not in written:
+            path.unlink()  # of somebody who is not in the class any more
     graded_ones = [remark for remark in scores.regrades.listed if remark.exercise]
-    links = {remark.student: _link(remark.student) for remark in (*scores.notes.listed, *graded_ones)}
+    links = {remark.student: link(remark.student) for remark in (*scores.notes.listed, *graded_ones)}
     path = out / "overview.html"
     write_whole(path, overview.page(scores, run, links))
     return path
 
 
-def _link(name: str) -> str:
+def link(name: str) -> str:
     """Return the link to a student's page from the overview."""
     return f"feedback/{slug(name)}.html"

@@ -61,6 +61,11 @@ def write(
         "versions": versions(),
         "solved_notebooks": {path.name: sha256(path) for path in sorted(run.solved.glob("*.ipynb"))},
         "tables": {path.name: sha256(path) for path in sorted(tables)},
+        "by_instructor": {
+            path.name: sha256(path)
+            for name in ("overrides.csv", "roster.csv")
+            if (path := out / name).exists()
+        },
         "submitted_files": {
             graded.submission.student: dict(sorted(graded.submission.files.items()))
             for graded in submissions()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from labkit.course.feedback import FAILED
-from labkit.grading.intake.labs import Lab, by_exercise, source_of, total
+from labkit.grading.intake.labs import Lab, by_exercise, number, source_of, total
 from labkit.grading.model import REGRADE, Graded, Result
 from labkit.grading.text import one_line
 
@@ -142,6 +142,10 @@ def notes(graded: Graded) -> Iterable[Remark]:
     for result in by_exercise(graded):
         if result.note and source_of(graded, result):
             yield Remark(student, result.exercise, one_line(result.note, LONGEST_REMARK))
+        if result.by_hand:
+            instead = "nothing yet" if result.judged is None else f"the grader's {number(result.judged)}"
+            told = f"{number(result.points or 0)} by hand in place of {instead}: {result.by_hand}"
+            yield Remark(student, result.exercise, one_line(told, LONGEST_REMARK))
         if result.inside and result.state != REGRADE:
             yield Remark(student, result.exercise, f"judging it ended in an error: {ERRORS} has it")
 

@@ -1,4 +1,4 @@
-"""The tables of a graded class: grades.csv, and gradebooks that Canvas and Moodle import.
+"""The tables of a graded class: grades.csv, gradebooks that Canvas and Moodle import, and lists to look at.
 
 The forms are those of Canvas's lib/gradebook_importer.rb and lib/gradebook_exporter.rb, of Moodle's
 grade/import/csv/classes/load_data.php and mod/assign/feedback/offline. UTF-8, lines end in \\n, and the same
@@ -16,13 +16,16 @@ from typing import Any, Protocol
 from labkit.course.feedback import MET
 from labkit.grading.intake.labs import Lab, by_exercise, number, total
 from labkit.grading.model import Graded
-from labkit.grading.results.scores import Remark, first_unmet, not_graded, regrades
+from labkit.grading.results.scores import Remark, first_unmet, lab_of, not_graded, regrades
 from labkit.grading.text import one_line
 
 GRADES = (
     *("student", "exercise", "title", "points", "of", "state", "criteria_met", "criteria"),
-    *("first_unmet", "note"),
+    *("first_unmet", "note", "judged", "by_hand", "handed_in"),
 )
+REGRADED = ("student", "exercise", "before", "now", "of", "why")
+NOT_HANDED_IN = ("student", "name", "lab")
+_AT_TIMES = ("to_regrade.csv", "regraded.csv", "not_handed_in.csv")  # there if they have a row
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 POINTS_POSSIBLE = "Points Possible"  # a row of Canvas's whose first cell holds this is no student's
 # What Moodle's worksheet needs is Identifier, Grade and Last modified (grade); the rest is for the reader.
@@ -63,8 +66,8 @@ class Tables:
         self._canvas.writerow(possible)
         self._moodle = self._table("gradebook-moodle.csv", ["Username", "Full name", *map(str, self.labs)])
         self._worksheets: dict[str, Writer] = {}
-        self._regrades: Writer | None = None
-        for old in (*self.out.glob("moodle-worksheet-*.csv"), self.out / "to_regrade.csv"):
+        self._at_times: dict[str, Writer] = {}
+        for old in (*self.out.glob("moodle-worksheet-*.csv"), *(self.out / name for name in _AT_TIMES)):
             old.unlink(missing_ok=True)  # of an earlier run; there may be none now
         return self
 
@@ -87,8 +90,16 @@ class Tables:
                 len(result.lines),
                 cell(first_unmet(result), 300),
                 cell(result.note, 300),
+                number(result.judged) if result.by_hand and result.judged is not None else "",
+                cell(result.by_hand, 300),
+                cell(graded.submission.handed_in.get(lab_of(result), "")),
             )
             self._grades.writerow(row)
+            now = result.judged if result.by_hand else result.points
+            if result.before is not None and now is not None:
+                told = (number(result.before), number(now), result.most, cell(result.again, 300))
+                student = cell(graded.submission.student)
+                self._now_and_then("regraded.csv", REGRADED).writerow((student, result.exercise, *told))
         points = [total(graded, lab) for lab in self.labs]
         self._canvas.writerow(canvas_row(graded, points))
         self._moodle.writerow(moodle_row(graded, points))
@@ -103,10 +114,21 @@ class Tables:
         """Write down that a submission has no results."""
         self._regrade(not_graded(student))
 
+    def absent(self, student: str, name: str, labs: Iterable[Lab]) -> None:
+        """Write down that a student of the class has not handed in these labs."""
+        for lab in labs:
+            row = (cell(student), cell(name), lab.number)
+            self._now_and_then("not_handed_in.csv", NOT_HANDED_IN).writerow(row)
+
     def _regrade(self, remark: Remark) -> None:
-        if self._regrades is None:
-            self._regrades = self._table("to_regrade.csv", ("student", "exercise", "reason"))
-        self._regrades.writerow((cell(remark.student), remark.exercise, cell(remark.text, 300)))
+        table = self._now_and_then("to_regrade.csv", ("student", "exercise", "reason"))
+        table.writerow((cell(remark.student), remark.exercise, cell(remark.text, 300)))
+
+    def _now_and_then(self, name: str, header: Iterable[str]) -> Writer:
+        """Return a table that is there only if it has a row."""
+        if name not in self._at_times:
+            self._at_times[name] = self._table(name, header)
+        return self._at_times[name]
 
     def _worksheet(self, lab: Lab) -> Writer:
         if lab.number not in self._worksheets:
@@ -152,6 +174,7 @@ def worksheet_row(graded: Graded, lab: Lab, points: float) -> list[str]:
         if (result := own.get(exercise.id)) and result.points is not None:
             unmet = first_unmet(result)
             why = f": not met: {one_line(unmet)}" if unmet else ""
+            why = f", by hand: {one_line(result.by_hand)}" if result.by_hand else why
             lines.append(f"{exercise.id} {number(result.points)} of {result.most}{why}")
     feedback = _apart("<br>".join(map(escape, lines)))  # Moodle takes it as HTML
     who = [cell(told["Identifier"]), cell(told.get("Full name") or name)]

@@ -1,0 +1,63 @@
+"""What is done with a folder of grades later: `labkit similar` and `labkit forget` judge nothing."""
+
+from pathlib import Path
+
+from labkit.grading.intake import handed_out
+from labkit.grading.judging import judge
+from labkit.grading.model import Submission
+from labkit.grading.report import ByInstructor, by_instructor, write_all
+from labkit.grading.results import by_hand, roster, similar
+from labkit.grading.results.similar import Pair
+from labkit.grading.results.store import Store
+from labkit.grading.results.written import rows, without
+from labkit.grading.run import NotGraded, run_of, settings_of
+from labkit.grading.text import write_whole
+
+
+def alike(out: Path) -> tuple[Path, list[Pair]]:
+    """List the answers in a folder of grades that are alike: the table's path, and the pairs.
+
+    Raises NotGraded and WrongTable.
+    """
+    store, submissions = _stored(out)
+    magics = {exercise.id: exercise.magic for exercise in store.exercises}
+    given = ByInstructor(roster=roster.read(out, {name: each.identity for name, each in submissions.items()}))
+    found = similar.pairs(map(given.final, store.of(submissions)), magics, handed_out.cells())
+    return similar.write(out, found), found
+
+
+def forget(out: Path, student: str) -> list[str]:
+    """Remove a student from the folder of grades `out`; return what the instructor is to remove by hand.
+
+    `student` is as in grades.csv. The rows in overrides.csv go, too. Raises NotGraded where there is no such
+    student, and WrongTable.
+    """
+    store, submissions = _stored(out)
+    exercises = {exercise.id: exercise for exercise in store.exercises}
+    given = by_instructor(out, {name: each.identity for name, each in submissions.items()}, exercises)
+    found = [name for name in submissions if student in (name, given.shown(name))]
+    if not found:
+        known = ", ".join(sorted(map(given.shown, submissions))[:20])
+        raise NotGraded(f"{out} has nothing of {student!r}. It has {known or 'nobody'}.")
+    shown = {*found, *map(given.shown, found)}
+    overrides = out / by_hand.FILE
+    if overrides.exists():
+        mine = [row for row in rows(overrides, by_hand.COLUMNS) if row.cells["student"] in shown]
+        write_whole(overrides, without(overrides, mine))
+    for name in found:
+        store.remove(name)
+    (out / similar.FILE).unlink(missing_ok=True)
+    others = {name: each.identity for name, each in submissions.items() if name not in found}
+    write_all(store, run_of(settings_of(out)), list(others), by_instructor(out, others, exercises))
+    handed_in = [name for each in found for name in submissions[each].sent_as]
+    in_roster = (
+        [f"the line of {student} in {out / roster.FILE}"] if given.roster.owners.keys() & {*found} else []
+    )
+    return [*(f"{name} in the folder of submissions" for name in handed_in), *in_roster]
+
+
+def _stored(out: Path) -> tuple[Store, dict[str, Submission]]:
+    """Return the results in a folder of grades, and the submissions that have any, by name."""
+    settings = settings_of(out)
+    store = Store(out, settings.seed, judge.asked(settings.labs).values())
+    return store, {name: graded.submission for name in store.students() if (graded := store.get(name))}

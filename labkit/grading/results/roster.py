@@ -1,0 +1,138 @@
+"""Who is in the class: GRADES/roster.csv, which an instructor lays there and labkit only reads.
+
+    student,name,github,canvas
+    jd123,Jane Doe,janedoe-dev,40561
+
+`student` is the id that grades are to have, `name` a name to show. All other columns hold what the student is
+called elsewhere: the name or the number in the names of files.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from labkit.grading.model import Graded
+from labkit.grading.results.written import WrongTable, rows
+
+FILE = "roster.csv"
+ID, NAME = "student", "name"
+# Of a submission's identity: by these columns a gradebook finds a student.
+_NUMBERS = ("ID", "Anonymous ID", "Identifier")
+IN_DOUBT = "in doubt: "  # how intake writes that it cannot be known whose a submission is
+_PARTICIPANT = "Participant "  # Moodle's word before its number
+
+
+@dataclass(frozen=True)
+class Member:
+    """A student of the class: the id, a name to show, and all names that submissions may have."""
+
+    id: str
+    name: str
+    called: frozenset[str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The class, and whose the submissions are, by the name that intake gave them.
+
+    `absent` have handed in nothing, `strangers` are submissions of nobody in the class, and `doubtful` those
+    that could be somebody else's, with the reason. Without a roster all are empty.
+    """
+
+    members: tuple[Member, ...] = ()
+    owners: Mapping[str, Member] = field(default_factory=dict)
+    absent: tuple[Member, ...] = ()
+    strangers: tuple[str, ...] = ()
+    doubtful: Mapping[str, str] = field(default_factory=dict)
+
+
+def read(out: Path, submissions: Mapping[str, Mapping[str, str]]) -> Roster:
+    """Return the class in the folder of grades `out`, and who has handed in.
+
+    `submissions` has the identity of each submission by its name. Raises WrongTable.
+    """
+    path = out / FILE
+    return _matched(_members(path), submissions) if path.exists() else Roster()
+
+
+def named(graded: Graded, roster: Roster) -> Graded:
+    """Return a submission under the id of its student, with what gradebooks need to find it."""
+    member = roster.owners.get(graded.submission.student)
+    if member is None:
+        return graded
+    found = dict(graded.submission.identity)
+    identity = {**found, "Username": member.id} | ({"Full name": member.name} if member.name else {})
+    if not {"ID", "Anonymous ID"} & set(found):
+        identity |= {"Student": member.name or member.id, "SIS Login ID": member.id}
+    return replace(graded, submission=replace(graded.submission, student=member.id, identity=identity))
+
+
+def _members(path: Path) -> tuple[Member, ...]:
+    found: dict[str, Member] = {}
+    wrong = []
+    for row in rows(path, (ID,)):
+        id = row.cells[ID]
+        if not id:
+            wrong.append(f"line {row.line}, column {ID}: it is empty")
+        elif id in found:
+            wrong.append(f"line {row.line}, column {ID}: {id!r} stands in a line above, too")
+        else:
+            called = frozenset(_plain(name) for name in row.cells.values() if name)
+            found[id] = Member(id, row.cells.get(NAME, ""), called)
+    if wrong:
+        raise WrongTable(path, wrong)
+    return tuple(found.values())
+
+
+def _matched(members: tuple[Member, ...], submissions: Mapping[str, Mapping[str, str]]) -> Roster:
+    by_name: defaultdict[str, list[Member]] = defaultdict(list)
+    for member in members:
+        for name in member.called:
+            by_name[name].append(member)
+    of: defaultdict[str, list[str]] = defaultdict(list)  # the submissions of each member
+    strangers, doubtful = [], {}
+    for student, identity in submissions.items():
+        if identity.get("Student", "").startswith(IN_DOUBT):
+            continue  # intake has told why
+        found = _owners(student, identity, by_name)
+        if len(found) > 1:
+            some = ", ".join(sorted(found)[:3])
+            doubtful[student] = (
+                f"{len(found)} students of {FILE} are called so: {some}{', …' * (len(found) > 3)}"
+            )
+        elif found:
+            of[found.pop()].append(student)
+        else:
+            strangers.append(student)
+    owners = {}
+    for member in members:
+        mine = of.get(member.id, [])
+        if len(mine) == 1:
+            owners[mine[0]] = member
+        for student in mine if len(mine) > 1 else ():
+            doubtful[student] = f"{len(mine)} submissions are of {member.id}: {', '.join(sorted(mine))}"
+    in_doubt = {id for id, mine in of.items() if len(mine) > 1}
+    absent = tuple(each for each in members if each.id not in in_doubt and each not in owners.values())
+    return Roster(members, owners, absent, tuple(strangers), doubtful)
+
+
+def _owners(student: str, identity: Mapping[str, str], by_name: Mapping[str, list[Member]]) -> set[str]:
+    """Return the ids of the members that a submission may be of: a number tells more than a name."""
+    numbers = [identity[column] for column in _NUMBERS if column in identity]
+    for names in (numbers, [number.removeprefix(_PARTICIPANT) for number in numbers], [student]):
+        found = {member.id for name in names for member in by_name.get(_plain(name), ())}
+        if found:
+            return found
+    return set()
+
+
+def _plain(name: str) -> str:
+    """Return a name as it is compared: capitals and blanks do not tell names apart."""
+    return " ".join(name.casefold().split())
+
+
+def called(students: Iterable[str], roster: Roster) -> dict[str, str]:
+    """Return the submission's name for each name by which an instructor may call it: its own, or the id."""
+    own = {student: student for student in students}
+    return own | {member.id: student for student, member in roster.owners.items()}
