@@ -36,6 +36,7 @@ from labkit.course.notebooks import catalog
 from labkit.course.notebooks.release import SOLUTIONS
 from labkit.grading.intake import submissions
 from labkit.grading.intake.labs import order
+from labkit.grading.intake.unpack import is_zip, opened
 from labkit.grading.judging import engine, judge
 from labkit.grading.judging.faults import ours
 from labkit.grading.judging.pool import Pool
@@ -114,14 +115,21 @@ def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ende
     nothing could be graded.
     """
     _check(wish)
+    with opened(wish.folder) as folder:
+        return _run(replace(wish, folder=folder), console, grade)
+
+
+def _run(wish: Wish, console: Console, grade: engine.Grade | None) -> Ended:
+    """Grade what is in the folder that `wish` names."""
     entries = submissions.found(wish.folder)
-    for name in submissions.overlooked(wish.folder):
-        console.print(f"Not taken for a submission: {name}", markup=False, highlight=False)
+    for stray in submissions.overlooked(wish.folder):
+        told = f"Not taken for a submission: {stray.name} {stray.why}."
+        console.print(told, markup=False, highlight=False, soft_wrap=True)
     for entry in entries:
         for problem in entry.problems:
             console.print(f"{entry.student}: {problem}", style="yellow", markup=False, highlight=False)
     before = _stored(wish) if wish.resume else None
-    chosen = before.labs if before else _labs(wish, entries)
+    chosen = before.labs if before else _labs(wish, entries, console)
     exercises = judge.asked(chosen)
     again = _again(wish, exercises)
     given = by_instructor(wish.out, {each.student: each.identity for each in entries}, exercises)
@@ -210,8 +218,10 @@ def _check(wish: Wish) -> None:
     if wish.scheduler and wish.workers:
         raise NotGraded("--workers are processes of this machine; --scheduler has workers of its own.")
     folder, out = wish.folder.resolve(), wish.out.resolve()
-    if not folder.is_dir():
-        raise NotGraded(f"{wish.folder} is no folder. Name the one that holds the submissions.")
+    if not folder.is_dir() and not is_zip(folder):
+        raise NotGraded(
+            f"{wish.folder} is no folder and no zip. Name the one that holds the submissions."
+        )
     if out.is_relative_to(folder):
         raise NotGraded(f"{wish.out} lies in {wish.folder}, among the submissions. Choose another --out.")
     if wish.regrade and not wish.resume:
@@ -256,17 +266,26 @@ def _stored(wish: Wish) -> Settings | None:
     return settings
 
 
-def _labs(wish: Wish, entries: Sequence[submissions.Entry]) -> tuple[str, ...]:
+def _labs(wish: Wish, entries: Sequence[submissions.Entry], console: Console) -> tuple[str, ...]:
     """Return the labs asked for, or those that the class has."""
     if wish.labs:
         return tuple(sorted({*map(_number, wish.labs)}))
-    chosen = submissions.labs_of_class(each for each in _read(entries) if isinstance(each, Submission))
-    if not chosen:
+    found = submissions.labs_of_class(each for each in _read(entries) if isinstance(each, Submission))
+    if not found.counts:
         raise NotGraded(
-            f"No submission in {wish.folder} answers an exercise of the course. "
+            "No submission answers an exercise of the course. "
             "If they are to be graded all the same, say for which lab: --lab 02."
         )
-    return chosen
+    if not found.of_half:
+        named = " ".join(f"--lab {lab}" for lab in sorted(found.counts))
+        raise NotGraded(
+            f"No lab is in half of the submissions that answer anything: {found}. "
+            f"Name those that are to be graded: {named}."
+        )
+    if left := sorted(found.counts.keys() - {*found.of_half}):
+        told = f"Not graded: {', '.join(left)}. Answers are to {found}; --lab names the labs to grade."
+        console.print(told, style="yellow", highlight=False, soft_wrap=True)
+    return found.of_half
 
 
 def _begun(wish: Wish, chosen: tuple[str, ...], isolation: str) -> Settings:
@@ -312,11 +331,14 @@ def _tell(settings: Settings, console: Console) -> None:
         console.print(process.WARNINGS[settings.isolation], style="yellow", highlight=False, soft_wrap=True)
 
 
-def _read(entries: Sequence[submissions.Entry]) -> Iterator[Submission | _Unread]:
+def _read(
+    entries: Sequence[submissions.Entry], graded: Sequence[str] = ()
+) -> Iterator[Submission | _Unread]:
+    """Read the submissions; `graded` are the labs that points are asked for, once that is known."""
     released = {path.name for path in catalog.notebooks(catalog.shipped())}
     for entry in entries:
         try:
-            read = submissions.read(entry, EXERCISES, released)
+            read = submissions.read(entry, EXERCISES, released, graded)
             sent_as, times = tuple(path.name for path in entry.paths), handed_in(entry.paths, read.labs)
             yield replace(read, sent_as=sent_as, handed_in=times)
         except Exception as error:  # nothing that a student did should raise
@@ -362,7 +384,7 @@ def _graded(
 
     def missing() -> Iterator[Submission]:
         left = len(entries)
-        for submission in _read(entries):
+        for submission in _read(entries, job.labs):
             if isinstance(submission, _Unread):
                 keep(engine.regrade(submission.as_submission, job, submission.why, submission.inside))
                 continue

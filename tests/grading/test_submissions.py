@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from handed_in_files import stub
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -60,7 +61,7 @@ class TestWhoseItIs:
         put(tmp_path / ".ipynb_checkpoints" / "x.ipynb")
         put(tmp_path / "__MACOSX" / "x.ipynb")
         assert list(self.students(tmp_path)) == ["jane", "john"]
-        assert overlooked(tmp_path) == ["class.csv"]
+        assert [file.name for file in overlooked(tmp_path)] == ["class.csv"]
 
     def test_files_of_one_student_from_canvas_belong_together(self, tmp_path):
         put(tmp_path / "doejane_12345_67890_02_naive_cuda-1.ipynb", code("%%cuda 02.1\n" + KERNEL))
@@ -226,16 +227,16 @@ class TestHostileFiles:
         with path.open("r+b") as file:
             file.truncate(100 * 2**20)
         submission = read(path.parent)
-        assert submission.problems == ("02_naive_cuda.ipynb has 100 MiB, more than 16 MiB; it was not read.",)
+        assert submission.problems == ("02_naive_cuda.ipynb has 100 MiB, more than 64 MiB; it was not read.",)
         assert submission.files == {} and submission.labs == ("02",)
 
     def test_a_submission_has_a_most_of_bytes(self, tmp_path):
-        large = code("%%cuda 03.1\n" + KERNEL) | {"outputs": ["x" * 13 * 2**20]}
+        large = code("%%cuda 03.1\n" + KERNEL) | {"outputs": ["x" * 26 * 2**20]}
         for number in range(5):
             put(tmp_path / "eve" / f"a{number}.ipynb", large)
         submission = read(tmp_path / "eve")
         assert len(submission.files) == 4
-        assert "the notebooks have more than 64 MiB together" in submission.problems[0]
+        assert "the notebooks have more than 128 MiB together" in submission.problems[0]
 
     def test_of_many_notebooks_those_of_the_course_are_read(self, tmp_path):
         for number in range(60):
@@ -243,7 +244,7 @@ class TestHostileFiles:
         put(tmp_path / "eve" / "zz" / "02_naive_cuda.ipynb", code("%%cuda 02.1\n" + KERNEL))
         submission = read(tmp_path / "eve")
         assert submission.answers["02.1"].source and len(submission.files) == 50
-        assert submission.problems == ("There are 61 notebooks; 50 of them were read.",)
+        assert sum("more than 50 notebooks" in file.why for file in submission.found) == 11
 
     def test_a_folder_of_too_many_files_is_left(self, tmp_path, monkeypatch):
         monkeypatch.setattr(submissions, "MOST_FILES", 20)
@@ -253,12 +254,12 @@ class TestHostileFiles:
             (tmp_path / "eve" / "venv" / str(number)).touch()
         submission = read(tmp_path / "eve")
         assert submission.answers["02.1"].source
-        assert submission.problems == ("It has more than 20 files; not all were looked at.",)
+        assert submission.problems == ("eve has more than 20 files; not all were looked at.",)
 
     def test_deep_folders_come_to_an_end(self, tmp_path):
         deep = tmp_path / "eve" / "/".join("abcdefgh")
         put(deep / "02_naive_cuda.ipynb", code("%%cuda 02.1\n" + KERNEL))
-        assert read(tmp_path / "eve").problems == ("There is no notebook (.ipynb) in it.",)
+        assert read(tmp_path / "eve").problems == ("a/b/c/d/e lies 5 folders deep; it was not looked into.",)
 
     def test_a_folder_that_may_not_be_read_is_told(self, tmp_path):
         if os.geteuid() == 0:
@@ -280,12 +281,13 @@ class TestHostileJson:
     @pytest.mark.parametrize(
         ("content", "reason"),
         [
-            (b"", "it is not JSON (Expecting value: line 1 column 1 (char 0))"),
+            (b"", "it is empty"),
+            (b"what?", "it is not JSON (Expecting value: line 1 column 1 (char 0))"),
             (b"\x80\x04K\x01.", "it is not JSON (byte 0 is not utf-8)"),
             (b'{"cells": [' + b"[" * 200_000, "it is not JSON (it nests too deep)"),
             (b'{"cells": [], "n": ' + b"9" * 5000 + b"}", "it is not JSON (Exceeds the limit (4300 digits)"),
             (b"[1, 2]", "it has no cells"),
-            (b'{"worksheets": []}', "it has no cells"),
+            (b'{"worksheets": []}', "it is of the old format 3"),
             (b'{"cells": {"0": {}}}', "it has no cells"),
             (b"null", "it has no cells"),
         ],
@@ -299,7 +301,8 @@ class TestHostileJson:
         assert problem.startswith("02_naive_cuda.ipynb is not a notebook: ") and reason in problem
         assert len(problem) < 200 and submission.labs == ("02",)
         assert submission.files == {"02_naive_cuda.ipynb": hashlib.sha256(content).hexdigest()}
-        assert submission.answers["02.1"] == Answer("02.1", "", "There is no cell that answers 02.1.")
+        answer = submission.answers["02.1"]
+        assert not answer.source and answer.open
 
     def test_memory_that_json_takes_is_bounded(self, tmp_path):
         path = tmp_path / "02_naive_cuda.ipynb"
@@ -328,7 +331,8 @@ class TestHostileJson:
 
     def test_an_answer_has_a_most_of_bytes(self, tmp_path):
         long = answer_of(tmp_path, code("%%cuda 02.1\n" + "é" * 2**17))
-        assert long == Answer("02.1", "", "The cell of 02.1 is longer than 256 KiB and was not taken.")
+        why = "The cell of 02.1 is longer than 256 KiB and was not taken."
+        assert long == Answer("02.1", "", why, why)
         assert answer_of(tmp_path, code("%%cuda 02.1\n" + "x" * (2**18 - 12))).source
 
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -421,7 +425,8 @@ class TestWhichCellAnswers:
                 code(KERNEL, "99.1"),
                 code('labkit.check("02.1")', "02.1", "check"),
             ),
-            *(code("x = '''\n%%cuda 02.1\n'''"), {**code("%%cuda 02.1\n" + KERNEL), "cell_type": "markdown"}),
+            code("x = '''\n%%cuda 02.1\n'''"),
+            code("%%cuda 02.2\n" + KERNEL),
         ]
         assert answer_of(tmp_path, *cells) == Answer("02.1", "", "There is no cell that answers 02.1.")
 
@@ -517,15 +522,24 @@ class TestLabs:
     def test_are_known_by_the_name(self, tmp_path, name, labs):
         assert read(put(tmp_path / name)).labs == labs
 
-    def test_of_a_class_are_those_that_half_of_it_has(self):
-        answers = {"02.1": Answer("02.1", "%%cuda 02.1\n")}
-        with_answers = [("02",), ("02", "03"), ("03", "09"), ("02", "03")]
-        submissions = [
-            Submission(str(at), labs=labs, answers=answers) for at, labs in enumerate(with_answers)
-        ]
+    def test_of_a_class_are_those_that_half_of_it_answers(self):
+        def of(*ids):
+            return Submission("x", answers={id: Answer(id, f"%%cuda {id}\nwork") for id in ids})
+
         unreadable = [Submission(f"broken {at}", labs=("09",)) for at in range(9)]
-        assert labs_of_class(iter([*unreadable, *submissions])) == ("02", "03")
-        assert labs_of_class([]) == ()
+        class_of = labs_of_class(
+            [*unreadable, of("02.1", "02.2"), of("02.1", "03.1"), of("03.4", "09.3"), of("02.1")]
+        )
+        assert (class_of.of_half, class_of.answering) == (("02", "03"), 4)
+        assert class_of.counts == {"02": 3, "03": 2, "09": 1}
+        assert labs_of_class([]).of_half == ()
+
+    def test_of_a_class_do_not_have_those_that_are_as_handed_out(self):
+        untouched = {id: Answer(id, "".join(stub(id)["source"])) for id in ("02.1", "03.1")}
+        worked = untouched | {"02.1": Answer("02.1", "%%cuda 02.1\nwork")}
+        class_of = [Submission("x", answers=worked), Submission("y", answers=worked)]
+        assert labs_of_class(class_of).of_half == ("02",)
+        assert labs_of_class([Submission("x", answers=untouched)]).of_half == ("02", "03")
 
 
 def test_the_solved_notebooks_are_a_submission_that_answers_everything():

@@ -1,0 +1,462 @@
+"""Each file that was handed in has one fate, which is told: nothing is lost or guessed in silence."""
+
+import json
+import os
+import unicodedata
+from zipfile import ZipFile
+
+import pytest
+from handed_in_files import (
+    LAB_02,
+    LAB_03,
+    answer,
+    cells_of,
+    code,
+    fate_of,
+    fates,
+    hand_out,
+    listed,
+    notebook,
+    put,
+    read_all,
+    read_one,
+    stub,
+)
+
+from labkit.course import EXERCISES
+from labkit.grading.intake import handed_out
+from labkit.grading.intake.entries import NoSubmissions, TooDeep, found, overlooked
+from labkit.grading.judging import judge
+from labkit.grading.model import GRADED, IGNORED, REGRADE, SUPERSEDED, TAKEN, UNREADABLE, UNTOUCHED
+
+IDS_02 = {id for id in EXERCISES if id.startswith("02.")}
+
+
+def is_open(submission, exercise="02.1"):
+    """Whether an exercise has no points yet, by what the grader makes of a submission that has no answers."""
+    return bool(submission.answers[exercise].open)
+
+
+def source(submission, exercise="02.1"):
+    return submission.answers[exercise].source.partition("\n")[2]
+
+
+class TestCanvas:
+    """Of several files of a student the latest attachment counts, whatever the file is called."""
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            (f"doejane_123_4000_{LAB_02}", f"doejane_LATE_123_5000_{LAB_02[:-6]}-1.ipynb"),
+            (f"doejane_123_4000_{LAB_02}", "doejane_123_5000_final.ipynb"),
+            (f"doejane_123_4000_{LAB_02}", "doejane_123_5000_Copy of 02.ipynb"),
+            (f"doejane_123_999_{LAB_02}", f"doejane_123_1000_{LAB_02[:-6]}-2.ipynb"),  # a longer number
+            ("doejane_123_4000_zz.ipynb", f"doejane_LATE_123_5000_{LAB_02}"),
+            (f"anon_Xk3f_4000_{LAB_02}", "LATE_anon_Xk3f_5000_mine.ipynb"),
+        ],
+    )
+    def test_the_latest_attachment_counts(self, tmp_path, old, new):
+        put(tmp_path / old, answer("02.1", "old"), answer("02.2", "only here"))
+        put(tmp_path / new, answer("02.1", "new"))
+        submission = read_one(tmp_path)
+        assert (source(submission), source(submission, "02.2")) == ("new", "only here")
+        assert set(fates(submission).values()) == {TAKEN}
+
+    def test_a_file_that_is_replaced_is_listed_with_what_replaces_it(self, tmp_path):
+        put(tmp_path / f"doejane_123_4000_{LAB_02}", answer("02.1", "old"))
+        put(tmp_path / "doejane_123_5000_final.ipynb", answer("02.1", "new"))
+        submission = read_one(tmp_path)
+        assert fates(submission) == {LAB_02: SUPERSEDED, "final.ipynb": TAKEN}
+        assert listed(submission) >= {LAB_02} and "final.ipynb" in fate_of(submission, LAB_02).why
+
+    def test_other_labs_in_other_files_stay(self, tmp_path):
+        put(tmp_path / f"doejane_123_4000_{LAB_02}", answer("02.1", "two"))
+        put(tmp_path / f"doejane_123_5000_{LAB_03}", answer("03.1", "three"))
+        submission = read_one(tmp_path)
+        assert (source(submission), source(submission, "03.1")) == ("two", "three")
+        assert submission.labs == ("02", "03") and not listed(submission)
+
+    def test_a_latest_attachment_that_is_as_handed_out_does_not_count(self, tmp_path):
+        put(tmp_path / f"doejane_123_4000_{LAB_02}", answer("02.1", "mine"))
+        put(tmp_path / f"doejane_123_5000_{LAB_02[:-6]}-1.ipynb", *cells_of(LAB_02))
+        submission = read_one(tmp_path)
+        assert source(submission) == "mine"
+        assert fates(submission) == {LAB_02: TAKEN, "02_naive_cuda-1.ipynb": UNTOUCHED}
+
+    def test_where_the_latest_cannot_be_read_nothing_is_guessed(self, tmp_path):
+        put(tmp_path / f"doejane_123_4000_{LAB_02}", answer("02.1", "old"))
+        (tmp_path / f"doejane_123_5000_{LAB_02[:-6]}-1.ipynb").write_text('{"cells": [')
+        submission = read_one(tmp_path)
+        assert is_open(submission) and source(submission) == "old"
+        put(tmp_path / f"doejane_123_6000_{LAB_02[:-6]}-2.ipynb", answer("02.1", "newest"))
+        submission = read_one(tmp_path)
+        assert source(submission) == "newest" and not is_open(submission)
+
+    def test_an_older_attachment_that_cannot_be_read_is_listed_and_no_more(self, tmp_path):
+        (tmp_path / f"doejane_123_4000_{LAB_02}").write_text("{")
+        put(tmp_path / f"doejane_123_5000_{LAB_02[:-6]}-1.ipynb", answer("02.1", "new"))
+        submission = read_one(tmp_path)
+        assert not is_open(submission) and listed(submission) == {LAB_02}
+
+    def test_a_name_in_two_unicode_forms_is_one_student(self, tmp_path):
+        for number, form in ((4000, "NFC"), (5000, "NFD")):
+            name = unicodedata.normalize(form, f"müllerjörg_12_{number}_{LAB_02}")
+            put(tmp_path / name, answer("02.1", form))
+        assert source(read_one(tmp_path)) == "NFD"
+        for number, form in ((4000, "NFC"), (5000, "NFD")):
+            name = unicodedata.normalize(form, f"Jörg Müller_12_assignsubmission_{'file' * (number > 4000)}x")
+            put(tmp_path / "moodle" / name / f"{form}.ipynb", answer("02.1", form))
+        assert len(found(tmp_path / "moodle")) == 1
+
+
+class TestTooDeep:
+    """A folder of a class is not taken for a student."""
+
+    def refused(self, folder):
+        with pytest.raises(TooDeep) as error:
+            found(folder)
+        assert all(str(each) in str(error.value) for each in error.value.folders)
+        return [each.relative_to(folder).as_posix() for each in error.value.folders]
+
+    @pytest.mark.parametrize(
+        "names",
+        [
+            (f"doejane_123_4000_{LAB_02}", f"roejohn_124_4001_{LAB_02}"),
+            (f"Jane Doe_11_assignsubmission_file/{LAB_02}", f"John Roe_12_assignsubmission_file/{LAB_02}"),
+            (f"Jane Doe_11_assignsubmission_file_{LAB_02}", f"John Roe_12_assignsubmission_file_{LAB_02}"),
+            ("submission_311/a.ipynb", "submission_312/b.ipynb", "submission_metadata.yml"),
+            (f"lab-02-octocat/{LAB_02}", f"lab-02-hubot/{LAB_02}"),
+            (f"jane/02/{LAB_02}", f"john/02/{LAB_02}"),
+        ],
+    )
+    def test_is_refused_with_the_folder_to_name(self, tmp_path, names):
+        for name in names:
+            put(tmp_path / "class" / "Lab 2 submissions" / name, answer("02.1", name))
+        assert self.refused(tmp_path / "class") == ["Lab 2 submissions"]
+        (tmp_path / "class" / "__MACOSX").mkdir()
+        assert self.refused(tmp_path / "class") == ["Lab 2 submissions"]
+        assert self.refused(tmp_path) == ["class/Lab 2 submissions"]
+        assert len(found(tmp_path / "class" / "Lab 2 submissions")) == 2
+
+    def test_of_several_downloads_each_is_named(self, tmp_path):
+        for lab in ("lab 02", "lab 03"):
+            for student in ("jane", "john"):
+                put(tmp_path / lab / student / f"{lab[-2:]}_mine.ipynb", answer(f"{lab[-2:]}.1", student))
+        assert self.refused(tmp_path) == ["lab 02", "lab 03"]
+
+    def test_a_download_among_others_is_refused_too(self, tmp_path):
+        put(tmp_path / f"doejane_123_4000_{LAB_02}", answer("02.1", "x"))
+        put(tmp_path / "late" / f"roejohn_124_4001_{LAB_02}", answer("02.1", "y"))
+        assert self.refused(tmp_path) == ["late"]
+
+    @pytest.mark.parametrize(
+        "names",
+        [
+            (f"jane/02/{LAB_02}", f"jane/03/{LAB_03}", f"john/02/{LAB_02}"),  # nbgrader's
+            (f"jane/{LAB_02}", f"jane/backup/{LAB_02}", f"john/{LAB_02}"),
+            (f"jane/old/{LAB_02}", f"jane/new/{LAB_02}", f"john/{LAB_02}"),
+            (f"jane/{LAB_02}",),
+            (f"jane/work/{LAB_02}",),
+            (f"jane/Jane_11_assignsubmission_file/{LAB_02}", f"jane/Jane_12_assignsubmission_file/{LAB_03}"),
+        ],
+    )
+    def test_students_with_folders_of_their_own_are_taken(self, tmp_path, names):
+        for name in names:
+            put(tmp_path / name, answer(f"{name.rpartition('/')[2][:2]}.1", name))
+        assert {entry.student for entry in found(tmp_path)} == {name.partition("/")[0] for name in names}
+
+
+class TestAsHandedOut:
+    """A cell as the course hands it out never wins over work."""
+
+    @pytest.mark.parametrize("exercise", ["01.2", "02.1", "02.5", "04.1", "13.1"])
+    def test_a_stub_below_the_answer_does_not_count(self, tmp_path, exercise):
+        put(tmp_path / "jane" / "a.ipynb", answer(exercise, "mine"), stub(exercise))
+        submission = read_one(tmp_path)
+        assert source(submission, exercise) == "mine" and not submission.answers[exercise].open
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda text: text.replace("\n", "\r\n"),
+            lambda text: "\n" + text.replace("\n", "  \n\n"),
+            lambda text: text.replace("    ", "\t"),
+            lambda text: "\ufeff" + text,
+            lambda text: text.partition("\n")[2],  # without its magic line
+        ],
+    )
+    def test_blanks_and_line_ends_do_not_make_it_work(self, tmp_path, change):
+        cell = stub("02.1")
+        put(
+            tmp_path / "jane" / "a.ipynb",
+            answer("02.1", "mine"),
+            code(change("".join(cell["source"])), "02.1"),
+        )
+        assert source(read_one(tmp_path)) == "mine"
+
+    def test_what_is_changed_counts(self, tmp_path):
+        text = "".join(stub("02.1")["source"])
+        changed = text.replace("// your code here", "C[row * N + col] = 0;")
+        put(tmp_path / "jane" / "a.ipynb", answer("02.1", "first"), code(changed))
+        assert "C[row * N + col] = 0;" in source(read_one(tmp_path))
+
+    @pytest.mark.parametrize(("worked", "other"), [("mine.ipynb", LAB_02), (LAB_02, "zz.ipynb")])
+    def test_an_untouched_notebook_does_not_beat_a_finished_one(self, tmp_path, worked, other):
+        hand_out(tmp_path / "jane" / worked, answer("02.1", "mine"))
+        put(tmp_path / "jane" / other, *cells_of(LAB_02))
+        submission = read_one(tmp_path)
+        assert source(submission) == "mine" and not submission.answers["02.1"].note
+        assert fates(submission) == {worked: TAKEN, other: UNTOUCHED}
+
+    def test_one_that_is_all_there_is_has_its_line_and_is_judged(self, tmp_path):
+        put(tmp_path / "jane" / LAB_02, *cells_of(LAB_02))
+        submission = read_one(tmp_path)
+        assert fates(submission) == {LAB_02: UNTOUCHED} and listed(submission) == {LAB_02}
+        assert source(submission) and not is_open(submission)
+
+    def test_every_cell_of_the_course_is_known_in_both_forms(self):
+        known = handed_out.cells()
+        assert set(known) == set(EXERCISES)
+        for exercise in EXERCISES:
+            assert handed_out.is_as_handed_out(exercise, "".join(stub(exercise)["source"]))
+            assert not handed_out.is_as_handed_out(exercise, f"%%{EXERCISES[exercise].magic} {exercise}\nx")
+
+
+BROKEN = {
+    "merge marks": b'{"cells": [\n<<<<<<< HEAD\n1\n=======\n2\n>>>>>>> theirs\n]}',
+    "NUL bytes": b"\0" * 5000,
+    "a NUL byte": b'{"cells": [{"cell_type": "code", "source": "%%cuda 02.1\\n\0"}]}',
+    "nothing": b"",
+    "half a file": notebook(answer("02.1", "x" * 500)).encode()[:300],
+    "a zip": b"PK\x03\x04whatever",
+    "a web page": b"<!DOCTYPE html><html></html>",
+    "format 3": json.dumps({"worksheets": [{"cells": []}], "nbformat": 3}).encode(),
+}
+
+
+class TestUnreadable:
+    """What cannot be read leaves its exercises open, and is listed; it has no 0."""
+
+    @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
+    @pytest.mark.parametrize("name", [LAB_02, "lab.ipynb"])
+    def test_its_exercises_are_open(self, tmp_path, content, name):
+        (tmp_path / "jane").mkdir()
+        (tmp_path / "jane" / name).write_bytes(content)
+        submission = read_one(tmp_path)
+        assert fates(submission) == {name: UNREADABLE} and listed(submission) == {name}
+        graded = judge.grade(submission, ("02",), 7, "process")
+        assert {result.exercise for result in graded.results} == IDS_02
+        assert {(result.state, result.points) for result in graded.results} == {(REGRADE, None)}
+        assert all(name in result.failure for result in graded.results)
+
+    def test_each_reason_is_another(self, tmp_path):
+        (tmp_path / "jane").mkdir()
+        for number, content in enumerate(BROKEN.values()):
+            (tmp_path / "jane" / f"{number}.ipynb").write_bytes(content)
+        whys = {file.why for file in read_one(tmp_path).found}
+        assert len(whys) == len(BROKEN)
+
+    def test_one_that_may_not_be_read_is_open(self, tmp_path):
+        if os.geteuid() == 0:
+            pytest.skip("root may read everything")
+        for name in ("jane", "john"):
+            put(tmp_path / name / LAB_02, answer("02.1", "x"))
+        (tmp_path / "jane" / LAB_02).chmod(0)
+        (tmp_path / "john").chmod(0)
+        found = read_all(tmp_path)
+        (tmp_path / "john").chmod(0o700)
+        assert is_open(found["jane"]) and fates(found["jane"]) == {LAB_02: UNREADABLE}
+        assert is_open(found["john"]) and set(fates(found["john"]).values()) == {UNREADABLE}
+
+    def test_a_link_is_open(self, tmp_path):
+        secret = put(tmp_path / "secret.ipynb", answer("02.1", "x"))
+        (tmp_path / "class" / "jane").mkdir(parents=True)
+        (tmp_path / "class" / "jane" / LAB_02).symlink_to(secret)
+        (tmp_path / "class" / "john").symlink_to(tmp_path)
+        for submission in read_all(tmp_path / "class").values():
+            assert is_open(submission) and set(fates(submission).values()) == {UNREADABLE}
+
+    def test_a_notebook_whose_bulk_is_outputs_is_read(self, tmp_path):
+        cell = answer("02.1", "mine") | {"outputs": [{"data": {"image/png": "A" * (20 * 2**20)}}]}
+        put(tmp_path / "jane" / LAB_02, cell)
+        submission = read_one(tmp_path)
+        assert source(submission) == "mine" and fates(submission) == {LAB_02: TAKEN}
+
+    def test_one_that_is_too_large_is_open(self, tmp_path):
+        path = put(tmp_path / "jane" / LAB_02, answer("02.1", "x"))
+        with path.open("r+b") as file:
+            file.truncate(200 * 2**20)
+        submission = read_one(tmp_path)
+        assert is_open(submission) and fates(submission) == {LAB_02: UNREADABLE}
+
+    def test_only_what_it_could_hold_is_open(self, tmp_path):
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"), stub("02.2"))
+        (tmp_path / "jane" / LAB_03).write_text("{")
+        submission = read_one(tmp_path)
+        assert not is_open(submission, "02.1") and not is_open(submission, "02.2")
+        assert is_open(submission, "03.1") and submission.labs == ("02", "03")
+        (tmp_path / "jane" / "more.ipynb").write_text("{")
+        submission = read_one(tmp_path)
+        assert not is_open(submission, "02.1") and is_open(submission, "02.2")
+
+    def test_where_the_one_that_would_count_cannot_be_read_nothing_is_guessed(self, tmp_path):
+        (tmp_path / "jane").mkdir()
+        (tmp_path / "jane" / LAB_02).write_text("{")
+        put(tmp_path / "jane" / "old.ipynb", answer("02.1", "old"))
+        assert is_open(read_one(tmp_path))
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"))
+        (tmp_path / "jane" / "old.ipynb").write_text("{")
+        submission = read_one(tmp_path)
+        assert not is_open(submission) and listed(submission) == {"old.ipynb"}
+
+    @pytest.mark.parametrize(
+        "text", ["<<<<<<< HEAD\nint a;\n=======\nint b;\n>>>>>>> theirs", "int a;\0", "x" * 2**19]
+    )
+    def test_an_answer_that_cannot_be_judged_as_it_is_is_open(self, tmp_path, text):
+        put(tmp_path / "jane" / LAB_02, answer("02.1", text), answer("02.2", "mine"))
+        submission = read_one(tmp_path)
+        assert is_open(submission) and not is_open(submission, "02.2")
+        assert "02.1" in submission.answers["02.1"].open
+
+    def test_open_answers_are_not_judged_and_missing_ones_have_no_points(self, tmp_path):
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "int a;\0"), code("x = 1"))
+        graded = judge.grade(read_one(tmp_path), ("02",), 7, "process")
+        states = {result.exercise: (result.state, result.points) for result in graded.results}
+        assert states.pop("02.1") == (REGRADE, None) and set(states.values()) == {(GRADED, 0.0)}
+
+
+class TestOtherFiles:
+    """What is no notebook, or another one, has its line."""
+
+    @pytest.mark.parametrize(
+        "name", ["work.zip", "work.tar.gz", "work.7z", "work.rar", "02_naive_cuda.ipynb.gz"]
+    )
+    def test_an_archive_may_hold_answers(self, tmp_path, name):
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"), stub("02.2"))
+        (tmp_path / "jane" / name).write_bytes(b"PK")
+        submission = read_one(tmp_path)
+        assert fates(submission) == {LAB_02: TAKEN, name: UNREADABLE} and listed(submission) == {name}
+        assert not is_open(submission, "02.1") and is_open(submission, "02.2")
+
+    @pytest.mark.parametrize(
+        "name", ["02_naive_cuda.html", "mine.pdf", "mine.py", "onlinetext.html", "a.docx"]
+    )
+    def test_another_document_is_listed_and_open_where_it_is_all_there_is(self, tmp_path, name):
+        (tmp_path / "jane").mkdir()
+        (tmp_path / "jane" / name).write_bytes(b"...")
+        submission = read_one(tmp_path)
+        assert fates(submission) == {name: UNREADABLE} and listed(submission) == {name}
+        assert all(is_open(submission, id) for id in (IDS_02 if name.startswith("02") else EXERCISES))
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"), stub("02.2"))
+        submission = read_one(tmp_path)
+        assert fates(submission) == {LAB_02: TAKEN, name: IGNORED}
+        assert not any(is_open(submission, id) for id in IDS_02)
+
+    def test_a_web_page_beside_a_notebook_is_listed(self, tmp_path):
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"))
+        for name in ("02_naive_cuda.html", "README.md", "data.csv"):
+            (tmp_path / "jane" / name).touch()
+        submission = read_one(tmp_path)
+        assert listed(submission) == {"02_naive_cuda.html"} and fates(submission)["README.md"] == IGNORED
+
+    @pytest.mark.parametrize(
+        "name",
+        ["02_naive_cuda.ipynb.txt", "02_naive_cuda.ipynb.json", "02_naive_cuda.ipynb (1)", "02_A.IPYNB"],
+    )
+    def test_a_notebook_under_another_ending_is_read(self, tmp_path, name):
+        put(tmp_path / "jane" / name, answer("02.1", "mine"))
+        put(tmp_path / f"john_{name}", answer("02.1", "his"))
+        jane, john = read_all(tmp_path).values()
+        assert (source(jane), source(john)) == ("mine", "his")
+        assert fates(jane) == {name: TAKEN} and jane.labs == ("02",)
+        assert (listed(jane) == {name}) == (not name.lower().endswith(".ipynb"))
+
+    @pytest.mark.parametrize("kind", ["markdown", "raw"])
+    def test_an_answer_in_a_cell_that_does_not_run_is_open(self, tmp_path, kind):
+        aside = code("%%cuda 02.1\nmine", kind=kind)
+        put(tmp_path / "jane" / LAB_02, aside, stub("02.1"), answer("02.2", "x"))
+        submission = read_one(tmp_path)
+        assert is_open(submission) and source(submission) == "mine" and not is_open(submission, "02.2")
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "in code"), aside)
+        submission = read_one(tmp_path)
+        assert source(submission) == "in code" and not is_open(submission)
+
+    def test_text_of_the_course_is_no_answer(self, tmp_path):
+        put(tmp_path / "jane" / LAB_02, code("Write `%%cuda 02.1` above it.\n%%cuda 02.1\n", kind="markdown"))
+        assert not source(read_one(tmp_path))
+
+    def test_a_notebook_without_any_answer_cell_is_listed_and_open(self, tmp_path):
+        put(tmp_path / "jane" / "homework.ipynb", code("print(1)"))
+        put(tmp_path / "john" / LAB_02, answer("03.1", "wrong lab"))
+        jane, john = read_all(tmp_path).values()
+        assert fates(jane) == {"homework.ipynb": IGNORED} and listed(jane) == {"homework.ipynb"}
+        assert all(is_open(jane, id) for id in EXERCISES) and jane.labs == ()
+        assert all(is_open(john, id) for id in IDS_02) and not is_open(john, "03.1")
+        assert john.labs == ("02", "03")
+
+    def test_copies_that_jupyter_and_macs_keep_are_nobodys(self, tmp_path):
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"))
+        put(
+            tmp_path / "jane" / ".ipynb_checkpoints" / "02_naive_cuda-checkpoint.ipynb", answer("02.1", "old")
+        )
+        (tmp_path / "jane" / f"._{LAB_02}").write_bytes(b"\0\5\26\7")
+        put(tmp_path / "jane" / "__MACOSX" / f"._{LAB_02}")
+        (tmp_path / "jane" / ".DS_Store").touch()
+        assert fates(read_one(tmp_path)) == {LAB_02: TAKEN}
+
+    def test_a_copy_that_jupyter_keeps_is_told_where_it_is_all_there_is(self, tmp_path):
+        put(
+            tmp_path / "jane" / ".ipynb_checkpoints" / "02_naive_cuda-checkpoint.ipynb", answer("02.1", "old")
+        )
+        submission = read_one(tmp_path)
+        assert set(fates(submission).values()) == {UNREADABLE} and is_open(submission)
+        assert listed(submission)
+
+    def test_folders_that_lie_too_deep_are_told(self, tmp_path):
+        put(tmp_path / "jane" / "a/b/c/d/e/f" / LAB_02, answer("02.1", "deep"))
+        submission = read_one(tmp_path)
+        assert is_open(submission) and fates(submission) == {"a/b/c/d/e": UNREADABLE} and listed(submission)
+
+    def test_an_empty_folder_is_nobodys_fault(self, tmp_path):
+        (tmp_path / "jane").mkdir()
+        submission = read_one(tmp_path)
+        assert submission.problems and not submission.found and not is_open(submission)
+
+    def test_files_beside_the_submissions_are_told_with_the_way_out(self, tmp_path):
+        put(tmp_path / "jane.ipynb", answer("02.1", "mine"))
+        for name in ("john.zip", "bob.html", "class.csv", ".DS_Store"):
+            (tmp_path / name).touch()
+        strays = {file.name: file for file in overlooked(tmp_path)}
+        assert set(strays) == {"john.zip", "bob.html", "class.csv"}
+        assert {file.fate for file in strays.values()} == {IGNORED} and all(
+            file.why for file in strays.values()
+        )
+
+    def test_a_folder_of_archives_says_so(self, tmp_path):
+        for name in ("john.zip", "jane.zip"):
+            (tmp_path / name).touch()
+        with pytest.raises(NoSubmissions, match=r"jane\.zip"):
+            found(tmp_path)
+
+    def test_every_file_has_one_fate(self, tmp_path):
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"))
+        put(tmp_path / "jane" / "old" / LAB_02, answer("02.1", "old"))
+        put(tmp_path / "jane" / "again.ipynb", answer("02.1", "mine"))
+        put(tmp_path / "jane" / "blank.ipynb", stub("02.1"))
+        put(tmp_path / "jane" / "hw.ipynb", code("1"))
+        for name in ("x.zip", "b.txt"):
+            (tmp_path / "jane" / name).touch()
+        (tmp_path / "jane" / "broken.ipynb").write_text("{")
+        expected = {
+            **{LAB_02: TAKEN, "again.ipynb": TAKEN, f"old/{LAB_02}": SUPERSEDED, "blank.ipynb": UNTOUCHED},
+            **{"hw.ipynb": IGNORED, "b.txt": IGNORED, "x.zip": UNREADABLE, "broken.ipynb": UNREADABLE},
+        }
+        assert fates(read_one(tmp_path)) == expected
+
+
+def zipped(path, members, **about):
+    """Write a zip of names and contents; `about` are attributes of each member."""
+    with ZipFile(path, "w") as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return path
