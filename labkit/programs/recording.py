@@ -85,9 +85,12 @@ class Span:
 
 @dataclass(frozen=True)
 class Elapsed:
-    """What cudaEventElapsedTime was asked: the times of both events, in seconds of the model."""
+    """What cudaEventElapsedTime was asked: for both events their places in the order, and their times in
+    seconds of the model.
+    """
 
-    at: int
+    started: int
+    stopped: int
     begin: float
     end: float
 
@@ -137,7 +140,10 @@ def record_of(told: Mapping[str, Any]) -> Record:
             Span(int(s["at"]), int(s["copy"]), int(s["stream"]), float(s["begin"]), float(s["end"]))
             for s in told.get("spans", ())
         ],
-        elapsed=[Elapsed(int(e["at"]), float(e["begin"]), float(e["end"])) for e in told.get("elapsed", ())],
+        elapsed=[
+            Elapsed(int(e["started"]), int(e["stopped"]), float(e["begin"]), float(e["end"]))
+            for e in told.get("elapsed", ())
+        ],
         returned=[
             Returned(int(r["at"]), str(r["function"]), int(r["code"])) for r in told.get("returned", ())
         ],

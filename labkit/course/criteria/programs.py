@@ -308,13 +308,14 @@ def no_mistake(
 
 def timed(run: Run, kernel: str, hint: str, name: str = "ms") -> float:
     """Return the milliseconds that a program prints. Raises Unmet unless they are what cudaEventElapsedTime
-    gave, or that divided by the launches of the kernel: a mean.
+    gave, or the mean over the launches of the kernel between the events.
     """
-    got, launched = number(run, name), len(launches_of(run, kernel))
-    given = [each.ms for each in run.record.elapsed]
-    if not given:
+    got, launched = number(run, name), launches_of(run, kernel)
+    if not run.record.elapsed:
         raise run.unmet(f"{name} is {got:.4g}, and cudaEventElapsedTime has given no time.", hint)
-    if not any(abs(got - ms / n) <= 1e-3 * abs(ms / n) for ms in given for n in {1, launched}):
-        told = ", ".join(f"{ms:.4g}" for ms in given[:3])
-        raise run.unmet(f"{name} is {got:.4g}; cudaEventElapsedTime gave {told} ms.", hint)
-    return got
+    for each in run.record.elapsed:
+        between = sum(each.started < launch.at < each.stopped for launch in launched)
+        if any(abs(got * count - each.ms) <= 1e-3 * abs(each.ms) for count in {1, between}):
+            return got
+    told = ", ".join(f"{each.ms:.4g}" for each in run.record.elapsed[:3])
+    raise run.unmet(f"{name} is {got:.4g}; cudaEventElapsedTime gave {told} ms.", hint)

@@ -62,6 +62,7 @@ class Recorder:
     _bytes: int = 0
     _arrays: int = 0
     _at: int = 0
+    _recorded: dict[int, int] = field(default_factory=dict)  # by event: its place in the order
     _launches: list[_Kept] = field(default_factory=list)
 
     def add(self, kind: str, **what: Any) -> Plain | None:
@@ -82,11 +83,12 @@ class Recorder:
             to, start, size = reader.u64(), reader.u64(), reader.u64()
             self.add("copies", to=to, start=start, contents=self._contents(start, size))
         elif kind == EVENT:
-            self.add("events", event=reader.u64(), stream=reader.u64(), time=reader.double())
+            self._recorded[reader.u64()] = self._at = self._at + 1
         elif kind == ELAPSED:
             first, second = reader.u64(), reader.u64()
             times = reader.double(), reader.double()
-            self.add("elapsed", start=first, stop=second, begin=times[0], end=times[1])
+            started, stopped = (self._recorded.get(event, 0) for event in (first, second))
+            self.add("elapsed", started=started, stopped=stopped, begin=times[0], end=times[1])
         elif kind == RETURNED:
             code = reader.u32()
             self.add("returned", code=code, function=reader.text())
