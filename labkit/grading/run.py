@@ -88,6 +88,7 @@ class Settings:
     command: str
     began: str  # as ISO 8601 has it, in UTC
     seconds: float = process.LIMITS.lab_seconds  # of a submission, per lab
+    strays: tuple[str, ...] = ()  # files beside the submissions, each in a sentence
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,9 @@ def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ende
 def _run(wish: Wish, console: Console, grade: engine.Grade | None) -> Ended:
     """Grade what is in the folder that `wish` names."""
     entries = submissions.found(wish.folder)
-    for stray in submissions.overlooked(wish.folder):
-        told = f"Not taken for a submission: {stray.name} {stray.why}."
+    strays = tuple(f"{file.name} {file.why}." for file in submissions.overlooked(wish.folder))
+    for stray in strays:
+        told = f"Not taken for a submission: {stray}"
         console.print(told, markup=False, highlight=False, soft_wrap=True)
     for entry in entries:
         for problem in entry.problems:
@@ -136,7 +138,9 @@ def _run(wish: Wish, console: Console, grade: engine.Grade | None) -> Ended:
     with _workers(wish, len(entries)) as workers:
         isolation = _isolation(workers, wish.isolation or (before.isolation if before else None))
         settings = replace(before, isolation=isolation) if before else _begun(wish, chosen, isolation)
-        settings = replace(settings, seconds=wish.seconds or settings.seconds, labkit=__version__)
+        settings = replace(
+            settings, seconds=wish.seconds or settings.seconds, labkit=__version__, strays=strays
+        )
         _tell(settings, console)
         wish.out.mkdir(parents=True, exist_ok=True)
         write_whole(wish.out / RUN, json.dumps(asdict(settings), indent=1) + "\n")
@@ -154,7 +158,7 @@ def _run(wish: Wish, console: Console, grade: engine.Grade | None) -> Ended:
 def run_of(settings: Settings) -> Run:
     """Return what tables and pages tell of a run."""
     began, solved = datetime.fromisoformat(settings.began), catalog.shipped() / SOLUTIONS
-    return Run(settings.seed, settings.command, solved, _limits(settings), began)
+    return Run(settings.seed, settings.command, solved, _limits(settings), began, tuple(settings.strays))
 
 
 def _again(wish: Wish, exercises: Collection[str]) -> Sequence[str]:
@@ -219,9 +223,7 @@ def _check(wish: Wish) -> None:
         raise NotGraded("--workers are processes of this machine; --scheduler has workers of its own.")
     folder, out = wish.folder.resolve(), wish.out.resolve()
     if not folder.is_dir() and not is_zip(folder):
-        raise NotGraded(
-            f"{wish.folder} is no folder and no zip. Name the one that holds the submissions."
-        )
+        raise NotGraded(f"{wish.folder} is no folder and no zip. Name the one that holds the submissions.")
     if out.is_relative_to(folder):
         raise NotGraded(f"{wish.out} lies in {wish.folder}, among the submissions. Choose another --out.")
     if wish.regrade and not wish.resume:
@@ -331,9 +333,7 @@ def _tell(settings: Settings, console: Console) -> None:
         console.print(process.WARNINGS[settings.isolation], style="yellow", highlight=False, soft_wrap=True)
 
 
-def _read(
-    entries: Sequence[submissions.Entry], graded: Sequence[str] = ()
-) -> Iterator[Submission | _Unread]:
+def _read(entries: Sequence[submissions.Entry], graded: Sequence[str] = ()) -> Iterator[Submission | _Unread]:
     """Read the submissions; `graded` are the labs that points are asked for, once that is known."""
     released = {path.name for path in catalog.notebooks(catalog.shipped())}
     for entry in entries:

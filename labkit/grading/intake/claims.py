@@ -231,7 +231,7 @@ def _of_several(
     unread = [each for each in in_order if each.claims is None and each.lab in ("", lab)]
     if not having:
         missing = f"There is no cell that answers {exercise}."
-        return Answer(exercise, "", missing, _unread(exercise, unread)), ""
+        return Answer(exercise, "", missing, _unread(unread)), ""
     most = max(claim.worth for _, claim in having)
     worthy = [each for each in having if each[1].worth == most]
     counting, claim = worthy[-1]
@@ -248,7 +248,7 @@ def _of_several(
         ]
     if most == WORK:  # what would not count beside it is nothing to wait for
         unread = [each for each in unread if rank(each) >= rank(counting)]
-    why = claim.open or _unread(exercise, unread) or _undecided(exercise, [*rivals, counting])
+    why = claim.open or _unread(unread) or _undecided([*rivals, counting])
     return Answer(exercise, claim.text, claim.note if rivals else note, why), counting.name
 
 
@@ -258,19 +258,17 @@ def _numbered(one: Notebook, other: Notebook) -> bool:
     return first == second
 
 
-def _unread(exercise: str, unread: Sequence[Notebook]) -> str:
+def _unread(unread: Sequence[Notebook]) -> str:
     """Say that a file which cannot be read may have the answer that counts; "" where there is none."""
     if not unread:
         return ""
     names = ", ".join(each.name for each in unread[-3:]) + ", …" * (len(unread) > 3)
-    return f"The answer to {exercise} may be in {names}, which cannot be read."
+    return f"It may be answered in {names}, which cannot be read."
 
 
-def _undecided(exercise: str, notebooks: Sequence[Notebook]) -> str:
+def _undecided(notebooks: Sequence[Notebook]) -> str:
     """Say that nothing tells which of several notebooks counts; "" where there is but one."""
     if len(notebooks) == 1:
         return ""
     names = ", ".join(each.name for each in notebooks[:3]) + ", …" * (len(notebooks) > 3)
-    return (
-        f"{len(notebooks)} notebooks answer {exercise} in different ways: {names}. Keep the one that counts."
-    )
+    return f"{len(notebooks)} notebooks answer it in different ways: {names}. Keep the one that counts."

@@ -22,6 +22,7 @@ MOST_BYTES = 8 * 2**30
 MOST_GROWTH = 100  # times that all files may be as large as the zip, if they have more than FEW_BYTES
 FEW_BYTES = 256 * 2**20
 DEEPEST = 64  # folders
+LONGEST = 255  # bytes of a name: file systems take no more
 
 _ENCRYPTED, _IN_UTF_8 = 0x1, 0x800  # of a file's flags
 _UNIX = 3  # the system that wrote a file's attributes
@@ -33,8 +34,8 @@ class NotUnpacked(ValueError):
 
 
 def is_zip(path: Path) -> bool:
-    """Tell whether this is a zip, whatever its name."""
-    return path.is_file() and is_zipfile(path)
+    """Tell whether this is a zip, or should be one by its name: half a download is not known as such."""
+    return path.is_file() and (path.suffix.lower() == ".zip" or is_zipfile(path))
 
 
 @contextmanager
@@ -107,6 +108,8 @@ def _checked(archive: Path, members: Sequence[ZipInfo]) -> list[tuple[PurePosixP
             wrong = "is no plain file"
         elif len(inner.parts) > DEEPEST:
             wrong = f"lies more than {DEEPEST} folders deep"
+        elif any(len(part.encode("utf-8", "surrogatepass")) > LONGEST for part in inner.parts):
+            wrong = "has too long a name"
         elif inner in files:
             wrong = "is in it twice"
         if wrong:

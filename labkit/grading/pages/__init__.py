@@ -22,8 +22,9 @@ def write_all(out: Path, scores: Scores, run: Run, submissions: Callable[[], Ite
     """
     (out / "feedback").mkdir(exist_ok=True)
     asked = tasks(run.solved, [exercise.id for lab in scores.labs for exercise in lab.exercises])
-    written = set()
+    written, files = set(), overview.Files()
     for graded in submissions():
+        files.add(graded.submission)
         path = out / link(graded.submission.student)
         write_whole(path, student.page(graded, scores, asked))
         written.add(path)
@@ -33,7 +34,7 @@ def write_all(out: Path, scores: Scores, run: Run, submissions: Callable[[], Ite
     graded_ones = [remark for remark in scores.regrades.listed if remark.exercise]
     links = {remark.student: link(remark.student) for remark in (*scores.notes.listed, *graded_ones)}
     path = out / "overview.html"
-    write_whole(path, overview.page(scores, run, links))
+    write_whole(path, overview.page(scores, run, links, files))
     return path
 
 

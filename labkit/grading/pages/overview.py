@@ -1,17 +1,20 @@
 """The class's page: how points are distributed, how each exercise went, and what wants a look."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from statistics import median
 
 from markupsafe import Markup
 
 import labkit
 from labkit.grading.intake.labs import Lab, number
+from labkit.grading.model import TAKEN, File, Submission
 from labkit.grading.pages import chart
 from labkit.grading.pages.template import render
 from labkit.grading.results.manifest import Run
-from labkit.grading.results.scores import Scores, is_full
+from labkit.grading.results.scores import MOST_REMARKS, Remark, Scores, is_full
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,27 @@ class Part:
     chart: Markup
 
 
-def page(scores: Scores, run: Run, links: Mapping[str, str]) -> str:
-    """Return the HTML of the overview. `links` are the pages of students."""
+@dataclass
+class Files:
+    """What became of the files of a class: how many had each fate, and the first that were not just taken."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    listed: list[tuple[str, File]] = field(default_factory=list)
+
+    def add(self, submission: Submission) -> None:
+        """Count the files of a submission."""
+        self.counts.update(file.fate for file in submission.found)
+        others = [file for file in submission.found if file.fate != TAKEN or file.why]
+        room = MOST_REMARKS - len(self.listed)
+        self.listed += [(submission.student, file) for file in others[:room]]
+
+    def __str__(self) -> str:
+        each = ", ".join(f"{count} {fate}" for fate, count in self.counts.most_common())
+        return f"{self.counts.total()} files: {each}"
+
+
+def page(scores: Scores, run: Run, links: Mapping[str, str], files: Files | None = None) -> str:
+    """Return the HTML of the overview. `links` are the pages of students, `files` what was handed in."""
     return render(
         "overview.html",
         scores=scores,
@@ -34,7 +56,17 @@ def page(scores: Scores, run: Run, links: Mapping[str, str]) -> str:
         parts=[_part(lab, scores) for lab in scores.labs],
         hardest=_hardest(scores),
         links=links,
+        regrades=_together(scores.regrades.listed),
+        files=files or Files(),
     )
+
+
+def _together(remarks: Sequence[Remark]) -> list[Remark]:
+    """Put exercises of a student into one line that wait for the same reason."""
+    groups = groupby(remarks, lambda remark: (remark.student, remark.text))
+    return [
+        Remark(student, ", ".join(remark.exercise for remark in own), text) for (student, text), own in groups
+    ]
 
 
 def _part(lab: Lab, scores: Scores) -> Part:

@@ -28,7 +28,8 @@ PACKAGES = (
 class Run:
     """A grading run: its seed, the command that began it, the folder of the solved notebooks.
 
-    `limits` are those of a sandbox, and `began` is in UTC.
+    `limits` are those of a sandbox, and `began` is in UTC. `strays` tells in sentences which files beside the
+    submissions are none.
     """
 
     seed: int
@@ -36,6 +37,7 @@ class Run:
     solved: Path
     limits: Limits
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    strays: tuple[str, ...] = ()
 
 
 def write(
