@@ -86,11 +86,16 @@ class CellError(SimtError):
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a cell with an answer: the cell, when it began, and why it left none, "" if it left one."""
+    """A run of a cell with an answer: the cell, when it began, and why it left none, "" if it left one.
+
+    `python` is what `%%answer` has run, and `file` what Python calls it; both are "" for another magic.
+    """
 
     cell: Cell
     time: float
     failure: str = ""
+    python: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -167,11 +172,11 @@ class LabMagics(Magics):
         assert self.shell is not None
         code = "\n" + cell  # an empty line in place of the magic's line
         __tracebackhide__ = True  # show only the student's lines of an error
-        with noted(exercise):
-            tree = _parsed(code)
+        with noted(exercise) as about:
+            parsed(code)
             file = self.shell.compile.cache(code, self.shell.execution_count)
-            exec(compile(tree, file, "exec"), self.shell.user_ns)
-            answers[exercise] = _function_in(self.shell.user_ns, _bound(code), FUNCTIONS.get(exercise, ""))
+            about |= {"python": code, "file": file}
+            answers[exercise] = run_python(code, file, self.shell.user_ns, exercise)
 
     def _start(self, magic: str, line: str) -> tuple[Line, dict[str, Any]]:
         """Return what stands on the line, and where the result goes. Raises UsageError for a wrong line."""
@@ -182,17 +187,29 @@ class LabMagics(Magics):
         return read, keeper
 
 
+def run_python(code: str, file: str, values: dict[str, Any], exercise: str) -> Callable[..., Any]:
+    """Run the cell of an answer in Python where names have these values, and return the function that counts.
+
+    Raises CellError where it has none, and what the cell raises.
+    """
+    __tracebackhide__ = True
+    exec(compile(parsed(code), file, "exec"), values)
+    return _function_in(values, _bound(code), FUNCTIONS.get(exercise, ""))
+
+
 @contextmanager
-def noted(line: str) -> Iterator[None]:
+def noted(line: str) -> Iterator[dict[str, str]]:
     """Note the run of a cell that answers the exercise on its line, and why it fails if it does.
 
-    An older answer is forgotten: if this cell fails, it must not be taken for its result.
+    What is put into the dictionary is noted, too. An older answer is forgotten: if this cell fails, it must
+    not be taken for its result.
     """
     exercises, began, failure = list(filter(EXERCISE_ID.fullmatch, line.split())), time(), ""
     for exercise in exercises:
         answers.pop(exercise, None)
+    about: dict[str, str] = {}
     try:
-        yield
+        yield about
     except KeyboardInterrupt:
         failure = "it was interrupted."
         raise
@@ -200,7 +217,7 @@ def noted(line: str) -> Iterator[None]:
         failure = _first_message(error)
         raise
     finally:
-        runs.update((exercise, Run(current(), began, failure)) for exercise in exercises)
+        runs.update((exercise, Run(current(), began, failure, **about)) for exercise in exercises)
 
 
 def _first_message(error: Exception) -> str:
@@ -248,7 +265,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     faults.tell_in(shell)
 
 
-def _parsed(code: str) -> ast.Module:
+def parsed(code: str) -> ast.Module:
     """Return the cell's syntax tree. Raises CellError with the line that Python cannot read."""
     try:
         return ast.parse(code)

@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from labkit.compiler.options import MACRO, OptionError, grouped
 
 _OFTEN_USED = "-D TILE=16, -O2, -ffast-math, -fopenmp, -march=native"
-_WITH_A_VALUE = ("-D", "-U", "-I")
+_WITH_A_VALUE = ("-D", "-U", "-I", "-o")
+_SAME = {"-lpthread": "-pthread"}  # of which every system has the second
+# What a student passes to a compiler in a terminal, and labkit does by itself.
+_NEEDLESS = re.compile(r"-(?:c|S|E|o.*|shared|rdynamic)")
 _IN_ANSWERS = (
     r"-O(?:[0-3sg]|fast)?",
     r"--?std=(?:c|gnu|iso)[0-9a-z:]+",
     r"-U[A-Za-z_]\w*",
-    r"-(?:g[0-3]?|w|lm|pthread|pedantic|pedantic-errors)",
+    r"-(?:g[0-3]?|ggdb[0-3]?|w|l[mc]|pthread|pedantic|pedantic-errors|pipe)",
     r"-W[a-z][a-z0-9+-]*(?:=\d+)?",
     r"-m(?:arch|tune|cpu)=[a-z0-9.+-]+",
     r"-mprefer-vector-width=\d+",
@@ -36,7 +39,9 @@ def read(words: Sequence[str], in_an_answer: bool) -> tuple[list[str], list[str]
         if not group[0].startswith("-"):
             names.append(group[0])
             continue
-        option = "".join(group)
+        option = _SAME.get(group[0], "".join(group))
+        if _NEEDLESS.fullmatch(group[0]):
+            raise OptionError(f"{' '.join(group)} is needless: labkit builds the cell by itself.")
         if option.startswith("-D"):
             if not MACRO.fullmatch(option[2:].strip()):
                 raise OptionError(f"-D wants NAME=VALUE, and {option[2:]!r} is none.")

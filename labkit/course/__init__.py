@@ -22,6 +22,7 @@ EXERCISES = by_id(
 
 
 AS_IT_RAN = "the answer cell is as it ran"  # a criterion: what is checked is what stands in the cell
+BY_ITSELF = "the answer cell runs by itself"  # likewise: the grader has no other
 
 
 class NoAnswer(SimtError):
@@ -67,16 +68,23 @@ def check(exercise: str, kernel: Answer | None = None) -> Feedback:
     if kernel is not None:
         with step_by_step(exercise) as step:
             return chosen.judge(kernel, step=step)
+    from labkit.course import alone  # imported here: it imports this package
+
     run = magic.runs.get(exercise)
     line = edits.changed_line(run) if run else None
     if line is not None:
         told = f"The cell of {exercise} was changed after it ran (line {line}). Run it again, then check."
         return chosen.not_judged(AS_IT_RAN, told)
     try:
+        judged = alone.as_graded(exercise, answer(exercise))
         with step_by_step(exercise) as step:
-            feedback = chosen.judge(answer(exercise), step=step)
+            feedback = chosen.judge(judged, step=step)
+        if feedback.failure:
+            feedback = replace(feedback, failure=feedback.failure + alone.missing(feedback.failure))
     except NoAnswer as nothing:
         feedback = chosen.not_judged(nothing.asked, str(nothing))
+    except alone.NotAlone as why:
+        feedback = chosen.not_judged(BY_ITSELF, str(why))
     return replace(feedback, score=_noted(chosen, feedback))
 
 

@@ -238,6 +238,20 @@ class TestC:
         run(f"%%c f {options}\nint f(void) {{ return VALUE; }}")
         assert shell.user_ns["f"]() == 5
 
+    @pytest.mark.parametrize(
+        "option", ["-lpthread", "-pthread", "-lm", "-lc", "-Wall", "-Wextra", "-g", "-ggdb", "-pipe"]
+    )
+    def test_what_one_passes_in_a_terminal_is_taken_in_an_answer(self, run, option):
+        result, shown = run(f"%%c 01.3 {option}\nint f(void) {{ return 1; }}")
+        assert result.success, shown
+        assert magic.answers["01.3"]() == 1
+
+    @pytest.mark.parametrize("option", ["-c", "-o f.so", "-of", "-shared", "-S"])
+    @pytest.mark.parametrize("name", ["f", "01.3"])
+    def test_what_labkit_does_by_itself_is_told_to_be_needless(self, run, name, option):
+        result, shown = run(f"%%c {name} {option}\nint f(void) {{ return 1; }}")
+        assert not result.success and "labkit builds the cell by itself" in shown
+
     def test_an_unknown_option(self, run):
         result, shown = run("%%c f --no-such-option\nint f(void) { return 1; }")
         assert not result.success and "--no-such-option" in shown and "Traceback" not in shown

@@ -145,6 +145,7 @@ class TestMagicLine:
         )
         options += " -fno-math-errno -fno-tree-vectorize -ffp-contract=fast -Wall -Wno-unused"
         assert rewritten(f"%%c 01.2 {options}\nx", EXERCISES["01.2"]) == f"%%c 01.2 {options}\nx"
+        assert rewritten("%%c 01.3 -lpthread -g\nx", EXERCISES["01.3"]) == "%%c 01.3 -pthread -g\nx"
 
     @pytest.mark.parametrize(
         "option",
