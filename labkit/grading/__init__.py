@@ -17,10 +17,10 @@ judging/   judge.py turns one submission into its results. plugin.py is nbval's 
            were here. faults.py tells an answer's errors from the grader's, and clock.py ends what takes too
            long. engine.py grades all submissions, on processes of this machine (pool.py) or on a Dask
            cluster (cluster.py).
-results/   store.py keeps results, and judged_by.py knows which of them other rules have judged. by_hand.py and
-           roster.py read what an instructor lays beside the grades (written.py); handed_in.py says when.
-           tables.py and scores.py make grades.csv and gradebooks, sent_back.py the zips for Moodle and Canvas,
-           similar.py pairs of answers that are alike, and manifest.py tells what took part.
+results/   store.py keeps results, and judged_by.py knows which of them other rules have judged. by_hand.py
+           and roster.py read what an instructor lays beside the grades (written.py); handed_in.py says when
+           work came in. tables.py and scores.py make grades.csv and gradebooks, sent_back.py the zips for
+           Moodle and Canvas, similar.py pairs of answers that are alike; manifest.py tells what took part.
 pages/     makes what students and teachers read.
 """
 
