@@ -1,7 +1,10 @@
 """What is done with a folder of grades later: `labkit similar` and `labkit forget` judge nothing."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
+from labkit.course.notebooks import catalog
+from labkit.course.notebooks.release import SOLUTIONS, solution
 from labkit.grading.intake import handed_out
 from labkit.grading.judging import judge
 from labkit.grading.model import Submission
@@ -22,8 +25,19 @@ def alike(out: Path) -> tuple[Path, list[Pair]]:
     store, submissions = _stored(out)
     magics = {exercise.id: exercise.magic for exercise in store.exercises}
     given = ByInstructor(roster=roster.read(out, {name: each.identity for name, each in submissions.items()}))
-    found = similar.pairs(map(given.final, store.of(submissions)), magics, handed_out.cells())
+    found = similar.pairs(map(given.final, store.of(submissions)), magics, _of_the_course(magics))
     return similar.write(out, found), found
+
+
+def _of_the_course(exercises: Iterable[str]) -> dict[str, list[str]]:
+    """Return what is nobody's own: the cells as they are handed out, and the course's solutions."""
+    found = {exercise: [*handed_out.cells().get(exercise, ())] for exercise in exercises}
+    for path in catalog.notebooks(catalog.shipped() / SOLUTIONS):
+        for cell in catalog.read(path)["cells"]:
+            about = cell.get("metadata", {}).get("labkit", {})
+            if about.get("role") == "answer" and about.get("exercise") in found:
+                found[about["exercise"]].append(solution("".join(cell.get("source", ""))))
+    return found
 
 
 def forget(out: Path, student: str) -> list[str]:

@@ -149,6 +149,7 @@ def _run(wish: Wish, console: Console, grade: engine.Grade | None) -> Ended:
         judging = partial(judge.grade, limits=replace(_limits(settings), hidden=hidden))
         most = SPARE_SECONDS + 2 * len(chosen) * settings.seconds
         job = engine.Job(chosen, settings.seed, isolation, grade or judging, most)
+        _tell_changes(store, entries, console)
         stopped = _graded(workers, entries, store, job, console, again)
     students = [entry.student for entry in entries]
     summary = write_all(store, run_of(settings), students, given)
@@ -206,7 +207,7 @@ def _about_the_class(summary: Summary) -> Iterator[str]:
         yield f"Points by hand: {summary.by_hand}, from overrides.csv."
     if summary.regraded:
         other = sum(not isclose(old, now, abs_tol=1e-6) for old, now in summary.regraded)
-        yield f"Judged again: {len(summary.regraded)} answers, {other} with other points: regraded.csv."
+        yield f"In regraded.csv: {len(summary.regraded)} answers judged again, {other} with other points."
     if summary.absent:
         some = ", ".join(one_line(student, 40) for student in summary.absent[:MOST_ABSENT])
         more = f" and {len(summary.absent) - MOST_ABSENT} more" * (len(summary.absent) > MOST_ABSENT)
@@ -333,6 +334,14 @@ def _tell(settings: Settings, console: Console) -> None:
         console.print(process.WARNINGS[settings.isolation], style="yellow", highlight=False, soft_wrap=True)
 
 
+def _tell_changes(store: Store, entries: Sequence[submissions.Entry], console: Console) -> None:
+    """Print how many answers are judged again because their rules have changed: it may take hours."""
+    results = (result for graded in store.of(each.student for each in entries) for result in graded.results)
+    changes = Counter(result.again for result in results if result.state == REGRADE and result.again)
+    for why, count in changes.items():
+        console.print(f"Judged again, {count} answers: {why}.", highlight=False, soft_wrap=True)
+
+
 def _read(entries: Sequence[submissions.Entry], graded: Sequence[str] = ()) -> Iterator[Submission | _Unread]:
     """Read the submissions; `graded` are the labs that points are asked for, once that is known."""
     released = {path.name for path in catalog.notebooks(catalog.shipped())}
@@ -373,7 +382,6 @@ def _graded(
     )
     to_regrade = 0
     waiting: dict[str, tuple[Submission, set[str]]] = {}  # those that are being graded, and what of them
-    changed = Counter[str]()
 
     def keep(graded: Graded) -> None:
         nonlocal to_regrade
@@ -390,7 +398,6 @@ def _graded(
                 continue
             pending = store.pending(submission)
             judged = {*pending, *again}
-            changed.update(why for why in pending.values() if why)
             if judged:
                 waiting[submission.student] = submission, judged
                 answers = {id: each for id, each in submission.answers.items() if id in judged}
@@ -407,8 +414,6 @@ def _graded(
                 keep(graded)
         except (KeyboardInterrupt, engine.NoCluster) as stopped:
             return stopped
-    for why, count in changed.items():
-        console.print(f"{count} answers were judged again: {why}.", highlight=False, soft_wrap=True)
     return None
 
 

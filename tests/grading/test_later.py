@@ -1,6 +1,7 @@
 """What is done with a folder of grades later: a student is forgotten, answers that are alike are listed."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from labkit import cli
 from labkit.course.notebooks.release import solution, without_solution
 from labkit.grading import run
-from labkit.grading.model import Answer, Graded, Submission
+from labkit.grading.model import GRADED, Answer, Graded, Result, Submission
 from labkit.grading.results.similar import pairs
 
 NAIVE = solution(cells()["02.1"])
@@ -55,6 +56,12 @@ def alike(**sources: str) -> list[tuple[str, str]]:
         for name, source in sources.items()
     ]
     return [(pair.student, pair.other) for pair in pairs(made, {"02.1": "cuda"}, {"02.1": [HANDED_OUT]})]
+
+
+def scored(submission: Submission, labs: tuple[str, ...], seed: int, isolation: str, **_: object) -> Graded:
+    """Give a point for everything."""
+    results = tuple(Result(id, GRADED, 1.0, 2) for id in submission.answers if id.startswith("02."))
+    return Graded(submission, results, isolation, 0.0)
 
 
 class TestSimilar:
@@ -177,6 +184,20 @@ class TestForget:
             assert done.exit_code == 1 and str(tmp_path) in done.output
 
 
-def test_the_list_is_of_those_that_are_graded(out):
-    done = CliRunner().invoke(cli.app, ["similar", str(out)])
-    assert done.exit_code == 0 and (out / "similar.csv").read_text().count("\n") == 1
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [(OWN, 3), (NAIVE, 0), (HANDED_OUT, 0)],  # NAIVE is the course's solution
+    ids=["own", "solution", "handed out"],
+)
+def test_the_command_lists_what_is_neither_handed_out_nor_the_course_s(tmp_path, monkeypatch, source, rows):
+    monkeypatch.setattr(run.judge, "grade", scored)
+    for name, text in (("ann", source), ("ben", source), ("cid", source)):
+        hand_in(tmp_path / "class", name)
+        path = tmp_path / "class" / name / "02_naive_cuda.ipynb"
+        notebook = json.loads(path.read_text())
+        notebook["cells"][0]["source"] = text
+        path.write_text(json.dumps(notebook))
+    assert grade(tmp_path, "--lab", "02").exit_code == 0
+    done = CliRunner().invoke(cli.app, ["similar", str(tmp_path / "out")])
+    with (tmp_path / "out" / "similar.csv").open(newline="") as file:
+        assert done.exit_code == 0 and len(list(csv.DictReader(file))) == rows

@@ -105,6 +105,10 @@ def graded(student: str = "bob") -> Graded:
     return Graded(Submission(student, {"02.ipynb": "f"}, ("02",)), made, "bubblewrap", 1.0)
 
 
+def with_points(points: float) -> Graded:
+    return replace(graded(), results=tuple(replace(each, points=points) for each in graded().results))
+
+
 class TestStore:
     def test_finds_what_other_rules_have_judged_without_its_points(self, tmp_path, monkeypatch):
         Store(tmp_path, 7, ASKED).put(graded())
@@ -127,6 +131,14 @@ class TestStore:
         first, *others = kept.get("bob").results
         assert (first.before, first.again) == (before, rules.CHANGED["criteria"])
         assert others == list(graded().results[1:])
+
+    def test_the_last_reason_counts(self, tmp_path):
+        Store(tmp_path, 7, ASKED).put(graded())
+        kept = Store(tmp_path, 7, [replace(ASKED[0], points=9), *ASKED[1:]])
+        for points in (9.0, 4.0):
+            kept.add(graded().submission, with_points(points), {ASKED[0].id}, "asked for")
+        first = kept.get("bob").results[0]
+        assert (first.before, first.points, first.again) == (9, 4, "asked for")
 
     def test_files_that_have_changed_have_no_points_before(self, tmp_path):
         kept = Store(tmp_path, 7, ASKED)
@@ -198,7 +210,8 @@ class TestCommand:
         assert {*points.values()} == {"1"}
         table = [tuple(row.values()) for row in rows(Path("out/regraded.csv"))]
         assert table == [(name, "02.1", "1", "2", "2", rules.CHANGED["hidden"]) for name in ("ann", "ben")]
-        assert "Judged again: 2 answers, 2 with other points" in told
+        assert f"Judged again, 2 answers: {rules.CHANGED['hidden']}" in told
+        assert "2 answers judged again, 2 with other points" in told
         assert grade(0, "--resume")[1] == []
 
     def test_one_exercise_is_judged_again_on_request(self, grade):

@@ -87,7 +87,7 @@ class Store:
     def add(self, submission: Submission, graded: Graded, exercises: Iterable[str], reason: str) -> Graded:
         """Store that `exercises` of a submission have been judged now, beside what there is of the others.
 
-        `reason` says why they were judged again, where no other is known. Returns what is stored.
+        `reason` says why those were judged again that had points. Returns what is stored.
         """
         before = self.get(submission.student)
         if before and dict(before.submission.files) != dict(submission.files):
@@ -98,8 +98,10 @@ class Store:
             last = old.get(result.exercise)
             if result.exercise not in now and last:
                 judged.append(last)
-            elif last and (points := last.before if last.state == REGRADE else last.points) is not None:
-                judged.append(replace(result, before=points, again=last.again or reason))
+            elif last and last.state == REGRADE and last.before is not None:
+                judged.append(replace(result, before=last.before, again=last.again))
+            elif last and last.points is not None:
+                judged.append(replace(result, before=last.points, again=reason))
             else:
                 judged.append(result)
         kept = replace(graded, submission=submission, results=tuple(judged))
