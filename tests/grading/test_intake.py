@@ -1,7 +1,9 @@
 """Each file that was handed in has one fate, which is told: nothing is lost or guessed in silence."""
 
+import io
 import json
 import os
+import tempfile
 import unicodedata
 from zipfile import ZipFile
 
@@ -24,7 +26,7 @@ from handed_in_files import (
 )
 
 from labkit.course import EXERCISES
-from labkit.grading.intake import handed_out
+from labkit.grading.intake import handed_out, submissions
 from labkit.grading.intake.entries import NoSubmissions, TooDeep, found, overlooked
 from labkit.grading.judging import judge
 from labkit.grading.model import GRADED, IGNORED, REGRADE, SUPERSEDED, TAKEN, UNREADABLE, UNTOUCHED
@@ -329,7 +331,7 @@ class TestOtherFiles:
     """What is no notebook, or another one, has its line."""
 
     @pytest.mark.parametrize(
-        "name", ["work.zip", "work.tar.gz", "work.7z", "work.rar", "02_naive_cuda.ipynb.gz"]
+        "name", ["damaged.zip", "work.tar.gz", "work.7z", "work.rar", "02_naive_cuda.ipynb.gz"]
     )
     def test_an_archive_may_hold_answers(self, tmp_path, name):
         put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"), stub("02.2"))
@@ -454,9 +456,116 @@ class TestOtherFiles:
         assert fates(read_one(tmp_path)) == expected
 
 
-def zipped(path, members, **about):
-    """Write a zip of names and contents; `about` are attributes of each member."""
-    with ZipFile(path, "w") as archive:
-        for name, content in members:
-            archive.writestr(name, content)
-    return path
+def zipped(**members):
+    """The bytes of a zip; names have __ for / and end as notebooks do unless their content is bytes."""
+    made = io.BytesIO()
+    with ZipFile(made, "w") as archive:
+        for name, content in members.items():
+            inner = name.replace("__", "/") + ("" if isinstance(content, bytes) else ".ipynb")
+            archive.writestr(inner, content)
+    return made.getvalue()
+
+
+class TestZips:
+    """A zip that a student handed in is read like a folder, and said to be one."""
+
+    def submission(self, tmp_path, content, name="work.zip"):
+        (tmp_path / "jane").mkdir(exist_ok=True)
+        (tmp_path / "jane" / name).write_bytes(content)
+        return read_one(tmp_path)
+
+    def test_is_read_and_listed(self, tmp_path):
+        mine, more = (notebook(answer(id, "mine")) for id in ("02.1", "03.1"))
+        submission = self.submission(tmp_path, zipped(a__02_naive_cuda=mine, b=more, c__read_me=b"x"))
+        assert (source(submission), source(submission, "03.1")) == ("mine", "mine")
+        taken = {"work.zip/a/02_naive_cuda.ipynb", "work.zip/b.ipynb"}
+        assert listed(submission) == taken and submission.labs == ("02", "03")
+        assert fates(submission) == dict.fromkeys(taken, TAKEN) | {"work.zip/c/read_me": IGNORED}
+        assert set(submission.files) == taken
+
+    def test_a_notebook_beside_it_comes_first(self, tmp_path):
+        put(tmp_path / "jane" / "lab.ipynb", answer("02.1", "beside"))
+        submission = self.submission(tmp_path, zipped(lab=notebook(answer("02.1", "inside"))))
+        assert source(submission) == "beside" and fates(submission)["work.zip/lab.ipynb"] == SUPERSEDED
+
+    def test_one_from_canvas_has_its_attachments_place(self, tmp_path):
+        put(tmp_path / f"doejane_12_100_{LAB_02}", answer("02.1", "old"))
+        inner = zipped(lab=notebook(answer("02.1", "new")))
+        (tmp_path / "doejane_LATE_12_200_mine.zip").write_bytes(inner)
+        assert source(read_one(tmp_path)) == "new"
+        put(tmp_path / f"doejane_12_300_{LAB_02[:-6]}-1.ipynb", answer("02.1", "newest"))
+        assert source(read_one(tmp_path)) == "newest"
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b"PK",
+            zipped(x=notebook(answer("02.1", "x")))[:-30],
+            zipped(**{"..__x": notebook(answer("02.1", "x"))}),
+            zipped(**{"inner.zip": zipped(x=notebook(answer("02.1", "x")))}),
+        ],
+    )
+    def test_what_cannot_be_unpacked_is_open(self, tmp_path, content):
+        submission = self.submission(tmp_path, content)
+        assert is_open(submission) and set(fates(submission).values()) == {UNREADABLE}
+        assert listed(submission) == set(fates(submission))
+        assert not any(str(tmp_path) in problem for problem in submission.problems)
+
+    def test_a_bomb_is_not_unpacked(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(submissions, "MOST_BYTES_OF_ZIP", 2**20)
+        assert is_open(self.submission(tmp_path, zipped(x=notebook(answer("02.1", "0" * 2**21)))))
+
+    def test_an_empty_one_is_told(self, tmp_path):
+        submission = self.submission(tmp_path, zipped())
+        assert fates(submission) == {"work.zip": UNREADABLE} and listed(submission) == {"work.zip"}
+
+    def test_of_many_the_first_are_read(self, tmp_path):
+        for number in range(20):
+            self.submission(tmp_path, zipped(x=notebook(answer("02.1", "same"))), f"{number:02}.zip")
+        found = fates(read_one(tmp_path))
+        assert list(found.values()).count(TAKEN) == 10 and list(found.values()).count(UNREADABLE) == 10
+
+    def test_nothing_is_left_of_it(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+        (tmp_path / "temporary").mkdir()
+        (tmp_path / "class").mkdir()
+        for content in (zipped(x=notebook(answer("02.1", "x"))), b"PK"):
+            self.submission(tmp_path / "class", content)
+            assert not list((tmp_path / "temporary").iterdir())
+
+
+class TestCopies:
+    """Of copies of a notebook that with the largest number counts; where nothing decides, a person does."""
+
+    @pytest.mark.parametrize(
+        ("names", "counts"),
+        [
+            (("lab.ipynb", "lab (1).ipynb"), 1),
+            (("lab (9).ipynb", "lab (10).ipynb"), 1),
+            (("02_naive_cuda.ipynb", "02_naive_cuda (1).ipynb"), 1),
+            (("02_naive_cuda (1).ipynb", "aa.ipynb"), 0),
+            (("02_naive_cuda.ipynb", "Copy of 02_naive_cuda.ipynb"), 0),
+            (("02_naive_cuda.ipynb", "02_naive_cuda-Copy1.ipynb"), 0),
+            (("02_naive_cuda.ipynb", "old/02_naive_cuda.ipynb"), 0),
+            (("lab.ipynb", "backup/zz.ipynb"), 0),
+            (("lab v2.ipynb", "lab v3.ipynb"), 1),
+        ],
+    )
+    def test_one_counts_and_it_is_said(self, tmp_path, names, counts):
+        for name in names:
+            put(tmp_path / "jane" / name, answer("02.1", name))
+        submission = read_one(tmp_path)
+        assert source(submission) == names[counts] and not is_open(submission)
+        assert names[counts] in submission.answers["02.1"].note
+        assert fates(submission)[names[1 - counts]] == SUPERSEDED
+
+    @pytest.mark.parametrize(
+        "names", [("jane.ipynb", "john.ipynb"), ("a/02_naive_cuda.ipynb", "b/02_naive_cuda.ipynb")]
+    )
+    def test_where_nothing_decides_it_is_open(self, tmp_path, names):
+        put(tmp_path / "other" / LAB_02, answer("02.1", "x"))
+        for name in names:
+            put(tmp_path / "jane" / name, answer("02.1", name), answer("02.2", "same"))
+        submission = read_all(tmp_path)["jane"]
+        assert is_open(submission) and not is_open(submission, "02.2")
+        assert all(name in submission.answers["02.1"].open for name in names)

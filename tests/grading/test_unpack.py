@@ -8,6 +8,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import pytest
 from handed_in_files import LAB_02, LAB_03, answer, notebook
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from labkit.grading.intake import unpack
 from labkit.grading.intake.entries import NoSubmissions, found
@@ -147,9 +149,8 @@ class TestRefused:
         monkeypatch.setattr(unpack, "FEW_BYTES", 2**19)
         refused(path, place)  # it grows by more than MOST_GROWTH
         monkeypatch.setattr(unpack, "FEW_BYTES", 2**21)
-        monkeypatch.setattr(unpack, "MOST_BYTES", 2**19)
-        refused(path, place)
-        monkeypatch.setattr(unpack, "MOST_BYTES", 2**21)
+        with pytest.raises(NotUnpacked):
+            unpack.unpack(path, place, 2**19)
         monkeypatch.setattr(unpack, "MOST_FILES", 0)
         refused(path, place)
 
@@ -177,6 +178,22 @@ class TestRefused:
         for content in (data[: len(data) // 2], b"", data[:60] + b"!!!!" + data[64:]):
             path.write_bytes(content)
             assert "damaged" in refused(path, place)
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(data=st.data())
+    def test_nothing_else_is_raised_about_a_damaged_one(self, tmp_path, data):
+        whole = zipped(tmp_path / "whole.zip", f"jane/{LAB_02}", "müller/a.txt").read_bytes()
+        at = data.draw(st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255)), max_size=8))
+        changed = bytearray(whole)
+        for place, byte in at:
+            changed[place] = byte
+        path = tmp_path / "class.zip"
+        path.write_bytes(changed)
+        try:
+            with opened(path) as folder:
+                assert all(each.resolve().is_relative_to(folder) for each in folder.rglob("*"))
+        except (NotUnpacked, NoSubmissions) as error:
+            assert str(path) in str(error)
 
 
 class Usage:

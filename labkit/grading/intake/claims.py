@@ -26,6 +26,8 @@ _MAGIC = re.compile(
 _OTHER_MAGIC = re.compile(r"\s*%%.*\n?")
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _MERGE_MARKS = re.compile(r"^<{7}(?: .*)?$.*?^>{7}(?: .*)?$", re.MULTILINE | re.DOTALL)  # of git
+_COPY = re.compile(r" ?\([0-9]+\)(?=\.ipynb)", re.IGNORECASE)
+_ENDING = re.compile(r"(?=\.ipynb)", re.IGNORECASE)
 _LAB = re.compile(r"(?:copy of )*([0-9]+)[_ .-]", re.IGNORECASE)
 
 
@@ -48,12 +50,13 @@ class Claim:
 class Notebook:
     """A notebook of a submission: its name, what it claims by exercise, and Canvas's number of the file.
 
-    `claims` is None where it cannot be read, or may hold notebooks and is none.
+    `claims` is None where it cannot be read, or may hold notebooks and is none; `why` says so after its name.
     """
 
     name: str
     claims: Mapping[str, Claim] | None
     attachment: int = 0
+    why: str = ""
 
     @property
     def file(self) -> str:
@@ -223,10 +226,10 @@ def _of_several(
     lab = exercise.partition(".")[0]
 
     def rank(notebook: Notebook) -> tuple[int, bool, int]:
-        is_own = notebook.file in released and notebook.lab == lab
+        is_own = _COPY.sub("", notebook.file) in released and notebook.lab == lab
         return notebook.attachment, is_own, -notebook.name.count("/")
 
-    in_order = sorted(notebooks, key=lambda each: (rank(each), natural(each.name)))
+    in_order = sorted(notebooks, key=lambda each: (rank(each), natural(_numbered(each.name))))
     having = [(each, each.claims[exercise]) for each in in_order if each.claims and exercise in each.claims]
     unread = [each for each in in_order if each.claims is None and each.lab in ("", lab)]
     if not having:
@@ -244,7 +247,9 @@ def _of_several(
         rivals = [
             each
             for each, other in worthy
-            if other.text != claim.text and rank(each) == rank(counting) and not _numbered(each, counting)
+            if other.text != claim.text
+            and rank(each) == rank(counting)
+            and not _same_but_numbers(each, counting)
         ]
     if most == WORK:  # what would not count beside it is nothing to wait for
         unread = [each for each in unread if rank(each) >= rank(counting)]
@@ -252,16 +257,23 @@ def _of_several(
     return Answer(exercise, claim.text, claim.note if rivals else note, why), counting.name
 
 
-def _numbered(one: Notebook, other: Notebook) -> bool:
+def _numbered(name: str) -> str:
+    """Write a name with the number of a copy, 0 if it has none: browsers call later ones lab (1), lab (2)."""
+    return name if _COPY.search(name) else _ENDING.sub(" (0)", name)
+
+
+def _same_but_numbers(one: Notebook, other: Notebook) -> bool:
     """Say whether two names differ in their numbers alone, as those of copies do."""
-    first, second = (re.sub(r"[0-9]+", "0", each.name) for each in (one, other))
+    first, second = (re.sub(r"[0-9]+", "0", _numbered(each.name)) for each in (one, other))
     return first == second
 
 
 def _unread(unread: Sequence[Notebook]) -> str:
-    """Say that a file which cannot be read may have the answer that counts; "" where there is none."""
+    """Say that a file which is not read may have the answer that counts; "" where there is none."""
     if not unread:
         return ""
+    if len(unread) == 1:
+        return f"It may be answered in {unread[0].name}, which {unread[0].why}."
     names = ", ".join(each.name for each in unread[-3:]) + ", …" * (len(unread) > 3)
     return f"It may be answered in {names}, which cannot be read."
 

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from pathlib import Path
+from shlex import quote
 
 from labkit.grading.model import IGNORED, File
 
@@ -158,10 +159,12 @@ def _nothing(folder: Path) -> str:
     told = f"There is no submission in {folder}: a folder or a notebook for each student."
     archives = [path for path in _visible(folder) if is_archive(path.name)]
     if len(archives) == 1 and archives[0].suffix.lower() == ".zip":
-        return f"{told} If {archives[0]} is the download of a class, name that: labkit grade {archives[0]}"
+        command = f"labkit grade {quote(str(archives[0]))}"
+        return f"{told} If the zip in it is the download of a class, name that: {command}"
     if archives:
         names = _several([path.name for path in archives])
-        return f"{told} It has {names}: unpack each into a folder of its own name."
+        loop = 'for zip in *.zip; do unzip -d "${zip%.zip}" "$zip"; done'
+        return f"{told} It has {names}: unpack each into a folder of its own name, such as by {loop}"
     return told
 
 
@@ -225,12 +228,13 @@ def _too_deep(folder: Path, classes: Sequence[Path]) -> str:
         inside = _several([path.name for path in _listed(first)])
         return (
             f"The submissions are not in {folder} but deeper, in {first} ({inside}): all would count as one "
-            f"student's. Name that folder: labkit grade {first}"
+            f"student's. Name that folder: labkit grade {quote(str(first))}"
         )
     names = ", ".join(map(str, classes[:5])) + ", …" * (len(classes) > 5)
     return (
         f"{folder} has folders with the submissions of several students: {names}. Each folder would count as "
-        f"one student. Grade them one by one, labkit grade {first}, or move what is in them into one folder."
+        f"one student. Grade them one by one, labkit grade {quote(str(first))}, or move what is in them into "
+        "one folder."
     )
 
 
@@ -292,9 +296,10 @@ def _named_apart(owned: list[tuple[_Owner, tuple[Path, ...]]]) -> list[Entry]:
             while name in taken:
                 name, number = f"{student}{ids} ({number})", number + 1
             taken.add(name)
-            problems = (
-                f"{counts[student]} submissions are called {student}; this is {shown(paths[0].name)}.",
-            )
+            if not ids:  # else the numbers of Canvas or Moodle tell them apart
+                problems = (
+                    f"{counts[student]} submissions are called {student}; this is {shown(paths[0].name)}.",
+                )
         entries.append(Entry(name, paths, dict(owner.identity), problems))
     return sorted(entries, key=lambda entry: entry.student)
 

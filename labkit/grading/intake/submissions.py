@@ -12,9 +12,12 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from labkit.course.exercise import Exercise
 from labkit.grading.intake import claims
@@ -33,6 +36,7 @@ from labkit.grading.intake.entries import (
     shown,
 )
 from labkit.grading.intake.handed_out import is_as_handed_out
+from labkit.grading.intake.unpack import PREFIX, NotUnpacked, unpack
 from labkit.grading.model import (
     IGNORED,
     SUPERSEDED,
@@ -53,6 +57,8 @@ MOST_VALUES = 4_000_000  # of a notebook's JSON: each takes some 100 bytes of me
 MOST_LEVELS = 5  # of folders
 MOST_FILES = 10_000  # to look at, of any kind
 MOST_FOUND = 200  # files to list
+MOST_ZIPS = 10
+MOST_BYTES_OF_ZIP = 256 * 2**20  # unpacked
 MOST_PROBLEMS = 20  # to tell
 
 # Neither a link nor a pipe that waits for its other end is opened.
@@ -65,6 +71,7 @@ _WEB_PAGES = (".html", ".htm")  # a form in which notebooks are saved, too
 _CHECKPOINTS = ".ipynb_checkpoints"
 _SIGNS = {b"pk\x03\x04": "it is a zip", b"<": "it is a web page", b"%pdf": "it is a PDF"}
 _MERGE_MARK = re.compile(rb"^<{7}(?: |$)", re.MULTILINE)
+_ZIP = "is a zip in another, or one of many: it was not unpacked"
 _LINK = "is a link to another place; it was not followed"
 
 
@@ -72,7 +79,8 @@ _LINK = "is a link to another place; it was not followed"
 class _Path:
     """A file or folder of a submission: its name as it is told, where it lies, and what it is.
 
-    `why` tells of all but notebooks why they are not read, and ends the sentence that the name begins.
+    `why` tells of all but notebooks why they are not read, and ends the sentence that the name begins. `note`
+    is to be told of one that is read.
     """
 
     name: str
@@ -80,6 +88,7 @@ class _Path:
     kind: int = _NOTEBOOK
     why: str = ""
     attachment: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,9 +119,9 @@ def read(
     `released` are the names of the course's notebooks, such as 02_naive_cuda.ipynb, and `graded` the labs of
     which points are asked for, if that is known.
     """
-    files = _files(entry, released)
     hashes: dict[str, str] = {}
-    looked_at = _looked_at(files, exercises, hashes)
+    with ExitStack() as folders:
+        looked_at = _looked_at(_files(entry, released, folders), exercises, hashes)
     known = {id.partition(".")[0] for id in exercises}
     labs = tuple(sorted(known & {lab for each in looked_at for lab in each.labs}))
     notebooks = [each.notebook for each in looked_at if each.file.kind <= _HOLDER]
@@ -168,8 +177,11 @@ class _Unreadable(Exception):
     """A file cannot be read; the message goes on where its name stands."""
 
 
-def _files(entry: Entry, released: Collection[str]) -> list[_Path]:
-    """Return the files of a submission, with what they are by name and place; notebooks come first."""
+def _files(entry: Entry, released: Collection[str], folders: ExitStack) -> list[_Path]:
+    """Return the files of a submission, with what they are by name and place; notebooks come first.
+
+    What is in zips lies in `folders`.
+    """
     files: list[_Path] = []
     for path in entry.paths:
         if path.is_dir() and not path.is_symlink():
@@ -177,6 +189,10 @@ def _files(entry: Entry, released: Collection[str]) -> list[_Path]:
         else:
             kind, why = _kind(path.name, path.is_symlink(), is_told=True)
             files.append(_Path(shown(own_name(path)), path, kind, why, attachment(path)))
+    zips = [file for file in files if file.kind == _HOLDER and file.why == _ZIP]
+    for file in zips[:MOST_ZIPS]:
+        files.remove(file)
+        files += _unpacked(file, folders)
     if any(file.kind == _NOTEBOOK for file in files):
         files = [file for file in files if file.kind != _COPY]
     else:  # then answers may be in anything
@@ -195,9 +211,24 @@ def _kind(name: str, is_link: bool, is_told: bool) -> tuple[int, str]:
     if is_notebook(name):
         return _NOTEBOOK, ""
     if is_archive(name):
-        return _HOLDER, "is not unpacked: unpack it in its place, and grade with --resume"
+        return _HOLDER, _ZIP if name.lower().endswith(".zip") else "is an archive that is not unpacked"
     is_told = is_told or name.lower().endswith(_WEB_PAGES)
     return (_DOCUMENT if is_told else _BYSTANDER), "is no notebook (.ipynb); it was not read"
+
+
+def _unpacked(file: _Path, folders: ExitStack) -> list[_Path]:
+    """Return the files of a zip in a submission; a zip in it stays as it is."""
+    folder = Path(folders.enter_context(TemporaryDirectory(prefix=PREFIX)))
+    try:
+        unpack(BytesIO(_bytes(file.path, MOST_BYTES)), folder, MOST_BYTES_OF_ZIP)
+    except (_Unreadable, NotUnpacked) as why:
+        return [replace(file, why=str(why))]
+    inner = _walk(folder) or [_Path("", folder, _DOCUMENT, "has nothing in it")]
+    names = [file.name if each.path == folder else f"{file.name}/{each.name}" for each in inner]
+    return [
+        replace(each, name=name, attachment=file.attachment, note="was read out of the zip")
+        for each, name in zip(inner, names, strict=True)
+    ]
 
 
 def _walk(top: Path) -> list[_Path]:
@@ -271,9 +302,11 @@ def _looked_at(
                     why = f"has {malformed} cells that are none; they were left out"
                 elif not file.path.name.lower().endswith(".ipynb"):
                     why = "was read as the notebook that it is, in spite of its ending"
+                else:
+                    why = file.note
         except _Unreadable as error:
             why = str(error)
-        looked_at.append(_Read(file, Notebook(file.name, claimed, file.attachment), why))
+        looked_at.append(_Read(file, Notebook(file.name, claimed, file.attachment, why), why))
     return looked_at
 
 
