@@ -52,7 +52,7 @@ from labkit.grading.text import one_line, write_whole
 
 RUN = "run.json"
 SPARE_SECONDS = 60  # of the grader's own computing
-ASKED_FOR = "--regrade asked for it"
+ASKED_FOR = "asked for with --regrade"
 MOST_ABSENT = 10  # students without a submission whose names are printed
 
 

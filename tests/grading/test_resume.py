@@ -80,6 +80,8 @@ class TestWhatJudges:
             ("c/driver.c", True),
             ("course/exercises/lab_02.py", False),  # of its lab alone
             ("cli.py", False),
+            ("__init__.py", False),  # a new version by itself
+            ("course/__init__.py", True),
             ("lab/new.py", False),
             ("grading/results/tables.py", False),
             ("grading/pages/student.html", False),

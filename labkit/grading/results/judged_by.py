@@ -24,9 +24,10 @@ CHANGED = {
     "criteria": "the criteria of its lab have changed",
     "grader": "labkit's own code has changed, which judges all",
 }
-# Below the package: what shows and writes, and has no part in judging; exercises are hashed lab by lab.
+# Below the package: what shows and writes, and has no part in judging; the package's own __init__.py has the
+# version and public names. Exercises are hashed lab by lab.
 _NO_PART = (
-    *("cli.py", "data", "doctor", "lab", "notebooks", "widgets", "course/exercises"),
+    *("__init__.py", "cli.py", "data", "doctor", "lab", "notebooks", "widgets", "course/exercises"),
     *("grading/pages", "grading/report.py", "grading/results", "grading/run.py"),
     *("SOURCES.md", "precompiled.zip"),  # of the data
 )
