@@ -77,7 +77,9 @@ def unpack(archive: Path | BytesIO, folder: Path, most: int = MOST_BYTES) -> Non
                 with members.open(info) as source, path.open("xb") as target:
                     shutil.copyfileobj(source, target)
                 _keep_time(path, info)
-    except (BadZipFile, EOFError, UnicodeError, lzma.LZMAError, struct.error, zlib.error) as error:
+    except NotUnpacked:
+        raise
+    except (BadZipFile, EOFError, ValueError, lzma.LZMAError, struct.error, zlib.error) as error:
         raise NotUnpacked(f"is damaged ({error})") from None
     except OSError as error:
         if error.errno not in (None, errno.EINVAL):  # it is the disk's
