@@ -53,8 +53,9 @@ class Summary:
     """How a run went: submissions, those graded in full, those to be graded again; the overview, the
     numbers.
 
-    Of the class, `absent` have handed in nothing. `by_hand` counts the exercises with points by hand, and
-    `regraded` those that were judged again by other rules, with points before and now.
+    Of the class, `absent` have handed in nothing; `strangers` are submissions of which it is not known whose
+    they are. `by_hand` counts the exercises with points by hand, and `regraded` has the points before and now of
+    those that were judged again by other rules.
     """
 
     submissions: int
@@ -63,6 +64,7 @@ class Summary:
     overview: Path
     scores: Scores = field(repr=False)
     absent: tuple[str, ...] = ()
+    strangers: tuple[str, ...] = ()
     by_hand: int = 0
     regraded: tuple[tuple[float, float], ...] = ()
 
@@ -123,7 +125,11 @@ def write_all(
     absent = tuple(member.id for member in given.roster.absent)
     graded_in_full = scores.students - scores.waiting
     return Summary(
-        scores.students, graded_in_full, scores.waiting, overview, scores, absent, hands, tuple(regraded)
+        *(scores.students, graded_in_full, scores.waiting, overview, scores),
+        absent=absent,
+        strangers=(*given.roster.strangers, *given.roster.doubtful),
+        by_hand=hands,
+        regraded=tuple(regraded),
     )
 
 

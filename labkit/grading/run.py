@@ -53,7 +53,7 @@ from labkit.grading.text import one_line, write_whole
 RUN = "run.json"
 SPARE_SECONDS = 60  # of the grader's own computing
 ASKED_FOR = "asked for with --regrade"
-MOST_ABSENT = 10  # students without a submission whose names are printed
+MOST_NAMED = 10  # students in a line that is printed
 
 
 class NotGraded(ValueError):
@@ -209,9 +209,15 @@ def _about_the_class(summary: Summary) -> Iterator[str]:
         other = sum(not isclose(old, now, abs_tol=1e-6) for old, now in summary.regraded)
         yield f"In regraded.csv: {len(summary.regraded)} answers judged again, {other} with other points."
     if summary.absent:
-        some = ", ".join(one_line(student, 40) for student in summary.absent[:MOST_ABSENT])
-        more = f" and {len(summary.absent) - MOST_ABSENT} more" * (len(summary.absent) > MOST_ABSENT)
-        yield f"Nothing handed in: {some}{more}. not_handed_in.csv has each lab."
+        yield f"Nothing handed in: {_some(summary.absent)}. not_handed_in.csv has each lab."
+    if summary.strangers:
+        yield f"Not known by roster.csv: {_some(summary.strangers)}. The overview says why."
+
+
+def _some(students: Sequence[str]) -> str:
+    """Name the first of some students."""
+    more = f" and {len(students) - MOST_NAMED} more" * (len(students) > MOST_NAMED)
+    return ", ".join(one_line(student, 40) for student in students[:MOST_NAMED]) + more
 
 
 def _check(wish: Wish) -> None:

@@ -163,9 +163,11 @@ class TestPointsByHand:
         assert "'bob'" in wrong(tmp_path, HEAD + "bobb,02.1,2,x\n")[0]
 
 
-ROSTER = (
-    "student,name,github,canvas,section\nb1,Bob Roe,bob-dev,4711,A\ne2,Eve Poe,eve-dev,4712,A\nz9,Zoë,,,B\n"
-)
+ROSTER = """student,name,github,canvas,section,short
+b1,Bob Roe,bob-dev,4711,A,boke
+e2,Eve Poe,eve-dev,4712,A
+z9,Zoë,,,B
+"""
 
 
 class TestRoster:
@@ -186,6 +188,9 @@ class TestRoster:
             ("Bob  Roe", {"Identifier": "Participant 9"}),
             ("roebob", {"ID": "4711"}),
             ("eve-dev", {"ID": "4711"}),  # a number tells more than a name
+            ("lab-02-bob-dev", {}),  # GitHub Classroom
+            ("submission_4711", {}),  # Gradescope
+            ("BO\N{KELVIN SIGN}E", {}),  # likewise, in another form
         ],
     )
     def test_names_of_other_places_become_the_class_s_ids(self, tmp_path, name, identity):
@@ -196,6 +201,12 @@ class TestRoster:
         row = rows(out / "gradebook-canvas.csv")[1]
         assert (row["ID"] or row["SIS Login ID"]) == identity.get("ID", "b1")
         assert [path.name for path in (out / "feedback").iterdir()] == [f"{slug('b1')}.html"]
+
+    def test_the_longest_user_name_counts(self, tmp_path):
+        table = "student,github\na,doe\nb,jane-doe\n"
+        out = written(tmp_path, handed_in("lab-02-jane-doe", 3), handed_in("lab-02-doe", 0), roster=table)
+        first = {row["student"]: row["points"] for row in rows(out / "grades.csv")}
+        assert first == {"a": "0", "b": "2"}
 
     def test_points_by_hand_may_name_the_class_s_id(self, tmp_path):
         table = HEAD + "b1,02.1,1,late talk\n"
@@ -267,8 +278,10 @@ class TestCommand:
     def test_a_first_run_takes_what_the_instructor_has_laid_there(self, grade, tmp_path):
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "roster.csv").write_text("student\nann\nben\ncid\n")
+        (tmp_path / "class" / "ben").rename(tmp_path / "class" / "dan")
         done = grade("--lab", "02", "--seed", "5")
-        assert done.exit_code == 0 and "Nothing handed in: cid" in done.output
+        assert done.exit_code == 0 and "Nothing handed in: ben, cid" in done.output
+        assert "Not known by roster.csv: dan" in done.output
         (tmp_path / "out" / "mine.csv").touch()
         assert grade("--lab", "02").exit_code == 1
 

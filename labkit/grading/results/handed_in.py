@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
+from labkit.grading.intake.entries import is_notebook
+
 LATE = "LATE"  # Canvas's mark, between the student's name and number; in front of an anonymous one
 MOST_FILES = 2_000  # of a submission that are looked at
 _MARK = re.compile(r"(?:^|_)LATE_(?:\d|anon_)")
@@ -40,7 +42,7 @@ def _notebooks(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
         else:
             walked = (Path(folder, name) for folder, _, names in os.walk(path) for name in sorted(names))
-            yield from (each for each in islice(walked, MOST_FILES) if each.suffix.lower() == ".ipynb")
+            yield from (each for each in islice(walked, MOST_FILES) if is_notebook(each.name))
 
 
 def _time(path: Path) -> float:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from unicodedata import normalize
 
 from labkit.grading.model import Graded
 from labkit.grading.results.written import WrongTable, rows
@@ -21,6 +22,7 @@ ID, NAME = "student", "name"
 _NUMBERS = ("ID", "Anonymous ID", "Identifier")
 IN_DOUBT = "in doubt: "  # how intake writes that it cannot be known whose a submission is
 _PARTICIPANT = "Participant "  # Moodle's word before its number
+_GRADESCOPE = "submission_"  # Gradescope's, before the number that its table of grades has as Submission ID
 
 
 @dataclass(frozen=True)
@@ -120,16 +122,23 @@ def _matched(members: tuple[Member, ...], submissions: Mapping[str, Mapping[str,
 def _owners(student: str, identity: Mapping[str, str], by_name: Mapping[str, list[Member]]) -> set[str]:
     """Return the ids of the members that a submission may be of: a number tells more than a name."""
     numbers = [identity[column] for column in _NUMBERS if column in identity]
-    for names in (numbers, [number.removeprefix(_PARTICIPANT) for number in numbers], [student]):
-        found = {member.id for name in names for member in by_name.get(_plain(name), ())}
-        if found:
+    own = _plain(student)
+    # GitHub Classroom names a repository lab-02-octocat; a user name may have a - itself: the longest counts
+    ends = sorted((name for name in by_name if own.endswith(f"-{name}")), key=len)[-1:]
+    for names in (
+        [*numbers, *(number.removeprefix(_PARTICIPANT) for number in numbers)],
+        [own],
+        [own.removeprefix(_GRADESCOPE)],
+        ends,
+    ):
+        if found := {member.id for name in names for member in by_name.get(_plain(name), ())}:
             return found
     return set()
 
 
 def _plain(name: str) -> str:
-    """Return a name as it is compared: capitals and blanks do not tell names apart."""
-    return " ".join(name.casefold().split())
+    """Return a name as it is compared: capitals, blanks and forms of a letter do not tell names apart."""
+    return " ".join(normalize("NFKC", name).casefold().split())
 
 
 def called(students: Iterable[str], roster: Roster) -> dict[str, str]:
