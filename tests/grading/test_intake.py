@@ -1,8 +1,11 @@
 """Each file that was handed in has one fate, which is told: nothing is lost or guessed in silence."""
 
+import csv
 import io
 import json
 import os
+import re
+import sys
 import tempfile
 import unicodedata
 from zipfile import ZipFile
@@ -24,8 +27,13 @@ from handed_in_files import (
     read_one,
     stub,
 )
+from hashed_grades import hashed
+from rich.console import Console
+from typer.testing import CliRunner
 
+from labkit import cli
 from labkit.course import EXERCISES
+from labkit.grading import run
 from labkit.grading.intake import handed_out, submissions
 from labkit.grading.intake.entries import NoSubmissions, TooDeep, found, overlooked
 from labkit.grading.judging import judge
@@ -569,3 +577,89 @@ class TestCopies:
         submission = read_all(tmp_path)["jane"]
         assert is_open(submission) and not is_open(submission, "02.2")
         assert all(name in submission.answers["02.1"].open for name in names)
+
+
+def go(folder, out, *, grade=None, **wish):
+    """Grade a folder or a zip; what was said."""
+    console = Console(file=io.StringIO(), width=1000)
+    asked = run.Wish(folder, out, seed=5, workers=1, isolation="process", **wish)
+    run.run(asked, console, grade)
+    return console.file.getvalue()
+
+
+def table(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
+class TestRun:
+    def test_of_several_downloads_in_one_folder_the_labs_are_named(self, tmp_path):
+        for number, (name, exercise) in enumerate(
+            ((LAB_02, "02.1"), (LAB_03, "03.1"), ("04_coalescing.ipynb", "04.1"))
+        ):
+            for student in (1, 2):
+                folder = tmp_path / "class" / f"S{student}_{number}{student}_assignsubmission_file"
+                put(folder / name, answer(exercise, "mine"))
+        with pytest.raises(run.NotGraded) as error:
+            go(tmp_path / "class", tmp_path / "out")
+        assert re.findall(r"--lab (\d\d)", str(error.value)) == ["02", "03", "04"]
+        assert re.findall(r"(\d\d) \(in (\d)\)", str(error.value)) == [("02", "2"), ("03", "2"), ("04", "2")]
+        go(tmp_path / "class", tmp_path / "out", labs=["3"], grade=hashed)
+        assert len(table(tmp_path / "out" / "gradebook-moodle.csv")) == 6
+
+    def test_where_nothing_is_answered_that_is_said(self, tmp_path):
+        put(tmp_path / "class" / "jane.ipynb", code("1"))
+        with pytest.raises(run.NotGraded, match="--lab 02"):
+            go(tmp_path / "class", tmp_path / "out")
+
+    def test_a_lab_of_few_is_told(self, tmp_path):
+        for name, exercise in (("a", "02.1"), ("b", "02.1"), ("c", "02.1"), ("d", "03.1")):
+            put(tmp_path / "class" / name / "x.ipynb", answer(exercise, ""))
+        told = go(tmp_path / "class", tmp_path / "out", grade=hashed)
+        (line,) = [line for line in told.splitlines() if line.startswith("Not graded")]
+        assert "03" in line and "--lab" in line
+
+    def test_what_is_open_has_no_points_and_its_line_until_it_can_be_read(self, tmp_path):
+        put(tmp_path / "class" / "ann" / LAB_02, code("1"), answer("02.1", ""))
+        (tmp_path / "class" / "bob").mkdir()
+        (tmp_path / "class" / "bob" / LAB_02).write_text("<<<<<<< HEAD")
+        put(tmp_path / "class" / "eve" / LAB_03, answer("03.1", "wrong lab"))
+        (tmp_path / "class" / "dan.html").touch()
+        out = tmp_path / "out"
+        told = go(tmp_path / "class", out, labs=["02"])
+        assert "dan.html" in told
+        points = {row["Username"]: row["02 The naive kernel"] for row in table(out / "gradebook-moodle.csv")}
+        assert points == {"ann": "0", "bob": "-", "eve": "-"}
+        assert {row["student"] for row in table(out / "to_regrade.csv")} == {"bob"}
+        overview = (out / "overview.html").read_text()
+        assert all(name in overview for name in ("dan.html", f"{LAB_02} is not a notebook", LAB_03))
+        assert any("dan.html" in stray for stray in json.loads((out / "run.json").read_text())["strays"])
+        put(tmp_path / "class" / "bob" / LAB_02, answer("02.1", ""))
+        go(tmp_path / "class", out, resume=True)
+        points = {row["Username"]: row["02 The naive kernel"] for row in table(out / "gradebook-moodle.csv")}
+        assert points["bob"] == "0" and not (out / "to_regrade.csv").exists()
+        (tmp_path / "class" / "bob" / "more.7z").touch()  # comes later, and may hold what is missing
+        go(tmp_path / "class", out, resume=True)
+        assert {row["student"] for row in table(out / "to_regrade.csv")} == {"bob"}
+
+    def test_a_zip_is_graded_like_the_folder(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(run.judge, "grade", hashed)
+        with ZipFile(tmp_path / "class.zip", "w") as archive:
+            for student in ("jane", "john"):
+                path = put(tmp_path / "class" / student / LAB_02, answer("02.1", ""))
+                archive.write(path, f"Lab 2/{student}/{LAB_02}")
+        for what in ("class", "class.zip"):
+            words = ["grade", str(tmp_path / what), "--out", str(tmp_path / f"{what} out"), "--seed", "5"]
+            done = CliRunner().invoke(cli.app, [*words, "--isolation", "process", "--workers", "1"])
+            assert done.exit_code == 0, done.output
+        first, second = (table(tmp_path / f"{what} out" / "grades.csv") for what in ("class", "class.zip"))
+        assert [{**row, "handed_in": ""} for row in first] == [{**row, "handed_in": ""} for row in second]
+
+    @pytest.mark.parametrize("content", [b"", b"Rar!", b"PK"])
+    def test_what_is_neither_a_folder_nor_a_zip_is_told(self, tmp_path, content):
+        for name in ("class.zip", "class.rar"):
+            (tmp_path / name).write_bytes(content)
+            words = ["grade", str(tmp_path / name), "--out", str(tmp_path / "out")]
+            done = CliRunner().invoke(cli.app, words)
+            assert done.exit_code == 1 and name in done.output and isinstance(done.exception, SystemExit)

@@ -306,6 +306,8 @@ def _looked_at(
                     why = file.note
         except _Unreadable as error:
             why = str(error)
+        if claimed is None and file.kind <= _HOLDER:
+            hashes.setdefault(file.name, "")  # so that --resume notices where it comes and goes
         looked_at.append(_Read(file, Notebook(file.name, claimed, file.attachment, why), why))
     return looked_at
 
