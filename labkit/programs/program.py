@@ -143,6 +143,8 @@ class Program(AnyProgram):
             )
             os.close(out[1])
             os.close(err[1])
+            if watching:
+                watching.begin(process.pid)
             printed = _Printed(process, on_text)
             threads = [
                 Thread(target=printed.read, args=(os.fdopen(end, "rb"), name), daemon=True)

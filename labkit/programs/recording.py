@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from labkit.programs import library
-from labkit.programs.server.__main__ import SEED_BYTES
+from labkit.programs.server.__main__ import BEGIN
 from labkit.programs.server.memory import BYTES, FLAGS_AT
 from labkit.programs.server.recorder import unpacked
 
@@ -209,7 +209,11 @@ class Watching:
         )
         ours.close()
         theirs.close()
-        self._channel.sendall(seed.to_bytes(SEED_BYTES, "little"))
+        self._seed = seed
+
+    def begin(self, program: int) -> None:
+        """Have the server serve the process `program`, which has been started with `files`."""
+        self._channel.sendall(BEGIN.pack(self._seed, program))
 
     @property
     def files(self) -> list[int]:

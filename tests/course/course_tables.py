@@ -19,10 +19,35 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
-from labkit.course import magic
+from labkit.course import EXERCISES, magic
 from labkit.course.feedback import FAILED
 from labkit.course.notebooks import release
 from labkit.programs import magic as program_magic
+from labkit.programs.toolkit import NoCompiler, host_compiler, toolkit
+
+
+@cache
+def builds_programs():
+    """Say whether this machine builds whole programs: some have no nvcc, or no C++ compiler."""
+    try:
+        return bool(toolkit() and host_compiler())
+    except NoCompiler:
+        return False
+
+
+NEEDS_COMPILERS = pytest.mark.skipif(not builds_programs(), reason="nvcc or a C++ compiler is missing")
+
+
+def exercises(slow=()):
+    """The ids of all exercises as parameters; those with programs are skipped where none can be built."""
+    return [
+        pytest.param(
+            id,
+            marks=[NEEDS_COMPILERS] * (EXERCISES[id].magic == "program") + [pytest.mark.slow] * (id in slow),
+        )
+        for id in sorted(EXERCISES)
+    ]
+
 
 SOLUTIONS = Path(__file__).parents[2] / "notebooks" / "solutions"
 

@@ -2,23 +2,20 @@
 
 import shutil
 
-import pytest
-from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters, judged, solved
+from course_tables import (
+    NEEDS_COMPILERS,
+    checks_of_mistakes,
+    checks_of_other_answers,
+    checks_of_starters,
+    judged,
+    solved,
+)
 
 from labkit.course.exercises import lab_13
 from labkit.programs.program import Unbuilt
-from labkit.programs.toolkit import NoCompiler, host_compiler, toolkit
+from labkit.programs.toolkit import toolkit
 
-
-def is_missing():
-    """Say whether programs cannot be built here."""
-    try:
-        return not (toolkit() and host_compiler())
-    except NoCompiler:
-        return True
-
-
-pytestmark = pytest.mark.skipif(is_missing(), reason="nvcc or a C++ compiler is missing")
+pytestmark = NEEDS_COMPILERS
 
 STARTERS = {
     "13.1": (1, "2000", "9000", lab_13.MEMORY),

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from course_tables import SOLUTIONS, SOLVED, cells, judged, mutant, released, says
+from course_tables import SOLUTIONS, SOLVED, cells, exercises, judged, mutant, released, says
 
 import labkit
 from labkit import simt
@@ -23,10 +23,7 @@ NOT_COMPARED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "exercise",
-    [pytest.param(id, marks=[] if id in NOT_COMPARED else [pytest.mark.slow]) for id in sorted(SOLVED)],
-)
+@pytest.mark.parametrize("exercise", exercises(slow=set(SOLVED) - set(NOT_COMPARED)))
 def test_the_solution_meets_every_criterion(exercise):
     feedback = judged(exercise, SOLVED[exercise])
     assert feedback.ok, feedback

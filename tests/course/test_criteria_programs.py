@@ -1,138 +1,311 @@
-"""Criteria for whole programs, with made-up runs: what one prints, how it ends, what a checked run finds."""
+"""Criteria for whole programs, with made-up runs: each is met exactly, and missed by one thing."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from labkit.course.criteria import programs
+from labkit.course.criteria.programs import Work
+from labkit.course.drawn import drawn
 from labkit.course.exercise import Unmet
 from labkit.programs.program import Outcome
+from labkit.programs.recording import Arrays, Copied, Elapsed, Launched, Record, Returned
+from labkit.programs.server.memory import DEVICE_START, HOST_START
 
-DOUBLE = {"of": lambda n: 2.0 * n, "draw": None, "hint": "<hint>"}
-LAUNCHED = "     1  saxpy\n"
+DOUBLE = Work("double", lambda n: 2.0 * np.arange(n), lambda args, x: 2 * x, inputs=1)
+NOTHING = Record(ended=True, is_whole=True, gpu="H200", found=[])
+
+
+def arrays(before, after, start=DEVICE_START):
+    return Arrays(*(np.asarray(each, np.float32).view(np.uint8) for each in (before, after)), start)
+
+
+def launch(n=4, at=1, first=0, start=DEVICE_START, **more):
+    """A launch that doubles n numbers from `first` on, behind which 2 more lie."""
+    x = np.arange(first, first + n + 2, dtype=np.float32)
+    after = np.where(np.arange(n + 2) < n, 2 * x, x)
+    pseudo = np.full(n + 2, 7, np.float32)
+    tried = [arrays(pseudo, np.where(np.arange(n + 2) < n, 14, 7), 0)]
+    made = Launched(at, "double", (1, 1, 1), (32, 1, 1), 0, 1e-6, [arrays(x, after, start)], tried)
+    return replace(made, **more)
+
+
+def copy(contents, at=2, to=64):
+    return Copied(at, to, np.asarray(contents, np.float32).view(np.uint8))
+
+
+RIGHT = replace(NOTHING, launches=[launch()], copies=[copy([0, 2, 4, 6])])
+
+
+def ended(text="sum: 12\n", code=0, stderr="", record=RIGHT, **more):
+    return Outcome(text, stderr, code, record=record, **more)
 
 
 class Program:
-    """A program whose runs are made up, by mode."""
+    """A program whose run is made up."""
 
-    def __init__(self, **runs):
-        self.runs, self.asked = runs, []
+    def __init__(self, outcome):
+        self.outcome, self.asked = outcome, []
 
-    def run(self, *words, mode, timeout, variables):
-        self.asked.append((words, mode))
-        assert timeout == programs.SECONDS and variables["LABKIT_DEVICE"] == "simt"
-        run = self.runs[mode]
-        return run(*words) if callable(run) else run
+    def run(self, *words, mode, timeout, variables, record):
+        self.asked.append((words, mode, variables["LABKIT_GPU"], record))
+        assert timeout == programs.SECONDS
+        return self.outcome(*words) if callable(self.outcome) else self.outcome
 
 
-def refused(criterion, program):
+def refused(criterion, outcome):
     with pytest.raises(Unmet) as unmet:
-        criterion.test(program)
+        criterion.test(Program(outcome))
     return str(unmet.value)
 
 
-def printing(text, code=0, stderr="", **more):
-    return Outcome(text, stderr, code, **more)
-
-
 class TestPrints:
-    asked = programs.prints("text", (3,), (10,), **DOUBLE)
+    asked = programs.prints("text", (4,), by=DOUBLE, of=lambda n: n * (n - 1), draw=None, hint="<hint>")
 
-    def test_every_case_is_tried(self):
-        program = Program(run=lambda n: printing(f"sum: {2 * int(n)}\n"))
-        self.asked.test(program)
-        assert program.asked == [(("3",), "run"), (("10",), "run")]
-        told = refused(self.asked, Program(run=printing("sum: 6\n")))
-        assert told.startswith("./program 10: sum is 6; it should be 20.\n") and told.endswith("\n<hint>")
+    def test_every_case_is_tried_and_recorded(self):
+        program = Program(ended())
+        programs.prints("text", (4,), (4,), by=DOUBLE, of=lambda n: 12, draw=None, hint="").test(program)
+        assert [each[:3] for each in program.asked] == 2 * [(("4",), "run", "H200")]
+        assert all(isinstance(seed, int) for *_, seed in program.asked)
+        assert refused(self.asked, ended("sum: 13")).endswith("\n<hint>")
+
+    def test_a_grader_draws_the_seed_of_what_is_tried(self):
+        seeds = set()
+        for seed in (1, 2):
+            program = Program(ended())
+            with drawn(seed, "13.1"):
+                programs.computes("text", (4,), work=DOUBLE, draw=lambda rng, case: case, hint="").test(
+                    program
+                )
+            seeds |= {each[3] for each in program.asked}
+        assert len(seeds) == 2
 
     @pytest.mark.parametrize(
         ("text", "is_met"),
         [
-            ("sum:6", True),
-            ("sum: 6.000006", True),
-            ("sum: 6.000007", False),
-            ("sum: 5.999993", False),
-            ("sum: 0.6e1", True),
-            ("sum: 1\nsum: 6", True),  # the last one
+            ("sum:12", True),
+            ("sum: 12.000012", True),
+            ("sum: 12.000014", False),
+            ("sum: 11.999986", False),
+            ("sum: 0.12e2", True),
+            ("sum: 1\nsum: 12", True),  # the last one
             ("sum: nan", False),
-            ("checksum: 6", False),
-            ("sum = 6", False),
+            ("checksum: 12", False),
+            ("sum = 12", False),
             ("", False),
         ],
     )
     def test_the_number(self, text, is_met):
-        criterion, program = programs.prints("text", (3,), **DOUBLE), Program(run=printing(text))
-        assert criterion.test(program) is None if is_met else refused(criterion, program)
+        assert self.asked.test(Program(ended(text))) is None if is_met else refused(self.asked, ended(text))
 
     @pytest.mark.parametrize(
         ("outcome", "words"),
         [
-            (printing("sum: 6", code=2), "exit code is 2;"),
-            (printing("sum: 6", code=139), "signal 11."),
-            (printing("sum: 6", timed_out=True), "20 s"),
+            (ended(code=2), "exit code is 2;"),
+            (ended(code=139), "signal 11."),
+            (ended(timed_out=True), "20 s"),
+            (ended(record=replace(RIGHT, is_whole=False)), "more"),
+            (ended(record=None), "double"),
         ],
     )
     def test_it_must_come_to_its_end(self, outcome, words):
-        assert words in refused(programs.prints("text", (3,), **DOUBLE), Program(run=outcome))
+        assert words in refused(self.asked, outcome)
 
     def test_what_it_prints_is_shown_up_to_eight_lines(self):
-        told = refused(self.asked, Program(run=printing("".join(f"line {n}\n" for n in range(20)))))
+        told = refused(self.asked, ended("".join(f"line {n}\n" for n in range(20))))
         assert "    line 7" in told and "line 8" not in told
 
 
-class TestFails:
-    asked = programs.fails("text", (0,), draw=None, message="invalid argument", hint="<hint>")
+PARTS = [launch(2, 1), launch(2, 2, first=2, start=DEVICE_START + 8)]
+SAME_BUFFER = [launch(2, 1), launch(2, 3, first=2)]
+
+
+class TestComputed:
+    """What launches compute, and how it comes to the host."""
+
+    asked = programs.prints("text", (4,), by=DOUBLE, of=lambda n: 12, draw=None, hint="<hint>")
+
+    @pytest.mark.parametrize(
+        "record",
+        [
+            RIGHT,
+            replace(RIGHT, launches=PARTS, copies=[copy([0, 2, 4, 6], at=3)]),
+            replace(RIGHT, launches=PARTS, copies=[copy([0, 2]), copy([4, 6], 3, 72)]),
+            replace(RIGHT, launches=PARTS, copies=[copy([4, 6], to=72), copy([0, 2], 3)]),
+            replace(RIGHT, launches=SAME_BUFFER, copies=[copy([0, 2]), copy([4, 6], 4)]),  # into one place
+            replace(RIGHT, launches=[launch(at=0, first=50), launch()]),  # a warm-up on other numbers
+            replace(RIGHT, launches=[launch(start=HOST_START)], copies=[]),  # pinned or managed memory
+            replace(RIGHT, launches=[launch(code=1), launch()]),
+            replace(RIGHT, copies=[copy([9, 0, 2, 4, 6, 9])]),
+            replace(RIGHT, copies=[copy([0, 2]), copy([4, 6], 3, 80)]),  # apart from each other
+            replace(RIGHT, copies=[copy([0, 2, 4, 6]), copy([1], 3, 68)]),  # overwritten when it was used
+            replace(RIGHT, launches=[launch(arrays=[arrays([0, 1, 2, 3], [0, 1, 2, 3]),
+                                                    arrays([5, 5, 5, 5, 8], [0, 2, 4, 6, 8])])]),
+        ],
+    )  # fmt: skip
+    def test_right(self, record):
+        self.asked.test(Program(ended(record=record)))
+
+    @pytest.mark.parametrize(
+        "record",
+        [
+            replace(RIGHT, launches=[]),
+            replace(RIGHT, launches=[launch(kernel="triple")]),
+            replace(RIGHT, launches=[launch(code=700)]),
+            replace(RIGHT, launches=[launch(3)]),
+            replace(RIGHT, launches=PARTS[:1]),
+            replace(RIGHT, launches=[launch(first=1)]),
+            replace(RIGHT, launches=[launch(arrays=None)]),
+            replace(RIGHT, launches=[launch(arrays=[arrays([0, 1, 2, 3], [0, 2, 4, 7])])]),
+            replace(RIGHT, launches=[launch(arrays=[arrays([0, 2, 4, 6], [0, 2, 4, 6])])]),  # nothing is done
+            replace(RIGHT, copies=[]),
+            replace(RIGHT, copies=[copy([0, 2, 4, 6], at=0)]),  # before the launch
+            replace(RIGHT, copies=[copy([0, 2, 4])]),
+            replace(RIGHT, copies=[copy([0, 2, 4, 7])]),
+            replace(RIGHT, copies=[Copied(2, 64, None)]),
+        ],
+    )  # fmt: skip
+    def test_wrong(self, record):
+        refused(self.asked, ended(record=record))
+
+
+class TestComputes:
+    asked = programs.computes("text", (4,), work=DOUBLE, draw=None, hint="<hint>")
+
+    def tried(self, tried):
+        return ended(record=replace(RIGHT, launches=[launch(tried=tried)]))
 
     def test_right(self):
-        self.asked.test(Program(run=printing("", 1, "error: invalid argument\n")))
+        self.asked.test(Program(ended()))
+        self.asked.test(Program(self.tried(None)))  # too large to be tried
+
+    @pytest.mark.parametrize(
+        "tried",
+        [
+            "out of bounds",
+            [arrays([7, 7, 7, 7, 7, 7], [7, 7, 7, 7, 7, 7])],
+            [arrays([7, 7, 7, 7, 7, 7], [14, 14, 14, 7, 7, 7])],  # one fewer than it changed
+            [arrays([7, 7, 7, 7, 7, 7], [14, 14, 14, 14, 7, 8])],
+            [arrays([7, 7, 7, 7, 7, 7], [0, 2, 4, 6, 7, 7])],  # the stated result
+        ],
+    )
+    def test_wrong(self, tried):
+        assert refused(self.asked, self.tried(tried)).endswith("\n<hint>")
+
+    def test_no_launch(self):
+        refused(self.asked, ended(record=NOTHING))
+
+
+class TestFails:
+    asked = programs.fails("text", (0,), draw=None, code=1, message="invalid argument", hint="<hint>")
+    record = replace(
+        NOTHING, returned=[Returned(1, "__cudaLaunchKernel", 1), Returned(2, "cudaGetLastError", 1)]
+    )
+
+    def test_right(self):
+        self.asked.test(Program(ended("", 1, "error: invalid argument\n", self.record)))
+        failing = replace(NOTHING, launches=[launch(code=1)], returned=[Returned(2, "cudaMemcpy", 1)])
+        self.asked.test(Program(ended("", 1, "error: invalid argument\n", failing)))
 
     @pytest.mark.parametrize(
         ("outcome", "words"),
         [
-            (printing("sum: 0", 1, "invalid argument"), '"invalid argument"'),
-            (printing("", 3, "invalid argument"), "exit code is 3;"),
-            (printing("", 0, "invalid argument"), "exit code is 0;"),
-            (printing("invalid argument", 1, "failed"), "stderr"),
+            (ended("sum: 0", 1, "invalid argument", record), '"invalid argument"'),
+            (ended("", 3, "invalid argument", record), "exit code is 3;"),
+            (ended("", 0, "invalid argument", record), "exit code is 0;"),
+            (ended("invalid argument", 1, "failed", record), "stderr"),
+            (ended("", 1, "invalid argument", NOTHING), "no kernel"),
+            (ended("", 1, "invalid argument", None), "no kernel"),
+            (ended("", 1, "invalid argument", replace(NOTHING, launches=[launch(code=710)])), "no kernel"),
+            (ended("", 1, "invalid argument", replace(record, returned=record.returned[:1])), "never asks"),
+            (ended("", 1, "invalid argument", replace(record, returned=record.returned[1:])), "no kernel"),
+            (
+                ended("", 1, "invalid argument",
+                      replace(record, returned=[record.returned[0], Returned(2, "cudaGetLastError", 2)])),
+                "never asks",
+            ),
         ],
-    )
+    )  # fmt: skip
     def test_wrong(self, outcome, words):
-        told = refused(self.asked, Program(run=outcome))
+        told = refused(self.asked, outcome)
         assert words in told and told.endswith("\n<hint>")
 
 
 class TestNoMistake:
     def asked(self, **more):
-        return programs.no_mistake("text", (5,), draw=None, hints={"leak": "<leak>"}, **more)
+        return programs.no_mistake("text", (4,), draw=None, hints={"leak": "<leak>"}, by=DOUBLE, **more)
 
-    def found(self, monkeypatch, *mistakes, stderr="labkit check: done\n", profile=LAUNCHED):
-        monkeypatch.setattr(Outcome, "mistakes", property(lambda self: list(mistakes)))
-        return Program(check=printing("", 0, stderr), profile=printing("", 0, profile))
-
-    def test_nothing_is_found(self, monkeypatch):
-        program = self.found(monkeypatch)
-        self.asked(kernel="saxpy").test(program)
-        assert [mode for _, mode in program.asked] == ["check", "profile"]
-
-    def test_the_first_is_told_with_its_hint(self, monkeypatch):
-        found = ("leak", "20 bytes"), ("race", "x[0]")
-        told = refused(self.asked(), self.found(monkeypatch, *found))
-        assert "(mode check): 2 found," in told and told.endswith("    leak: 20 bytes\n<leak>")
-        assert refused(self.asked(), self.found(monkeypatch, found[1])).endswith("    race: x[0]")
-
-    def test_other_kinds_do_not_count(self, monkeypatch):
-        program = self.found(monkeypatch, ("leak", "20 bytes"))
-        self.asked(kinds=("race",)).test(program)
-        assert "1 found" in refused(self.asked(kinds=("race", "leak")), program)
-
-    def test_a_program_that_ends_before_it_is_checked(self, monkeypatch):
-        assert "(mode check)" in refused(self.asked(), self.found(monkeypatch, stderr=""))
-
-    @pytest.mark.parametrize("profile", ["", "     1  saxpy2\n", "saxpy\n"])
-    def test_the_kernel_must_stay(self, monkeypatch, profile):
-        assert "kernel saxpy " in refused(
-            self.asked(kernel="saxpy"), self.found(monkeypatch, profile=profile)
+    def found(self, *mistakes, **more):
+        return ended(
+            stderr="labkit check: no mistake found\n", record=replace(RIGHT, found=[*mistakes], **more)
         )
 
+    def test_nothing_is_found(self):
+        program = Program(self.found())
+        self.asked().test(program)
+        assert [mode for _, mode, *_ in program.asked] == ["check"]
 
-def test_a_launch_is_asked_for():
-    criterion = programs.launches("text", "saxpy", (5,), "<hint>")
-    criterion.test(Program(profile=printing("", 0, LAUNCHED)))
-    assert refused(criterion, Program(profile=printing("", 0, "nothing"))).endswith("\n<hint>")
+    def test_the_first_is_told_with_its_hint(self):
+        found = ("leak", "20 bytes"), ("race", "x[0]")
+        told = refused(self.asked(), self.found(*found))
+        assert "(mode check): 2 found," in told and told.endswith("    leak: 20 bytes\n<leak>")
+        assert refused(self.asked(), self.found(found[1])).endswith("    race: x[0]")
+
+    def test_other_kinds_do_not_count(self):
+        self.asked(kinds=("race",)).test(Program(self.found(("leak", "20 bytes"))))
+        assert "1 found" in refused(self.asked(kinds=("race", "leak")), self.found(("leak", "20 bytes")))
+
+    def test_a_program_that_ends_before_it_is_checked(self):
+        assert "(mode check)" in refused(self.asked(), self.found(ended=False))
+
+    @pytest.mark.parametrize("launches", [[], [launch(kernel="double2")], [launch(code=700)]])
+    def test_the_kernel_must_stay(self, launches):
+        for asked in (self.asked(), self.asked(kinds=("race",))):
+            assert "kernel double " in refused(asked, self.found(launches=launches))
+
+    def test_the_result_must_be_right_there_too(self):
+        wrong = [launch(3)]
+        self.asked(kinds=("race",)).test(Program(self.found(launches=wrong)))
+        refused(self.asked(), self.found(launches=wrong))
+
+
+class TestTimed:
+    def of(self, text, *elapsed):
+        record = replace(RIGHT, launches=[launch(at=at) for at in (3, 4, 9)], elapsed=[*elapsed])
+        return programs.timed(
+            programs.Run("./program", ended(text, record=record), record), "double", "<hint>"
+        )
+
+    two = Elapsed(started=2, stopped=5, begin=1.0, end=1.008)
+
+    @pytest.mark.parametrize("ms", ["8", "8.0079", "7.9921", "4", "4.0039"])
+    def test_right(self, ms):
+        assert self.of(f"ms: {ms}", self.two) == float(ms)
+
+    @pytest.mark.parametrize("ms", ["8.0081", "4.005", "2.6667", "16", "0", "-8"])
+    def test_wrong(self, ms):
+        with pytest.raises(Unmet, match="<hint>"):
+            self.of(f"ms: {ms}", self.two)
+
+    def test_one_of_several(self):
+        assert self.of("ms: 8", Elapsed(5, 6, 2, 3), self.two) == 8
+
+    def test_launches_at_the_events_are_not_between(self):
+        with pytest.raises(Unmet):
+            self.of("ms: 4", replace(self.two, started=3))
+        with pytest.raises(Unmet):
+            self.of("ms: 4", replace(self.two, stopped=4))
+
+    def test_no_event(self):
+        with pytest.raises(Unmet, match="<hint>"):
+            self.of("ms: 8")
+
+
+def test_the_gpu_is_drawn():
+    assert programs.drawn_gpu() == programs.GPU
+    seen = set()
+    for seed in range(20):
+        with drawn(seed, "13.4"):
+            seen.add(programs.drawn_gpu())
+    assert seen == set(programs.OTHER_GPUS)

@@ -111,15 +111,18 @@ static void at_exit(void) {
     end_server();
 }
 
+#define VARIABLE "LABKIT_SERVER"
+
 /* Take the server's socket and the region's file from labkit, where it has started the program; -1 if not. The
    program is told nothing of them: it does the same whether somebody looks or not. */
 static int inherited_file(void) {
-    char *given = getenv("LABKIT_SERVER");
+    char *given = getenv(VARIABLE);
     int socket, file;
     if (!given || sscanf(given, "%d,%d", &socket, &file) != 2)
         return -1;
-    unsetenv("LABKIT_SERVER");
-    memset(given, 0, strlen(given)); /* /proc/self/environ shows this memory */
+    unsetenv(VARIABLE);
+    size_t name = strlen(VARIABLE) + 1;
+    memset(given - name, 0, name + strlen(given)); /* /proc/self/environ shows this memory */
     fcntl(socket, F_SETFD, FD_CLOEXEC);
     fcntl(file, F_SETFD, FD_CLOEXEC);
     use_server(socket);

@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import socket
+import struct
 import sys
 
 from labkit.programs import library
@@ -15,7 +16,7 @@ from labkit.programs.server.wire import Connection, Gone
 assert sys.platform != "win32"  # programs run on Linux
 
 _DEATH_SIGNAL, _DUMPABLE = 1, 4  # of prctl
-SEED_BYTES = 8
+BEGIN = struct.Struct("<QQ")  # what comes over the record's socket first: the seed, the program's process
 
 
 def main(requests: int, file: int, version: str, record: int | None) -> None:
@@ -33,8 +34,11 @@ def main(requests: int, file: int, version: str, record: int | None) -> None:
     connection = Connection(requests)
     from labkit.programs.server.serving import Server  # here: it imports the simulator
 
-    seed = int.from_bytes(channel.recv(SEED_BYTES, socket.MSG_WAITALL), "little") if channel else None
-    server = Server(file, seed)
+    if channel:
+        seed, program = BEGIN.unpack(channel.recv(BEGIN.size, socket.MSG_WAITALL))
+        server = Server(file, program, seed)
+    else:
+        server = Server(file, os.getppid())
     try:
         while True:
             request, reader = connection.receive()

@@ -75,12 +75,12 @@ class Code(IntEnum):
 
 
 class Server:
-    """Serves one program; `file` is the number of the file that its memory lies in.
+    """Serves one program, by its process; `file` is the number of the file that its memory lies in.
 
     With a `seed` there is a record of what the program does.
     """
 
-    def __init__(self, file: int, seed: int | None = None) -> None:
+    def __init__(self, file: int, process: int, seed: int | None = None) -> None:
         self.memory = Memory(file)
         self.modules = Modules(self.memory)
         self.gpu: Gpu = find_gpu(os.environ.get("LABKIT_GPU") or "H200")
@@ -90,7 +90,7 @@ class Server:
         self.timing = Timing(self.gpu)
         self.mode = os.environ.get("LABKIT_PROGRAM", "")
         self.mistakes, self.launches = Mistakes(), Launches(self.gpu.name)
-        self.places = Places(os.getppid())
+        self.places = Places(process)
         self.recorder = None if seed is None else Recorder(self.memory, self.gpu.name, seed)
         self._unseen = ""  # a launch that was refused, while nothing has looked for it
 
