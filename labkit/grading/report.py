@@ -54,8 +54,8 @@ class Summary:
     numbers.
 
     Of the class, `absent` have handed in nothing; `strangers` are submissions of which it is not known whose
-    they are. `by_hand` counts the exercises with points by hand, and `regraded` has the points before and now of
-    those that were judged again by other rules.
+    they are. `by_hand` counts the exercises with points by hand, and `regraded` has the points before and now
+    of those that were judged again by other rules.
     """
 
     submissions: int
