@@ -276,7 +276,7 @@ def badges(
 
 @app.command()
 def grade(
-    submissions: Annotated[Path, typer.Argument(help="Folder with a notebook or folder for each student.")],
+    submissions: Annotated[Path, typer.Argument(help="Folder or zip with a notebook or folder per student.")],
     out: Annotated[Path, typer.Option(help="Folder for the grades: a new one, or see --resume.")],
     lab: Annotated[
         list[str] | None,
