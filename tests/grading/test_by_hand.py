@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,12 @@ class TestPointsByHand:
         nothing = Graded(Submission("bob"), made.results, "bubblewrap", 1.0)
         out = written(tmp_path, nothing, overrides=HEAD + "bob,02.1,2,on paper\n")
         assert rows(out / "gradebook-canvas.csv")[1]["02 The naive kernel"] == "2"
+
+    def test_the_other_labs_stay_handed_in(self, tmp_path):
+        made = handed_in("bob", 3)
+        both = replace(made, submission=replace(made.submission, labs=("02", "03")))
+        out = written(tmp_path, both, overrides=HEAD + "bob,02.1,1,why\n")
+        assert [*rows(out / "gradebook-canvas.csv")[1].values()][-2:] == ["1", "0"]
 
     def test_a_name_may_be_written_as_in_the_table_of_grades(self, tmp_path):
         out = written(tmp_path, handed_in("=1+1", 0), overrides=HEAD + "'=1+1,02.1,2,why\n")

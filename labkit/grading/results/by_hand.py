@@ -9,7 +9,6 @@ The grader's own points stay with the results, so a row that is taken out gives 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from math import isfinite
 from pathlib import Path
 
 from labkit.course.exercise import Exercise
@@ -98,7 +97,7 @@ def _points(text: str) -> float | None:
         value = float(text.replace(",", "."))
     except ValueError:
         return None
-    return value if isfinite(value) and value >= 0 else None
+    return value if value >= 0 else None  # nan is not
 
 
 def _close(student: str, students: Collection[str]) -> str:
