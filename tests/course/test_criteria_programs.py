@@ -9,6 +9,7 @@ from labkit.course.criteria import programs
 from labkit.course.criteria.programs import Work
 from labkit.course.drawn import drawn
 from labkit.course.exercise import Unmet
+from labkit.course.exercises import lab_13
 from labkit.programs.program import Outcome
 from labkit.programs.recording import Arrays, Copied, Elapsed, Launched, Record, Returned
 from labkit.programs.server.memory import DEVICE_START, HOST_START
@@ -308,4 +309,9 @@ def test_the_gpu_is_drawn():
     for seed in range(20):
         with drawn(seed, "13.4"):
             seen.add(programs.drawn_gpu())
-    assert seen == set(programs.OTHER_GPUS)
+    assert seen == set(programs.GPUS)
+
+
+@pytest.mark.parametrize("gpu", programs.GPUS)
+def test_times_are_predicted_for_each(gpu):
+    assert lab_13._triad_ms(1 << 16, gpu) > 0
