@@ -82,7 +82,8 @@ def by_instructor(
     for name, student in called.items():
         written.setdefault(cell(name), []).append(student)  # as grades.csv has it
     called = {name: found[0] for name, found in written.items() if len({*found}) == 1} | called
-    return ByInstructor(by_hand.read(out, called, exercises), whose)
+    absent = [member.id for member in whose.absent]
+    return ByInstructor(by_hand.read(out, called, exercises, absent), whose)
 
 
 def write_all(

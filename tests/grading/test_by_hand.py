@@ -171,7 +171,7 @@ class TestPointsByHand:
 
 
 ROSTER = """student,name,github,canvas,section,short
-b1,Bob Roe,bob-dev,4711,A,boke
+b1,Bob Roe,bob-dev,4711,A,bo\u0308ke
 e2,Eve Poe,eve-dev,4712,A
 z9,Zoë,,,B
 """
@@ -197,7 +197,7 @@ class TestRoster:
             ("eve-dev", {"ID": "4711"}),  # a number tells more than a name
             ("lab-02-bob-dev", {}),  # GitHub Classroom
             ("submission_4711", {}),  # Gradescope
-            ("BO\N{KELVIN SIGN}E", {}),  # likewise, in another form
+            ("BÖKE", {}),  # likewise, with a letter of another form
         ],
     )
     def test_names_of_other_places_become_the_class_s_ids(self, tmp_path, name, identity):
@@ -220,6 +220,11 @@ class TestRoster:
         out = written(tmp_path, handed_in("bob-dev", 3), roster=ROSTER, overrides=table)
         assert of(out, "b1", "02.1")["points"] == "1"
 
+    def test_there_are_no_points_for_nothing(self, tmp_path):
+        (tmp_path / "roster.csv").write_text(ROSTER)
+        (told,) = wrong(tmp_path, HEAD + "z9,02.1,1,ill\n")
+        assert told.startswith("line 2, column student") and "has handed in nothing" in told
+
     def test_a_stranger_keeps_the_name_and_is_remarked(self, tmp_path):
         out = written(tmp_path, handed_in("mallory", 3), roster=ROSTER)
         assert {row["student"] for row in rows(out / "grades.csv")} == {"mallory"}
@@ -232,6 +237,12 @@ class TestRoster:
         assert {row["student"] for row in rows(out / "grades.csv")} == {"bob-dev", "Bob Roe", "A"}
         assert {row["student"] for row in rows(out / "not_handed_in.csv")} >= {"e2", "z9"}
         assert not {row["student"] for row in rows(out / "not_handed_in.csv")} & {"b1"}
+
+    def test_a_name_that_two_students_have_tells_nothing(self, tmp_path):
+        out = written(tmp_path, handed_in("A", 3), roster=ROSTER)
+        assert {row["student"] for row in rows(out / "grades.csv")} == {"A"}
+        absent = [row["student"] for row in rows(out / "not_handed_in.csv")]
+        assert {"b1", "e2", "z9"} < set(absent)
 
     def test_intakes_doubts_stay(self, tmp_path):
         doubt = dict.fromkeys(("Student", "SIS Login ID", "Username"), "in doubt: bob-dev")

@@ -31,11 +31,14 @@ class ByHand:
 Overrides = Mapping[tuple[str, str], ByHand]  # by student and exercise
 
 
-def read(out: Path, students: Mapping[str, str], exercises: Mapping[str, Exercise]) -> Overrides:
+def read(
+    out: Path, students: Mapping[str, str], exercises: Mapping[str, Exercise], absent: Collection[str] = ()
+) -> Overrides:
     """Return the points by hand in the folder of grades `out`; none where it has no such file.
 
     `students` has the student of each name by which one may be called, and `exercises` those that are graded,
-    by id. Raises WrongTable, which names all that is wrong.
+    by id; `absent` are those of the class who have handed in nothing. Raises WrongTable, which names all that
+    is wrong.
     """
     path = out / FILE
     if not path.exists():
@@ -43,7 +46,7 @@ def read(out: Path, students: Mapping[str, str], exercises: Mapping[str, Exercis
     found: dict[tuple[str, str], ByHand] = {}
     wrong: list[str] = []
     for row in rows(path, COLUMNS):
-        mistakes = _mistakes(row, students, exercises)
+        mistakes = _mistakes(row, students, exercises, absent)
         key = students.get(row.cells["student"], ""), row.cells["exercise"]
         if not mistakes and key in found:
             mistakes = [f"line {row.line}, column student: {key[0]} has points for {key[1]} in a line above"]
@@ -72,12 +75,16 @@ def _given(result: Result, given: ByHand) -> Result:
     return replace(result, state=GRADED, points=given.points, judged=result.points, by_hand=given.reason)
 
 
-def _mistakes(row: Row, students: Mapping[str, str], exercises: Mapping[str, Exercise]) -> list[str]:
+def _mistakes(
+    row: Row, students: Mapping[str, str], exercises: Mapping[str, Exercise], absent: Collection[str]
+) -> list[str]:
     """Say what is wrong with each cell of a row."""
     student, id, points, reason = (row.cells[column] for column in COLUMNS)
     exercise, value = exercises.get(id), _points(points)
     wrong = []
-    if student not in students:
+    if student in absent:
+        wrong.append(("student", f"{student} has handed in nothing; points for that are for your LMS"))
+    elif student not in students:
         wrong.append(("student", f"nobody is called {student!r}{_close(student, students)}"))
     if exercise is None:
         known = ", ".join(sorted(exercises, key=order))

@@ -14,6 +14,7 @@ import labkit
 from labkit import doctor
 from labkit.c.compile import compiler_version, find_compiler
 from labkit.grading.model import Graded
+from labkit.grading.results import by_hand, roster
 from labkit.grading.results.scores import Scores
 from labkit.grading.sandbox.limits import Limits
 from labkit.grading.text import write_whole
@@ -64,9 +65,7 @@ def write(
         "solved_notebooks": {path.name: sha256(path) for path in sorted(run.solved.glob("*.ipynb"))},
         "tables": {path.name: sha256(path) for path in sorted(tables)},
         "by_instructor": {
-            path.name: sha256(path)
-            for name in ("overrides.csv", "roster.csv")
-            if (path := out / name).exists()
+            path.name: sha256(path) for name in (by_hand.FILE, roster.FILE) if (path := out / name).exists()
         },
         "submitted_files": {
             graded.submission.student: dict(sorted(graded.submission.files.items()))
