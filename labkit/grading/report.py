@@ -94,7 +94,7 @@ def write_all(
     """
     given = given or ByInstructor()
     store.out.mkdir(parents=True, exist_ok=True)
-    scores = Scores(labs(store.exercises, run.solved))
+    scores = Scores(labs(store.exercises, run.solved), absent=len(given.roster.absent))
     without, hands, regraded = set(students), 0, []
 
     def finals() -> Iterator[Graded]:

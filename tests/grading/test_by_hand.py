@@ -185,6 +185,7 @@ class TestRoster:
             *(("z9", "Zoë", "02"), ("z9", "Zoë", "03")),
         ]
         assert {row["student"] for row in rows(out / "grades.csv")} == {"b1"}
+        assert "nothing from 2 of the class" in (out / "overview.html").read_text()
 
     @pytest.mark.parametrize(
         ("name", "identity"),

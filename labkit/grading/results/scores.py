@@ -101,6 +101,7 @@ class Scores:
     totals: dict[str, Counter[float]] = field(init=False)
     students: int = 0
     waiting: int = 0  # students with something to be graded again
+    absent: int = 0  # students of the roster who have handed in nothing
     isolation: set[str] = field(default_factory=set)
     notes: Remarks = field(default_factory=Remarks)
     regrades: Remarks = field(default_factory=Remarks)
