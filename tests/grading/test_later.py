@@ -35,6 +35,7 @@ extern "C" __global__ void naive(const float* A, const float* B, float* C, int M
 """
 RENAMED = OWN.replace("column", "x").replace("line", "y").replace("total", "acc").replace("    ", "  ")
 RENAMED = RENAMED.replace("const bool", "// is this thread of use?\n  const bool").replace("0.0f", "0.f")
+RENAMED = RENAMED.replace(";\n", ";  // and on\n")
 OTHER = """%%cuda 02.1
 extern "C" __global__ void naive(const float* A, const float* B, float* C, int M, int N, int K) {
     int r = blockIdx.y * blockDim.y + threadIdx.y, c = blockIdx.x * blockDim.x + threadIdx.x;

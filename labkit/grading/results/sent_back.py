@@ -15,7 +15,6 @@ from labkit.grading.pages import link
 
 PAGE = "feedback.html"
 MOODLE, CANVAS = "feedback-moodle.zip", "feedback-canvas.zip"
-_ALWAYS = (1980, 1, 1, 0, 0, 0)  # a time for all: the same pages give the same bytes
 # Moodle divides a name at each _; the others are letters that a system does not take in a file's name.
 _UNFIT = re.compile(r'[\x00-\x1f\x7f_/\\:*?"<>|]')
 
@@ -35,7 +34,8 @@ def write(out: Path, submissions: Iterable[Graded]) -> list[Path]:
             part = path.with_name(f"{path.name}.part")
             with ZipFile(part, "w", ZIP_DEFLATED) as archive:
                 for name, page in sorted(files.items()):
-                    archive.writestr(ZipInfo(name, _ALWAYS), page.read_bytes(), ZIP_DEFLATED)
+                    # a ZipInfo has the same time for all, so that the same pages give the same bytes
+                    archive.writestr(ZipInfo(name), page.read_bytes(), ZIP_DEFLATED)
             part.replace(path)
             written.append(path)
     return written
