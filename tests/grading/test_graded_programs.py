@@ -1,27 +1,15 @@
 """Whole programs are graded in a sandbox: right ones have their points, hostile ones are stopped."""
 
 import pytest
-from course_tables import SOLVED, mutant
+from course_tables import NEEDS_COMPILERS, SOLVED, failed_criterion, mutant
 
 from labkit.course import EXERCISES
 from labkit.grading.judging import judge
 from labkit.grading.model import GRADED, REGRADE, Answer, Submission
 from labkit.grading.sandbox import process
 from labkit.grading.sandbox.limits import Limits
-from labkit.programs import toolkit
 
 pytestmark = pytest.mark.skipif(process.best() != process.BUBBLEWRAP, reason="there is no bubblewrap")
-
-
-def is_missing():
-    """Say whether programs cannot be built here."""
-    try:
-        return not (toolkit.toolkit() and toolkit.host_compiler())
-    except toolkit.NoCompiler:
-        return True
-
-
-needs_nvcc = pytest.mark.skipif(is_missing(), reason="nvcc or a C++ compiler is missing")
 
 
 def graded(answers, **limits):
@@ -41,7 +29,7 @@ HOSTILE = {
 }
 
 
-@needs_nvcc
+@NEEDS_COMPILERS
 @pytest.mark.parametrize(
     ("begin", "limits", "why"),
     [pytest.param(*case, id=name) for name, case in HOSTILE.items()],
@@ -53,7 +41,61 @@ def test_a_hostile_program_has_no_points_and_ends(begin, limits, why):
     assert why in found.failure, found
 
 
-@needs_nvcc
+SERVERS = r"""
+#include <csignal>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+
+/* Each process that records: what it is told to do with it, and how many of its files open for writing. */
+static int servers(bool kills)
+{
+    int opened = 0;
+    DIR* processes = opendir("/proc");
+    while (dirent* each = readdir(processes)) {
+        std::string base = std::string("/proc/") + each->d_name;
+        char line[4096] = {};
+        int file = open((base + "/cmdline").c_str(), O_RDONLY);
+        long length = file < 0 ? 0 : read(file, line, sizeof line - 1);
+        close(file);
+        std::string words(line, length > 0 ? length : 0);
+        if (words.find("labkit.programs.server") == std::string::npos)
+            continue;
+        if (kills)
+            kill(atoi(each->d_name), SIGKILL);
+        for (int number = 0; number < 300; ++number)
+            opened += open((base + "/fd/" + std::to_string(number)).c_str(), O_WRONLY) >= 0;
+        opened += open((base + "/mem").c_str(), O_RDWR) >= 0;
+        opened += open((base + "/environ").c_str(), O_RDONLY) >= 0;
+    }
+    return opened;
+}
+"""
+MAIN = "int main(int argc, char** argv)\n{\n"
+PRINTED = '    printf("sum: %.10g\\n", sum);\n'
+
+
+@NEEDS_COMPILERS
+def test_a_program_cannot_reach_into_the_process_that_records():
+    """It would exit with code 77 if it could open anything of it."""
+    reaching = (MAIN, f"{SERVERS}{MAIN}"), (PRINTED, f"{PRINTED}    if (servers(false)) exit(77);\n")
+    found = graded({"13.1": mutant("13.1", *reaching)})["13.1"]
+    assert found.points == EXERCISES["13.1"].points, found
+
+
+@NEEDS_COMPILERS
+def test_a_program_that_ends_the_process_that_records_gains_nothing():
+    killing = (
+        (MAIN, f"{SERVERS}{MAIN}"),
+        (PRINTED, f"{PRINTED}    fflush(stdout), servers(true), _exit(0);\n"),
+    )
+    found = graded({"13.1": mutant("13.1", *killing)})["13.1"]
+    assert (found.state, found.points, failed_criterion(found)) == (GRADED, 0, 1), found
+
+
+@NEEDS_COMPILERS
 def test_a_right_program_has_its_points_and_a_wrong_one_is_told():
     wrong = mutant("13.2", ("exit(1)", "exit(3)"))
     found = graded({"13.1": SOLVED["13.1"], "13.2": wrong})
@@ -63,7 +105,7 @@ def test_a_right_program_has_its_points_and_a_wrong_one_is_told():
 
 
 def test_where_the_sandbox_lacks_nvcc_nothing_is_judged(monkeypatch):
-    monkeypatch.setattr(judge.merge, "_needed", lambda *_: [judge.merge.SETUP, _NO_NVCC])
+    monkeypatch.setattr(judge.merge, "needed", lambda *_: [judge.merge.SETUP, _NO_NVCC])
     found = graded({"13.1": SOLVED["13.1"]})["13.1"]
     assert (found.state, found.points) == (REGRADE, None)
     assert "cannot build CUDA programs" in found.failure and "labkit[nvcc]" in found.failure
