@@ -14,6 +14,7 @@ import pytest
 from handed_in_files import (
     LAB_02,
     LAB_03,
+    RELEASED,
     answer,
     cells_of,
     code,
@@ -204,6 +205,37 @@ class TestAsHandedOut:
         )
         assert source(read_one(tmp_path)) == "mine"
 
+    def test_nor_does_a_missing_magic_line(self, tmp_path):
+        body = "".join(stub("02.1")["source"]).partition("\n")[2]
+        for name, cell in (("a", code(body, "02.1")), ("b", code(f"%%cuda mine\n{body}", "02.1"))):
+            put(tmp_path / name / "a.ipynb", cell)
+        assert (
+            {*fates(read_all(tmp_path)["a"]).values()}
+            == {*fates(read_all(tmp_path)["b"]).values()}
+            == {UNTOUCHED}
+        )
+
+    def test_a_cell_with_a_magic_line_alone_does_not_count(self, tmp_path):
+        put(tmp_path / "jane" / "a.ipynb", answer("02.1", "mine"), answer("02.1", " \n"))
+        assert source(read_one(tmp_path)) == "mine"
+
+    def test_a_mark_of_the_byte_order_is_no_part_of_a_cell(self, tmp_path):
+        put(tmp_path / "jane" / "a.ipynb", code("\ufeff%%cuda 02.1\nmine"))
+        assert source(read_one(tmp_path)) == "mine"
+
+    def test_cells_of_changed_solved_notebooks_are_known_too(self, tmp_path, monkeypatch):
+        solved = code("%%cuda 02.1\n// BEGIN SOLUTION\nint a;\n// STUB int b;\n// END SOLUTION", "02.1")
+        put(tmp_path / "solutions" / LAB_02, solved)
+        put(tmp_path / LAB_02, code("%%cuda 02.1\nearlier", "02.1"))
+        monkeypatch.setattr(handed_out.catalog, "shipped", lambda: tmp_path)
+        handed_out.cells.cache_clear()
+        try:
+            for text in ("earlier", "// your code here\nint b;"):
+                assert handed_out.is_as_handed_out("02.1", f"%%cuda 02.1\n{text}")
+            assert not handed_out.is_as_handed_out("02.1", "%%cuda 02.1\nint a;")
+        finally:
+            handed_out.cells.cache_clear()
+
     def test_what_is_changed_counts(self, tmp_path):
         text = "".join(stub("02.1")["source"])
         changed = text.replace("// your code here", "C[row * N + col] = 0;")
@@ -216,7 +248,7 @@ class TestAsHandedOut:
         put(tmp_path / "jane" / other, *cells_of(LAB_02))
         submission = read_one(tmp_path)
         assert source(submission) == "mine" and not submission.answers["02.1"].note
-        assert fates(submission) == {worked: TAKEN, other: UNTOUCHED}
+        assert fates(submission) == {worked: TAKEN, other: UNTOUCHED} and not listed(submission)
 
     def test_one_that_is_all_there_is_has_its_line_and_is_judged(self, tmp_path):
         put(tmp_path / "jane" / LAB_02, *cells_of(LAB_02))
@@ -407,8 +439,17 @@ class TestOtherFiles:
         jane, john = read_all(tmp_path).values()
         assert fates(jane) == {"homework.ipynb": IGNORED} and listed(jane) == {"homework.ipynb"}
         assert all(is_open(jane, id) for id in EXERCISES) and jane.labs == ()
-        assert all(is_open(john, id) for id in IDS_02) and not is_open(john, "03.1")
+        assert {id for id in EXERCISES if is_open(john, id)} == IDS_02
         assert john.labs == ("02", "03")
+
+    def test_a_notebook_of_a_lab_that_is_not_graded_is_told_where_it_is_all_there_is(self, tmp_path):
+        put(tmp_path / "jane" / LAB_03, answer("03.1", "wrong lab"))
+        (entry,) = found(tmp_path)
+        jane = submissions.read(entry, EXERCISES, RELEASED, ("02", "04"))
+        assert fates(jane) == {LAB_03: IGNORED} and listed(jane) == {LAB_03}
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"))
+        jane = submissions.read(entry, EXERCISES, RELEASED, ("02", "04"))
+        assert fates(jane) == {LAB_02: TAKEN, LAB_03: IGNORED} and not listed(jane)
 
     def test_copies_that_jupyter_and_macs_keep_are_nobodys(self, tmp_path):
         put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"))
