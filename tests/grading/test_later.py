@@ -152,6 +152,7 @@ class TestForget:
         assert CliRunner().invoke(cli.app, ["similar", str(out)]).exit_code == 0
         done = CliRunner().invoke(cli.app, ["forget", str(out), name])
         assert done.exit_code == 0, done.output
+        assert not (out / "similar.csv").exists()  # it would be a list of students
         # but that the roster, which is the instructor's, has a student without a submission
         assert holding(out, "bx-77", "benedikta", "4815162342") == {"not_handed_in.csv"}
         assert "benedikta_4815162342_67890_02_naive_cuda.ipynb" in done.output and "roster.csv" in done.output

@@ -214,7 +214,9 @@ class TestCommand:
         assert table == [(name, "02.1", "1", "2", "2", rules.CHANGED["hidden"]) for name in ("ann", "ben")]
         assert f"Judged again, 2 answers: {rules.CHANGED['hidden']}" in told
         assert "2 answers judged again, 2 with other points" in told
+        Path("out/overrides.csv").write_text("student,exercise,points,reason\nann,02.1,0.5,why\n")
         assert grade(0, "--resume")[1] == []
+        assert table == [tuple(row.values()) for row in rows(Path("out/regraded.csv"))]  # without the hand's
 
     def test_one_exercise_is_judged_again_on_request(self, grade):
         _, judged = grade(1, "--resume", "--regrade", "02.1")
