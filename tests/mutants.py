@@ -472,7 +472,7 @@ def _pytest(copy: Path, arguments: list[str], seconds: float | None) -> Outcome:
     """Run pytest in a copy with a new cache and a folder for temporary files; end all that it leaves."""
     with tempfile.TemporaryDirectory(prefix="mutant-", ignore_cleanup_errors=True) as folder:
         output = Path(folder, "output")
-        paths = os.pathsep.join([str(copy), str(copy / "tests")])
+        paths = os.pathsep.join([str(copy), str(copy / "tests"), os.environ.get("PYTHONPATH", "")])
         fresh = {"LABKIT_CACHE": f"{folder}/cache", "PYTHONPATH": paths, "TMPDIR": folder}
         with output.open("w") as told:
             process = subprocess.Popen(
