@@ -297,6 +297,7 @@ class TestUnreadable:
             (tmp_path / "jane" / f"{number}.ipynb").write_bytes(content)
         whys = {file.why for file in read_one(tmp_path).found}
         assert len(whys) == len(BROKEN)
+        assert sum("not JSON" in why for why in whys) == 1  # half a file: of the others more is known
 
     def test_one_that_may_not_be_read_is_open(self, tmp_path, monkeypatch):
         def refusing(call, name):
@@ -366,7 +367,8 @@ class TestUnreadable:
         assert is_open(submission) and not is_open(submission, "02.2")
         assert "02.1" in submission.answers["02.1"].open
 
-    def test_open_answers_are_not_judged_and_missing_ones_have_no_points(self, tmp_path):
+    def test_open_answers_are_not_judged_and_missing_ones_have_no_points(self, tmp_path, monkeypatch):
+        monkeypatch.delattr(judge, "judge")
         put(tmp_path / "jane" / LAB_02, answer("02.1", "int a;\0"), code("x = 1"))
         graded = judge.grade(read_one(tmp_path), ("02",), 7, "process")
         states = {result.exercise: (result.state, result.points) for result in graded.results}
@@ -568,7 +570,8 @@ class TestZips:
 
     def test_a_bomb_is_not_unpacked(self, tmp_path, monkeypatch):
         monkeypatch.setattr(submissions, "MOST_BYTES_OF_ZIP", 2**20)
-        assert is_open(self.submission(tmp_path, zipped(x=notebook(answer("02.1", "0" * 2**21)))))
+        bomb = zipped(x=notebook(answer("02.1", "mine")), y=b"0" * 2**21)
+        assert is_open(self.submission(tmp_path, bomb))
 
     def test_an_empty_one_is_told(self, tmp_path):
         submission = self.submission(tmp_path, zipped())

@@ -128,10 +128,8 @@ def _wrong(info: ZipInfo, name: str, inner: PurePosixPath) -> str:
         return "is encrypted"
     if inner.is_absolute() or ".." in inner.parts or name[1:2] == ":":
         return "would lie outside of it"
-    if stat.S_ISLNK(mode):
-        return "is a link"
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-        return "is no plain file"
+        return "is a link, or no plain file"
     if len(inner.parts) > DEEPEST:
         return f"lies more than {DEEPEST} folders deep"
     lengths = [len(part.encode("utf-8", "surrogatepass")) for part in inner.parts]
