@@ -160,6 +160,12 @@ class TestPointsByHand:
     def test_a_table_that_is_torn_is_told_with_its_line(self, tmp_path, table, where):
         assert wrong(tmp_path, table)[0].startswith(where)
 
+    def test_a_spreadsheet_is_told(self, tmp_path):
+        (tmp_path / "overrides.csv").write_bytes(b"PK\3\4" + bytes(range(256)))
+        with pytest.raises(WrongTable) as told:
+            by_instructor(tmp_path, {"bob": {}}, BY_ID)
+        assert "spreadsheet" in told.value.wrong[0]
+
     def test_another_encoding_is_told_with_its_line(self, tmp_path):
         (tmp_path / "overrides.csv").write_bytes(HEAD.encode() + "bob,02.1,1,Übung\n".encode("cp1252"))
         with pytest.raises(WrongTable) as told:

@@ -73,6 +73,8 @@ def without(path: Path, dropped: Sequence[Row]) -> str:
 def _lines(path: Path) -> list[tuple[int, int, list[str]]]:
     """Return each row that is not empty, with the lines on which it begins and ends."""
     data = path.read_bytes()
+    if data.startswith(b"PK"):
+        raise WrongTable(path, ["line 1: it is a spreadsheet, not CSV; save it as CSV UTF-8"])
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
