@@ -91,6 +91,21 @@ def sizes(stated: Sequence[Size], whole: int = 1) -> list[Size]:
     return further(stated, lambda rng, base: like(rng, base, stated, whole), _count(stated))
 
 
+def instead(stated: Sequence[Size], whole: int = 1) -> list[Size]:
+    """Return the sizes; inside `drawn` others in their places, each of its kind, see `sizes`.
+
+    They are for what is counted: a limit that grows with the size takes no more launches than the stated one.
+    """
+    rng = generator("instead", stated, whole)
+    return list(stated) if rng is None else [like(rng, size, [size], whole) for size in stated]
+
+
+def problem_instead(stated: P, whole: int = 1) -> P:
+    """Return the problem; inside `drawn` another in its place, with other sizes, see `instead`."""
+    (size,) = instead([_size(stated)], whole)
+    return _changed(stated, **dict(zip(stated.size_names, size, strict=True)))
+
+
 def problems(stated: Sequence[P], whole: int = 1, longer: bool = False) -> list[P]:
     """Return the problems, and inside `drawn` a few more of their kind, with other sizes and factors.
 

@@ -27,7 +27,7 @@ STARTERS = {
     "09.10": (3, "24,576", "0", lab_09.FLOATS),
     "09.11": (3, "23.9", lab_09.CHAINS),
     "09.12": (3, "0", lab_09.PAD),
-    "09.13": (3, "1,024", "4", lab_09.WRAP),
+    "09.13": (3, "256", "4", lab_09.WRAP),
     "09.14": (3, "3", lab_09.SELECT),
 }
 
@@ -783,10 +783,10 @@ class TestLaunches:
 
     def test_loads_are_counted_by_memory(self):
         """Four warps have elements: a request each."""
-        loads_in(4, "", lambda: self.given, spaces=("global",), hint="").test(self.kernel())
-        loads_in(0, "", lambda: self.given, spaces=("local",), hint="").test(self.kernel())
+        loads_in(4, "", lambda _: self.given, (100,), spaces=("global",), hint="").test(self.kernel())
+        loads_in(0, "", lambda _: self.given, (100,), spaces=("local",), hint="").test(self.kernel())
         with pytest.raises(Unmet, match=r"4 requests to load; the goal is at most 3\n(.*\n)+Look there\."):
-            loads_in(3, "", lambda: self.given, hint="Look there.").test(self.kernel())
+            loads_in(3, "", lambda _: self.given, (100,), hint="Look there.").test(self.kernel())
 
     def test_a_wrong_result_is_told_with_its_launch(self):
         told = r"n=100, grid 2, block 64\nout\[1\] is 2; it should be 1\. 99 of 100"

@@ -2,13 +2,17 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from labkit import simt
+from labkit.core.errors import SimtError
+from labkit.course import drawn
 from labkit.course.criteria import occupancy, predicted, products
-from labkit.course.criteria.launches import Launch
 from labkit.course.exercise import Unmet
 from labkit.kernels.matmul.family import Matmul
+from labkit.model.sampled import Contents, Tried
 from labkit.model.time.prediction import NoPrediction
 
 PROBLEM = Matmul(100, 10, 10)  # 10,000 multiply-adds
@@ -28,8 +32,13 @@ LINES = pd.DataFrame(
 
 
 def refused(criterion, answer=None):
+    return refused_by(lambda: criterion.test(answer))
+
+
+def refused_by(call):
+    """The message of the goal that a call says is missed."""
     with pytest.raises(Unmet) as unmet:
-        criterion.test(answer)
+        call()
     return str(unmet.value)
 
 
@@ -109,43 +118,66 @@ class TestProducts:
 
 def prediction(ms, **limits):
     seconds = pd.DataFrame({"seconds": limits or {"DRAM": 2e-6, "FP32": 1e-6}}).sort_values("seconds")[::-1]
+    seconds["count"] = 0
     return SimpleNamespace(seconds=ms / 1e3, limit=seconds.index[0], limits=seconds)
 
 
 @pytest.fixture
 def says(monkeypatch):
-    """Make up the predicted time of each launch."""
+    """Make up the predicted time of a launch, and what its blocks write: by default half, by one of two."""
 
-    def says(found):
-        def predict(*_):
+    def says(found, places=range(32), values=1, blocks=(1,)):
+        def tried(*_):
             if isinstance(found, Exception):
                 raise found
-            return found
+            written = np.full(len(places), values, np.float32)
+            return Tried(found, blocks, np.array(places), written)
 
-        monkeypatch.setattr(Launch, "predicted", predict)
+        monkeypatch.setattr(predicted, "tried", tried)
 
     return says
 
 
-class TestPredicted:
-    launch = Launch(PROBLEM, (1,), (32,))
+def large(times=1):
+    """A launch of 2 blocks and 64 elements, which should be 1."""
+    return predicted.Large(
+        f"n={round(64 * times)}",
+        (2,),
+        (32,),
+        (Contents((64,), 0), Contents((64,))),
+        lambda places: (np.ones(len(places)), 0),
+    )
 
+
+class TestPredicted:
     def test_the_lowest_limit(self, says):
-        criterion = predicted.limited_by("text", "DRAM", lambda kernel: self.launch, "<hint>")
+        criterion = predicted.limited_by("text", "DRAM", large, "<hint>")
         says(prediction(1))
         criterion.test(None)
         says(prediction(1, latency=3e-6, DRAM=2e-6, FP32=1e-6, L2=5e-7))
         told = refused(criterion)
         assert told.endswith("\n<hint>") and "latency 3 µs, DRAM 2 µs, FP32 1 µs" in told and "L2" not in told
 
+    @pytest.mark.parametrize(("moved", "is_met"), [(563, True), (564, False)])
+    def test_bytes_that_are_moved_in_vain(self, says, moved, is_met):
+        """Of 128 floats that are read and written once, and a tenth more."""
+        found = prediction(1)
+        found.limits["count"] = [moved, 0]
+        says(found)
+        criterion = predicted.limited_by("text", "DRAM", large, "<hint>")
+        assert criterion.test(None) is None if is_met else "512 are enough" in refused(criterion)
+
     def test_what_cannot_be_predicted(self, says):
         says(NoPrediction("numbers decide"))
-        criterion = predicted.limited_by("text", "DRAM", lambda kernel: self.launch, "<hint>")
-        assert refused(criterion).endswith("\nnumbers decide")
+        for criterion in (
+            predicted.limited_by("text", "DRAM", large, "<hint>"),
+            predicted.within(2, large, "<hint>"),
+        ):
+            assert refused(criterion).endswith("numbers decide\n<hint>")
 
     @pytest.mark.parametrize(("ms", "is_met"), [(0.5, True), (0.51, False)])
     def test_quicker_than_a_rung(self, says, monkeypatch, ms, is_met):
-        monkeypatch.setattr(predicted, "as_said", lambda kernel, problem: self.launch)
+        monkeypatch.setattr(predicted, "product", lambda kernel, problem: large())
         monkeypatch.setattr(predicted.predicted, "predict", lambda rung, problem: prediction(1))
         criterion = predicted.quicker(2, "tiled", PROBLEM, "here", "<hint>")
         says(prediction(ms))
@@ -155,30 +187,88 @@ class TestPredicted:
             assert "tiled takes 1 ms: yours is 1.96 times" in (told := refused(criterion))
             assert told.endswith("<hint>")
 
-    @pytest.mark.parametrize(("part", "is_met"), [(0.96, True), (0.94, False)])
-    def test_all_multiply_adds_must_be_done(self, says, monkeypatch, part, is_met):
-        """At 132 SMs with 128 cores and 1.98 GHz, 10,000 multiply-adds take 0.3 ns."""
-        least = 10_000 / (132 * 128 * 1.98e9)
-        monkeypatch.setattr(predicted, "as_said", lambda kernel, problem: self.launch)
-        monkeypatch.setattr(predicted.predicted, "predict", lambda rung, problem: prediction(1))
-        says(prediction(0.1, DRAM=1e-5, FP32=part * least))
-        criterion = predicted.quicker(2, "tiled", PROBLEM, "here", "<hint>")
-        assert criterion.test(None) is None if is_met else "all of its 10,000 " in refused(criterion)
+    def test_a_product_of_another_size_has_some_slack(self, says, monkeypatch):
+        """95 % of twice as fast are asked of a product that is drawn."""
+        asked = []
+        monkeypatch.setattr(predicted, "product", lambda kernel, problem: asked.append(problem) or large())
+        monkeypatch.setattr(predicted.predicted, "predict", lambda rung, problem: prediction(1.91))
+        criterion = predicted.quicker(2, "tiled", PROBLEM, "here", "<hint>", others=(9, 11))
+        says(prediction(1))
+        assert "1.91 times" in refused(criterion)
+        with drawn.drawn(1, "08.5"):
+            criterion.test(None)
+        assert asked[0] == PROBLEM and (asked[1].K in (9, 11) and asked[1].N == 10)
 
-    @pytest.mark.parametrize(("ms", "told"), [(2, ""), (1, ""), (2.01, "2.01 ms"), (0.99, "990 µs")])
-    def test_within(self, ms, told):
-        kernel = SimpleNamespace(predict=lambda *_, gpu: prediction(ms))
-        criterion = predicted.within(2, 1, lambda: (1, 32, ()), "<hint>")
-        assert told in refused(criterion, kernel) if told else criterion.test(kernel) is None
+    @pytest.mark.parametrize(("ms", "told"), [(2, ""), (2.01, "2.01 ms")])
+    def test_within(self, says, ms, told):
+        says(prediction(ms))
+        criterion = predicted.within(2, large, "<hint>")
+        assert told in refused(criterion) if told else criterion.test(None) is None
 
-    def test_within_what_cannot_be_predicted(self):
-        def predict(*_, gpu):
-            raise NoPrediction("numbers decide")
+    def test_more_work_may_take_more_time(self, says):
+        asked = []
+        criterion = predicted.within(2, lambda times: asked.append(times) or large(times), "<hint>")
+        says(prediction(2 * 1.0624))
+        assert "the goal is at most 2 ms" in refused(criterion)
+        for seed in range(8):
+            with drawn.drawn(seed, "09.9"):
+                criterion.test(None)
+        assert asked[0] == 1 and len(set(asked[1:])) > 1 and set(asked[1:]) <= set(predicted.MORE_WORK)
 
-        told = refused(
-            predicted.within(2, 1, lambda: (1, 32, ()), "<hint>"), SimpleNamespace(predict=predict)
+
+class TestVerified:
+    """One of two blocks has run; its fair share of the output is 32 of 64 elements."""
+
+    def test_what_is_right_has_its_time(self, says):
+        says(found := prediction(1))
+        assert predicted.verified(None, large()) is found
+
+    def test_a_wrong_element_has_no_time(self, says):
+        says(prediction(1), places=range(5, 37), values=2)
+        told = refused_by(lambda: predicted.verified(None, large()))
+        assert "[5] of the output is 2; it should be 1." in told and "32 are wrong" in told
+
+    @pytest.mark.parametrize(("written", "is_enough"), [(29, True), (28, False)])
+    def test_nine_tenths_of_the_fair_share(self, says, written, is_enough):
+        says(prediction(1), places=range(written))
+        if is_enough:
+            predicted.verified(None, large())
+        else:
+            assert "28 elements of the output; their fair share is 32" in refused_by(
+                lambda: predicted.verified(None, large())
+            )
+
+    def test_a_launch_that_fails(self, says):
+        says(SimtError("out[64] is outside"))
+        assert refused_by(lambda: predicted.verified(None, large())).endswith("out[64] is outside")
+
+    def test_blocks_are_drawn_at_both_ends_and_in_between(self):
+        seen = set()
+        for seed in range(40):
+            with drawn.drawn(seed, "08.5"):
+                blocks = predicted._blocks(800)
+            assert blocks == sorted(set(blocks)) and 3 <= len(blocks) <= 6
+            assert sum(number < 100 for number in blocks) in (1, 2)
+            assert sum(number >= 700 for number in blocks) in (1, 2)
+            seen.update(blocks)
+        assert len(seen) > 150
+        assert set(predicted._blocks(1)) == {0} and max(predicted._blocks(3)) < 3
+
+    def test_a_product_s_elements(self):
+        """Against NumPy's product of the whole matrices."""
+        kernel = simt.RawModule(
+            code='// launch: block (32), grid (ceil(N/32), M)\nextern "C" __global__ void matmul() {}'
+        ).get_function("matmul")
+        launch = predicted.product(kernel, Matmul(7, 50, 40))
+        a, b, c = (each.array() for each in launch.args[:3])
+        places = np.array([0, 49, 50, 333, 349])
+        right, tolerance = launch.right(places)
+        np.testing.assert_allclose(right, (a.astype(float) @ b).ravel()[places], rtol=1e-12, atol=1e-12)
+        bound = 42 * 2.0**-24 * (abs(a) @ abs(b)).ravel()[places]
+        assert (tolerance >= bound).all() and (tolerance < 2 * bound).all() and not c.any()
+        assert (
+            launch.grid == (2, 7, 1) and launch.output == (7, 50) and launch.bytes == 4 * (280 + 2000 + 350)
         )
-        assert told.endswith("numbers decide\n<hint>")
 
 
 def blocks_of(gpu, threads, registers, shared):

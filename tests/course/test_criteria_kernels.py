@@ -19,6 +19,9 @@ from labkit.simt import Finding
 HEAD = 'extern "C" __global__ void copy(const float* in, float* out, int n)\n{\n'
 INDEX = "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
 COPY = "    if (i < n)\n        out[i] = in[i];\n"
+TWICE = (
+    COPY + "    if (i < n && n > 128 && in[n - 1 - i] < 0)\n        out[i] = 0;\n"
+)  # 0 to n - 1 are never < 0
 
 
 def kernel(body=COPY, top="", index=INDEX):
@@ -281,7 +284,7 @@ class TestLoads:
     """Four warps load an element per lane."""
 
     def asked(self, most, launch=None, **more):
-        return kernels.loads_in(most, "text", lambda: launch or vector(), hint="<hint>", **more)
+        return kernels.loads_in(most, "text", lambda _: launch or vector(), (128,), hint="<hint>", **more)
 
     def test_the_goal_is_met_and_missed(self):
         self.asked(4).test(kernel())
@@ -300,11 +303,11 @@ class TestLoads:
         assert told.endswith(f"{kernels.ATOMIC}<hint>")
 
     def test_a_launch_of_another_size(self):
-        self.asked(4, also=(8, partial(vector, 256))).test(kernel())
-        assert "8 requests to load; the goal is at most 7" in refused(
-            self.asked(4, also=(7, partial(vector, 256))), kernel()
-        )
-        assert "4 requests" in refused(self.asked(3, also=(8, partial(vector, 256))), kernel())
+        """The goal is for the first size, and grows."""
+        sizes = "text", vector, (128,), (256,)
+        kernels.loads_in(4, *sizes, hint="").test(kernel())
+        told = refused(kernels.loads_in(4, *sizes, hint=""), kernel(TWICE))
+        assert "16 requests to load; the goal is at most 8" in told
 
 
 class TestSectors:

@@ -205,19 +205,19 @@ def loads_in(
     kernel: AnyKernel,
     most: int,
     text: str,
-    make: Callable[[], Launch],
-    *,
+    make: Callable[..., Launch],
+    first: drawn.Size,
+    *others: drawn.Size,
+    whole: int = 1,
     spaces: Sequence[str] = LOADS,
     hint: str,
-    also: tuple[int, Callable[[], Launch]] | None = None,
 ) -> None:
     """Ask that warps load at most so often from these memories, all lines together; atomics load too.
 
-    `also` is the same for a launch of another size.
+    `most` is for the first of the stated sizes, which `make` makes launches of; it grows with their product.
     """
-    _few_loads(kernel, most, make(), spaces, hint)
-    if also:
-        _few_loads(kernel, also[0], also[1](), spaces, hint)
+    for size in drawn.instead([first, *others], whole):
+        _few_loads(kernel, most * math.prod(size) // math.prod(first), make(*size), spaces, hint)
 
 
 def _few_loads(kernel: AnyKernel, most: int, launch: Launch, spaces: Sequence[str], hint: str) -> None:

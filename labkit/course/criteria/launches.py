@@ -16,7 +16,6 @@ import numpy as np
 from labkit import simt
 from labkit.core.compare import Mismatch, compare, unwritten
 from labkit.core.errors import SimtError
-from labkit.core.kernel import Predicted
 from labkit.course import drawn
 from labkit.figures import own_product
 from labkit.kernels import verify
@@ -105,17 +104,6 @@ class Launch:
             return kernel.profile(
                 self.grid, self.block, args, self.shared_mem, timeout=verify.TIMEOUT, gpu=gpu
             )
-
-    def predicted(self, kernel: simt.AnyKernel, gpu: str = "H200") -> Predicted:
-        """Predict the time of a launch on arrays of zeros, on a GPU that need not be here.
-
-        Raises NoPrediction where the numbers in the arrays decide what the kernel does.
-        """
-        args = tuple(
-            np.zeros(arg.shape, arg.dtype) if isinstance(arg, np.ndarray) else arg
-            for arg in self.task.args(np)
-        )
-        return kernel.predict(self.grid, self.block, args, gpu=gpu, timeout=verify.TIMEOUT)
 
     def written_by_part(self, kernel: simt.AnyKernel, most: int) -> list[int]:
         """Return how many elements of the output each part of the grid writes; `most` parts at most."""

@@ -9,10 +9,10 @@ from labkit.core.answers import borrowing
 from labkit.core.limits import MAX_THREADS
 from labkit.core.occupancy import gpu, gpus
 from labkit.core.text import counted
+from labkit.course import drawn
 from labkit.course.criteria.kernels import few_sectors, profiled
 from labkit.course.criteria.launches import as_said
 from labkit.course.criteria.python import called, number_of, right_for, shown
-from labkit.course.drawn import TRIES
 from labkit.course.elsewhere import Elsewhere
 from labkit.course.exercise import Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
@@ -82,7 +82,7 @@ def _drawn(rng: np.random.Generator, base: Asked) -> Asked:
     It is on any GPU whose SMs have as many sub-partitions: the text gives each a quarter, and a P100 has two.
     """
     alike = [each for each in gpus() if each.warp_unit == gpu(base[0]).warp_unit]
-    for _ in range(TRIES):
+    for _ in range(drawn.TRIES):
         on = alike[rng.integers(len(alike))]
         threads, registers, shared = (int(each * rng.uniform(0.5, 1.25)) for each in base[1:])
         block = Block(on, min(threads, MAX_THREADS), max(registers, LEAST_REGISTERS), shared)
@@ -94,9 +94,11 @@ def _drawn(rng: np.random.Generator, base: Asked) -> Asked:
 
 @criterion("global loads of at most {most} sectors for M = N = K = {problem.N}")
 def loads_at_most(kernel: AnyKernel, most: int, problem: Matmul, hint: str) -> None:
-    """Limit the sectors of global loads, launched as the cell says."""
-    launch = as_said(kernel, problem)
-    few_sectors(kernel, launch, most, f"{problem}, block {launch.block}", hint)
+    """Limit the sectors of global loads, launched as the cell says; `most` grows with the multiply-adds."""
+    M, N, K = drawn.one_of((1, 1, 1), ((2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 1)))
+    larger = Matmul(M * problem.M, N * problem.N, K * problem.K)
+    launch, most = as_said(kernel, larger), most * larger.flops // problem.flops
+    few_sectors(kernel, launch, most, f"{larger}, block {launch.block}", hint)
 
 
 @criterion(f"at least {LEAST_PERCENT} % occupancy on {{name}}")

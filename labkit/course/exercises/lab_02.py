@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,17 +90,26 @@ IN_A_ROW_SHARES = Shares(
 )
 
 CUBE = Matmul(64, 64, 64)
-# Two loads per multiply-add, 32 lanes per request; and as many again.
-REQUESTS = 2 * 2 * CUBE.K * CUBE.M * CUBE.N // 32
 
 
-@criterion(f"at most {REQUESTS:,} requests to load, for M = N = K = 64")
+def _counted() -> Matmul:
+    """Return the product for which requests are counted."""
+    return drawn.problem_instead(CUBE, 32)
+
+
+def _most_requests(problem: Matmul) -> int:
+    """Return two loads per multiply-add, 32 lanes per request; and as many again."""
+    return 2 * 2 * problem.K * problem.M * problem.N // 32
+
+
+@criterion(f"at most {_most_requests(CUBE):,} requests to load, for M = N = K = 64")
 def _all_lanes_work(kernel: AnyKernel) -> None:
     """Ask for few requests: few sectors per request are no gain where most lanes of a warp are idle."""
-    requests = int(loads(profiled(kernel, _in_a_row(CUBE)).lines, "global").requests.sum())
-    if requests > REQUESTS:
+    problem = _counted()
+    requests = int(loads(profiled(kernel, _in_a_row(problem)).lines, "global").requests.sum())
+    if requests > (most := _most_requests(problem)):
         raise Unmet(
-            f"{CUBE}: warps load {requests:,} times; the goal is at most {REQUESTS:,}\n"
+            f"{problem}: warps load {requests:,} times; the goal is at most {most:,}\n"
             "Each thread should have an element of C to compute, so that a request serves 32 of them."
         )
 
@@ -219,7 +228,7 @@ EXERCISES = (
             4,
             "sectors_per_request",
             "no line needs more than 4 sectors per request",
-            partial(_in_a_row, CUBE),
+            lambda: _in_a_row(_counted()),
             hint="Threads with neighbouring threadIdx.x are in one warp. Which index of A, B and C "
             "differs between them, and how far apart are those elements in memory?",
         ),

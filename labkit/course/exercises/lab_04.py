@@ -1,5 +1,6 @@
 """Exercises of 04_coalescing: a copy, a transpose and an array of structs that move no byte in vain."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -86,13 +87,21 @@ def _turned(*stated: Transpose) -> Launches:
 
 @criterion("global {many} of at most {most} sectors for {told}: each once")
 def _each_once(
-    kernel: AnyKernel, many: str, make: Callable[[], Launch], most: int, told: str, hint: str
+    kernel: AnyKernel,
+    many: str,
+    make: Callable[..., Launch],
+    stated: tuple[int, ...],
+    most: int,
+    told: str,
+    hint: str,
 ) -> None:
     """Ask for loads or stores that touch each sector once.
 
-    All lines count together, so that wide accesses, other loops and shared memory may do it too.
+    `most` is for the stated size. All lines count together, so that wide accesses, other loops and shared
+    memory may do it too.
     """
-    launch = make()
+    (size,) = drawn.instead([stated], BLOCKS)
+    launch, most = make(*size), most * math.prod(size) // math.prod(stated)
     lines = {"loads": loads, "stores": stores}[many](profiled(kernel, launch).lines, "global")
     if lines.sectors.sum() > most:
         costs = (
@@ -108,9 +117,13 @@ TURN = Hints(PLACES, PLACES, PLACES, guard=GUARD, untouched=PLACES)
 SPLIT = Hints(FIELDS, FIELDS, FIELDS, guard=LAST)
 RAGGED = 4003  # elements, which neither a warp nor the grid divides
 LARGE, WIDE = 4096, Transpose(64, 96)
-COPIED = partial(_copied, LARGE), 4 * LARGE // SECTOR_BYTES, f"n={LARGE}"
-TURNED = partial(_over_out, WIDE), WIDE.bytes // 2 // SECTOR_BYTES, f"{WIDE.rows} x {WIDE.cols}"
-MANY = partial(_split, 1024), 4 * 4 * 1024 // SECTOR_BYTES, "n=1024"
+BLOCKS = 128  # what is counted is for whole blocks
+COPIED = _copied, (LARGE,), 4 * LARGE // SECTOR_BYTES, f"n={LARGE}"
+TURNED = (
+    *(lambda rows, cols: _over_out(Transpose(rows, cols)), (WIDE.rows, WIDE.cols)),
+    *(WIDE.bytes // 2 // SECTOR_BYTES, f"{WIDE.rows} x {WIDE.cols}"),
+)
+MANY = _split, (1024,), 4 * 4 * 1024 // SECTOR_BYTES, "n=1024"
 
 # 04.4: the efficiency of a request.
 

@@ -15,12 +15,12 @@ from labkit.kernels.transpose.family import Transpose
 from labkit.simt import AnyKernel
 from labkit.simt.counters.banks import BANK_BYTES, bank_conflicts
 from labkit.simt.counters.profile import loads, stores
+from labkit.simt.counters.sectors import SECTOR_BYTES
 
 PLURALS = {"sector": "sectors", "conflict": "conflicts", "lane": "lanes", "pass": "passes"}
 TILE = 32
 WIDE, UNEVEN = Transpose(64, 96), Transpose(45, 67)
-ELEMENTS = WIDE.rows * WIDE.cols
-MOST = ELEMENTS * 4 // 32  # sectors
+MOST = WIDE.bytes // 2 // SECTOR_BYTES
 PLACES = (
     "Thread (x, y) brings in[blockIdx.y * 32 + y, blockIdx.x * 32 + x] to the tile, and writes "
     "out[blockIdx.x * 32 + y, blockIdx.y * 32 + x]. Which element of the tile is that?"
@@ -91,10 +91,10 @@ def _both_sides_coalesced(kernel: AnyKernel) -> None:
 
     Where rows begin anywhere, those of a tile may touch one more; where tiles stick out, too.
     """
-    uneven = drawn.problems([UNEVEN])[-1]
+    uneven, wide = drawn.problems([UNEVEN])[-1], drawn.problem_instead(WIDE, TILE)
     rows, cols = uneven.rows, uneven.cols
     goals = rows * -(-cols // TILE) * 5, cols * -(-rows // TILE) * 5
-    for problem, most in ((WIDE, (MOST, MOST)), (uneven, goals)):
+    for problem, most in ((wide, (wide.bytes // 2 // SECTOR_BYTES,) * 2), (uneven, goals)):
         lines = _profile(kernel, problem)
         sides = ("loads", loads(lines, "global")), ("stores", stores(lines, "global"))
         for (what, own), goal in zip(sides, most, strict=True):
@@ -107,8 +107,9 @@ def _both_sides_coalesced(kernel: AnyKernel) -> None:
 @criterion("no bank conflict, neither in stores nor in loads")
 def _no_conflicts(kernel: AnyKernel) -> None:
     """Ask for no bank conflict in whole warps: one that is taken apart has none either, and gains nothing."""
-    most = 2 * (2 * ELEMENTS // 32)  # twice what a store and a load per element take
-    for problem in (WIDE, UNEVEN):
+    wide = drawn.problem_instead(WIDE, TILE)
+    most = 2 * (2 * wide.rows * wide.cols // 32)  # twice what a store and a load per element take
+    for problem in (wide, drawn.problem_instead(UNEVEN)):
         lines = _profile(kernel, problem)
         shared = lines[lines.space == "shared"]
         if shared.conflicts.any():
@@ -116,10 +117,10 @@ def _no_conflicts(kernel: AnyKernel) -> None:
             found = f"{problem}\n{shared.conflicts.sum()} bank conflicts"
             costs = _costs(worst, "conflicts_per_request", "conflict", "per request")
             raise kernels.missed(found, "none", worst, costs, BANKS)
-    lines = _profile(kernel)
+    lines = _profile(kernel, wide)
     shared = lines[lines.space == "shared"]
     if shared.passes.sum() > most:
-        found = f"{WIDE}\n{shared.passes.sum()} passes over the banks"
+        found = f"{wide}\n{shared.passes.sum()} passes over the banks"
         costs = _costs(shared, "threads_per_request", "lane", "per request")
         raise kernels.missed(found, f"at most {most}", shared, costs, TURNS)
 
@@ -133,7 +134,7 @@ def _shared_bytes(kernel: AnyKernel, most: int) -> None:
         )
 
 
-def _profile(kernel: AnyKernel, problem: Transpose = WIDE) -> pd.DataFrame:
+def _profile(kernel: AnyKernel, problem: Transpose) -> pd.DataFrame:
     lines = kernels.profiled(kernel, tiled(problem, TILE)).lines
     return lines.assign(threads_per_request=lines.threads / lines.requests)
 
@@ -160,8 +161,9 @@ def _summed_up(n: int) -> Launch:
     return of_vector(make, THREADS, n)
 
 
-def _counted(kernel: AnyKernel, blocks: int = 4) -> pd.DataFrame:
+def _counted(kernel: AnyKernel) -> pd.DataFrame:
     """Count the lines of a sum, per block."""
+    ((blocks,),) = drawn.instead([(4,)])
     lines = kernels.profiled(kernel, _summed_up(blocks * THREADS)).lines
     counts = ["requests", "threads", "sectors", "passes", "conflicts"]
     return lines.assign(**{name: lines[name] / blocks for name in counts})

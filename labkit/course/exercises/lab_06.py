@@ -1,5 +1,7 @@
 """Exercises of 06_unrolling: several rows per thread, an unrolled loop, one guard per block, early loads."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -18,16 +20,16 @@ from labkit.course.criteria.kernels import (
     shared_out,
 )
 from labkit.course.criteria.launches import Given, Launch, each, tiled
-from labkit.course.criteria.predicted import limited_by
+from labkit.course.criteria.predicted import Large, limited_by
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.transpose.family import Transpose
+from labkit.model.sampled import Contents
 from labkit.simt import AnyKernel, Profile
 from labkit.simt.counters.profile import loads, stores
 
 TILE, ROWS = 32, 8  # of the transposes: a block has TILE x ROWS threads
 WIDE = Transpose(64, 96)
-SECTORS, PASSES = WIDE.rows * WIDE.cols * 4 // 32, 2 * (2 * WIDE.rows * WIDE.cols // 32)
 CUBE, SIDE = Matmul(64, 64, 64), 16
 RAGGED = Matmul(64, 64, 65)  # one step is left for the last round
 FEW_BRANCHES = 8  # of a warp in a round of k0, where two guards, the loop and what is before and after take 4
@@ -88,6 +90,7 @@ NOT_WHOLE = "In a block that is not whole each of the four rows keeps its own gu
 
 PER_BLOCK, THREADS = 1024, 256  # elements and threads of a block
 LARGE = 1 << 24  # elements for which the time is predicted
+LARGER = tuple(LARGE + part * LARGE // 16 for part in range(1, 5))
 FOUR_EACH = Hints(
     "Thread t of a block doubles elements t, t + 256, t + 512 and t + 768 of its 1024.",
     "Compare each of the four indices with n.",
@@ -107,15 +110,23 @@ def _doubled(n: int) -> Launch:
     return Launch(Given(f"n={n}", make, (n,), n), (-(-n // PER_BLOCK),), (THREADS,))
 
 
+def _doubled_in(large: int) -> Large:
+    """Make the launch of so many elements whose time is predicted."""
+    x = Contents((large,), drawn.fresh(0, "doubled"), 1, 1000, whole=True)
+    args = x, Contents((large,)), np.int32(large)
+    return Large(f"n={large}", (large // PER_BLOCK,), (THREADS,), args, lambda places: (2 * x.at(places), 0))
+
+
 @criterion("each sector of in is loaded once, each of out stored once")
 def _each_once(kernel: AnyKernel) -> None:
-    launch = _doubled(1 << 14)
+    ((n,),) = drawn.instead([(1 << 14,)], PER_BLOCK)
+    launch, most = _doubled(n), n * 4 // 32
     lines = profiled(kernel, launch).lines
     for what, own in (("loads", loads(lines, "global")), ("stores", stores(lines, "global"))):
-        if own.sectors.sum() > (1 << 14) * 4 // 32:
+        if own.sectors.sum() > most:
             found = f"{launch}\n{own.sectors.sum()} sectors of global {what}"
             counts = (f"{count} sectors" for count in own.sectors)
-            raise missed(found, f"at most {(1 << 14) * 4 // 32}", own, counts, ALONG_N)
+            raise missed(found, f"at most {most}", own, counts, ALONG_N)
 
 
 ALONG_N = "Neighbouring lanes should load neighbouring elements, and store them."
@@ -145,21 +156,35 @@ def _turned(inside: Hints, edges: Hints) -> tuple[Criterion, ...]:
     )
 
 
-@criterion(f"{SECTORS} sectors each of global loads and stores for 64 x 96, no bank conflict")
+@criterion(
+    f"{WIDE.rows * WIDE.cols * 4 // 32} sectors each of global loads and stores for 64 x 96, no bank conflict"
+)
 def _moved_once(kernel: AnyKernel) -> None:
     """Ask for each sector of in and out once, and no bank conflict, in whole warps."""
-    lines = profiled(kernel, tiled(WIDE, TILE, ROWS)).lines
+    problem = drawn.problem_instead(WIDE, TILE)
+    sectors, passes = _sectors(problem), _passes(problem)
+    lines = profiled(kernel, tiled(problem, TILE, ROWS)).lines
     shared = lines[lines.space == "shared"]
     for what, own in (("loads", loads(lines, "global")), ("stores", stores(lines, "global"))):
-        _at_most(own, "sectors", SECTORS, f"sectors of global {what}", ALONG)
-    _at_most(shared, "conflicts", 0, "bank conflicts", PADDED)
-    _at_most(shared, "passes", PASSES, "passes over the banks", TURNS)
+        _at_most(problem, own, "sectors", sectors, f"sectors of global {what}", ALONG)
+    _at_most(problem, shared, "conflicts", 0, "bank conflicts", PADDED)
+    _at_most(problem, shared, "passes", passes, "passes over the banks", TURNS)
 
 
-def _at_most(lines: pd.DataFrame, what: str, most: int, named: str, hint: str) -> None:
+def _sectors(problem: Transpose) -> int:
+    """Return the sectors of one matrix."""
+    return problem.rows * problem.cols * 4 // 32
+
+
+def _passes(problem: Transpose) -> int:
+    """Return twice the passes of a store and a load per element, by whole warps."""
+    return 2 * (2 * problem.rows * problem.cols // 32)
+
+
+def _at_most(problem: Transpose, lines: pd.DataFrame, what: str, most: int, named: str, hint: str) -> None:
     """Raise Unmet where the lines together have more than `most` of column `what`."""
     if lines[what].sum() > most:
-        found = f"{WIDE}\n{lines[what].sum()} {named}"
+        found = f"{problem}\n{lines[what].sum()} {named}"
         raise missed(found, f"at most {most}", lines, map(str, lines[what]), hint)
 
 
@@ -168,7 +193,7 @@ def _few_instructions(
     kernel: AnyKernel, text: str, most: int, *stated: Transpose, all_whole: bool = False
 ) -> None:
     """Limit the PTX instructions per element; where blocks are whole, also for matrices that are drawn."""
-    for problem in drawn.problems(stated, TILE) if all_whole else stated:
+    for problem in drawn.problems(stated, TILE) if all_whole else map(_mostly_whole, stated):
         profile = profiled(kernel, tiled(problem, TILE, ROWS))
         elements = problem.rows * problem.cols / 32  # as a warp's instruction is for 32
         count = profile.ptx["instructions"] / elements
@@ -179,12 +204,21 @@ def _few_instructions(
             raise missed(found, f"at most {most}", lines, costs, f"{WHOLE}\n{BOTH_WAYS}")
 
 
+def _mostly_whole(stated: Transpose) -> Transpose:
+    """Return the problem; inside `drawn` a larger one in its place, of which as large a part is whole."""
+    rng = drawn.generator("mostly whole", stated)
+    more = (0, 0) if rng is None else rng.integers(1, 4, 2)
+    return Transpose(stated.rows + TILE * int(more[0]), stated.cols + TILE * int(more[1]))
+
+
 @criterion("global loads of at most {most} sectors for M = N = K = 64")
 def _few_sectors(kernel: AnyKernel, most: int) -> None:
     """Ask that shared memory is used, with as much traffic as in 03.1."""
-    sectors = loads(profiled(kernel, tiled(CUBE, SIDE)).lines, "global").sectors.sum()
+    problem = drawn.problem_instead(CUBE, SIDE)
+    most = most * problem.flops // CUBE.flops
+    sectors = loads(profiled(kernel, tiled(problem, SIDE)).lines, "global").sectors.sum()
     if sectors > most:
-        raise Unmet(f"{CUBE}\n{sectors} sectors of global loads; the goal is at most {most}\n{SHARED}")
+        raise Unmet(f"{problem}\n{sectors} sectors of global loads; the goal is at most {most}\n{SHARED}")
 
 
 @criterion("{text}")
@@ -193,7 +227,7 @@ def _written_out(kernel: AnyKernel, tile: int, text: str) -> None:
     kernel = recompiled(kernel, TILE=tile)
     # A run that is counted spares one that is not.
     profiled(kernel, tiled(Matmul(33, 20, 45), tile), MACRO)
-    for problem in (CUBE, RAGGED):
+    for problem in (drawn.problem_instead(CUBE, TILE), _one_step_more()):
         _no_loop_left(profiled(kernel, tiled(problem, tile), MACRO), problem, tile)
 
 
@@ -204,6 +238,12 @@ def _right_with(kernel: AnyKernel, tile: int) -> None:
         profiled(recompiled(kernel, TILE=tile), tiled(Matmul(33, 20, 46), tile), MACRO)
     except Unmet as unmet:
         raise Unmet(f"{unmet}\n{ANY.format(tile=tile)}") from None
+
+
+def _one_step_more() -> Matmul:
+    """Return RAGGED; inside `drawn` another that leaves one step for the last round."""
+    whole = drawn.problem_instead(replace(RAGGED, K=RAGGED.K - 1), TILE)
+    return replace(whole, K=whole.K + 1)
 
 
 def _no_loop_left(profile: Profile, problem: Matmul, tile: int) -> None:
@@ -270,7 +310,7 @@ EXERCISES = (
         limited_by(
             "predicted for an H200: for 2^24 elements the device memory is the lowest limit",
             "DRAM",
-            lambda _: _doubled(LARGE),
+            lambda: _doubled_in(drawn.one_of(LARGE, LARGER)),
             EARLY,
         ),
     ),

@@ -19,8 +19,16 @@ from labkit.kernels.matmul.family import Matmul
 from labkit.simt import AnyKernel, Profile
 from labkit.simt.counters.profile import loads, stores
 
-EVEN = Matmul(128, 128, 32)  # what loads are counted for
-COUNTED = (EVEN, Matmul(64, 256, 16))  # what is asked for is no matter of one size
+# What loads are counted for, which is no matter of one size; and what may be drawn in its place, where tiles
+# of 64 fit, and rows of 128.
+COUNTED = {
+    Matmul(128, 128, 32): tuple(
+        Matmul(*size) for size in ((128, 256, 32), (192, 128, 48), (64, 128, 64), (256, 128, 16))
+    ),
+    Matmul(64, 256, 16): tuple(
+        Matmul(*size) for size in ((64, 384, 16), (128, 256, 48), (192, 256, 32), (64, 512, 32))
+    ),
+}
 SHAPES = ((1, 1, 1), (31, 33, 5), (45, 29, 67), (70, 40, 9))
 
 # Of 08.4: M, N, the tile's rows and columns, blocks on an SM, a rate, and the SMs.
@@ -91,7 +99,8 @@ def _profiles(kernel: AnyKernel) -> Iterator[tuple[Matmul, int, Profile]]:
 
     All goals that are judged with one seed share the profiles.
     """
-    for problem in COUNTED:
+    for stated, others in COUNTED.items():
+        problem = drawn.one_of(stated, others)
         yield problem, problem.M * problem.N * problem.K // WARP, _counted(kernel, problem, drawn.fresh(0))
 
 
@@ -323,8 +332,9 @@ EXERCISES = (
         _few_conflicts(0.05),
         quicker(
             *(2.5, "tiled", LARGE, "M = N = K = 2048"),
-            "The first of these limits is the one to work on. Latency: do all loads of a round leave before "
-            "the first of them is needed? A loop whose steps the compiler can count is unrolled.",
+            others=(1792, 1920, 2176, 2304),
+            hint="The first of these limits is the one to work on. Latency: do all loads of a round leave "
+            "before the first of them is needed? A loop whose steps the compiler can count is unrolled.",
         ),
     ),
 )

@@ -1,13 +1,17 @@
 """Exercises of 11_tensor_cores: a tile per warp, a swizzle, phases of a pipeline, feeding tensor cores."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
+from labkit.core.errors import SimtError
+from labkit.course import drawn
 from labkit.course.criteria.kernels import SOUND, Hints, clean_in, listed, no_finding_in, profiled, right_in
-from labkit.course.criteria.launches import Given, Launch, each
+from labkit.course.criteria.launches import Given, Launch, Wrong, each
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
+from labkit.model.doubled import doubled
 from labkit.simt import AnyKernel, Profile
 from labkit.simt.counters.profile import loads
 from labkit.simt.lowering.fragments import matrices
@@ -25,17 +29,19 @@ BY_WMMA = Hints(
 )
 
 
-def _product(M: int, N: int, K: int) -> Launch:
+def _product(M: int, N: int, K: int, times: int = 1) -> Launch:
+    """Make a launch that leaves so many times the product."""
+
     def make(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
         a, b = (rng.integers(-4, 5, (rows, K)).astype(np.float16) for rows in (M, N))
-        return a, b, a.astype(np.float32) @ b.astype(np.float32).T
+        return a, b, times * (a.astype(np.float32) @ b.astype(np.float32).T)
 
     return Launch(Given(f"M={M}, N={N}, K={K}", make, (M, N, K), M + N + K), (N // SIDE, M // SIDE), (32,))
 
 
 @criterion("the tensor cores do each multiply-add once")
 def _on_tensor_cores(kernel: AnyKernel) -> None:
-    M, N, K = 32, 48, 64
+    ((M, N, K),) = drawn.instead([(32, 48, 64)], SIDE)
     launch = _product(M, N, K)
     done = 0
     for site in profiled(kernel, launch).sites:
@@ -47,6 +53,16 @@ def _on_tensor_cores(kernel: AnyKernel) -> None:
             f"{launch}\nthe tensor cores do {done} multiply-adds; the product has {M * N * K}.\n"
             "wmma::mma_sync(sum, a, b, sum) does 16 x 16 x 16 of them: once per round of 16 along K."
         )
+    twice = _product(M, N, K, times=2)
+    try:
+        twice.run(doubled(kernel))
+    except Wrong:
+        raise Unmet(
+            f"{launch}\nthe product does not come from the tensor cores: where they multiply twice as much, "
+            "the output is not twice as large.\nStore what mma_sync leaves in sum, and nothing else."
+        ) from None
+    except SimtError as error:
+        raise Unmet(f"{launch}\n{error}") from None
 
 
 # 11.2: where chunks of 16 bytes lie in shared memory.
@@ -76,9 +92,10 @@ def _without_conflicts(kernel: AnyKernel) -> None:
             f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory; the tile {TILE_BYTES}.\n"
             "Padding would do, too, but TMA and wgmma know no padding. Exchange places within a row."
         )
-    launch = _fragments(2 * SIDE)
+    ((rows,),) = drawn.instead([(2 * SIDE,)], SIDE)
+    launch = _fragments(rows)
     lines = profiled(kernel, launch).lines.query("space == 'shared'")
-    if loads(lines, "shared").useful_bytes.sum() < 2 * TILE_BYTES:
+    if loads(lines, "shared").useful_bytes.sum() < rows // SIDE * TILE_BYTES:
         raise Unmet(f"{launch}\nthe fragments do not come from the tile: read it with ldmatrix.")
     if lines.conflicts.sum():
         costs = (f"{row.passes} passes of {row.requests} requests" for row in lines.itertuples())
@@ -164,7 +181,11 @@ def _send_whole_tiles(launch: Launch, profile: Profile) -> None:
 
 
 @criterion("each element goes through a stage in shared memory, and no thread copies by itself")
-def _by_copies(kernel: AnyKernel, launch: Launch, loaded: bool, stored: bool) -> None:
+def _by_copies(
+    kernel: AnyKernel, make: Callable[[int], Launch], stated: int, loaded: bool, stored: bool
+) -> None:
+    ((steps,),) = drawn.instead([(stated,)])
+    launch = make(steps)
     profile = profiled(kernel, launch)
     _ask_again(launch, profile)
     if stored:
@@ -231,13 +252,13 @@ EXERCISES = (
         clean_in(each(_reversed, 1, 2), PHASES),
         right_in("right for 3, 4 and 9 steps", each(_reversed, 3, 4, 9), PHASES),
         clean_in(each(_reversed, 7), PHASES),
-        _by_copies(_reversed(5), loaded=True, stored=False),
+        _by_copies(_reversed, 5, loaded=True, stored=False),
     ),
     Exercise("11.4", "A broken pipeline", 4).asks(
         clean_in(each(_tripled, 1), MENDED),
         right_in("right for 2, 3 and 8 steps", each(_tripled, 2, 3, 8), MENDED),
         no_finding_in(SOUND, each(_tripled, 7), MENDED),
-        _by_copies(_tripled(5), loaded=True, stored=True),
+        _by_copies(_tripled, 5, loaded=True, stored=True),
     ),
     Exercise("11.5", "What feeds the tensor cores", 2, magic="answer").asks(
         _fed(

@@ -5,7 +5,9 @@ from functools import partial
 
 import numpy as np
 
+from labkit.core.errors import SimtError
 from labkit.core.limits import WARP
+from labkit.course import drawn
 from labkit.course.criteria.kernels import (
     SOUND,
     Hints,
@@ -21,8 +23,10 @@ from labkit.course.criteria.kernels import (
 from labkit.course.criteria.launches import Given, Launch, Make, each
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Exercise, Unmet, criterion
-from labkit.simt import AnyKernel
+from labkit.model.time.prediction import NoPrediction
+from labkit.simt import AnyKernel, Profile
 from labkit.simt.counters.sectors import SECTOR_BYTES
+from labkit.simt.sass.slice import WAITS
 
 THREADS = 256  # of a block of 12.2 to 12.5
 WARPS = THREADS // WARP
@@ -117,7 +121,8 @@ AS_TREE = (
 @criterion("in each round whole warps work or rest, without bank conflicts")
 def _in_whole_warps(kernel: AnyKernel) -> None:
     """Count lanes at work in loads. Branches do not tell: lanes part where only some find a larger value."""
-    launch = _where(5 * THREADS)
+    ((n,),) = drawn.instead([(5 * THREADS,)], THREADS)
+    launch = _where(n)
     blocks, lines = launch.grid[0], profiled(kernel, launch).lines
     shared = lines.query("space == 'shared'")
     own = shared[shared.op == "ld"]
@@ -159,7 +164,8 @@ def _of_pairs(kernel: AnyKernel) -> None:
 
 @criterion("one barrier, and at most 32 words of shared memory")
 def _one_barrier(kernel: AnyKernel) -> None:
-    launch = _largest(4 * THREADS)
+    ((n,),) = drawn.instead([(4 * THREADS,)], THREADS)
+    launch = _largest(n)
     if kernel.shared_size_bytes > 4 * WARP:
         raise Unmet(
             f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory; the goal is at most "
@@ -198,11 +204,57 @@ def _total(n: int, blocks: int, times: int = 1) -> Launch:
     return Launch(Given(f"n={n}", make, (n,), n + blocks), (blocks,), (WARP,), times=times)
 
 
+WAITING = (
+    "Blocks run in any order, and those that have no room yet begin when others end: no block may wait for "
+    "another. Each counts itself and goes on; the one that finds all others counted does the rest."
+)
+FENCED = (
+    "Between the store of a block's sum and the count stands __threadfence(): without it others may see them "
+    "in another order, atomic operations, too."
+)
+
+
+@criterion("right for 1 to 64 blocks")
+def _waits_for_nobody(kernel: AnyKernel, *sizes: tuple[int, int]) -> None:
+    """Ask for right results, and before that, that no loop goes on until another block lets it end."""
+    launch = _total(*sizes[0])
+    try:
+        kernel.predict(launch.grid, launch.block, launch.task.args(np))
+    except SimtError as error:  # what else is wrong with it a launch tells
+        if isinstance(error, NoPrediction) and WAITS in str(error):
+            raise Unmet(f"{str(error).partition(': ')[2]}\n{WAITING}") from None
+    right_in("", each(_total, *sizes), FINISH).test(kernel)
+
+
+def _in_order(launch: Launch, profile: Profile) -> None:
+    """Raise Unmet where a block's sum and its count are written in no order."""
+    each_block = [
+        (site.instruction, site.op, site.space)
+        for site in profile.sites
+        if site.instructions >= launch.grid[0]
+        and (site.op in ("st", "atom", "red") or site.instruction.family.is_fence)
+    ]
+    writes = [
+        at
+        for at, (_, op, space) in enumerate(each_block)
+        if op in ("st", "atom", "red") and space == "global"
+    ]
+    counts = [at for at in writes if each_block[at][1] != "st"]
+    fences = [
+        at
+        for at, (instruction, _, _) in enumerate(each_block)
+        if instruction.family.is_fence or set(instruction.parts) & {"release", "acq_rel"}
+    ]
+    if counts and writes[0] < counts[-1] and not any(writes[0] < at <= counts[-1] for at in fences):
+        line = each_block[counts[-1]][0].line
+        raise Unmet(f"{launch}\nline {line}: {profile.source_line(line).strip()}\n{FENCED}")
+
+
 @criterion("each block adds its share")
 def _shared_by_blocks(kernel: AnyKernel) -> None:
-    n, blocks = 4000, 8
+    ((n, blocks),) = drawn.instead([(4000, 8)])
     launch = _total(n, blocks)
-    profiled(kernel, launch)
+    _in_order(launch, profiled(kernel, launch))
     _each_its_share(kernel, launch, n)
 
 
@@ -243,7 +295,7 @@ def _histogram(n: int, bins: int) -> Launch:
 
 @criterion("blocks count in dynamic shared memory, and add each bin to the result once")
 def _counted_in_blocks(kernel: AnyKernel) -> None:
-    n, bins = 20_000, 100
+    ((n, bins),) = drawn.instead([(20_000, 100)])
     if kernel.shared_size_bytes:
         raise Unmet(
             f"the kernel declares {kernel.shared_size_bytes} bytes of shared memory, for a number of bins "
@@ -268,7 +320,8 @@ def _counted_in_blocks(kernel: AnyKernel) -> None:
             f"{launch}\n{own.threads.sum()} atomic additions to shared memory; each of the {n} elements "
             "needs one."
         )
-    _each_its_share(kernel, _histogram(3000, bins), 3000)
+    ((n,),) = drawn.instead([(3000,)])
+    _each_its_share(kernel, _histogram(n, bins), n)
 
 
 # 12.6: turns of atomic operations.
@@ -320,6 +373,8 @@ def _softmax(rows: int, cols: int) -> Launch:
     return Launch(given, (-(-rows // 4),), (128,))
 
 
+FLOATS = 8  # of a sector: rows begin with one
+LONG = (1, 140_000)  # twice what the registers of a multiprocessor hold
 NO_ROW = (
     "Keep no row in shared or local memory, or registers: it may have any length. Two numbers are enough."
 )
@@ -327,8 +382,8 @@ NO_ROW = (
 
 @criterion("each row is read twice")
 def _two_passes(kernel: AnyKernel) -> None:
-    for rows, cols in ((8, 512), (2, 3008)):
-        _reads_twice(kernel, rows, cols)
+    for size in (*drawn.instead([(8, 512), (2, 3008)], FLOATS), *drawn.instead([LONG], FLOATS)):
+        _reads_twice(kernel, *size)
 
 
 def _reads_twice(kernel: AnyKernel, rows: int, cols: int) -> None:
@@ -374,14 +429,12 @@ EXERCISES = (
         _one_barrier(),
         loads_in(
             2 * WARPS * 4, "an element is loaded once, and each warp's largest once",
-            partial(_largest, 4 * THREADS),
+            _largest, (4 * THREADS,), whole=THREADS,
             hint="What a warp finds stays in registers; 8 numbers per block go through shared memory.",
         ),
     ),
     Exercise("12.4", "The last block", 3).asks(
-        right_in(
-            "right for 1 to 64 blocks", each(_total, (100, 1), (1000, 5), (5000, 40), (3000, 64)), FINISH
-        ),
+        _waits_for_nobody((100, 1), (1000, 5), (5000, 40), (3000, 64)),
         no_finding_in(SOUND, each(_total, (1000, 6), (3000, 40)), FINISH),
         right_in("right for launches in a row", lambda _: [_total(900, 7, 2), _total(900, 7, 3)], FINISH),
         _shared_by_blocks(),

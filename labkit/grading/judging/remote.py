@@ -6,7 +6,7 @@ comes back is plain values, and the arrays that were passed are changed as by a 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from numbers import Number
 from pathlib import Path
 from typing import Any, NoReturn
@@ -35,6 +35,8 @@ from labkit.grading.sandbox.native import make, read_asked, run_asked
 from labkit.grading.sandbox.probe import COUNTS
 from labkit.grading.sandbox.wire import BorderError, Callback, Channel
 from labkit.kernels.matmul.family import Matmul
+from labkit.model.doubled import doubled
+from labkit.model.sampled import Argument, Contents, Tried, tried
 from labkit.model.time.limits import Limit
 from labkit.model.time.prediction import NoPrediction, Prediction
 from labkit.programs.program import SECONDS, AnyProgram, Mode, OnText, Outcome
@@ -250,6 +252,31 @@ class RemoteKernel(AnyKernel):
             gpu=gpu,
             timeout=launch.timeout,
         )
+        return self._prediction(told, gpu)
+
+    def tried(
+        self, grid: Size, block: Size, args: Sequence[Argument], blocks: Sequence[int], gpu: str
+    ) -> Tried:
+        """See labkit.model.sampled: the sandbox draws the arrays, too, and hands out what blocks write."""
+        launch = launch_of(grid, block, (), 0, PATIENCE_SECONDS)
+        told = self._ask(
+            "tried",
+            3 * launch.timeout,
+            grid=launch.grid,
+            block=launch.block,
+            args=[None if isinstance(arg, Contents) else arg for arg in args],
+            contents=[astuple(arg) if isinstance(arg, Contents) else None for arg in args],
+            blocks=list(blocks),
+            gpu=gpu,
+        )
+        predicted = self._prediction(told, gpu)
+        with _forged_is_stopped():
+            numbers, values = [int(number) for number in told["blocks"]], told["values"]
+            if not isinstance(values, np.ndarray) or values.dtype != np.float32:
+                raise TypeError("no numbers")
+            return Tried(predicted, numbers, _numbers(told["places"]), values)
+
+    def _prediction(self, told: Any, gpu: str) -> Prediction:
         with _forged_is_stopped():
             seconds, low, high = map(float, told["times"])
             return Prediction(
@@ -390,6 +417,22 @@ class RemoteProgram(AnyProgram):
         with _forged_is_stopped():
             out, err = (told[name].tobytes().decode(errors="replace") for name in ("stdout", "stderr"))
             return Outcome(out, err, int(told["code"]), bool(told["timed_out"]))
+
+
+@doubled.register
+def _doubled(kernel: RemoteKernel) -> RemoteKernel:
+    """Have the sandbox make that kernel."""
+    number = kernel._ask("doubled")
+    with _forged_is_stopped():
+        return RemoteKernel(kernel.module, kernel.name, int(number))
+
+
+@tried.register
+def _tried(
+    kernel: RemoteKernel, grid: Size, block: Size, args: Sequence[Argument], blocks: Sequence[int], gpu: str
+) -> Tried:
+    """Have the sandbox try the launch."""
+    return kernel.tried(grid, block, args, blocks, gpu)
 
 
 @own_product.measured.register

@@ -20,6 +20,8 @@ from labkit.core.errors import SimtError
 from labkit.grading.sandbox.native import run_outside
 from labkit.grading.sandbox.wire import Callback, Channel
 from labkit.kernels.matmul.family import Matmul
+from labkit.model.doubled import doubled
+from labkit.model.sampled import Contents, tried
 from labkit.programs.program import Program, Unbuilt
 from labkit.simt.counters.profile import Profile, Site
 
@@ -80,6 +82,9 @@ class _Bench:
         module = simt.RawModule(code=code, options=options, name_expressions=expressions)
         return self._keep(module.get_function(name))
 
+    def do_doubled(self, of: int) -> int:
+        return self._keep(doubled(self._made[of]))
+
     def do_attributes(self, of: int) -> dict[str, int]:
         return self._made[of].attributes
 
@@ -111,15 +116,19 @@ class _Bench:
     ) -> dict[str, Any]:
         """Predict the time of a launch whose arrays have these shapes and types."""
         given = [arg if array is None else np.zeros(*array) for arg, array in zip(args, arrays, strict=True)]
-        found = self._restarted(of).predict(args=given, **launch)
-        return {
-            "times": [found.seconds, found.low, found.high],
-            "confidence": found.confidence,
-            "validated": found.validated,
-            "parts": [[each.name, each.seconds, each.count, each.unit] for each in found.parts],
-            "hit_rates": dict(found.hit_rates),
-            "dram_bytes": found.dram_bytes,
-        }
+        return _prediction(self._restarted(of).predict(args=given, **launch))
+
+    def do_tried(
+        self, of: int, args: list[Any], contents: Sequence[Sequence[Any] | None], **launch: Any
+    ) -> dict[str, Any]:
+        """Predict the time of a launch on drawn arrays, and hand out what some of its blocks write."""
+        given = [
+            arg if drawn is None else Contents(tuple(drawn[0]), *drawn[1:])
+            for arg, drawn in zip(args, contents, strict=True)
+        ]
+        found = tried(self._made[of], args=given, **launch)
+        written = {"blocks": list(found.blocks), "places": found.places, "values": found.values}
+        return _prediction(found.predicted) | written
 
     def _restarted(self, of: int) -> Any:
         """Return a kernel whose module remembers no earlier launch."""
@@ -198,6 +207,18 @@ class _Bench:
     def _keep(self, made: Any) -> int:
         self._made.append(made)
         return len(self._made) - 1
+
+
+def _prediction(found: Any) -> dict[str, Any]:
+    """Return a predicted time as plain values."""
+    return {
+        "times": [found.seconds, found.low, found.high],
+        "confidence": found.confidence,
+        "validated": found.validated,
+        "parts": [[each.name, each.seconds, each.count, each.unit] for each in found.parts],
+        "hit_rates": dict(found.hit_rates),
+        "dram_bytes": found.dram_bytes,
+    }
 
 
 _ERRORS = {kind.__name__: kind for kind in SimtError.__subclasses__()} | {"SimtError": SimtError}

@@ -46,6 +46,7 @@ _STORES = {
     "STL": "local",
 }
 _SLOT = re.compile(r"(?:@!?\w+ )?(?:LD|ST)L\b(\S*) .*\[R1(?:\+(0x[0-9a-f]+))?\].*")
+WAITS = "a loop runs for as long as other threads let it"
 TIMES = ("%clock", "%clock64", "%globaltimer")
 
 
@@ -265,7 +266,7 @@ class _Slicer:
                     continue
                 if self._decides_within(number, inside):
                     name = self._named(number)
-                    raise NoCounts(f"a loop runs for as long as other threads let it: {name} decides that")
+                    raise NoCounts(f"{WAITS}: {name} decides that")
 
     def _decides_within(self, number: int, inside: set[int]) -> bool:
         """Say whether a branch of a loop depends on what an instruction in it reads."""

@@ -1,0 +1,121 @@
+"""The launch that is predicted, on drawn numbers: what its blocks write, and which of them run."""
+
+import numpy as np
+import pytest
+
+from labkit import simt
+from labkit.core.errors import SimtError
+from labkit.core.occupancy import gpu
+from labkit.model.doubled import doubled
+from labkit.model.sampled import PERIOD, Contents, tried
+from labkit.model.time.prediction import NoPrediction
+from labkit.model.time.sample import plan
+
+BLOCKS, THREADS = 1000, 64
+LONG = "float v = in[i]; for (int k = 0; k < 5000; ++k) v = v * 0.5f + 1;"
+
+
+def kernel(body, above=""):
+    head = 'extern "C" __global__ void k(const float* in, float* out, int n)\n{\n'
+    index = "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    return simt.RawModule(code=f"{above}{head}{index}    {body}\n}}").get_function("k")
+
+
+def of(body, blocks=(3, 500), above="", low=1):
+    """What is tried of a launch of 1000 blocks, and its input."""
+    n = BLOCKS * THREADS
+    x = Contents((n,), 7, low, 9, whole=True)
+    return tried(kernel(body, above), BLOCKS, THREADS, (x, Contents((n,)), np.int32(n)), blocks, "H200"), x
+
+
+class TestContents:
+    @pytest.mark.parametrize("shape", [(5,), (3, 7), (2, PERIOD), (PERIOD + 1,)])
+    def test_an_element_is_the_same_in_the_array_and_alone(self, shape):
+        drawn = Contents(shape, 3, -1, 1)
+        array, places = drawn.array(), np.array([0, 1, np.prod(shape) - 1])
+        assert array.shape == shape and array.dtype == np.float32
+        assert np.array_equal(array.ravel()[places], drawn.at(places))
+        assert np.array_equal(array, Contents(shape, 3, -1, 1).array())
+
+    def test_numbers_lie_between_their_ends(self):
+        whole = Contents((10_000,), 1, 1, 9, whole=True).array()
+        assert set(whole) == set(range(1, 10))
+        some = Contents((10_000,), 1, -1, 1).array()
+        assert -1 <= some.min() < -0.99 and 0.99 < some.max() < 1 and abs(some.mean()) < 0.05
+        assert not np.array_equal(some, Contents((10_000,), 2, -1, 1).array())
+
+    def test_an_output_is_zero(self):
+        assert not Contents((3, 4)).array().any()
+
+
+class TestTried:
+    def test_blocks_of_the_plan_and_those_that_are_asked_for(self):
+        found, x = of("out[i] = 2 * in[i];")
+        wanted = plan((BLOCKS, 1, 1), 32, gpu("H200"))
+        own = {wanted.first, *wanted.beside, *wanted.spread}
+        assert {3, 500} | own <= set(found.blocks) and len(found.blocks) < 100
+        assert set(found.places // THREADS) == set(found.blocks)
+        assert len(set(found.places)) == THREADS * len(found.blocks)
+        assert np.array_equal(found.values, 2 * x.at(found.places)) and found.predicted.seconds > 0
+
+    def test_each_block_runs_alone_as_for_the_prediction(self):
+        """The first block that comes writes nothing: so do all that run alone."""
+        count = "__shared__ int number; if (!threadIdx.x) number = atomicAdd(&came, 1); __syncthreads();"
+        found, _ = of(f"{count}{LONG} if (number) out[i] = v;", above="__device__ int came;\n")
+        wanted = plan((BLOCKS, 1, 1), 32, gpu("H200"))
+        alone = {wanted.first, *wanted.beside, *wanted.spread} - set(wanted.together) - {3, 500}
+        assert alone and not alone & set(found.places // THREADS)
+
+    def test_no_block_sees_what_others_have_left(self):
+        """As in the prediction, where nobody has written anything."""
+        seen = "bool seen = 0; for (int b = 0; b < gridDim.x; ++b) seen |= b != blockIdx.x && out[64 * b];"
+        found, _ = of(f"{seen} out[i] = seen ? 2 : 1;", blocks=(3,))
+        together = set(plan((BLOCKS, 1, 1), 32, gpu("H200")).together)
+        alone = ~np.isin(found.places // THREADS, list(together))
+        assert alone.sum() > 20 * THREADS and set(found.values[alone]) == {1}
+
+    def test_what_is_left_in_an_input_is_told(self):
+        with pytest.raises(SimtError, match="writes to its input"):
+            of("out[i] = 1; if (i == 64 * 500) ((float*)in)[7] = 0;")
+
+    def test_the_time_is_that_of_the_same_numbers(self):
+        """Nobody leaves: no number is 0."""
+        plain, leaving = (
+            of(f"{first}{LONG} out[i] = v;")[0].predicted for first in ("", "if (in[i] == 0) return; ")
+        )
+        assert leaving.seconds == pytest.approx(plain.seconds, rel=0.1)
+
+    @pytest.mark.parametrize(
+        "body", ["out[i + n] = 1;", "while (*(volatile float*)&in[n - 1 - i] > 0); out[i] = 1;"]
+    )
+    def test_what_cannot_be_predicted(self, body):
+        with pytest.raises(NoPrediction):
+            of(body)
+
+
+PRODUCT = """#include <mma.h>
+using namespace nvcuda;
+extern "C" __global__ void product(const half* A, const half* B, {type}* C)
+{{
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> b;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, {type}> sum;
+    wmma::fill_fragment(sum, 3);
+    wmma::load_matrix_sync(a, A, 16);
+    wmma::load_matrix_sync(b, B, 16);
+    wmma::mma_sync(sum, a, b, sum);
+    wmma::mma_sync(sum, a, b, sum);
+    wmma::store_matrix_sync(C, sum, 16, wmma::mem_row_major);
+}}"""
+
+
+@pytest.mark.parametrize(("type_", "dtype"), [("float", np.float32), ("half", np.float16)])
+def test_products_count_twice_and_what_they_are_added_to_once(type_, dtype):
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-4, 5, (16, 16)).astype(np.float16) for _ in range(2))
+    made = simt.RawModule(code=PRODUCT.format(type=type_)).get_function("product")
+    right = a.astype(float) @ b.astype(float).T
+    for kernel_, times in ((made, 2), (doubled(made), 4)):
+        out = np.zeros((16, 16), dtype)
+        kernel_(1, 32, (a, b, out))
+        assert np.array_equal(out, 3 + times * right)
