@@ -216,6 +216,13 @@ class TestRoster:
         assert (row["ID"] or row["SIS Login ID"]) == identity.get("ID", "b1")
         assert [path.name for path in (out / "feedback").iterdir()] == [f"{slug('b1')}.html"]
 
+    @pytest.mark.parametrize("head", ["name", "Full name", "e-mail"])
+    def test_a_name_to_show_is_the_roster_s_or_moodles(self, tmp_path, head):
+        known = handed_in("Bob Roe", 3, identity={"Identifier": "Participant 9"})
+        out = written(tmp_path, known, roster=f"student,{head}\nb1,Bob Roe\n")
+        (row,) = rows(out / "moodle-worksheet-02.csv")
+        assert (row["Identifier"], row["Full name"]) == ("Participant 9", "Bob Roe")
+
     def test_the_longest_user_name_counts(self, tmp_path):
         table = "student,github\na,doe\nb,jane-doe\n"
         out = written(tmp_path, handed_in("lab-02-jane-doe", 3), handed_in("lab-02-doe", 0), roster=table)

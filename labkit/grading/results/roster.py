@@ -17,7 +17,7 @@ from labkit.grading.model import Graded
 from labkit.grading.results.written import WrongTable, rows
 
 FILE = "roster.csv"
-ID, NAME = "student", "name"
+ID, NAMES = "student", ("name", "full name")  # columns
 # Of a submission's identity: by these columns a gradebook finds a student.
 _NUMBERS = ("ID", "Anonymous ID", "Identifier")
 IN_DOUBT = "in doubt: "  # how intake writes that it cannot be known whose a submission is
@@ -64,9 +64,11 @@ def named(graded: Graded, roster: Roster) -> Graded:
     if member is None:
         return graded
     found = dict(graded.submission.identity)
-    identity = {**found, "Username": member.id} | ({"Full name": member.name} if member.name else {})
+    by_moodle = graded.submission.student if "Identifier" in found else ""  # which has a person's name there
+    name = member.name or by_moodle
+    identity = {**found, "Username": member.id} | ({"Full name": name} if name else {})
     if not {"ID", "Anonymous ID"} & set(found):
-        identity |= {"Student": member.name or member.id, "SIS Login ID": member.id}
+        identity |= {"Student": name or member.id, "SIS Login ID": member.id}
     return replace(graded, submission=replace(graded.submission, student=member.id, identity=identity))
 
 
@@ -81,7 +83,8 @@ def _members(path: Path) -> tuple[Member, ...]:
             wrong.append(f"line {row.line}, column {ID}: {id!r} stands in a line above, too")
         else:
             called = frozenset(_plain(name) for name in row.cells.values() if name)
-            found[id] = Member(id, row.cells.get(NAME, ""), called)
+            shown = next((name for column in NAMES if (name := row.cells.get(column))), "")
+            found[id] = Member(id, shown, called)
     if wrong:
         raise WrongTable(path, wrong)
     return tuple(found.values())
