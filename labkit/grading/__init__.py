@@ -6,9 +6,9 @@ in model.py; text.py makes hostile text harmless.
 
 intake/    submissions.py reads a folder of notebooks, as JSON alone, and says what became of each file; a zip
            goes through unpack.py. entries.py finds whose files are, claims.py which cell answers what, and
-           handed_out.py knows the cells in which nobody has worked. merge.py puts answers into notebooks of our
-           own. magic_line.py reads the first lines of cells, and labs.py knows the labs of a class and their
-           points.
+           handed_out.py knows the cells in which nobody has worked. merge.py puts answers into notebooks of
+           our own. magic_line.py reads the first lines of cells, and labs.py knows the labs of a class and
+           their points.
 sandbox/   process.py is where answers run, within limits.py. seccomp.py lists refused system calls,
            filtered.py refuses them in a container, and watch.py sees what a sandbox uses. container.py and
            keeper.py are for podman and docker, native.py for a student's C, gpu.py for times on a GPU.

@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 import unicodedata
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
@@ -38,7 +39,21 @@ from labkit.grading import run
 from labkit.grading.intake import handed_out, submissions
 from labkit.grading.intake.entries import NoSubmissions, TooDeep, found, overlooked
 from labkit.grading.judging import judge
-from labkit.grading.model import GRADED, IGNORED, REGRADE, SUPERSEDED, TAKEN, UNREADABLE, UNTOUCHED
+from labkit.grading.model import (
+    GRADED,
+    IGNORED,
+    REGRADE,
+    SUPERSEDED,
+    TAKEN,
+    UNREADABLE,
+    UNTOUCHED,
+    File,
+    Submission,
+)
+from labkit.grading.pages import overview
+from labkit.grading.results.manifest import Run
+from labkit.grading.results.scores import Remark, Scores
+from labkit.grading.sandbox.limits import LIMITS
 
 IDS_02 = {id for id in EXERCISES if id.startswith("02.")}
 
@@ -471,10 +486,13 @@ class TestOtherFiles:
         assert set(fates(submission).values()) == {UNREADABLE} and is_open(submission)
         assert listed(submission)
 
-    def test_folders_that_lie_too_deep_are_told(self, tmp_path):
+    def test_folders_that_lie_too_deep_are_told_where_they_are_all_there_is(self, tmp_path):
         put(tmp_path / "jane" / "a/b/c/d/e/f" / LAB_02, answer("02.1", "deep"))
         submission = read_one(tmp_path)
         assert is_open(submission) and fates(submission) == {"a/b/c/d/e": UNREADABLE} and listed(submission)
+        put(tmp_path / "jane" / LAB_02, answer("02.1", "mine"))
+        submission = read_one(tmp_path)
+        assert fates(submission) == {LAB_02: TAKEN, "a/b/c/d/e": IGNORED} and not listed(submission)
 
     def test_an_empty_folder_is_nobodys_fault(self, tmp_path):
         (tmp_path / "jane").mkdir()
@@ -713,3 +731,33 @@ class TestRun:
             words = ["grade", str(tmp_path / name), "--out", str(tmp_path / "out")]
             done = CliRunner().invoke(cli.app, words)
             assert done.exit_code == 1 and name in done.output and isinstance(done.exception, SystemExit)
+
+
+class TestOverview:
+    """The class's page has a line for each file that is not simply taken."""
+
+    def page(self, *submitted, strays=(), regrades=()):
+        scores, files = Scores([]), overview.Files()
+        for submission in submitted:
+            files.add(submission)
+        for remark in regrades:
+            scores.regrades.add(remark)
+        return overview.page(scores, Run(7, "labkit grade", Path(), LIMITS, strays=strays), {}, files)
+
+    def test_counts_files_and_lists_those_that_were_not_just_taken(self):
+        files = overview.Files()
+        files.add(Submission("jane", found=(File("a", TAKEN), *[File("c", IGNORED)] * 700)))
+        files.add(Submission("john", found=(File("b", TAKEN, "odd"), *[File("d", UNREADABLE, "why")] * 300)))
+        assert files.counts == {TAKEN: 2, IGNORED: 700, UNREADABLE: 300}
+        assert [name for name, _ in files.listed] == ["john"] * 301 + ["jane"] * 199
+
+    def test_shows_names_as_text(self):
+        hostile = "<script>x</script>"
+        html = self.page(Submission(hostile, found=(File(hostile, IGNORED, hostile),)), strays=(hostile,))
+        assert html.count("&lt;script&gt;x&lt;/script&gt;") == 4 and "<script" not in html
+
+    def test_exercises_that_wait_for_one_reason_have_one_line(self):
+        waiting = [("jane", "02.1", "a"), ("jane", "02.2", "a"), ("jane", "02.3", "b"), ("john", "02.3", "b")]
+        html = self.page(regrades=[Remark(*each) for each in waiting])
+        rows = re.findall(r"<tr><td>.*?</td><td>(.*?)</td><td>(.*?)</td></tr>", html)
+        assert rows == [("02.1, 02.2", "a"), ("02.3", "b"), ("02.3", "b")]

@@ -266,7 +266,7 @@ def _walk(top: Path) -> list[_Path]:
         level = below
     for folder in level[:1]:
         others = f", as do {len(level) - 1} others" * (len(level) > 1)
-        add(folder, _DOCUMENT, f"lies {MOST_LEVELS} folders deep{others}; it was not looked into")
+        add(folder, _BYSTANDER, f"lies {MOST_LEVELS} folders deep{others}; it was not looked into")
     return files
 
 

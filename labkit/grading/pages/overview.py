@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 import labkit
 from labkit.grading.intake.labs import Lab, number
-from labkit.grading.model import TAKEN, File, Submission
+from labkit.grading.model import IGNORED, TAKEN, File, Submission
 from labkit.grading.pages import chart
 from labkit.grading.pages.template import render
 from labkit.grading.results.manifest import Run
@@ -29,17 +29,27 @@ class Part:
 
 @dataclass
 class Files:
-    """What became of the files of a class: how many had each fate, and the first that were not just taken."""
+    """What became of the files of a class: how many had each fate, and which were not just taken.
+
+    Of those `odd` has the first that may hold answers, `ignored` the first others.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
-    listed: list[tuple[str, File]] = field(default_factory=list)
+    odd: list[tuple[str, File]] = field(default_factory=list)
+    ignored: list[tuple[str, File]] = field(default_factory=list)
 
     def add(self, submission: Submission) -> None:
         """Count the files of a submission."""
-        self.counts.update(file.fate for file in submission.found)
-        others = [file for file in submission.found if file.fate != TAKEN or file.why]
-        room = MOST_REMARKS - len(self.listed)
-        self.listed += [(submission.student, file) for file in others[:room]]
+        for file in submission.found:
+            self.counts[file.fate] += 1
+            if file.fate != TAKEN or file.why:
+                listed = self.ignored if file.fate == IGNORED else self.odd
+                listed += [(submission.student, file)] * (len(listed) < MOST_REMARKS)
+
+    @property
+    def listed(self) -> list[tuple[str, File]]:
+        """Return those that the page has room for."""
+        return [*self.odd, *self.ignored][:MOST_REMARKS]
 
     def __str__(self) -> str:
         each = ", ".join(f"{count} {fate}" for fate, count in self.counts.most_common())
