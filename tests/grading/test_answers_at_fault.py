@@ -55,6 +55,29 @@ def an_answer():
     return Elsewhere("answer", lambda: (0, ""))
 
 
+FLOOD = """%%cuda 00.1
+#include <cstdio>
+extern "C" __global__ void scale(float* x, float a, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int line = 0; line < 20; ++line)
+        printf("thread %d prints more and more, line after line: %d\\n", i, line);
+    if (i < n)
+        x[i] = a * x[i];
+}
+"""
+
+
+@pytest.mark.parametrize("lines", [20, 100000])
+def test_what_an_answer_prints_while_it_is_judged_costs_no_other_one(lines):
+    """A few lines per thread cost nothing at all; so many that it does not end in time cost its own points."""
+    sources = {"00.1": FLOOD.replace("20", str(lines)), "00.2": SOLVED["00.2"]}
+    submission = Submission("Eve", answers={id: Answer(id, source) for id, source in sources.items()})
+    found = {each.exercise: each for each in judge.grade(submission, ("00",), 7, process.best()).results}
+    assert found["00.1"].points == (EXERCISES["00.1"].points if lines == 20 else 0), found["00.1"]
+    assert found["00.2"].points == EXERCISES["00.2"].points, found["00.2"]
+
+
 OF_VALUES = [
     ValueError("inhomogeneous shape"),
     RecursionError("maximum recursion depth exceeded"),

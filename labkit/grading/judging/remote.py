@@ -40,6 +40,7 @@ from labkit.model.sampled import Argument, Contents, Tried, tried
 from labkit.model.time.limits import Limit
 from labkit.model.time.prediction import NoPrediction, Prediction
 from labkit.programs.program import SECONDS, AnyProgram, Mode, OnText, Outcome
+from labkit.programs.recording import record_of
 from labkit.programs.toolkit import NoCompiler
 from labkit.simt.counters.profile import Circumstances, Profile, Site
 from labkit.simt.launch.sample import Sample
@@ -405,6 +406,7 @@ class RemoteProgram(AnyProgram):
         timeout: float = SECONDS,
         variables: Mapping[str, str] | None = None,
         on_text: OnText | None = None,
+        record: int | None = None,
     ) -> Outcome:
         """See AnyProgram. Nothing is told while it runs."""
         how: dict[str, Any] = {
@@ -412,11 +414,13 @@ class RemoteProgram(AnyProgram):
             "mode": mode,
             "timeout": timeout,
             "variables": dict(variables or {}),
+            "record": record,
         }
         told = self.session.ask("run_program", timeout, arguments=list(arguments), **how)
         with _forged_is_stopped():
             out, err = (told[name].tobytes().decode(errors="replace") for name in ("stdout", "stderr"))
-            return Outcome(out, err, int(told["code"]), bool(told["timed_out"]))
+            seen = None if told["record"] is None else record_of(told["record"])
+            return Outcome(out, err, int(told["code"]), bool(told["timed_out"]), seen)
 
 
 @doubled.register

@@ -7,7 +7,10 @@ verdict: expected results and goals are not known here.
 import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,7 +43,12 @@ def serve(exercise: str = "") -> None:
         connected.connect(os.environ[SOCKET])
         channel = Channel(connected)
         bench = _Bench(channel, magic.answers.get(exercise))
-        with elsewhere(partial(run_outside, channel)):
+        # What the answer prints while it is judged, nobody reads, and it would count as shown.
+        with (
+            elsewhere(partial(run_outside, channel)),
+            Path(os.devnull).open("w") as nowhere,
+            redirect_stdout(nowhere),
+        ):
             while (request := channel.receive()) is not None:
                 channel.send(bench.reply(request))
 
@@ -175,10 +183,11 @@ class _Bench:
     # Whole programs.
 
     def do_run_program(self, arguments: Sequence[str], **how: Any) -> dict[str, Any]:
-        """Run the answer; return its exit code and, as bytes, what it prints."""
+        """Run the answer; return its exit code, as bytes what it prints, and the record of what it did."""
         outcome = self._made[0].run(*arguments, **how)
         texts = {name: _bytes(getattr(outcome, name)) for name in ("stdout", "stderr")}
-        return texts | {"code": outcome.code, "timed_out": outcome.timed_out}
+        record = None if outcome.record is None else asdict(outcome.record)
+        return texts | {"code": outcome.code, "timed_out": outcome.timed_out, "record": record}
 
     # Functions in Python.
 
