@@ -78,6 +78,9 @@ class TestSimilar:
     def test_what_many_have_is_the_exercise_s_own(self):
         assert alike(**{f"student{place}": NAIVE for place in range(12)}) == []
 
+    def test_a_group_is_not_many(self):
+        assert len(alike(**{f"student{place}": OWN for place in range(6)})) == 15
+
     def test_a_part_of_it_is_found_too(self):
         longer = RENAMED.replace("if (inside)", "if (M < 0) { C[0] = 1; return; }\n  if (inside)")
         assert alike(ann=OWN, ben=longer) == [("ann", "ben")]

@@ -86,6 +86,7 @@ class TestWhatJudges:
             ("grading/results/tables.py", False),
             ("grading/pages/student.html", False),
             ("simt/__pycache__/module.cpython-311.pyc", False),
+            ("simt/.module.py.swp", False),
         ],
     )
     def test_the_sandbox_and_all_else_that_judges_belong_to_all(self, tmp_path, monkeypatch, file, has_part):

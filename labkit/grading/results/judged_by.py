@@ -64,7 +64,8 @@ def grader() -> str:
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder).as_posix()
             has_part = not f"{name}/".startswith(tuple(f"{each}/" for each in _NO_PART))
-            if has_part and path.is_file() and "__pycache__" not in path.parts:
+            is_ours = not any(part.startswith((".", "__pycache__")) for part in path.relative_to(folder).parts)
+            if has_part and is_ours and path.is_file():
                 hashed += [name, hashlib.sha256(path.read_bytes()).hexdigest()]
     return _hash(hashed)
 

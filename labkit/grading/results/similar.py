@@ -27,7 +27,7 @@ TOGETHER = 12  # tokens of a run: about a line and a half
 FEWEST_RUNS = 30  # that two answers have in common before they are listed: some 20 tokens
 LEAST_SHARE = 0.7  # of the runs of the shorter one
 COMMON = 0.1  # of the class: a run that more have, and more than MOST_IN_COMMON, is the exercise's own
-MOST_IN_COMMON = 4
+MOST_IN_COMMON = 9
 
 Runs = frozenset[tuple[str, ...]]
 
