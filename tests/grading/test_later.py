@@ -125,7 +125,7 @@ def out(tmp_path, monkeypatch):
     reasons = 'ann,02.1,1,"asked,\nand was right"\n'
     head = "student,exercise,points,reason\n"
     (tmp_path / "out" / "overrides.csv").write_text(
-        f"{head}benedikta,02.1,1,too\n{reasons}bx-77,02.2,1,\"like\nwise\"\n"
+        f'{head}benedikta,02.1,1,too\n{reasons}bx-77,02.2,1,"like\nwise"\n'
     )
     (tmp_path / "out" / "roster.csv").write_text("student,canvas\nann,\nbx-77,4815162342\ncid,\n")
     done = grade(tmp_path, "--lab", "02", "--seed", "5")
