@@ -170,6 +170,14 @@ class TestTooDeep:
                 put(tmp_path / lab / student / f"{lab[-2:]}_mine.ipynb", answer(f"{lab[-2:]}.1", student))
         assert self.refused(tmp_path) == ["lab 02", "lab 03"]
 
+    @pytest.mark.parametrize("beside", ["nbgrader_config.py", "source/02/a.ipynb", "gradebook.db"])
+    def test_of_a_course_of_nbgrader_what_was_submitted_is_named(self, tmp_path, beside):
+        put(tmp_path / beside)
+        for folder in ("submitted/jane/02", "submitted/john/02", "autograded/jane/02"):
+            put(tmp_path / folder / LAB_02, answer("02.1", "x"))
+        assert self.refused(tmp_path) == ["submitted"]
+        assert {entry.student for entry in found(tmp_path / "submitted")} == {"jane", "john"}
+
     def test_a_download_among_others_is_refused_too(self, tmp_path):
         put(tmp_path / f"doejane_123_4000_{LAB_02}", answer("02.1", "x"))
         put(tmp_path / "late" / f"roejohn_124_4001_{LAB_02}", answer("02.1", "y"))
@@ -183,6 +191,7 @@ class TestTooDeep:
             (f"jane/old/{LAB_02}", f"jane/new/{LAB_02}", f"john/{LAB_02}"),
             (f"jane/{LAB_02}",),
             (f"jane/work/{LAB_02}",),
+            (f"submitted/{LAB_02}", f"jane/{LAB_02}"),
             (f"jane/Jane_11_assignsubmission_file/{LAB_02}", f"jane/Jane_12_assignsubmission_file/{LAB_03}"),
         ],
     )

@@ -134,7 +134,7 @@ def _claim(cell: object, exercises: Mapping[str, Exercise]) -> Claim | None:
     if claim.worth == WORK and has_nul:
         return replace(claim, open=f"The cell of {exercise} has NUL characters: the file is damaged.")
     if claim.worth == WORK and _MERGE_MARKS.search(claim.text):
-        why = f"The cell of {exercise} has git's merge marks (<<<<<<<): it holds two versions of the answer."
+        why = f"The cell of {exercise} has git's merge marks (<<<<<<<): a merge was not finished."
         return replace(claim, open=why)
     return claim
 
@@ -233,8 +233,8 @@ def _of_several(
     having = [(each, each.claims[exercise]) for each in in_order if each.claims and exercise in each.claims]
     unread = [each for each in in_order if each.claims is None and each.lab in ("", lab)]
     if not having:
-        missing = f"There is no cell that answers {exercise}."
-        return Answer(exercise, "", missing, _unread(unread)), ""
+        why = _unread(unread)
+        return Answer(exercise, "", why or f"There is no cell that answers {exercise}.", why), ""
     most = max(claim.worth for _, claim in having)
     worthy = [each for each in having if each[1].worth == most]
     counting, claim = worthy[-1]

@@ -30,6 +30,7 @@ HIDDEN = (".", "__MACOSX")  # how names begin that nobody means
 BY_HAND = "in the gradebooks it is nobody's; see whose it is, and enter the points by hand."
 # Where it is asked whether a folder is a class: so much of it is looked at; so many folders are looked into.
 _MOST_LISTED, _MOST_AROUND = 200, 5
+_OF_NBGRADER = ("nbgrader_config.py", "gradebook.db", "source", "release")  # beside its folder `submitted`
 WHO = ("Student", "SIS Login ID", "Username")  # columns by which a gradebook finds a student without a number
 
 _NUMBER = r"[1-9][0-9]*"
@@ -210,11 +211,14 @@ def _refuse_classes(folder: Path, paths: Sequence[Path]) -> None:
     """Raise TooDeep where what stands for a student holds the work of several.
 
     It does where names of Canvas, Moodle or Gradescope say so. Where students gave the names, a folder may be
-    one student with several copies of a notebook; but not where all folders of the class are such.
+    one student with several copies of a notebook; but not where all folders of the class are such, nor where
+    the folder is a course of nbgrader's.
     """
     plain = [path for path in paths if _is_folder(path) and not _owner(path).identity]
     is_download = any(_owner(path).identity for path in paths)
     classes = [inner for path in plain if (inner := _class_within(path, fewest=1 if is_download else 2))]
+    if any((folder / name).exists() for name in _OF_NBGRADER) and folder / "submitted" in plain:
+        classes = [folder / "submitted"]
     if not classes and len(plain) == len(paths):
         copies = list(takewhile(bool, map(_copies_within, plain)))
         classes = [each for each in copies if each] if len(copies) == len(plain) else []

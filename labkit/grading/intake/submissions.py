@@ -354,7 +354,8 @@ def _opened(answer: Answer, looked_at: Sequence[_Read], labs: Collection[str]) -
         return answer  # this cell alone is missing
     files = [each.file.name for each in looked_at if not labs or lab in each.labs]
     names = ", ".join(files[:3]) + ", …" * (len(files) > 3)
-    return replace(answer, open=f"No cell of lab {lab} is in what was handed in: {names}.")
+    why = f"No cell of lab {lab} is in what was handed in: {names}."
+    return replace(answer, note=why, open=why)
 
 
 def _lab(labs: Sequence[str]) -> str:
@@ -406,7 +407,7 @@ def _instead(data: bytes) -> str:
         if data.lstrip()[: len(sign)].lower() == sign:
             return told
     if _MERGE_MARK.search(data):
-        return "it has git's merge marks (<<<<<<<), which end in no one version"
+        return "it has git's merge marks (<<<<<<<), as a merge was not finished"
     return "it has NUL bytes" if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")) else ""
 
 
