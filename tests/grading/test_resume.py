@@ -15,9 +15,12 @@ from labkit.course import EXERCISES
 from labkit.course.notebooks import catalog
 from labkit.grading import run
 from labkit.grading.model import GRADED, REGRADE, Graded, Result, Submission
+from labkit.grading.report import write_all
 from labkit.grading.results import judged_by as rules
 from labkit.grading.results.judged_by import judged_by
+from labkit.grading.results.manifest import Run
 from labkit.grading.results.store import Store
+from labkit.grading.sandbox.limits import LIMITS
 
 LAB = sorted(id for id in EXERCISES if id.startswith("02."))
 ASKED = exercises("02")
@@ -121,6 +124,16 @@ class TestStore:
         assert states.pop(ASKED[0].id) == (REGRADE, None)
         assert {state for state, _ in states.values()} == {GRADED}
         assert list(kept.pending(graded().submission)) == [ASKED[0].id]
+
+    def test_what_is_left_has_no_points_in_the_tables(self, tmp_path):
+        """As when the run is stopped before all is judged again."""
+        Store(tmp_path, 7, ASKED).put(graded())
+        kept = Store(tmp_path, 7, [replace(ASKED[0], points=9), *ASKED[1:]])
+        write_all(kept, Run(7, "labkit grade", SOLVED, LIMITS), ["bob"])
+        (row,) = rows(tmp_path / "to_regrade.csv")
+        assert row["exercise"] == ASKED[0].id and rules.CHANGED["criteria"] in row["reason"]
+        assert [*rows(tmp_path / "gradebook-moodle.csv")[0].values()][-1] == "-"
+        assert not (tmp_path / "regraded.csv").exists()
 
     def test_keeps_the_points_before(self, tmp_path):
         Store(tmp_path, 7, ASKED).put(graded())
