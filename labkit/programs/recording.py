@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from labkit.programs import library
-from labkit.programs.server.__main__ import BEGIN
 from labkit.programs.server.memory import BYTES, FLAGS_AT
 from labkit.programs.server.recorder import unpacked
+from labkit.programs.server.wire import BEGIN
 
 CHECKED, WATCHED, RECORDED = 1, 2, 4  # flags of the memory's table, as runtime/runtime.h has them
 _FLAGS = {"run": RECORDED, "check": RECORDED | CHECKED, "profile": RECORDED | WATCHED}
@@ -257,6 +257,8 @@ class Watching:
 
 def _memory_file(flags: int) -> int:
     """Return the file that the program and the server share; the flags stand in its head."""
+    if sys.platform != "linux":
+        raise NotImplementedError("programs run on Linux")
     try:
         file = os.memfd_create("labkit")
     except OSError:  # a sandbox may refuse it: there, a file without a name does

@@ -50,13 +50,15 @@ class Claim:
 class Notebook:
     """A notebook of a submission: its name, what it claims by exercise, and Canvas's number of the file.
 
-    `claims` is None where it cannot be read, or may hold notebooks and is none; `why` says so after its name.
+    `claims` is None where it cannot be read, and `why` ends a sentence on that. It need not be a notebook, but
+    what may hold some: then `is_holder`.
     """
 
     name: str
     claims: Mapping[str, Claim] | None
     attachment: int = 0
     why: str = ""
+    is_holder: bool = False
 
     @property
     def file(self) -> str:
@@ -225,9 +227,9 @@ def _of_several(
     """Return the answer to an exercise, and the name of the notebook that has it; "" where none has."""
     lab = exercise.partition(".")[0]
 
-    def rank(notebook: Notebook) -> tuple[int, bool, int]:
+    def rank(notebook: Notebook) -> tuple[int, bool, bool, int]:
         is_own = _COPY.sub("", notebook.file) in released and notebook.lab == lab
-        return notebook.attachment, is_own, -notebook.name.count("/")
+        return notebook.attachment, not notebook.is_holder, is_own, -notebook.name.count("/")
 
     in_order = sorted(notebooks, key=lambda each: (rank(each), natural(_numbered(each.name))))
     having = [(each, each.claims[exercise]) for each in in_order if each.claims and exercise in each.claims]

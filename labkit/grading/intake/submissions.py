@@ -248,7 +248,7 @@ def _walk(top: Path) -> list[_Path]:
                     entries = sorted(islice(listing, MOST_FILES + 1), key=lambda entry: entry.name)
                 seen += len(entries)
                 if seen > MOST_FILES:
-                    add(top, _DOCUMENT, f"has more than {MOST_FILES} files; not all were looked at")
+                    add(top, _HOLDER, f"has more than {MOST_FILES} files; not all were looked at")
                     return files
                 for entry in entries:
                     path = Path(entry.path)
@@ -260,7 +260,8 @@ def _walk(top: Path) -> list[_Path]:
                     elif entry.is_dir(follow_symlinks=False):
                         below.append(path)
                     else:
-                        add(path, *_kind(entry.name, entry.is_symlink(), is_told=False))
+                        is_link = entry.is_symlink()  # below are those of virtual environments
+                        add(path, *_kind(entry.name, is_link, is_told=is_link and folder == top))
             except OSError as error:
                 add(folder, _HOLDER, f"cannot be read: {error.strerror}")
         level = below
@@ -306,15 +307,16 @@ def _looked_at(
                     why = file.note
         except _Unreadable as error:
             why = str(error)
+        is_holder = file.kind != _NOTEBOOK
         if claimed is None and file.kind <= _HOLDER:
             hashes.setdefault(file.name, "")  # so that --resume notices where it comes and goes
-        looked_at.append(_Read(file, Notebook(file.name, claimed, file.attachment, why), why))
+        looked_at.append(_Read(file, Notebook(file.name, claimed, file.attachment, why, is_holder), why))
     return looked_at
 
 
 def _fate(
     own: _Read,
-    all: Sequence[_Read],
+    looked_at: Sequence[_Read],
     answers: Mapping[str, Answer],
     winners: Mapping[str, str],
     graded: Collection[str],
@@ -332,9 +334,9 @@ def _fate(
         return file(IGNORED, "has no cell that answers an exercise of the course"), True
     if not set(labs) & set(graded):  # that is told where there is nothing else
         why = f"is of {_lab(labs)}, which is not graded here"
-        return file(IGNORED, why), not any(each.labs & set(graded) for each in all)
+        return file(IGNORED, why), not any(each.labs & set(graded) for each in looked_at)
     if not own.has_work:
-        others = {lab for each in all if each.has_work for lab in each.labs}
+        others = {lab for each in looked_at if each.has_work for lab in each.labs}
         why = "has no work: its answer cells are as handed out, or empty"
         return file(UNTOUCHED, why), not set(labs) & others
     work = {id for id, claim in claimed.items() if claim.worth > claims.STUB}
@@ -403,11 +405,11 @@ def _instead(data: bytes) -> str:
     """Say what a file is that is no JSON; "" where that is not known."""
     if not data.strip(b"\0"):
         return "it holds nothing but NUL bytes" if data else "it is empty"
+    if _MERGE_MARK.search(data):
+        return "it has git's merge marks (<<<<<<<), as a merge was not finished"
     for sign, told in _SIGNS.items():
         if data.lstrip()[: len(sign)].lower() == sign:
             return told
-    if _MERGE_MARK.search(data):
-        return "it has git's merge marks (<<<<<<<), as a merge was not finished"
     return "it has NUL bytes" if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")) else ""
 
 

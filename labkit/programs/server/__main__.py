@@ -7,16 +7,14 @@ import ctypes
 import os
 import signal
 import socket
-import struct
 import sys
 
 from labkit.programs import library
-from labkit.programs.server.wire import Connection, Gone
+from labkit.programs.server.wire import BEGIN, Connection, Gone
 
 assert sys.platform != "win32"  # programs run on Linux
 
 _DEATH_SIGNAL, _DUMPABLE = 1, 4  # of prctl
-BEGIN = struct.Struct("<QQ")  # what comes over the record's socket first: the seed, the program's process
 
 
 def main(requests: int, file: int, version: str, record: int | None) -> None:

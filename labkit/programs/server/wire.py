@@ -6,6 +6,8 @@ import socket
 import struct
 from dataclasses import dataclass, field
 
+BEGIN = struct.Struct("<QQ")  # comes first over the record's socket: the seed, and the program's process
+
 
 class Gone(Exception):
     """The program has ended."""
