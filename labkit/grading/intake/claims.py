@@ -50,8 +50,8 @@ class Claim:
 class Notebook:
     """A notebook of a submission: its name, what it claims by exercise, and Canvas's number of the file.
 
-    `claims` is None where it cannot be read, and `why` ends a sentence on that. It need not be a notebook, but
-    what may hold some: then `is_holder`.
+    `claims` is None where it cannot be read, and `why` ends a sentence on that. With `is_holder` it is no
+    notebook, but something that may hold some.
     """
 
     name: str
