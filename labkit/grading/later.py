@@ -12,6 +12,7 @@ from labkit.grading.report import ByInstructor, by_instructor, write_all
 from labkit.grading.results import by_hand, roster, similar
 from labkit.grading.results.similar import Pair
 from labkit.grading.results.store import Store
+from labkit.grading.results.tables import cell
 from labkit.grading.results.written import rows, without
 from labkit.grading.run import NotGraded, run_of, settings_of
 from labkit.grading.text import write_whole
@@ -33,10 +34,10 @@ def _of_the_course(exercises: Iterable[str]) -> dict[str, list[str]]:
     """Return what is nobody's own: the cells as they are handed out, and the course's solutions."""
     found = {exercise: [*handed_out.cells().get(exercise, ())] for exercise in exercises}
     for path in catalog.notebooks(catalog.shipped() / SOLUTIONS):
-        for cell in catalog.read(path)["cells"]:
-            about = cell.get("metadata", {}).get("labkit", {})
+        for each in catalog.read(path)["cells"]:
+            about = each.get("metadata", {}).get("labkit", {})
             if about.get("role") == "answer" and about.get("exercise") in found:
-                found[about["exercise"]].append(solution("".join(cell.get("source", ""))))
+                found[about["exercise"]].append(solution("".join(each.get("source", ""))))
     return found
 
 
@@ -50,10 +51,12 @@ def forget(out: Path, student: str) -> list[str]:
     exercises = {exercise.id: exercise for exercise in store.exercises}
     given = by_instructor(out, {name: each.identity for name, each in submissions.items()}, exercises)
     found = [name for name in submissions if student in (name, given.shown(name))]
+    if not found and store.has(student):  # a file that is damaged, or of another labkit
+        found = [student]
     if not found:
         known = ", ".join(sorted(map(given.shown, submissions))[:20])
         raise NotGraded(f"{out} has nothing of {student!r}. It has {known or 'nobody'}.")
-    shown = {*found, *map(given.shown, found)}
+    shown = {*found, *map(given.shown, found), *map(cell, found)}
     overrides = out / by_hand.FILE
     if overrides.exists():
         mine = [row for row in rows(overrides, by_hand.COLUMNS) if row.cells["student"] in shown]
@@ -63,7 +66,7 @@ def forget(out: Path, student: str) -> list[str]:
     (out / similar.FILE).unlink(missing_ok=True)
     others = {name: each.identity for name, each in submissions.items() if name not in found}
     write_all(store, run_of(settings_of(out)), list(others), by_instructor(out, others, exercises))
-    handed_in = [name for each in found for name in submissions[each].sent_as]
+    handed_in = [name for each in found if each in submissions for name in submissions[each].sent_as]
     in_roster = (
         [f"the line of {student} in {out / roster.FILE}"] if given.roster.owners.keys() & {*found} else []
     )

@@ -183,6 +183,15 @@ class TestForget:
         assert done.exit_code == 1 and "'bean'" in done.output and "ann, bx-77, cid" in done.output
         assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
+    @pytest.mark.parametrize("stored", [b"", b"{}", b'{"form": 1, "graded": {}}'])
+    def test_a_file_that_cannot_be_read_goes_too(self, out, stored):
+        (path,) = (out / "results").glob("ann*")
+        path.write_bytes(stored)
+        (out / "overrides.csv").unlink()
+        done = CliRunner().invoke(cli.app, ["forget", str(out), "ann"])
+        assert done.exit_code == 0 and not path.exists()
+        assert holding(out, "ann,") == {"not_handed_in.csv"}
+
     def test_a_folder_without_grades_is_told(self, tmp_path):
         for command in (["forget", str(tmp_path), "ann"], ["similar", str(tmp_path)]):
             done = CliRunner().invoke(cli.app, command)

@@ -108,12 +108,13 @@ class Store:
         self.put(kept)
         return kept
 
-    def remove(self, student: str) -> bool:
-        """Remove what is stored of a student, and say whether there was anything."""
-        path = self._path(student)
-        was_there = path.exists()
-        path.unlink(missing_ok=True)
-        return was_there
+    def has(self, student: str) -> bool:
+        """Say whether there is a file of a student, even one that cannot be read."""
+        return self._path(student).exists()
+
+    def remove(self, student: str) -> None:
+        """Remove what is stored of a student."""
+        self._path(student).unlink(missing_ok=True)
 
     def _current(self, graded: Graded, judged_by: dict[str, Any]) -> Graded:
         """Return the results of today's exercises, without the points that other rules gave."""
