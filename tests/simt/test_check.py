@@ -366,6 +366,10 @@ SINGLE = {
         "if (t >= 32)\nreturn;\n__syncthreads();\ng[t] = 1;",
         1, "synccheck divergent barrier", 6, 0, 0, 32,
     ),
+    "some lanes of a warp at a barrier": (
+        "if (t >= 40)\nreturn;\n__syncthreads();\ng[t] = 1;",
+        1, "synccheck divergent barrier", 6, 0, 0, 40,
+    ),
     "mask": ("if (t < 4) g[t] = __shfl_sync(3, t, 0);", 1, "synccheck invalid mask", 4, 0, 0, 2),
     "assert": ("if (t == 6) assert(n == 0);", 1, "memcheck assert", 4, 0, 0, 6),
     "trap": ("if (t == 6) __trap();", 1, "memcheck trap", 4, 0, 0, 6),
@@ -381,9 +385,19 @@ def test_each_kind_names_its_place(case):
     assert (found[0].line, found[0].other_line, found[0].block) == (line, other_line, (block, 0, 0))
     assert thread is None or found[0].thread == (thread, 0, 0)
     assert found[0].source and f"line {line}: " in str(found[0])
+    if other_line and blocks == 1:
+        assert "thread (5, 0, 0)" in found[0].message  # who made the other access
 
 
 # --- what is not a mistake ---------------------------------------------------------------------------------
+
+
+def test_a_barrier_that_no_thread_skips_is_right():
+    """Some could have returned before it."""
+    assert (
+        body("if (t >= n)\nreturn;\n__syncthreads();\ng[t] = 1;").check(1, 64, (ints(64), np.int32(64))) == []
+    )
+
 
 SIGNATURE = 'extern "C" __global__ void f(const float* in, float* partial, float* out, int n)'
 CLEAN = {
