@@ -4,6 +4,7 @@ GRADES/run.json says from the start what is asked for. Each submission's results
 are there, so that a run that was stopped goes on where it was.
 """
 
+import hashlib
 import json
 import secrets
 import statistics
@@ -43,6 +44,7 @@ from labkit.grading.judging.pool import Pool
 from labkit.grading.model import REGRADE, Graded, Submission
 from labkit.grading.report import BY_INSTRUCTOR, Summary, by_instructor, write_all
 from labkit.grading.results.handed_in import handed_in
+from labkit.grading.results.judged_by import judged_by
 from labkit.grading.results.manifest import Run
 from labkit.grading.results.scores import Scores, is_full
 from labkit.grading.results.store import Store
@@ -137,6 +139,7 @@ def _run(wish: Wish, console: Console, grade: engine.Grade | None) -> Ended:
     given = by_instructor(wish.out, {each.student: each.identity for each in entries}, exercises)
     with _workers(wish, len(entries)) as workers:
         isolation = _isolation(workers, wish.isolation or (before.isolation if before else None))
+        _same_rules(workers, chosen)
         settings = replace(before, isolation=isolation) if before else _begun(wish, chosen, isolation)
         settings = replace(
             settings, seconds=wish.seconds or settings.seconds, labkit=__version__, strays=strays
@@ -319,6 +322,23 @@ def _isolation(workers: engine.Workers, wanted: str | None) -> str:
         if refusal:
             raise NotGraded(f"On {address}: {refusal}")
     return wanted
+
+
+def _same_rules(workers: engine.Workers, chosen: tuple[str, ...]) -> None:
+    """Raise NotGraded where a worker would judge these labs by other rules than this machine."""
+    mine = _rules(chosen)
+    for address, theirs in workers.ask(partial(_rules, chosen)).items():
+        if theirs != mine:
+            raise NotGraded(
+                f"On {address} labkit has other sources than here, or other hidden checks: "
+                "a class is judged by the same everywhere. Install there what is here."
+            )
+
+
+def _rules(labs: tuple[str, ...]) -> str:
+    """Hash, on a worker, what judges these labs."""
+    told = json.dumps(judged_by(judge.asked(labs).values()), sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def _refusal(tier: str) -> str:

@@ -14,6 +14,7 @@ from labkit import cli
 from labkit.course import EXERCISES
 from labkit.course.notebooks import catalog
 from labkit.grading import run
+from labkit.grading.judging.pool import Pool
 from labkit.grading.model import GRADED, REGRADE, Graded, Result, Submission
 from labkit.grading.report import write_all
 from labkit.grading.results import judged_by as rules
@@ -248,6 +249,18 @@ class TestCommand:
         monkeypatch.setattr(rules, "grader", lambda: "another")
         assert len(grade(2, "--resume")[1]) == 2
         assert len(rows(Path("out/regraded.csv"))) == 2 * len(LAB)
+
+    def test_a_worker_that_judges_by_other_rules_gets_nothing(self, grade, monkeypatch):
+        class Elsewhere(Pool):
+            def ask(self, question):
+                with pytest.MonkeyPatch.context() as there:
+                    there.setattr(rules, "grader", lambda: "another")
+                    return {"tcp://there:1": question()}
+
+        monkeypatch.setattr(run, "Pool", Elsewhere)
+        done = CliRunner().invoke(cli.app, ["grade", "class", "--out", "out", "--resume"])
+        assert done.exit_code == 1 and "On tcp://there:1 labkit has other sources" in done.output
+        assert len(Path("log").read_text().splitlines()) == 2  # of the first run
 
     @pytest.mark.parametrize("options", [("--regrade", "02.1"), ("--resume", "--regrade", "03.1")])
     def test_a_request_that_cannot_be_met_is_told(self, grade, options):
