@@ -117,26 +117,21 @@ def _matched(members: tuple[Member, ...], submissions: Mapping[str, Mapping[str,
             owners[mine[0]] = member
         for student in mine if len(mine) > 1 else ():
             doubtful[student] = f"{len(mine)} submissions are of {member.id}: {', '.join(sorted(mine))}"
-    in_doubt = {id for id, mine in of.items() if len(mine) > 1}
-    absent = tuple(each for each in members if each.id not in in_doubt and each not in owners.values())
+    absent = tuple(member for member in members if member.id not in of)
     return Roster(members, owners, absent, tuple(strangers), doubtful)
 
 
 def _owners(student: str, identity: Mapping[str, str], by_name: Mapping[str, list[Member]]) -> set[str]:
     """Return the ids of the members that a submission may be of: a number tells more than a name."""
     numbers = [identity[column] for column in _NUMBERS if column in identity]
+    plain = [number.removeprefix(_PARTICIPANT) for number in numbers]
     own = _plain(student)
-    # GitHub Classroom names a repository lab-02-octocat; a user name may have a - itself: the longest counts
-    ends = sorted((name for name in by_name if own.endswith(f"-{name}")), key=len)[-1:]
-    for names in (
-        [*numbers, *(number.removeprefix(_PARTICIPANT) for number in numbers)],
-        [own],
-        [own.removeprefix(_GRADESCOPE)],
-        ends,
-    ):
+    for names in ([*numbers, *plain], [own], [own.removeprefix(_GRADESCOPE)]):
         if found := {member.id for name in names for member in by_name.get(_plain(name), ())}:
             return found
-    return set()
+    # GitHub Classroom names a repository lab-02-octocat; a user name may have a - itself: the longest counts
+    ends = sorted((name for name in by_name if own.endswith(f"-{name}")), key=len)
+    return {member.id for name in ends[-1:] for member in by_name[name]}
 
 
 def _plain(name: str) -> str:
