@@ -305,7 +305,7 @@ class TestUnreadable:
     """What cannot be read leaves its exercises open, and is listed; it has no 0."""
 
     @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
-    @pytest.mark.parametrize("name", [LAB_02, "lab.ipynb"])
+    @pytest.mark.parametrize("name", [LAB_02, "lab.ipynb", "2_mine.ipynb"])
     def test_its_exercises_are_open(self, tmp_path, content, name):
         (tmp_path / "jane").mkdir()
         (tmp_path / "jane" / name).write_bytes(content)
@@ -608,9 +608,17 @@ class TestZips:
         assert not any(str(tmp_path) in problem for problem in submission.problems)
 
     def test_a_bomb_is_not_unpacked(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(submissions, "MOST_BYTES_OF_ZIP", 2**20)
+        monkeypatch.setattr(submissions, "MOST_BYTES_OF_ZIPS", 2**20)
         bomb = zipped(x=notebook(answer("02.1", "mine")), y=b"0" * 2**21)
         assert is_open(self.submission(tmp_path, bomb))
+
+    def test_all_together_have_a_most_of_bytes(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(submissions, "MOST_BYTES_OF_ZIPS", 2**20)
+        for number in range(3):
+            content = zipped(x=notebook(answer(f"02.{number + 1}", "mine")), y=b"0" * 2**19)
+            submission = self.submission(tmp_path, content, f"{number}.zip")
+        assert sorted(set(fates(submission).values())) == [IGNORED, TAKEN, UNREADABLE]
+        assert not is_open(submission, "02.1") and is_open(submission, "02.2") and is_open(submission, "02.3")
 
     def test_an_empty_one_is_told(self, tmp_path):
         submission = self.submission(tmp_path, zipped())

@@ -5,7 +5,7 @@ was released; then its first line is mended. A cell without both is none of ours
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from labkit.compiler.options import grouped
@@ -98,8 +98,9 @@ def of_submission(
     have the answer that counts, the exercise is open.
     """
     answers, of = {}, {}
+    labs = {exercise.partition(".")[0] for exercise in exercises}
     for exercise in exercises:
-        answers[exercise], winner = _of_several(exercise, notebooks, released)
+        answers[exercise], winner = _of_several(exercise, notebooks, released, labs)
         if winner:
             of[exercise] = winner
     return answers, of
@@ -222,7 +223,7 @@ def _counting(claims: Sequence[Claim]) -> Claim:
 
 
 def _of_several(
-    exercise: str, notebooks: Iterable[Notebook], released: Collection[str]
+    exercise: str, notebooks: Iterable[Notebook], released: Collection[str], labs: Set[str]
 ) -> tuple[Answer, str]:
     """Return the answer to an exercise, and the name of the notebook that has it; "" where none has."""
     lab = exercise.partition(".")[0]
@@ -233,7 +234,8 @@ def _of_several(
 
     in_order = sorted(notebooks, key=lambda each: (rank(each), natural(_numbered(each.name))))
     having = [(each, each.claims[exercise]) for each in in_order if each.claims and exercise in each.claims]
-    unread = [each for each in in_order if each.claims is None and each.lab in ("", lab)]
+    others = labs - {lab}  # a number that is none of these may be anything
+    unread = [each for each in in_order if each.claims is None and each.lab not in others]
     if not having:
         why = _unread(unread)
         return Answer(exercise, "", why or f"There is no cell that answers {exercise}.", why), ""

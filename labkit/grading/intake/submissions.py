@@ -58,7 +58,7 @@ MOST_LEVELS = 5  # of folders
 MOST_FILES = 10_000  # to look at, of any kind
 MOST_FOUND = 200  # files to list
 MOST_ZIPS = 10
-MOST_BYTES_OF_ZIP = 256 * 2**20  # unpacked
+MOST_BYTES_OF_ZIPS = 256 * 2**20  # unpacked, of a submission
 MOST_PROBLEMS = 20  # to tell
 
 # Neither a link nor a pipe that waits for its other end is opened.
@@ -190,9 +190,12 @@ def _files(entry: Entry, released: Collection[str], folders: ExitStack) -> list[
             kind, why = _kind(path.name, path.is_symlink(), is_told=True)
             files.append(_Path(shown(own_name(path)), path, kind, why, attachment(path)))
     zips = [file for file in files if file.kind == _HOLDER and file.why == _ZIP]
+    left = MOST_BYTES_OF_ZIPS
     for file in zips[:MOST_ZIPS]:
         files.remove(file)
-        files += _unpacked(file, folders)
+        inner, size = _unpacked(file, folders, left)
+        files += inner
+        left -= size
     if any(file.kind == _NOTEBOOK for file in files):
         files = [file for file in files if file.kind != _COPY]
     else:  # then answers may be in anything
@@ -216,19 +219,19 @@ def _kind(name: str, is_link: bool, is_told: bool) -> tuple[int, str]:
     return (_DOCUMENT if is_told else _BYSTANDER), "is no notebook (.ipynb); it was not read"
 
 
-def _unpacked(file: _Path, folders: ExitStack) -> list[_Path]:
-    """Return the files of a zip in a submission; a zip in it stays as it is."""
+def _unpacked(file: _Path, folders: ExitStack, most: int) -> tuple[list[_Path], int]:
+    """Return the files of a zip in a submission, and their bytes; a zip in it stays as it is."""
     folder = Path(folders.enter_context(TemporaryDirectory(prefix=PREFIX)))
     try:
-        unpack(BytesIO(_bytes(file.path, MOST_BYTES)), folder, MOST_BYTES_OF_ZIP)
+        size = unpack(BytesIO(_bytes(file.path, MOST_BYTES)), folder, most)
     except (_Unreadable, NotUnpacked) as why:
-        return [replace(file, why=str(why))]
+        return [replace(file, why=str(why))], 0
     inner = _walk(folder) or [_Path("", folder, _DOCUMENT, "has nothing in it")]
     names = [file.name if each.path == folder else f"{file.name}/{each.name}" for each in inner]
     return [
         replace(each, name=name, attachment=file.attachment, note="was read out of the zip")
         for each, name in zip(inner, names, strict=True)
-    ]
+    ], size
 
 
 def _walk(top: Path) -> list[_Path]:

@@ -64,8 +64,8 @@ def opened(path: Path) -> Iterator[Path]:
         yield _within(path, Path(name))
 
 
-def unpack(archive: Path | BytesIO, folder: Path, most: int = MOST_BYTES) -> None:
-    """Unpack a zip into an empty folder, or nothing of it. Raises NotUnpacked."""
+def unpack(archive: Path | BytesIO, folder: Path, most: int = MOST_BYTES) -> int:
+    """Unpack a zip into an empty folder, and return the bytes of its files. Raises NotUnpacked."""
     size = archive.stat().st_size if isinstance(archive, Path) else archive.getbuffer().nbytes
     try:
         with ZipFile(archive) as members:
@@ -77,6 +77,7 @@ def unpack(archive: Path | BytesIO, folder: Path, most: int = MOST_BYTES) -> Non
                 with members.open(info) as source, path.open("xb") as target:
                     shutil.copyfileobj(source, target)
                 _keep_time(path, info)
+            return sum(info.file_size for _, info in files)
     except NotUnpacked:
         raise
     except (BadZipFile, EOFError, ValueError, lzma.LZMAError, struct.error, zlib.error) as error:
