@@ -94,6 +94,12 @@ class TestWhoseItIs:
         assert (entry.student, entry.identity) == ("Jane van der Doe", {"Identifier": "Participant 12345"})
         assert submissions.read(entry, EXERCISES, RELEASED).labs == ("02",)
 
+    def test_a_name_in_moodle_may_begin_like_a_hidden_file(self, tmp_path):
+        put(tmp_path / ".Jane_12_assignsubmission_file" / "02_naive_cuda.ipynb")
+        put(tmp_path / "._Jane_12_assignsubmission_file_02_naive_cuda.ipynb")
+        (entry,) = found(tmp_path)
+        assert entry.student == ".Jane" and len(entry.paths) == 1
+
     def test_files_from_moodle(self, tmp_path):
         put(tmp_path / "Jane Doe_12345_assignsubmission_file_02_naive_cuda.ipynb")
         put(tmp_path / "Participant_9_assignsubmission_file_02_naive_cuda.ipynb")
@@ -151,6 +157,7 @@ class TestWhoseItIs:
         assert len({entry.paths for entry in students.values()}) == 6
         assert students["jane (2)"].problems == ("2 submissions are called jane; this is jane.ipynb.",)
         assert students["wang (12)"].identity == {"ID": "12"}
+        assert not students["wang (12)"].problems  # the number tells who it is
 
     def test_a_name_that_is_taken_is_not_given_again(self, tmp_path):
         for name in ("jane.ipynb", "jane (2).ipynb"):
@@ -268,6 +275,14 @@ class TestHostileFiles:
         (tmp_path / "eve" / "secret").chmod(0)
         assert "secret cannot be read: Permission denied." in read(tmp_path / "eve").problems
         (tmp_path / "eve" / "secret").chmod(0o700)
+
+    def test_files_that_are_kept_are_few(self, tmp_path):
+        put(tmp_path / "eve" / "zz.ipynb", code("%%cuda 02.1\n" + KERNEL))
+        for number in range(submissions.MOST_FOUND + 50):
+            (tmp_path / "eve" / f"{number}.txt").touch()
+        submission = read(tmp_path / "eve")
+        assert len(submission.found) == submissions.MOST_FOUND + 1 and submission.answers["02.1"].source
+        assert "51 more files" in submission.found[-1].why
 
     def test_problems_are_few(self, tmp_path):
         for number in range(60):
