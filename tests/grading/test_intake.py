@@ -393,6 +393,11 @@ class TestUnreadable:
         assert is_open(submission) and not is_open(submission, "02.2")
         assert "02.1" in submission.answers["02.1"].open
 
+    def test_a_cell_without_a_text_is_open_where_its_metadata_say_what_it_answers(self, tmp_path):
+        put(tmp_path / "jane" / LAB_02, stub("02.1"), code(7, "02.1"), answer("02.2", "x"), code(7, "02.2"))
+        submission = read_one(tmp_path)
+        assert is_open(submission) and not is_open(submission, "02.2") and not is_open(submission, "02.3")
+
     def test_open_answers_are_not_judged_and_missing_ones_have_no_points(self, tmp_path, monkeypatch):
         monkeypatch.delattr(judge, "judge")
         put(tmp_path / "jane" / LAB_02, answer("02.1", "int a;\0"), code("x = 1"))

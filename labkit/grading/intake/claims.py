@@ -81,7 +81,7 @@ def of_notebook(cells: Sequence[object], exercises: Mapping[str, Exercise]) -> t
             claim = _claim(cell, exercises)
         except _Malformed:
             malformed += 1
-            continue
+            claim = _lost(cell, exercises)
         if claim:
             claims.setdefault(claim.exercise, []).append(claim)
     return {exercise: _counting(found) for exercise, found in claims.items()}, malformed
@@ -140,6 +140,13 @@ def _claim(cell: object, exercises: Mapping[str, Exercise]) -> Claim | None:
         why = f"The cell of {exercise} has git's merge marks (<<<<<<<): a merge was not finished."
         return replace(claim, open=why)
     return claim
+
+
+def _lost(cell: object, exercises: Mapping[str, Exercise]) -> Claim | None:
+    """Return the claim of a malformed cell of which the metadata alone say what it answers."""
+    exercise = _in_metadata(cell.get("metadata"), exercises) if isinstance(cell, dict) else None
+    why = f"The cell of {exercise} has no text that could be read."
+    return Claim(exercise, "", False, why, ASIDE, why) if exercise else None
 
 
 def _written(
