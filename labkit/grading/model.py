@@ -48,10 +48,10 @@ class File:
 class Submission:
     """A student's submission as it was read.
 
-    `student` is the name of the folder or file; `files` are the notebooks' hashes (SHA-256) by their names, ""
-    for what cannot be read; `labs` the notebooks of the course that it has answers of, such as 02; `answers`
-    are by exercise. `found` are all its files with what became of them. `problems` tells in sentences what is
-    odd.
+    `student` is the name of the folder or file; `files` are the notebooks' hashes (SHA-256) by their names,
+    "" for what cannot be read; `labs` the notebooks of the course that it has answers of, such as 02;
+    `answers` are by exercise. `found` are all its files with what became of them. `problems` tells in
+    sentences what is odd.
     `identity` has what Canvas or Moodle call the student, by the gradebook's column. `sent_as` are the names
     of its files and folders as the LMS gave them, and `handed_in` says by lab when, or that the LMS calls it
     late.
