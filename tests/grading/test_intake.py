@@ -675,9 +675,13 @@ class TestCopies:
     def test_where_nothing_decides_it_is_open(self, tmp_path, names):
         put(tmp_path / "other" / LAB_02, answer("02.1", "x"))
         for name in names:
+            put(tmp_path / "jane" / name, answer("02.1", name))
+        submission = read_all(tmp_path)["jane"]
+        assert is_open(submission) and fates(submission) == dict.fromkeys(names, TAKEN)
+        for name in names:
             put(tmp_path / "jane" / name, answer("02.1", name), answer("02.2", "same"))
         submission = read_all(tmp_path)["jane"]
-        assert is_open(submission) and not is_open(submission, "02.2")
+        assert is_open(submission) and not is_open(submission, "02.2") and not listed(submission)
         assert all(name in submission.answers["02.1"].open for name in names)
 
 

@@ -343,9 +343,10 @@ def _fate(
         why = "has no work: its answer cells are as handed out, or empty"
         return file(UNTOUCHED, why), not set(labs) & others
     work = {id for id, claim in claimed.items() if claim.worth > claims.STUB}
-    if any(answers[id].source == claimed[id].text for id in work):
+    decided = {id for id in work if not answers[id].open}
+    if not decided or any(answers[id].source == claimed[id].text for id in work):
         return file(TAKEN, ""), True
-    instead = sorted({winners[id] for id in work})
+    instead = sorted({winners[id] for id in decided})
     verb = "answers" if len(instead) == 1 else "answer"
     return file(SUPERSEDED, f"does not count, as {', '.join(instead)} {verb} the same exercises"), True
 
