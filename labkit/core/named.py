@@ -32,7 +32,8 @@ class Named:
     def element(self, index: int) -> str:
         """Name an element, by row and column too where the array has them: `A[99]` (`A[3, 0]`)."""
         if not self.parameter:
-            return f"element {index} of {self.name}"
+            unit = "byte" if self.shape is None and self.itemsize == 1 else "element"
+            return f"{unit} {index} of {self.name}"
         told = f"`{self.parameter}[{index}]`"
         inner = (self.shape or ())[1:]
         if not inner or 0 in inner:

@@ -70,7 +70,7 @@ extern "C" __global__ void scale(float* x, float a, int n)
 
 @pytest.mark.parametrize("lines", [20, 100000])
 def test_what_an_answer_prints_while_it_is_judged_costs_no_other_one(lines):
-    """A few lines per thread cost nothing at all; so many that it does not end in time cost its own points."""
+    """A few lines per thread cost nothing; so many that it does not end in time cost its own points."""
     sources = {"00.1": FLOOD.replace("20", str(lines)), "00.2": SOLVED["00.2"]}
     submission = Submission("Eve", answers={id: Answer(id, source) for id, source in sources.items()})
     found = {each.exercise: each for each in judge.grade(submission, ("00",), 7, process.best()).results}

@@ -31,6 +31,20 @@ static inline cudaError_t cudaGetDeviceProperties(labkitDeviceProp *properties, 
     return cudaSuccess;
 }
 #define cudaDeviceProp labkitDeviceProp
+
+/* Until CUDA 12 a device's number said where managed memory should be. */
+static inline cudaMemLocation labkitLocation(int device) {
+    cudaMemLocation location = {};
+    location.type = device == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
+    location.id = device == cudaCpuDeviceId ? 0 : device;
+    return location;
+}
+static inline cudaError_t cudaMemPrefetchAsync(const void *start, size_t bytes, int device, cudaStream_t stream = 0) {
+    return cudaMemPrefetchAsync(start, bytes, labkitLocation(device), 0, stream);
+}
+static inline cudaError_t cudaMemAdvise(const void *start, size_t bytes, cudaMemoryAdvise advice, int device) {
+    return cudaMemAdvise(start, bytes, advice, labkitLocation(device));
+}
 #endif
 #endif
 #endif

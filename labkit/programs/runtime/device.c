@@ -249,6 +249,27 @@ SERVED(cudaError_t, cudaDeviceSetCacheConfig, (enum cudaFuncCache config)) {
     return done(cudaSuccess);
 }
 
+/* Since Volta, banks of shared memory are 4 bytes wide, whatever is asked for. */
+SERVED(cudaError_t, cudaDeviceSetSharedMemConfig, (enum cudaSharedMemConfig config)) {
+    BEGIN_CALL();
+    (void)config;
+    return done(cudaSuccess);
+}
+
+SERVED(cudaError_t, cudaFuncSetSharedMemConfig, (const void *function, enum cudaSharedMemConfig config)) {
+    BEGIN_CALL();
+    (void)function, (void)config;
+    return done(cudaSuccess);
+}
+
+SERVED(cudaError_t, cudaDeviceGetSharedMemConfig, (enum cudaSharedMemConfig * config)) {
+    BEGIN_CALL();
+    if (!config)
+        return done(cudaErrorInvalidValue);
+    *config = cudaSharedMemBankSizeFourByte;
+    return done(cudaSuccess);
+}
+
 static size_t limits[16] = {[cudaLimitStackSize] = 1024,
                             [cudaLimitPrintfFifoSize] = 1 << 20,
                             [cudaLimitMallocHeapSize] = 8 << 20,

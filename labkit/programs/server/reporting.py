@@ -166,7 +166,8 @@ def _duration(seconds: float) -> str:
 def _worst(row: _Counted) -> list[str]:
     """Return the lines of a launch that move the most sectors or have the most bank conflicts."""
     lines = row.profile.lines
-    lines = lines[lines.line > 0].assign(cost=lines.sectors.fillna(0) + lines.conflicts)
+    lines = lines[lines.line > 0]  # the program's own: all may lie in headers of a library
+    lines = lines.assign(cost=lines.sectors.fillna(0) + lines.conflicts)
     lines = lines[lines.cost > 0].sort_values("cost", ascending=False).head(WORST_LINES)
     if lines.empty:
         return []

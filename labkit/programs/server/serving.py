@@ -58,6 +58,7 @@ class Request(IntEnum):
     LOOKED = 14
     NOTED = 15
     LEFT = 16
+    UNWRITTEN = 17
 
 
 class Code(IntEnum):
@@ -282,6 +283,19 @@ class Server:
             self.mistakes.add_leaks([(each, self.places.line(each.sites)) for each in kept if each.sites[0]])
         return Answer()
 
+    def unwritten(self, reader: Reader) -> Answer:
+        """Note a copy to the host of memory that nobody has written."""
+        start, size = reader.u64(), reader.u64()
+        line = self.places.line([reader.u64() for _ in range(SITES)])
+        where = f"{line}: " if line else ""
+        for each in self.memory.allocations():
+            if each.start <= start < each.start + each.bytes:
+                first = start - each.start
+                what = f"copies bytes {first} to {first + size - 1} of {each} to the host"
+                text = f"{what}; nobody has written them"
+                self.mistakes.add("uninitialised copy", f"{where}{text}", f"{line} uninitialised copy")
+        return Answer()
+
     def noted(self, reader: Reader) -> Answer:
         """Keep what the program's library reports for the record."""
         if self.recorder:
@@ -313,6 +327,7 @@ _ANSWERS: dict[Request, Callable[[Server, Reader], Answer]] = {
     Request.LOOKED: Server.looked,
     Request.NOTED: Server.noted,
     Request.LEFT: Server.left,
+    Request.UNWRITTEN: Server.unwritten,
 }
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from dataclasses import dataclass
 
 from labkit.core.errors import SimtError
 from labkit.core.kernel import Launch
 from labkit.core.occupancy import Gpu, occupancy
+from labkit.programs.server.memory import BYTES, START
+from labkit.programs.server.words import shown
 from labkit.simt.launch.arguments import Packed
 from labkit.simt.module import Kernel
 
-MOST_PREDICTIONS = 6  # of a kernel; a prediction takes up to seconds
-MOST_OF_A_SHAPE = 2  # that differ in their arguments alone
+MOST_SECONDS = 60.0  # spent on predictions; after that, launches take over times, which is told
+ALIGNMENT = 512  # bytes: arrays from cudaMalloc begin at multiples of it
 
 
 @dataclass(frozen=True)
@@ -26,34 +29,42 @@ class _Predicted:
 
 
 class Timing:
-    """Predicts launches for one GPU."""
+    """Predicts launches for one GPU.
+
+    Launches that differ in their grid, their scalars or how their pointers are aligned are predicted each.
+    """
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu
         self._known: dict[tuple[object, ...], float] = {}
         self._predictions: dict[int, list[_Predicted]] = {}
         self._resident: dict[tuple[object, ...], float] = {}
-        self._unpredicted: set[str] = set()
+        self._told: set[str] = set()  # kernels of which something was told
+        self._spent = 0.0
 
     def of(self, kernel: Kernel, launch: Launch) -> tuple[float, float]:
         """Return the predicted seconds (NaN: unknown), and the share of the GPU that the launch fills.
 
-        A program that launches a kernel with ever new arguments or grids gets, after a few predictions, those
-        of the launch most like it, times the ratio of their waves of blocks.
+        When MOST_SECONDS are spent, a launch gets the time of the one most like it, times the ratio of their
+        waves of blocks.
         """
-        packed = launch.args[0]
-        assert isinstance(packed, Packed)
         shape = (launch.grid, launch.block, launch.shared_mem)
         waves = math.prod(launch.grid) / self._resident_blocks(kernel, launch)
-        key = (id(kernel), shape, packed.params)
+        key = (id(kernel), shape, _told_apart(kernel, launch))
         if key not in self._known:
             made = self._predictions.setdefault(id(kernel), [])
-            of_shape = [each for each in made if each.shape == shape]
-            if len(of_shape) >= MOST_OF_A_SHAPE or len(made) >= MOST_PREDICTIONS:
-                like = min(of_shape or made, key=lambda each: abs(math.log(each.waves / waves)))
+            if made and self._spent > MOST_SECONDS:
+                like = min(made, key=lambda each: (each.shape != shape, abs(math.log(each.waves / waves))))
                 self._known[key] = like.seconds * max(1.0, waves) / max(1.0, like.waves)
+                self._tell(
+                    kernel,
+                    f"predicting times has taken {self._spent:.0f} s. From here on launches of "
+                    f"`{shown(kernel)}` take over the time of the launch most like them",
+                )
             else:
+                start = time.perf_counter()
                 self._known[key] = self._predicted(kernel, launch)
+                self._spent += time.perf_counter() - start
                 made.append(_Predicted(shape, self._known[key], waves))
         return self._known[key], min(1.0, waves)
 
@@ -63,17 +74,18 @@ class Timing:
         try:
             return predict_launch(kernel, launch, self.gpu.name).seconds
         except (SimtError, ValueError) as error:
-            if kernel.name not in self._unpredicted:
-                self._unpredicted.add(kernel.name)
-                from labkit.programs.server.words import shown
-
-                print(
-                    f"labkit: no time is predicted for `{shown(kernel)}`: {error}. The simulator's own "
-                    "time stands in its place",
-                    file=sys.stderr,
-                    flush=True,
-                )
+            self._tell(
+                kernel,
+                f"no time is predicted for `{shown(kernel)}`: {error}. The simulator's own time stands in "
+                "its place",
+            )
         return math.nan
+
+    def _tell(self, kernel: Kernel, text: str) -> None:
+        """Write a line to the program's stderr, once for a kernel."""
+        if kernel.name not in self._told:
+            self._told.add(kernel.name)
+            print(f"labkit: {text}", file=sys.stderr, flush=True)
 
     def _resident_blocks(self, kernel: Kernel, launch: Launch) -> float:
         """Return how many blocks of a launch the GPU holds at a time, at least 1."""
@@ -87,3 +99,16 @@ class Timing:
                 blocks = 1
             self._resident[key] = max(1, blocks * self.gpu.multiprocessors)
         return self._resident[key]
+
+
+def _told_apart(kernel: Kernel, launch: Launch) -> bytes:
+    """Return a launch's parameters, of each address only how it is aligned."""
+    (packed,) = launch.args
+    assert isinstance(packed, Packed)
+    params = bytearray(packed.params)
+    for parameter in kernel.parsed.params:
+        place = kernel.storage.params[parameter.name]
+        value = int.from_bytes(params[place : place + 8], "little")
+        if parameter.size == 8 and START <= value < START + BYTES:
+            params[place : place + 8] = (value % ALIGNMENT).to_bytes(8, "little")
+    return bytes(params)

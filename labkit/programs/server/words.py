@@ -9,16 +9,21 @@ from labkit.simt.module import Kernel
 from labkit.simt.ptx.variables import demangled
 from labkit.simt.sanitizer.findings import Finding
 
+_LENGTH = re.compile(r"\d+")  # before each part of a mangled name
 _LINE = re.compile(r"\bline (\d+)")
 
 
 def shown(kernel: Kernel) -> str:
-    """Return a kernel's name as the source has it, without parameters and template arguments."""
+    """Return a kernel's name as the source has it, without namespaces, parameters and template arguments."""
     name = kernel.name
-    if found := re.match(r"_Z(\d+)", name):
-        start = found.end()
-        return name[start : start + int(found[1])]
-    return demangled(name)
+    is_qualified = name.startswith("_ZN")
+    at, last = 3 if is_qualified else 2, ""
+    while name.startswith("_Z") and (length := _LENGTH.match(name, at)):
+        begin, at = length.end(), length.end() + int(length[0])
+        last = name[begin:at]
+        if not is_qualified:
+            break
+    return last or demangled(name)
 
 
 def worded(finding: Finding, sources: Sources) -> str:
