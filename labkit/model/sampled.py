@@ -98,7 +98,7 @@ def tried(
     (out,) = (arrays[at].reshape(-1) for at, each in drawn.items() if each.seed is None)
     here.module.restart()
     predicted = predict_launch(here, launch, gpu)
-    alone, together = _of_prediction(here, launch, gpu)
+    alone, together = _of_prediction(here, launch, gpu, np.random.default_rng(blocks))
     written, count = [], 0
     for group in (blocks, *([number] for number in alone), together):
         here.module.restart()
@@ -125,9 +125,12 @@ def _written(out: np.ndarray) -> np.ndarray:
     )
 
 
-def _of_prediction(kernel: Kernel, launch: Launch, gpu: str) -> tuple[list[int], list[int]]:
-    """Return the blocks that a prediction runs each alone, and those that it runs together."""
+def _of_prediction(
+    kernel: Kernel, launch: Launch, gpu: str, rng: np.random.Generator
+) -> tuple[list[int], list[int]]:
+    """Return blocks that a prediction runs each alone, with half of those far apart, and all run together."""
     on_gpu, registers = find_gpu(gpu), kernel.sass(gpu).registers
     on = work.launched(on_gpu, launch.grid, launch.block, registers, kernel.shared_size_bytes)
     wanted = plan(launch.grid, on.fits.blocks, on_gpu)
-    return list(dict.fromkeys([wanted.first, *wanted.beside, *wanted.spread])), list(wanted.together)
+    spread = rng.permutation(wanted.spread)[: -(-len(wanted.spread) // 2)].tolist()
+    return list(dict.fromkeys([wanted.first, *wanted.beside, *spread])), list(wanted.together)

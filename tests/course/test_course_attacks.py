@@ -69,10 +69,11 @@ def test_rounds_left_out_of_the_launch_that_is_predicted(exercise, where):
     assert "of the output is" in feedback.failure
 
 
-# A multiply-add in registers for each that is left out, and a store that never happens.
-IDLE_WORK = """    if (M >= 400) {
+# A multiply-add in registers for each that is left out, in EIGHTS of K, and a store that never happens.
+EIGHTS = {"08.5": 14, "10.6": 7}
+IDLE_WORK = """    if (K >= 400) {
         float idle[8] = {};
-        for (int k = 0; k < K * 3; ++k)
+        for (int k = 0; k < K * EIGHTS / 8; ++k)
             for (int i = 0; i < 8; ++i)
                 idle[i] = idle[i] * alpha + M;
         float all = 0;
@@ -82,11 +83,12 @@ IDLE_WORK = """    if (M >= 400) {
 """
 
 
-@pytest.mark.parametrize("exercise", ["08.5", "10.6"])
+@pytest.mark.parametrize("exercise", EIGHTS)
 def test_work_in_registers_for_nothing_is_no_work(exercise):
     large, old, new = LARGE[exercise]
     cell = mutant(exercise, (old, new.format(f"{large} ").replace("K / 3 * 2", "K / 8")))
-    cell = cell.replace("    for (int i = 0; i < ", IDLE_WORK + "    for (int i = 0; i < ", 1)
+    stores = cell.rindex("    for (int i = 0; i < ", 0, cell.index("C[", cell.index("k0 < (")))
+    cell = cell[:stores] + IDLE_WORK.replace("EIGHTS", str(EIGHTS[exercise])) + cell[stores:]
     feedback = judged_with(exercise, cell, 1)
     assert failed_criterion(feedback) == number_of(exercise, "predicted"), feedback
 
@@ -338,4 +340,69 @@ ORDERED = {
 @pytest.mark.parametrize("how", ORDERED)
 def test_a_sum_and_a_count_in_order(how):
     feedback = judged_with("12.4", mutant("12.4", *ORDERED[how]), 1)
+    assert feedback.ok, feedback
+
+
+# exercise, how it differs from the solution, what to replace there
+HONEST = [
+    (
+        "06.4",
+        "a loop over the grid, and an early end",
+        ("+ threadIdx.x;", "+ threadIdx.x;\n    if (first >= n) return;"),
+    ),
+    (
+        "08.5",
+        "tiles 16 deep, by a macro",
+        ("ceil(M/32))\n// BEGIN", "ceil(M/32))\n#define DEEP 16\n// BEGIN"),
+        ("A_tile[8][36], B_tile[8][32];", "A_tile[DEEP][36], B_tile[DEEP][32];"),
+        ("k0 += 8", "k0 += DEEP"),
+        ("j < 4; ++j) {\n            int i = t", "j < DEEP / 2; ++j) {\n            int i = t"),
+        ("row0 + i / 8, ka = k0 + i % 8", "row0 + i / DEEP, ka = k0 + i % DEEP"),
+        ("A_tile[i % 8][i / 8]", "A_tile[i % DEEP][i / DEEP]"),
+        ("k < 8; ++k", "k < DEEP; ++k"),
+    ),
+    ("09.9", "whole rows per warp, lanes along them", (
+        "float sum = 0;\n    for (int start",
+        "float sum = 0;\n    for (int r = warp; r < 128; r += 4) {\n        float own = 0;\n"
+        "        for (int c = lane; c < cols && first + r < rows; c += 32)\n"
+        "            own += in[(first + r) * cols + c];\n"
+        "        for (int step = 16; step; step /= 2) own += __shfl_xor_sync(~0u, own, step);\n"
+        "        if (!lane && first + r < rows) out[first + r] = own;\n    }\n    return;\n"
+        "    for (int start",
+    )),
+    ("09.10", "by fmaf", ("v = v * 0.999f + 0.001f;", "v = fmaf(v, 0.999f, 0.001f);")),
+    ("09.10", "a loop over the grid", (
+        "    if (i >= n)\n        return;\n", "    for (; i < n; i += gridDim.x * blockDim.x) {\n"
+    ), ("    out[i] = v;", "    out[i] = v;\n    }")),
+    ("09.11", "a vector of four", (
+        "    out[i] = v[0] + v[1] + v[2] + v[3];", "    float4 all = make_float4(v[0], v[1], v[2], v[3]);\n"
+        "    out[i] = (all.x + all.y) + (all.z + all.w);"
+    )),
+    ("09.13", "in two loops, up to the end of the ring and on", (
+        "        if (++at == length)\n            at = 0;", "        at = at == length - 1 ? 0 : at + 1;"
+    )),
+    ("09.14", "the factor from a table", (
+        "factor = i % 2 ? 0.999f : 1.001f", "factor = 1.001f - 0.002f * (i & 1)"
+    )),
+    ("10.6", "blocks in a row", (
+        "grid (ceil(N/TILE_N), ceil(M/TILE_M))", "grid (ceil(N/TILE_N) * ceil(M/TILE_M))"
+    ), (
+        "    int row0 = blockIdx.y * TILE_M + y, col0 = blockIdx.x * TILE_N + x;",
+        "    int across = (N + TILE_N - 1) / TILE_N;\n"
+        "    int row0 = blockIdx.x / across * TILE_M + y, col0 = blockIdx.x % across * TILE_N + x;",
+    )),
+    ("12.2", "by shifts", (
+        "for (int apart = 128; apart > 0; apart /= 2)", "for (int apart = 128; apart; apart >>= 1)"
+    )),
+    ("12.7", "the row from a pointer that moves", (
+        "out[row * cols + c] = expf(mine[c] - most) / sum;",
+        "*(out + (size_t)row * cols + c) = __expf(mine[c] - most) / sum;",
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", HONEST, ids=lambda row: f"{row[0]} {row[1]}")
+def test_honest_work_in_other_styles_has_its_points(row):
+    exercise, _, *replacements = row
+    feedback = judged_with(exercise, mutant(exercise, *replacements), 1)
     assert feedback.ok, feedback

@@ -52,8 +52,9 @@ class TestTried:
     def test_blocks_of_the_plan_and_those_that_are_asked_for(self):
         found, x = of("out[i] = 2 * in[i];")
         wanted = plan((BLOCKS, 1, 1), 32, gpu("H200"))
-        own = {wanted.first, *wanted.beside, *wanted.spread}
-        assert {3, 500} | own <= set(found.blocks) and len(found.blocks) < 100
+        own = {3, 500, wanted.first, *wanted.beside}
+        assert own <= set(found.blocks) and len(found.blocks) < 100
+        assert len(wanted.spread) // 2 <= len({*wanted.spread} & set(found.blocks)) < len(wanted.spread)
         assert set(found.places // THREADS) == set(found.blocks)
         assert len(set(found.places)) == THREADS * len(found.blocks)
         assert np.array_equal(found.values, 2 * x.at(found.places)) and found.predicted.seconds > 0
@@ -64,7 +65,7 @@ class TestTried:
         found, _ = of(f"{count}{LONG} if (number) out[i] = v;", above="__device__ int came;\n")
         wanted = plan((BLOCKS, 1, 1), 32, gpu("H200"))
         alone = {wanted.first, *wanted.beside, *wanted.spread} - set(wanted.together) - {3, 500}
-        assert alone and not alone & set(found.places // THREADS)
+        assert alone & set(found.blocks) and not alone & set(found.places // THREADS)
 
     def test_no_block_sees_what_others_have_left(self):
         """As in the prediction, where nobody has written anything."""
@@ -72,7 +73,7 @@ class TestTried:
         found, _ = of(f"{seen} out[i] = seen ? 2 : 1;", blocks=(3,))
         together = set(plan((BLOCKS, 1, 1), 32, gpu("H200")).together)
         alone = ~np.isin(found.places // THREADS, list(together))
-        assert alone.sum() > 20 * THREADS and set(found.values[alone]) == {1}
+        assert alone.sum() > 10 * THREADS and set(found.values[alone]) == {1}
 
     def test_what_is_left_in_an_input_is_told(self):
         with pytest.raises(SimtError, match="writes to its input"):

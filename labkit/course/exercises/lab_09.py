@@ -304,7 +304,8 @@ def _large(letter: str, times: float) -> predicted.Large:
 
 def _within(letter: str, most: float, hint: str) -> Criterion:
     """Ask for so many predicted ms of the large launch."""
-    return predicted.within(most, partial(_large, letter), hint)
+    work = predicted.HALF_THE_WORK if letter == "D" else predicted.MORE_WORK
+    return predicted.within(most, partial(_large, letter), hint, work)
 
 
 @criterion("at most {most:,.0f} {what}")
