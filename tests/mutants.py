@@ -95,7 +95,7 @@ _COURSE = tuple(
 MODULES = {
     "instructions": Module(("labkit/simt/code/instructions",), ("tests/simt",)),
     "lowering": Module(("labkit/simt/lowering",), ("tests/simt",)),
-    "counters": Module(("labkit/simt/counters",), ("tests/simt", "tests/model/test_counters_h200.py")),
+    "counters": Module(("labkit/simt/counters",), ("tests/simt", "tests/stepping", "tests/model")),
     "sanitizer": Module(("labkit/simt/sanitizer",), ("tests/simt",)),
     "occupancy": Module(
         ("labkit/core/occupancy.py",), ("tests/core", "tests/widgets/test_occupancy_view.py")

@@ -186,3 +186,47 @@ class Named:
 )
 def test_a_kernel_is_shown_by_its_name(mangled, name):
     assert shown(Named(mangled)) == name
+
+
+STRANGE = r"""
+#include <cstring>
+__global__ void far(float *r, int a, int b) { r[a * b] += 1; }
+__global__ void slow(float *o, int n)
+{
+    float sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += i * 0.5f;
+    o[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+int main(int argc, char **argv)
+{
+    float *r, host[4];
+    cudaMalloc(&r, 4 << 20);
+    if (!strcmp(argv[1], "far"))
+        far<<<1, 1>>>(r, 429498, 5001);
+    if (!strcmp(argv[1], "host"))
+        far<<<1, 1>>>(host, 0, 0);
+    if (!strcmp(argv[1], "slow"))
+        slow<<<4096, 256>>>(r, 1 << 20);
+    if (!strcmp(argv[1], "endless"))
+        slow<<<1, 1>>>(r, 1 << 30);
+    cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("far", r"8588191192 bytes before the start of array from cudaMalloc number 1 \(4194304 bytes\)"),
+        ("host", r"address 0x[0-9a-f]+ is far from all arrays: a pointer of the host"),
+        (
+            "slow",
+            r"[\d,]+ of its 4,096 blocks had ended; all would take about \d+ \w+\. Choose a smaller size",
+        ),
+        ("endless", r"Does its condition ever become false\?"),
+    ],
+)
+def test_what_went_wrong_is_told_by_what_is_there(nvcc, word, told):
+    outcome = build_program(STRANGE).run(word, variables={"LABKIT_DEVICE": "simt", "LABKIT_TIMEOUT": "2"})
+    assert re.search(told, outcome.stderr), outcome.stderr

@@ -101,21 +101,23 @@ class Memory:
         if (version, exact) != (self._version, self._exact):
             self._version, self._exact = version, exact
             kept = [each for each in self.allocations() if each.kind not in (VARIABLE, CONSTANT)]
-            self._ranges = [self._range(each) for each in kept] if exact else _pages(kept)
+            arrays = [self._range(each) for each in kept]
+            self._ranges = arrays if exact else _pages(arrays)
         return self._ranges
 
     def _range(self, each: Allocation) -> Range:
         return Range(each.start, each.bytes, 0, Named(str(each), each.bytes))
 
 
-def _pages(allocations: Sequence[Allocation]) -> list[Range]:
-    """Merge the pages in which the allocations lie; the first page of device memory is the driver's own."""
-    pages = [(DEVICE_START, DEVICE_START + SEGMENT)]
-    for each in allocations:
+def _pages(arrays: Sequence[Range]) -> list[Range]:
+    """Merge the pages in which the arrays lie; the first page of device memory is the driver's own."""
+    pages: list[tuple[int, int, list[Range]]] = [(DEVICE_START, DEVICE_START + SEGMENT, [])]
+    for each in arrays:
         first = each.start // SEGMENT * SEGMENT
-        end = -(-(each.start + each.bytes) // SEGMENT) * SEGMENT
-        if pages and first <= pages[-1][1]:
-            pages[-1] = pages[-1][0], max(end, pages[-1][1])
+        end = -(-(each.start + each.size) // SEGMENT) * SEGMENT
+        if first <= pages[-1][1]:
+            start, before, inside = pages[-1]
+            pages[-1] = start, max(end, before), [*inside, each]
         else:
-            pages.append((first, end))
-    return [Range(start, end - start, 0) for start, end in pages]
+            pages.append((first, end, [each]))
+    return [Range(start, end - start, 0, arrays=inside) for start, end, inside in pages]

@@ -1,5 +1,7 @@
 """Turn Python arguments into the bytes of a kernel's parameters and the memory it may touch."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +31,7 @@ class Range:
     position: int = 0  # of the argument
     parameter: str = ""  # its name in the kernel's source, where that is known
     is_constant: bool = False  # a `__constant__` variable
+    arrays: Sequence[Range] = ()  # that share the memory, where it is a page
 
     @property
     def named(self) -> Named:

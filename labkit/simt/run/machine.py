@@ -242,7 +242,7 @@ class Program:
         if gone:
             raise gone
         if not in_time:
-            raise diagnosis.timeout(launch, timeout)
+            raise diagnosis.timeout(launch, timeout, max(0, launch.next_block - len(workers)))
         if self.mode not in (*_COUNTING, "traced"):
             return NO_TOTALS
         return Totals(

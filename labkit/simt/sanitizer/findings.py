@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from labkit.core.errors import BarrierError, InvalidAccess, SimtError, Timeout
 from labkit.core.limits import WARP, Dim3
 from labkit.core.named import Named
+from labkit.core.text import counted
 from labkit.simt.analysis.layout import STRIDE
 from labkit.simt.code import abi
 from labkit.simt.code.abi import Launch
@@ -123,13 +124,20 @@ class Diagnosis:
         finding = self._barrier(Access(site, 0, 0, block, 0), message)
         return BarrierError(str(finding), finding)
 
-    def timeout(self, launch: Launch, seconds: float) -> Timeout:
-        """Return the error for a launch that was stopped after `seconds`, with the line where it was."""
+    def timeout(self, launch: Launch, seconds: float, ended: int) -> Timeout:
+        """Return the error for a launch that was stopped after `seconds`, with the line where it was.
+
+        `ended` of its blocks had ended by then.
+        """
         line = self._line(launch.stopped_at) if launch.stopped_at >= 0 else 0
-        message = (
-            f"the kernel ran for more than {seconds:g} s and was stopped in the loop here. "
-            "Does its condition ever become false?"
-        )
+        message = f"the kernel ran for more than {seconds:g} s and was stopped in the loop here. "
+        if ended:
+            message += (
+                f"{ended:,} of its {launch.block_count:,} blocks had ended; all would take about "
+                f"{_long(seconds * launch.block_count / ended)}. Choose a smaller size or a longer time limit"
+            )
+        else:
+            message += "Does its condition ever become false?"
         block = (launch.stopped_x, launch.stopped_y, launch.stopped_z)
         finding = Finding("timeout", "time limit", line, block, (0, 0, 0), message, self._text(line))
         where = f"line {line}: " if line else ""
@@ -364,14 +372,30 @@ def last_name(mangled: str) -> str:
     return demangled(mangled)
 
 
+FAR = 1 << 40  # bytes
+_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+def _long(seconds: float) -> str:
+    """Return a time in the largest unit of which it is at least one."""
+    length, unit = next((each for each in _UNITS if seconds >= each[0]), _UNITS[-1])
+    return counted(max(1, round(seconds / length)), unit)
+
+
 def _near(address: int, size: int, ranges: Sequence[Range]) -> str:
     """Describe where an address lies relative to the nearest array."""
     if address < 4096:
         return f"address {address:#x} is a null pointer" + (f" plus {address} bytes" if address else "")
-    arrays = [r for r in ranges if r.owner is not None]
+    arrays = [r for each in ranges for r in (each.arrays or [each]) if r.owner is not None]
     if not arrays:
         return "no array was passed to the kernel"
-    nearest = min(arrays, key=lambda r: max(r.start - address, address + size - r.start - r.size, 0))
+
+    def distance(r: Range) -> int:
+        return max(r.start - address, address + size - r.start - r.size, 0)
+
+    nearest = min(arrays, key=distance)
+    if distance(nearest) > FAR:
+        return f"address {address:#x} is far from all arrays: a pointer of the host (malloc, new, the stack)?"
     return _place(address - nearest.start, size, nearest.named)
 
 
