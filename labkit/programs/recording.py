@@ -195,8 +195,11 @@ class Watching:
         self._channel, theirs = socket.socketpair()
         self._memory = _memory_file(_FLAGS[mode])
         words = [ours.fileno(), self._memory, library.version(), theirs.fileno()]
-        environment = os.environ | variables | {"LABKIT_PROGRAM": mode if mode != "run" else ""}
-        environment["PYTHONPATH"] = str(Path(library.__file__).parents[2])
+        # The simulator's own: a notebook on a GPU has chosen another device.
+        ours_alone = {"LABKIT_PROGRAM": mode if mode != "run" else "", "LABKIT_DEVICE": "simt"}
+        environment = os.environ | variables | ours_alone
+        paths = str(Path(library.__file__).parents[2]), os.environ.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         environment.pop("LD_PRELOAD", None)
         self._server = subprocess.Popen(
             [sys.executable, "-P", "-m", "labkit.programs.server", *map(str, words)],

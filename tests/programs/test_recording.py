@@ -225,6 +225,14 @@ def test_the_gpu_is_the_one_that_is_asked_for(program):
     assert program.run("scale", record=1, variables={"LABKIT_GPU": "GH200"}).record.gpu == "GH200"
 
 
+def test_the_simulator_finds_packages_where_this_process_does(program, tmp_path, monkeypatch):
+    """On a GPU, notebooks choose another device; some machines have packages on PYTHONPATH alone."""
+    (tmp_path / "sitecustomize.py").write_text(f"open({str(tmp_path / 'seen')!r}, 'w').close()")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("LABKIT_DEVICE", "gpu")
+    assert program.run("scale", record=1).record.launches and (tmp_path / "seen").exists()
+
+
 def test_nothing_stays_behind(program):
     files = Path("/proc/self/fd")
     before = len([*files.iterdir()])
