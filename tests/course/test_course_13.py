@@ -45,6 +45,15 @@ ASKED = "    CUDA_CHECK(cudaGetLastError());\n    CUDA_CHECK(cudaDeviceSynchroni
 COPY = "CUDA_CHECK(cudaMemcpy(x.data(), d_x, n * sizeof(float), cudaMemcpyDeviceToHost));"
 
 JOINED_STREAM = "    CUDA_CHECK(cudaStreamWaitEvent(stream[0], stop, 0));\n"
+AROUND = """    cudaEvent_t first, last;
+    cudaEventCreate(&first), cudaEventCreate(&last);
+    cudaEventRecord(first, stream[0]);
+    CUDA_CHECK(cudaEventRecord(start, stream[0]));
+"""
+AFTER = """    float whole;
+    cudaDeviceSynchronize(), cudaEventRecord(last), cudaEventSynchronize(last);
+    cudaEventElapsedTime(&whole, first, last);
+"""
 RATE = "rate = 3.0 * bytes / ms / 1e6;"
 GUARDED = "    if (i < n)\n        y[i] = a * x[i] + y[i];"
 SAXPY, TO_SAXPY = "const float* x, float* y)", "(n, a, d_x, d_y)"
@@ -211,6 +220,16 @@ WRONG = [
     ),
     ("13.5", "one stream", 2, lab_13.TWO, ("stream[c % 2]", "stream[0]")),
     ("13.5", "pageable", 2, lab_13.TWO, (PINNED, "x = (float*)malloc(bytes);"), (FREED, "free(x);")),
+    (
+        "13.5",
+        "other events around all",
+        2,
+        lab_13.JOINED,
+        ("    CUDA_CHECK(cudaEventRecord(start, stream[0]));\n", AROUND),
+        (JOINED_STREAM, ""),
+        ("    double sum = 0;", f"{AFTER}    double sum = 0;"),
+    ),
+    ("13.5", "a mean of the chunks", 2, lab_13.JOINED, ("sum, ms);", "sum, ms / 8);")),
     ("13.5", "the last stream is not waited for", 2, lab_13.JOINED, (JOINED_STREAM, "")),
     (
         "13.5",

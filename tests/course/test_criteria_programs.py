@@ -11,7 +11,7 @@ from labkit.course.drawn import drawn
 from labkit.course.exercise import Unmet
 from labkit.course.exercises import lab_13
 from labkit.programs.program import Outcome
-from labkit.programs.recording import Arrays, Copied, Elapsed, Launched, Record, Returned
+from labkit.programs.recording import Arrays, Copied, Elapsed, Launched, Record, Returned, Span
 from labkit.programs.server.memory import DEVICE_START, HOST_START
 
 DOUBLE = Work("double", lambda n: 2.0 * np.arange(n), lambda args, x: 2 * x, inputs=1)
@@ -301,6 +301,35 @@ class TestTimed:
     def test_no_event(self):
         with pytest.raises(Unmet, match="<hint>"):
             self.of("ms: 8")
+
+
+class TestTimedWhole:
+    spans = (Span(1, 1, 7, 1.0, 1.002), Span(2, Span.KERNEL, 8, 1.002, 1.005), Span(3, 2, 8, 1.004, 1.008))
+    whole = Elapsed(0, 9, 1.0, 1.008)
+
+    def of(self, text, *elapsed):
+        record = replace(RIGHT, elapsed=[*elapsed], spans=[*self.spans])
+        return programs.timed_whole(programs.Run("./program", ended(text, record=record), record), "<hint>")
+
+    def test_right(self):
+        assert self.of("ms: 8", self.whole) == 8
+        assert self.of("ms: 9", Elapsed(0, 9, 0.9995, 1.0085)) == 9
+        assert self.of("ms: 8", Elapsed(0, 1, 1.0, 1.001), self.whole) == 8
+
+    @pytest.mark.parametrize(
+        ("ms", "elapsed"),
+        [
+            (8, []),
+            (8, [Elapsed(0, 9, 1.0, 1.0085)]),
+            (4, [whole]),  # a mean
+            (7, [Elapsed(0, 9, 1.001, 1.008)]),
+            (7, [Elapsed(0, 9, 1.0, 1.007)]),
+            (7, [Elapsed(0, 9, 1.0, 1.007), whole]),  # other events around all
+        ],
+    )
+    def test_wrong(self, ms, elapsed):
+        with pytest.raises(Unmet, match="<hint>"):
+            self.of(f"ms: {ms}", *elapsed)
 
 
 def test_the_gpu_is_drawn():
