@@ -136,7 +136,7 @@ def failing_on_purpose(notebook: Path) -> int:
     )
 
 
-def run_all(page: Page, seconds: float = 120, failing: int = 0) -> None:
+def run_all(page: Page, seconds: float = 240, failing: int = 0) -> None:
     """Menu Run, Run All Cells; returns when the last cell is done.
 
     Raises AssertionError unless just `failing` cells fail.

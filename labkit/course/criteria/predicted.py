@@ -145,13 +145,15 @@ def within(
     make: Callable[[float], Large],
     hint: str,
     work: tuple[float, ...] = MORE_WORK,
+    growing: float = 1,
 ) -> None:
     """Ask for at most so many predicted ms. Inside `drawn` the launch has other `work`, and time like it.
 
-    `make` makes the launch with so many times the stated work. The goal then has a little slack.
+    `make` makes the launch with so many times the stated work, of whose time the share `growing` grows with
+    the work. The goal then has a little slack.
     """
     times = drawn.one_of(1.0, work)
-    most *= 1 if times == 1 else times / SLACK
+    most *= 1 if times == 1 else (1 + growing * (times - 1)) / SLACK
     found = verified(kernel, make(times), hint)
     if 1e3 * found.seconds > most:
         raise Unmet(f"{_told(found)}; the goal is at most {duration(most / 1e3)}\n{hint}")
