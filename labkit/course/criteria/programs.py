@@ -69,18 +69,23 @@ def part_of(work: Work, args: Args, arrays: Sequence[Arrays]) -> Part | None:
     Which pointer is which input follows from the numbers: a program may change the order of parameters.
     """
     before, after = ([_as_floats(getattr(each, when)) for each in arrays] for when in ("before", "after"))
+    changed = [_last_change(was, now) for was, now in zip(before, after, strict=True)]
     best = None
     for inputs in product(before, repeat=work.inputs):
         size = min((each.size for each in inputs), default=0)
         expected = work.formula(args, *(each[:size] for each in inputs)).astype(np.float32)
-        for array, was, now in zip(arrays, before, after, strict=True):
+        for array, now, most in zip(arrays, after, changed, strict=True):
             differs = np.flatnonzero(now[: expected.size] != expected[: now.size])
             right = int(differs[0]) if differs.size else min(now.size, expected.size)
-            changes = np.flatnonzero(now.view(np.uint32) != was.view(np.uint32))
-            changed = int(changes[-1]) + 1 if changes.size else 0
-            if changed <= right and (best is None or right > best.numbers.size):
-                best = Part(array.start, now[:right], changed)
+            if most <= right and (best is None or right > best.numbers.size):
+                best = Part(array.start, now[:right], most)
     return best
+
+
+def _last_change(was: np.ndarray, now: np.ndarray) -> int:
+    """Return how many numbers lie up to the last one whose bits have changed."""
+    changes = np.flatnonzero(now.view(np.uint32) != was.view(np.uint32))
+    return int(changes[-1]) + 1 if changes.size else 0
 
 
 def ran(program: AnyProgram, args: Args, mode: Mode = "run", gpu: str = GPU) -> Run:
@@ -105,9 +110,9 @@ def drawn_gpu() -> str:
     return one_of(GPU, GPUS)
 
 
-def succeeded(program: AnyProgram, args: Args, mode: Mode = "run", gpu: str = GPU) -> Run:
+def succeeded(program: AnyProgram, args: Args, gpu: str = GPU) -> Run:
     """Run a program with arguments. Raises Unmet where its exit code is not 0."""
-    run = ran(program, args, mode, gpu)
+    run = ran(program, args, gpu=gpu)
     if run.outcome.code:
         raise run.unmet(f"its exit code is {run.outcome.code}; a program that succeeds returns 0.")
     return run

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.core.errors import SimtError
+from labkit.core.kernel import Launch
 from labkit.core.named import Named
-from labkit.simt.launch.arguments import Range
+from labkit.simt.launch.arguments import Packed, Range
+from labkit.simt.module import Kernel
 
 START, BYTES = 0x300000000000, 1 << 40
 TABLE_BYTES, VARIABLE_BYTES = 1 << 24, 1 << 32
@@ -19,6 +21,7 @@ HOST_START = DEVICE_START + (1 << 39)  # pinned and managed memory, as runtime/r
 SEGMENT = 2 << 20  # a GPU maps its memory in pages of this size, and faults beyond them alone
 ALIGNMENT = 256
 HEAD_BYTES, FLAGS_AT = 32, 16  # of the table: its version, its rows, flags
+POINTER_BYTES = 8
 SITES = 6  # return addresses that lead to a call
 FREE, DEVICE, PINNED, MANAGED, VARIABLE, CONSTANT = range(6)
 NAMES = {
@@ -107,6 +110,15 @@ class Memory:
 
     def _range(self, each: Allocation) -> Range:
         return Range(each.start, each.bytes, 0, Named(str(each), each.bytes))
+
+
+def arguments(kernel: Kernel, launch: Launch) -> tuple[bytes, dict[int, int]]:
+    """Return the parameters of a program's launch, and the addresses of the region among them by place."""
+    (packed,) = launch.args
+    assert isinstance(packed, Packed)
+    places = (kernel.storage.params[each.name] for each in kernel.parsed.params if each.size == POINTER_BYTES)
+    values = {at: int.from_bytes(packed.params[at : at + POINTER_BYTES], "little") for at in places}
+    return packed.params, {at: value for at, value in values.items() if START <= value < START + BYTES}
 
 
 def _pages(arrays: Sequence[Range]) -> list[Range]:

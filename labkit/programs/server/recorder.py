@@ -21,7 +21,15 @@ import numpy as np
 from labkit.core.errors import SimtError
 from labkit.core.kernel import Launch
 from labkit.core.named import Named
-from labkit.programs.server.memory import ALIGNMENT, CONSTANT, VARIABLE, Allocation, Memory
+from labkit.programs.server.memory import (
+    ALIGNMENT,
+    CONSTANT,
+    POINTER_BYTES,
+    VARIABLE,
+    Allocation,
+    Memory,
+    arguments,
+)
 from labkit.programs.server.wire import Reader
 from labkit.programs.server.words import shown
 from labkit.simt.launch.arguments import Packed, Range
@@ -34,7 +42,6 @@ MOST_BYTES, MOST_ARRAYS = 160 << 20, 600  # of contents, in all
 MOST_TRIED, MOST_TRIED_BYTES, MOST_POINTERS = 16, 8 << 20, 8  # launches; the bytes and pointers of one
 SLACK = 1 << 16  # bytes behind an array that a launch may use when it is tried, as on a GPU
 MOST_NUMBER = 16  # what is tried: whole numbers below it, which float32 computes with exactly
-POINTER_BYTES = 8
 
 Plain = dict[str, Any]  # numbers, texts, arrays, and lists and dictionaries of them
 
@@ -151,15 +158,12 @@ class Recorder:
     def _pointers(self, kernel: Kernel, launch: Launch) -> dict[int, tuple[Allocation, int]]:
         """Find the parameters that are addresses of arrays."""
         arrays = [each for each in self.memory.allocations() if each.kind not in (VARIABLE, CONSTANT)]
-        params, found = _arguments(launch).params, {}
-        for parameter in kernel.parsed.params:
-            place = kernel.storage.params[parameter.name]
-            if parameter.size == POINTER_BYTES:
-                value = int.from_bytes(params[place : place + POINTER_BYTES], "little")
-                for array in arrays:
-                    if array.start <= value < array.start + array.bytes:
-                        found[place] = array, value - array.start
-        return found
+        return {
+            place: (array, address - array.start)
+            for place, address in arguments(kernel, launch)[1].items()
+            for array in arrays
+            if array.start <= address < array.start + array.bytes
+        }
 
     def _tried(self, kept: _Kept, number: int) -> list[Plain] | str | None:
         """Run a launch on drawn numbers, in memory that the program does not have; return its arrays, a
@@ -172,7 +176,7 @@ class Recorder:
         rng = np.random.default_rng([self.seed, number])
         copies = {start: _drawn(rng, array.bytes) for start, array in arrays.items()}
         before = {start: copy.copy() for start, copy in copies.items()}
-        params = bytearray(_arguments(kept.launch).params)
+        params = bytearray(arguments(kept.kernel, kept.launch)[0])
         for place, (array, offset) in kept.pointers.items():
             address = copies[array.start].ctypes.data + offset
             params[place : place + POINTER_BYTES] = address.to_bytes(POINTER_BYTES, "little")
@@ -193,12 +197,6 @@ class Recorder:
             {"before": before[array.start][offset:], "after": copies[array.start][offset:]}
             for array, offset in kept.pointers.values()
         ]
-
-
-def _arguments(launch: Launch) -> Packed:
-    (packed_arguments,) = launch.args
-    assert isinstance(packed_arguments, Packed)
-    return packed_arguments
 
 
 def _drawn(rng: np.random.Generator, size: int) -> np.ndarray:

@@ -286,14 +286,12 @@ class Server:
     def unwritten(self, reader: Reader) -> Answer:
         """Note a copy to the host of memory that nobody has written."""
         start, size = reader.u64(), reader.u64()
-        line = self.places.line([reader.u64() for _ in range(SITES)])
-        where = f"{line}: " if line else ""
+        where = self._at([reader.u64() for _ in range(SITES)])
         for each in self.memory.allocations():
             if each.start <= start < each.start + each.bytes:
                 first = start - each.start
                 what = f"copies bytes {first} to {first + size - 1} of {each} to the host"
-                text = f"{what}; nobody has written them"
-                self.mistakes.add("uninitialised copy", f"{where}{text}", f"{line} uninitialised copy")
+                self.mistakes.add("uninitialised copy", f"{where}{what}; nobody has written them", where)
         return Answer()
 
     def noted(self, reader: Reader) -> Answer:

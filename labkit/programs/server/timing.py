@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from labkit.core.errors import SimtError
 from labkit.core.kernel import Launch
 from labkit.core.occupancy import Gpu, occupancy
-from labkit.programs.server.memory import BYTES, START
+from labkit.programs.server.memory import POINTER_BYTES, arguments
 from labkit.programs.server.words import shown
-from labkit.simt.launch.arguments import Packed
 from labkit.simt.module import Kernel
 
 MOST_SECONDS = 60.0  # spent on predictions; after that, launches take over times, which is told
@@ -103,12 +102,8 @@ class Timing:
 
 def _told_apart(kernel: Kernel, launch: Launch) -> bytes:
     """Return a launch's parameters, of each address only how it is aligned."""
-    (packed,) = launch.args
-    assert isinstance(packed, Packed)
-    params = bytearray(packed.params)
-    for parameter in kernel.parsed.params:
-        place = kernel.storage.params[parameter.name]
-        value = int.from_bytes(params[place : place + 8], "little")
-        if parameter.size == 8 and START <= value < START + BYTES:
-            params[place : place + 8] = (value % ALIGNMENT).to_bytes(8, "little")
+    packed, addresses = arguments(kernel, launch)
+    params = bytearray(packed)
+    for place, address in addresses.items():
+        params[place : place + POINTER_BYTES] = (address % ALIGNMENT).to_bytes(POINTER_BYTES, "little")
     return bytes(params)
