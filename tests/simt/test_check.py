@@ -730,7 +730,20 @@ def test_stamps_begin_anew(monkeypatch):
         for barrier, wanted in ((1, set()), (0, {"racecheck"}), (2, {"initcheck"}), (1, set())):
             found = check(3, 64, (ints(192), ints(192), np.int32(barrier)))
             assert {finding.tool for finding in found} == wanted, (first, barrier)
-    assert memory._first_stamp < LAST_STAMP
+    assert 0 < memory._first_stamp < LAST_STAMP
+
+
+def test_other_blocks_are_told_close_to_the_last_stamp(monkeypatch):
+    """Half of all stamps fit a signed number; a launch may go on beyond them."""
+    check = body("g[0] = blockIdx.x;").check
+    memory = ShadowMemory()
+    monkeypatch.setattr("labkit.simt.sanitizer.sanitizer._shadows", memory)
+    for before in range(6):
+        memory._free.clear()
+        memory._first_stamp = LAST_STAMP - before * STAMP_STEP
+        (found,) = check(3, 1, (ints(1), np.int32(1)))
+        assert "a thread of another block" in found.message and "nothing orders blocks" in found.message
+        assert memory._first_stamp > 0
 
 
 def test_a_loop_in_which_lanes_meet():

@@ -20,6 +20,7 @@ ZERO = ir.Constant(I32, 0)
 _LLVM: dict[type, ir.Type] = {
     ctypes.c_void_p: POINTER,
     ctypes.c_int32: I32,
+    ctypes.c_uint32: I32,
     ctypes.c_int64: I64,
     ctypes.c_uint64: I64,
 }
@@ -58,11 +59,11 @@ class Launch(ctypes.Structure):
         ("error_other", ctypes.c_int32),  # the other barrier, where two differ; the handle of a surface
         ("error_depth", ctypes.c_int64),  # the third coordinate; the first two are the halves of the address
         # for a checked run, see checking.py:
-        ("stamp", ctypes.c_int32),  # of the interval between two barriers; each next one is STAMP_STEP more
-        ("launch_stamp", ctypes.c_int32),  # older than any of this launch; stands for all earlier blocks
-        ("block_stamp", ctypes.c_int32),  # of the block's first interval, here since the grid's barrier
-        ("shared_stamp", ctypes.c_int32),  # of the block's first interval
-        ("released", ctypes.c_int32),  # stamp of the last atomic operation after a fence
+        ("stamp", ctypes.c_uint32),  # of the interval between two barriers; each next one is STAMP_STEP more
+        ("launch_stamp", ctypes.c_uint32),  # older than any of this launch; stands for all earlier blocks
+        ("block_stamp", ctypes.c_uint32),  # of the block's first interval, here since the grid's barrier
+        ("shared_stamp", ctypes.c_uint32),  # of the block's first interval
+        ("released", ctypes.c_uint32),  # stamp of the last atomic operation after a fence
         ("fenced", ctypes.c_int32),  # has a fence run in this block since then?
         ("acquired", ctypes.c_int32),  # has the block run an atomic operation?
         ("sites", ctypes.c_int64),  # instructions of the kernel
