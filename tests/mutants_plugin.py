@@ -7,16 +7,19 @@ pytest -p mutants_plugin --only-tests FILE tests/simt      # runs the tests in t
 import faulthandler
 import json
 import os
-import resource
 import shutil
 import sys
+import threading
+import time
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 import coverage
+import psutil
 import pytest
 
-MEMORY = 8 << 30
+MEMORY, LOOKS = 8 << 30, 0.25  # bytes of a run and what it starts; seconds between two looks at it
 LEFT_OUT = ("gpu", "slow")  # marks of tests that are not make test's
 KEPT = ("ptx", "c", "zig")  # parts of the cache that are made by other compilers than labkit
 IN_MEMORY = ("labkit.kernels", "labkit.kernels.in_c", "labkit.model.predicted")  # they keep kernels by name
@@ -50,7 +53,7 @@ class Limit:
 
     def __init__(self, seconds):
         self.seconds = seconds
-        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        threading.Thread(target=_end_beyond_memory, daemon=True).start()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item):
@@ -59,6 +62,22 @@ class Limit:
             return (yield)
         finally:
             faulthandler.cancel_dump_traceback_later()
+
+
+def _end_beyond_memory():
+    """End pytest when it uses too much memory. A limit of the system would stop AddressSanitizer, too: it
+    reserves terabytes, and uses few of them.
+    """
+    this = psutil.Process()
+    while True:
+        used = 0
+        for process in (this, *this.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                used += process.memory_info().rss
+        if used > MEMORY:
+            print(f"Timeout (memory): {used >> 20} MiB", flush=True)
+            os._exit(1)
+        time.sleep(LOOKS)
 
 
 class Cover:
