@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from labkit.programs.library import library
+from labkit.programs.messages import nested_launches, run
 from labkit.programs.toolkit import host_compiler, toolkit
 
 COMPATIBLE = Path(__file__).parent / "include"
@@ -23,6 +25,7 @@ _LINKED_BY_US = (
     "-lcurand",
     "-lcuda",
     "-lcudadevrt",
+    "-lnvToolsExt",
     "-cudart=static",
     "-cudart=shared",
 )
@@ -91,17 +94,20 @@ def build(arguments: Sequence[str]) -> int:
     arguments = _joined(arguments)
     is_device_link = not {"-dlink", "--device-link"}.isdisjoint(arguments)
     if not is_device_link and not _ENDS_EARLY.isdisjoint(arguments):
-        return subprocess.run(command(arguments)).returncode
+        return run(command(arguments))
     with tempfile.TemporaryDirectory() as made:
         if not _RELOCATABLE.isdisjoint(arguments):
             failed, arguments = _compiled(arguments, Path(made))
             if failed:
                 return failed
         objects = [each for each in arguments if each.endswith(_LINKED)]
+        if told := nested_launches(objects):
+            print(*told, sep="\n", file=sys.stderr)
+            return 1
         stub = _output(arguments, "a_dlink.o") if is_device_link else str(Path(made, "linked.o"))
         if _register(objects, Path(made), stub):
             arguments = [*arguments, stub]
-        return 0 if is_device_link else subprocess.run(command(arguments)).returncode
+        return 0 if is_device_link else run(command(arguments))
 
 
 def _joined(given: Sequence[str]) -> list[str]:
@@ -128,9 +134,8 @@ def _compiled(arguments: Sequence[str], folder: Path) -> tuple[int, list[str]]:
     objects = {}
     for number, source in enumerate(sources):
         objects[source] = str(folder / f"{number}.o")
-        done = subprocess.run(command([*options, "-dc", source, "-o", objects[source]]))
-        if done.returncode:
-            return done.returncode, []
+        if failed := run(command([*options, "-dc", source, "-o", objects[source]])):
+            return failed, []
     return 0, [objects.get(each, each) for each in arguments if each not in _RELOCATABLE]
 
 

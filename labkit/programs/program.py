@@ -19,6 +19,7 @@ from typing import IO, Literal
 from labkit.core.cache import cache_dir, digest
 from labkit.core.errors import CompileError
 from labkit.programs.build import command
+from labkit.programs.messages import explained
 from labkit.programs.recording import Record, Watching
 
 FILE_NAME = "program.cu"
@@ -184,7 +185,7 @@ def build_program(source: str, options: Sequence[str] = ()) -> Program:
             )
         except subprocess.TimeoutExpired:
             raise CompileError(f"nvcc has not finished after {BUILD_SECONDS} s") from None
-        log = done.stdout + done.stderr
+        log = done.stdout + "".join(explained(done.stderr.splitlines(keepends=True)))
         if done.returncode:
             found = [(int(line), severity, text) for line, severity, text in _MESSAGE.findall(log)]
             raise CompileError(log, found)
