@@ -21,6 +21,7 @@ SOURCES = Path(__file__).parent / "runtime"
 NAME = "liblabkit_cudart.so"
 STANDS_FOR = ("libcudart.so", "libcublas.so", "libcurand.so")  # so that -lcudart and the like find it
 _SERVED = re.compile(r"^SERVED\(\s*[\w\s*]+,\s*(\w+),", re.M)
+_SERVED_TWICE = re.compile(r"^ +REAL\(X, (\w+),", re.M)  # cuBLAS's functions for float and for double
 _JUMP = {
     "x86_64": "jmp *labkit_table+{offset}(%rip)",
     "aarch64": "adrp x16, labkit_table+{offset}\\n ldr x16, [x16, #:lo12:labkit_table+{offset}]\\n br x16",
@@ -75,7 +76,9 @@ def served() -> dict[str, str]:
     """Return, by name in the interface, the function of ours that serves it."""
     found = {}
     for path in sorted(SOURCES.glob("*.c")):
-        for name in _SERVED.findall(path.read_text()):
+        source = path.read_text()
+        twice = [f"cublas{letter}{name}" for name in _SERVED_TWICE.findall(source) for letter in "SD"]
+        for name in [*_SERVED.findall(source), *twice]:
             found[name] = f"sim_{name}"
     for name in list(found):
         for other in _OTHER_NAMES:

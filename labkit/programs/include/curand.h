@@ -36,6 +36,19 @@ typedef enum {
 } curandRngType_t;
 typedef struct curandGenerator_st *curandGenerator_t;
 
+typedef enum {
+    CURAND_ORDERING_PSEUDO_BEST = 100,
+    CURAND_ORDERING_PSEUDO_DEFAULT = 101,
+    CURAND_ORDERING_PSEUDO_SEEDED = 102,
+    CURAND_ORDERING_PSEUDO_LEGACY = 103,
+    CURAND_ORDERING_PSEUDO_DYNAMIC = 104,
+    CURAND_ORDERING_QUASI_DEFAULT = 201
+} curandOrdering_t;
+
+curandStatus_t curandGetVersion(int *version);
+curandStatus_t curandCreateGeneratorHost(curandGenerator_t *generator, curandRngType_t type);
+curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generator, curandOrdering_t order);
+curandStatus_t curandGenerateSeeds(curandGenerator_t generator);
 curandStatus_t curandCreateGenerator(curandGenerator_t *generator, curandRngType_t type);
 curandStatus_t curandDestroyGenerator(curandGenerator_t generator);
 curandStatus_t curandSetStream(curandGenerator_t generator, cudaStream_t stream);
@@ -50,6 +63,9 @@ curandStatus_t curandGenerateNormalDouble(curandGenerator_t generator, double *o
                                           double deviation);
 curandStatus_t curandGenerateLogNormal(curandGenerator_t generator, float *output, size_t count, float mean,
                                        float deviation);
+curandStatus_t curandGenerateLogNormalDouble(curandGenerator_t generator, double *output, size_t count, double mean,
+                                             double deviation);
+curandStatus_t curandGeneratePoisson(curandGenerator_t generator, unsigned int *output, size_t count, double rate);
 #ifdef __cplusplus
 }
 #endif

@@ -86,4 +86,69 @@ __device__ inline double curand_normal_double(curandState *state) {
 __device__ inline float curand_log_normal(curandState *state, float mean, float deviation) {
     return expf(mean + deviation * curand_normal(state));
 }
+
+__device__ inline double curand_log_normal_double(curandState *state, double mean, double deviation) {
+    return exp(mean + deviation * curand_normal_double(state));
+}
+
+/* Several numbers at once: the next ones of the same sequence. */
+__device__ inline uint4 curand4(curandState *state) {
+    unsigned x = curand(state), y = curand(state), z = curand(state), w = curand(state);
+    return make_uint4(x, y, z, w);
+}
+
+__device__ inline float4 curand_uniform4(curandState *state) {
+    float x = curand_uniform(state), y = curand_uniform(state), z = curand_uniform(state), w = curand_uniform(state);
+    return make_float4(x, y, z, w);
+}
+
+__device__ inline double2 curand_uniform2_double(curandState *state) {
+    double x = curand_uniform_double(state), y = curand_uniform_double(state);
+    return make_double2(x, y);
+}
+
+__device__ inline float4 curand_normal4(curandState *state) {
+    float2 first = curand_normal2(state), second = curand_normal2(state);
+    return make_float4(first.x, first.y, second.x, second.y);
+}
+
+__device__ inline double2 curand_normal2_double(curandState *state) {
+    double radius = sqrt(-2.0 * log(curand_uniform_double(state))), sine, cosine;
+    sincospi(2.0 * curand_uniform_double(state), &sine, &cosine);
+    return make_double2(radius * sine, radius * cosine);
+}
+
+__device__ inline float2 curand_log_normal2(curandState *state, float mean, float deviation) {
+    float2 normal = curand_normal2(state);
+    return make_float2(expf(mean + deviation * normal.x), expf(mean + deviation * normal.y));
+}
+
+__device__ inline float4 curand_log_normal4(curandState *state, float mean, float deviation) {
+    float2 first = curand_log_normal2(state, mean, deviation), second = curand_log_normal2(state, mean, deviation);
+    return make_float4(first.x, first.y, second.x, second.y);
+}
+
+/* Events of rate 1 until `rate` has passed: exact, in a time that grows with `rate`. */
+__device__ inline unsigned curand_poisson(curandState *state, double rate) {
+    unsigned events = 0;
+    for (double time = -log(curand_uniform_double(state)); time < rate; time -= log(curand_uniform_double(state)))
+        events++;
+    return events;
+}
+
+/* Leave out the next `count` numbers, or whole sequences. */
+__device__ inline void skipahead(unsigned long long count, curandState *state) {
+    unsigned long long block = (unsigned long long)state->counter[1] << 32 | state->counter[0];
+    unsigned long long next = 4 * (block - 1) + (unsigned)state->next + count;
+    state->counter[0] = (unsigned)(next / 4), state->counter[1] = (unsigned)(next / 4 >> 32);
+    state->has_normal = false;
+    labkit_philox(state);
+    state->next = (int)(next % 4);
+}
+
+__device__ inline void skipahead_sequence(unsigned long long count, curandState *state) {
+    unsigned long long sequence = ((unsigned long long)state->counter[3] << 32 | state->counter[2]) + count;
+    state->counter[2] = (unsigned)sequence, state->counter[3] = (unsigned)(sequence >> 32);
+    skipahead(0, state);
+}
 #endif

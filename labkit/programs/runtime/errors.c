@@ -10,6 +10,7 @@
 static __thread cudaError_t last;
 static __thread const char *function_name;
 static __thread uint64_t sites[SITES];
+static __thread int depth; /* of calls within calls: the outermost is the program's */
 static cudaError_t sticky, pending;
 extern bool is_forked, has_begun; /* start.c */
 
@@ -43,6 +44,8 @@ void note_sites(void *caller) {
 
 cudaError_t begin_call(const char *function, void *caller) {
     pthread_mutex_lock(&lock);
+    if (depth++)
+        return sticky;
     function_name = function;
     note_sites(caller);
     if (is_forked && !sticky)
@@ -57,12 +60,18 @@ void use_sites(const uint64_t *earlier) { memcpy(sites, earlier, sizeof sites); 
 static const char *name_of(cudaError_t code);
 static const char *text_of(cudaError_t code);
 
-/* Tell labkit check of a call that has failed. */
-static void report(cudaError_t code) {
+void end_call(void) {
+    depth--;
+    pthread_mutex_unlock(&lock);
+}
+
+void report_failure(const char *name, const char *text) {
+    if (!is_checked || is_forked)
+        return;
     struct message message = {0};
     put_text(&message, function_name);
-    put_text(&message, name_of(code));
-    put_text(&message, text_of(code));
+    put_text(&message, name);
+    put_text(&message, text);
     put(&message, sites, sizeof sites);
     ask(FAILED_CALL, &message);
     forget(&message);
@@ -87,15 +96,15 @@ static void report_look(void) {
 }
 
 cudaError_t done(cudaError_t code) {
-    if (code != cudaSuccess) {
+    if (code != cudaSuccess && depth == 1) {
         if (code != cudaErrorNotReady)
             last = code;
         /* A kernel's mistake has been reported; the calls that fail after it say nothing new. */
-        if (is_checked && code != cudaErrorNotReady && code != sticky && !is_forked)
-            report(code);
+        if (code != cudaErrorNotReady && code != sticky)
+            report_failure(name_of(code), text_of(code));
         note_returned(code);
     }
-    pthread_mutex_unlock(&lock);
+    end_call();
     return code;
 }
 
@@ -129,7 +138,7 @@ SERVED(cudaError_t, cudaGetLastError, (void)) {
     if (is_checked && code && !is_forked)
         report_look();
     note_returned(code);
-    pthread_mutex_unlock(&lock);
+    end_call();
     return code;
 }
 
@@ -139,7 +148,7 @@ SERVED(cudaError_t, cudaPeekAtLastError, (void)) {
     if (is_checked && code && !is_forked)
         report_look();
     note_returned(code);
-    pthread_mutex_unlock(&lock);
+    end_call();
     return code;
 }
 

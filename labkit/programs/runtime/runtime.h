@@ -98,6 +98,8 @@ const struct machine *the_machine(void);
 
 cudaError_t begin_call(const char *function, void *caller);
 cudaError_t done(cudaError_t code);
+void end_call(void); /* what `done` does for calls that return other types */
+void report_failure(const char *name, const char *text); /* tell labkit check of the error that a call returns */
 cudaError_t sticky_error(void);
 void show_pending(void);
 void set_pending(cudaError_t code); /* a kernel has failed: it shows at the next call that synchronises */
