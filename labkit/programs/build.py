@@ -18,6 +18,7 @@ ARCHITECTURE = "90"
 OLDEST = 75  # that nvcc 13 compiles for
 # What asks for architectures: it is read, and replaced by one that becomes PTX.
 _WITH_VALUE = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code")
+_NVRTC = "-lnvrtc"  # it needs no GPU, so it is NVIDIA's
 _LINKED_BY_US = (
     "-lcudart",
     "-lcudart_static",
@@ -26,6 +27,7 @@ _LINKED_BY_US = (
     "-lcuda",
     "-lcudadevrt",
     "-lnvToolsExt",
+    _NVRTC,
     "-cudart=static",
     "-cudart=shared",
 )
@@ -82,10 +84,12 @@ def command(arguments: Sequence[str]) -> list[str]:
     call += ["-cudart", "none", "-lineinfo", "-g", "-no-compress", "-Wno-deprecated-gpu-targets"]
     if not any(each.startswith(("-ccbin", "--compiler-bindir")) for each in kept):
         call += ["-ccbin", host.cxx]
-    call += ["-include", str(COMPATIBLE / "labkit_compatible.h"), *kept]
+    call += ["-include", str(COMPATIBLE / "labkit_compatible.h"), *kept, "-I", str(COMPATIBLE / "first")]
     call += ["-Xcompiler", f"-idirafter,{COMPATIBLE}"]  # NVIDIA's own headers come first
     if _ENDS_EARLY.isdisjoint(kept):
         call += [f"-L{place}", "-lcudart", "-Xlinker", f"-rpath={place}"]
+        if _NVRTC in arguments and tools.nvrtc:
+            call += [_NVRTC, "-Xlinker", f"-rpath={tools.nvrtc.parent}"]
     return call
 
 

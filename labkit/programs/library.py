@@ -19,7 +19,12 @@ from labkit.programs.toolkit import HostCompiler, NoCompiler, Toolkit
 
 SOURCES = Path(__file__).parent / "runtime"
 NAME = "liblabkit_cudart.so"
-STANDS_FOR = ("libcudart.so", "libcublas.so", "libcurand.so")  # so that -lcudart and the like find it
+STANDS_FOR = (
+    "libcudart.so",
+    "libcublas.so",
+    "libcurand.so",
+    "libcuda.so",
+)  # so that -lcudart and the like find it
 _SERVED = re.compile(r"^SERVED\(\s*[\w\s*]+,\s*(\w+),", re.M)
 _SERVED_TWICE = re.compile(r"^ +REAL\(X, (\w+),", re.M)  # cuBLAS's functions for float and for double
 _JUMP = {
@@ -31,8 +36,12 @@ _REFUSE = {
     "aarch64": "mov w0, #{number}\\n b labkit_refuse",
 }
 # Functions by other names: of the interface for a default stream per thread, and of earlier CUDA.
-_OTHER_NAMES = ("{}_ptsz", "{}_ptds", "{}_v2")
-_DIFFER = ("cudaGraphConditionalHandleCreate", "cudaLaunchHostFunc")  # their _v2 has other parameters
+_OTHER_NAMES = ("{}_ptsz", "{}_ptds", "{}_v2", "{}_v2_ptsz", "{}_v2_ptds")
+_DIFFER = (
+    "cudaGraphConditionalHandleCreate",
+    "cudaLaunchHostFunc",
+    "cuLaunchHostFunc",
+)  # their _v2 has other parameters
 
 
 def library(toolkit: Toolkit, compiler: HostCompiler) -> Path:
@@ -56,6 +65,8 @@ def library(toolkit: Toolkit, compiler: HostCompiler) -> Path:
             raise NoCompiler(f"{compiler.c} could not build labkit's CUDA runtime:\n{done.stderr}")
         for name in STANDS_FOR:
             Path(made, name).symlink_to(NAME)
+        if toolkit.nvrtc:
+            Path(made, "libnvrtc.so").symlink_to(toolkit.nvrtc)
         try:
             Path(made).rename(place)
         except OSError:  # another process was faster
@@ -82,7 +93,7 @@ def served() -> dict[str, str]:
             found[name] = f"sim_{name}"
     for name in list(found):
         for other in _OTHER_NAMES:
-            if not (other.endswith("_v2") and name in _DIFFER):
+            if not ("_v2" in other and name in _DIFFER):
                 found.setdefault(other.format(name), found[name])
     return found
 
@@ -90,7 +101,8 @@ def served() -> dict[str, str]:
 def _table(toolkit: Toolkit, python: str, package: str) -> str:
     """Return the C source of the table: one entry and one stub per function of the runtime."""
     ours = served()
-    names = sorted({*toolkit.functions, *(function.removeprefix("sim_") for function in ours.values())})
+    own = (function.removeprefix("sim_") for function in ours.values())
+    names = sorted({*toolkit.functions, *toolkit.driver_functions, *own})
     machine = platform.machine()
     lines = ['#include "runtime.h"', "", "extern cudaError_t labkit_refuse(unsigned number);"]
     lines += [f"extern char {function}[];" for function in sorted({ours[n] for n in names if n in ours})]

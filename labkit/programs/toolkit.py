@@ -15,7 +15,8 @@ from labkit.core.errors import SimtError
 
 WHEELS = ("nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-runtime")
 _COMPILERS = (("g++", "gcc"), ("clang++", "clang"), ("c++", "cc"))
-_RUNTIME = "libcudart.so.*"
+_DECLARED = re.compile(r"\bCUresult CUDAAPI (cu\w+)\(")
+_RENAMED = re.compile(r"^\s*#define cu\w+\s+(?:__CUDA_API_PT(DS|SZ)\()?(cu\w+)", re.M)
 
 
 class NoCompiler(SimtError):
@@ -53,10 +54,30 @@ class Toolkit:
     @cached_property
     def runtime(self) -> Path:
         """Return NVIDIA's CUDA runtime, a shared library. Raises NoCompiler."""
+        found = self._library("libcudart.so.*")
+        if found is None:
+            raise NoCompiler(f"{self.root} has no CUDA runtime: pip install nvidia-cuda-runtime")
+        return found
+
+    @cached_property
+    def nvrtc(self) -> Path | None:
+        """Return NVIDIA's compiler for kernels in strings, a shared library; None where it is not here."""
+        return self._library("libnvrtc.so.*")
+
+    def _library(self, pattern: str) -> Path | None:
         for folder in ("lib64", "lib"):
-            for path in sorted((self.root / folder).glob(_RUNTIME), key=lambda p: len(p.name)):
+            for path in sorted((self.root / folder).glob(pattern), key=lambda p: len(p.name)):
                 return path
-        raise NoCompiler(f"{self.root} has no {_RUNTIME}: pip install nvidia-cuda-runtime")
+        return None
+
+    @cached_property
+    def driver_functions(self) -> list[str]:
+        """Return the names of the driver's functions, by its header: with the versions that programs call."""
+        text = (self.root / "include" / "cuda.h").read_text(errors="replace")
+        names = set(_DECLARED.findall(text))
+        for kind, name in _RENAMED.findall(text):
+            names |= {name, f"{name}_pt{kind.lower()}"} if kind else {name}
+        return sorted(names)
 
     @cached_property
     def functions(self) -> list[str]:

@@ -12,6 +12,7 @@ static __thread const char *function_name;
 static __thread uint64_t sites[SITES];
 static __thread int depth; /* of calls within calls: the outermost is the program's */
 static cudaError_t sticky, pending;
+static bool has_context;
 extern bool is_forked, has_begun; /* start.c */
 
 void tell(const char *format, ...) {
@@ -47,6 +48,7 @@ cudaError_t begin_call(const char *function, void *caller) {
     if (depth++)
         return sticky;
     function_name = function;
+    has_context |= function[2] < 'A' || function[2] > 'Z'; /* it is no cuX, which makes none by itself */
     note_sites(caller);
     if (is_forked && !sticky)
         sticky = cudaErrorInitializationError;
@@ -58,7 +60,8 @@ const uint64_t *call_sites(void) { return sites; }
 void use_sites(const uint64_t *earlier) { memcpy(sites, earlier, sizeof sites); }
 
 static const char *name_of(cudaError_t code);
-static const char *text_of(cudaError_t code);
+
+bool uses_runtime(void) { return has_context; }
 
 void end_call(void) {
     depth--;
@@ -101,11 +104,20 @@ cudaError_t done(cudaError_t code) {
             last = code;
         /* A kernel's mistake has been reported; the calls that fail after it say nothing new. */
         if (code != cudaErrorNotReady && code != sticky)
-            report_failure(name_of(code), text_of(code));
+            report_failure(name_of(code), error_text(code));
         note_returned(code);
     }
     end_call();
     return code;
+}
+
+void end_with(cudaError_t code, const char *name) {
+    if (code != cudaSuccess && depth == 1) {
+        if (code != cudaErrorNotReady && code != sticky)
+            report_failure(name ? name : name_of(code), error_text(code));
+        note_returned(code);
+    }
+    end_call();
 }
 
 cudaError_t sticky_error(void) { return sticky; }
@@ -234,10 +246,10 @@ static const char *name_of(cudaError_t code) {
     return found ? found->name : "unrecognized error code";
 }
 
-static const char *text_of(cudaError_t code) {
+const char *error_text(cudaError_t code) {
     const struct known_error *found = described(code);
     return found ? found->text : "unrecognized error code";
 }
 
 SERVED(const char *, cudaGetErrorName, (cudaError_t code)) { return name_of(code); }
-SERVED(const char *, cudaGetErrorString, (cudaError_t code)) { return text_of(code); }
+SERVED(const char *, cudaGetErrorString, (cudaError_t code)) { return error_text(code); }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#define FATBIN_MAGIC 0xBA55ED50u
+
 struct fatbin_wrapper {
     uint32_t magic, version;
     const void *data;
@@ -20,7 +22,8 @@ struct fatbin_header {
 
 struct module {
     const struct fatbin_wrapper *wrapper;
-    bool is_loaded;
+    bool is_own; /* the program has loaded it by itself */
+    bool is_loaded, is_unloaded;
     uint32_t number;
 };
 
@@ -52,22 +55,27 @@ static void put_managed(struct message *message, uint32_t module) {
         }
 }
 
-/* Give the server a module's device code. It is asked for no earlier than the first use. */
-static bool load(struct module *module) {
+/* Give the server a module's device code; return an error of CUDA. The code is asked for no earlier than the first use,
+   unless the program has loaded the module by itself: then it is to know what is wrong with it. */
+static cudaError_t give(struct module *module) {
     if (module->is_loaded)
-        return true;
+        return cudaSuccess;
     struct message message = {0};
     put_u32(&message, module->number);
+    put_u32(&message, module->is_own);
     put_managed(&message, module->number);
     const void *const one[] = {module->wrapper->data, NULL};
     for (const void *const *each = module->wrapper->version == 2 ? module->wrapper->linked : one; *each; each++) {
         const struct fatbin_header *header = *each;
         put(&message, header, header->header_bytes + header->bytes);
     }
-    module->is_loaded = ask(LOAD, &message);
+    cudaError_t code = ask(LOAD, &message) ? get_u32(&message) : cudaErrorUnknown;
+    module->is_loaded = !code;
     forget(&message);
-    return module->is_loaded;
+    return code;
 }
+
+static bool load(struct module *module) { return !give(module); }
 
 /* A new server has not been given any module yet. */
 void forget_modules(void) {
@@ -75,19 +83,26 @@ void forget_modules(void) {
         modules[i]->is_loaded = false;
 }
 
-SERVED(void **, __cudaRegisterFatBinary, (void *binary)) {
+static struct module *new_module(const struct fatbin_wrapper *wrapper) {
     struct module *module = calloc(1, sizeof *module);
-    module->wrapper = binary;
+    module->wrapper = wrapper;
     module->number = module_count;
     modules = realloc(modules, (module_count + 1) * sizeof *modules);
     modules[module_count++] = module;
-    return (void **)module;
+    return module;
 }
+
+SERVED(void **, __cudaRegisterFatBinary, (void *binary)) { return (void **)new_module(binary); }
 
 SERVED(void, __cudaRegisterFatBinaryEnd, (void **handle)) { (void)handle; }
 SERVED(void, __cudaUnregisterFatBinary, (void **handle)) { (void)handle; }
 /* The program is about to read a managed variable: it needs its first value. */
 SERVED(char, __cudaInitModule, (void **handle)) { return load((struct module *)handle); }
+
+static void add_kernel(struct kernel *kernel) {
+    kernels = realloc(kernels, (kernel_count + 1) * sizeof *kernels);
+    kernels[kernel_count++] = kernel;
+}
 
 SERVED(void, __cudaRegisterFunction,
        (void **handle, const char *host, char *device_function, const char *name, int thread_limit, void *thread,
@@ -100,8 +115,7 @@ SERVED(void, __cudaRegisterFunction,
     kernel->module = ((struct module *)handle)->number;
     kernel->max_dynamic_shared = -1;
     kernel->carveout = -1;
-    kernels = realloc(kernels, (kernel_count + 1) * sizeof *kernels);
-    kernels[kernel_count++] = kernel;
+    add_kernel(kernel);
 }
 
 static void add_variable(struct variable variable) {
@@ -130,23 +144,27 @@ SERVED(void, __cudaRegisterManagedVar,
                                    .bytes = bytes});
 }
 
+/* Ask the server where a variable lies; its start stays 0 where there is none. */
+static void find_variable(struct variable *variable) {
+    struct message message = {0};
+    put_u32(&message, variable->module->number);
+    put_text(&message, variable->name);
+    if (load(variable->module) && ask(FIND_VARIABLE, &message)) {
+        variable->start = get_u64(&message);
+        variable->bytes = get_u64(&message);
+        if (variable->start)
+            note_variable(variable->start, variable->bytes, get_u32(&message));
+    }
+    forget(&message);
+}
+
 void *symbol(const void *host, size_t *bytes) {
     for (size_t i = 0; i < variable_count; i++) {
         struct variable *found = &variables[i];
         if (found->host != host && !(found->managed && *found->managed == host))
             continue;
-        if (!found->start) {
-            struct message message = {0};
-            put_u32(&message, found->module->number);
-            put_text(&message, found->name);
-            if (load(found->module) && ask(FIND_VARIABLE, &message)) {
-                found->start = get_u64(&message);
-                found->bytes = get_u64(&message);
-                if (found->start)
-                    note_variable(found->start, found->bytes, get_u32(&message));
-            }
-            forget(&message);
-        }
+        if (!found->start)
+            find_variable(found);
         *bytes = found->bytes;
         return (void *)found->start;
     }
@@ -159,7 +177,9 @@ struct kernel *find_kernel(const void *host, cudaError_t *why) {
     for (size_t i = 0; i < kernel_count && !found; i++)
         if (kernels[i]->host == host || kernels[i] == host)
             found = kernels[i];
-    if (!found || found->is_known)
+    if (!found || modules[found->module]->is_unloaded)
+        return NULL;
+    if (found->is_known)
         return found;
     if (!load(modules[found->module]))
         return NULL;
@@ -191,6 +211,99 @@ struct kernel *find_kernel(const void *host, cudaError_t *why) {
     }
     forget(&message);
     return found->is_known ? found : NULL;
+}
+
+/* --------------------------------------------------------------------- modules that the program loads by itself */
+
+#define PTX_ENTRY 1
+
+struct fatbin_entry {
+    uint16_t kind, version;
+    uint32_t header_bytes;
+    uint64_t bytes;
+};
+
+/* Return a copy of an image as a fat binary; NULL for what is none and no PTX. */
+static void *copied_image(const char *image) {
+    struct fatbin_header header;
+    memcpy(&header, image, 4);
+    if (header.magic == FATBIN_MAGIC) {
+        memcpy(&header, image, sizeof header);
+        size_t bytes = header.header_bytes + header.bytes;
+        return memcpy(malloc(bytes), image, bytes);
+    }
+    image += strspn(image, " \t\r\n");
+    if (strncmp(image, "//", 2) && strncmp(image, "/*", 2) && strncmp(image, ".version", 8))
+        return NULL;
+    size_t length = strlen(image);
+    struct fatbin_entry entry = {PTX_ENTRY, 0, sizeof entry, length};
+    header = (struct fatbin_header){FATBIN_MAGIC, 1, sizeof header, sizeof entry + length};
+    char *made = malloc(sizeof header + sizeof entry + length);
+    memcpy(made, &header, sizeof header);
+    memcpy(made + sizeof header, &entry, sizeof entry);
+    memcpy(made + sizeof header + sizeof entry, image, length);
+    return made;
+}
+
+struct module *load_module(const void *image, cudaError_t *why) {
+    void *copy = copied_image(image);
+    if (!copy) {
+        tell("labkit: this module is neither PTX nor a fat binary of nvcc");
+        *why = cudaErrorInvalidKernelImage;
+        return NULL;
+    }
+    struct fatbin_wrapper *wrapper = calloc(1, sizeof *wrapper);
+    *wrapper = (struct fatbin_wrapper){.version = 1, .data = copy};
+    struct module *module = new_module(wrapper);
+    module->is_own = true;
+    *why = give(module);
+    module->is_unloaded = *why;
+    return *why ? NULL : module;
+}
+
+static bool is_loaded_module(const struct module *module) {
+    for (uint32_t i = 0; i < module_count; i++)
+        if (modules[i] == module)
+            return module->is_own && !module->is_unloaded;
+    return false;
+}
+
+bool unload_module(struct module *module) {
+    bool is_there = is_loaded_module(module);
+    if (is_there)
+        module->is_unloaded = true;
+    return is_there;
+}
+
+struct kernel *kernel_of_module(struct module *module, const char *name, cudaError_t *why) {
+    if (!is_loaded_module(module)) {
+        *why = cudaErrorInvalidResourceHandle;
+        return NULL;
+    }
+    for (size_t i = 0; i < kernel_count; i++)
+        if (kernels[i]->module == module->number && !strcmp(kernels[i]->name, name))
+            return kernels[i];
+    struct kernel *kernel = calloc(1, sizeof *kernel);
+    *kernel = (struct kernel){.name = strdup(name), .module = module->number, .max_dynamic_shared = -1, .carveout = -1};
+    kernel->host = kernel;
+    add_kernel(kernel);
+    if (find_kernel(kernel, why)) {
+        *why = cudaSuccess;
+        return kernel;
+    }
+    kernel_count--;
+    free(kernel->name);
+    free(kernel);
+    return NULL;
+}
+
+void *variable_of_module(struct module *module, const char *name, size_t *bytes) {
+    if (!is_loaded_module(module))
+        return NULL;
+    struct variable variable = {.name = name, .module = module};
+    find_variable(&variable);
+    *bytes = variable.bytes;
+    return (void *)variable.start;
 }
 
 bool know_resources(struct kernel *kernel) {

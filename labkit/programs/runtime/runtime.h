@@ -98,6 +98,10 @@ const struct machine *the_machine(void);
 
 cudaError_t begin_call(const char *function, void *caller);
 cudaError_t done(cudaError_t code);
+void end_with(cudaError_t code, const char *name); /* `done` of the driver's calls, whose errors have other names */
+bool uses_runtime(void); /* has anything but the driver's interface been called? Then there is a context */
+const char *error_text(cudaError_t code);
+const char *driver_error_name(cudaError_t code); /* NULL for a number that is none */
 void end_call(void); /* what `done` does for calls that return other types */
 void report_failure(const char *name, const char *text); /* tell labkit check of the error that a call returns */
 cudaError_t sticky_error(void);
@@ -180,6 +184,12 @@ bool know_resources(struct kernel *kernel);
 cudaError_t launch(struct kernel *kernel, dim3 grid, dim3 block, const void *parameters, size_t shared,
                    cudaStream_t stream, bool is_cooperative);
 void pack(const struct kernel *kernel, void *const *arguments, void *parameters);
+/* Modules that a program loads itself, by the driver's interface. `load_module` copies the image: PTX, or a fat binary. */
+struct module;
+struct module *load_module(const void *image, cudaError_t *why);
+bool unload_module(struct module *module); /* false: there is none */
+struct kernel *kernel_of_module(struct module *module, const char *name, cudaError_t *why);
+void *variable_of_module(struct module *module, const char *name, size_t *bytes);
 /* Return the memory of a variable that the program names by its host twin; NULL where there is none. */
 void *symbol(const void *host, size_t *bytes);
 

@@ -32,6 +32,8 @@ static bool has_gpu(void) {
     driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
     if (!driver)
         return false;
+    for (unsigned i = 0; i < labkit_count; i++) /* first: the driver may call its own functions by their names */
+        labkit_table[i] = dlsym(driver, labkit_names[i]);
     int (*init)(unsigned) = (int (*)(unsigned))dlsym(driver, "cuInit");
     int (*count)(int *) = (int (*)(int *))dlsym(driver, "cuDeviceGetCount");
     int devices = 0;
@@ -47,7 +49,7 @@ static void use_gpu(void) {
     }
     void *blas = dlopen("libcublas.so.13", RTLD_NOW | RTLD_LOCAL), *random = dlopen("libcurand.so.10", RTLD_NOW);
     for (unsigned i = 0; i < labkit_count; i++) {
-        void *found = dlsym(runtime, labkit_names[i]);
+        void *found = labkit_table[i] ? labkit_table[i] : dlsym(runtime, labkit_names[i]);
         if (!found && blas)
             found = dlsym(blas, labkit_names[i]);
         if (!found && random)

@@ -50,7 +50,9 @@ def _ptx_of_one(fatbin: bytes) -> str:
             found.append(text[: text.find(b"\0")] if b"\0" in text else text)
         at += own + size
     texts = [
-        text.decode(errors="replace") for text in found if text.lstrip().startswith((b"//", b".version"))
+        text.decode(errors="replace")
+        for text in found
+        if text.lstrip().startswith((b"//", b"/*", b".version"))
     ]
     if not texts:
         raise SimtError(
@@ -119,6 +121,13 @@ class Modules:
     def _place(self, managed: Mapping[str, int], name: str, value: np.ndarray) -> np.ndarray:
         """Put a variable where the program has it, if it is a `__managed__` one, else anywhere."""
         return self._memory.place_variable(value, managed.get(name))
+
+    def has_kernel(self, number: int, name: str) -> bool:
+        """Say whether a module has a kernel of this name, or cannot be read at all."""
+        try:
+            return name in self.module(number).parsed.kernels
+        except SimtError:
+            return True
 
     def kernel(self, number: int, name: str) -> int:
         """Return the number of a kernel. Raises SimtError."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from enum import IntEnum
 
+from labkit.compiler.nvrtc import MissingTool
 from labkit.core.errors import (
     BarrierError,
     InvalidAccess,
@@ -36,6 +38,7 @@ from labkit.simt.launch.arguments import Packed
 from labkit.simt.module import Kernel
 from labkit.simt.sanitizer.findings import Finding
 
+_PLACE = re.compile(r"(?:ptxas )?/\S+\.ptx\b")  # of the copy that the assembler got
 SECONDS = 120.0  # that a kernel may take; LABKIT_TIMEOUT says another number
 
 
@@ -67,6 +70,8 @@ class Code(IntEnum):
     SUCCESS = 0
     INVALID_VALUE = 1
     OUT_OF_MEMORY = 2
+    INVALID_PTX = 218
+    NOT_FOUND = 500
     ILLEGAL_ADDRESS = 700
     LAUNCH_TIMEOUT = 702
     ASSERT = 710
@@ -108,14 +113,23 @@ class Server:
             self.launches.finish()
 
     def load(self, reader: Reader) -> Answer:
-        """Keep a module's device code."""
-        number, count = reader.u32(), reader.u32()
+        """Keep a module's device code; one that the program has loaded by itself is looked at now."""
+        number, is_own, count = reader.u32(), reader.u32(), reader.u32()
         managed: dict[str, int] = {}
         for _ in range(count):
             start = reader.u64()
             managed[reader.text()] = start
         self.modules.load(number, reader.rest(), managed)
-        return Answer()
+        if not is_own:
+            return Answer().u32(Code.SUCCESS)
+        try:
+            with suppress(MissingTool):  # what is wrong with PTX, NVIDIA's assembler knows best
+                self.modules.module(number).origin.resources(self.gpu.arch)
+        except SimtError as error:
+            told = _PLACE.sub("PTX", str(error))
+            tell(f"labkit: this module cannot be loaded: {told}")
+            return Answer().u32(Code.INVALID_PTX)
+        return Answer().u32(Code.SUCCESS)
 
     def kernel(self, reader: Reader) -> Answer:
         """Describe a kernel: its limits, and where its parameters lie."""
@@ -123,8 +137,11 @@ class Server:
         try:
             number = self.modules.kernel(module, name)
         except SimtError as error:
-            tell(f"labkit: the simulator cannot run kernel `{name}`: {error}")
-            return Answer().u32(Code.NOT_SUPPORTED)
+            if self.modules.has_kernel(module, name):
+                tell(f"labkit: the simulator cannot run kernel `{name}`: {error}")
+                return Answer().u32(Code.NOT_SUPPORTED)
+            tell(f"labkit: {error}")
+            return Answer().u32(Code.NOT_FOUND)
         _, kernel = self.modules.kernels[number]
         parsed, storage = kernel.parsed, kernel.storage
         answer = Answer().u32(Code.SUCCESS, number, parsed.max_threads, kernel.shared_size_bytes)
@@ -248,7 +265,7 @@ class Server:
         function, name, text = reader.text(), reader.text(), reader.text()
         line = self.places.line([reader.u64() for _ in range(SITES)])
         where = f"{line}: " if line else ""
-        is_launch = "Launch" in function
+        is_launch = "cudaLaunch" in function  # the driver's own returns its error
         what = "a kernel launch failed" if is_launch else f"{function} failed"
         self.mistakes.add("failed call", f"{where}{what}: {name} ({text})", f"{line} {function} {name}")
         if is_launch:
