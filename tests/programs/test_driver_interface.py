@@ -6,6 +6,8 @@ import subprocess
 import numpy as np
 import pytest
 
+from labkit.programs import toolkit
+
 HEAD = """
 #include <cstdio>
 #include <cstring>
@@ -305,3 +307,39 @@ def test_the_library_has_the_names_that_programs_link_to(built, name):
     (library,) = re.findall(r"liblabkit_cudart\.so => (\S+)", listed)
     names = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True).stdout
     assert re.search(rf" T {name}$", names, re.M)
+
+
+DRIVER = """
+#include <string.h>
+int cuDriverGetVersion(int *version) { return *version = 4242, 0; }
+int cuInit(unsigned flags) {
+    int version = 0;  /* its own function, by a name that the program's library has, too */
+    return cuDriverGetVersion(&version) || version != 4242 || flags;
+}
+int cuDeviceGetCount(int *count) { return *count = 3, 0; }
+int cuDeviceGet(int *device, int number) { return *device = number, 0; }
+int cuDeviceGetName(char *name, int length, int device) {
+    return strncpy(name, "a driver's", length), device != 2;
+}
+"""
+ASKS = """
+#include <cuda.h>
+#include <stdio.h>
+int main(void) {
+    CUdevice device;
+    char name[64] = "";
+    int count = 0;
+    const int failed = cuInit(0) || cuDeviceGetCount(&count) || cuDeviceGet(&device, 2);
+    printf("%d %d %d %s\\n", failed, count, cuDeviceGetName(name, sizeof name, device), name);
+    return 0;
+}
+"""
+
+
+def test_with_a_gpu_the_calls_are_the_drivers(nvcc, program_at):
+    folder = nvcc("asks.c", "-o", "asks", "-lcuda", asks_c=ASKS)
+    (folder / "driver.c").write_text(DRIVER)
+    call = [toolkit.host_compiler().c, "-shared", "-fPIC", "-fno-builtin", "driver.c", "-o", "libcuda.so.1"]
+    subprocess.run(call, cwd=folder, check=True)
+    out, told, code = program_at(folder / "asks").run(LABKIT_DEVICE="auto", LD_LIBRARY_PATH=str(folder))
+    assert (out, told, code) == ("0 3 0 a driver's\n", "", 0)
