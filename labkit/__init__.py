@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 # public name -> its location: a module of labkit, or "module:attribute"
 _EXPORTS = {
+    "RawKernel": "device.select:RawKernel",
     "RawModule": "device.select:RawModule",
     "answer": "course:answer",
     "ceilings": "ladder.ceilings",

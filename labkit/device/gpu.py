@@ -40,7 +40,7 @@ from labkit.simt import ptx
 from labkit.simt.analysis.layout import storage
 from labkit.simt.launch import twins
 from labkit.simt.launch.arguments import bind
-from labkit.simt.module import find_kernel
+from labkit.simt.module import check_raw, find_kernel
 from labkit.simt.ptx.parser import parse
 from labkit.simt.ptx.variables import find_variable, initial_memory
 from labkit.simt.sass.listing import Sass
@@ -72,6 +72,26 @@ def raw_module(
         name_expressions=name_expressions,
         enable_cooperative_groups=enable_cooperative_groups,
     )
+
+
+def raw_kernel(
+    code: str,
+    name: str,
+    options: Sequence[str] = (),
+    backend: str = "nvrtc",
+    *,
+    translate_cucomplex: bool = False,
+    enable_cooperative_groups: bool = False,
+    jitify: bool = False,
+) -> simt.AnyKernel:
+    """Return one kernel of a source, in the form of CuPy's RawKernel: see `simt.RawKernel`."""
+    check_raw(backend, translate_cucomplex, jitify)
+    return raw_module(
+        code=code,
+        options=options,
+        name_expressions=[name] if "<" in name else None,
+        enable_cooperative_groups=enable_cooperative_groups,
+    ).get_function(name)
 
 
 class RawModule:

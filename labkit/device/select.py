@@ -1,7 +1,8 @@
 """Choose what runs the kernels here: a GPU through CuPy where there is one, else the simulator.
 
 `LABKIT_DEVICE` overrides the choice: `simt`, `gpu`, or `gpu:1` for the second of several GPUs. It is read at
-each use, so a notebook may set it at its top. `xp` (CuPy or NumPy) and `RawModule` follow the choice.
+each use, so a notebook may set it at its top. `xp` (CuPy or NumPy), `RawModule` and `RawKernel` follow the
+choice.
 """
 
 import os
@@ -189,12 +190,13 @@ def array_module(kernel: "AnyKernel") -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Return `xp` or `RawModule`, chosen anew at each use."""
-    if name not in ("xp", "RawModule"):
+    """Return `xp`, `RawModule` or `RawKernel`, chosen anew at each use."""
+    if name not in ("xp", "RawModule", "RawKernel"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     on_gpu = device().kind == "gpu"
     if name == "xp":
         return import_module("cupy" if on_gpu else "numpy")
     if on_gpu:
-        return import_module("labkit.device.gpu").raw_module
-    return import_module("labkit.simt").RawModule
+        gpu = import_module("labkit.device.gpu")
+        return gpu.raw_module if name == "RawModule" else gpu.raw_kernel
+    return getattr(import_module("labkit.simt"), name)

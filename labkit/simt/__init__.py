@@ -12,15 +12,15 @@ NVRTC compiles the source to PTX (labkit.compiler). From there a kernel goes thr
     sanitizer  says what a checked run adds to the code, and makes the findings
     run        runs the blocks on the cores of the host, with a time limit
 
-`module` has the interface of CuPy's RawModule, `texture` that of its textures and surfaces, `trace` shows a
-block step by step, and `stored` keeps parsed modules and compiled kernels on disk.
+`module` has the interface of CuPy's RawModule and RawKernel, `texture` that of its textures and surfaces,
+`trace` shows a block step by step, and `stored` keeps parsed modules and compiled kernels on disk.
 """
 
 from labkit.core.errors import BarrierError, CompileError, InvalidAccess, LaunchError, SimtError, Timeout
 from labkit.simt import texture
 from labkit.simt.counters.profile import Profile
 from labkit.simt.launch.unwritten import empty
-from labkit.simt.module import AnyKernel, Kernel, RawModule
+from labkit.simt.module import AnyKernel, Kernel, RawKernel, RawModule
 from labkit.simt.sanitizer.findings import Finding
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Kernel",
     "LaunchError",
     "Profile",
+    "RawKernel",
     "RawModule",
     "SimtError",
     "Timeout",

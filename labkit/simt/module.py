@@ -36,7 +36,7 @@ from labkit.simt.lowering.inline import inline_calls
 from labkit.simt.lowering.lower import copy_parameters, lower
 from labkit.simt.lowering.services import make_services
 from labkit.simt.ptx.parser import parse, return_directly
-from labkit.simt.ptx.variables import Place, find_variable, initial_memory
+from labkit.simt.ptx.variables import Place, demangled, element_type, find_variable, initial_memory
 from labkit.simt.run.machine import Mode, Program, Record
 from labkit.simt.sanitizer.findings import Finding
 from labkit.simt.sanitizer.sanitizer import wrong_types
@@ -94,12 +94,15 @@ class RawModule:
         return Kernel(self, find_kernel(self.parsed, self._lowered, name), name)
 
     def get_global(self, name: str) -> np.ndarray:
-        """Return the bytes of a `__device__` or `__constant__` variable, as a buffer for an array.
+        """Return the elements of a `__device__` or `__constant__` variable; the bytes of a structure.
 
-        As in CuPy, write `np.ndarray((4,), np.float32, module.get_global("weights"))`. Later launches see
-        changes.
+        Later launches see changes. It is a buffer, too: as with CuPy, one may write
+        `np.ndarray((4,), np.float32, module.get_global("weights"))`.
         """
-        return self.memory[find_variable(list(self.memory), self._lowered, name)]
+        found = find_variable(list(self.memory), self._lowered, name)
+        memory, variable = self.memory[found], self.parsed.variables[found][1]
+        dtype = element_type(self.code, demangled(found), variable.type)
+        return memory.view(dtype) if dtype and memory.size % dtype.itemsize == 0 else memory
 
     def restart(self) -> None:
         """Give the module's variables new memory with their first values.
@@ -329,6 +332,8 @@ class Kernel(AnyKernel):
             "shared_size_bytes": self.shared_size_bytes,
             "local_size_bytes": self._resources.local_bytes,
             "max_threads_per_block": min(self.parsed.max_threads, max_threads_for(self.num_regs)),
+            "max_dynamic_shared_size_bytes": self.max_dynamic_shared_size_bytes
+            or MAX_STATIC_SHARED_BYTES - self.shared_size_bytes,
         }
 
     @property
@@ -533,3 +538,44 @@ class Kernel(AnyKernel):
                 "For more, set kernel.max_dynamic_shared_size_bytes first (up to 227 KB on an H100 or H200)"
             )
         return total
+
+
+class RawKernel(Kernel):
+    """One kernel of a source, in the form of CuPy's RawKernel: `RawKernel(code, "saxpy")(grid, block, args)`.
+
+    `name` is that of an `extern "C"` kernel, or a template's instance such as `gemm<16>`. `options` go to the
+    compiler, which is NVRTC for either `backend`. The source is compiled now. Raises CompileError.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        name: str,
+        options: Sequence[str] = (),
+        backend: str = "nvrtc",
+        *,
+        translate_cucomplex: bool = False,
+        enable_cooperative_groups: bool = False,
+        jitify: bool = False,
+    ) -> None:
+        check_raw(backend, translate_cucomplex, jitify)
+        module = RawModule(
+            code=code,
+            options=options,
+            name_expressions=[name] if "<" in name else None,
+            enable_cooperative_groups=enable_cooperative_groups,
+        )
+        super().__init__(module, find_kernel(module.parsed, module._lowered, name), name)
+        self.code, self.options, self.backend = code, tuple(options), backend
+
+    def compile(self) -> None:
+        """Do nothing: the kernel is compiled."""
+
+
+def check_raw(backend: str, translate_cucomplex: bool, jitify: bool) -> None:
+    """Check what RawKernel is asked for. Raises ValueError for what there is in CuPy alone."""
+    if backend not in ("nvrtc", "nvcc"):
+        raise ValueError(f"backend={backend!r}: choose 'nvrtc' or 'nvcc'")
+    for name, is_wanted in (("translate_cucomplex", translate_cucomplex), ("jitify", jitify)):
+        if is_wanted:
+            raise ValueError(f"{name}=True is CuPy's alone: leave it away")

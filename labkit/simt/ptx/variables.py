@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
+import ml_dtypes
 import numpy as np
 
 from labkit.core.errors import SimtError
@@ -10,6 +11,25 @@ from labkit.simt import ptx
 
 ALIGNMENT = 256
 Place = Callable[[str, np.ndarray], np.ndarray]
+# Types of C++ without `signed`, and `int` beside other words; for vectors, of their numbers.
+_SIZES = {"char": 1, "short": 2, "": 4, "long": np.dtype(np.long).itemsize, "long long": 8}
+_TYPES = {
+    **{name: np.dtype(f"i{size}") for name, size in _SIZES.items()},
+    **{f"unsigned {name}".strip(): np.dtype(f"u{size}") for name, size in _SIZES.items()},
+    **{
+        f"{kind}nt{8 * size}_t": np.dtype(f"{kind[0]}{size}") for kind in ("i", "ui") for size in (1, 2, 4, 8)
+    },
+    **{"float": np.dtype("f4"), "double": np.dtype("f8"), "bool": np.dtype(bool), "size_t": np.dtype("u8")},
+    **{"half": np.dtype("f2"), "__half": np.dtype("f2"), "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16)},
+}
+_VECTOR = re.compile(r"(u?)(char|short|int|longlong|long|float|double)[1-4]")
+_IN_PTX = {"f32": "f4", "f64": "f8"} | {
+    f"{k}{8 * n}": f"{t}{n}" for k, t in ("si", "uu") for n in (1, 2, 4, 8)
+}
+_NOT_CODE = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_BESIDE = re.compile(
+    r"(?:cuda::)?std::|\b(?:static|const|constexpr|inline|volatile|extern|signed|int|__\w+__)\b|\([^)]*\)"
+)
 FUNCTION_ADDRESS = 16  # of the first function; this process has no memory there
 
 
@@ -48,6 +68,25 @@ def find_variable(names: Sequence[str], lowered: dict[str, str], name: str) -> s
         f"no __device__ or __constant__ variable is called `{name}`; this module has: {known}. "
         "One that no kernel uses may have been left out by the compiler"
     )
+
+
+def element_type(code: str, name: str, in_ptx: str) -> np.dtype | None:
+    """Return the type of a variable's elements, as the source declares it; None for structures.
+
+    `in_ptx` is its type in PTX, which knows it of single numbers alone.
+    """
+    declared = re.search(
+        r"\b(?:__device__|__constant__|__managed__)\b([\w\s:()]*?)\b"
+        rf"{re.escape(name.rpartition('::')[2])}\s*(?:\[[^\];]*\]\s*)*[=;{{]",
+        _NOT_CODE.sub(" ", code),
+    )
+    if declared is None:
+        return np.dtype(_IN_PTX[in_ptx]) if in_ptx in _IN_PTX else None
+    words = " ".join(_BESIDE.sub(" ", declared[1]).split())
+    if vector := _VECTOR.fullmatch(words):
+        number = vector[2].replace("longlong", "long long").replace("int", "")
+        return _TYPES[f"unsigned {number}".strip() if vector[1] else number]
+    return _TYPES.get(words)
 
 
 def demangled(name: str) -> str:
