@@ -54,6 +54,10 @@ class Observer:
         """Return what keeps instructions from sharing code that look alike."""
         return None
 
+    def words(self, instruction: Instruction) -> dict[str, int]:
+        """Return numbers that instructions which share code do not share (`Inside.observed`)."""
+        return {}
+
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Observe that an access of all 32 lanes, in range, comes next."""
 

@@ -40,6 +40,7 @@ class _Row:
     offset: int | None = None
     numbers: list[Immediate] = field(default_factory=list)
     registers: list[str] = field(default_factory=list)
+    observed: dict[str, int] = field(default_factory=dict)
 
 
 class Outlines:
@@ -70,10 +71,12 @@ class Outlines:
             self.observer.alike(instruction, first)
         values = [row.offset or 0, *(number.value for number in row.numbers)]
         words = array("q", [(value + (1 << 63)) % (1 << 64) - (1 << 63) for value in values])
-        self.words.extend([4 * (_HEAD + 2 * len(words) + len(row.registers)), number])
+        length = _HEAD + 2 * len(words) + len(row.registers) + len(row.observed)
+        self.words.extend([4 * length, number])
         self.words.append(w.sites[id(instruction)])
         self.words.frombytes(words.tobytes())
         self.words.extend([w.layout.places[name] for name in row.registers])
+        self.words.extend(row.observed.values())
 
     def run(self, first: int) -> Value:
         """Emit a call that runs the rows from word `first` on, and return whether the launch ends."""
@@ -146,8 +149,7 @@ class Outlines:
             row.kind += [access.range, access.space]
         if instruction.family.names_lanes:
             row.kind.append(flow.blocks[w.index].may_wait)
-        # a checked run follows each register that may be unset
-        row.kind += [name for name in row.registers if name in w.layout.unset]
+        row.observed = self.observer.words(instruction)
         return row
 
     def _function(self, instruction: Instruction, access: Access | None, row: _Row) -> ir.Function:
@@ -162,11 +164,13 @@ class Outlines:
             access = replace(access, offsets=[each - start for each in access.offsets], is_first=True)
             access.group_range = access.extent
         after = _HEAD + 2 + 2 * len(row.numbers)
+        beyond = after + len(row.registers)
         inside = Inside(
             row=function.args[-1],
             offset=None if row.offset is None else _HEAD,
             numbers={id(number): _HEAD + 2 + 2 * i for i, number in enumerate(row.numbers)},
             places={name: after + i for i, name in enumerate(row.registers)},
+            observed={name: beyond + i for i, name in enumerate(row.observed)},
         )
         with w.inside(function, inside):
             stopped = w.new_block("stopped")

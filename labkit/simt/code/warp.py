@@ -26,13 +26,15 @@ class Inside:
     """The function of instructions that are alike (outline.py): where it finds what sets one apart.
 
     `row` is the address of the instruction's words. The others are numbers of words: of the offset of its
-    address, of its plain numbers (by identity), and of the places of its registers in the frame.
+    address, of its plain numbers (by identity), of the places of its registers in the frame, and of what the
+    observer has noted.
     """
 
     row: abi.Value
     offset: int | None
     numbers: dict[int, int]
     places: dict[str, int]
+    observed: dict[str, int]
 
 
 class Warp:
@@ -326,10 +328,16 @@ class Warp:
         return b.bitcast(result, vectors.vector_type(kind.llvm, count))
 
 
+def unset_bits(bits: int) -> int:
+    """Return the bits of a register that was never set."""
+    return sum(abi.POISON << at for at in range(0, bits, 32)) % (1 << bits)
+
+
 def _unset(kind: Kind, count: int) -> abi.Value:
     """Return the value of a register that was never set: a NaN, or a number that is no index; or False."""
-    number = (abi.POISON | abi.POISON << 32) % (1 << kind.bits) if kind.bits > 1 else 0
-    one = ir.Constant(kind.llvm, float("nan") if kind.is_float else number)
+    one = ir.Constant(ir.IntType(kind.bits), unset_bits(kind.bits) if kind.bits > 1 else 0)
+    if kind.is_float:
+        one = one.bitcast(kind.llvm)
     return one if count == 1 else ir.Constant(vectors.vector_type(kind.llvm, count), [one] * count)
 
 

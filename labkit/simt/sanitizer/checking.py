@@ -10,22 +10,24 @@ from llvmlite import ir
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.analysis.layout import granules
-from labkit.simt.analysis.unset import may_be_unset, takes_on
+from labkit.simt.analysis.unset import keeps_copies, may_be_unset, takes_on
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, Value, field, load_field
 from labkit.simt.code.addresses import lane_addresses, where
-from labkit.simt.code.careful import LANES_64, found
+from labkit.simt.code.careful import LANES_64, found, local_bounds, shared_bounds
 from labkit.simt.code.instructions import Kind, constant, intrinsic
 from labkit.simt.code.loadstore import stored
 from labkit.simt.code.observe import Look, Observer
-from labkit.simt.code.vectors import element_type, lanes_of, mask_of
-from labkit.simt.code.warp import Warp
+from labkit.simt.code.vectors import broadcast, element_type, lanes_of, mask_of
+from labkit.simt.code.warp import Warp, unset_bits
 from labkit.simt.lowering.recursion import keeps_registers
-from labkit.simt.ptx import Instruction, Operand, Register
+from labkit.simt.ptx import Address, Instruction, Operand, Register, Vector
 from labkit.simt.sanitizer.quick import Run, plan, quick_function
 from labkit.simt.sanitizer.shadow import plane_bytes_of
 from labkit.simt.sanitizer.strength import strong_table
 from labkit.simt.sanitizer.track import track_function
+
+_ORIGIN = "origin"
 
 
 class Checking(Observer):
@@ -41,6 +43,32 @@ class Checking(Observer):
         w.b.store(ZERO, field(w.b, Frame, w.frame, "phase"))
         strong_table(w.function.module, w.kernel)
         self.unset = may_be_unset(w.flow.blocks) if w.layout.unset else {}
+        # What such a load gives is set unless it holds the bits of what was never set.
+        self.loaded = {
+            register.name
+            for instruction in w.flow.kernel.code
+            if instruction.parts[0] == "ld"
+            for register in instruction.results
+            if register.name in self.unset
+        }
+
+    def kind(self, instruction: Instruction) -> object:
+        """Return which of the registers may be unset: instructions that are alike in that share code."""
+        names = [register.name for register in (*instruction.sources, *instruction.results)]
+        unset = self.w.layout.unset
+        return tuple((names.index(name), name in self.loaded) for name in names if name in unset)
+
+    def words(self, instruction: Instruction) -> dict[str, int]:
+        """Return where the lanes that have set each register are noted, and the first use of an unset one."""
+        unset = self.w.layout.unset
+        registers = (*instruction.sources, *instruction.results)
+        places = {each.name: unset[each.name] for each in registers if each.name in unset}
+        return places | {_ORIGIN: self._origin(instruction)} if places else {}
+
+    def _origin(self, instruction: Instruction) -> int:
+        """Return the number of the instruction that first uses what was never set."""
+        used = [self.unset[register.name] for register in instruction.sources if register.name in self.unset]
+        return min((self.w.sites[id(first)] for first in used), default=0)
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Check an access that a whole warp makes in its fast form."""
@@ -169,11 +197,12 @@ class Checking(Observer):
         b, active = self.w.b, self.w.active(instruction)
         is_set = self._lanes_set(instruction, used)
         if used and has_effect(instruction):
-            wrong = b.and_(active, b.not_(is_set))
+            fine = self._lanes_kept(instruction, used) if keeps_copies(instruction) else is_set
+            wrong = b.and_(active, b.not_(fine))
             with b.if_then(b.icmp_unsigned("!=", wrong, ZERO), likely=False):
                 lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
-                origin = min(self.w.sites[id(self.unset[register.name])] for register in used)
-                found(b, self.w.launch, self.w.frame, abi.UNSET, ir.Constant(I32, origin), lane)
+                origin = self._noted(_ORIGIN, self._origin(instruction))
+                found(b, self.w.launch, self.w.frame, abi.UNSET, origin, lane)
         for register in written:
             now = is_set if takes_on(instruction) else ir.Constant(I32, -1)
             place = self._set_word(register.name)
@@ -191,7 +220,7 @@ class Checking(Observer):
             return b.and_(either, masks[2])
         everything: Value = ir.Constant(I32, -1)
         for register in used:
-            is_set = b.load(self._set_word(register.name), typ=I32)
+            is_set = self._lanes_of(register)
             if name == "wgmma" and register in instruction.results:  # not read where the sum begins at zero
                 is_set = b.or_(
                     is_set, b.not_(mask_of(b, w.value(instruction.operands[3], Kind("pred"), WARP)))
@@ -206,16 +235,63 @@ class Checking(Observer):
             everything = b.select(whole, everything, ZERO)
         return everything
 
+    def _lanes_kept(self, instruction: Instruction, used: list[Register]) -> Value:
+        """Return the lanes in which a store may go on: all is set, or a mere copy stays within the block."""
+        b, (place, *stored) = self.w.b, instruction.operands
+        assert isinstance(place, Address)
+        items = [each for data in stored for each in (data.items if isinstance(data, Vector) else [data])]
+        near, fine = self._lanes_near(instruction, place), ir.Constant(I32, -1)
+        for register in used:
+            is_set = self._lanes_of(register)
+            if register in items and register != place.base:
+                is_set = b.or_(is_set, b.and_(near, self._lanes_of_poison(register)))
+            fine = b.and_(fine, is_set)
+        return fine
+
+    def _lanes_near(self, instruction: Instruction, place: Address) -> Value:
+        """Return the lanes whose address is in shared or local memory."""
+        if instruction.space != "generic":
+            return ir.Constant(I32, -1)
+        w, b = self.w, self.w.b
+        address = w.value(place.base, Kind("s64"), WARP)
+        address = b.add(address, constant(address, place.offset))
+        start, end = (broadcast(b, each, WARP) for each in shared_bounds(b, w.launch, w.frame))
+        inside = ir.Constant(ir.VectorType(I1, WARP), None)
+        for low, high in ((start, end), local_bounds(b, w.frame, w.layout)):
+            within = b.and_(b.icmp_signed(">=", address, low), b.icmp_signed("<", address, high))
+            inside = b.or_(inside, within)
+        return b.bitcast(inside, I32)
+
+    def _lanes_of_poison(self, register: Register) -> Value:
+        """Return the lanes in which a register holds the bits of what was never set, all or in a half."""
+        w, b = self.w, self.w.b
+        bits = w.declared(register).bits
+        value, word = w.value(register, Kind(f"b{bits}"), WARP), min(bits, 32)
+        held: Value = ir.Constant(ir.VectorType(I1, WARP), None)
+        for at in range(0, bits, word):
+            part = b.trunc(b.lshr(value, constant(value, at)), ir.VectorType(ir.IntType(word), WARP))
+            held = b.or_(held, b.icmp_unsigned("==", part, constant(part, unset_bits(word))))
+        return b.bitcast(held, I32)
+
     def _lanes_of(self, operand: Operand) -> Value:
         """Return the lanes in which an operand is set."""
-        if isinstance(operand, Register) and operand.name in self.w.layout.unset:
-            return self.w.b.load(self._set_word(operand.name), typ=I32)
-        return ir.Constant(I32, -1)
+        b = self.w.b
+        if not isinstance(operand, Register) or operand.name not in self.w.layout.unset:
+            return ir.Constant(I32, -1)
+        is_set = b.load(self._set_word(operand.name), typ=I32)
+        if operand.name in self.loaded:
+            is_set = b.and_(is_set, b.not_(self._lanes_of_poison(operand)))
+        return is_set
 
     def _set_word(self, register: str) -> Value:
         """Return the address of the word with the lanes that have set a register."""
-        offset = ir.Constant(I64, self.w.layout.unset[register])
+        offset = self._noted(register, self.w.layout.unset[register])
         return self.w.b.gep(self.w.frame, [offset], source_etype=I8)
+
+    def _noted(self, name: str, number: int) -> Value:
+        """Return a number, which code that instructions share finds in the row of each."""
+        called = self.w.called
+        return self.w.word(called.observed[name], I32) if called else ir.Constant(I32, number)
 
     def step(self, instruction: Instruction) -> None:
         """Note a fence, and check the mask of a warp-wide operation."""
