@@ -40,6 +40,7 @@ from labkit.simt import ptx
 from labkit.simt.analysis.layout import storage
 from labkit.simt.launch import twins
 from labkit.simt.launch.arguments import bind
+from labkit.simt.lowering.heap import uses_heap
 from labkit.simt.module import check_raw, find_kernel
 from labkit.simt.ptx.parser import parse
 from labkit.simt.ptx.variables import find_variable, initial_memory
@@ -296,6 +297,8 @@ class Kernel(simt.AnyKernel):
     def _rehearsals(self) -> Rehearsals | None:
         """Return the kernel's rehearsals; None where the simulator lacks a feature that the kernel uses."""
         try:
+            if uses_heap(self.module.ptx):
+                raise SimtError("what its module allocates in kernels lies on the GPU")
             return Rehearsals(self.simulated)
         except SimtError as error:
             warn_untried(self.name, error)

@@ -32,6 +32,7 @@ from labkit.simt.launch.sample import Sample, choose_sample, whole_clusters
 from labkit.simt.launch.twins import on_host
 from labkit.simt.lowering.features import refuse
 from labkit.simt.lowering.grid import make_grid_barriers
+from labkit.simt.lowering.heap import HEAP_BYTES, uses_heap, with_heap
 from labkit.simt.lowering.inline import inline_calls
 from labkit.simt.lowering.lower import copy_parameters, lower
 from labkit.simt.lowering.services import make_services
@@ -69,18 +70,19 @@ class RawModule:
         self.options, self.name_expressions = origin.options, origin.name_expressions
         self.enable_cooperative_groups = enable_cooperative_groups
         self._lowered, self.log = compiled.lowered_names, compiled.log
-        self._begin(origin, compiled.text)
+        self._begin(origin, with_heap(compiled.text, HEAP_BYTES))
 
     @classmethod
-    def from_ptx(cls, origin: PtxText, place: Place | None = None) -> RawModule:
+    def from_ptx(cls, origin: PtxText, place: Place | None = None, heap_bytes: int = HEAP_BYTES) -> RawModule:
         """Return the module of PTX that another compiler has made, such as nvcc for a whole program.
 
-        `place` says where its variables lie: see `initial_memory`.
+        `place` says where its variables lie: see `initial_memory`. `heap_bytes` are there for its kernels to
+        allocate.
         """
         module = cls.__new__(cls)
         module.options, module.name_expressions = (), ()
         module.enable_cooperative_groups, module._lowered, module.log = False, {}, ""
-        module._begin(origin, origin.text, place)
+        module._begin(origin, with_heap(origin.text, heap_bytes), place)
         return module
 
     def _begin(self, origin: Origin, text: str, place: Place | None = None) -> None:
@@ -419,6 +421,8 @@ class Kernel(AnyKernel):
         """Run what decides in the machine code of a launch. Raises NoCounts."""
         if self.is_cooperative:
             raise NoCounts("a barrier of the whole grid waits for other blocks: how long is a matter of time")
+        if uses_heap(self.module.ptx):
+            raise NoCounts("it allocates memory, by code of the GPU's own")
         code, launch = sass.code, bound.launch
         blocks = math.prod(launch.grid) if sample is None else len(sample.numbers)
         is_brief = blocks * math.prod(launch.block) <= FEW_THREADS and mode == "issued"

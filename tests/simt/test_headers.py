@@ -179,7 +179,6 @@ REFUSED = {
     "questions about a texture": (
         'cudaTextureObject_t t, int* y) {\n asm volatile("txq.width.b32 %0, [%1];" : "=r"(y[0]) : "l"(t));'
     ),
-    "heap": "int n, float* y) {\n float* p = (float*)malloc(n); p[n - 1] = y[n]; y[0] = p[0];",
     "bulk stores": 'unsigned s) {\n asm volatile("st.bulk.shared::cta [%0], 64, 0;" :: "r"(s));',
     "products of sparse matrices": (
         "unsigned* y) {\n asm volatile("

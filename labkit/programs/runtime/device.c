@@ -277,6 +277,8 @@ static size_t limits[16] = {[cudaLimitStackSize] = 1024,
                             [cudaLimitDevRuntimePendingLaunchCount] = 2048,
                             [cudaLimitMaxL2FetchGranularity] = 64};
 
+uint64_t heap_bytes(void) { return limits[cudaLimitMallocHeapSize]; }
+
 SERVED(cudaError_t, cudaDeviceSetLimit, (enum cudaLimit limit, size_t value)) {
     BEGIN_CALL();
     if ((unsigned)limit >= 16)

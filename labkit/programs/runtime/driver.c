@@ -11,7 +11,9 @@
 /* What the runtime's interface has, too: a call within a call, see begin_call. */
 #define USES(name) extern __typeof__(name) sim_##name
 USES(cudaDeviceGetAttribute);
+USES(cudaDeviceGetLimit);
 USES(cudaDeviceReset);
+USES(cudaDeviceSetLimit);
 USES(cudaDeviceSynchronize);
 USES(cudaDriverGetVersion);
 USES(cudaEventCreateWithFlags);
@@ -287,6 +289,12 @@ static cudaError_t get_current(CUcontext *context) {
 SERVED(CUresult, cuCtxGetCurrent, (CUcontext * context)) { ANYWHERE(get_current(context)); }
 SERVED(CUresult, cuCtxGetDevice, (CUdevice * device)) { IN_CONTEXT(put_number(device, 0)); }
 SERVED(CUresult, cuCtxSynchronize, (void)) { IN_CONTEXT(sim_cudaDeviceSynchronize()); }
+SERVED(CUresult, cuCtxSetLimit, (CUlimit limit, size_t value)) {
+    IN_CONTEXT(sim_cudaDeviceSetLimit((enum cudaLimit)limit, value)); /* the numbers are the same */
+}
+SERVED(CUresult, cuCtxGetLimit, (size_t * value, CUlimit limit)) {
+    IN_CONTEXT(sim_cudaDeviceGetLimit(value, (enum cudaLimit)limit));
+}
 SERVED(CUresult, cuCtxSetCacheConfig, (CUfunc_cache config)) { IN_CONTEXT(((void)config, cudaSuccess)); }
 
 static cudaError_t retain(CUcontext *context, CUdevice device) {

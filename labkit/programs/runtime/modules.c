@@ -63,6 +63,7 @@ static cudaError_t give(struct module *module) {
     struct message message = {0};
     put_u32(&message, module->number);
     put_u32(&message, module->is_own);
+    put_u64(&message, heap_bytes());
     put_managed(&message, module->number);
     const void *const one[] = {module->wrapper->data, NULL};
     for (const void *const *each = module->wrapper->version == 2 ? module->wrapper->linked : one; *each; each++) {

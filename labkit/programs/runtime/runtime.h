@@ -76,6 +76,7 @@ extern bool is_watched;      /* or `labkit profile` */
 extern bool is_recorded;     /* the server keeps what the program does: see note() */
 
 const struct machine *the_machine(void);
+uint64_t heap_bytes(void); /* that kernels may allocate */
 
 /* ------------------------------------------------------------------------------------------------ errors */
 

@@ -102,10 +102,12 @@ class Modules:
         self.kernels: list[tuple[int, Kernel]] = []
         self._fatbins: dict[int, bytes] = {}
         self._managed: dict[int, Mapping[str, int]] = {}
+        self._heap_bytes: dict[int, int] = {}
 
-    def load(self, number: int, fatbin: bytes, managed: Mapping[str, int]) -> None:
+    def load(self, number: int, fatbin: bytes, managed: Mapping[str, int], heap_bytes: int) -> None:
         """Keep a module's device code until it is needed; `managed` has addresses of variables."""
         self._fatbins[number], self._managed[number] = fatbin, managed
+        self._heap_bytes[number] = heap_bytes
         if managed:
             self.module(number)  # the program may read their first values now
 
@@ -115,7 +117,8 @@ class Modules:
             text = ptx_in(self._fatbins[number])
             sources = self.sources[number] = sources_of(text)
             origin = PtxText(text, "", sources.first_lines)
-            self._modules[number] = RawModule.from_ptx(origin, partial(self._place, self._managed[number]))
+            place = partial(self._place, self._managed[number])
+            self._modules[number] = RawModule.from_ptx(origin, place, self._heap_bytes[number])
         return self._modules[number]
 
     def _place(self, managed: Mapping[str, int], name: str, value: np.ndarray) -> np.ndarray:

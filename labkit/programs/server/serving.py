@@ -114,12 +114,12 @@ class Server:
 
     def load(self, reader: Reader) -> Answer:
         """Keep a module's device code; one that the program has loaded by itself is looked at now."""
-        number, is_own, count = reader.u32(), reader.u32(), reader.u32()
+        number, is_own, heap_bytes, count = reader.u32(), reader.u32(), reader.u64(), reader.u32()
         managed: dict[str, int] = {}
         for _ in range(count):
             start = reader.u64()
             managed[reader.text()] = start
-        self.modules.load(number, reader.rest(), managed)
+        self.modules.load(number, reader.rest(), managed, heap_bytes)
         if not is_own:
             return Answer().u32(Code.SUCCESS)
         try:
