@@ -14,8 +14,8 @@ import re
 HEAP_BYTES = 8 << 20  # unless cudaDeviceSetLimit(cudaLimitMallocHeapSize) says another number
 _USED = re.compile(r"\.extern\s+\.func\b[^;]*?\b(?:malloc|free)\b[^;]*;")
 # $heap_state: where the heap's unused end begins, then the first free block of each class. The upper 24 bits
-# are a number that changes with each use, so that a block which came back meanwhile is told from one that never
-# left. There are four classes from each power of two to the next.
+# are a number that changes with each use, so that a block which came back meanwhile is told from one that
+# never left. There are four classes from each power of two to the next.
 _FUNCTIONS = """
 .global .align 8 .b8 $heap_state[2560] = {16};
 .global .align 16 .b8 $heap[HEAP_BYTES];
