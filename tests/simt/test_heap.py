@@ -55,6 +55,6 @@ def test_kernels_that_allocate_are_checked_and_profiled():
     blocks = np.zeros(32, np.uint64)
     assert make.check((1,), (32,), (blocks, np.int32(10))) == []
     assert make.profile((1,), (32,), (blocks, np.int32(10))).lines.line.max() == 6
-    (finding,) = make.check((1,), (32,), (blocks[:31], np.int32(10)))
-    assert finding.kind == "out of bounds"
-    assert finding.line in (5, 6)
+    findings = make.check((1,), (32,), (blocks[:30], np.int32(10)))  # thread 30 writes behind the array
+    assert {(each.kind, each.line) for each in findings} >= {("out of bounds", 5)}
+    assert {each.kind for each in findings} == {"out of bounds"}
