@@ -169,3 +169,29 @@ def test_free_takes_what_malloc_gave_alone(built):
     out, told, _ = built(WRONG).run()
     assert out == "cudaErrorLaunchFailure\n"
     assert "main.cu:4" in told, told
+
+
+LATE = """
+#include <cstdio>
+#include <cstdlib>
+__device__ int found;
+__global__ void fill(int n) {
+    for (int i = 0; i < n; i++) found += malloc(1 << 20) != nullptr;
+}
+int main() {
+    int many, first = cudaDeviceSetLimit(cudaLimitMallocHeapSize, 32 << 20);
+    fill<<<1, 1>>>(100);
+    int late = cudaDeviceSetLimit(cudaLimitMallocHeapSize, 64 << 20);
+    int same = cudaDeviceSetLimit(cudaLimitMallocHeapSize, 32 << 20);
+    cudaMemcpyFromSymbol(&many, found, sizeof many);
+    printf("%d %d %d %d\\n", first, late, same, many);
+}
+"""
+
+
+def test_a_limit_that_comes_too_late_is_refused(built):
+    out, told, code = built(LATE).run()
+    first, late, same, many = map(int, out.split())
+    assert (first, late, same, code) == (0, 1, 0, 0)  # cudaErrorInvalidValue, as on a GPU
+    assert 24 <= many < 32
+    assert "call cudaDeviceSetLimit before" in told

@@ -42,6 +42,9 @@ static size_t variable_count;
 static struct module **modules;
 static uint32_t module_count;
 
+static bool has_heap; /* a module whose kernels allocate memory has been loaded */
+bool heap_is_made(void) { return has_heap; }
+
 /* Managed variables lie in this process's memory: tell the server where. */
 static void put_managed(struct message *message, uint32_t module) {
     uint32_t count = 0;
@@ -69,6 +72,7 @@ static cudaError_t give(struct module *module) {
     for (const void *const *each = module->wrapper->version == 2 ? module->wrapper->linked : one; *each; each++) {
         const struct fatbin_header *header = *each;
         put(&message, header, header->header_bytes + header->bytes);
+        has_heap |= memmem(header, header->header_bytes + header->bytes, "malloc_param_0", 14) != NULL;
     }
     cudaError_t code = ask(LOAD, &message) ? get_u32(&message) : cudaErrorUnknown;
     module->is_loaded = !code;

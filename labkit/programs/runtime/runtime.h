@@ -77,6 +77,7 @@ extern bool is_recorded;     /* the server keeps what the program does: see note
 
 const struct machine *the_machine(void);
 uint64_t heap_bytes(void); /* that kernels may allocate */
+bool heap_is_made(void);
 
 /* ------------------------------------------------------------------------------------------------ errors */
 
