@@ -330,7 +330,7 @@ static cudaError_t cannot(const char *why) {
 static cudaError_t load_image(CUmodule *module, const void *image) {
     if (!module || !image)
         return cudaErrorInvalidValue;
-    if (!memcmp(image, ELF, 4))
+    if (!strncmp(image, ELF, 4))
         return cannot("this module is machine code (a cubin), which runs on a GPU alone; without one, load PTX, from "
                       "nvrtcGetPTX or `labkit nvcc -ptx`");
     cudaError_t code = cudaSuccess;
