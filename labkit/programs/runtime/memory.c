@@ -374,12 +374,12 @@ static void time_transfer(cudaStream_t stream, const void *to, const void *from,
 }
 
 /* Report a copy to the host that takes memory along which nobody has written: it holds POISON still. Fewer words than
-   PADDING may be a structure's padding, unless they are all that is copied. */
+   PADDING may be a structure's padding, unless they are all that is copied. Returns whether there is such memory. */
 #define PADDING 4
-static void check_written(const char *from, size_t pitch, size_t width, size_t rows) {
+static bool check_written(const char *from, size_t pitch, size_t width, size_t rows) {
     const struct allocation *found = find_allocation(from);
     if (!found || found->kind == PINNED || (uint64_t)from % 4 || pitch % 4)
-        return;
+        return false;
     for (size_t row = 0; row < rows; row++) {
         const uint32_t *words = writable(from + row * pitch);
         size_t count = width / 4, run = 0;
@@ -395,11 +395,23 @@ static void check_written(const char *from, size_t pitch, size_t width, size_t r
                 put(&message, call_sites(), SITES * sizeof(uint64_t));
                 ask(UNWRITTEN, &message);
                 forget(&message);
-                return;
+                return true;
             }
             run = 0;
         }
     }
+    return false;
+}
+
+/* Give the host large numbers, of each type, for what was never written: all comparisons with a NaN are false, and a
+   program that looks for differences would find none. */
+#define LARGE 0x7bad7badu
+static void show_unwritten(char *to, size_t pitch, size_t width, size_t rows) {
+    const uint32_t unwritten = POISON, shown = LARGE;
+    for (size_t row = 0; row < rows; row++)
+        for (char *word = to + row * pitch; word + 4 <= to + row * pitch + width; word += 4)
+            if (!memcmp(word, &unwritten, 4))
+                memcpy(word, &shown, 4);
 }
 
 cudaError_t copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows,
@@ -410,8 +422,8 @@ cudaError_t copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pit
     if (code || !width || !rows)
         return code;
     time_transfer(stream, to, from, width * rows, is_async);
-    if (is_checked && !is_on_device(to))
-        check_written(from, from_pitch, width, rows);
+    if (is_checked && !is_on_device(to) && check_written(from, from_pitch, width, rows))
+        show_unwritten(writable(to), to_pitch, width, rows);
     if (is_recorded && is_ours(from)) {
         uint64_t hull = (rows - 1) * from_pitch + width;
         note(COPIED, (uint64_t[]){(uint64_t)to, (uint64_t)from, hull}, 3, NULL, 0);
