@@ -145,7 +145,7 @@ def counted(launch: timed.Launch) -> tuple[work.Sampled, object]:
     asked = launch_of(case.grid, case.block, args, case.shared_mem, 60)
     shared = kernel._bind(asked).shared_bytes
     launched = work.launched(gpu(first), asked.grid, asked.block, sass.registers, shared)
-    return work.run(launched, lambda numbers: kernel.traffic(asked, numbers, first)), sass.code
+    return work.run(launched, lambda *which: kernel.traffic(asked, which[0], first, which[1])), sass.code
 
 
 def value(argument: Argument, decides: bool) -> object:

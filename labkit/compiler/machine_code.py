@@ -58,9 +58,9 @@ class Instruction(NamedTuple):
         return " ".join(part for part in (self.predicate, self.opcode, ", ".join(self.operands)) if part)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KernelCode:
-    """The machine code of one kernel for one architecture, such as `sm_90`.
+    """The machine code of one kernel for one architecture, such as `sm_90`; it equals itself alone.
 
     `labels` and `functions` give addresses; a function is a routine of CUDA's that the kernel calls. `ptx` is
     what was assembled, and `ptx_line` of an instruction is a line of it. `constants` are the bytes of its

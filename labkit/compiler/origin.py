@@ -18,6 +18,7 @@ from labkit.core.cache import cached_bytes
 from labkit.core.errors import CompileError
 
 SECONDS = 300  # that ptxas may take
+Assembled = dict[str, dict[str, KernelCode]]  # by architecture and lowered name: what was read once
 
 
 class Origin(Protocol):
@@ -49,6 +50,7 @@ class CudaSource:
     options: tuple[str, ...] = ()
     name_expressions: tuple[str, ...] = ()
     first_lines: Mapping[str, int] = field(default_factory=dict)
+    _assembled: Assembled = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def _what(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
@@ -60,7 +62,9 @@ class CudaSource:
 
     def machine_code(self, arch: str) -> dict[str, KernelCode]:
         """Return each kernel's machine code, by lowered name."""
-        return machine_code.machine_code(*self._what, arch)
+        if arch not in self._assembled:
+            self._assembled[arch] = machine_code.machine_code(*self._what, arch)
+        return self._assembled[arch]
 
     def parameter_types(self, kernel: str) -> list[str]:
         """Return the C++ types of a kernel's parameters; [] where they are not known."""
@@ -74,12 +78,13 @@ class PtxText:
     text: str
     code: str
     first_lines: Mapping[str, int]
+    _assembled: Assembled = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def resources(self, arch: str) -> dict[str, Resources]:
         """Return what each kernel uses on an architecture such as `sm_90`, by lowered name."""
 
         def make() -> bytes:
-            found = parse_resources(self._assembled(arch)[1])
+            found = parse_resources(self._assemble(arch)[1])
             return json.dumps({name: asdict(kernel) for name, kernel in found.items()}).encode()
 
         stored = cached_bytes("ptxas", [self.text, arch, _ptxas_version()], make)
@@ -87,15 +92,17 @@ class PtxText:
 
     def machine_code(self, arch: str) -> dict[str, KernelCode]:
         """Return each kernel's machine code, by lowered name. Raises MissingTool and CompileError."""
-        key = [self.text, arch, _ptxas_version(), nvdisasm.version()]
-        stored = cached_bytes("ptx-sass", key, lambda: machine_code.disassembled(*self._assembled(arch)))
-        return machine_code.kernels_of(stored, arch)
+        if arch not in self._assembled:
+            key = [self.text, arch, _ptxas_version(), nvdisasm.version()]
+            stored = cached_bytes("ptx-sass", key, lambda: machine_code.disassembled(*self._assemble(arch)))
+            self._assembled[arch] = machine_code.kernels_of(stored, arch)
+        return self._assembled[arch]
 
     def parameter_types(self, kernel: str) -> list[str]:
         """Return []: PTX has lost the types."""
         return []
 
-    def _assembled(self, arch: str) -> tuple[bytes, str]:
+    def _assemble(self, arch: str) -> tuple[bytes, str]:
         """Return the CUBIN and ptxas's messages."""
         ptxas = program("ptxas")
         if ptxas is None:

@@ -27,6 +27,7 @@ from labkit.simt.analysis.layout import Storage, storage
 from labkit.simt.counters.counts import Counts, Totals, counts_of
 from labkit.simt.counters.profile import Circumstances, Profile
 from labkit.simt.counters.recording import Log
+from labkit.simt.counters.traffic import placed
 from labkit.simt.launch.arguments import Packed, Range, bind
 from labkit.simt.launch.sample import Sample, choose_sample, whole_clusters
 from labkit.simt.launch.twins import on_host
@@ -247,6 +248,8 @@ class Kernel(AnyKernel):
         self.max_dynamic_shared_size_bytes: int | None = None
         self.storage = storage(parsed, module.parsed)
         self._programs: dict[tuple[Dim3, Mode, bool, bool], Program] = {}
+        self._lifts: dict[tuple[str, bool], Lifted] = {}
+        self._machine_programs: dict[tuple[object, ...], Program] = {}
         if self.storage.static_shared_bytes > MAX_STATIC_SHARED_BYTES:
             raise LaunchError(
                 f"kernel `{name}` declares {self.storage.static_shared_bytes} bytes of shared memory; a "
@@ -390,9 +393,12 @@ class Kernel(AnyKernel):
         return Issued(sass, partial(self._count_issues, sass, kept), scale)
 
     def _lifted(self, code: KernelCode, keeps_traffic: bool = False) -> Lifted:
-        key = [self.module.ptx, *self.module.options, self.parsed.name, code.arch, assembler()]
-        key += ["traffic"] * keeps_traffic
-        return stored("lifted", key, lambda: lifted(code, self.parsed, self.module.parsed, keeps_traffic))
+        if (code.arch, keeps_traffic) not in self._lifts:
+            key = [self.module.ptx, *self.module.options, self.parsed.name, code.arch, assembler()]
+            key += ["traffic"] * keeps_traffic
+            made = stored("lifted", key, lambda: lifted(code, self.parsed, self.module.parsed, keeps_traffic))
+            self._lifts[code.arch, keeps_traffic] = made
+        return self._lifts[code.arch, keeps_traffic]
 
     def _count_issues(self, sass: Sass, kept: KeptLaunch) -> Counted:
         """Run the machine code as far as it decides. Raises NoCounts."""
@@ -402,21 +408,28 @@ class Kernel(AnyKernel):
             counts, _ = self._run_machine_code(sass, decides, kept.bound, kept.sample)
             return issues_of(decides, counts)
 
-    def traffic(self, launch: Launch, numbers: Sequence[int], gpu: str) -> Traffic:
+    def traffic(self, launch: Launch, numbers: Sequence[int], gpu: str, in_order: bool = True) -> Traffic:
         """Run these blocks' machine code as far as it decides; record where they access global memory.
 
-        Arrays keep their contents. Raises LaunchError, NoCounts, and what `sass` raises.
+        Unless that is wanted `in_order`, accesses like earlier ones may be left out. Arrays keep their contents. Raises LaunchError, NoCounts, and what `sass` raises.
         """
         bound, sass = self._bind(launch), self.sass(gpu)
         decides = self._lifted(sass.code, keeps_traffic=True)
         sample = choose_sample(numbers, launch.grid)
+        bound = replace(bound, ranges=placed(bound.ranges))
         memory = Kept.of(bound.ranges, True).restored() if decides.writes_arrays else nullcontext()
         with memory:
-            counts, totals = self._run_machine_code(sass, decides, bound, sample, "traffic")
+            counts, totals = self._run_machine_code(sass, decides, bound, sample, "traffic", in_order)
         return traffic_of(sass, decides, counts, totals, bound.shared_bytes, bound.ranges)
 
     def _run_machine_code(
-        self, sass: Sass, decides: Lifted, bound: _Bound, sample: Sample | None, mode: Mode = "issued"
+        self,
+        sass: Sass,
+        decides: Lifted,
+        bound: _Bound,
+        sample: Sample | None,
+        mode: Mode = "issued",
+        in_order: bool = True,
     ) -> tuple[Counts, Totals]:
         """Run what decides in the machine code of a launch. Raises NoCounts."""
         if self.is_cooperative:
@@ -426,9 +439,12 @@ class Kernel(AnyKernel):
         code, launch = sass.code, bound.launch
         blocks = math.prod(launch.grid) if sample is None else len(sample.numbers)
         is_brief = blocks * math.prod(launch.block) <= FEW_THREADS and mode == "issued"
-        is_huge = max(launch.grid) > MOST_BLOCKS
-        key = "\n".join([self.module.ptx, *self.module.options, code.arch, assembler()])
-        program = Program(decides.kernel, decides.storage, launch.block, mode, is_huge, is_brief, key)
+        how = launch.block, mode, max(launch.grid) > MOST_BLOCKS, is_brief
+        if (code.arch, *how) not in self._machine_programs:
+            key = "\n".join([self.module.ptx, *self.module.options, code.arch, assembler()])
+            made = Program(decides.kernel, decides.storage, *how, key)
+            self._machine_programs[(code.arch, *how)] = made
+        program = self._machine_programs[(code.arch, *how)]
         images = [bank_image(code, bank, self.module.memory) for bank in decides.banks]
         banks = [Range(i.ctypes.data, i.nbytes, 0, "constants", is_constant=True) for i in images]
         try:
@@ -440,6 +456,7 @@ class Kernel(AnyKernel):
                 launch.timeout if mode == "traffic" else max(launch.timeout, PATIENCE_SECONDS),
                 self.module.lines,
                 sample,
+                in_order=in_order,
             )
         except NoCounts:
             raise

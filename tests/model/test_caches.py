@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.model.time.caches import Stream, _footprint, in_step, reused
-from labkit.simt.counters.traffic import FIRST, LINE_BYTES, SITE_SHIFT, WARP_SHIFT
+from labkit.simt.counters.notes import LINE_BYTES
+from labkit.simt.counters.traffic import FIRST, SITE_SHIFT, WARP_SHIFT
 
 ALL_SECTORS = 0b1111
 

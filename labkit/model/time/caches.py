@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from labkit.simt.counters.notes import LINE_BYTES, SECTORS_OF_LINE
 from labkit.simt.counters.traffic import (
     BLOCK,
     FIRST,
     LINE,
-    LINE_BYTES,
-    SECTORS_OF_LINE,
     SITE_SHIFT,
     WARP_SHIFT,
     WHAT,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit.model.time.caches import Stream
-from labkit.simt.counters.traffic import LINE, LINE_BYTES, SECTORS_OF_LINE, SITE_SHIFT, WHAT
+from labkit.simt.counters.notes import LINE_BYTES, SECTORS_OF_LINE
+from labkit.simt.counters.traffic import LINE, SITE_SHIFT, WHAT
 
 if TYPE_CHECKING:
     from labkit.model.time.work import Sampled
@@ -83,7 +84,7 @@ class Footprint:
         else:
             seen, last = [plan.first], [*plan.beside[:1]]
         first = self.sampled.alone[plan.first]
-        scale = max(1.0, float(first.lines.sum()) / max(1, len(first.touches)))  # of what was recorded
+        scale = max(1.0, float(first.lines.sum()) / max(1, first.recorded))  # of what was recorded
         found = []
         for low, high in self._bounds():
             own = _within(self.sets[plan.first], low, high)
@@ -105,7 +106,7 @@ class Footprint:
 
     def _bounds(self) -> list[tuple[int, int]]:
         arrays = [each for each in self.sampled.together.ranges if each.size]
-        ends = [(each.start // self.unit, -(-(each.start + each.size) // self.unit) + 1) for each in arrays]
+        ends = [(each.shift // self.unit, -(-(each.shift + each.size) // self.unit) + 1) for each in arrays]
         return ends or [(0, 1 << 62)]
 
     def bytes(self, blocks: float) -> float:

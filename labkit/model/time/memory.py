@@ -11,7 +11,7 @@ import numpy as np
 from labkit.compiler.machine_code import Instruction
 from labkit.model.time.caches import SECTOR_BYTES, Stream, reused
 from labkit.model.time.footprint import GRANULE, Footprint
-from labkit.simt.counters.traffic import SECTORS_OF_LINE
+from labkit.simt.counters.notes import SECTORS_OF_LINE
 from labkit.simt.sass.kinds import width
 
 if TYPE_CHECKING:

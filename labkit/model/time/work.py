@@ -19,7 +19,7 @@ from labkit.model.time.footprint import Footprint
 from labkit.model.time.memory import ATOMICS, LOADS, Memory, hit_share, memory_of
 from labkit.model.time.registers import bank_cycles
 from labkit.model.time.sample import Plan, plan
-from labkit.simt.counters.traffic import LINE_BYTES
+from labkit.simt.counters.notes import LINE_BYTES
 from labkit.simt.sass.issued import Traffic
 from labkit.simt.sass.program import blocks
 from labkit.simt.sass.slice import NoCounts
@@ -85,19 +85,20 @@ class Sampled:
         return np.mean([getattr(each, what) for each in self.typical], axis=0)
 
 
-def run(launched: Launched, traffic: Callable[[Sequence[int]], Traffic]) -> Sampled:
-    """Run the blocks of a plan with `traffic`, which takes the numbers of blocks."""
+def run(launched: Launched, traffic: Callable[[Sequence[int], bool], Traffic]) -> Sampled:
+    """Run the blocks of a plan with `traffic`: it takes their numbers, and whether the order of accesses counts."""
     wanted = plan(launched.grid, launched.fits.blocks, launched.gpu)
-    alone = {wanted.first: traffic([wanted.first])}
+    alone = {wanted.first: traffic([wanted.first], True)}
     wanted = wanted.within(int(alone[wanted.first].issued.sum()))
     for number in wanted.beside:
-        alone[number] = traffic([number])
+        alone[number] = traffic([number], False)
     for ran, number in enumerate(wanted.spread):
         if ran == ALIKE and all_alike([alone[each] for each in wanted.spread[:ran]]):
             wanted = replace(wanted, spread=wanted.spread[:ran])
             break
-        alone[number] = alone.get(number) or traffic([number])
-    together = alone[wanted.first] if len(wanted.together) == 1 else traffic(wanted.together)
+        alone[number] = alone.get(number) or traffic([number], False)
+    is_one = len(wanted.together) == 1
+    together = alone[wanted.first] if is_one else traffic(wanted.together, True)
     return Sampled(launched, wanted, together, alone)
 
 

@@ -25,6 +25,7 @@ class Totals:
     visits: np.ndarray
     strides: list[np.ndarray]  # the last that each thread of the host saw
     touches: np.ndarray | None = None  # of a run that records them, one row each (abi.Touch)
+    recorded: int = 0  # how many these would be if none was left out
 
 
 NO_TOTALS = Totals(np.empty(0), np.empty(0), [])

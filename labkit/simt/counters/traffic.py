@@ -9,6 +9,7 @@ many lanes meet at one address. `labkit.model.time` makes a prediction of it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from llvmlite import ir
@@ -16,26 +17,33 @@ from llvmlite import ir
 from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.code import abi
-from labkit.simt.code.abi import I1, I32, I64, POINTER, Frame, Launch, Touch, Value, field, load_field
+from labkit.simt.code.abi import I1, I32, I64, POINTER, Frame, Launch, Range, Touch, Value, field, load_field
 from labkit.simt.code.addresses import lane_addresses
-from labkit.simt.code.careful import LANES_64, defined_once, each_distinct, shared_bounds
-from labkit.simt.code.instructions import constant, intrinsic
+from labkit.simt.code.careful import LANES_64, counted_loop, defined_once, entry_slot, shared_bounds
+from labkit.simt.code.instructions import intrinsic
 from labkit.simt.code.observe import Look
-from labkit.simt.code.vectors import broadcast, lanes_of
-from labkit.simt.counters.sectors import ONE, add, sector_places
+from labkit.simt.counters import notes
+from labkit.simt.counters.notes import LINE_BITS, SECTORS_OF_LINE, Note
+from labkit.simt.counters.sectors import ONE, add
 from labkit.simt.counters.turns import meeting
-from labkit.simt.counters.wavefronts import Issues, count_wavefronts
+from labkit.simt.counters.wavefronts import Issues
+from labkit.simt.launch.arguments import GPU_ALIGNMENT
+from labkit.simt.launch.arguments import Range as Memory
 from labkit.simt.ptx import Instruction
 
-LINE_BYTES = 128
-LINE_BITS = LINE_BYTES.bit_length() - 1
-SECTOR_BITS = 5
-SECTORS_OF_LINE = 4
 ENOUGH = 4096
 TAGS = 4  # lines that the L1 looks for in a cycle
-HEADER = 2  # numbers of 64 bits before the records: how many there are, and how many each warp may write
+# Numbers of 64 bits before the records: how many records there are; how many each warp may write in a block; where
+# the notes are; the number of the run; how many records there would be if none was left out; and where those
+# seen are, or 0.
+COUNT, MOST, NOTES, EPOCH, RECORDED, SEEN = range(6)
+HEADER = 6
+SEEN_BITS = 15  # of the number of places for records that were seen: those that meet in one are written again
+KEY_SHIFT = 28  # of the line in what stands for a record; below are the instruction and the sectors
+GOLDEN = 0x9E3779B97F4A7C15  # spreads numbers over places (Knuth, TAOCP 3, 6.4)
 LINE, BLOCK, WHAT = range(3)  # the columns of records
 FIRST, WARP_SHIFT, SITE_SHIFT = 1 << SECTORS_OF_LINE, 8, 24
+NONE = ir.Constant(I64, 0)
 ATOMIC = "atomic"  # a part of our own: a load that stands for an atomic operation
 
 
@@ -106,38 +114,23 @@ def _emit(function: ir.Function) -> None:
     with b.if_then(_is_full(b, frame, block)):
         add(b, abi.Counter, counter, "stride", ONE)
         b.ret_void()
-    add(b, abi.Counter, counter, "divergent", meeting(b, addresses, mask))
-    places = sector_places(b, launch, addresses, LINE_BYTES)
-    banks = count_wavefronts(b, places, mask, size, ir.Constant(I1, 1))
-    lines = b.lshr(places, constant(places, LINE_BITS))
-    sector = b.and_(b.lshr(places, constant(places, SECTOR_BITS)), constant(places, SECTORS_OF_LINE - 1))
-    sectors = b.shl(constant(places, 1), sector)
-    what = b.shl(b.zext(site, I64), ir.Constant(I64, SITE_SHIFT))
-    warp = b.zext(load_field(b, Frame, frame, "warp"), I64)
-    what = b.or_(what, b.shl(warp, ir.Constant(I64, WARP_SHIFT)))
-    first, count = b.alloca(I64), b.alloca(I64)
-    b.store(ir.Constant(I64, FIRST), first)
-    b.store(ir.Constant(I64, 0), count)
-    with each_distinct(b, lines, mask) as line:
-        in_line = b.and_(b.icmp_unsigned("==", lines, broadcast(b, line, WARP)), lanes_of(b, mask))
-        touched = _together(b, b.select(in_line, sectors, constant(sectors, 0)))
-        add(b, abi.Counter, counter, "sectors", intrinsic(b, "ctpop", I64, touched))
-        _write(b, frame, line, block, b.or_(b.or_(what, touched), b.load(first, typ=I64)))
-        b.store(ir.Constant(I64, 0), first)
-        b.store(b.add(b.load(count, typ=I64), ONE), count)
-    distinct = b.load(count, typ=I64)
-    add(b, abi.Counter, counter, "distinct", distinct)
-    tags = b.udiv(b.add(distinct, ir.Constant(I64, TAGS - 1)), ir.Constant(I64, TAGS))
-    add(b, abi.Counter, counter, "conflicts", intrinsic(b, "umax", I64, banks, tags))
+    head = load_field(b, Frame, frame, "trace")
+    note = Note(b, b.load(_at(b, head, NOTES), typ=POINTER), site, mask, one)
+    places = note.places(launch, b.load(_at(b, head, EPOCH), typ=I64), addresses)
+    first = note.look(places, size)
+    lines, fronts = note.read(notes.COUNT), note.read(notes.FRONTS)
+    tags = b.udiv(b.add(lines, ir.Constant(I64, TAGS - 1)), ir.Constant(I64, TAGS))
+    counted = (
+        ("divergent", note.read(notes.MET)),
+        ("sectors", note.read(notes.SECTORS)),
+        ("distinct", lines),
+        ("conflicts", intrinsic(b, "umax", I64, fronts, tags)),
+    )
+    for name, value in counted:
+        add(b, abi.Counter, counter, name, value)
+    line = b.lshr(first, ir.Constant(I64, LINE_BITS))
+    _write(b, frame, head, note, line, block, site)
     b.ret_void()
-
-
-def _together(b: ir.IRBuilder, values: Value) -> Value:
-    """Emit the bitwise or of all lanes."""
-    name = "llvm.vector.reduce.or.v32i64"
-    type_ = ir.FunctionType(I64, [LANES_64])
-    function = b.module.globals.get(name) or ir.Function(b.module, type_, name)
-    return b.call(function, [values])
 
 
 def _block(b: ir.IRBuilder, launch: Value, frame: Value) -> Value:
@@ -154,32 +147,110 @@ def _is_full(b: ir.IRBuilder, frame: Value, block: Value) -> Value:
     return b.and_(is_same, b.icmp_signed(">=", load_field(b, Frame, frame, "traced"), most))
 
 
-def _write(b: ir.IRBuilder, frame: Value, line: Value, block: Value, what: Value) -> None:
-    """Emit a record, if the warp may still write one in this block."""
+def _write(
+    b: ir.IRBuilder, frame: Value, head: Value, note: Note, first: Value, block: Value, site: Value
+) -> None:
+    """Emit records of the lines of a request, as many as the warp may still write in this block."""
+    lines = note.read(notes.COUNT)
     is_new = b.icmp_signed("!=", load_field(b, Frame, frame, "traced_block"), block)
     written = b.select(is_new, ir.Constant(I64, 0), load_field(b, Frame, frame, "traced"))
     b.store(block, field(b, Frame, frame, "traced_block"))
-    b.store(b.add(written, ONE), field(b, Frame, frame, "traced"))
-    head = load_field(b, Frame, frame, "trace")
-    most = b.load(b.gep(head, [ONE], source_etype=I64), typ=I64)
-    with b.if_then(b.icmp_signed("<", written, most)):
-        count = b.load(head, typ=I64)
-        b.store(b.add(count, ONE), head)
-        records = b.gep(head, [ir.Constant(I64, HEADER)], source_etype=I64)
-        record = b.gep(records, [count], source_etype=abi.TYPES[Touch])
-        for name, value in (("line", line), ("block", block), ("what", what)):
-            b.store(value, field(b, Touch, record, name))
+    b.store(b.add(written, lines), field(b, Frame, frame, "traced"))
+    room = b.sub(b.load(_at(b, head, MOST), typ=I64), written)
+    count = intrinsic(b, "smin", I64, room, lines)
+    _add(b, _at(b, head, RECORDED), count)
+    warp = b.zext(load_field(b, Frame, frame, "warp"), I64)
+    place = b.shl(b.zext(site, I64), ir.Constant(I64, SITE_SHIFT))
+    what = b.or_(place, b.shl(warp, ir.Constant(I64, WARP_SHIFT)))
+    seen = b.load(_at(b, head, SEEN), typ=I64)
+    with counted_loop(b, count) as index:
+        distance, sectors = note.line(index)
+        line = b.add(first, distance)
+        with b.if_then(_is_fresh(b, seen, line, site, sectors)):
+            number = _add(b, _at(b, head, COUNT), ONE)
+            records = b.gep(head, [ir.Constant(I64, HEADER)], source_etype=I64)
+            record = b.gep(records, [number], source_etype=abi.TYPES[Touch])
+            begins = b.select(b.icmp_signed("==", index, NONE), ir.Constant(I64, FIRST), NONE)
+            row = (line, block, b.or_(b.or_(what, sectors), begins))
+            for name, value in zip(("line", "block", "what"), row, strict=True):
+                b.store(value, field(b, Touch, record, name))
 
 
-def new_trace(blocks: int, warps: int, room: int) -> np.ndarray:
-    """Return room for `room` records of `blocks` blocks of `warps` warps, and for 64 per warp at least."""
-    each = max(64, room // max(1, blocks * warps))
-    trace = np.empty(HEADER + len(Touch._fields_) * each * blocks * warps, np.int64)
-    trace[:HEADER] = 0, each
-    return trace
+def _is_fresh(b: ir.IRBuilder, seen: Value, line: Value, site: Value, sectors: Value) -> Value:
+    """Emit a test whether to write a record: all, or those that were not `seen` lately, by whatever warp."""
+    fresh = entry_slot(b, I1)
+    b.store(ir.Constant(I1, 1), fresh)
+    with b.if_then(b.icmp_signed("!=", seen, NONE)):
+        access = b.or_(b.shl(b.zext(site, I64), ir.Constant(I64, SECTORS_OF_LINE)), sectors)
+        key = b.or_(b.shl(line, ir.Constant(I64, KEY_SHIFT)), access)
+        place = b.lshr(b.mul(key, ir.Constant(I64, GOLDEN)), ir.Constant(I64, 64 - SEEN_BITS))
+        slot = b.gep(b.inttoptr(seen, POINTER), [place], source_etype=I64)
+        b.store(b.icmp_signed("!=", key, b.load(slot, typ=I64)), fresh)
+        b.store(key, slot)
+    return b.load(fresh, typ=I1)
 
 
-def records(traces: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the records of all traces, one row each: line, block, what."""
-    width = len(Touch._fields_)
-    return np.concatenate([trace[HEADER : HEADER + width * trace[0]].reshape(-1, width) for trace in traces])
+def _at(b: ir.IRBuilder, head: Value, number: int) -> Value:
+    """Emit the address of a number before the records."""
+    return b.gep(head, [ir.Constant(I64, number)], source_etype=I64)
+
+
+def _add(b: ir.IRBuilder, place: Value, amount: Value) -> Value:
+    """Emit code that adds to a number in memory; return what was there."""
+    before = b.load(place, typ=I64)
+    b.store(b.add(before, amount), place)
+    return before
+
+
+def placed(ranges: Sequence[Memory]) -> list[Memory]:
+    """Return the memory of a launch with, as `shift`, an address that it might have on a GPU.
+
+    It depends on the sizes alone: where this process has its arrays must not decide which of them share lines.
+    """
+    found, end = list[Memory](), 0
+    for each in ranges:
+        start = -(-end // GPU_ALIGNMENT) * GPU_ALIGNMENT + each.shift
+        found.append(replace(each, shift=start))
+        end = start + each.size + GPU_ALIGNMENT  # neighbours share nothing
+    return found
+
+
+def new_notes(sites: int) -> np.ndarray:
+    """Return notes of `sites` instructions that know of no request yet."""
+    return np.zeros((sites, NOTE), np.int64)
+
+
+class Trace:
+    """The records of one thread of the host, and its notes."""
+
+    def __init__(self, sites: int) -> None:
+        self._notes = np.zeros((sites, notes.NOTE), np.int64)  # they know of no request yet
+        self._seen = np.zeros(1 << SEEN_BITS, np.int64)
+        self._memory = np.empty(0, np.int64)
+        self._epoch = 0
+
+    def begin(self, blocks: int, warps: int, room: int, in_order: bool) -> int:
+        """Make room for `room` records of so many blocks of `warps` warps, and for 64 per warp at least.
+
+        Unless they are wanted `in_order`, a record like an earlier one may be left out. Return their address.
+        """
+        each = max(64, room // max(1, blocks * warps))
+        size = HEADER + len(Touch._fields_) * each * blocks * warps
+        if len(self._memory) < size:
+            self._memory = np.empty(size, np.int64)
+        self._seen.fill(0)
+        self._epoch += 1
+        seen = 0 if in_order else self._seen.ctypes.data
+        self._memory[:HEADER] = 0, each, self._notes.ctypes.data, self._epoch, 0, seen
+        return int(self._memory.ctypes.data)
+
+    @property
+    def recorded(self) -> int:
+        """Return how many records there would be if none was left out."""
+        return int(self._memory[RECORDED])
+
+    @property
+    def records(self) -> np.ndarray:
+        """Return the records, one row each: line, block, what."""
+        width = len(Touch._fields_)
+        return self._memory[HEADER : HEADER + width * self._memory[COUNT]].reshape(-1, width)

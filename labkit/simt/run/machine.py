@@ -38,7 +38,7 @@ from labkit.simt.counters.counting import Counting
 from labkit.simt.counters.counts import NO_TOTALS, Totals
 from labkit.simt.counters.recording import Log, Recording
 from labkit.simt.counters.tracing import MOST, Tracing
-from labkit.simt.counters.traffic import Traffic, new_trace, records
+from labkit.simt.counters.traffic import Trace, Traffic
 from labkit.simt.counters.wavefronts import Issues
 from labkit.simt.launch.arguments import Range, array_range
 from labkit.simt.launch.sample import Sample, clusters_of
@@ -160,11 +160,13 @@ class Program:
         sample: Sample | None = None,
         findings: list[Finding] | None = None,
         record: Record | None = None,
+        in_order: bool = True,
     ) -> Totals:
         """Run all blocks, or a sample of them, and return the totals of a counted run.
 
         Raises the error of the first mistake, or Timeout; what was written until then stays written. A
         checked run adds to `findings`, and a recorded one fills `record`; both run one block after the other.
+        A run that records traffic may leave out accesses like earlier ones unless it goes `in_order`.
         """
         textures = Table() if self.has_textures else None
         if textures:
@@ -198,7 +200,7 @@ class Program:
         )
         if self.mode == "traffic":
             for worker in workers:
-                worker.record(blocks, RECORDS // len(workers))
+                worker.record(blocks, RECORDS if blocks == 1 else RECORDS // 2, in_order)
         if record:
             record.begin(launch, workers[0], self.compiled)
         if textures:
@@ -249,7 +251,10 @@ class Program:
             np.sum([worker.counters for worker in workers], axis=0),
             np.sum([worker.visits for worker in workers], axis=0),
             [worker.counters[:, -1].copy() for worker in workers],
-            records([worker.trace for worker in workers]) if self.mode == "traffic" else None,
+            np.concatenate([trace.records for worker in workers if (trace := worker.trace)])
+            if self.mode == "traffic"
+            else None,
+            sum(worker.trace.recorded for worker in workers if worker.trace),
         )
 
     def _worthwhile_threads(self, blocks: int) -> int:
@@ -304,6 +309,7 @@ class _Worker:
         self.shared_bytes = shared_bytes
         self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
         self.visits = np.zeros((*visits, len(Visits._fields_)), np.int64)  # or Visit, of the same size
+        self.trace: Trace | None = None
         self.shadow = (
             0,
             0,
@@ -318,11 +324,12 @@ class _Worker:
             frame.counters = self.counters.ctypes.data
             frame.visits = self.visits[frame.warp % len(self.visits)].ctypes.data
 
-    def record(self, blocks: int, room: int) -> None:
+    def record(self, blocks: int, room: int, in_order: bool) -> None:
         """Make room for records of where this many blocks access global memory."""
-        self.trace = new_trace(blocks, len(self.heads), room)
+        self.trace = self.trace or Trace(len(self.counters))
+        start = self.trace.begin(blocks, len(self.heads), room, in_order)
         for head in self.heads:
-            head.trace, head.traced_block = self.trace.ctypes.data, -1
+            head.trace, head.traced_block = start, -1
 
     @property
     def waits_at(self) -> int:

@@ -113,7 +113,8 @@ class Traffic:
     the cycles that the banks take; of those to global memory `sectors` and `lines` of 128 bytes. `meeting`:
     of atomic operations and accesses to global memory, how many lanes go to the address that most of a
     request's lanes go to, summed.
-    `touches` has a row per request and line (abi.Touch), save for those beyond the room for them.
+    `touches` has a row per request and line (abi.Touch), save for those beyond the room for them; unless the run
+    went in order, some of those that are like earlier ones are left out. With them they are `recorded`.
     """
 
     sass: Sass
@@ -125,6 +126,7 @@ class Traffic:
     lines: np.ndarray
     meeting: np.ndarray
     touches: np.ndarray
+    recorded: int
     shared_bytes: int
     ranges: Sequence[Range]
 
@@ -149,7 +151,7 @@ def traffic_of(
         sectors[number] = counts.sectors[position] * scale
         lines[number], meeting[number] = (0, distinct) if is_shared else (distinct * scale, met * scale)
     assert totals.touches is not None
-    touches = totals.touches.copy()
+    touches = totals.touches
     what = touches[:, WHAT]
     touches[:, WHAT] = number_of[what >> SITE_SHIFT] << SITE_SHIFT | what & (1 << SITE_SHIFT) - 1
     return Traffic(
@@ -159,6 +161,7 @@ def traffic_of(
         lines=lines,
         meeting=meeting,
         touches=touches,
+        recorded=totals.recorded,
         shared_bytes=shared_bytes,
         ranges=ranges,
     )
