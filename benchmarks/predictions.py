@@ -1,11 +1,11 @@
-"""Time of predictions: the first of a kernel in a process, and later ones of other sizes, strides and scalars.
+"""Time of predictions: the first of a kernel in a process, and later ones of other sizes and strides.
 
 usage: python benchmarks/predictions.py [--only RE] [--save FILE] [--against FILE]
 
-cold: the first prediction of a kernel in this process, whose machine code may be on disk; warm: the median and
-the longest of the others, each of another launch. Seconds are those of the processor, of all threads. --save
-writes the predicted times as JSON; --against compares them with those of such a file, so that a change that
-should only be quicker is seen to change nothing.
+cold: the first prediction of a kernel in this process, whose machine code may be on disk; warm: the median
+and the longest of the others, each of another launch. Seconds are those of the processor, of all threads.
+--save writes the predicted times as JSON; --against compares them with those of such a file, so that a change
+that should only be quicker is seen to change nothing.
 """
 
 import gc
@@ -81,13 +81,23 @@ def written() -> Iterator[tuple[str, str, str, Call]]:
     n, i32, f32 = 1 << 22, np.int32, np.float32
     for stride in STRIDES:
         arrays = np.zeros(n * stride, f32), np.zeros(n, f32)
-        yield "stride_copy", STRIDE_COPY, f"stride {stride}", (n // 256, 256, (*arrays, i32(n), i32(stride)), 0)
+        yield (
+            "stride_copy",
+            STRIDE_COPY,
+            f"stride {stride}",
+            (n // 256, 256, (*arrays, i32(n), i32(stride)), 0),
+        )
     for size in SIZES:
         blocks = (size // 32, size // 8)
         arrays = np.zeros(size * size, f32), np.zeros(size * size, f32)
         yield "stencil", STENCIL, f"n {size}", (blocks, (32, 8), (*arrays, i32(size)), 0)
     for stride in STRIDES:
-        yield "banks", BANKS, f"stride {stride}", (1024, 256, (np.zeros(1024 * 256, f32), i32(stride), i32(256)), 0)
+        yield (
+            "banks",
+            BANKS,
+            f"stride {stride}",
+            (1024, 256, (np.zeros(1024 * 256, f32), i32(stride), i32(256)), 0),
+        )
     for size in SIZES:
         args = (np.zeros(size * size, f32), np.zeros(size, f32), i32(size), i32(size))
         yield "row_sum", ROW_SUM, f"n {size}", (-(-size // 128), 128, args, 0)
@@ -101,9 +111,16 @@ def rungs() -> Iterator[tuple[str, simt.AnyKernel, str, Call]]:
     for name, sizes in RUNGS.items():
         family = name.partition("/")[0]
         for size in sizes:
-            asked = problem(family, *[size] * (1 if family == "reduction" else 2 if family == "transpose" else 3))
+            asked = problem(
+                family, *[size] * (1 if family == "reduction" else 2 if family == "transpose" else 3)
+            )
             args = (*asked.zeros(), *asked.scalars())
-            yield name, kernels.load(name, DTYPE=asked.ctype), f"n {size}", kernels.whole_launch(name, asked, args)
+            yield (
+                name,
+                kernels.load(name, DTYPE=asked.ctype),
+                f"n {size}",
+                kernels.whole_launch(name, asked, args),
+            )
 
 
 def cases() -> Iterator[tuple[str, simt.AnyKernel, str, Call]]:
@@ -161,7 +178,11 @@ def main(
     if against:
         before = json.loads(against.read_text())
         different = sorted(changed(before, found))
-        print(*different, f"{len(before.keys() & found.keys())} launches compared, {len(different)} figures differ", sep="\n")
+        print(
+            *different,
+            f"{len(before.keys() & found.keys())} launches compared, {len(different)} figures differ",
+            sep="\n",
+        )
 
 
 def table(spent: dict[str, Sequence[float]]) -> Table:

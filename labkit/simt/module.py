@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -24,7 +24,7 @@ from labkit.simt import ptx
 from labkit.simt.analysis.deciders import find_deciders
 from labkit.simt.analysis.indices import MOST_BLOCKS
 from labkit.simt.analysis.layout import Storage, storage
-from labkit.simt.counters.counts import Counts, Totals, counts_of
+from labkit.simt.counters.counts import Counts, Totals
 from labkit.simt.counters.profile import Circumstances, Profile
 from labkit.simt.counters.recording import Log
 from labkit.simt.counters.traffic import placed
@@ -47,6 +47,7 @@ from labkit.simt.sass.listing import Sass, sass
 from labkit.simt.sass.program import Lifted, bank_image, lifted
 from labkit.simt.sass.slice import NoCounts
 from labkit.simt.stored import stored
+from labkit.simt.texture import Table
 
 
 class RawModule:
@@ -278,7 +279,7 @@ class Kernel(AnyKernel):
             gpu=on_gpu,
             scalars=[int(arg) if isinstance(arg, int | np.integer) else None for arg in launch.args],
         )
-        source, count = self.module.lines, partial(counts_of, self.parsed.code, program.compiled, totals)
+        source, count = self.module.lines, partial(program.reader.counts, totals)
         return Profile(self.parsed.code, count, source, sample, circumstances, partial(self._issued, kept))
 
     def _check(self, launch: Launch, tools: Sequence[str], blocks: Blocks) -> list[Finding]:
@@ -296,6 +297,21 @@ class Kernel(AnyKernel):
             if all((each.kind, each.line) != (found.kind, found.line) for each in findings):
                 findings.append(found)
         return [finding for finding in findings if finding.tool in (*tools, "timeout")]
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """Give the module's variables and all surfaces what they hold now, after what runs inside.
+
+        They are no arguments of a launch, so that copies of these do not keep them.
+        """
+        surfaces = Table().arrays() if any(i.is_texture for i in self.parsed.code) else []
+        memory = [*self.module.memory.values(), *(each.memory for each in surfaces)]
+        kept = [each.copy() for each in memory]
+        try:
+            yield
+        finally:
+            for each, contents in zip(memory, kept, strict=True):
+                each[...] = contents
 
     def run_blocks(self, launch: Launch, numbers: Sequence[int]) -> None:
         """Run these blocks of a launch alone. Raises what a launch raises."""
@@ -411,7 +427,8 @@ class Kernel(AnyKernel):
     def traffic(self, launch: Launch, numbers: Sequence[int], gpu: str, in_order: bool = True) -> Traffic:
         """Run these blocks' machine code as far as it decides; record where they access global memory.
 
-        Unless that is wanted `in_order`, accesses like earlier ones may be left out. Arrays keep their contents. Raises LaunchError, NoCounts, and what `sass` raises.
+        Unless that is wanted `in_order`, accesses like earlier ones may be left out. Arrays keep their
+        contents. Raises LaunchError, NoCounts, and what `sass` raises.
         """
         bound, sass = self._bind(launch), self.sass(gpu)
         decides = self._lifted(sass.code, keeps_traffic=True)
@@ -419,7 +436,9 @@ class Kernel(AnyKernel):
         bound = replace(bound, ranges=placed(bound.ranges))
         memory = Kept.of(bound.ranges, True).restored() if decides.writes_arrays else nullcontext()
         with memory:
-            counts, totals = self._run_machine_code(sass, decides, bound, sample, "traffic", in_order)
+            counts, totals = self._run_machine_code(
+                sass, decides, bound, sample, "traffic", None if in_order else decides.kinds
+            )
         return traffic_of(sass, decides, counts, totals, bound.shared_bytes, bound.ranges)
 
     def _run_machine_code(
@@ -429,7 +448,7 @@ class Kernel(AnyKernel):
         bound: _Bound,
         sample: Sample | None,
         mode: Mode = "issued",
-        in_order: bool = True,
+        alike: np.ndarray | None = None,
     ) -> tuple[Counts, Totals]:
         """Run what decides in the machine code of a launch. Raises NoCounts."""
         if self.is_cooperative:
@@ -456,14 +475,14 @@ class Kernel(AnyKernel):
                 launch.timeout if mode == "traffic" else max(launch.timeout, PATIENCE_SECONDS),
                 self.module.lines,
                 sample,
-                in_order=in_order,
+                alike=alike,
             )
         except NoCounts:
             raise
         except SimtError as error:
             told = getattr(error.finding, "message", error)
             raise NoCounts(f"its machine code did not run in the simulator: {told}") from error
-        return counts_of(decides.kernel.code, program.compiled, totals), totals
+        return program.reader.counts(totals), totals
 
     def _bind(self, launch: Launch) -> _Bound:
         """Check a launch and bind its arguments. Raises LaunchError."""

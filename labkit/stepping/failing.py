@@ -65,11 +65,12 @@ class Failure:
         output, index = launch.args[wrong], self.why.index
         assert isinstance(output, np.ndarray)
         bits = output.view(f"u{output.itemsize}")
-        for number in range(min(math.prod(launch.grid), MOST_BLOCKS)):
-            before = bits[index] = ~bits[index]  # a value that no block leaves there by chance
-            kernel.run_blocks(launch, [number])
-            if bits[index] != before:
-                return _place(number, launch.grid)
+        with kernel.undisturbed():
+            for number in range(min(math.prod(launch.grid), MOST_BLOCKS)):
+                before = bits[index] = ~bits[index]  # a value that no block leaves there by chance
+                kernel.run_blocks(launch, [number])
+                if bits[index] != before:
+                    return _place(number, launch.grid)
         return 0, 0, 0
 
     def _written(self, found: Recording, wrong: int) -> int:

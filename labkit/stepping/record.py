@@ -139,8 +139,10 @@ def record(
     order, schedule = _order(warps, first, seed)
     number = place[0] + launch.grid[0] * (place[1] + launch.grid[1] * place[2])
     with redirect_stdout(io.StringIO()):
-        recorded = simulated.record(launch, number, order, megabytes)
-        findings = _findings(simulated, checked, number, recorded.error)
+        with simulated.undisturbed():
+            recorded = simulated.record(launch, number, order, megabytes)
+        with simulated.undisturbed():
+            findings = _findings(simulated, checked, number, recorded.error)
     code, module = recorded.code, simulated.module
     registers = _registers(simulated, code)
     named = debug_variables(module.ptx) if debug else []

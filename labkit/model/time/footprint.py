@@ -48,7 +48,7 @@ class Footprint:
         site = touches[:, WHAT] >> SITE_SHIFT
 
         def places(group: Sequence[str]) -> np.ndarray:
-            chosen = touches[np.isin(self.names[site], group)]
+            chosen = touches[np.isin(self.names, group)[site]]
             return self._places(chosen[:, LINE], chosen[:, WHAT])
 
         found = places(self.group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from labkit.core.occupancy import Gpu
 from labkit.model.time.chain import chain
 from labkit.model.time.constants import Constants
 from labkit.model.time.memory import LOADS, STORES
-from labkit.model.time.work import SHARED, Work
+from labkit.model.time.work import MOST_KEPT, SHARED, Work
 from labkit.simt.sass.pipes import pipe
 
 QUARTERS = 4  # sub-partitions of a multiprocessor: each issues one instruction per clock
@@ -107,6 +108,7 @@ ISSUE, LATENCY_LIMIT, DEALING, L2, DRAM = "issue slots", "latency", "starting bl
 DATA_PIPE = (L1, SHARED_MEMORY)  # both take the cycles of one pipe
 PIPES = ("FP32", "integer", "FP64", "special functions", "uniform", "tensor cores")
 OF_CORES = (ISSUE, *PIPES)
+PRODUCTS = "integer products"  # by the pipe for FP32
 
 
 def _of_multiprocessors(work: Work, constants: Constants) -> list[Limit]:
@@ -144,18 +146,22 @@ def _issue_cycles(work: Work, constants: Constants) -> float:
 def _pipe_cycles(work: Work, gpu: Gpu) -> dict[str, float]:
     """Return the cycles of each pipe per block, summed over sub-partitions, by a student's name for it."""
     cycles: dict[str, float] = {"FP32": 0.0, "integer": 0.0, "FP64": 0.0, "special functions": 0.0}
-    products = 0.0
-    for instruction, issued in zip(work.instructions, work.issued, strict=True):
-        if not issued:
-            continue
-        name, clocks = pipe_clocks(instruction, gpu)
-        if instruction.opcode.startswith("IMAD"):
-            products += clocks * issued
-        elif name:
-            cycles[name] = cycles.get(name, 0.0) + clocks * issued
+    names, clocks = _pipes(work.code, gpu)
+    for name in dict.fromkeys(names[(work.issued > 0) & (names != "")].tolist()):
+        of_it = names == name
+        cycles[name] = float(clocks[of_it] @ work.issued[of_it])
+    products = cycles.pop(PRODUCTS, 0.0)
     # Hopper's FP32 pipe has two halves; one of them does the integer products.
     cycles["FP32"] = max(cycles["FP32"] + products / 2, products)
     return cycles
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _pipes(code: KernelCode, gpu: Gpu) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pipe of each instruction, or PRODUCTS, and how many clocks it keeps it busy."""
+    names, clocks = zip(*(pipe_clocks(each, gpu) for each in code.instructions), strict=True)
+    is_product = [each.opcode.startswith("IMAD") for each in code.instructions]
+    return np.where(is_product, PRODUCTS, np.array(names)), np.array(clocks)
 
 
 def pipe_clocks(instruction: Instruction, gpu: Gpu) -> tuple[str, float]:

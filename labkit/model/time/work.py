@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -30,6 +30,7 @@ ASYNCHRONOUS = "GMMA"  # the end of the names of wgmma's instructions, by type
 MUCH_LOCAL = 0.02  # of the issued instructions: more accesses to local memory are not modelled
 ALIKE = 8  # blocks far apart that all do the same stand for the rest of the grid
 FEW_LINES = 1000  # atomic operations on fewer lines wait for each other: how long is not modelled
+MOST_KEPT = 64  # kernels of which what follows from the code alone is kept
 MANY_ATOMICS = 0.01  # of them per issued instruction are many
 
 
@@ -86,7 +87,7 @@ class Sampled:
 
 
 def run(launched: Launched, traffic: Callable[[Sequence[int], bool], Traffic]) -> Sampled:
-    """Run the blocks of a plan with `traffic`: it takes their numbers, and whether the order of accesses counts."""
+    """Run the blocks of a plan with `traffic`, which takes their numbers, and whether order counts."""
     wanted = plan(launched.grid, launched.fits.blocks, launched.gpu)
     alone = {wanted.first: traffic([wanted.first], True)}
     wanted = wanted.within(int(alone[wanted.first].issued.sum()))
@@ -121,7 +122,7 @@ class Work:
 
     launched: Launched
     resident: int
-    instructions: Sequence[Instruction]
+    code: KernelCode
     issued: np.ndarray
     requests: np.ndarray
     wavefronts: np.ndarray
@@ -136,35 +137,46 @@ class Work:
     @cached_property
     def opcodes(self) -> np.ndarray:
         """Return the first part of each instruction's opcode."""
-        return opcodes(self.instructions)
+        return opcodes(self.code)
+
+    @property
+    def instructions(self) -> Sequence[Instruction]:
+        """Return the instructions of the machine code."""
+        return self.code.instructions
 
     @cached_property
     def bank_cycles(self) -> np.ndarray:
         """Return the cycles of the register file that each instruction takes."""
-        return bank_cycles(self.instructions)
+        return _bank_cycles(self.code)
 
     def total(self, what: str, group: Sequence[str]) -> float:
         """Sum a count over the instructions with these opcodes."""
         return float(getattr(self, what)[np.isin(self.opcodes, group)].sum())
 
 
-def opcodes(instructions: Sequence[Instruction]) -> np.ndarray:
-    """Return the first part of each instruction's opcode."""
-    return np.array([each.opcode.partition(".")[0] for each in instructions])
+@lru_cache(maxsize=MOST_KEPT)
+def opcodes(code: KernelCode) -> np.ndarray:
+    """Return the first part of each instruction's opcode; callers must not modify it."""
+    return np.array([each.opcode.partition(".")[0] for each in code.instructions])
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _bank_cycles(code: KernelCode) -> np.ndarray:
+    return bank_cycles(code.instructions)
 
 
 def work_of(sampled: Sampled) -> Work:
     """Return what a launch does. Raises NoCounts where its time is a matter of luck."""
-    instructions = sampled.together.sass.instructions
-    names = opcodes(instructions)
-    stream = in_step(sampled.together.touches, batches(instructions, sampled.together.sass.code))
+    code = sampled.together.sass.code
+    instructions, names = code.instructions, opcodes(code)
+    stream = in_step(sampled.together.touches, batches(code))
     part = len(sampled.plan.together) / sampled.plan.resident
     hits = hit_share(instructions, names, stream, sampled.launched.l1_bytes * part)
     requests, lines = sampled.mean("requests"), sampled.mean("lines")
     found = Work(
         launched=sampled.launched,
         resident=sampled.plan.resident,
-        instructions=instructions,
+        code=code,
         issued=sampled.mean("issued"),
         requests=requests,
         wavefronts=sampled.mean("wavefronts"),
@@ -174,7 +186,7 @@ def work_of(sampled: Sampled) -> Work:
         lines=np.divide(lines, requests, out=np.ones(len(lines)), where=requests > 0),
         memory=memory_of(sampled, names, stream, hits),
         uneven=_uneven(sampled),
-        local_bytes=sampled.together.sass.code.resources.local_bytes,
+        local_bytes=code.resources.local_bytes,
     )
     _refuse(sampled, found)
     return found
@@ -203,8 +215,10 @@ def _refuse(sampled: Sampled, found: Work) -> None:
         )
 
 
-def batches(instructions: Sequence[Instruction], code: KernelCode) -> np.ndarray:
+@lru_cache(maxsize=MOST_KEPT)
+def batches(code: KernelCode) -> np.ndarray:
     """Number the loads that a warp issues one after the other, without waiting for one of them, alike."""
+    instructions = code.instructions
     found = np.arange(len(instructions))
     for first, end in blocks(code):
         current, awaited = -1, set[int]()

@@ -23,7 +23,7 @@ class Totals:
 
     counters: np.ndarray
     visits: np.ndarray
-    strides: list[np.ndarray]  # the last that each thread of the host saw
+    strides: list[np.ndarray]  # the last that each thread of the host saw; [] where none was looked for
     touches: np.ndarray | None = None  # of a run that records them, one row each (abi.Touch)
     recorded: int = 0  # how many these would be if none was left out
 
@@ -61,36 +61,53 @@ class Counts:
     by_warp: Sequence[int] = ()
 
 
-def counts_of(code: Sequence[Instruction], compiled: Compiled, totals: Totals) -> Counts:
-    """Compute the counts of a run from its totals."""
-    counters = dict(zip((entry[0] for entry in Counter._fields_), totals.counters.T, strict=True))
-    executed, active, whole = np.zeros((3, len(code)), np.int64)
-    for sites, (full, fewer, lanes) in zip(compiled.blocks, totals.visits.sum(axis=0), strict=True):
-        executed[sites], active[sites], whole[sites] = full + fewer, WARP * full + lanes, full
-    entered = totals.visits[:, :, :2].sum(axis=2)  # by warp and basic block
-    guarded = np.array([i.guard is not None for i in code], bool)
-    requests = np.where(guarded, counters["requests"], executed)
-    distinct, conflicts = (
-        counters[name] + whole * compiled.usual[:, column]
-        for column, name in enumerate(("distinct", "conflicts"))
-    )
-    moved = np.array([i.moved_bytes if i.type else 0 for i in code])
-    # One pass per 4 bytes of a lane, and the conflicts. Larger accesses by few lanes may take fewer.
-    least = np.array([max(1, n // 4) if "shared" in i.parts else 0 for n, i in zip(moved, code, strict=True)])
-    return Counts(
-        executed=executed,
-        active=active,
-        divergent=counters["divergent"],
-        requests=requests,
-        threads=np.where(guarded, counters["threads"], active),
-        sectors=counters["sectors"],
-        passes=conflicts + requests * least,
-        conflicts=conflicts,
-        strides=[_stride(*both) for both in zip(compiled.strides, np.array(totals.strides).T, strict=True)],
-        used_bytes=distinct * moved,
-        turns=counters["turns"],
-        by_warp=(entered @ np.array([len(sites) for sites in compiled.blocks])).tolist(),
-    )
+class Reader:
+    """Computes the counts of runs from their totals; what follows from the code alone is worked out once."""
+
+    def __init__(self, code: Sequence[Instruction], compiled: Compiled) -> None:
+        self._known, self._usual = compiled.strides, compiled.usual
+        self._lengths = np.array([len(sites) for sites in compiled.blocks])
+        self._block = np.full(len(code), len(compiled.blocks))  # of each instruction; beyond the last: none
+        for number, sites in enumerate(compiled.blocks):
+            self._block[sites] = number
+        self._guarded = np.array([i.guard is not None for i in code], bool)
+        self._moved = np.array([i.moved_bytes if i.type else 0 for i in code])
+        # One pass per 4 bytes of a lane, and the conflicts. Larger accesses by few lanes may take fewer.
+        self._least = np.array(
+            [max(1, n // 4) if "shared" in i.parts else 0 for n, i in zip(self._moved, code, strict=True)]
+        )
+
+    def counts(self, totals: Totals) -> Counts:
+        """Compute the counts of a run."""
+        counters = dict(zip((entry[0] for entry in Counter._fields_), totals.counters.T, strict=True))
+        visits = np.concatenate([totals.visits.sum(axis=0), np.zeros((1, 3), np.int64)])
+        full, fewer, lanes = visits[self._block].T
+        executed, active = full + fewer, WARP * full + lanes
+        entered = totals.visits[:, :, :2].sum(axis=2)  # by warp and basic block
+        requests = np.where(self._guarded, counters["requests"], executed)
+        distinct, conflicts = (
+            counters[name] + full * self._usual[:, column]
+            for column, name in enumerate(("distinct", "conflicts"))
+        )
+        return Counts(
+            executed=executed,
+            active=active,
+            divergent=counters["divergent"],
+            requests=requests,
+            threads=np.where(self._guarded, counters["threads"], active),
+            sectors=counters["sectors"],
+            passes=conflicts + requests * self._least,
+            conflicts=conflicts,
+            strides=self._strides(totals.strides),
+            used_bytes=distinct * self._moved,
+            turns=counters["turns"],
+            by_warp=(entered @ self._lengths).tolist(),
+        )
+
+    def _strides(self, seen: Sequence[np.ndarray]) -> list[int | None]:
+        if not seen:
+            return []
+        return [_stride(*both) for both in zip(self._known, np.array(seen).T, strict=True)]
 
 
 def _stride(known: int | None, seen: np.ndarray) -> int | None:

@@ -1,12 +1,14 @@
 """What is noted of an instruction's last request to memory, so that the next one like it costs little.
 
 In a loop, the lanes of a warp nearly always lie as far from each other as they did in the turn before. What
-follows from these distances alone is noted: how many lanes meet at one place, and the cycles of the banks. Which
-lines of 128 bytes and which of their sectors a request touches follows from them and from where in its line the
-first lane lies. Each thread of the host has its own notes.
+follows from these distances alone is noted: how many lanes meet at one place, and the cycles of the banks.
+Which lines of 128 bytes and which of their sectors a request touches follows from them and from where in its
+line the first lane lies. Each thread of the host has its own notes.
 """
 
-import numpy as np
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from llvmlite import ir
 
 from labkit.core.limits import WARP
@@ -26,26 +28,22 @@ SECTORS_OF_LINE = 4
 # PATTERN: the mask, and where in its word of 4 bytes that lane is; MET and FRONTS: what was counted;
 # EPOCH, START, END, MOVED: the memory that the request went to in this run, and how far its places are from
 # its addresses; GRAIN: the bits of a place that decide which sectors of a line are touched; PLACE: those bits
-# of the last request, of which COUNT lines follow, each with its distance from the first lane's line and a bit
-# per sector; and SECTORS: how many sectors these are.
-PATTERN, MET, FRONTS, EPOCH, START, END, MOVED, GRAIN, PLACE, COUNT, SECTORS = range(WARP, WARP + 11)
-LINES = WARP + 11
+# of the last request, of which COUNT lines follow, each with its distance from the first lane's line and a
+# bit per sector; SECTORS: how many sectors these are; and KIND: the same for instructions whose records are
+# alike.
+PATTERN, MET, FRONTS, EPOCH, START, END, MOVED, GRAIN, PLACE, COUNT, SECTORS, KIND = range(WARP, WARP + 12)
+LINES = WARP + 12
 NOTE = LINES + 2 * WARP
-
-
-def new_notes(sites: int) -> np.ndarray:
-    """Return notes of `sites` instructions that know of no request yet."""
-    return np.zeros((sites, NOTE), np.int64)
 
 
 class Note:
     """The note of one instruction, in code that looks at one of its requests.
 
-    `mask` has at least one lane; `one` is the address of the first in it.
+    `mask` has at least one lane.
     """
 
-    def __init__(self, b: ir.IRBuilder, notes: Value, site: Value, mask: Value, one: Value) -> None:
-        self.b, self.mask, self.one = b, mask, one
+    def __init__(self, b: ir.IRBuilder, notes: Value, site: Value, mask: Value) -> None:
+        self.b, self.mask = b, mask
         self._row = b.gep(notes, [b.mul(b.zext(site, I64), ir.Constant(I64, NOTE))], source_etype=I64)
 
     def read(self, what: int) -> Value:
@@ -65,20 +63,20 @@ class Note:
     def _write(self, what: int, value: Value) -> None:
         self.b.store(value, self._at(what))
 
-    def places(self, launch: Value, epoch: Value, addresses: Value) -> Value:
+    def places(self, launch: Value, epoch: Value, addresses: Value, one: Value) -> Value:
         """Emit where each lane's address would lie on a GPU: see `traffic.placed`.
 
         Where all lanes go to the memory that the first one goes to, as they nearly always do, they move
-        together. `epoch` is the number of the run: another one has its memory elsewhere.
+        together. `one` is its address, and `epoch` the number of the run: another has its memory elsewhere.
         """
         b = self.b
         is_inside = b.and_(
-            b.icmp_signed(">=", self.one, self.read(START)), b.icmp_signed("<", self.one, self.read(END))
+            b.icmp_signed(">=", one, self.read(START)), b.icmp_signed("<", one, self.read(END))
         )
         is_known = b.and_(b.icmp_signed("==", epoch, self.read(EPOCH)), is_inside)
         with b.if_then(b.not_(is_known)), each_range(b, launch) as range_:
             start, end, place = (load_field(b, Range, range_, name) for name in ("start", "end", "shift"))
-            with b.if_then(b.and_(b.icmp_signed(">=", self.one, start), b.icmp_signed("<", self.one, end))):
+            with b.if_then(b.and_(b.icmp_signed(">=", one, start), b.icmp_signed("<", one, end))):
                 found = (epoch, start, end, b.sub(place, start))
                 for what, value in zip((EPOCH, START, END, MOVED), found, strict=True):
                     self._write(what, value)
@@ -89,20 +87,19 @@ class Note:
             _move_each(b, launch, addresses, slot)
         return b.load(slot, typ=LANES_64)
 
+    def fronts(self, places: Value, size: Value, is_load: Value) -> Value:
+        """Emit how many cycles the banks of shared memory take for a request: see `count_wavefronts`."""
+        with self._if_new(places, self._first(places)):
+            self._write(FRONTS, count_wavefronts(self.b, places, self.mask, size, is_load))
+        return self.read(FRONTS)
+
     def look(self, places: Value, size: Value) -> Value:
-        """Emit code that brings the note up to date with a request; return the place of its first lane."""
-        b = self.b
-        first = b.extract_element(places, intrinsic(b, "cttz", I32, self.mask, ir.Constant(I1, 1)))
-        distances = b.sub(places, broadcast(b, first, WARP))
-        distances = b.select(lanes_of(b, self.mask), distances, constant(distances, 0))
-        pattern = b.or_(b.shl(b.zext(self.mask, I64), ir.Constant(I64, 2)), b.and_(first, ir.Constant(I64, 3)))
-        differ = b.bitcast(b.icmp_unsigned("!=", distances, b.load(self._row, typ=LANES_64, align=8)), I32)
-        is_new = b.or_(
-            b.icmp_unsigned("!=", differ, ZERO), b.icmp_unsigned("!=", pattern, self.read(PATTERN))
-        )
-        with b.if_then(is_new):
-            b.store(distances, self._row, align=8)
-            self._write(PATTERN, pattern)
+        """Emit code that brings the note up to date with a request to global memory.
+
+        Return the place of its first lane.
+        """
+        b, first = self.b, self._first(places)
+        with self._if_new(places, first) as distances:
             self._write(MET, meeting(b, places, self.mask))
             self._write(FRONTS, count_wavefronts(b, places, self.mask, size, ir.Constant(I1, 1)))
             apart = b.and_(_together(b, distances), ir.Constant(I64, SECTOR_BYTES - 1))
@@ -114,6 +111,28 @@ class Note:
             self._write(PLACE, within)
             self._list_lines(places, b.lshr(first, ir.Constant(I64, LINE_BITS)))
         return first
+
+    def _first(self, places: Value) -> Value:
+        b = self.b
+        return b.extract_element(places, intrinsic(b, "cttz", I32, self.mask, ir.Constant(I1, 1)))
+
+    @contextmanager
+    def _if_new(self, places: Value, first: Value) -> Iterator[Value]:
+        """Emit a branch for a request unlike the last one, and note it; yield the lanes' distances."""
+        b = self.b
+        distances = b.sub(places, broadcast(b, first, WARP))
+        distances = b.select(lanes_of(b, self.mask), distances, constant(distances, 0))
+        pattern = b.or_(
+            b.shl(b.zext(self.mask, I64), ir.Constant(I64, 2)), b.and_(first, ir.Constant(I64, 3))
+        )
+        differ = b.bitcast(b.icmp_unsigned("!=", distances, b.load(self._row, typ=LANES_64, align=8)), I32)
+        is_new = b.or_(
+            b.icmp_unsigned("!=", differ, ZERO), b.icmp_unsigned("!=", pattern, self.read(PATTERN))
+        )
+        with b.if_then(is_new):
+            b.store(distances, self._row, align=8)
+            self._write(PATTERN, pattern)
+            yield distances
 
     def _list_lines(self, places: Value, first: Value) -> None:
         b = self.b

@@ -14,10 +14,9 @@ from dataclasses import replace
 import numpy as np
 from llvmlite import ir
 
-from labkit.core.limits import WARP
 from labkit.simt.analysis.accesses import Access
 from labkit.simt.code import abi
-from labkit.simt.code.abi import I1, I32, I64, POINTER, Frame, Launch, Range, Touch, Value, field, load_field
+from labkit.simt.code.abi import I1, I32, I64, POINTER, Frame, Launch, Touch, Value, field, load_field
 from labkit.simt.code.addresses import lane_addresses
 from labkit.simt.code.careful import LANES_64, counted_loop, defined_once, entry_slot, shared_bounds
 from labkit.simt.code.instructions import intrinsic
@@ -33,13 +32,13 @@ from labkit.simt.ptx import Instruction
 
 ENOUGH = 4096
 TAGS = 4  # lines that the L1 looks for in a cycle
-# Numbers of 64 bits before the records: how many records there are; how many each warp may write in a block; where
-# the notes are; the number of the run; how many records there would be if none was left out; and where those
-# seen are, or 0.
+# Numbers of 64 bits before the records: how many records there are; how many each warp may write in a block;
+# where the notes are; the number of the run; how many records there would be if none was left out; and where
+# those seen are, or 0.
 COUNT, MOST, NOTES, EPOCH, RECORDED, SEEN = range(6)
 HEADER = 6
 SEEN_BITS = 15  # of the number of places for records that were seen: those that meet in one are written again
-KEY_SHIFT = 28  # of the line in what stands for a record; below are the instruction and the sectors
+KEY_SHIFT = 28  # of the line in what stands for a record; below are the instruction's kind and the sectors
 GOLDEN = 0x9E3779B97F4A7C15  # spreads numbers over places (Knuth, TAOCP 3, 6.4)
 LINE, BLOCK, WHAT = range(3)  # the columns of records
 FIRST, WARP_SHIFT, SITE_SHIFT = 1 << SECTORS_OF_LINE, 8, 24
@@ -54,13 +53,20 @@ class Traffic(Issues):
     room for records. `stride` then says how many were counted, or were not.
     """
 
-    def count(self, access: Access, counter: Value) -> None:
+    def count(self, access: Access, counter: Value, site: Value) -> None:
         """Count the wavefronts of an access to shared memory, unless enough of its kind were counted."""
         b = self.w.b
         done = load_field(b, abi.Counter, counter, "stride")
         with b.if_then(b.icmp_signed("<", done, ir.Constant(I64, ENOUGH))):
-            super().count(access, counter)
+            super().count(access, counter, site)
             add(b, abi.Counter, counter, "stride", ONE)
+
+    def wavefronts(
+        self, b: ir.IRBuilder, frame: Value, site: Value, places: Value, mask: Value, access: Access
+    ) -> Value:
+        """Emit how many wavefronts an access to shared memory takes; those of one like the last are noted."""
+        sizes = ir.Constant(I64, access.alignment), ir.Constant(I1, not access.is_store)
+        return b.call(_fronts_function(b.module), [frame, site, places, mask, *sizes])
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Record an access that a whole warp makes."""
@@ -98,6 +104,25 @@ def _function(module: ir.Module) -> ir.Function:
     return defined_once(module, "touch", ir.FunctionType(ir.VoidType(), arguments), _emit)
 
 
+def _fronts_function(module: ir.Module) -> ir.Function:
+    """Define i64 fronts(frame, i32 site, <32 x i64> places, i32 mask, i64 bytes, i1 is_load)."""
+    arguments = [POINTER, I32, LANES_64, I32, I64, I1]
+    return defined_once(module, "fronts", ir.FunctionType(I64, arguments), _emit_fronts)
+
+
+def _emit_fronts(function: ir.Function) -> None:
+    frame, site, places, mask, size, is_load = function.args
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    with b.if_then(b.icmp_unsigned("==", mask, abi.ZERO)):
+        b.ret(NONE)
+    b.ret(_note(b, frame, site, mask).fronts(places, size, is_load))
+
+
+def _note(b: ir.IRBuilder, frame: Value, site: Value, mask: Value) -> Note:
+    notes_ = b.load(_at(b, load_field(b, Frame, frame, "trace"), NOTES), typ=POINTER)
+    return Note(b, notes_, site, mask)
+
+
 def _emit(function: ir.Function) -> None:
     launch, frame, addresses, mask, site, size = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
@@ -115,8 +140,8 @@ def _emit(function: ir.Function) -> None:
         add(b, abi.Counter, counter, "stride", ONE)
         b.ret_void()
     head = load_field(b, Frame, frame, "trace")
-    note = Note(b, b.load(_at(b, head, NOTES), typ=POINTER), site, mask, one)
-    places = note.places(launch, b.load(_at(b, head, EPOCH), typ=I64), addresses)
+    note = _note(b, frame, site, mask)
+    places = note.places(launch, b.load(_at(b, head, EPOCH), typ=I64), addresses, one)
     first = note.look(places, size)
     lines, fronts = note.read(notes.COUNT), note.read(notes.FRONTS)
     tags = b.udiv(b.add(lines, ir.Constant(I64, TAGS - 1)), ir.Constant(I64, TAGS))
@@ -166,7 +191,7 @@ def _write(
     with counted_loop(b, count) as index:
         distance, sectors = note.line(index)
         line = b.add(first, distance)
-        with b.if_then(_is_fresh(b, seen, line, site, sectors)):
+        with b.if_then(_is_fresh(b, seen, line, note.read(notes.KIND), sectors)):
             number = _add(b, _at(b, head, COUNT), ONE)
             records = b.gep(head, [ir.Constant(I64, HEADER)], source_etype=I64)
             record = b.gep(records, [number], source_etype=abi.TYPES[Touch])
@@ -176,12 +201,12 @@ def _write(
                 b.store(value, field(b, Touch, record, name))
 
 
-def _is_fresh(b: ir.IRBuilder, seen: Value, line: Value, site: Value, sectors: Value) -> Value:
+def _is_fresh(b: ir.IRBuilder, seen: Value, line: Value, kind: Value, sectors: Value) -> Value:
     """Emit a test whether to write a record: all, or those that were not `seen` lately, by whatever warp."""
     fresh = entry_slot(b, I1)
     b.store(ir.Constant(I1, 1), fresh)
     with b.if_then(b.icmp_signed("!=", seen, NONE)):
-        access = b.or_(b.shl(b.zext(site, I64), ir.Constant(I64, SECTORS_OF_LINE)), sectors)
+        access = b.or_(b.shl(kind, ir.Constant(I64, SECTORS_OF_LINE)), sectors)
         key = b.or_(b.shl(line, ir.Constant(I64, KEY_SHIFT)), access)
         place = b.lshr(b.mul(key, ir.Constant(I64, GOLDEN)), ir.Constant(I64, 64 - SEEN_BITS))
         slot = b.gep(b.inttoptr(seen, POINTER), [place], source_etype=I64)
@@ -205,7 +230,7 @@ def _add(b: ir.IRBuilder, place: Value, amount: Value) -> Value:
 def placed(ranges: Sequence[Memory]) -> list[Memory]:
     """Return the memory of a launch with, as `shift`, an address that it might have on a GPU.
 
-    It depends on the sizes alone: where this process has its arrays must not decide which of them share lines.
+    It depends on the sizes alone: where this process has its arrays must not decide which share lines.
     """
     found, end = list[Memory](), 0
     for each in ranges:
@@ -215,11 +240,6 @@ def placed(ranges: Sequence[Memory]) -> list[Memory]:
     return found
 
 
-def new_notes(sites: int) -> np.ndarray:
-    """Return notes of `sites` instructions that know of no request yet."""
-    return np.zeros((sites, NOTE), np.int64)
-
-
 class Trace:
     """The records of one thread of the host, and its notes."""
 
@@ -227,20 +247,23 @@ class Trace:
         self._notes = np.zeros((sites, notes.NOTE), np.int64)  # they know of no request yet
         self._seen = np.zeros(1 << SEEN_BITS, np.int64)
         self._memory = np.empty(0, np.int64)
-        self._epoch = 0
+        self._epoch, self._alike = 0, np.empty(0, np.int64)
 
-    def begin(self, blocks: int, warps: int, room: int, in_order: bool) -> int:
+    def begin(self, blocks: int, warps: int, room: int, alike: np.ndarray | None) -> int:
         """Make room for `room` records of so many blocks of `warps` warps, and for 64 per warp at least.
 
-        Unless they are wanted `in_order`, a record like an earlier one may be left out. Return their address.
+        A record like an earlier one may be left out, also of another instruction for which `alike` has the
+        same number; None: all are kept in order. Return the records' address.
         """
         each = max(64, room // max(1, blocks * warps))
         size = HEADER + len(Touch._fields_) * each * blocks * warps
         if len(self._memory) < size:
             self._memory = np.empty(size, np.int64)
+        if alike is not None and alike is not self._alike:
+            self._notes[:, notes.KIND] = self._alike = alike
         self._seen.fill(0)
         self._epoch += 1
-        seen = 0 if in_order else self._seen.ctypes.data
+        seen = 0 if alike is None else self._seen.ctypes.data
         self._memory[:HEADER] = 0, each, self._notes.ctypes.data, self._epoch, 0, seen
         return int(self._memory.ctypes.data)
 

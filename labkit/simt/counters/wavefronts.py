@@ -109,16 +109,22 @@ class Issues(Counting):
             known = wavefronts(shape.lane_offsets(), access.alignment, not access.is_store)
             add(b, abi.Counter, counter, "conflicts", ir.Constant(I64, known))
             return
-        self.count(access, counter)
+        self.count(access, counter, self.w.site(instruction))
 
-    def count(self, access: Access, counter: Value) -> None:
+    def count(self, access: Access, counter: Value, site: Value) -> None:
         """Count the wavefronts of a whole warp's access whose lanes are at no constant distances."""
         b, shape = self.w.b, access.shape
         address = where(self.w, access).base
         lanes = expanded(b, reshaped(b, address, shape, absorbed(shape)), WARP)
-        sizes = ir.Constant(I64, access.alignment), ir.Constant(I1, not access.is_store)
-        counted = count_wavefronts(b, lanes, ir.Constant(I32, -1), *sizes)
+        counted = self.wavefronts(b, self.w.frame, site, lanes, ir.Constant(I32, -1), access)
         add(b, abi.Counter, counter, "conflicts", counted)
+
+    def wavefronts(
+        self, b: ir.IRBuilder, frame: Value, site: Value, places: Value, mask: Value, access: Access
+    ) -> Value:
+        """Emit how many wavefronts an access takes whose addresses are known only when the kernel runs."""
+        sizes = ir.Constant(I64, access.alignment), ir.Constant(I1, not access.is_store)
+        return count_wavefronts(b, places, mask, *sizes)
 
     def careful(self, look: Look) -> None:
         """Count an access of some lanes."""
@@ -129,8 +135,8 @@ class Issues(Counting):
         counter = b.gep(counters, [look.site], source_etype=abi.TYPES[abi.Counter])
         start, _ = shared_bounds(b, look.launch, look.frame)
         places = b.sub(look.addresses, broadcast(b, start, WARP))
-        sizes = ir.Constant(I64, look.access.alignment), ir.Constant(I1, not look.access.is_store)
-        add(b, abi.Counter, counter, "conflicts", count_wavefronts(b, places, look.mask, *sizes))
+        counted = self.wavefronts(b, look.frame, look.site, places, look.mask, look.access)
+        add(b, abi.Counter, counter, "conflicts", counted)
         some = b.zext(b.icmp_unsigned("!=", look.mask, abi.ZERO), I64)
         add(b, abi.Counter, counter, "requests", some)
 

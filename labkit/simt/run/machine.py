@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -35,7 +35,7 @@ from labkit.simt.code.driver import add_driver
 from labkit.simt.code.jit import Library, host_key, machine_code
 from labkit.simt.code.observe import Observer
 from labkit.simt.counters.counting import Counting
-from labkit.simt.counters.counts import NO_TOTALS, Totals
+from labkit.simt.counters.counts import NO_TOTALS, Reader, Totals
 from labkit.simt.counters.recording import Log, Recording
 from labkit.simt.counters.tracing import MOST, Tracing
 from labkit.simt.counters.traffic import Trace, Traffic
@@ -160,13 +160,13 @@ class Program:
         sample: Sample | None = None,
         findings: list[Finding] | None = None,
         record: Record | None = None,
-        in_order: bool = True,
+        alike: np.ndarray | None = None,
     ) -> Totals:
         """Run all blocks, or a sample of them, and return the totals of a counted run.
 
         Raises the error of the first mistake, or Timeout; what was written until then stays written. A
         checked run adds to `findings`, and a recorded one fills `record`; both run one block after the other.
-        A run that records traffic may leave out accesses like earlier ones unless it goes `in_order`.
+        A run that records traffic keeps all accesses in order, unless `alike` says which stand for others.
         """
         textures = Table() if self.has_textures else None
         if textures:
@@ -200,7 +200,7 @@ class Program:
         )
         if self.mode == "traffic":
             for worker in workers:
-                worker.record(blocks, RECORDS if blocks == 1 else RECORDS // 2, in_order)
+                worker.record(blocks, RECORDS if blocks == 1 else RECORDS // 2, alike)
         if record:
             record.begin(launch, workers[0], self.compiled)
         if textures:
@@ -250,12 +250,17 @@ class Program:
         return Totals(
             np.sum([worker.counters for worker in workers], axis=0),
             np.sum([worker.visits for worker in workers], axis=0),
-            [worker.counters[:, -1].copy() for worker in workers],
+            [worker.counters[:, -1].copy() for worker in workers] if self.mode == "counted" else [],
             np.concatenate([trace.records for worker in workers if (trace := worker.trace)])
             if self.mode == "traffic"
             else None,
             sum(worker.trace.recorded for worker in workers if worker.trace),
         )
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Return what computes the counts of this program's runs."""
+        return Reader(self.kernel.code, self.compiled)
 
     def _worthwhile_threads(self, blocks: int) -> int:
         """Return how many threads of the host have enough to do, judging by the last launch."""
@@ -324,10 +329,10 @@ class _Worker:
             frame.counters = self.counters.ctypes.data
             frame.visits = self.visits[frame.warp % len(self.visits)].ctypes.data
 
-    def record(self, blocks: int, room: int, in_order: bool) -> None:
+    def record(self, blocks: int, room: int, alike: np.ndarray | None) -> None:
         """Make room for records of where this many blocks access global memory."""
         self.trace = self.trace or Trace(len(self.counters))
-        start = self.trace.begin(blocks, len(self.heads), room, in_order)
+        start = self.trace.begin(blocks, len(self.heads), room, alike)
         for head in self.heads:
             head.trace, head.traced_block = start, -1
 

@@ -113,8 +113,8 @@ class Traffic:
     the cycles that the banks take; of those to global memory `sectors` and `lines` of 128 bytes. `meeting`:
     of atomic operations and accesses to global memory, how many lanes go to the address that most of a
     request's lanes go to, summed.
-    `touches` has a row per request and line (abi.Touch), save for those beyond the room for them; unless the run
-    went in order, some of those that are like earlier ones are left out. With them they are `recorded`.
+    `touches` has a row per request and line (abi.Touch), save for those beyond the room for them; unless the
+    run went in order, some that are like earlier ones are left out. With them they are `recorded`.
     """
 
     sass: Sass

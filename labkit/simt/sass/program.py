@@ -26,13 +26,15 @@ class Lifted:
 
     `block_of` gives, for each instruction of machine code, the position in `kernel.code` whose visits are its
     issues (-1: none). `accesses` has the position of each counted access to shared memory, by the number of
-    its instruction. `banks` are the constant banks that it reads, and `spaces` the memory that decides.
+    its instruction; `kinds` has the same number for accesses whose opcodes begin alike, by position. `banks`
+    are the constant banks that it reads, and `spaces` the memory that decides.
     """
 
     kernel: ptx.Kernel
     storage: Storage
     block_of: np.ndarray
     accesses: Mapping[int, int]
+    kinds: np.ndarray
     banks: tuple[int, ...]
     spaces: frozenset[str]
 
@@ -68,9 +70,11 @@ def lifted(code: KernelCode, parsed: ptx.Kernel, module: ptx.Module, keeps_traff
     accesses = {kernel.code[number].line - 1: number for number in counted}
     if len(accesses) != len(counted):
         raise NoCounts("an instruction of its machine code makes several accesses to memory")
-    return Lifted(
-        kernel, storage(kernel, _with_banks(module, code, banks)), block_of, accesses, banks, kept.spaces
-    )
+    names = [code.instructions[number].opcode.partition(".")[0] for number in accesses]
+    kinds = np.zeros(len(kernel.code), np.int64)
+    kinds[list(accesses.values())] = [names.index(name) for name in names]
+    places = storage(kernel, _with_banks(module, code, banks))
+    return Lifted(kernel, places, block_of, accesses, kinds, banks, kept.spaces)
 
 
 def written(
