@@ -1,7 +1,7 @@
 """Name memory as a kernel's source does: `x[1]` is past the end of `x`, which has 1 element."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,22 @@ class Named:
             return f"{counted(-offset, 'byte')} {end}"
         behind = offset + size - self.size
         return f"{'it ends ' if size else ''}{counted(behind, 'byte')} {end}" if behind else end
+
+
+@dataclass(frozen=True)
+class Freed(Named):
+    """Memory that has been freed; `where` finds the line of the call that did so, or "" if it has none."""
+
+    where: Callable[[], str] = str
+
+    def has(self, offset: int) -> bool:
+        """Say whether a byte was in the memory."""
+        return 0 <= offset < self.size
+
+    def element(self, index: int) -> str:
+        """Name a byte of the memory."""
+        line = self.where()
+        return f"{super().element(index)}, which has been freed" + (f" in {line}" if line else "")
 
 
 def named_array(array: np.ndarray, position: int, parameter: str = "") -> Named:

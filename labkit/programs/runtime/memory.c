@@ -143,6 +143,18 @@ void *allocate(size_t bytes, enum kind kind, size_t alignment) {
     return (void *)start;
 }
 
+/* Have labkit check know what has been freed where: an access of it is told as one. */
+static void report_freed(const struct allocation *row) {
+    struct message message = {0};
+    put_u64(&message, row->start);
+    put_u64(&message, row->bytes);
+    put_u32(&message, row->kind);
+    put_u32(&message, row->number);
+    put(&message, call_sites(), SITES * sizeof(uint64_t));
+    ask(FREED, &message);
+    forget(&message);
+}
+
 cudaError_t release(void *pointer, enum kind kind) {
     uint64_t at = (uint64_t)pointer, row = row_after(at);
     if (!row || allocations->rows[row - 1].start != at)
@@ -152,6 +164,8 @@ cudaError_t release(void *pointer, enum kind kind) {
         return cudaErrorInvalidValue;
     if (found->kind == DEVICE)
         used_bytes -= found->bytes;
+    if (is_checked)
+        report_freed(found);
     /* Give whole pages back to the machine; an address is not used a second time. */
     uint64_t first = rounded(found->start, 4096), last = (found->start + found->bytes) / 4096 * 4096;
     if (last > first)

@@ -134,6 +134,7 @@ enum request {
     DESTROY = 12,
     LIBRARY_CALL = 13,
     NOTED = 15,
+    FREED = 18, /* memory is about to be freed */
     UNWRITTEN = 17, /* a copy to the host reads what nobody has written */
     LEFT = 16, /* what is allocated now is about to be swept away */
 };

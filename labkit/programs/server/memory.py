@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from labkit.core.errors import SimtError
 from labkit.core.kernel import Launch
-from labkit.core.named import Named
+from labkit.core.named import Freed, Named
 from labkit.simt.launch.arguments import Packed, Range
 from labkit.simt.module import Kernel
 
@@ -20,6 +21,7 @@ DEVICE_START = START + TABLE_BYTES + VARIABLE_BYTES
 HOST_START = DEVICE_START + (1 << 39)  # pinned and managed memory, as runtime/runtime.h has it
 SEGMENT = 2 << 20  # a GPU maps its memory in pages of this size, and faults beyond them alone
 ALIGNMENT = 256
+MOST_FREED = 16  # arrays that are known after they have been freed
 HEAD_BYTES, FLAGS_AT = 32, 16  # of the table: its version, its rows, flags
 POINTER_BYTES = 8
 SITES = 6  # return addresses that lead to a call
@@ -63,6 +65,7 @@ class Memory:
         self._next_variable = START + TABLE_BYTES
         self._version, self._exact = -1, False
         self._ranges: list[Range] = []
+        self._freed: deque[Range] = deque(maxlen=MOST_FREED)
 
     def view(self, start: int, size: int) -> np.ndarray:
         """Return bytes of the region as an array."""
@@ -105,8 +108,12 @@ class Memory:
             self._version, self._exact = version, exact
             kept = [each for each in self.allocations() if each.kind not in (VARIABLE, CONSTANT)]
             arrays = [self._range(each) for each in kept]
-            self._ranges = arrays if exact else _pages(arrays)
+            self._ranges = [*arrays, *self._freed] if exact else _pages(arrays)
         return self._ranges
+
+    def note_freed(self, each: Allocation, where: Callable[[], str]) -> None:
+        """Keep memory that is about to be freed; `where` finds the line of the call."""
+        self._freed.append(Range(each.start, 0, 0, Freed(str(each), each.bytes, where=where)))
 
     def _range(self, each: Allocation) -> Range:
         return Range(each.start, each.bytes, 0, Named(str(each), each.bytes))

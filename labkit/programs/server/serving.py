@@ -26,7 +26,7 @@ from labkit.core.occupancy import gpu as find_gpu
 from labkit.programs.server.device_code import Modules
 from labkit.programs.server.gpu import described
 from labkit.programs.server.libraries import Libraries
-from labkit.programs.server.memory import DEVICE, MANAGED, PINNED, SITES, Memory
+from labkit.programs.server.memory import DEVICE, MANAGED, PINNED, SITES, Allocation, Memory
 from labkit.programs.server.places import Places
 from labkit.programs.server.recorder import Recorder
 from labkit.programs.server.reporting import Launches, Mistakes, tell
@@ -62,6 +62,7 @@ class Request(IntEnum):
     NOTED = 15
     LEFT = 16
     UNWRITTEN = 17
+    FREED = 18
 
 
 class Code(IntEnum):
@@ -311,6 +312,14 @@ class Server:
                 self.mistakes.add("uninitialised copy", f"{where}{what}; nobody has written them", where)
         return Answer()
 
+    def freed(self, reader: Reader) -> Answer:
+        """Note that memory is about to be freed, and where."""
+        start, size, kind, number = reader.u64(), reader.u64(), reader.u32(), reader.u32()
+        sites = tuple(reader.u64() for _ in range(SITES))
+        each = Allocation(start, size, kind, number, sites)
+        self.memory.note_freed(each, lambda: self.places.line(sites))
+        return Answer()
+
     def noted(self, reader: Reader) -> Answer:
         """Keep what the program's library reports for the record."""
         if self.recorder:
@@ -343,6 +352,7 @@ _ANSWERS: dict[Request, Callable[[Server, Reader], Answer]] = {
     Request.NOTED: Server.noted,
     Request.LEFT: Server.left,
     Request.UNWRITTEN: Server.unwritten,
+    Request.FREED: Server.freed,
 }
 
 

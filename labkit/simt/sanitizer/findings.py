@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from labkit.core.errors import BarrierError, InvalidAccess, SimtError, Timeout
 from labkit.core.limits import WARP, Dim3
-from labkit.core.named import Named
+from labkit.core.named import Freed, Named
 from labkit.core.text import counted
 from labkit.simt.analysis.layout import STRIDE
 from labkit.simt.code import abi
@@ -387,8 +387,16 @@ def _near(address: int, size: int, ranges: Sequence[Range]) -> str:
     if address < 4096:
         return f"address {address:#x} is a null pointer" + (f" plus {address} bytes" if address else "")
     arrays = [r for each in ranges for r in (each.arrays or [each]) if r.owner is not None]
+    for each in arrays:
+        offset = address - each.start
+        if isinstance(each.owner, Freed) and each.owner.has(offset):
+            return each.owner.element(offset)
+    arrays = [r for r in arrays if not isinstance(r.owner, Freed)]
     if not arrays:
-        return "no array was passed to the kernel"
+        return (
+            f"no array was passed to the kernel; address {address:#x} may be a pointer of the host "
+            "(malloc, new, the stack)"
+        )
 
     def distance(r: Range) -> int:
         return max(r.start - address, address + size - r.start - r.size, 0)
