@@ -37,6 +37,7 @@ from labkit.simt.lowering.heap import HEAP_BYTES, uses_heap, with_heap
 from labkit.simt.lowering.inline import inline_calls
 from labkit.simt.lowering.lower import copy_parameters, lower
 from labkit.simt.lowering.services import make_services
+from labkit.simt.lowering.spinning import mark_spins
 from labkit.simt.ptx.parser import parse, return_directly
 from labkit.simt.ptx.variables import Place, demangled, element_type, find_variable, initial_memory
 from labkit.simt.run.machine import Mode, Program, Record
@@ -159,6 +160,7 @@ def _parsed(text: str, first_lines: Mapping[str, int]) -> ptx.Module:
         refuse(kernel)
         make_services(kernel)
         return_directly(kernel)
+        mark_spins(kernel)
     return module
 
 

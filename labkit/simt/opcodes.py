@@ -76,7 +76,7 @@ OPCODES = {
     "trap": Opcode(has_result=False, end="trap", decides=True),
     "bar": _BARRIER,
     "barrier": _BARRIER,
-    "yield": Opcode(has_result=False, is_free=True),  # our own, see lowering/lower.py
+    "yield": Opcode(has_result=False, is_free=True),  # our own, see lowering/lower.py and spinning.py
     # what the host does for a warp, see lowering/services.py: our own, made of the instructions below
     "serve": Opcode(lanes="varying"),
     "poll": Opcode(lanes="together", decides=True),  # may a thread go on that waits at an mbarrier?

@@ -8,18 +8,28 @@ from labkit.simt.ptx import Instruction, Kernel, Symbol
 
 @dataclass
 class Block:
-    """Straight-line code that ends at a branch, a barrier, a return, or before a label."""
+    """Straight-line code that ends at a branch, a barrier, a return, or before a label.
+
+    While it runs, other lanes may wait at the blocks `may_wait`, which run before the lanes of `may_park`:
+    these wait until other threads have changed something, or until all lanes have come (see flow.py).
+    """
 
     code: list[Instruction]
     successors: list[int] = field(default_factory=list)
     live_in: frozenset[str] = frozenset()
     may_wait: frozenset[int] = frozenset()
+    may_park: frozenset[int] = frozenset()
     may_have_exited: bool = False
 
     @property
     def last(self) -> Instruction | None:
         """Return the last instruction, or None in an empty block."""
         return self.code[-1] if self.code else None
+
+    @property
+    def elsewhere(self) -> frozenset[int]:
+        """Return the blocks at which other lanes may wait while it runs."""
+        return self.may_wait | self.may_park
 
     @property
     def end(self) -> str:
@@ -51,7 +61,7 @@ def split(kernel: Kernel) -> list[Block]:
 
 def ordered(blocks: list[Block]) -> list[Block]:
     """Sort blocks in reverse post-order, each loop before what follows it, and drop unreachable ones."""
-    loops = _loops(blocks)
+    loops = natural_loops(blocks).values()
     to_barrier = _that_reach_a_barrier(blocks)
     order: list[int] = []
     seen: set[int] = set()
@@ -91,8 +101,8 @@ def _that_reach_a_barrier(blocks: list[Block]) -> set[int]:
     return found
 
 
-def _loops(blocks: list[Block]) -> list[set[int]]:
-    """Return the bodies of the natural loops (Aho et al., Compilers, 2nd ed., 9.6)."""
+def natural_loops(blocks: list[Block]) -> dict[int, set[int]]:
+    """Return the bodies of the natural loops by their first block (Aho et al., Compilers, 2nd ed., 9.6)."""
     predecessors: dict[int, set[int]] = {i: set() for i in range(len(blocks))}
     for i, block in enumerate(blocks):
         for successor in block.successors:
@@ -105,7 +115,7 @@ def _loops(blocks: list[Block]) -> list[set[int]]:
             if index not in body:
                 body.add(index)
                 work += predecessors[index]
-    return list(bodies.values())
+    return bodies
 
 
 def _back_edges(blocks: list[Block]) -> list[tuple[int, int]]:

@@ -5,14 +5,22 @@ waiting lanes, the lowest in order runs next, with all lanes that wait there. Th
 and puts a block after all that lead to it, so lanes that parted meet again as early as they can. The rule
 determines statically which blocks may have lanes waiting while another runs (`may_wait`), and thus where a
 register must be blended: only if lanes that wait elsewhere will read its old value.
+
+Lanes that spin, in a loop that waits for other threads, park before the loop; the others run on. They park,
+too, where they need the lanes that spin: at a barrier and at `__syncwarp` and its kind. When all lanes of a
+warp are parked, other warps run, and then those that spin look again (code/spinning.py).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from labkit.simt.analysis.blocks import Block, find_live_registers, ordered, split
 from labkit.simt.analysis.lanes import UNIFORM, VARYING, Shape, elementwise, joined
 from labkit.simt.analysis.shapes import ShapeRules
 from labkit.simt.ptx import Instruction, Kernel, Register
+
+# A block that may run next, the blocks at which lanes may wait then, those at which lanes may be parked, and
+# whether lanes may have left the kernel.
+_Turn = tuple[int, set[int], frozenset[int], bool]
 
 
 class Flow:
@@ -47,7 +55,7 @@ class Flow:
 
     def needs_blend(self, index: int, register: str) -> bool:
         """Say whether lanes that wait while block `index` runs will read the old value of `register`."""
-        return any(register in self.blocks[waiting].live_in for waiting in self.blocks[index].may_wait)
+        return any(register in self.blocks[waiting].live_in for waiting in self.blocks[index].elsewhere)
 
     def next_blocks(self, index: int, targets: Iterable[int], may_leave: bool = False) -> list[int]:
         """Return the blocks that may run after block `index`, lowest first, when lanes went to all `targets`.
@@ -117,21 +125,50 @@ class Flow:
     def _find_waiting(self, divergent: set[int]) -> None:
         """Find, following the scheduling rule, where lanes may wait and whether some may have left."""
         for block in self.blocks:
-            block.may_wait, block.may_have_exited = frozenset(), False
+            block.may_wait, block.may_park, block.may_have_exited = frozenset(), frozenset(), False
         work = list(range(len(self.blocks)))
         while work:
             index = work.pop(0)
-            block = self.blocks[index]
+            for following, waiting, parked, exited in self._following(index, divergent):
+                successor = self.blocks[following]
+                may_wait = successor.may_wait | {other for other in waiting if other > following}
+                known = successor.may_wait, successor.may_park, successor.may_have_exited
+                new = frozenset(may_wait), successor.may_park | parked, successor.may_have_exited or exited
+                if new != known:
+                    successor.may_wait, successor.may_park, successor.may_have_exited = new
+                    work.append(following)
+
+    def _following(self, index: int, divergent: set[int]) -> Iterator[_Turn]:
+        """Yield the blocks that may run after block `index`, with what may hold then."""
+        block, last = self.blocks[index], self.blocks[index].last
+        if last is not None and last.is_barrier and block.may_park:
+            yield block.successors[0], set(), frozenset(), block.may_have_exited
+        else:
             for targets, exits in self._outcomes(index, divergent):
                 waiting = {*block.may_wait, *targets}
-                exited = block.may_have_exited or (exits and (bool(waiting) or index in divergent))
+                some_stay = bool(waiting) or index in divergent or bool(block.may_park)
+                exited = block.may_have_exited or (exits and some_stay)
                 for following in self.next_blocks(index, targets):
-                    successor = self.blocks[following]
-                    may_wait = successor.may_wait | {other for other in waiting if other > following}
-                    if may_wait != successor.may_wait or exited > successor.may_have_exited:
-                        successor.may_wait = frozenset(may_wait)
-                        successor.may_have_exited |= exited
-                        work.append(following)
+                    yield following, waiting, block.may_park, exited
+                if exits:
+                    yield from self._turns_of_parked(block.may_park, exited)
+        if last is not None and self._may_park_at(block, last):
+            parked = block.may_park | {index}
+            for following in block.may_wait:
+                yield following, set(block.may_wait), parked, block.may_have_exited
+            yield from self._turns_of_parked(parked, block.may_have_exited)
+
+    def _may_park_at(self, block: Block, last: Instruction) -> bool:
+        return last.spins or bool(block.may_park and (last.gathers or last.is_barrier))
+
+    def _turns_of_parked(self, parked: frozenset[int], exited: bool) -> Iterator[_Turn]:
+        """Yield what may run when all lanes of the warp are parked."""
+        barriers = {place for place in parked if self.blocks[place].code[-1].is_barrier}
+        for place in parked:
+            if place in barriers:
+                yield self.blocks[place].successors[0], set(), frozenset(), exited
+            else:
+                yield place, set(parked - barriers), parked, exited
 
     def _outcomes(self, index: int, divergent: set[int]) -> list[tuple[list[int], bool]]:
         """Return the ways block `index` can end: (targets that get lanes, whether lanes leave the kernel)."""

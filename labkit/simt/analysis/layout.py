@@ -93,9 +93,10 @@ class Layout:
 
     `warps` are those of one block. `places` are the offsets of registers in the frame: of those that are
     needed after a barrier, and in a large kernel of all. `turns` are those of the `barriers` at which a warp
-    only lets others run. Lanes may then wait at other blocks: `waiting` has an offset for each. The frame of
-    a checked run has a map after the warp's local memory: a byte for each of its bytes, and for each register
-    that may be unset a word with the lanes that have set it.
+    only lets others run. Lanes may then wait at other blocks: `waiting` has an offset for each. `parking` has
+    the offsets of what is known of lanes that park at a block (code/parking.py). The frame of a checked run
+    has a map after the warp's local memory: a byte for each of its bytes, and for each register that may be
+    unset a word with the lanes that have set it.
     """
 
     storage: Storage
@@ -114,6 +115,14 @@ class Layout:
         blocks = self.flow.blocks
         self.barriers = [i for i, block in enumerate(blocks) if block.last and block.last.stops]
         self.turns = [i for i in self.barriers if blocks[i].code[-1].gives_way]
+        self.spins = [i for i, block in enumerate(blocks) if block.last and block.last.spins]
+        self.gathers = [i for i, each in enumerate(blocks) if each.may_park and each.code[-1].gathers]
+        self.meetings = [i for i in self.barriers if blocks[i].may_park and blocks[i].code[-1].is_barrier]
+        self.parks = [*self.spins, *self.gathers, *self.meetings]
+        # A warp's state: the number of the barrier at which it waits, or that all its lanes are parked.
+        self.parked = len(self.barriers) + 1
+        self.turn_states = [self.barriers.index(i) + 1 for i in self.turns]
+        self.turn_states += [self.parked] if self.spins else []
         self.grid_barriers = [i for i in self.barriers if blocks[i].code[-1].meets_grid]
         code = self.flow.kernel.code
         self.is_large = sum(OF_A_PRODUCT if each.family.joins_lanes else 1 for each in code) > LARGE
@@ -122,6 +131,14 @@ class Layout:
         for index in sorted(set().union(*(blocks[i].may_wait for i in self.turns))):
             self.waiting[index] = end = rounded_up(end, 4)
             end += 4
+        self.parking: dict[int, int] = {}
+        self.parking_start = end = rounded_up(end, 4)
+        if self.spins:
+            end += 4  # are lanes apart, so that some are parked or were?
+            for index in self.parks:
+                self.parking[index] = end
+                end += 12  # the lanes that are parked; those that came to a spin last, and how often
+        self.parking_bytes = end - self.parking_start
         self.regions = end = rounded_up(end, 4)
         if isinstance(self.flow, Groups):  # the lanes of each region, and those that have ended
             end += 4 * (len(self.flow.meetings()) + 1)
@@ -139,8 +156,13 @@ class Layout:
     def live_after(self, index: int) -> set[str]:
         """Return the registers that lanes need after a stop at the end of block `index`."""
         block = self.flow.blocks[index]
-        following = [*block.successors, *(block.may_wait if index in self.turns else ())]
+        following = [*block.successors, *(block.elsewhere if index in self.turns else ())]
         return {name for each in following for name in self.flow.blocks[each].live_in}
+
+    @property
+    def live_when_parked(self) -> set[str]:
+        """Return the registers that parked lanes need."""
+        return {name for each in self.parks for name in self.flow.blocks[each].live_in}
 
     def alignment(self, register: str) -> int:
         """Return the alignment of a register's place in the frame."""
@@ -153,6 +175,7 @@ class Layout:
     def _places_after_barriers(self) -> tuple[dict[str, int], int]:
         """Place the registers that are needed after a barrier; return the end, too."""
         needed = {name for i in self.barriers for name in self.live_after(i)}
+        needed |= self.live_when_parked
         return self._placed(sorted(needed & self.flow.shapes.keys()), FRAME_HEAD)
 
     def _placed(self, registers: Iterable[str], end: int) -> tuple[dict[str, int], int]:

@@ -21,6 +21,7 @@ from labkit.simt.code.convergence import Convergence
 from labkit.simt.code.instructions import Kind, constant
 from labkit.simt.code.observe import Observer
 from labkit.simt.code.outline import Outlines
+from labkit.simt.code.parking import Parking
 from labkit.simt.code.vectors import broadcast, count_of, element_type, vector_type
 from labkit.simt.code.warp import Warp
 from labkit.simt.ptx import Instruction, Register, Vector, unknown
@@ -35,9 +36,7 @@ class _Code:
     def __init__(self, warp: Warp, observer: Observer) -> None:
         self.w, self.observer = warp, observer
         observer.attach(warp)
-        self.control = (
-            Convergence(warp, observer) if isinstance(warp.flow, Groups) else Control(warp, observer)
-        )
+        self.control = _control(warp)(warp, observer)
         self.outlines = Outlines(warp, observer, self._outlined)
         self.control.enter()
         for index, block in enumerate(warp.flow.blocks):
@@ -111,7 +110,7 @@ class _Code:
         """Emit the block's instructions one after the other, in fast and in careful code."""
         w = self.w
         leaves: dict[int, ir.Block] = {}
-        if not block.may_wait and not block.may_have_exited:
+        if not block.elsewhere and not block.may_have_exited:
             w.b.store(w.full_mask, w.mask)  # all lanes are together, so LLVM can drop the masks
         if self.observer.whole_warps:
             leaves[0] = self._part_whole_warps(block)
@@ -233,6 +232,13 @@ class _Code:
             # In a cluster, 32 bits with a sign: the memory of a block of lower rank lies before this one's.
             value = self.w.cast(self.w.cast(value, Kind("s32")), Kind("s64"))
         return b.sub(value, start) if "to" in instruction.parts else b.add(value, start)
+
+
+def _control(warp: Warp) -> type[Control]:
+    """Return what emits the control flow of a kernel."""
+    if isinstance(warp.flow, Groups):
+        return Convergence
+    return Parking if warp.layout.spins else Control
 
 
 def _known(instruction: Instruction, operation: instructions.Operation | None) -> instructions.Operation:

@@ -31,7 +31,7 @@ class Control:
     def finish(self) -> None:
         """Emit what all blocks share, after the last of them."""
 
-    def enter(self) -> None:
+    def enter(self) -> ir.SwitchInstr:
         """Go to the first block, or to the one after the barrier that the warp waited at."""
         w = self.w
         switch = w.b.switch(w.resume, self.starts[0])
@@ -47,6 +47,7 @@ class Control:
             self._take_vote(w.flow.blocks[index].code[-1])
             w.index = index
             self._jump(following)  # the barrier may be the last thing in a loop
+        return switch
 
     def end(self, block: Block) -> None:
         """Emit the end of `block`, which is number `w.index`."""
@@ -121,7 +122,11 @@ class Control:
             if look is None:
                 return
             w.continue_in(look)
-        w.b.ret(ir.Constant(I32, abi.ENDED))
+        self._nobody_waits()
+
+    def _nobody_waits(self) -> None:
+        """End the warp: none of its lanes waits for its turn."""
+        self.w.b.ret(ir.Constant(I32, abi.ENDED))
 
     def _jump(self, target: int) -> None:
         """Branch; a jump back first checks whether the launch has been stopped."""

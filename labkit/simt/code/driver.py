@@ -65,7 +65,7 @@ def add_driver(
 
     b.position_at_end(blocks["round"])
     b.store(ir.Constant(I32, 0), barrier)
-    turns = _Turns(b, layout, launch, is_checked) if layout.turns else None
+    turns = _Turns(b, layout, launch, is_checked) if layout.turn_states else None
     order = _next_order(b, launch, layout) if is_ordered else None
     with _each_warp(b, frames, layout, order) as (frame, following):
         _run_warp(b, warp, launch, frame, barrier, blocks["done"], turns)
@@ -80,16 +80,16 @@ def add_driver(
     if not layout.grid_barriers:
         b.cbranch(again, blocks["round"], blocks["take"])
     else:
-        at_grid = _is_at(b, b.load(barrier, typ=I32), layout.grid_barriers, layout)
+        grid_barriers = [layout.barriers.index(each) + 1 for each in layout.grid_barriers]
+        at_grid = _is_in(b, b.load(barrier, typ=I32), grid_barriers)
         again = b.and_(again, b.not_(at_grid))
         b.cbranch(again, blocks["round"], blocks["done"])
     ir.IRBuilder(blocks["done"]).ret_void()
 
 
-def _is_at(b: ir.IRBuilder, state: Value, places: list[int], layout: Layout) -> Value:
-    """Say whether a warp's state is that it stops at the end of one of the blocks `places`."""
-    numbers = [layout.barriers.index(index) + 1 for index in places]
-    tests = [b.icmp_signed("==", state, ir.Constant(I32, number)) for number in numbers]
+def _is_in(b: ir.IRBuilder, state: Value, states: list[int]) -> Value:
+    """Say whether a warp's state is one of these."""
+    tests = [b.icmp_signed("==", state, ir.Constant(I32, each)) for each in states]
     return reduce(b.or_, tests)
 
 
@@ -111,7 +111,7 @@ class _Turns:
     def takes(self, resume: Value) -> Value:
         """Say whether a warp with this state runs now."""
         b = self.b
-        gave_way = _is_at(b, resume, self.layout.turns, self.layout)
+        gave_way = _is_in(b, resume, self.layout.turn_states)
         if self.is_checked:
             with b.if_then(gave_way):
                 _next_stamp(b, self.launch)
@@ -120,7 +120,7 @@ class _Turns:
     def at_barrier(self, state: Value) -> Value:
         """Say whether a warp that has run to this state is at a barrier."""
         b = self.b
-        gives_way = _is_at(b, state, self.layout.turns, self.layout)
+        gives_way = _is_in(b, state, self.layout.turn_states)
         b.store(b.and_(b.load(self._is_last, typ=I1), b.not_(gives_way)), self._is_last)
         return b.and_(b.icmp_signed(">", state, ZERO), b.not_(gives_way))
 

@@ -148,7 +148,7 @@ class Outlines:
         if access is not None:
             row.kind += [access.range, access.space]
         if instruction.family.names_lanes:
-            row.kind.append(flow.blocks[w.index].may_wait)
+            row.kind.append(flow.blocks[w.index].elsewhere)
         row.observed = self.observer.words(instruction)
         return row
 

@@ -178,7 +178,14 @@ class Warp:
         lanes: abi.Value = ir.Constant(abi.I32, 0)
         for block in sorted(self.flow.blocks[self.index].may_wait):
             lanes = self.b.or_(lanes, self.b.load(self.waits_at(block), typ=abi.I32))
+        for block in sorted(self.flow.blocks[self.index].may_park):
+            lanes = self.b.or_(lanes, self.b.load(self.parked_at(block), typ=abi.I32))
         return lanes
+
+    def parked_at(self, block: int, word: int = 0) -> abi.Value:
+        """Return the address of the lanes that park at a block, or of a further word that is kept there."""
+        place = ir.Constant(abi.I64, self.layout.parking[block] + 4 * word)
+        return self.b.gep(self.frame, [place], source_etype=abi.I8)
 
     def ballot(self, operand: Operand, instruction: Instruction) -> abi.Value:
         """Return the bit mask of the active lanes whose predicate holds."""
@@ -285,13 +292,17 @@ class Warp:
     def saved(self, b: ir.IRBuilder, index: int) -> Iterator[tuple[abi.Value, abi.Value, ir.Type]]:
         """Yield the slots that are needed after a stop at the end of a block, with places and types."""
         layout = self.layout
-        names = sorted(layout.live_after(index) & self.slots.keys())
-        slots = [(self.slots[name], layout.places[name], self.types[name]) for name in names]
+        yield from self.kept(b, layout.live_after(index))
         if index in layout.turns:
-            waiting = sorted(self.flow.blocks[index].may_wait)
-            slots += [(self.waits_at(each, b), layout.waiting[each], abi.I32) for each in waiting]
-        for slot, place, type_ in slots:
-            yield slot, b.gep(self.frame, [ir.Constant(abi.I64, place)], source_etype=abi.I8), type_
+            for each in sorted(self.flow.blocks[index].may_wait):
+                place = ir.Constant(abi.I64, layout.waiting[each])
+                yield self.waits_at(each, b), b.gep(self.frame, [place], source_etype=abi.I8), abi.I32
+
+    def kept(self, b: ir.IRBuilder, registers: set[str]) -> Iterator[tuple[abi.Value, abi.Value, ir.Type]]:
+        """Yield the slots of registers, unless they are in the frame anyway, with places and types."""
+        for name in sorted(registers & self.slots.keys()):
+            place = ir.Constant(abi.I64, self.layout.places[name])
+            yield self.slots[name], b.gep(self.frame, [place], source_etype=abi.I8), self.types[name]
 
     def _set_registers(self) -> None:
         """Set registers before the kernel begins: to poison where a path may read them unset.

@@ -130,7 +130,17 @@ class Instruction:
     @property
     def gives_way(self) -> bool:
         """Say whether the block's other warps get their turn here, as when it waits for what they write."""
-        return self.parts[0] == "yield"
+        return self.parts == ("yield",)
+
+    @property
+    def spins(self) -> bool:
+        """Say whether a loop begins here that may wait for other threads (lowering/spinning.py)."""
+        return self.parts == ("yield", "spin")
+
+    @property
+    def gathers(self) -> bool:
+        """Say whether lanes wait here for lanes of their warp that may still wait in such a loop."""
+        return self.parts == ("yield", "gather")
 
     @property
     def votes(self) -> bool:
@@ -140,7 +150,7 @@ class Instruction:
     @property
     def ends_block(self) -> bool:
         """Say whether it is the last instruction of a basic block."""
-        return bool(self.family.end) or self.stops
+        return bool(self.family.end) or self.stops or self.spins or self.gathers
 
     @cached_property
     def results(self) -> tuple[Register, ...]:

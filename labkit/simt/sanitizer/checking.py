@@ -24,7 +24,7 @@ from labkit.simt.lowering.recursion import keeps_registers
 from labkit.simt.ptx import Address, Instruction, Operand, Register, Vector
 from labkit.simt.sanitizer.quick import Run, plan, quick_function
 from labkit.simt.sanitizer.shadow import plane_bytes_of
-from labkit.simt.sanitizer.strength import strong_table
+from labkit.simt.sanitizer.strength import is_ordered, strong_table
 from labkit.simt.sanitizer.track import track_function
 
 _ORIGIN = "origin"
@@ -188,7 +188,12 @@ class Checking(Observer):
             found(b, w.launch, w.frame, abi.EXITED, w.site(instruction), lane)
 
     def reads(self, instruction: Instruction) -> None:
-        """Follow the registers that may be unset, and report where an unset value has an effect."""
+        """Note what hands memory over, and follow the registers that may be unset.
+
+        Where an unset value has an effect, that is a finding.
+        """
+        if self.w.layout.spins and instruction.is_access and is_ordered(instruction):
+            _note_ordered(self.w.b, self.w.launch, instruction)
         unset = self.w.layout.unset
         used = [register for register in instruction.sources if register.name in unset]
         written = [register for register in instruction.results if register.name in unset]
@@ -340,6 +345,22 @@ def _bits(b: ir.IRBuilder, value: Value) -> Value:
 def _note_atomic(b: ir.IRBuilder, launch: Value) -> None:
     """Let an atomic operation acquire what others released; after a fence it also releases."""
     b.store(ir.Constant(I32, 1), field(b, Launch, launch, "acquired"))
+    _release_after_fence(b, launch)
+
+
+def _release_after_fence(b: ir.IRBuilder, launch: Value) -> None:
     with b.if_then(b.icmp_unsigned("!=", load_field(b, Launch, launch, "fenced"), ZERO)):
         b.store(load_field(b, Launch, launch, "stamp"), field(b, Launch, launch, "released"))
         b.store(ZERO, field(b, Launch, launch, "fenced"))
+
+
+def _note_ordered(b: ir.IRBuilder, launch: Value, instruction: Instruction) -> None:
+    """Let a load acquire what others released, and a store after a fence release: one looks at a flag."""
+    if not {"release", "acq_rel"}.isdisjoint(instruction.parts):
+        b.store(ir.Constant(I32, 1), field(b, Launch, launch, "fenced"))
+    if instruction.family.is_atomic:
+        return  # see _note_atomic
+    if instruction.family.reads:
+        b.store(ir.Constant(I32, 1), field(b, Launch, launch, "acquired"))
+    else:
+        _release_after_fence(b, launch)

@@ -22,7 +22,7 @@ from labkit.simt.code.vectors import broadcast
 PLANES = 6
 WRITE_STAMP, WRITE_PLACE, WRITE_SITE, READ_STAMP, READ_PLACE, READ_SITE = range(PLANES)
 SEVERAL = STAMP_STEP - 1
-ATOMIC, STRONG = 1, 2  # what `is_strong` holds for an instruction
+ATOMIC, STRONG, POLL = 1, 2, 4  # what `is_strong` holds for an instruction
 
 
 def read(b: ir.IRBuilder, old: Value, old_place: Value, stamp: Value, place: Value) -> tuple[Value, Value]:

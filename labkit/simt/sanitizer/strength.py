@@ -3,10 +3,16 @@
 from llvmlite import ir
 
 from labkit.simt.code.abi import I8
+from labkit.simt.lowering.spinning import polls
 from labkit.simt.ptx import Address, Instruction, Kernel, Operand, Register
-from labkit.simt.sanitizer.shadow import ATOMIC, STRONG
+from labkit.simt.sanitizer.shadow import ATOMIC, POLL, STRONG
 
 _ORDERED = ("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
+
+
+def is_ordered(instruction: Instruction) -> bool:
+    """Say whether the memory model orders an access."""
+    return not set(_ORDERED).isdisjoint(instruction.parts)
 
 
 def strong_table(module: ir.Module, kernel: Kernel) -> None:
@@ -19,10 +25,11 @@ def strong_table(module: ir.Module, kernel: Kernel) -> None:
     origins = _origins(kernel)
     atomic = {_place(i, origins) for i in kernel.code if i.family.is_atomic}
     kinds = []
-    for i in kernel.code:
+    waiting = polls(kernel)
+    for place, i in enumerate(kernel.code):
         is_guess = i.is_access and not i.family.writes and _place(i, origins) in atomic
         is_atomic = i.family.is_atomic or is_guess
-        kinds.append(ATOMIC * is_atomic | STRONG * bool(set(_ORDERED) & set(i.parts)))
+        kinds.append(ATOMIC * is_atomic | STRONG * is_ordered(i) | POLL * (place in waiting))
     table = ir.GlobalVariable(module, ir.ArrayType(I8, len(kinds)), "is_strong")
     table.initializer = ir.Constant(table.value_type, [ir.Constant(I8, kind) for kind in kinds])
     table.global_constant, table.linkage = True, "internal"

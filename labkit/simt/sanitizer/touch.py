@@ -8,7 +8,17 @@ from labkit.core.limits import WARP
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Value, load_field
 from labkit.simt.code.careful import counted_loop, defined_once, entry_slot, found
-from labkit.simt.sanitizer.shadow import ATOMIC, PLANES, READ_STAMP, SEVERAL, STAMP_STEP, STRONG, read, word
+from labkit.simt.sanitizer.shadow import (
+    ATOMIC,
+    PLANES,
+    POLL,
+    READ_STAMP,
+    SEVERAL,
+    STAMP_STEP,
+    STRONG,
+    read,
+    word,
+)
 
 
 def touch_function(module: ir.Module) -> ir.Function:
@@ -107,7 +117,10 @@ class _Touch:
             return b.load(place, typ=I8)
 
         wanted = b.select(self.is_global, ir.Constant(I8, ATOMIC | STRONG), ir.Constant(I8, ATOMIC))
-        both = [b.icmp_unsigned("!=", b.and_(kind(s), wanted), ir.Constant(I8, 0)) for s in (self.site, site)]
+        kinds = [kind(self.site), kind(site)]
+        waits = b.icmp_unsigned("!=", b.and_(b.or_(*kinds), ir.Constant(I8, POLL)), ir.Constant(I8, 0))
+        wanted = b.select(waits, ir.Constant(I8, ATOMIC | STRONG), wanted)
+        both = [b.icmp_unsigned("!=", b.and_(each, wanted), ir.Constant(I8, 0)) for each in kinds]
         released = b.or_(load_field(b, Launch, self.launch, "released"), ir.Constant(I32, SEVERAL))
         acquired = b.icmp_unsigned("!=", load_field(b, Launch, self.launch, "acquired"), ir.Constant(I32, 0))
         handed_on = b.and_(acquired, b.icmp_unsigned("<=", stamp, released))
