@@ -60,6 +60,8 @@ class RawModule:
     `enable_cooperative_groups`, which CuPy asks for.
     """
 
+    gpu = "H200"  # on which blocks that wait for each other run
+
     def __init__(
         self,
         *,
@@ -519,7 +521,7 @@ class Kernel(AnyKernel):
         sample = choose_sample(blocks, grid)
         if sample and self.parsed.blocks_together > 1:
             sample = whole_clusters(sample, grid, self.parsed.cluster)
-        return None if self.is_cooperative else sample
+        return None if self.is_cooperative or self.parsed.waits_for_blocks else sample
 
     @cached_property
     def is_cooperative(self) -> bool:
@@ -559,9 +561,16 @@ class Kernel(AnyKernel):
         record: Record | None = None,
     ) -> Totals:
         grid, timeout, source = bound.launch.grid, bound.launch.timeout, self.module.lines
-        return program.run(
-            grid, bound.params, bound.ranges, bound.shared_bytes, timeout, source, sample, findings, record
-        )
+        what = (grid, bound.params, bound.ranges, bound.shared_bytes, timeout, source)
+        return program.run(*what, sample, findings, record, residents=partial(self._residents, bound))
+
+    def _residents(self, bound: _Bound) -> int:
+        """Return how many blocks of a launch the GPU holds at once, or clusters; at least one."""
+        gpu, threads = find_gpu(self.module.gpu), math.prod(bound.launch.block)
+        if math.prod(bound.launch.grid) <= gpu.multiprocessors:  # any kernel that can run has one on each
+            return gpu.multiprocessors
+        fits = occupancy(gpu, threads, self.resources_for(gpu.arch).registers, bound.shared_bytes)
+        return max(1, fits.blocks * gpu.multiprocessors // self.parsed.blocks_together)
 
     def _shared_bytes(self, dynamic: int) -> int:
         """Return a block's static and dynamic shared memory. Raises LaunchError if it is too much."""

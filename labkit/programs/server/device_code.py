@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Mapping
@@ -118,7 +119,9 @@ class Modules:
             sources = self.sources[number] = sources_of(text)
             origin = PtxText(text, "", sources.first_lines)
             place = partial(self._place, self._managed[number])
-            self._modules[number] = RawModule.from_ptx(origin, place, self._heap_bytes[number])
+            module = RawModule.from_ptx(origin, place, self._heap_bytes[number])
+            module.gpu = os.environ.get("LABKIT_GPU") or module.gpu
+            self._modules[number] = module
         return self._modules[number]
 
     def _place(self, managed: Mapping[str, int], name: str, value: np.ndarray) -> np.ndarray:

@@ -123,7 +123,9 @@ class Layout:
         self.parked = len(self.barriers) + 1
         self.turn_states = [self.barriers.index(i) + 1 for i in self.turns]
         self.turn_states += [self.parked] if self.spins else []
+        self.awaits_blocks = any(blocks[i].code[-1].awaits_blocks for i in self.spins)
         self.grid_barriers = [i for i in self.barriers if blocks[i].code[-1].meets_grid]
+        self.is_resumed = bool(self.grid_barriers) or self.awaits_blocks  # may a block give way to others?
         code = self.flow.kernel.code
         self.is_large = sum(OF_A_PRODUCT if each.family.joins_lanes else 1 for each in code) > LARGE
         self.places, end = self._all_places() if self.is_large else self._places_after_barriers()

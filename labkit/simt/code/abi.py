@@ -76,6 +76,10 @@ class Launch(ctypes.Structure):
         ("order", ctypes.c_void_p),
         ("rounds", ctypes.c_int64),  # orders; a round ends when all warps are at a barrier or have ended
         ("round", ctypes.c_int64),
+        # for a checked run where blocks take turns: per interval since `launch_stamp`, its block's number + 1
+        ("owners", ctypes.c_void_p),
+        ("owner_count", ctypes.c_int64),
+        ("owner", ctypes.c_uint32),  # the number of the block that has its turn
     ]
 
 

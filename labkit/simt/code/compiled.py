@@ -13,7 +13,8 @@ class Compiled:
     block. A checked program also has `first_uses`, the lines in which arrays are first used, and `written`,
     the arrays that may be written to (None: any). A counted one has `usual`, one row per instruction
     (abi.Usual), and the `strides` between lanes. `local_start` is where local memory begins in a
-    frame. `warps` are those of one block; the `blocks_together` of a cluster run together.
+    frame. `warps` are those of one block; the `blocks_together` of a cluster run together. `turns` are the
+    states of a warp that has given way to others.
     """
 
     code: bytes
@@ -27,3 +28,4 @@ class Compiled:
     strides: list[int | None]
     local_start: int
     blocks_together: int = 1
+    turns: frozenset[int] = frozenset()

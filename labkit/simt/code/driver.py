@@ -2,7 +2,8 @@
 
 void run(ptr launch, ptr frames, ptr shared)
 
-In a cooperative launch it runs the block that its frames are for, to its end or to the grid's next barrier.
+Where blocks wait for each other it runs the block that its frames are for: to its end, to the grid's next
+barrier, or until its warps do nothing but wait.
 """
 
 from functools import reduce
@@ -29,6 +30,7 @@ from labkit.simt.code.abi import (
 from labkit.simt.code.careful import entry_slot, found, report
 from labkit.simt.code.instructions import intrinsic
 
+TURNS = 2  # rounds in which warps look whether others of their block have done what they wait for
 UNWRITTEN = 0xFF  # shared memory starts as NaNs and -1s, so that a read before a write shows
 
 
@@ -44,7 +46,7 @@ def add_driver(
     b.branch(blocks["take"])
 
     b.position_at_end(blocks["take"])
-    if layout.grid_barriers:
+    if layout.is_resumed:
         taken = b.zext(load_field(b, Frame, frames, "x"), I64)
         is_new = b.icmp_signed("==", load_field(b, Frame, frames, "resume"), ZERO)
         after = _resume(b, launch, is_checked)
@@ -66,18 +68,22 @@ def add_driver(
     b.position_at_end(blocks["round"])
     b.store(ir.Constant(I32, 0), barrier)
     turns = _Turns(b, layout, launch, is_checked) if layout.turn_states else None
+    if turns and layout.awaits_blocks:
+        turns.resume(frames, barrier)
+    if turns:
+        turns.begin()
     order = _next_order(b, launch, layout) if is_ordered else None
     with _each_warp(b, frames, layout, order) as (frame, following):
         _run_warp(b, warp, launch, frame, barrier, blocks["done"], turns)
         b.branch(following)
     if turns:
-        turns.end()
+        turns.end(blocks["done"])
     if any(layout.flow.blocks[i].code[-1].votes for i in layout.barriers):
         _count_votes(b, frames, layout)
     again = b.icmp_signed(">", b.load(barrier, typ=I32), ir.Constant(I32, 0))
     if is_checked:
         _end_interval(b, launch, frames, b.load(barrier, typ=I32), layout)
-    if not layout.grid_barriers:
+    if not layout.is_resumed:
         b.cbranch(again, blocks["round"], blocks["take"])
     else:
         grid_barriers = [layout.barriers.index(each) + 1 for each in layout.grid_barriers]
@@ -90,19 +96,38 @@ def add_driver(
 def _is_in(b: ir.IRBuilder, state: Value, states: list[int]) -> Value:
     """Say whether a warp's state is one of these."""
     tests = [b.icmp_signed("==", state, ir.Constant(I32, each)) for each in states]
-    return reduce(b.or_, tests)
+    return reduce(b.or_, tests, ir.Constant(I1, 0))
 
 
 class _Turns:
     """Rounds in which only those warps run that have given way, until all are at a barrier or have ended.
 
-    In a checked run each of them begins a new interval: it may have waited for what others did.
+    In a checked run each of them begins a new interval: it may have waited for what others did. If they may
+    wait for other blocks, these have their turn after `TURNS` rounds.
     """
 
     def __init__(self, b: ir.IRBuilder, layout: Layout, launch: Value, is_checked: bool) -> None:
         self.b, self.layout, self.launch, self.is_checked = b, layout, launch, is_checked
         self._is_first, self._is_last = (entry_slot(b, I1) for _ in range(2))
+        self._rounds = entry_slot(b, I32)
         b.store(ir.Constant(I1, 1), self._is_first)
+
+    def resume(self, frames: Value, barrier: Value) -> None:
+        """Go on where a block gave way to others; the other warps have ended or wait at `barrier`."""
+        b, states = self.b, self.layout.turn_states
+        b.store(ZERO, self._rounds)
+        with _each_warp(b, frames, self.layout) as (frame, following):
+            state = load_field(b, Frame, frame, "resume")
+            gave_way = _is_in(b, state, states)
+            b.store(b.and_(b.load(self._is_first, typ=I1), b.not_(gave_way)), self._is_first)
+            waits = b.and_(b.icmp_signed(">", state, ZERO), b.not_(gave_way))
+            b.store(b.select(waits, state, b.load(barrier, typ=I32)), barrier)
+            b.branch(following)
+        b.store(b.select(b.load(self._is_first, typ=I1), ZERO, b.load(barrier, typ=I32)), barrier)
+
+    def begin(self) -> None:
+        """Begin a round."""
+        b = self.b
         self._start = b.append_basic_block("turns")
         b.branch(self._start)
         b.position_at_end(self._start)
@@ -124,12 +149,19 @@ class _Turns:
         b.store(b.and_(b.load(self._is_last, typ=I1), b.not_(gives_way)), self._is_last)
         return b.and_(b.icmp_signed(">", state, ZERO), b.not_(gives_way))
 
-    def end(self) -> None:
-        """End a round, and begin another if a warp has given way."""
+    def end(self, gives_way: ir.Block) -> None:
+        """End a round, and begin another if a warp has given way; in time have the block give way."""
         b = self.b
         b.store(ir.Constant(I1, 0), self._is_first)
-        after = b.append_basic_block("settled")
-        b.cbranch(b.load(self._is_last, typ=I1), after, self._start)
+        after, again = b.append_basic_block("settled"), self._start
+        if self.layout.awaits_blocks:
+            again = b.append_basic_block("again")
+        b.cbranch(b.load(self._is_last, typ=I1), after, again)
+        if self.layout.awaits_blocks:
+            b.position_at_end(again)
+            rounds = b.add(b.load(self._rounds, typ=I32), ir.Constant(I32, 1))
+            b.store(rounds, self._rounds)
+            b.cbranch(b.icmp_unsigned("<", rounds, ir.Constant(I32, TURNS)), self._start, gives_way)
         b.position_at_end(after)
 
 

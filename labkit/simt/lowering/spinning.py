@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from labkit.simt.analysis.blocks import Block, find_live_registers, natural_loops, split
 from labkit.simt.lowering.writer import Start, rewrite
-from labkit.simt.ptx import Address, Immediate, Instruction, Kernel, Operand, Register
+from labkit.simt.ptx import GRID, Address, Immediate, Instruction, Kernel, Operand, Register
 
 _ORDERED = {"volatile", "relaxed", "acquire", "mmio"}
 _REPEATABLE = {"exch", "cas", "and", "or", "min", "max"}  # twice the same changes no more than once
@@ -33,7 +33,8 @@ def mark_spins(kernel: Kernel) -> None:
     before: dict[int, list[Instruction]] = {}  # by the identity of the instruction that follows
     for loop in spinning:
         assert loop.poll is not None
-        spin = Instruction(("yield", "spin"), (), None, loop.poll.line, loop.poll.calls)
+        parts = ("yield", "spin", *loop.whose)
+        spin = Instruction(parts, (), None, loop.poll.line, loop.poll.calls)
         before[id(blocks[loop.head].code[0])] = [spin]
     for block in blocks:
         met: set[Operand] = set()
@@ -93,6 +94,12 @@ class _Loop:
         if self._can_go_round(without=waits):
             polls = [each for each in self.code if _is_look(each) and self._may_look_again(each)]
             self.poll = next((each for each in polls if self._decides(each)), None)
+
+    @property
+    def whose(self) -> tuple[str, ...]:
+        """Return the part of the opcode that says whether the loop may wait for other blocks."""
+        spaces = {each.space for each in self.code if _is_look(each)}
+        return () if spaces == {"shared"} else (GRID,)
 
     def _can_go_round(self, without: set[int]) -> bool:
         """Say whether a way round the loop avoids some of its blocks."""

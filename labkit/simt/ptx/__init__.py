@@ -135,7 +135,12 @@ class Instruction:
     @property
     def spins(self) -> bool:
         """Say whether a loop begins here that may wait for other threads (lowering/spinning.py)."""
-        return self.parts == ("yield", "spin")
+        return self.parts[:2] == ("yield", "spin")
+
+    @property
+    def awaits_blocks(self) -> bool:
+        """Say whether the threads for which such a loop waits may be those of other blocks."""
+        return self.spins and GRID in self.parts
 
     @property
     def gathers(self) -> bool:
@@ -228,6 +233,11 @@ class Kernel:
     def waits_for_grid(self) -> bool:
         """Say whether it has a barrier of the whole grid, which takes a cooperative launch."""
         return any(instruction.meets_grid for instruction in self.code)
+
+    @property
+    def waits_for_blocks(self) -> bool:
+        """Say whether it has loops in which a block may wait for others."""
+        return any(instruction.awaits_blocks for instruction in self.code)
 
     def register_type(self, name: str) -> str:
         """Return the declared type of a register. Families such as `%f<9>` are declared by their prefix."""

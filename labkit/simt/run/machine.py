@@ -7,7 +7,7 @@ import gc
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Literal
@@ -20,7 +20,7 @@ from labkit.core.limits import Dim3
 from labkit.simt.analysis.convergence import Groups
 from labkit.simt.analysis.flow import Flow
 from labkit.simt.analysis.indices import thread_indices
-from labkit.simt.analysis.layout import STRIDE, Layout, Storage, granules
+from labkit.simt.analysis.layout import Layout, Storage, granules
 from labkit.simt.analysis.pointees import written_ranges
 from labkit.simt.analysis.shapes import ShapeRules
 from labkit.simt.analysis.strides import strides
@@ -28,7 +28,7 @@ from labkit.simt.asynchronous.cluster import Host
 from labkit.simt.asynchronous.ordering import Ordering
 from labkit.simt.asynchronous.services import Services
 from labkit.simt.code import abi
-from labkit.simt.code.abi import Counter, Frame, Launch, Visits
+from labkit.simt.code.abi import Launch
 from labkit.simt.code.codegen import warp_function
 from labkit.simt.code.compiled import Compiled
 from labkit.simt.code.driver import add_driver
@@ -38,13 +38,15 @@ from labkit.simt.counters.counting import Counting
 from labkit.simt.counters.counts import NO_TOTALS, Reader, Totals
 from labkit.simt.counters.recording import Log, Recording
 from labkit.simt.counters.tracing import MOST, Tracing
-from labkit.simt.counters.traffic import Trace, Traffic
+from labkit.simt.counters.traffic import Traffic
 from labkit.simt.counters.wavefronts import Issues
 from labkit.simt.launch.arguments import Range, array_range
 from labkit.simt.launch.sample import Sample, clusters_of
 from labkit.simt.ptx import Kernel
 from labkit.simt.run.crew import can_run_here, run_all, run_here
 from labkit.simt.run.printing import Printer
+from labkit.simt.run.residents import Residents
+from labkit.simt.run.worker import Worker
 from labkit.simt.sanitizer.asynchronous import AsynchronousChecking
 from labkit.simt.sanitizer.checking import Checking
 from labkit.simt.sanitizer.element_types import first_uses
@@ -75,7 +77,7 @@ _OBSERVERS: dict[Mode, type[Observer]] = {
 
 _COUNTING: tuple[Mode, ...] = ("counted", "issued", "traffic")  # they fill each instruction's counters
 _OF_MACHINE_CODE: tuple[Mode, ...] = ("issued", "traffic")
-SHARED_ALIGN = STRIDE  # the low bits of a generic address are the offset, as on a GPU: descriptors take them
+MOST_RESIDENTS = 1024  # blocks, where nobody knows the GPU
 RECORDS = 1 << 18  # of accesses to global memory that a launch keeps
 
 
@@ -109,6 +111,7 @@ def compile_kernel(
         strides(kernel, flow) if mode == "counted" else [None] * len(kernel.code),
         layout.local_start,
         kernel.blocks_together,
+        frozenset(layout.turn_states),
     )
 
 
@@ -144,9 +147,10 @@ class Program:
             self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, *how))
         self.library = Library(self.compiled.code)
         self.is_cooperative = kernel.waits_for_grid
+        self.takes_turns = self.is_cooperative or kernel.waits_for_blocks
         self.granules = granules(kernel) if mode == "checked" else {}
         self.has_textures = any(i.is_texture for i in kernel.code)
-        self._idle: list[_Worker] = []
+        self._idle: list[Worker] = []
         self._block_seconds = math.inf
 
     def run(
@@ -161,12 +165,14 @@ class Program:
         findings: list[Finding] | None = None,
         record: Record | None = None,
         alike: np.ndarray | None = None,
+        residents: Callable[[], int] = lambda: MOST_RESIDENTS,
     ) -> Totals:
         """Run all blocks, or a sample of them, and return the totals of a counted run.
 
         Raises the error of the first mistake, or Timeout; what was written until then stays written. A
         checked run adds to `findings`, and a recorded one fills `record`; both run one block after the other.
         A run that records traffic keeps all accesses in order, unless `alike` says which stand for others.
+        Where blocks wait for each other, `residents` says how many of them the GPU holds at once.
         """
         textures = Table() if self.has_textures else None
         if textures:
@@ -179,7 +185,9 @@ class Program:
             sample = clusters_of(sample, grid, self.kernel.cluster)
         blocks = len(sample.numbers) if sample else math.prod(grid) // self.kernel.blocks_together
         threads = 1 if sanitizer or record else self._worthwhile_threads(blocks)
-        workers = [self._take_worker(shared_bytes) for _ in range(blocks if self.is_cooperative else threads)]
+        most = blocks if self.is_cooperative or not self.takes_turns else min(blocks, residents())
+        begun = threads if not self.takes_turns else most if self.kernel.is_asynchronous else 1
+        workers = [self._take_worker(shared_bytes) for _ in range(begun)]
         printer = Printer([(r.start, r.start + r.size) for r in ranges])
         table = (abi.Range * max(1, len(ranges)))(
             *(abi.Range(r.start, r.start + r.size, r.shift, r.is_constant) for r in ranges)
@@ -221,13 +229,18 @@ class Program:
         start = time.perf_counter()
         jobs = [partial(worker.run, self.library, launch) for worker in workers]
         gone: BarrierError | None = None
-        if self.is_cooperative:
-            grid_run = Cooperative(workers, self.library, launch, sanitizer)
-            in_time = grid_run.run(host_threads(), timeout)
-            if grid_run.waiting and in_time and not launch.error:
+        grid_run: Residents | None = None
+        if self.takes_turns:
+            new_worker = partial(self._take_worker, shared_bytes)
+            grid_run = Residents(workers, new_worker, most, self.library, self.compiled, launch, sanitizer)
+            in_time = grid_run.run(1 if record else host_threads(), timeout)
+            if grid_run.is_stuck:
+                gone = diagnosis.blocks_do_not_fit(launch, most)
+            elif grid_run.waiting and in_time and not launch.error:
                 worker = grid_run.waiting[0]
                 site = self.compiled.barriers[worker.waits_at - 1]
-                gone = diagnosis.blocks_gone(blocks - len(grid_run.waiting), site, worker.place)
+                gone = diagnosis.blocks_gone(grid_run.ended, site, worker.place)
+            self._idle = workers[:begun]
         else:
             in_time = (run_here if self._is_short(blocks) else run_all)(jobs, launch, timeout)
             self._idle = workers
@@ -244,7 +257,8 @@ class Program:
         if gone:
             raise gone
         if not in_time:
-            raise diagnosis.timeout(launch, timeout, max(0, launch.next_block - len(workers)))
+            ended = grid_run.ended if grid_run else max(0, launch.next_block - len(workers))
+            raise diagnosis.timeout(launch, timeout, ended)
         if self.mode not in (*_COUNTING, "traced"):
             return NO_TOTALS
         return Totals(
@@ -271,14 +285,14 @@ class Program:
         """Say whether this launch, judging by the last one, ends before another thread would be awake."""
         return self._block_seconds * blocks < SHORT_SECONDS and can_run_here()
 
-    def _take_worker(self, shared_bytes: int) -> _Worker:
+    def _take_worker(self, shared_bytes: int) -> Worker:
         """Return an earlier launch's worker, if it fits, or a new one, with its counters at zero."""
         worker = self._idle.pop() if self._idle else None
         if worker is None or worker.shared_bytes != shared_bytes:
             sites = len(self.kernel.code) * (self.mode in _COUNTING)
             tables = self.compiled.warps if self.mode == "counted" else 1
             visits = 1 + MOST if self.mode == "traced" else len(self.compiled.blocks)
-            return _Worker(self.compiled, sites, (tables, visits), shared_bytes)
+            return Worker(self.compiled, sites, (tables, visits), shared_bytes)
         worker.counters.fill(0)
         worker.visits.fill(0)
         return worker
@@ -294,7 +308,7 @@ class Record:
         self.log, self.order = log, np.ascontiguousarray(order, np.int32)
         self.shared_start, self.local_starts = 0, list[int]()
 
-    def begin(self, launch: Launch, worker: _Worker, compiled: Compiled) -> None:
+    def begin(self, launch: Launch, worker: Worker, compiled: Compiled) -> None:
         """Have a launch fill the log."""
         launch.order, launch.rounds = self.order.ctypes.data, len(self.order)
         self.shared_start = worker.shared.ctypes.data
@@ -302,98 +316,3 @@ class Record:
         self.local_starts = [start + warp * compiled.frame_bytes for warp in range(compiled.warps)]
         for head in worker.heads:
             head.trace = self.log.address
-
-
-class _Worker:
-    """One host thread's memory: the frames of a block's warps, its shared memory, and the counters."""
-
-    def __init__(self, compiled: Compiled, sites: int, visits: tuple[int, int], shared_bytes: int) -> None:
-        together, warps = compiled.blocks_together, compiled.warps
-        self.frames = _aligned(together * warps * compiled.frame_bytes)
-        self.shared = _aligned((together - 1) * STRIDE + shared_bytes, SHARED_ALIGN)
-        self.shared_bytes = shared_bytes
-        self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
-        self.visits = np.zeros((*visits, len(Visits._fields_)), np.int64)  # or Visit, of the same size
-        self.trace: Trace | None = None
-        self.shadow = (
-            0,
-            0,
-        )  # in a cooperative launch that is checked: of the shared memory, and its first stamp
-        self.heads = [
-            Frame.from_address(self.frames.ctypes.data + number * compiled.frame_bytes)
-            for number in range(together * warps)
-        ]
-        for number, frame in enumerate(self.heads):
-            frame.rank, frame.warp = divmod(number, warps)
-            frame.shared = self.shared.ctypes.data + frame.rank * STRIDE
-            frame.counters = self.counters.ctypes.data
-            frame.visits = self.visits[frame.warp % len(self.visits)].ctypes.data
-
-    def record(self, blocks: int, room: int, alike: np.ndarray | None) -> None:
-        """Make room for records of where this many blocks access global memory."""
-        self.trace = self.trace or Trace(len(self.counters))
-        start = self.trace.begin(blocks, len(self.heads), room, alike)
-        for head in self.heads:
-            head.trace, head.traced_block = start, -1
-
-    @property
-    def waits_at(self) -> int:
-        """Return the number of the barrier at which the block's warps wait; 0: all have ended."""
-        return max(0, *(head.resume for head in self.heads))
-
-    @property
-    def place(self) -> Dim3:
-        """Return the coordinates of the block."""
-        return self.heads[0].x, self.heads[0].y, self.heads[0].z
-
-    def run(self, library: Library, launch: Launch) -> None:
-        library.run(ctypes.addressof(launch), self.frames.ctypes.data, self.shared.ctypes.data)
-
-
-class Cooperative:
-    """A launch whose blocks meet: each has a worker of its own, and runs to the grid's next barrier.
-
-    `waiting` are the workers of blocks that wait at the grid's barrier.
-    """
-
-    def __init__(
-        self, workers: list[_Worker], library: Library, launch: Launch, sanitizer: Sanitizer | None
-    ) -> None:
-        self.waiting, self._workers = workers, workers
-        self._library, self._launch, self._sanitizer = library, launch, sanitizer
-        for number, worker in enumerate(workers):
-            worker.shadow = (sanitizer.lend_shared(), 0) if sanitizer else (0, 0)
-            worker.heads[0].x, worker.heads[0].resume = number, 0
-
-    def run(self, threads: int, timeout: float) -> bool:
-        """Run until all blocks have ended, or some have while others wait. Return True if in time."""
-        end, threads = time.monotonic() + timeout, 1 if self._sanitizer else threads
-        while self.waiting:
-            parts = [self.waiting[i::threads] for i in range(min(threads, len(self.waiting)))]
-            jobs = [partial(self._run_part, part) for part in parts]
-            if not run_all(jobs, self._launch, max(0, end - time.monotonic())):
-                return False
-            self.waiting = [worker for worker in self.waiting if worker.waits_at]
-            if self._launch.error or len(self.waiting) < len(self._workers):
-                return True
-            if self._sanitizer:
-                self._sanitizer.meet()
-        return True
-
-    def _run_part(self, workers: Sequence[_Worker]) -> None:
-        launch = self._launch
-        for worker in workers:
-            if launch.stop or launch.error:
-                return
-            if self._sanitizer:
-                launch.shared_shadow, launch.shared_stamp = worker.shadow
-            worker.run(self._library, launch)
-            if self._sanitizer:
-                worker.shadow = launch.shared_shadow, launch.shared_stamp
-
-
-def _aligned(size: int, alignment: int = 256) -> np.ndarray:
-    """Return bytes that start at a multiple of `alignment`, as shared memory does on a GPU."""
-    memory = np.zeros(size + alignment, np.uint8)
-    start = -memory.ctypes.data % alignment
-    return memory[start : start + size]

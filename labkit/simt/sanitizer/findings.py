@@ -124,6 +124,17 @@ class Diagnosis:
         finding = self._barrier(Access(site, 0, 0, block, 0), message)
         return BarrierError(str(finding), finding)
 
+    def blocks_do_not_fit(self, launch: Launch, most: int) -> BarrierError:
+        """Return the error for a launch whose `most` blocks that the GPU holds wait for further ones."""
+        site, block = launch.stopped_at, (launch.stopped_x, launch.stopped_y, launch.stopped_z)
+        message = (
+            "blocks wait here for others that cannot begin: the launch has "
+            f"{launch.block_count:,} blocks, the GPU holds {most:,} of this kernel at once, and all of those "
+            f"wait. Launch at most {most:,} blocks, and let each do more of the work in a loop"
+        )
+        finding = self.found("synccheck", "blocks that wait", Access(max(site, 0), 0, 0, block, 0), message)
+        return BarrierError(str(finding), finding)
+
     def timeout(self, launch: Launch, seconds: float, ended: int) -> Timeout:
         """Return the error for a launch that was stopped after `seconds`, with the line where it was.
 

@@ -32,6 +32,8 @@ _RACES = {
     abi.WRITE_AFTER_READ: ("write after read", "writes what {other} {read}"),
     abi.WRITE_AFTER_WRITE: ("write after write", "writes another value than {other}, which {wrote}"),
 }
+INTERVALS = 1 << 22  # of a launch whose blocks take turns, of which it is known whose they are
+OTHERS = (1 << 32) - 1  # no block's number
 _shadows = ShadowMemory()
 
 
@@ -88,8 +90,25 @@ class Sanitizer:
         """Return a shadow for the shared memory of a further block."""
         return _shadows.lend(_plane_bytes(self._launch.shared_bytes, self._granules["shared"]))
 
+    def begin_turn(self, block: int) -> None:
+        """Note that a block begins or goes on, in a launch whose blocks take turns."""
+        if not self._launch.owners:
+            self._owners = np.zeros(INTERVALS, np.uint32)
+            self._owners[0] = OTHERS
+            self._launch.owners, self._launch.owner_count = self._owners.ctypes.data, INTERVALS
+        self._launch.owner, self._turn = block + 1, self._interval()
+
+    def end_turn(self, block: int) -> None:
+        """Note which intervals between barriers were a block's."""
+        self._owners[self._turn + 1 : self._interval() + 1] = block + 1
+
+    def _interval(self) -> int:
+        return (self._launch.stamp - self._launch.launch_stamp) // STAMP_STEP
+
     def meet(self) -> None:
         """Note that the whole grid has met at a barrier: what was before it is as of an earlier launch."""
+        if self._launch.owners:
+            self._owners[1 : self._interval() + 1] = 0
         self._launch.stamp += STAMP_STEP
         self._launch.launch_stamp = self._launch.stamp
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from labkit.core.limits import WARP
+from labkit.simt.analysis.layout import Layout
 from labkit.simt.code import abi
 from labkit.simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Value, load_field
 from labkit.simt.code.careful import counted_loop, defined_once, entry_slot, found
@@ -21,7 +22,7 @@ from labkit.simt.sanitizer.shadow import (
 )
 
 
-def touch_function(module: ir.Module) -> ir.Function:
+def touch_function(module: ir.Module, layout: Layout) -> ir.Function:
     """Define `touch`, which looks at one lane's access.
 
     void touch(launch, frame, ptr planes, i64 plane bytes, first granule, granules, address, bytes, ptr
@@ -33,13 +34,16 @@ def touch_function(module: ir.Module) -> ir.Function:
     """
     arguments = [POINTER, POINTER, POINTER, *[I64] * 5, POINTER, POINTER, *[I32] * 3, *[I1] * 3]
     type_ = ir.FunctionType(ir.VoidType(), arguments)
-    return defined_once(module, "touch", type_, lambda function: _Touch(function).emit(), is_cold=True)
+    return defined_once(
+        module, "touch", type_, lambda function: _Touch(function, layout).emit(), is_cold=True
+    )
 
 
 class _Touch:
     """Builds `touch`."""
 
-    def __init__(self, function: ir.Function) -> None:
+    def __init__(self, function: ir.Function, layout: Layout) -> None:
+        self.layout = layout
         self.b = b = ir.IRBuilder(function.append_basic_block("entry"))
         (self.launch, self.frame, self.planes, self.plane_bytes, self.first, self.count, self.address) = (
             function.args[:7]
@@ -99,11 +103,23 @@ class _Touch:
         return b.and_(parted, b.not_(self._is_excused(stamp, site)))
 
     def _is_other_block(self, stamp: Value) -> Value:
-        """Test whether a block that has ended last touched this global memory."""
+        """Test whether another block, before this one began or in its own turn, last touched this memory."""
         b = self.b
         since_launch = b.sub(stamp, self.launch_stamp)
         before_block = b.icmp_unsigned("<", since_launch, b.sub(self.block_stamp, self.launch_stamp))
-        return b.and_(self.is_global, before_block)
+        other = b.and_(self.is_global, before_block)
+        return b.and_(other, b.not_(self._is_own(since_launch))) if self.layout.awaits_blocks else other
+
+    def _is_own(self, since_launch: Value) -> Value:
+        """Test whether an interval was in an earlier turn of this block; where that is not known it was."""
+        b, launch = self.b, self.launch
+        interval = b.zext(b.lshr(since_launch, ir.Constant(I32, STAMP_STEP.bit_length() - 1)), I64)
+        known = b.icmp_unsigned("<", interval, load_field(b, Launch, launch, "owner_count"))
+        place = b.select(known, interval, ir.Constant(I64, 0))
+        owners = load_field(b, Launch, launch, "owners")
+        owner = b.load(b.gep(owners, [place], source_etype=I32), typ=I32)
+        own = b.icmp_unsigned("==", owner, load_field(b, Launch, launch, "owner"))
+        return b.or_(b.not_(known), own)
 
     def _is_excused(self, stamp: Value, site: Value) -> Value:
         """Test whether both are atomic, or a fence and atomic operations handed the memory over."""
@@ -118,8 +134,9 @@ class _Touch:
 
         wanted = b.select(self.is_global, ir.Constant(I8, ATOMIC | STRONG), ir.Constant(I8, ATOMIC))
         kinds = [kind(self.site), kind(site)]
-        waits = b.icmp_unsigned("!=", b.and_(b.or_(*kinds), ir.Constant(I8, POLL)), ir.Constant(I8, 0))
-        wanted = b.select(waits, ir.Constant(I8, ATOMIC | STRONG), wanted)
+        if self.layout.spins:  # a flag, even in shared memory
+            waits = b.icmp_unsigned("!=", b.and_(b.or_(*kinds), ir.Constant(I8, POLL)), ir.Constant(I8, 0))
+            wanted = b.select(waits, ir.Constant(I8, ATOMIC | STRONG), wanted)
         both = [b.icmp_unsigned("!=", b.and_(each, wanted), ir.Constant(I8, 0)) for each in kinds]
         released = b.or_(load_field(b, Launch, self.launch, "released"), ir.Constant(I32, SEVERAL))
         acquired = b.icmp_unsigned("!=", load_field(b, Launch, self.launch, "acquired"), ir.Constant(I32, 0))

@@ -30,7 +30,7 @@ class _Track:
         self.launch, self.frame, addresses, self.mask, self.site, self.size = function.args[:6]
         values, self.reads, self.writes = function.args[6:]
         self.b = b = ir.IRBuilder(function.append_basic_block("entry"))
-        self.touch = touch_function(function.module)
+        self.touch = touch_function(function.module, layout)
         self.values, self.addresses = b.alloca(careful.LANES_64), b.alloca(careful.LANES_64)
         b.store(values, self.values)
         b.store(addresses, self.addresses)
