@@ -13,7 +13,7 @@ import numpy as np
 from labkit.compiler.machine_code import KernelCode, assembler
 from labkit.compiler.nvrtc import Resources, compile_ptx
 from labkit.compiler.origin import CudaSource, Origin, PtxText
-from labkit.core.errors import LaunchError, SimtError
+from labkit.core.errors import CompileError, LaunchError, SimtError
 from labkit.core.kernel import PATIENCE_SECONDS, Blocks, Launch
 from labkit.core.kernel import Kernel as KernelProtocol
 from labkit.core.limits import MAX_STATIC_SHARED_BYTES, Dim3, check_launch, max_threads_for
@@ -182,6 +182,7 @@ BRANCHES = (
     "redux",
     "shfl",
 )
+USUAL_REGISTERS = 32  # per thread, of a kernel of which the assembler does not say it
 MAX_CLUSTER = 16  # blocks, of a kernel that may use more than the portable 8
 # A launch of so few threads ends before optimising would pay off, so it gets brief code: see jit.py.
 FEW_THREADS = 1 << 14
@@ -569,7 +570,11 @@ class Kernel(AnyKernel):
         gpu, threads = find_gpu(self.module.gpu), math.prod(bound.launch.block)
         if math.prod(bound.launch.grid) <= gpu.multiprocessors:  # any kernel that can run has one on each
             return gpu.multiprocessors
-        fits = occupancy(gpu, threads, self.resources_for(gpu.arch).registers, bound.shared_bytes)
+        try:
+            registers = self.resources_for(gpu.arch).registers
+        except (CompileError, OSError):  # as with a program's code for a newer GPU
+            registers = USUAL_REGISTERS
+        fits = occupancy(gpu, threads, registers, bound.shared_bytes)
         return max(1, fits.blocks * gpu.multiprocessors // self.parsed.blocks_together)
 
     def _shared_bytes(self, dynamic: int) -> int:

@@ -81,6 +81,7 @@ class Residents:
                 self._prepare(self._free[0])
             worker = self._free.pop()
             worker.number = worker.heads[0].x = launch.next_block
+            worker.states.clear()
             worker.heads[0].resume = 0
             launch.next_block += 1
             self._under_way += 1
@@ -136,8 +137,9 @@ class Residents:
             return
         state = hash((worker.frames.tobytes(), worker.shared.tobytes()))
         with self._lock:
-            if state != worker.state:
-                worker.state, self._quiet = state, 0
+            if state not in worker.states:  # while it waits a block goes through a few states again and again
+                worker.states.add(state)
+                self._quiet = 0
             self._quiet += 1
             if self._quiet == 1:
                 self._quiet_since = time.monotonic()

@@ -25,9 +25,9 @@ class Worker:
         self.counters = np.zeros((sites, len(Counter._fields_)), np.int64)
         self.visits = np.zeros((*visits, len(Visits._fields_)), np.int64)  # or Visit, of the same size
         self.trace: Trace | None = None
-        # Where blocks wait for each other: the block's number, and what was last seen of it; in a checked run
-        # the shadow of its shared memory and the first stamp there, and whether a fence has run.
-        self.number, self.state, self.shadow, self.fenced = -1, 0, (0, 0), 0
+        # Where blocks wait for each other: the block's number, and hashes of its states while it waited; in a
+        # checked run the shadow of its shared memory and the first stamp there, and whether a fence has run.
+        self.number, self.states, self.shadow, self.fenced = -1, set[int](), (0, 0), 0
         self.heads = [
             Frame.from_address(self.frames.ctypes.data + number * compiled.frame_bytes)
             for number in range(together * warps)
