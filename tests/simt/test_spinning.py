@@ -93,18 +93,23 @@ def test_a_ticket_lock_serves_each_thread_in_its_turn(how):
 
 @pytest.mark.parametrize("how", RUNS)
 def test_a_shuffle_after_a_spin_waits_for_the_lane_that_spins(how):
-    out, flag, _ = ints(64, 1, 1)
-    body = """__shared__ volatile int ready;
-        if (t == 0) ready = 0;
+    out, _, __ = ints(384, 1, 1)
+    body = """__shared__ volatile int ready[12];
+        int w = t / 32, x = 0;
+        if (t < 12) ready[t] = 0;
         __syncthreads();
-        int x = 0;
-        if (t < 32) {
-            if (t == 5) { while (ready == 0); x = ready; }
-            x = __shfl_sync(~0u, x, 5);
-        } else if (t == 40) { __threadfence_block(); ready = 77; }
-        a[t] = x;"""
-    clean(body, 1, 64, [out, flag, _], how)
-    assert out.tolist() == [77] * 32 + [0] * 32
+        if (t % 32 == 5) {  // each warp waits for the next: the first one long
+            if (w < 11) while (ready[w + 1] == 0);
+            x = w < 11 ? ready[w + 1] + w : 1000;
+            __threadfence_block();
+            ready[w] = x;
+        }
+        MEET
+        a[t] = __shfl_sync(~0u, x, 5);"""
+    for meet in ("", "__syncwarp();", "__any_sync(~0u, x);"):
+        clean(body.replace("MEET", meet), 1, 384, [out, _, __], how)
+        assert out[::32].tolist() == [1000 + sum(range(w, 11)) for w in range(12)]
+        assert np.array_equal(out, np.repeat(out[::32], 32))
 
 
 @pytest.mark.parametrize("how", RUNS)
