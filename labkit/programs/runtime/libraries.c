@@ -33,6 +33,7 @@ static int request(const char *name, const double *numbers, size_t count, const 
         status = (int)get_u32(&message);
         double seconds = get_double(&message), value = get_double(&message);
         time_kernel(stream, seconds, 1.0);
+        note_order(HOST_WAITS_FOR_ALL, NULL, 0); /* what a library uses, and when it waits, is not known */
         if (result)
             *result = value;
     }

@@ -249,6 +249,7 @@ SERVED(cudaError_t, cudaFree, (void *pointer)) {
 
 SERVED(cudaError_t, cudaFreeHost, (void *pointer)) {
     BEGIN_SYNCHRONISING();
+    host_waits_for_all();
     return done(pointer ? release(pointer, PINNED) : cudaSuccess);
 }
 
@@ -387,6 +388,29 @@ static void time_transfer(cudaStream_t stream, const void *to, const void *from,
     time_copy(stream, bytes, kind, pinned, !is_async || !pinned);
 }
 
+static bool is_devices_alone(const void *pointer) {
+    const struct allocation *found = find_allocation(pointer);
+    return is_on_device(pointer) && !(found && found->kind == MANAGED);
+}
+
+/* Note the order of a copy, as "API synchronization behavior" in CUDA's documentation has it; where that leaves it
+   open whether the host waits, it does. */
+static void order_copy(cudaStream_t stream, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                       size_t width, size_t rows, bool is_async) {
+    if (!follows_order())
+        return;
+    bool pageable_target = !is_ours(on_device(to)), pageable_source = !is_ours(on_device(from));
+    uint64_t handle = stream_handle(stream);
+    bool waits = is_async ? pageable_target : !(is_devices_alone(to) && is_devices_alone(from));
+    if (pageable_source)
+        note_order(HOST_WAITS_FOR_STREAM, &handle, 1);
+    uint64_t numbers[] = {handle, (uint64_t)on_device(to), to_pitch, (uint64_t)on_device(from), from_pitch,
+                          width,  rows};
+    note_order(MOVED, numbers, 7);
+    if (waits)
+        note_order(HOST_WAITS_FOR_STREAM, &handle, 1);
+}
+
 /* Report a copy to the host that takes memory along which nobody has written: it holds POISON still. Fewer words than
    PADDING may be a structure's padding, unless they are all that is copied. Returns whether there is such memory. */
 #define PADDING 4
@@ -436,6 +460,7 @@ cudaError_t copy_2d(void *to, size_t to_pitch, const void *from, size_t from_pit
     if (code || !width || !rows)
         return code;
     time_transfer(stream, to, from, width * rows, is_async);
+    order_copy(stream, to, to_pitch, from, from_pitch, width, rows, is_async);
     if (is_checked && !is_on_device(to) && check_written(from, from_pitch, width, rows))
         show_unwritten(writable(to), to_pitch, width, rows);
     if (is_recorded && is_ours(from)) {
@@ -580,7 +605,7 @@ struct fill {
     int value;
 };
 
-static cudaError_t fill_rows(const struct fill *fill, cudaStream_t stream) {
+static cudaError_t fill_rows(const struct fill *fill, cudaStream_t stream, bool is_async) {
     cudaError_t code = check_stream(stream);
     if (!code && fill->width && fill->rows)
         code = check_side(fill->to, fill->pitch, fill->width, fill->rows, true);
@@ -590,20 +615,27 @@ static cudaError_t fill_rows(const struct fill *fill, cudaStream_t stream) {
     for (size_t row = 0; row < fill->rows; row++)
         memset(target + row * fill->pitch, fill->value, fill->width);
     time_copy(stream, fill->width * fill->rows, cudaMemcpyDeviceToDevice, true, false);
+    if (!fill->width || !fill->rows || !follows_order())
+        return cudaSuccess;
+    uint64_t handle = stream_handle(stream);
+    note_order(MOVED, (uint64_t[]){handle, (uint64_t)on_device(fill->to), fill->pitch, 0, 0, fill->width, fill->rows},
+               7);
+    if (!is_async && !is_devices_alone(fill->to))
+        note_order(HOST_WAITS_FOR_STREAM, &handle, 1);
     return cudaSuccess;
 }
 
-static void run_fill(const void *data, cudaStream_t stream) { fill_rows(data, stream); }
+static void run_fill(const void *data, cudaStream_t stream) { fill_rows(data, stream, true); }
 
 static cudaError_t fill_async(struct fill fill, cudaStream_t stream) {
     if (keep_for_graph(stream, run_fill, &fill, sizeof fill))
         return cudaSuccess;
-    return fill_rows(&fill, stream);
+    return fill_rows(&fill, stream, true);
 }
 
 SERVED(cudaError_t, cudaMemset, (void *to, int value, size_t bytes)) {
     BEGIN_CALL();
-    return done(fill_rows(&(struct fill){to, bytes, bytes, 1, value}, 0));
+    return done(fill_rows(&(struct fill){to, bytes, bytes, 1, value}, 0, false));
 }
 
 SERVED(cudaError_t, cudaMemsetAsync, (void *to, int value, size_t bytes, cudaStream_t stream)) {
@@ -613,7 +645,7 @@ SERVED(cudaError_t, cudaMemsetAsync, (void *to, int value, size_t bytes, cudaStr
 
 SERVED(cudaError_t, cudaMemset2D, (void *to, size_t pitch, int value, size_t width, size_t height)) {
     BEGIN_CALL();
-    return done(fill_rows(&(struct fill){to, pitch, width, height, value}, 0));
+    return done(fill_rows(&(struct fill){to, pitch, width, height, value}, 0, false));
 }
 
 SERVED(cudaError_t, cudaMemset2DAsync,
@@ -627,7 +659,7 @@ SERVED(cudaError_t, cudaMemset3D, (struct cudaPitchedPtr pitched, int value, str
     cudaError_t code = cudaSuccess;
     for (size_t z = 0; z < extent.depth && !code; z++) {
         char *plane = (char *)pitched.ptr + z * pitched.pitch * pitched.ysize;
-        code = fill_rows(&(struct fill){plane, pitched.pitch, extent.width, extent.height, value}, 0);
+        code = fill_rows(&(struct fill){plane, pitched.pitch, extent.width, extent.height, value}, 0, false);
     }
     return done(code);
 }

@@ -386,6 +386,8 @@ static cudaError_t run_kernel(const struct kept_launch *kept, cudaStream_t strea
     }
     forget(&message);
     time_kernel(stream, seconds, share);
+    if (!code)
+        note_order(RAN, (uint64_t[]){stream_handle(stream)}, 1);
     if (code && is_refused)
         return code;
     if (code)

@@ -72,6 +72,7 @@ SERVED(cudaError_t, cudaHostUnregister, (void *pointer)) {
     struct registered *found = *at;
     if (!found)
         return done(cudaErrorHostMemoryNotRegistered);
+    host_waits_for_all();
     char *private = mmap(NULL, found->page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (private == MAP_FAILED)
         return done(cudaErrorMemoryAllocation);

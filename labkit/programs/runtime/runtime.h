@@ -136,6 +136,7 @@ enum request {
     NOTED = 15,
     FREED = 18, /* memory is about to be freed */
     UNWRITTEN = 17, /* a copy to the host reads what nobody has written */
+    ORDER = 19, /* work is enqueued, or somebody waits: see waits.c */
     LEFT = 16, /* what is allocated now is about to be swept away */
 };
 
@@ -204,6 +205,29 @@ void time_kernel(cudaStream_t stream, double seconds, double share);
 void time_copy(cudaStream_t stream, size_t bytes, enum cudaMemcpyKind kind, bool is_pinned, bool blocks_host);
 void host_waits_for_all(void);
 bool is_timed(void); /* has the program recorded an event so far? */
+
+/* ------------------------------------------------------------------------------------ missing waits */
+
+enum order { /* what labkit/programs/server/waits.py hears of, and its numbers */
+    STREAM_MADE = 1, /* stream, whether it is free from the default stream */
+    STREAM_GONE = 2,
+    RAN = 3,   /* stream: the launch before has ended */
+    MOVED = 4, /* stream, to, its pitch, from (0: memset), its pitch, width, rows */
+    EVENT_RECORDED = 5, /* event, stream */
+    STREAM_WAITS = 6,   /* stream, event */
+    HOST_WAITS_FOR_STREAM = 7,
+    HOST_WAITS_FOR_EVENT = 8,
+    HOST_WAITS_FOR_ALL = 9,
+    HOST_TOUCHED = 10, /* address, whether it writes */
+};
+
+bool follows_order(void); /* is there somebody to note it for? */
+/* `numbers` are handles as they are for the model of time: the default stream is 0. */
+void note_order(enum order kind, const uint64_t *numbers, size_t count);
+uint64_t stream_handle(cudaStream_t stream);
+bool is_guarded(const void *address, void *context);
+/* Run the program's own function in the order of a stream. Whoever waits for what it does has waited for the stream. */
+void run_on_host(cudaStream_t stream, void (*run)(void *), void *data);
 
 /* ------------------------------------------------------------------------------------------- graphs */
 

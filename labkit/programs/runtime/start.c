@@ -58,6 +58,8 @@ static void use_gpu(void) {
     }
 }
 
+bool follows_order(void) { return is_checked && !is_forked; }
+
 /* A function that has no code here: its number is known to the stub that calls this. */
 cudaError_t labkit_refuse(unsigned number) {
     begin_call(labkit_names[number], __builtin_return_address(0));
@@ -68,7 +70,8 @@ static struct sigaction earlier_fault;
 
 /* The host's code has read or written device memory: say so, and end as the program would with a GPU. */
 static void fault(int number, siginfo_t *info, void *context) {
-    (void)context;
+    if (is_checked && is_guarded(info->si_addr, context))
+        return;
     if (is_ours(info->si_addr)) {
         char text[256];
         int length = snprintf(text, sizeof text,

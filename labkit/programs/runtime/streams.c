@@ -66,6 +66,11 @@ cudaError_t check_stream(cudaStream_t stream) {
     return cudaErrorInvalidResourceHandle;
 }
 
+uint64_t stream_handle(cudaStream_t stream) {
+    struct CUstream_st *own = the_stream(stream);
+    return own == &default_stream ? 0 : (uint64_t)own;
+}
+
 bool is_timed(void) { return has_recorded; }
 
 /* Return when work given to a stream now may begin. The default stream waits for all others, and they for it. */
@@ -144,6 +149,7 @@ void host_waits_for_all(void) {
     host_time = largest(host_time, default_stream.ready);
     for (struct CUstream_st *each = streams; each; each = each->next)
         host_time = largest(host_time, each->ready);
+    note_order(HOST_WAITS_FOR_ALL, NULL, 0);
 }
 
 void forget_streams(void) {
@@ -163,6 +169,7 @@ static cudaError_t create(cudaStream_t *stream, unsigned flags, int priority) {
     made->ready = host_time;
     made->next = streams;
     streams = *stream = made;
+    note_order(STREAM_MADE, (uint64_t[]){(uint64_t)made, made->is_free}, 2);
     return cudaSuccess;
 }
 
@@ -212,10 +219,16 @@ SERVED(cudaError_t, cudaStreamDestroy, (cudaStream_t stream)) {
         if (*each == stream) {
             default_stream.ready = largest(default_stream.ready, stream->ready);
             *each = stream->next;
+            note_order(STREAM_GONE, (uint64_t[]){(uint64_t)stream}, 1);
             free(stream);
             return done(cudaSuccess);
         }
     return done(cudaErrorInvalidResourceHandle);
+}
+
+static void host_waits_for(cudaStream_t stream) {
+    host_time = largest(host_time, begins(stream));
+    note_order(HOST_WAITS_FOR_STREAM, (uint64_t[]){stream_handle(stream)}, 1);
 }
 
 SERVED(cudaError_t, cudaStreamSynchronize, (cudaStream_t stream)) {
@@ -224,7 +237,7 @@ SERVED(cudaError_t, cudaStreamSynchronize, (cudaStream_t stream)) {
     if (!code && the_stream(stream)->captures)
         return done(cudaErrorStreamCaptureUnsupported);
     if (!code)
-        host_time = largest(host_time, begins(stream));
+        host_waits_for(stream);
     return done(code);
 }
 
@@ -232,7 +245,7 @@ SERVED(cudaError_t, cudaStreamQuery, (cudaStream_t stream)) {
     BEGIN_SYNCHRONISING();
     cudaError_t code = check_stream(stream);
     if (!code)
-        host_time = largest(host_time, begins(stream));
+        host_waits_for(stream);
     return done(code);
 }
 
@@ -255,8 +268,7 @@ struct host_function {
 
 static void run_host_function(const void *data, cudaStream_t stream) {
     const struct host_function *kept = data;
-    (void)stream;
-    kept->function(kept->data);
+    run_on_host(stream, kept->function, kept->data);
 }
 
 SERVED(cudaError_t, cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void *data)) {
@@ -264,8 +276,19 @@ SERVED(cudaError_t, cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t funct
     cudaError_t code = check_stream(stream);
     struct host_function kept = {function, data};
     if (!code && !keep_for_graph(stream, run_host_function, &kept, sizeof kept))
-        function(data);
+        run_on_host(stream, function, data);
     return done(code);
+}
+
+struct callback {
+    cudaStreamCallback_t function;
+    cudaStream_t stream;
+    void *data;
+};
+
+static void run_callback(void *data) {
+    const struct callback *kept = data;
+    kept->function(kept->stream, cudaSuccess, kept->data);
 }
 
 SERVED(cudaError_t, cudaStreamAddCallback,
@@ -274,8 +297,9 @@ SERVED(cudaError_t, cudaStreamAddCallback,
     cudaError_t code = check_stream(stream);
     if (flags)
         return done(cudaErrorInvalidValue);
+    struct callback kept = {callback, stream, data};
     if (!code)
-        callback(stream, cudaSuccess, data);
+        run_on_host(stream, run_callback, &kept);
     return done(code);
 }
 
@@ -324,6 +348,8 @@ static cudaError_t record(cudaEvent_t event, cudaStream_t stream) {
     event->captured_in = own->captures ? own : NULL;
     event->time = begins(stream);
     event->is_recorded = true;
+    if (!own->captures)
+        note_order(EVENT_RECORDED, (uint64_t[]){(uint64_t)event, stream_handle(stream)}, 2);
     if (!event->is_untimed)
         has_recorded = true;
     if (is_recorded)
@@ -342,11 +368,16 @@ SERVED(cudaError_t, cudaEventRecordWithFlags, (cudaEvent_t event, cudaStream_t s
     return done(record(event, stream));
 }
 
+static void host_waits_for_event(cudaEvent_t event) {
+    host_time = largest(host_time, event->time);
+    note_order(HOST_WAITS_FOR_EVENT, (uint64_t[]){(uint64_t)event}, 1);
+}
+
 SERVED(cudaError_t, cudaEventSynchronize, (cudaEvent_t event)) {
     BEGIN_SYNCHRONISING();
     if (!event)
         return done(cudaErrorInvalidResourceHandle);
-    host_time = largest(host_time, event->time);
+    host_waits_for_event(event);
     return done(cudaSuccess);
 }
 
@@ -354,7 +385,7 @@ SERVED(cudaError_t, cudaEventQuery, (cudaEvent_t event)) {
     BEGIN_SYNCHRONISING();
     if (!event)
         return done(cudaErrorInvalidResourceHandle);
-    host_time = largest(host_time, event->time);
+    host_waits_for_event(event);
     return done(cudaSuccess);
 }
 
@@ -399,6 +430,8 @@ SERVED(cudaError_t, cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event
     }
     if (event->is_recorded)
         own->ready = largest(own->ready, event->time);
+    if (!own->captures)
+        note_order(STREAM_WAITS, (uint64_t[]){stream_handle(stream), (uint64_t)event}, 2);
     return done(cudaSuccess);
 }
 

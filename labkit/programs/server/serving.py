@@ -26,12 +26,13 @@ from labkit.core.occupancy import gpu as find_gpu
 from labkit.programs.server.device_code import Modules
 from labkit.programs.server.gpu import described
 from labkit.programs.server.libraries import Libraries
-from labkit.programs.server.memory import DEVICE, MANAGED, PINNED, SITES, Allocation, Memory
+from labkit.programs.server.memory import DEVICE, MANAGED, PINNED, SITES, Allocation, Memory, arguments
 from labkit.programs.server.places import Places
 from labkit.programs.server.recorder import Recorder
 from labkit.programs.server.reporting import Launches, Mistakes, tell
 from labkit.programs.server.textures import Textures
 from labkit.programs.server.timing import Timing
+from labkit.programs.server.waits import Operation, Order, Waits, launched, moved
 from labkit.programs.server.wire import Answer, Reader
 from labkit.programs.server.words import shown, worded
 from labkit.simt.launch.arguments import Packed
@@ -63,6 +64,7 @@ class Request(IntEnum):
     LEFT = 16
     UNWRITTEN = 17
     FREED = 18
+    ORDER = 19
 
 
 class Code(IntEnum):
@@ -98,6 +100,8 @@ class Server:
         self.mode = os.environ.get("LABKIT_PROGRAM", "")
         self.mistakes, self.launches = Mistakes(), Launches(self.gpu.name)
         self.places = Places(process)
+        self.waits = Waits(self.memory, self.mistakes)
+        self._ran: Operation | None = None  # the last launch
         self.recorder = None if seed is None else Recorder(self.memory, self.gpu.name, seed)
         self._unseen = ""  # a launch that was refused, while nothing has looked for it
 
@@ -167,9 +171,10 @@ class Server:
         sites = [reader.u64() for _ in range(SITES)]
         module, kernel = self.modules.kernels[number]
         grid, block = (sizes[0], sizes[1], sizes[2]), (sizes[3], sizes[4], sizes[5])
-        arguments = Packed(reader.rest(), self.memory.ranges(exact=self.mode == "check"))
-        launch = Launch(grid, block, [arguments], shared, self.seconds)
+        packed = Packed(reader.rest(), self.memory.ranges(exact=self.mode == "check"))
+        launch = Launch(grid, block, [packed], shared, self.seconds)
         kernel.max_dynamic_shared_size_bytes = self.gpu.shared_bytes_per_block
+        self._ran = None
         printed, code, is_refused, seconds, share = io.StringIO(), Code.SUCCESS, False, math.nan, 1.0
         if is_timed or self.mode == "profile":
             seconds, share = self.timing.of(kernel, launch)
@@ -184,6 +189,11 @@ class Server:
         except SimtError as error:
             code = code_of(error)
             tell(f"labkit: kernel `{shown(kernel)}` has failed: {self._placed(module, error)}")
+        if self.mode == "check" and code == Code.SUCCESS:
+            pointers = arguments(kernel, launch)[1].values()
+            self._ran = launched(
+                shown(kernel), self.places.line(sites), self.modules.sources[module], pointers
+            )
         if math.isnan(seconds):
             seconds = time.perf_counter() - start
         if self.recorder:
@@ -320,6 +330,26 @@ class Server:
         self.memory.note_freed(each, lambda: self.places.line(sites))
         return Answer()
 
+    def order(self, reader: Reader) -> Answer:
+        """Follow who waits for whom; answer with the pages that the host must not use now."""
+        kind = Order(reader.u32())
+        sites = [reader.u64() for _ in range(SITES)]
+        numbers = [reader.u64() for _ in range(len(reader.data[reader.at :]) // 8)]
+        if self.mode != "check":
+            return Answer().u32(0)
+        waits = self.waits
+        if kind == Order.RAN:
+            if self._ran:
+                waits.enqueue(numbers[0], self._ran)
+        elif kind == Order.MOVED:
+            waits.enqueue(numbers[0], moved(self.places.line(sites), *numbers[1:]))
+        elif kind == Order.HOST_TOUCHED:
+            waits.host_touched(numbers[0], bool(numbers[1]), self.places.line(sites))
+        else:
+            waits.follow(kind, numbers)
+        guards = waits.guards
+        return Answer().u32(len(guards)).u64(*(number for guard in guards for number in guard))
+
     def noted(self, reader: Reader) -> Answer:
         """Keep what the program's library reports for the record."""
         if self.recorder:
@@ -353,6 +383,7 @@ _ANSWERS: dict[Request, Callable[[Server, Reader], Answer]] = {
     Request.LEFT: Server.left,
     Request.UNWRITTEN: Server.unwritten,
     Request.FREED: Server.freed,
+    Request.ORDER: Server.order,
 }
 
 

@@ -4,7 +4,8 @@ Rules of the four tools: checking.py and shadow.py. Wrong types of arrays: eleme
 """
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from labkit.core.named import Named, shown
 from labkit.simt.code import abi
 from labkit.simt.launch.arguments import Range
 from labkit.simt.launch.unwritten import may_be_unwritten
+from labkit.simt.ptx import Kernel
 from labkit.simt.sanitizer.element_types import mismatch
 from labkit.simt.sanitizer.findings import Access, Diagnosis, Finding
 from labkit.simt.sanitizer.shadow import SEVERAL, STAMP_STEP
 from labkit.simt.sanitizer.shadow_memory import ShadowMemory
+from labkit.simt.sanitizer.touched import Shadow, Spans, touched
 from labkit.simt.texture import CUDAarray
 
 CALLBACK = ctypes.CFUNCTYPE(
@@ -34,7 +37,17 @@ _RACES = {
 }
 INTERVALS = 1 << 22  # of a launch whose blocks take turns, of which it is known whose they are
 OTHERS = (1 << 32) - 1  # no block's number
+ALWAYS_LOOKED_AT = 1 << 16  # bytes of an array
 _shadows = ShadowMemory()
+_last: list["Sanitizer"] = []
+
+
+def last_touched(pointers: Iterable[int]) -> tuple[Kernel, list[tuple[Spans, Spans]]]:
+    """Return the kernel of the last checked launch, and what it has read and written of each array.
+
+    Large arrays that none of the `pointers` points into are left out, for time.
+    """
+    return _last[0].diagnosis.kernel, _last[0].touched(pointers)
 
 
 def wrong_types(
@@ -70,7 +83,9 @@ class Sanitizer:
         launch.found = ctypes.cast(self._callback, ctypes.c_void_p)
         self._muted = np.zeros(abi.KINDS * len(kernel.code), np.uint8)
         launch.muted = self._muted.ctypes.data
-        launch.stamp = launch.launch_stamp = _shadows.begin()
+        launch.stamp = launch.launch_stamp = self._first_stamp = _shadows.begin()
+        self._kept: list[Shadow] = []
+        _last[:] = [self]
         launch.shared_shadow = self.lend_shared()
         granule = self._granules["global"]
         for first, end, members in _overlapping(self.ranges):
@@ -81,10 +96,22 @@ class Sanitizer:
             shadow, plane_bytes = 0, _plane_bytes(end - first, granule)
             if self.written is None or self.written.intersection(members):
                 shadow = _shadows.lend(plane_bytes)
+            if shadow:
+                self._kept.append(Shadow(first, end, granule, shadow, plane_bytes))
             for number in members:
                 record, start = table[number], self.ranges[number].start
                 record.poisoned, record.plane_bytes = poisoned, plane_bytes
                 record.shadow = shadow and shadow + 4 * (start // granule - first // granule)
+
+    def touched(self, pointers: Iterable[int]) -> list[tuple[Spans, Spans]]:
+        """Return what has been read and written of each array; see `last_touched`."""
+        places = sorted(pointers)
+        return [
+            touched(each, self._first_stamp)
+            for each in self._kept
+            if each.end - each.first <= ALWAYS_LOOKED_AT
+            or bisect_left(places, each.first) < bisect_left(places, each.end)
+        ]
 
     def lend_shared(self) -> int:
         """Return a shadow for the shared memory of a further block."""

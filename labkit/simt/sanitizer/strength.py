@@ -22,6 +22,14 @@ def strong_table(module: ir.Module, kernel: Kernel) -> None:
     guess, which the atomic operation then confirms (the compare-and-swap loop of the CUDA C++ Programming
     Guide, "Atomic Functions").
     """
+    kinds = strengths(kernel)
+    table = ir.GlobalVariable(module, ir.ArrayType(I8, len(kinds)), "is_strong")
+    table.initializer = ir.Constant(table.value_type, [ir.Constant(I8, kind) for kind in kinds])
+    table.global_constant, table.linkage = True, "internal"
+
+
+def strengths(kernel: Kernel) -> list[int]:
+    """Return the bits ATOMIC, STRONG and POLL of each instruction."""
     origins = _origins(kernel)
     atomic = {_place(i, origins) for i in kernel.code if i.family.is_atomic}
     kinds = []
@@ -30,9 +38,7 @@ def strong_table(module: ir.Module, kernel: Kernel) -> None:
         is_guess = i.is_access and not i.family.writes and _place(i, origins) in atomic
         is_atomic = i.family.is_atomic or is_guess
         kinds.append(ATOMIC * is_atomic | STRONG * is_ordered(i) | POLL * (place in waiting))
-    table = ir.GlobalVariable(module, ir.ArrayType(I8, len(kinds)), "is_strong")
-    table.initializer = ir.Constant(table.value_type, [ir.Constant(I8, kind) for kind in kinds])
-    table.global_constant, table.linkage = True, "internal"
+    return kinds
 
 
 def _origins(kernel: Kernel) -> dict[str, Operand]:
