@@ -59,6 +59,26 @@ def split(kernel: Kernel) -> list[Block]:
     return blocks
 
 
+def with_latches(blocks: list[Block]) -> list[Block]:
+    """Let all ways back to the start of a loop lead over one empty block, its latch (as in LLVM's loops).
+
+    Lanes that come to the start by different ways meet at the latch. Without it the first would go round
+    again, and pass a barrier or an atomic operation, while the others are still in the loop's body. A loop
+    that waits for other threads has none: its lanes park at its start, one by one.
+    """
+    tails: dict[int, list[int]] = {}
+    for tail, header in _back_edges(blocks):
+        tails.setdefault(header, []).append(tail)
+    for header, several in tails.items():
+        last = blocks[header].last
+        if len(several) > 1 and not (last and last.spins):
+            for tail in several:
+                ways = blocks[tail].successors
+                blocks[tail].successors = [len(blocks) if way == header else way for way in ways]
+            blocks.append(Block([], [header]))
+    return blocks
+
+
 def ordered(blocks: list[Block]) -> list[Block]:
     """Sort blocks in reverse post-order, each loop before what follows it, and drop unreachable ones."""
     loops = natural_loops(blocks).values()

@@ -13,7 +13,7 @@ warp are parked, other warps run, and then those that spin look again (code/spin
 
 from collections.abc import Iterable, Iterator
 
-from labkit.simt.analysis.blocks import Block, find_live_registers, ordered, split
+from labkit.simt.analysis.blocks import Block, find_live_registers, ordered, split, with_latches
 from labkit.simt.analysis.lanes import UNIFORM, VARYING, Shape, elementwise, joined
 from labkit.simt.analysis.shapes import ShapeRules
 from labkit.simt.ptx import Instruction, Kernel, Register
@@ -33,7 +33,7 @@ class Flow:
     def __init__(self, kernel: Kernel, rules: ShapeRules) -> None:
         self.kernel = kernel
         self.rules = rules
-        self.blocks = ordered(split(kernel))
+        self.blocks = ordered(with_latches(split(kernel)))
         find_live_registers(self.blocks)
         self.shapes: dict[str, Shape] = {}
         self.divergent: set[int] = set()
