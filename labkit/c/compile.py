@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from labkit.core.cache import cache_dir, cached_bytes
-from labkit.core.errors import CompileError, SimtError
+from simt.common.cache import cache_dir, cached_bytes
+from simt.common.errors import CompileError, SimtError
 
 COMPILE_SECONDS, FIRST_SECONDS = 60, 600
 COMPILE_BYTES = 2**32  # limit on memory; on each file, a sixteenth: #include "/dev/zero" has no end

@@ -15,17 +15,17 @@ from typing import Literal, cast, overload
 import pandas as pd
 
 from labkit import records
-from labkit.core.errors import SimtError
-from labkit.core.occupancy import gpu, occupancy
 from labkit.course import progress, unnamed
 from labkit.figures.pictures import fragments
 from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
 from labkit.ladder import recorded, steps
 from labkit.model import atomics, predicted
-from labkit.programs.server.gpu import pinned_rate
-from labkit.simt import AnyKernel
 from labkit.widgets.prediction import Prediction, Reveal, Said
+from simt import AnyKernel
+from simt.common.errors import SimtError
+from simt.common.occupancy import gpu, occupancy
+from simt.programs.server.gpu import pinned_rate
 
 Answer = float | str
 Verdict = Literal["Right", "Close", "Wrong", "Partly right"]

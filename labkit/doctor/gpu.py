@@ -153,7 +153,7 @@ def cupy() -> str:
         raise Absent("not installed: the simulator runs the kernels", mend.cupy(found.extra))
     if unfit := _unfit(wheels, found, found.extra):
         raise Absent(*unfit)
-    from labkit.compiler.nvrtc import load_nvrtc_of_cupy
+    from simt.compiler.nvrtc import load_nvrtc_of_cupy
 
     load_nvrtc_of_cupy()
     try:
@@ -165,7 +165,7 @@ def cupy() -> str:
         reason = str(error).strip().partition("\n")[0]
         detail = f"{wheels[0]} cannot run a kernel with driver {found.driver}: {reason}"
         raise Absent(detail, mend.other_cupy(wheels, found.extra)) from error
-    from labkit.device.select import gpus  # imported here: it imports NumPy
+    from labkit.devices.select import gpus  # imported here: it imports NumPy
 
     shown = ", ".join(f"gpu:{each.index} {each.name}" for each in gpus())  # numbered as in LABKIT_DEVICE
     number = cupy.cuda.runtime.runtimeGetVersion()  # 12090 is 12.9

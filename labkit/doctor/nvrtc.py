@@ -30,7 +30,7 @@ def nvrtc() -> str:
         raise Absent(f"{shown}: labkit takes CUDA {MAJOR}", _renewed([*others, *absent]))
     if BINDINGS in absent:
         raise Absent(f"{' and '.join(absent)} not installed", _renewed(absent))
-    from labkit.compiler.nvrtc import compile_ptx, load_nvrtc_of_cupy, nvrtc_version
+    from simt.compiler.nvrtc import compile_ptx, load_nvrtc_of_cupy, nvrtc_version
 
     mixed = [f"{name} {found[name]}" for name in HEADERS if cuda(found[name]) not in ("", cuda(found[NVRTC]))]
     beside = ", ".join([f"{BINDINGS} {found[BINDINGS]}", *mixed])

@@ -11,8 +11,8 @@ import pytest
 
 from labkit.c import compile as module
 from labkit.c.compile import compile_c, find_compiler
-from labkit.core.errors import CompileError, SimtError
 from labkit.doctor import mend
+from simt.common.errors import CompileError, SimtError
 
 SAXPY = """
 void saxpy(int n, float a, const float *x, float *y) {

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.c.compile import compile_c, find_compiler
-from labkit.core.occupancy import carve_out, gpu, gpus, occupancy
+from simt.common.occupancy import carve_out, gpu, gpus, occupancy
 
 INCLUDE = Path("nvidia", "cu13", "include")  # of the wheel nvidia-cuda-runtime, in site-packages
 LIMITS = ("blocks", "registers", "shared_mem", "warps")

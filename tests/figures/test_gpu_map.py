@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 import pytest
 
 import labkit
-from labkit.core.occupancy import gpu, gpus
 from labkit.figures import gpu_map as module
 from labkit.figures.svg import BLUE
 from labkit.model import gpu_parts
 from labkit.model.gpu_parts import PARTS, parts, sources
+from simt.common.occupancy import gpu, gpus
 
 DATA = Path(labkit.__file__).parent.parent / "data"
 SVG = "{http://www.w3.org/2000/svg}"

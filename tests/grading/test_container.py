@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 from course_tables import SOLVED, mutant
 
-from labkit.grading.judging import judge
-from labkit.grading.model import GRADED, Answer, Submission
-from labkit.grading.sandbox import container
-from labkit.grading.sandbox.limits import LIMITS, Limits
-from labkit.grading.sandbox.process import CONTAINER, NoSandbox, Sandbox, require
+from grader.judging import judge
+from grader.model import GRADED, Answer, Submission
+from grader.sandbox import container
+from grader.sandbox.limits import LIMITS, Limits
+from grader.sandbox.process import CONTAINER, NoSandbox, Sandbox, require
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 
@@ -82,7 +82,7 @@ class TestImage:
         left_out = shutil.ignore_patterns("course", "notebooks", "__pycache__")
         shutil.copytree(ROOT / "labkit", tmp_path / "labkit", ignore=left_out)
         shutil.copytree(ROOT / "data", tmp_path / "labkit" / "data")
-        code = "import labkit.grading.sandbox.probe, labkit.yours; print(labkit.__file__)"
+        code = "import grader.sandbox.probe, labkit.yours; print(labkit.__file__)"
         done = subprocess.run(
             [sys.executable, "-c", code],
             cwd=tmp_path,
@@ -135,7 +135,7 @@ class TestFilter:
         if not (setpriv := shutil.which("setpriv")):
             pytest.skip("needs setpriv, of util-linux")
         code = "import os\ntry: os.memfd_create('x')\nexcept PermissionError: print('refused')"
-        filtered = [sys.executable, "-m", "labkit.grading.sandbox.filtered", sys.executable, "-c", code]
+        filtered = [sys.executable, "-m", "grader.sandbox.filtered", sys.executable, "-c", code]
         done = subprocess.run([setpriv, "--no-new-privs", *filtered], capture_output=True, text=True)
         assert (done.stdout, done.stderr) == ("refused\n", "")
 
@@ -146,7 +146,7 @@ class TestFilter:
             "import os, threading\nthread = threading.Thread(target=print, args=('a thread',))\n"
             "thread.start(), thread.join()\ntry: os.fork()\nexcept PermissionError: print('no process')"
         )
-        filtered = [sys.executable, "-m", "labkit.grading.sandbox.filtered", "--alone"]
+        filtered = [sys.executable, "-m", "grader.sandbox.filtered", "--alone"]
         command = [setpriv, "--no-new-privs", *filtered, sys.executable, "-c", code]
         done = subprocess.run(command, capture_output=True, text=True)
         assert (done.stdout, done.stderr) == ("a thread\nno process\n", "")
@@ -295,7 +295,7 @@ except OSError as error:
     def test_a_grader_that_is_killed_leaves_none(self):
         code = (
             "import subprocess, sys, time\n"
-            "from labkit.grading.sandbox.process import CONTAINER, Sandbox\n"
+            "from grader.sandbox.process import CONTAINER, Sandbox\n"
             "sandbox = Sandbox(CONTAINER)\n"
             "command = sandbox.command([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
             "subprocess.Popen(command, env=sandbox.environment(), start_new_session=True)\n"

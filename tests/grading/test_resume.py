@@ -10,18 +10,18 @@ from hashed_grades import hand_in
 from made_up_class import SOLVED, exercises, result
 from typer.testing import CliRunner
 
+from grader import run
+from grader.judging.pool import Pool
+from grader.model import GRADED, REGRADE, Graded, Result, Submission
+from grader.report import write_all
+from grader.results import judged_by as rules
+from grader.results.judged_by import judged_by
+from grader.results.manifest import Run
+from grader.results.store import Store
+from grader.sandbox.limits import LIMITS
 from labkit import cli
 from labkit.course import EXERCISES
 from labkit.course.notebooks import catalog
-from labkit.grading import run
-from labkit.grading.judging.pool import Pool
-from labkit.grading.model import GRADED, REGRADE, Graded, Result, Submission
-from labkit.grading.report import write_all
-from labkit.grading.results import judged_by as rules
-from labkit.grading.results.judged_by import judged_by
-from labkit.grading.results.manifest import Run
-from labkit.grading.results.store import Store
-from labkit.grading.sandbox.limits import LIMITS
 
 LAB = sorted(id for id in EXERCISES if id.startswith("02."))
 ASKED = exercises("02")

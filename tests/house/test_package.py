@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import labkit
-from labkit.core import errors
-from labkit.core.cache import cache_dir, cached_bytes
+from simt.common import errors
+from simt.common.cache import cache_dir, cached_bytes
 
 ROOT = Path(labkit.__file__).parent.parent
 
@@ -42,7 +42,7 @@ class TestImport:
             assert name in dir(labkit)
 
     def test_functions_are_not_shadowed_by_modules_of_the_same_name(self):
-        assert python("import labkit.device.select; print(callable(labkit.device))") == "True\n"
+        assert python("import labkit.devices.select; print(callable(labkit.device))") == "True\n"
 
     def test_an_unknown_name_is_an_attribute_error(self):
         with pytest.raises(AttributeError, match="'labkit' has no attribute 'rawmodule'"):

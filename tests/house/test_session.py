@@ -6,7 +6,7 @@ from pathlib import Path
 import session
 
 from labkit import magic
-from labkit.core import launches
+from simt.common import launches
 
 PACKAGE = Path(__file__).parents[2] / "labkit"
 CHANGES = {"append", "add", "update", "setdefault", "pop", "popitem", "clear", "extend", "insert", "remove"}

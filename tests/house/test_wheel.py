@@ -129,7 +129,7 @@ def said(*command):
 
 AS_A_USER = """
 import numpy as np, labkit
-from labkit import simt
+import simt
 
 kernel = simt.RawModule(code='''extern "C" __global__ void twice(float* x, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -6,11 +6,12 @@ from statistics import median
 import pytest
 
 import labkit
-from labkit import kernels, simt
-from labkit.core.errors import LaunchError
+import simt
+from labkit import kernels
 from labkit.model import predicted
-from labkit.model.time.prediction import NoPrediction
 from labkit.widgets.prediction import Prediction as Question
+from simt.common.errors import LaunchError
+from simt.timing.prediction import NoPrediction
 
 PRODUCT = labkit.problem("matmul", 512, 512, 512)
 OWN = """
