@@ -249,7 +249,7 @@ def write(constants: Constants, judged: Sequence[Judged], held_out: Sequence[Jud
             median(abs(each.predicted(constants) / each.measured - 1) for each in held_out), 4
         ),
     }
-    (ROOT / "data" / "time_model.json").write_text(json.dumps(told, indent=2) + "\n")
+    (ROOT / "simt" / "data" / "time_model.json").write_text(json.dumps(told, indent=2) + "\n")
 
 
 def ends(factors: Sequence[float]) -> tuple[float, float]:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from labkit.doctor import mend
+from labkit import mend
 from labkit.doctor.row import Absent
 
 

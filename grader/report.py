@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader import pages
+from grader import pages, sent_back
 from grader.intake.labs import labs
 from grader.model import Graded
-from grader.results import by_hand, manifest, roster, sent_back
+from grader.results import by_hand, manifest, roster
 from grader.results.by_hand import Overrides
 from grader.results.manifest import Run
 from grader.results.roster import Roster

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from labkit.doctor import mend
+from labkit import mend
 
 
 def not_installed(what: str, extra: str = "lab") -> typer.Exit:

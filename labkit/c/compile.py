@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from labkit import mend
 from simt.common.cache import cache_dir, cached_bytes
 from simt.common.errors import CompileError, SimtError
 
@@ -135,8 +136,6 @@ def compiler_version(compiler: tuple[str, ...]) -> str:
 def _compiler() -> tuple[str, ...]:
     compiler = find_compiler()
     if compiler is None:
-        from labkit.doctor import mend  # imported here: the doctor asks this file for the compiler
-
         raise SimtError(f"no C compiler found: tried $CC, cc, gcc, clang and ziglang. Run: {mend.compiler()}")
     return compiler
 

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 
+from labkit import mend
 from labkit.c.compile import compiler_version, find_compiler
-from labkit.doctor import gpu, machine, mend, nvdisasm, nvrtc, students
+from labkit.doctor import gpu, machine, nvdisasm, nvrtc, students
 from labkit.doctor.gpu import Gpu, find_gpu
 from labkit.doctor.row import MISSING, OK, OPTIONAL, Absent, Row
 from simt.common.cache import cache_dir

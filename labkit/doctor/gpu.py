@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
-from labkit.doctor import machine, mend
-from labkit.doctor.row import Absent, cuda, installed
+from labkit import mend
+from labkit.doctor import machine
+from labkit.doctor.row import Absent, cuda
+from labkit.mend import installed
 
 WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"  # not on every PATH
 NEEDS = {"cuda13": "driver 580 or newer and a GPU from Turing on", "cuda12": "driver 525 or newer"}

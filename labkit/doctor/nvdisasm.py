@@ -2,9 +2,10 @@
 
 import sys
 
-from labkit.doctor import mend
+from labkit import mend
 from labkit.doctor.nvrtc import MAJOR, NVRTC
-from labkit.doctor.row import Absent, cuda, installed
+from labkit.doctor.row import Absent, cuda
+from labkit.mend import installed
 
 NVDISASM, ELF = "nvidia-cuda-nvdisasm", "pyelftools"
 TRIED = 'extern "C" __global__ void tried(float* x) { *x = 1; }'

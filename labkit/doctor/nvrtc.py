@@ -7,8 +7,9 @@ reverse. So the check compiles a kernel, and only reports what fails.
 import os
 import sys
 
-from labkit.doctor import mend
-from labkit.doctor.row import Absent, cuda, installed
+from labkit import mend
+from labkit.doctor.row import Absent, cuda
+from labkit.mend import installed
 
 MAJOR = "13"  # of CUDA, as in pyproject.toml
 BINDINGS, NVRTC = "cuda-bindings", "nvidia-cuda-nvrtc"

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+from labkit import mend
 from labkit.c import compile as module
 from labkit.c.compile import compile_c, find_compiler
-from labkit.doctor import mend
 from simt.common.errors import CompileError, SimtError
 
 SAXPY = """

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit import doctor
-from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row, machine, mend, nvdisasm, nvrtc, students
+from labkit import doctor, mend
+from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row, machine, nvdisasm, nvrtc, students
 from simt.common import memory
 
 ROOT = Path(__file__).parents[2]
@@ -581,9 +581,9 @@ class TestSandbox:
     def test_without_what_grades_it_names_the_extra(self, monkeypatch, path, outside):
         script(path / "bwrap", "")
         monkeypatch.setitem(sys.modules, "msgpack", None)
-        for name in [name for name in sys.modules if name.startswith("grader")]:
+        for name in [name for name in sys.modules if name.startswith("grader.sandbox")]:
             monkeypatch.delitem(sys.modules, name)
-        monkeypatch.delattr("grader", raising=False)
+        monkeypatch.delattr("grader.sandbox", raising=False)
         found = row(SANDBOX)
         assert (found.state, found.detail[:7]) == (OPTIONAL, "msgpack")
         assert found.fix == f"{PIP} install 'labkit[grade]'"
@@ -608,7 +608,7 @@ class TestSandbox:
             raise process.NoSandbox("setting up uid map: Permission denied")
 
         monkeypatch.setattr(process, "require", refuse)
-        monkeypatch.setattr(doctor, "_setting", lambda name: settings.get(name, ""))
+        monkeypatch.setattr("grader.doctor._setting", lambda name: settings.get(name, ""))
         script(path / "bwrap", "")
         found = row(SANDBOX)
         assert found.state == OPTIONAL and "uid map" in found.detail and fix in found.fix

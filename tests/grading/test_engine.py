@@ -24,8 +24,7 @@ from grader import run
 from grader.judging import engine, faults
 from grader.judging.pool import Pool
 from grader.model import GRADED, REGRADE, Submission
-from labkit import __version__, cli
-from labkit.doctor import mend
+from labkit import __version__, cli, mend
 
 
 @pytest.fixture(scope="module", params=["pool", "cluster"])

@@ -21,11 +21,9 @@ sys.path[:0] = [str(ROOT / "benchmarks")]
 import record_programs  # noqa: E402
 from record_programs import PROGRAMS, commands, sources  # noqa: E402
 
-from labkit import (
-    program_magic,
-    toolkit,
-)
+from labkit import program_magic  # noqa: E402
 from labkit.c.compile import find_compiler  # noqa: E402
+from simt.programs import toolkit  # noqa: E402
 
 # `make test` runs each fourth: short names belong to programs with few kernels, which take less time.
 NAMES = sorted((path.name for path in sources()), key=len)

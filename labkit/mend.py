@@ -4,12 +4,11 @@ import os
 import shlex
 import shutil
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from labkit.doctor.row import installed
-
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 
 
 def pip(arguments: str) -> str:
@@ -76,3 +75,11 @@ def on_colab() -> bool:
 def in_conda() -> bool:
     """Return whether this Python belongs to a conda environment."""
     return Path(sys.prefix, "conda-meta").is_dir()
+
+
+def installed(package: str) -> str:
+    """Return the version of a package; empty if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
