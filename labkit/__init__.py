@@ -19,6 +19,7 @@ _EXPORTS = {
     "cpu": "labkit.cpu",
     "device": "labkit.devices.select:device",
     "end": "labkit.course.way:end",
+    "guess": "labkit.course.predictions:guess",
     "kernels": "labkit.kernels",
     "ladder": "labkit.ladder",
     "load_ipython_extension": "labkit.program_magic:load_ipython_extension",

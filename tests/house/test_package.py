@@ -81,7 +81,7 @@ class TestImport:
 
 def test_the_examples_of_the_pages_run():
     names: dict = {}
-    for page in ("README.md", "docs/cpu.md", "docs/gpu.md", "docs/simulator.md"):
+    for page in ("simt/README.md", "README.md", "docs/cpu.md", "docs/gpu.md", "docs/simulator.md"):
         for example in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
             exec(example, names)
     assert names["x"].tolist() == list(range(0, 2000, 2))
