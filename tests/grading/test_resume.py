@@ -77,24 +77,24 @@ class TestWhatJudges:
     @pytest.mark.parametrize(
         ("file", "has_part"),
         [
-            ("grading/sandbox/process.py", True),
-            ("course/criteria/kernels.py", True),
+            ("grader/sandbox/process.py", True),
+            ("labkit/course/criteria/kernels.py", True),
             ("simt/module.py", True),
-            ("ladder/new.py", True),
-            ("c/driver.c", True),
-            ("course/exercises/lab_02.py", False),  # of its lab alone
-            ("cli.py", False),
-            ("__init__.py", False),  # a new version by itself
-            ("course/__init__.py", True),
-            ("lab/new.py", False),
-            ("grading/results/tables.py", False),
-            ("grading/pages/student.html", False),
+            ("labkit/ladder/new.py", True),
+            ("labkit/c/driver.c", True),
+            ("labkit/course/exercises/lab_02.py", False),  # of its lab alone
+            ("labkit/cli.py", False),
+            ("labkit/__init__.py", False),  # a new version by itself
+            ("labkit/course/__init__.py", True),
+            ("labkit/lab/new.py", False),
+            ("grader/results/tables.py", False),
+            ("grader/pages/student.html", False),
             ("simt/__pycache__/module.cpython-311.pyc", False),
             ("simt/.module.py.swp", False),
         ],
     )
     def test_the_sandbox_and_all_else_that_judges_belong_to_all(self, tmp_path, monkeypatch, file, has_part):
-        monkeypatch.setattr(rules, "PACKAGE", tmp_path)
+        monkeypatch.setattr(rules, "PACKAGES", [tmp_path / name for name in ("simt", "labkit", "grader")])
         monkeypatch.setattr(rules, "shipped", lambda name: tmp_path / name)
         path = tmp_path / file
         path.parent.mkdir(parents=True, exist_ok=True)
