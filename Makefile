@@ -68,7 +68,7 @@ test-gpu-notebooks: gpu
 	$(ON_GPU) -m pytest -q tests/course/test_notebooks_on_gpu.py -k 01_cpu
 
 gpu: $(if $(WITH),,$(VENV)/.dev)
-	@$(ON_GPU) -c 'from labkit.device.select import find_gpu; print(find_gpu())'
+	@$(ON_GPU) -c 'from labkit.devices.select import find_gpu; print(find_gpu())'
 
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants.py $(ARGS)
@@ -77,9 +77,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 platforms: $(VENV)/.dev
-	for system in win32 darwin; do $(BIN)/mypy --platform $$system --exclude labkit/grading labkit || exit 1; done
+	for system in win32 darwin; do $(BIN)/mypy --platform $$system simt labkit || exit 1; done
 
 # pytest rewrites each test file's asserts the first time: once here, beside mypy, rather than in each worker.
 collect: $(VENV)/.dev
@@ -102,7 +103,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .import_linter_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/.lab: pyproject.toml | $(BIN)/python
 	$(call install,lab)

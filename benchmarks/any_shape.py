@@ -15,7 +15,7 @@ from statistics import geometric_mean, median
 from typing import Any
 
 import labkit
-from labkit.device.select import Device, NoGpu, find_gpu
+from labkit.devices.select import Device, NoGpu, find_gpu
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.matmul.product import choose
 

@@ -26,7 +26,7 @@ from gallery import Case, cases  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
-from labkit import simt  # noqa: E402
+import simt  # noqa: E402
 
 RECORD = ROOT / "data" / "h200" / "gallery" / "sanitizer.csv"
 # The first pattern that a kernel's name begins with is its class.

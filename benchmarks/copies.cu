@@ -1,4 +1,4 @@
-// How long copies between host and GPU and empty launches take, by events: what labkit/programs/server/gpu.py rests on.
+// How long copies between host and GPU and empty launches take, by events: what simt/programs/server/gpu.py rests on.
 //
 // nvcc -O2 benchmarks/copies.cu -o copies && ./copies
 #include <cstdio>

@@ -19,8 +19,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from labkit.device.select import NoGpu, find_gpu
-from labkit.device.timing import Timing, time_kernel
+from labkit.devices.select import NoGpu, find_gpu
+from labkit.devices.timing import Timing, time_kernel
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import Problem
 from labkit.kernels.tensor_matmul.family import TensorMatmul
@@ -59,7 +59,7 @@ class Measured:
 
 def measure(problem: Problem) -> Measured:
     """Verify and time each rung, then the best and the reference in turns."""
-    from labkit.device.select import xp
+    from labkit.devices.select import xp
 
     args, cases, times = problem.args(xp), {}, {}
     for case in running.cases(problem):

@@ -34,11 +34,11 @@ import nbformat
 import pandas as pd
 import pytest
 
+from grader.judging import engine, judge
+from grader.judging.pool import Pool
+from grader.model import Answer, Submission
+from grader.sandbox import process
 from labkit.course.notebooks.release import solution, without_solution
-from labkit.grading.judging import engine, judge
-from labkit.grading.judging.pool import Pool
-from labkit.grading.model import Answer, Submission
-from labkit.grading.sandbox import process
 
 ROOT = Path(__file__).parent.parent
 TESTS = str(ROOT / "tests" / "course")

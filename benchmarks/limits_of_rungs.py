@@ -1,7 +1,7 @@
 """Write data/limits_of_rungs.csv: how long each part of an H200 would take alone for each rung of products.
 
 usage: python benchmarks/limits_of_rungs.py
-The model of labkit.model.time says so, at every size and dtype that the explorer of the roofline offers;
+The model of simt.timing says so, at every size and dtype that the explorer of the roofline offers;
 nothing here is measured. It takes a minute. Write it again after
 benchmarks/predict.py --fit.
 """
@@ -19,12 +19,12 @@ import numpy as np  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 from labkit import kernels  # noqa: E402
-from labkit.core.errors import SimtError  # noqa: E402
 from labkit.kernels.matmul.family import Matmul  # noqa: E402
 from labkit.ladder import running  # noqa: E402
 from labkit.model.limits import CYCLES, MODEL, NAMES, times_of  # noqa: E402
-from labkit.model.time.prediction import Prediction  # noqa: E402
 from labkit.widgets.roofline_view import DTYPES, SIZES  # noqa: E402
+from simt.common.errors import SimtError  # noqa: E402
+from simt.timing.prediction import Prediction  # noqa: E402
 
 GPU = "H200"
 

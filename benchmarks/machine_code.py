@@ -23,9 +23,9 @@ from time import perf_counter
 import pandas as pd
 
 from labkit import kernels
-from labkit.compiler import machine_code, nvdisasm
-from labkit.compiler.nvrtc import assemble, parse_resources
-from labkit.simt.module import Kernel
+from simt.compiler import machine_code, nvdisasm
+from simt.compiler.nvrtc import assemble, parse_resources
+from simt.module import Kernel
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 5

@@ -1,4 +1,4 @@
-"""Write data/precompiled.zip: the course's own kernels as NVIDIA's compiler leaves them, for macOS.
+"""Write simt/data/precompiled.zip: the course's own kernels as NVIDIA's compiler leaves them, for macOS.
 
     python benchmarks/precompile.py             # everything, before a release: some 15 minutes
     python benchmarks/precompile.py --rungs     # the rungs alone, added to what is there: seconds
@@ -22,12 +22,12 @@ import numpy as np
 from rich.console import Console
 
 from labkit import kernels, widgets
-from labkit.compiler import nvdisasm, precompiled
-from labkit.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, supported_architectures
-from labkit.core.cache import digest
 from labkit.course.notebooks import catalog, release, run
 from labkit.kernels.problem import problem_class
 from labkit.widgets import Explorer
+from simt.common.cache import digest
+from simt.compiler import nvdisasm, precompiled
+from simt.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, supported_architectures
 
 CHECKSUM = 32  # bytes before an entry of the cache
 

@@ -4,7 +4,7 @@ usage: python benchmarks/predict.py [--fit] [--only RE]
 The kernels are those of benchmarks/timed; data/h200/timed and data/h100/timed have their times. Constants are
 fitted to the kernels of the set `build` alone, on both GPUs together. What is printed last, and the interval
 of each prediction, comes from the set `held out`. Only launches of 10 microseconds or more are judged.
-With --fit, data/time_model.json is written: the constants, which kernels they are from, and the errors.
+With --fit, simt/data/time_model.json is written: the constants, which kernels they are from, and the errors.
 """
 
 import csv
@@ -29,13 +29,13 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests")]
 import timed  # noqa: E402
 from gallery import Argument  # noqa: E402
 
-from labkit import simt  # noqa: E402
-from labkit.core.kernel import launch_of  # noqa: E402
-from labkit.core.occupancy import gpu  # noqa: E402
-from labkit.model.time import work  # noqa: E402
-from labkit.model.time.constants import Constants, fitted  # noqa: E402
-from labkit.model.time.limits import Limit, limits, seconds  # noqa: E402
-from labkit.simt.sass.slice import NoCounts  # noqa: E402
+import simt  # noqa: E402
+from simt.common.occupancy import gpu  # noqa: E402
+from simt.kernel import launch_of  # noqa: E402
+from simt.sass.slice import NoCounts  # noqa: E402
+from simt.timing import work  # noqa: E402
+from simt.timing.constants import Constants, fitted  # noqa: E402
+from simt.timing.limits import Limit, limits, seconds  # noqa: E402
 
 GPUS = {"H200": "h200", "H100 SXM5": "h100"}
 LEAST = 10e-6  # seconds: a shorter launch is not judged
@@ -91,7 +91,7 @@ class Judged:
 
 
 def main(
-    fit: Annotated[bool, typer.Option(help="fit the constants, and write data/time_model.json")] = False,
+    fit: Annotated[bool, typer.Option(help="fit the constants, and write simt/data/time_model.json")] = False,
     only: Annotated[str, typer.Option(help="a regular expression for the names of launches")] = "",
 ) -> None:
     """Predict every recorded launch, and print how far off that is."""
@@ -229,7 +229,7 @@ def moved(constants: Constants, name: str, step: float) -> Constants | None:
 
 
 def write(constants: Constants, judged: Sequence[Judged], held_out: Sequence[Judged]) -> None:
-    """Write data/time_model.json."""
+    """Write simt/data/time_model.json."""
     factors: dict[str, list[float]] = {"any": []}
     for each in held_out:
         found = each.limits(constants)
@@ -237,7 +237,7 @@ def write(constants: Constants, judged: Sequence[Judged], held_out: Sequence[Jud
         factors["any"].append(factor)
         factors.setdefault(max(found, key=lambda one: one.seconds).name, []).append(factor)
     told = {
-        "what": "constants of labkit.model.time, and how far its predictions are off",
+        "what": "constants of simt.timing, and how far its predictions are off",
         "command": "python benchmarks/predict.py --fit",
         "constants": {name: round(value, 4) for name, value in asdict(constants).items()},
         "build": sorted({each.launch.kernel for each in judged if is_fitted(each)}),
@@ -249,7 +249,7 @@ def write(constants: Constants, judged: Sequence[Judged], held_out: Sequence[Jud
             median(abs(each.predicted(constants) / each.measured - 1) for each in held_out), 4
         ),
     }
-    (ROOT / "data" / "time_model.json").write_text(json.dumps(told, indent=2) + "\n")
+    (ROOT / "simt" / "data" / "time_model.json").write_text(json.dumps(told, indent=2) + "\n")
 
 
 def ends(factors: Sequence[float]) -> tuple[float, float]:

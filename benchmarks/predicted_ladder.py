@@ -2,10 +2,10 @@
 
 usage: python benchmarks/predicted_ladder.py [--only RE] [--workers N]
 The rungs, sizes and blocks are those of the reports' sweeps, of the ladders at the sizes of LADDERS, and of
-the explorer of unrolling; the GPUs are those of GPUS for which data/gpus.csv has what a
+the explorer of unrolling; the GPUs are those of GPUS for which gpus.csv has what a
 prediction needs. What cannot be predicted is left out, and named at the end. With --only, nothing is written:
-rows whose text matches are printed. Run it again after each change of the model (labkit/model/time,
-data/time_model.json, data/gpus.csv): three to five minutes on two cores, and a run that was stopped goes on.
+rows whose text matches are printed. Run it again after each change of the model (simt/timing,
+time_model.json, gpus.csv): three to five minutes on two cores, and a run that was stopped goes on.
 """
 
 import csv
@@ -24,15 +24,15 @@ from tqdm import tqdm
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from labkit.core.errors import SimtError  # noqa: E402
 from labkit.kernels.problem import problem, problem_class  # noqa: E402
 from labkit.ladder.running import Case, case, rungs  # noqa: E402
 from labkit.model.predicted import PLACE, TABLE, TABLE_COLUMNS, predict  # noqa: E402
-from labkit.model.time.prediction import predictable  # noqa: E402
 from labkit.records.tables import frame_of, sizes_of  # noqa: E402
 from labkit.widgets.report_sweeps import NAMES, REPORTS, times_of  # noqa: E402
 from labkit.widgets.unrolling_view import DTYPES, ELEMENTS, SIDE  # noqa: E402
 from labkit.widgets.unrolling_view import TILE as UNROLLED_TILE  # noqa: E402
+from simt.common.errors import SimtError  # noqa: E402
+from simt.timing.prediction import predictable  # noqa: E402
 
 GPUS = ("H200", "H100 SXM5", "A100-SXM4-80GB", "RTX 4090", "T4")
 LADDERS = {"matmul": (512, 1024, 2048, 4096, 8192), "transpose": (2048, 8192)}  # in float32, squares
@@ -120,14 +120,14 @@ def write(rows: list[dict[str, object]], gpus: list[str]) -> None:
         table.writeheader()
         table.writerows(rows)
     told = {
-        "what": "times predicted by labkit.model.time; none was measured",
+        "what": "times predicted by simt.timing; none was measured",
         "command": "python benchmarks/predicted_ladder.py",
-        "model": "labkit/model/time, with data/time_model.json and data/gpus.csv",
+        "model": "simt/timing, with simt/data/time_model.json and simt/data/gpus.csv",
         "date": date.today().isoformat(),
         "gpus": gpus,
         "columns": {
             "seconds": "predicted time of a launch, as CUDA events measure it with a cold L2",
-            "low, high": "the time lies between them as often as `confidence` in data/time_model.json says",
+            "low, high": "the time lies between them as often as `confidence` in time_model.json says",
             "limit": "the part of the GPU that would take longest alone",
             "problem to note": "as in data/SOURCES.md",
         },

@@ -25,8 +25,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from labkit import kernels, problem, simt
-from labkit.core.kernel import PATIENCE_SECONDS
+import simt
+from labkit import kernels, problem
+from simt.kernel import PATIENCE_SECONDS
 
 STRIDES = (1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32, 33, 48, 64)
 SIZES = (256, 512, 1024, 2048, 4096, 8192)

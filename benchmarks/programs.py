@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT)]
 
 import numpy as np  # noqa: E402
 
-from labkit import simt  # noqa: E402
+import simt  # noqa: E402
 
 ROUNDS, CALLS = 5, 1000
 KERNEL = 'extern "C" __global__ void empty(int *unused) {}\n'

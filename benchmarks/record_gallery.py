@@ -138,7 +138,7 @@ def compile_cubin(case: Case, arch: str) -> tuple[bytes, str, str]:
     """
     from cuda.bindings import nvrtc
 
-    from labkit.compiler.nvrtc import with_defaults
+    from simt.compiler.nvrtc import with_defaults
 
     def ask(answer: tuple) -> object:
         status, *values = answer

@@ -180,7 +180,7 @@ def launch_all(plan: Path) -> None:
 
 def times(path: Path, wanted: Sequence[Launch], work: Path, start: float) -> None:
     """Write times.csv: the median, p20 and p80 of each launch, in milliseconds."""
-    from labkit.device.timing import time_kernel
+    from labkit.devices.timing import time_kernel
 
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

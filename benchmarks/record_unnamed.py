@@ -16,7 +16,7 @@ import numpy as np
 import typer
 
 if TYPE_CHECKING:
-    from labkit.device.timing import Timing
+    from labkit.devices.timing import Timing
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
@@ -91,7 +91,7 @@ def time(each: dict[str, Any]) -> "Timing":
     """Time a launch on this machine's GPU; its inputs are random."""
     import cupy
 
-    from labkit.device.timing import time_kernel
+    from labkit.devices.timing import time_kernel
 
     module = cupy.RawModule(code=each["code"], options=("-lineinfo",))
     kernel = module.get_function(each["kernel"].lower())

@@ -163,7 +163,7 @@ class Launch:
             self.verify = lambda: np.testing.assert_allclose(out, right, rtol=1e-4)
 
     def kernel(self):
-        from labkit import simt
+        import simt
 
         return simt.RawModule(code=self.source, options=self.options).get_function(self.entry)
 
@@ -211,15 +211,15 @@ def from_cache(name: str, size: int, threads: int) -> float:
 
 def report_cached(name: str, size: int) -> None:
     launch = Launch(name, size)
-    from labkit import simt  # noqa: F401 - not a part of what is timed
+    import simt  # noqa: F401 - not a part of what is timed
 
     print(seconds(lambda: launch.kernel()(launch.grid, launch.block, launch.args)))
 
 
 def build_times() -> Table:
     """Time from PTX to machine code, for small launches in each mode; instructions are those in the table."""
-    from labkit import simt
-    from labkit.simt.run.machine import compile_kernel
+    import simt
+    from simt.run.machine import compile_kernel
 
     table = Table(title="time to build a kernel for 128 threads")
     for heading in ("kernel", "steps", "instructions", *(f"{mode}, s" for mode in MODES), "plain, us/instr."):

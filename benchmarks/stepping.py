@@ -19,8 +19,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "stepping")]
 from test_recording import NO_BARRIER, TILED  # noqa: E402
 
 from labkit import kernels, simt  # noqa: E402
-from labkit.stepping.page_data import page_data  # noqa: E402
-from labkit.stepping.record import record  # noqa: E402
+from simt.recording.page_data import page_data  # noqa: E402
+from simt.recording.record import record  # noqa: E402
 
 TIMES = 5
 Case = tuple[str, str, str, tuple[int, int], tuple[int, int], int, bool]

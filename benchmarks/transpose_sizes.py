@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from labkit import kernels
-from labkit.device.select import NoGpu, find_gpu
+from labkit.devices.select import NoGpu, find_gpu
 from labkit.kernels.transpose.family import Transpose
 
 SQUARES = tuple((n, n) for n in (4096, 8192, 12288, 16384))

@@ -55,11 +55,11 @@ def feedback() -> None:
     import lab
     from made_up_class import SOLVED, exercises, made_up
 
-    from labkit.grading.report import write_all
-    from labkit.grading.results.manifest import Run
-    from labkit.grading.results.store import Store
-    from labkit.grading.sandbox.limits import LIMITS
-    from labkit.grading.text import slug
+    from grader.report import write_all
+    from grader.results.manifest import Run
+    from grader.results.store import Store
+    from grader.sandbox.limits import LIMITS
+    from grader.text import slug
 
     with tempfile.TemporaryDirectory() as folder:
         kept, names = Store(Path(folder), 7, exercises("02")), []

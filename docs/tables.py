@@ -205,9 +205,9 @@ def mistakes() -> str:
 
 def gpus() -> str:
     """Return a sentence: which GPUs' limits are known."""
-    rows = csv.DictReader((ROOT / "data" / "gpus.csv").read_text().splitlines())
+    rows = csv.DictReader((ROOT / "simt" / "data" / "gpus.csv").read_text().splitlines())
     names = [row["name"] for row in rows]
-    return f"`data/gpus.csv` has the limits of {len(names)} GPUs: {', '.join(names)}.\n"
+    return f"`gpus.csv` has the limits of {len(names)} GPUs: {', '.join(names)}.\n"
 
 
 MAKERS: dict[str, Callable[[], str]] = {

@@ -1,12 +1,14 @@
-"""Commands: `labkit doctor`, `lab`, `course`, `run`, `bench`; `nvcc`, `check`, `profile` for programs; for
-teachers `release`, `badges`, `grade`, `similar`, `forget`.
+"""Commands: `labkit doctor`, `lab`, `course`, `run`, `bench`; for teachers `release`, `badges`.
+
+Those of `simt` are commands of labkit, too, and so are those of packages that are built on it: they register
+under the entry point `labkit.commands`, as the grader does.
 """
 
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from labkit import doctor as checkup
-from labkit.core.errors import SimtError
-from labkit.doctor import mend
+from labkit.exits import not_installed
+from simt import cli as simt_cli
+from simt.cli import reported
+from simt.common.errors import SimtError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="CUDA matrix kernels in Jupyter.")
 
@@ -45,49 +49,12 @@ def lab(context: typer.Context) -> None:
     try:
         from jupyterlab.labapp import LabApp
     except ImportError:
-        raise _not_installed("JupyterLab") from None
-    with _reported(OSError):
+        raise not_installed("JupyterLab") from None
+    with reported(OSError):
         arguments = [str(notebooks()), *context.args]
     if hasattr(os, "geteuid") and os.geteuid() == 0:  # as in containers: Jupyter needs it
         arguments.append("--allow-root")
     LabApp.launch_instance(argv=arguments)
-
-
-_PASSES_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-
-
-@app.command(context_settings=_PASSES_ON)
-def nvcc(context: typer.Context) -> None:
-    """Build a CUDA program that runs with or without a GPU: labkit nvcc main.cu -o main.
-
-    Options are nvcc's.
-    """
-    from labkit.programs.build import build
-
-    with _reported(SimtError):
-        raise typer.Exit(build(context.args))
-
-
-@app.command(context_settings=_PASSES_ON)
-def check(context: typer.Context) -> None:
-    """Run a program in the simulator and name its mistakes: labkit check ./main [ARGUMENT]..."""
-    _run_program("check", context.args)
-
-
-@app.command(context_settings=_PASSES_ON)
-def profile(context: typer.Context) -> None:
-    """Run a program in the simulator and count each launch as Nsight Compute does: labkit profile ./main."""
-    _run_program("profile", context.args)
-
-
-def _run_program(mode: str, arguments: list[str]) -> None:
-    from labkit.programs.run import run
-
-    if not arguments or arguments[0] in ("--help", "-h"):
-        print(f"labkit {mode} PROGRAM [ARGUMENT]...    PROGRAM is what labkit nvcc has built")
-        raise typer.Exit(0 if arguments else 2)
-    with _reported(SimtError, OSError):
-        raise typer.Exit(run(arguments, mode))
 
 
 @app.command()
@@ -96,7 +63,7 @@ def course() -> None:
     from labkit.course import guesses, progress
     from labkit.course.notebooks import catalog  # imported here: it imports the simulator
 
-    with _reported(catalog.NoNotebook):
+    with reported(catalog.NoNotebook):
         lessons = [catalog.lesson(path) for path in catalog.notebooks(catalog.shipped())]
     folder = _of_the_student()
     Console().print(catalog.table(lessons, progress.load(folder).best))
@@ -121,11 +88,11 @@ def run(
     try:
         from labkit.course.notebooks import run as running
     except ImportError:
-        raise _not_installed("What runs a notebook (nbclient and nbconvert)") from None
+        raise not_installed("What runs a notebook (nbclient and nbconvert)") from None
     console, outcomes, stopped = Console(), [], False
     out = out or Path("labkit-html-solved" if solved else "labkit-html")
     try:
-        with _reported(catalog.NoNotebook, OSError):
+        with reported(catalog.NoNotebook, OSError):
             folder = catalog.shipped() / "solutions" if solved else notebooks()
             chosen = catalog.find(names, folder) if names else catalog.notebooks(folder)
             for outcome in running.run(chosen, out, console):
@@ -156,11 +123,11 @@ def bench(
     if limits:
         raise typer.Exit(_limits(out, quick, only or ()))
     from labkit import records
-    from labkit.device.select import NoGpu
+    from labkit.devices.select import NoGpu
     from labkit.ladder import bench as benching  # imported here: it needs CuPy and pandas
 
     try:
-        with _reported(NoGpu, OSError, ValueError, SimtError):
+        with reported(NoGpu, OSError, ValueError, SimtError):
             cases = benching.plan(quick, only or ())
             origin = records.provenance(f"labkit {shlex.join(sys.argv[1:])}")
             failures = benching.run(cases, out, origin)
@@ -177,14 +144,14 @@ def bench(
 def _limits(out: Path, quick: bool, only: Iterable[str]) -> bool:
     """Measure what bounds a kernel on this machine's GPU and print it; returns whether something failed."""
     from labkit import records
-    from labkit.device.select import NoGpu
+    from labkit.devices.select import NoGpu
     from labkit.ladder import limits  # imported here: it needs CuPy and pandas
 
     if quick:
         raise typer.BadParameter(
             "--limits takes under two minutes and has no --quick; --only chooses a part."
         )
-    with _reported(NoGpu, OSError, ValueError, SimtError):
+    with reported(NoGpu, OSError, ValueError, SimtError):
         chosen = limits.plan(only)
         rows, failures = limits.run(chosen, out, records.provenance(f"labkit {shlex.join(sys.argv[1:])}"))
     table, last = Table(*limits.COLUMNS, box=None), ""
@@ -211,7 +178,7 @@ def release(
     try:
         from labkit.course.notebooks import release as releasing
     except ImportError:
-        raise _not_installed("What reads and writes notebooks (nbformat)") from None
+        raise not_installed("What reads and writes notebooks (nbformat)") from None
     from labkit.course.notebooks import catalog
 
     shipped = catalog.shipped()
@@ -220,7 +187,7 @@ def release(
         print("An installed labkit keeps its notebooks as they are. Name a folder: labkit release my-course")
         raise typer.Exit(1)
     out = out or shipped
-    with _reported(catalog.NoNotebook, releasing.NotReleased, OSError):
+    with reported(catalog.NoNotebook, releasing.NotReleased, OSError):
         pages = releasing.pages(solved, out)
         stale = [page for page in pages if page.state]
         for page in stale:
@@ -253,10 +220,10 @@ def badges(
         from labkit.course.notebooks import badges as writing
         from labkit.course.notebooks import release as releasing
     except ImportError:
-        raise _not_installed("What reads and writes notebooks (nbformat)") from None
+        raise not_installed("What reads and writes notebooks (nbformat)") from None
     from labkit.course.notebooks import catalog
 
-    with _reported(writing.WrongAddress, catalog.NoNotebook, releasing.NotReleased, OSError):
+    with reported(writing.WrongAddress, catalog.NoNotebook, releasing.NotReleased, OSError):
         root = writing.clone()
         of = writing.named(root, name, tag)
         stale = [page for page in writing.pages(root, of) if page.state]
@@ -272,122 +239,6 @@ def badges(
     if not stale and not students:
         print(f"All files name {of.name} at {of.tag}.")
     raise typer.Exit(check and bool(stale or students))
-
-
-@app.command()
-def grade(
-    submissions: Annotated[Path, typer.Argument(help="Folder or zip with a notebook or folder per student.")],
-    out: Annotated[Path, typer.Option(help="Folder for the grades: a new one, or see --resume.")],
-    lab: Annotated[
-        list[str] | None,
-        typer.Option(help="Such as 02; again for several. Those that the class has, if none is named."),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Of the inputs: same seed, same grades. Drawn if left out.")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core if left out.")] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Grade on a Dask cluster: its address, tcp://….")
-    ] = None,
-    isolation: Annotated[
-        str | None,
-        typer.Option(help="bubblewrap, container or process; bubblewrap where it works, if left out."),
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            min=1, max=10**6, help="That a submission may take per lab that it answers; 400 if left out."
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Grade what is missing in --out, changed, or to be graded again.")
-    ] = False,
-    regrade: Annotated[
-        list[str] | None,
-        typer.Option(help="With --resume: judge an exercise once more, such as 02.1; again for several."),
-    ] = None,
-) -> None:
-    """Grade a class. Exit code 1: something is to be graded again, or nothing could be graded."""
-    try:
-        from labkit.grading import run as grading
-
-        if scheduler:
-            from labkit.grading.judging import cluster  # noqa: F401
-    except ImportError as error:
-        raise _not_installed(f"What grades ({error.name})", "cluster" if scheduler else "grade") from None
-    console, command = Console(), f"labkit {shlex.join(sys.argv[1:])}"
-    wish = grading.Wish(
-        *(submissions, out, lab or (), seed, workers, scheduler, isolation, resume, command, seconds),
-        regrade or (),
-    )
-    go_on = f"What is graded is in {out}; the same command with --resume goes on from there."
-    try:
-        ended = grading.run(wish, console)
-    except (ValueError, RuntimeError, OSError) as error:
-        print(error, file=sys.stderr)
-        if (out / grading.RUN).exists() and isinstance(error, OSError):
-            print(go_on, file=sys.stderr)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        print(f"\nStopped. {go_on}")
-        raise typer.Exit(130) from None
-    grading.tell(ended, console)
-    if ended.stopped:
-        print(f"{str(ended.stopped) or 'Stopped.'} {go_on}", file=sys.stderr)
-    print(f"The grades are {out / 'grades.csv'}; begin with {ended.summary.overview}.")
-    is_stopped_here = isinstance(ended.stopped, KeyboardInterrupt)
-    raise typer.Exit(130 if is_stopped_here else int(bool(ended.stopped or ended.summary.to_regrade)))
-
-
-@app.command()
-def similar(
-    grades: Annotated[Path, typer.Argument(help="Folder of grades that labkit grade has written.")],
-) -> None:
-    """List answers that are alike, for a person to read: who copied, or whether, it cannot say."""
-    try:
-        from labkit.grading import later
-    except ImportError as error:
-        raise _not_installed(f"What grades ({error.name})", "grade") from None
-    with _reported(ValueError, OSError):
-        path, found = later.alike(grades)
-    table = Table("student", "other", "exercise", "share", box=None)
-    for pair in found[:20]:
-        table.add_row(Text(pair.student), Text(pair.other), pair.exercise, f"{100 * pair.share:.0f} %")
-    Console().print(table if found else "No two answers are alike beyond what was handed out.")
-    print(f"{len(found)} pairs: {path}.")
-
-
-@app.command()
-def forget(
-    grades: Annotated[Path, typer.Argument(help="Folder of grades that labkit grade has written.")],
-    student: Annotated[str, typer.Argument(help="As in grades.csv.")],
-) -> None:
-    """Remove all that a folder of grades keeps of a student."""
-    try:
-        from labkit.grading import later
-    except ImportError as error:
-        raise _not_installed(f"What grades ({error.name})", "grade") from None
-    with _reported(ValueError, OSError):
-        left = later.forget(grades, student)
-    print(f"{grades} has nothing of {student} any more.")
-    for each in left:
-        print(f"Yours to remove: {each}")
-
-
-@contextmanager
-def _reported(*expected: type[Exception]) -> Iterator[None]:
-    """Show only the message of an expected error, and end the command with exit code 1."""
-    try:
-        yield
-    except expected as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(1) from None
-
-
-def _not_installed(what: str, extra: str = "lab") -> typer.Exit:
-    """Say what is missing and how to get it; raise what this returns."""
-    print(f"{what} is not installed. Run: {mend.install(extra)}", file=sys.stderr)
-    return typer.Exit(1)
 
 
 def notebooks() -> Path:
@@ -426,3 +277,7 @@ def _of_the_student() -> Path:
     if shipped.parent != catalog.PACKAGE:
         return shipped
     return here if (here / copies.CAME_AS).exists() else here / "labkit-notebooks"
+
+
+for package in (simt_cli.app, *(entry.load() for entry in entry_points(group="labkit.commands"))):
+    app.registered_commands += package.registered_commands

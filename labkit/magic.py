@@ -32,13 +32,13 @@ from labkit.c.compile import FILE_NAME as C_FILE_NAME
 from labkit.c.compile import compile_log
 from labkit.c.function import CFunction
 from labkit.c.source import functions
-from labkit.compiler import options as nvrtc_options
-from labkit.compiler.nvrtc import FILE_NAME, compile_ptx
-from labkit.compiler.options import NAME_EXPRESSION
-from labkit.core.cell import Cell, current
-from labkit.core.errors import CompileError, SimtError
-from labkit.device import faults
-from labkit.simt.ptx.parser import parse
+from labkit.devices import faults
+from simt.common.cell import Cell, current
+from simt.common.errors import CompileError, SimtError
+from simt.compiler import options as nvrtc_options
+from simt.compiler.nvrtc import FILE_NAME, compile_ptx
+from simt.compiler.options import NAME_EXPRESSION
+from simt.ptx.parser import parse
 
 EXERCISE_ID = re.compile(r"\d\d\.\d+")
 # The names of the functions that exercises in Python ask for.

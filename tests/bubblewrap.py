@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from labkit.grading.sandbox import process
+from grader.sandbox import process
 
 if __name__ == "__main__":
     if not shutil.which("bwrap") and shutil.which("apt-get") and os.geteuid() == 0:

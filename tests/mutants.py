@@ -88,20 +88,20 @@ class Module:
     tests: tuple[str, ...]
 
 
-_JUDGING = tuple(f"labkit/grading/judging/{name}.py" for name in ("engine", "faults", "judge"))
+_JUDGING = tuple(f"grader/judging/{name}.py" for name in ("engine", "faults", "judge"))
 _COURSE = tuple(
     f"tests/course/test_{name}*.py" for name in ("c", "h", "magic", "p", "unnamed")
 )  # no notebooks
 MODULES = {
-    "instructions": Module(("labkit/simt/code/instructions",), ("tests/simt",)),
-    "lowering": Module(("labkit/simt/lowering",), ("tests/simt",)),
-    "counters": Module(("labkit/simt/counters",), ("tests/simt", "tests/stepping", "tests/model")),
-    "sanitizer": Module(("labkit/simt/sanitizer",), ("tests/simt",)),
+    "instructions": Module(("simt/code/instructions",), ("tests/simt",)),
+    "lowering": Module(("simt/lowering",), ("tests/simt",)),
+    "counters": Module(("simt/counters",), ("tests/simt", "tests/stepping", "tests/model")),
+    "sanitizer": Module(("simt/sanitizer",), ("tests/simt",)),
     "occupancy": Module(
-        ("labkit/core/occupancy.py",), ("tests/core", "tests/widgets/test_occupancy_view.py")
+        ("simt/common/occupancy.py",), ("tests/core", "tests/widgets/test_occupancy_view.py")
     ),
     "criteria": Module(("labkit/course/criteria",), _COURSE),
-    "grading": Module(("labkit/grading/results", *_JUDGING), ("tests/grading",)),
+    "grading": Module(("grader/results", *_JUDGING), ("tests/grading",)),
 }
 # Where it is the same whether numbers have a sign, or whether NaN are ordered.
 _SAME = {("icmp_", '"=="'), ("icmp_", '"!="'), ("fcmp_", '"uno"'), ("fcmp_", '"ord"')}
@@ -161,7 +161,7 @@ class CannotJudge(Exception):
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of a file, such as labkit/core/occupancy.py, at lines first to last (from 1)."""
+    """One change of a file, such as simt/common/occupancy.py, at lines first to last (from 1)."""
 
     file: str
     first: int

@@ -88,7 +88,9 @@ class Cover:
         self.seconds = defaultdict(float)
         self.shared = {}  # by test: the fixtures of its file that it shares with other tests
         self.coverage = coverage.Coverage(
-            str(folder / "coverage"), include=[f"{Path.cwd()}/labkit/*"], config_file=False
+            str(folder / "coverage"),
+            include=[f"{Path.cwd()}/{name}/*" for name in ("simt", "labkit", "grader")],
+            config_file=False,
         )
         self.coverage.start()
 

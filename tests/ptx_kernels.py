@@ -2,11 +2,11 @@
 
 from hypothesis import strategies as st
 
-from labkit.simt.analysis.flow import Flow
-from labkit.simt.analysis.layout import storage
-from labkit.simt.analysis.shapes import ShapeRules
-from labkit.simt.ptx import Immediate, Register, Symbol
-from labkit.simt.ptx.parser import parse
+from simt.analysis.flow import Flow
+from simt.analysis.layout import storage
+from simt.analysis.shapes import ShapeRules
+from simt.ptx import Immediate, Register, Symbol
+from simt.ptx.parser import parse
 
 HEAD = ".version 8.8\n.target sm_90\n.address_size 64\n"
 REGISTERS = """

@@ -11,24 +11,22 @@ REMEMBERED = (
     ("labkit.course.progress", "_unkept"),
     ("labkit.course.progress", "_unkept_said"),
     ("labkit.course.way", "_shown"),
-    ("labkit.core.launches", "_seen"),
-    ("labkit.device.faults", "_launched"),
-    ("labkit.programs.server.device_code", "_texts"),
+    ("simt.common.launches", "_seen"),
+    ("labkit.devices.faults", "_launched"),
+    ("simt.programs.server.device_code", "_texts"),
 )
 # What changes while a process runs and need not be forgotten, with the reason.
 KEPT = {
     ("labkit.course.out_of_order", "_told_by"): "belongs to a shell, which the fixture `ipython` makes anew",
     ("labkit.course.criteria.undisturbed", "_seers"): "a stack: a context manager takes off what it put on",
     ("labkit.c.run", "_runners"): "a stack, likewise",
-    ("labkit.core.tensor_map", "_live"): "arrays that exist",
-    ("labkit.simt.launch.unwritten", "_empty"): "arrays that exist",
-    ("labkit.simt.texture", "_live"): "textures that exist",
-    ("labkit.simt.texture", "_last"): "a number that is given once",
-    **{
-        ("labkit.simt.run.crew", name): "the process's threads" for name in ("_crew", "_sockets", "_watchman")
-    },
-    ("labkit.simt.code.instructions.table", "OPERATIONS"): "a table that imports fill",
-    ("labkit.simt.sass.lift.table", "RULES"): "a table that imports fill",
+    ("simt.common.tensor_map", "_live"): "arrays that exist",
+    ("simt.launch.unwritten", "_empty"): "arrays that exist",
+    ("simt.texture", "_live"): "textures that exist",
+    ("simt.texture", "_last"): "a number that is given once",
+    **{("simt.run.crew", name): "the process's threads" for name in ("_crew", "_sockets", "_watchman")},
+    ("simt.code.instructions.table", "OPERATIONS"): "a table that imports fill",
+    ("simt.sass.lift.table", "RULES"): "a table that imports fill",
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from labkit.c.arguments import Arguments
 from labkit.c.process import MAX_PRINTED_BYTES, Ended
 from labkit.c.report import Memory, from_assert, from_exit, from_guards, near
-from labkit.core.errors import Crash, InvalidAccess, SimtError, Timeout
+from simt.common.errors import Crash, InvalidAccess, SimtError, Timeout
 
 ALIGNMENT = 64  # bytes: each array begins at a cache line
 GUARD, GUARD_BYTE = 2**20, 0xA5  # bytes of a guard of calls.c

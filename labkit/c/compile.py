@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from labkit.core.cache import cache_dir, cached_bytes
-from labkit.core.errors import CompileError, SimtError
+from labkit import mend
+from simt.common.cache import cache_dir, cached_bytes
+from simt.common.errors import CompileError, SimtError
 
 COMPILE_SECONDS, FIRST_SECONDS = 60, 600
 COMPILE_BYTES = 2**32  # limit on memory; on each file, a sixteenth: #include "/dev/zero" has no end
@@ -135,8 +136,6 @@ def compiler_version(compiler: tuple[str, ...]) -> str:
 def _compiler() -> tuple[str, ...]:
     compiler = find_compiler()
     if compiler is None:
-        from labkit.doctor import mend  # imported here: the doctor asks this file for the compiler
-
         raise SimtError(f"no C compiler found: tried $CC, cc, gcc, clang and ziglang. Run: {mend.compiler()}")
     return compiler
 

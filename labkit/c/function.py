@@ -19,11 +19,11 @@ from labkit.c.process import MAX_PRINTED_BYTES
 from labkit.c.report import without_assert
 from labkit.c.run import GUARD_BYTES, NO_MEMORY, Run, result, run_calls, run_program, times
 from labkit.c.source import find_function, with_call
-from labkit.core.errors import CompileError, Crash, InvalidAccess
-from labkit.core.processor import cpu_name
+from simt.common.errors import CompileError, Crash, InvalidAccess
+from simt.common.processor import cpu_name
 
 if TYPE_CHECKING:
-    from labkit.device.timing import Timing
+    from labkit.devices.timing import Timing
 
 WATCHED = ("-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=undefined")
 
@@ -135,7 +135,7 @@ class CFunction:
         of the process and copies are not measured. What the function prints is not shown. Raises as a call
         does, but without the line: call the function once to see it.
         """
-        from labkit.device.timing import Timing  # imported here: it takes time to import
+        from labkit.devices.timing import Timing  # imported here: it takes time to import
 
         if samples < 1:
             raise ValueError(f"samples={samples}. Choose at least 1.")

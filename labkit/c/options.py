@@ -7,7 +7,7 @@ load plugins or link.
 import re
 from collections.abc import Sequence
 
-from labkit.compiler.options import MACRO, OptionError, grouped
+from simt.compiler.options import MACRO, OptionError, grouped
 
 _OFTEN_USED = "-D TILE=16, -O2, -ffast-math, -fopenmp, -march=native"
 _WITH_A_VALUE = ("-D", "-U", "-I", "-o")

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labkit.c.compile import FILE_NAME
-from labkit.core.errors import Crash, InvalidAccess, SimtError
-from labkit.core.named import Named
-from labkit.core.text import counted
+from simt.common.errors import Crash, InvalidAccess, SimtError
+from simt.common.named import Named
+from simt.common.text import counted
 
 # clang and gcc: #1 0x401 in f kernel.c:3; zig: /tmp/x/kernel.c:3:5: 0x401 in f (kernel.c)
 _FRAME = re.compile(rf"#\d+ 0x\w+ in \S+ [^\n]*?{FILE_NAME}:(\d+)|{FILE_NAME}:(\d+):\d+: 0x\w+ in ")

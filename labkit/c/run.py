@@ -30,7 +30,7 @@ from labkit.c.report import (
     line_of,
     split_report,
 )
-from labkit.core.errors import Crash, LaunchError, SimtError, Timeout
+from simt.common.errors import Crash, LaunchError, SimtError, Timeout
 
 if sys.platform != "win32":  # it has no pipes of this kind
     from labkit.c.stopwatch import Stopwatch

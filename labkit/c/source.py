@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labkit.core.errors import CompileError, LaunchError
+from simt.common.errors import CompileError, LaunchError
 
 CALL_FILE = "call.c"  # the file name that the compiler reports for the lines `with_call` appends
 

@@ -8,11 +8,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from labkit import magic
-from labkit.core.errors import SimtError
 from labkit.course import edits, exercises, progress
 from labkit.course.exercise import ASKED, Answer, Exercise, by_id
 from labkit.course.feedback import Feedback, Score
 from labkit.course.waiting import step_by_step
+from simt.common.errors import SimtError
 
 EXERCISES = by_id(
     exercise

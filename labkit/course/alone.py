@@ -11,12 +11,12 @@ from typing import Any
 from IPython.utils.capture import capture_output
 
 from labkit import magic
-from labkit.core import cell
-from labkit.core.errors import SimtError
 from labkit.course.exercise import Answer
 from labkit.course.notebooks import catalog
 from labkit.course.setups import needed, setups
 from labkit.magic import Run
+from simt.common import cell
+from simt.common.errors import SimtError
 
 _UNKNOWN = re.compile(r"\bname '(\w+)' is not defined")
 _OF_IPYTHON = ("get_ipython", "display")  # every kernel has these

@@ -11,8 +11,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from labkit.core import cell
 from labkit.magic import Run
+from simt.common import cell
 
 
 def changed_line(run: Run) -> int | None:

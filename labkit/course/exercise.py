@@ -15,17 +15,17 @@ from types import FunctionType
 from typing import Any, Concatenate, ParamSpec
 
 from labkit.c.function import CFunction
-from labkit.core.compare import Mismatch
-from labkit.core.errors import SimtError
-from labkit.core.launches import watched
 from labkit.course.drawn import drawn
 from labkit.course.elsewhere import Elsewhere
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
 from labkit.course.waiting import Step
-from labkit.device.select import NoGpu
-from labkit.programs.program import AnyProgram, Unbuilt
-from labkit.simt import AnyKernel
-from labkit.stepping.failing import Failure, Why
+from labkit.devices.select import NoGpu
+from simt import AnyKernel
+from simt.common.compare import Mismatch
+from simt.common.errors import SimtError
+from simt.common.launches import watched
+from simt.programs.program import AnyProgram, Unbuilt
+from simt.recording.failing import Failure, Why
 
 P = ParamSpec("P")
 Answer = AnyKernel | CFunction | FunctionType | Elsewhere | AnyProgram

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from labkit.stepping.failing import Failure
+from simt.recording.failing import Failure
 
 MET, FAILED, NOT_JUDGED, NEEDS_GPU = "met", "failed", "not judged", "needs a GPU"
 _MARKS = {MET: "✓", FAILED: "✗", NOT_JUDGED: "·", NEEDS_GPU: "○"}

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from labkit.core.errors import SimtError
 from labkit.course import progress
 from labkit.course.predictions import QUESTIONS, NotANumber, Question, number
 from labkit.widgets.prediction import Said
+from simt.common.errors import SimtError
 
 THREADS, MEMORY, INSTRUCTIONS = "threads and indices", "memory traffic", "instructions"
 TIMES, RESULTS = "times and rates", "right and wrong results"

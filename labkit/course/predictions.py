@@ -1,31 +1,30 @@
 """The predictions of the notebooks: what each asks, its answer, and one sentence of why.
 
-A cell of a notebook names one: `labkit.predict("02.a")`. The text above the cell asks the question; here
+A cell of a notebook names one: `labkit.guess("02.a")`. The text above the cell asks the question; here
 stands what the input is labelled with. The answer is worked out here or taken from a record, and a student
-sees it only when a prediction is committed. With a kernel and a problem, the same `labkit.predict` predicts a
-time: `labkit.model.predicted`.
+sees it only when a prediction is committed. `labkit.predict` is another thing: it predicts a kernel's time.
 """
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from math import gcd, isfinite
-from typing import Literal, cast, overload
+from typing import Literal, cast
 
 import pandas as pd
 
 from labkit import records
-from labkit.core.errors import SimtError
-from labkit.core.occupancy import gpu, occupancy
 from labkit.course import progress, unnamed
 from labkit.figures.pictures import fragments
 from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
 from labkit.ladder import recorded, steps
 from labkit.model import atomics, predicted
-from labkit.programs.server.gpu import pinned_rate
-from labkit.simt import AnyKernel
 from labkit.widgets.prediction import Prediction, Reveal, Said
+from simt import AnyKernel
+from simt.common.errors import SimtError
+from simt.common.occupancy import gpu, occupancy
+from simt.programs.server.gpu import pinned_rate
 
 Answer = float | str
 Verdict = Literal["Right", "Close", "Wrong", "Partly right"]
@@ -139,50 +138,34 @@ def shown(answer: Answer) -> str:
     return f"{answer:g}" if round(answer, 2) == answer else f"{answer:.3g}"
 
 
-@overload
-def predict(asked: str) -> Prediction: ...
-
-
-@overload
 def predict(
-    asked: str | AnyKernel, problem: Problem, gpu: str = "H200", **macros: int | str
-) -> predicted.Prediction: ...
-
-
-def predict(
-    asked: str | AnyKernel, problem: Problem | None = None, gpu: str = "H200", **macros: int | str
-) -> Prediction | predicted.Prediction:
-    """Ask for a prediction of yours, or have the time of a kernel predicted.
-
-    With one text, such as "02.a", it is a question of the course: an input for your own prediction.
-
-    With a kernel and a problem, labkit predicts how long a launch takes on a GPU, which need not be here:
+    kernel: str | AnyKernel, problem: Problem | None = None, gpu: str = "H200", **macros: int | str
+) -> predicted.Prediction:
+    """Predict how long a kernel takes for a problem on a GPU, which need not be here.
 
         labkit.predict("tiled", labkit.problem("matmul", 1024, 1024, 1024), gpu="H200", TILE=16)
 
     The kernel is a rung, or a compiled kernel whose source has a line `// launch:`; `macros` are those to
     compile it with. The result has `.seconds`, `.low`, `.high`, `.limit` and `.limits`; printed, it is a
-    sentence. Raises ValueError for an unknown question, rung, macro or GPU, LaunchError where the source does
-    not say how it is launched, and NoPrediction where the time cannot be predicted.
+    sentence. Raises ValueError for an unknown rung, macro or GPU, LaunchError where the source does not say
+    how it is launched, and NoPrediction where the time cannot be predicted.
     """
-    if problem is not None:
-        return predicted.predict(asked, problem, gpu, **macros)
-    if not isinstance(asked, str) or macros:
+    if problem is None:
+        asked = kernel if isinstance(kernel, str) and kernel in QUESTIONS else ""
         raise ValueError(
-            "To predict a kernel's time, say for which problem: "
+            f'Your own prediction is asked by labkit.guess("{asked}").'
+            if asked
+            else "To predict a kernel's time, say for which problem: "
             'labkit.predict(kernel, labkit.problem("matmul", 1024, 1024, 1024), gpu="H200").'
         )
-    return _question(asked)
+    return predicted.predict(kernel, problem, gpu, **macros)
 
 
-def _question(id: str) -> Prediction:
+def guess(id: str) -> Prediction:
     """Ask for the prediction `id`, such as "02.a". Raises ValueError where there is none."""
     if id not in QUESTIONS:
         alike = [known for known in QUESTIONS if known[:2] == id[:2]] or list(QUESTIONS)
-        raise ValueError(
-            f"There is no prediction {id!r}. There are {alike[0]} to {alike[-1]}. To predict the time of a "
-            'rung, give a problem, too: labkit.predict("tiled", labkit.problem("matmul", 1024, 1024, 1024)).'
-        )
+        raise ValueError(f"There is no prediction {id!r}. There are {alike[0]} to {alike[-1]}.")
     question = QUESTIONS[id]
     inputs = [{"label": each.label, "unit": each.unit, "choices": each.choices} for each in question.inputs]
 

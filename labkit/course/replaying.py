@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from labkit.core.cell import current
-from labkit.core.errors import SimtError
 from labkit.course.feedback import Feedback
+from simt.common.cell import current
+from simt.common.errors import SimtError
 
 LABEL = "Step through the block that went wrong"
 

@@ -7,7 +7,7 @@ from contextvars import copy_context
 from time import monotonic
 from uuid import uuid4
 
-from labkit.core.cell import current
+from simt.common.cell import current
 
 PATIENCE_SECONDS = 1.0
 Step = Callable[[int, int], None]

@@ -18,7 +18,7 @@ from labkit.course.feedback import Score
 from labkit.course.notebooks import catalog
 from labkit.course.notebooks.catalog import Lesson
 from labkit.course.progress import MARKS, Best, state
-from labkit.device.select import device
+from labkit.devices.select import device
 
 COURSE = "labkit-course-link"  # JupyterLab opens the page Course for a link of this class: lab/extension
 _FRAME = (

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from labkit import records
-from labkit.simt import Finding
+from simt import Finding
 
 NOTHING = "nothing"
 

@@ -8,11 +8,11 @@ cpu.rung(name), cpu.ladder   the rungs from three loops to BLAS speed, and their
 
 from importlib import import_module
 
-from labkit.core.processor import caches, cores, cpu_name
 from labkit.cpu.blas import Blas
 from labkit.cpu.measure import check, copy_gbytes_per_s, measure, peak_gflops
 from labkit.cpu.products import BLAS, RUNGS, block_sweep, ladder, rung, time_rung
 from labkit.kernels.in_c import CpuKernel
+from simt.common.processor import caches, cores, cpu_name
 
 __all__ = [
     "BLAS",

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from labkit import kernels
-from labkit.core.processor import caches, cpu_name
 from labkit.cpu.blas import Blas
-from labkit.device.timing import Timing
+from labkit.devices.timing import Timing
 from labkit.kernels import verify
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import Problem, problem_class
 from labkit.kernels.problem import problem as make_problem
 from labkit.kernels.transpose.family import Transpose
+from simt.common.processor import caches, cpu_name
 
 LINE = 64  # bytes
 MOST_ARRAYS = 2**28  # bytes of arrays that a measurement of bandwidth goes through

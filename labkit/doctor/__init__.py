@@ -7,20 +7,19 @@ is.
 import os
 import platform
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from importlib.util import find_spec
-from pathlib import Path
 
+from labkit import mend
 from labkit.c.compile import compiler_version, find_compiler
-from labkit.core.cache import cache_dir
-from labkit.doctor import gpu, machine, mend, nvdisasm, nvrtc, students
+from labkit.doctor import gpu, machine, nvdisasm, nvrtc, students
 from labkit.doctor.gpu import Gpu, find_gpu
 from labkit.doctor.row import MISSING, OK, OPTIONAL, Absent, Row
+from simt.common.cache import cache_dir
 
 __all__ = [
     "MISSING",
@@ -56,7 +55,7 @@ def report() -> list[Row]:
         _row("C compiler", _c_compiler),
         _row("GPU", gpu.gpu),
         _row("CuPy", gpu.cupy),
-        _row("Sandbox (labkit grade)", _sandbox),
+        *(_row(*entry.load()) for entry in entry_points(group="labkit.doctor")),
         _row("Cache", _cache),
         _row("Machine", machine.machine),
     ]
@@ -118,44 +117,6 @@ def _c_compiler() -> str:
         headers = mend.system_package(apt="libc6-dev", dnf="glibc-devel", zypper="glibc-devel")
         raise Absent(f"{shlex.join(compiler)} fails: {tried.stderr.partition(chr(10))[0]}", headers)
     return f"{shlex.join(compiler)}: {compiler_version(compiler).partition(chr(10))[0]}"
-
-
-def _sandbox() -> str:
-    """Return the version of bubblewrap, after running Python in one of its sandboxes."""
-    if not sys.platform.startswith("linux"):
-        raise Absent("teachers grade on Linux, whose namespaces keep submissions apart")
-    if not shutil.which("bwrap"):
-        install = mend.system_package(apt="bubblewrap", dnf="bubblewrap", zypper="bubblewrap")
-        raise Absent("bubblewrap is not installed: teachers need it to grade", install)
-    try:
-        from labkit.grading.sandbox import process  # imported here: it needs what only teachers have
-    except ImportError as error:
-        absent = f"{error.name} is not installed: teachers need it to grade"
-        raise Absent(absent, mend.install("grade")) from error
-    try:
-        process.require(process.BUBBLEWRAP)
-    except process.NoSandbox as error:
-        raise Absent(str(error), _namespaces()) from error
-    return subprocess.run(["bwrap", "--version"], capture_output=True, text=True).stdout.strip()
-
-
-def _namespaces() -> str:
-    """Return the command that lets bubblewrap make namespaces where a kernel setting forbids it."""
-    if _setting("apparmor_restrict_unprivileged_userns") == "1":  # Ubuntu; since 25.04 it has the profile
-        profile = "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict"
-        return (
-            f"sudo apt install apparmor-profiles && sudo cp {profile} /etc/apparmor.d/ && "
-            "sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict"
-        )
-    if _setting("unprivileged_userns_clone") == "0":  # older Debian
-        return "sudo sysctl kernel.unprivileged_userns_clone=1"
-    return ""
-
-
-def _setting(name: str) -> str:
-    """Return a kernel setting; empty where there is none of that name."""
-    path = Path("/proc/sys/kernel", name)
-    return path.read_text().strip() if path.is_file() else ""
 
 
 def _cache() -> str:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
-from labkit.doctor import machine, mend
-from labkit.doctor.row import Absent, cuda, installed
+from labkit import mend
+from labkit.doctor import machine
+from labkit.doctor.row import Absent, cuda
+from labkit.mend import installed
 
 WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"  # not on every PATH
 NEEDS = {"cuda13": "driver 580 or newer and a GPU from Turing on", "cuda12": "driver 525 or newer"}
@@ -153,7 +155,7 @@ def cupy() -> str:
         raise Absent("not installed: the simulator runs the kernels", mend.cupy(found.extra))
     if unfit := _unfit(wheels, found, found.extra):
         raise Absent(*unfit)
-    from labkit.compiler.nvrtc import load_nvrtc_of_cupy
+    from simt.compiler.nvrtc import load_nvrtc_of_cupy
 
     load_nvrtc_of_cupy()
     try:
@@ -165,7 +167,7 @@ def cupy() -> str:
         reason = str(error).strip().partition("\n")[0]
         detail = f"{wheels[0]} cannot run a kernel with driver {found.driver}: {reason}"
         raise Absent(detail, mend.other_cupy(wheels, found.extra)) from error
-    from labkit.device.select import gpus  # imported here: it imports NumPy
+    from labkit.devices.select import gpus  # imported here: it imports NumPy
 
     shown = ", ".join(f"gpu:{each.index} {each.name}" for each in gpus())  # numbered as in LABKIT_DEVICE
     number = cupy.cuda.runtime.runtimeGetVersion()  # 12090 is 12.9

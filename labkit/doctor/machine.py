@@ -4,9 +4,9 @@ import os
 import platform
 from pathlib import Path
 
-from labkit.core import memory
-from labkit.core.memory import text
 from labkit.doctor.row import Absent
+from simt.common import memory
+from simt.common.memory import text
 
 FEW_BYTES = 2_000_000_000  # free bytes
 NOTEBOOK = "0.8 GB"  # at most, with JupyterLab's server: benchmarks/opened.py

@@ -2,9 +2,10 @@
 
 import sys
 
-from labkit.doctor import mend
+from labkit import mend
 from labkit.doctor.nvrtc import MAJOR, NVRTC
-from labkit.doctor.row import Absent, cuda, installed
+from labkit.doctor.row import Absent, cuda
+from labkit.mend import installed
 
 NVDISASM, ELF = "nvidia-cuda-nvdisasm", "pyelftools"
 TRIED = 'extern "C" __global__ void tried(float* x) { *x = 1; }'
@@ -17,9 +18,9 @@ def nvdisasm() -> str:
         raise Absent("NVIDIA makes no nvdisasm for macOS: what the notebooks show comes with labkit", hosted)
     if not installed(ELF):
         raise Absent(f"{ELF} not installed: no machine code is shown", mend.pip(f"install '{ELF}<1'"))
-    from labkit.compiler import machine_code
-    from labkit.compiler import nvdisasm as disassembler
-    from labkit.compiler.nvrtc import NoNvrtc, supported_architectures
+    from simt.compiler import machine_code
+    from simt.compiler import nvdisasm as disassembler
+    from simt.compiler.nvrtc import NoNvrtc, supported_architectures
 
     path = disassembler.program()
     if path is None:

@@ -7,8 +7,9 @@ reverse. So the check compiles a kernel, and only reports what fails.
 import os
 import sys
 
-from labkit.doctor import mend
-from labkit.doctor.row import Absent, cuda, installed
+from labkit import mend
+from labkit.doctor.row import Absent, cuda
+from labkit.mend import installed
 
 MAJOR = "13"  # of CUDA, as in pyproject.toml
 BINDINGS, NVRTC = "cuda-bindings", "nvidia-cuda-nvrtc"
@@ -30,7 +31,7 @@ def nvrtc() -> str:
         raise Absent(f"{shown}: labkit takes CUDA {MAJOR}", _renewed([*others, *absent]))
     if BINDINGS in absent:
         raise Absent(f"{' and '.join(absent)} not installed", _renewed(absent))
-    from labkit.compiler.nvrtc import compile_ptx, load_nvrtc_of_cupy, nvrtc_version
+    from simt.compiler.nvrtc import compile_ptx, load_nvrtc_of_cupy, nvrtc_version
 
     mixed = [f"{name} {found[name]}" for name in HEADERS if cuda(found[name]) not in ("", cuda(found[NVRTC]))]
     beside = ", ".join([f"{BINDINGS} {found[BINDINGS]}", *mixed])

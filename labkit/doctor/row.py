@@ -1,7 +1,6 @@
 """A line of the report, and how a check says what is wrong."""
 
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
 OK, MISSING, OPTIONAL = "OK", "missing", "optional"
 
@@ -26,14 +25,6 @@ class Absent(Exception):
     def __init__(self, detail: str, fix: str = "") -> None:
         super().__init__(detail)
         self.fix = fix
-
-
-def installed(package: str) -> str:
-    """Return the version of a package; empty if it is not installed."""
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
 
 
 def cuda(number: str) -> str:

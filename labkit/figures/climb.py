@@ -14,10 +14,10 @@ from typing import Any
 import pandas as pd
 
 from labkit import cpu, records
-from labkit.core.occupancy import gpu
-from labkit.core.text import counted
 from labkit.figures.axes import Axes, Scale
 from labkit.figures.svg import BLUE, GREEN, GREY, SKY, Svg
+from simt.common.occupancy import gpu
+from simt.common.text import counted
 
 N = 4096
 _WIDTH, _LEFT, _TOP, _ACROSS, _ROW = 640, 166, 28.0, 320, 21

@@ -8,10 +8,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from labkit.core.limits import WARP
-from labkit.core.occupancy import Gpu
-from labkit.core.occupancy import gpu as find_gpu
-from labkit.core.text import article
 from labkit.figures.svg import BLUE, Svg, button, ink_on
 from labkit.model.gpu_parts import (
     CORES,
@@ -28,6 +24,10 @@ from labkit.model.gpu_parts import (
     Part,
     parts,
 )
+from simt.common.limits import WARP
+from simt.common.occupancy import Gpu
+from simt.common.occupancy import gpu as find_gpu
+from simt.common.text import article
 
 _WIDTH, _ROW = 640, 38
 _COLUMNS = {"size": 238, "rate": 356, "latency": 500}  # where the figures of a row begin

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit import simt
-from labkit.core.errors import SimtError
-from labkit.core.limits import Dim3
-from labkit.device.select import device
-from labkit.device.timing import time_kernel
+import simt
+from labkit.devices.select import device
+from labkit.devices.timing import time_kernel
 from labkit.figures.roofline import roofline as draw_roofline
 from labkit.figures.source_costs import Heat, show
 from labkit.figures.style import Plot, label_bar, sign, titled
@@ -28,7 +26,9 @@ from labkit.ladder import running
 from labkit.model import limits
 from labkit.model.roofline import COUNTED, SECTORS, intensities
 from labkit.records import frame_of
-from labkit.simt.counters.profile import loads
+from simt.common.errors import SimtError
+from simt.common.limits import Dim3
+from simt.counters.profile import loads
 
 NAME = "yours"
 # Tiles of 32, 48, 64, 96 and 128 fit it, and a product of few blocks is soon counted.
@@ -248,7 +248,7 @@ class _Own(running.Case):
         return running.timing_rows(self.place(), timing)
 
     def compiled(self) -> tuple[simt.AnyKernel, Dim3, Dim3]:
-        from labkit.device.select import RawModule
+        from labkit.devices.select import RawModule
 
         own, module = self.answer, self.answer.module
         if isinstance(own, simt.Kernel) and device().kind == "gpu":

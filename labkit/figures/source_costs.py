@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labkit.core.limits import WARP
 from labkit.figures.worst_lines import (
     VERBS,
     Cost,
@@ -27,13 +26,14 @@ from labkit.figures.worst_lines import (
     work_of,
 )
 from labkit.kernels.problem import Problem
-from labkit.simt.counters.profile import Profile
-from labkit.simt.module import AnyKernel
+from simt.common.limits import WARP
+from simt.counters.profile import Profile
+from simt.module import AnyKernel
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.core.occupancy import Occupancy
+    from simt.common.occupancy import Occupancy
 
 MANY_IDLE = 4  # lanes of a warp
 BAR = 8  # characters, in a terminal

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from labkit.core.text import counted
 from labkit.figures.axes import Axes, Scale
 from labkit.figures.svg import BLUE, GREEN, ORANGE, Svg
+from simt.common.text import counted
 
 _WIDTH, _LEFT, _TOP, _ROW = 640, 78, 58, 30
 _FILLS = {"to the GPU": BLUE, "kernel": ORANGE, "back": GREEN}

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from labkit.core.limits import WARP
-from labkit.simt.counters.profile import Profile, Site
-from labkit.simt.ptx import TYPE_BYTES
+from simt.common.limits import WARP
+from simt.counters.profile import Profile, Site
+from simt.ptx import TYPE_BYTES
 
 BANKS, BANK_BYTES, SECTOR_BYTES = 32, 4, 32
 WASTEFUL = 1.5  # times the sectors that a request's bytes fill

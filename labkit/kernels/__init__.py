@@ -14,12 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from labkit.core.bits import stored
-from labkit.core.errors import LaunchError
-from labkit.core.limits import Dim3
 from labkit.kernels import heads
-from labkit.kernels.launch_line import LaunchLineError, launch_of, macros_of
+from labkit.kernels.launch_line import LaunchLineError, launch_of
 from labkit.kernels.problem import Problem, families, problem_class
+from simt.common.bits import stored
+from simt.common.errors import LaunchError
+from simt.common.limits import Dim3
+from simt.compiler.macros import macros_of
 
 __all__ = [
     "BLOCK_SIDE",
@@ -121,7 +122,7 @@ def load(name: str, **parameters: str | int) -> Any:
     chosen = str(parameters.get("DTYPE", named[0] if named else ""))
     if named and chosen not in named:
         raise ValueError(f"{name} takes {', '.join(named)} alone, and DTYPE is {chosen}.")
-    from labkit.device.select import device  # imported here: reading a source needs no device
+    from labkit.devices.select import device  # imported here: reading a source needs no device
 
     here = device()
     if reason := lacking(name, chosen, here.compute_capability):
@@ -209,7 +210,7 @@ def whole_launch(
 
 
 def _tensor_map(array: Any, of: heads.BoxOf) -> Any:
-    from labkit.device.tensor_map import tensor_map  # imported here: few kernels need one
+    from labkit.devices.tensor_map import tensor_map  # imported here: few kernels need one
 
     return tensor_map(stored(array), of.box, swizzle=of.swizzle)
 
@@ -237,7 +238,7 @@ def _parameters(family: str, on: str) -> list[str]:
 
 @cache
 def _load(name: str, parameters: tuple[tuple[str, str | int], ...], _device_kind: str) -> Any:
-    from labkit.device.select import RawModule
+    from labkit.devices.select import RawModule
 
     options = ("--std=c++17", *(f"-D{key}={value}" for key, value in parameters))
     code = whole_source(name)

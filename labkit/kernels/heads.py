@@ -16,7 +16,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from labkit.kernels.launch_line import LaunchLineError, names_of
+from labkit.kernels.launch_line import LaunchLineError
+from simt.compiler.macros import names_of
 
 _NEEDS = re.compile(r"sm_(\d+)(\d)(a?)")
 ROW_BYTES = 16  # a tensor map takes rows of whole multiples (cuTensorMapEncodeTiled, globalStrides)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from labkit import kernels
-from labkit.core.errors import LaunchError
-from labkit.core.processor import cores
 from labkit.kernels.problem import C_TYPES, INT_MAX, Problem, problem_class
+from simt.common.errors import LaunchError
+from simt.common.processor import cores
 
 MOST_ROWS = 2**30  # loops count up to a block more than there are rows or columns
 

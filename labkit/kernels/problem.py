@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.core.bits import numbers, stored
-from labkit.core.compare import compare, differs
-from labkit.core.errors import LaunchError, OutOfMemory
-from labkit.core.limits import MAX_GRID, MAX_THREADS
-from labkit.core.memory import refuse_beyond_memory
+from simt.common.bits import numbers, stored
+from simt.common.compare import compare, differs
+from simt.common.errors import LaunchError, OutOfMemory
+from simt.common.limits import MAX_GRID, MAX_THREADS
+from simt.common.memory import refuse_beyond_memory
 
 C_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
 INT_MAX = 2**31 - 1
@@ -334,7 +334,7 @@ def problem_of(row: Mapping[str, Any]) -> Problem:
 
 
 def __getattr__(name: str) -> type[Problem]:
-    """Find a family's problem class by its own name: `from labkit.problems import Matmul`."""
+    """Find a family's problem class by its own name: `from labkit.kernels.problem import Matmul`."""
     if not name.startswith("_"):
         for family in families():
             if problem_class(family).__name__ == name:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labkit.core.compare import Mismatch
-from labkit.core.errors import SimtError
-from labkit.core.kernel import SECONDS
-from labkit.device.select import array_module, synchronize
+from labkit.devices.select import array_module, synchronize
 from labkit.kernels.problem import Problem, problem_class
+from simt.common.compare import Mismatch
+from simt.common.errors import SimtError
+from simt.kernel import SECONDS
 
 if TYPE_CHECKING:
-    from labkit.simt import AnyKernel
+    from simt import AnyKernel
 
 TIMEOUT = SECONDS  # per launch in the simulator
 RIGHT, WRONG, NOT_RUN = "right", "WRONG", "not run"

@@ -20,14 +20,14 @@ from typing import Any
 import pandas as pd
 
 from labkit import kernels
-from labkit.core import occupancy
-from labkit.device.select import Device, find_gpu
-from labkit.device.timing import Timing, time_kernel
+from labkit.devices.select import Device, find_gpu
+from labkit.devices.timing import Timing, time_kernel
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import C_TYPES, Problem
 from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
 from labkit.records import COLUMNS, INTEGERS, frame_of
+from simt.common import occupancy
 
 PEAK = "matmul/0_peak"
 PRODUCT = Matmul(4096, 4096, 4096)
@@ -35,7 +35,7 @@ PLANE = Transpose(8192, 8192)  # 256 MiB each way, far more than an L2 cache hol
 
 
 def board() -> occupancy.Gpu:
-    """Return the GPU in use: its row of data/gpus.csv or, where that has none, what CUDA reports about it.
+    """Return the GPU in use: its row of gpus.csv or, where that has none, what CUDA reports about it.
 
     In the second case, CUDA cores and limits are those of another GPU with the same compute capability.
     Raises NoGpu where there is no GPU, and ValueError where the table has none of that compute capability.
@@ -50,7 +50,7 @@ def board() -> occupancy.Gpu:
     kin = [each for each in occupancy.gpus() if each.compute_capability == here.compute_capability]
     if not kin:
         raise ValueError(
-            f"data/gpus.csv has no GPU of compute capability {here.compute_capability}, so the lanes of "
+            f"gpus.csv has no GPU of compute capability {here.compute_capability}, so the lanes of "
             f"{here.name} are not known. Give it a row."
         )
     return replace(kin[-1], name=here.name, multiprocessors=here.multiprocessors, **_clocks(here))
@@ -154,7 +154,7 @@ def _work(gpu: Device) -> Matmul:
 
 @lru_cache
 def _multiply_adds(gpu: Device, dtype: str) -> Timing:
-    from labkit.device.select import xp
+    from labkit.devices.select import xp
 
     work = replace(_work(gpu), dtype=dtype)
     kernel, (grid, block) = kernels.load(PEAK, DTYPE=work.ctype), kernels.launch(PEAK, work)

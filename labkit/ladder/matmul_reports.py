@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from labkit.device.timing import breakdown
+from labkit.devices.timing import breakdown
 from labkit.kernels.matmul.family import Matmul
 from labkit.ladder.running import END, Case, Row, Section, case
 

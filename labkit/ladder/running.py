@@ -19,14 +19,14 @@ from typing import Any
 import pandas as pd
 
 from labkit import kernels, records
-from labkit.core.compare import Mismatch, unwritten
-from labkit.core.errors import SimtError
-from labkit.core.kernel import PATIENCE_SECONDS
-from labkit.core.limits import Dim3
-from labkit.device.select import NoGpu, device, synchronize
-from labkit.device.timing import Timing, time_kernel
+from labkit.devices.select import NoGpu, device, synchronize
+from labkit.devices.timing import Timing, time_kernel
 from labkit.kernels.problem import Problem, forget, problem_class
 from labkit.records import COLUMNS, frame_of
+from simt.common.compare import Mismatch, unwritten
+from simt.common.errors import SimtError
+from simt.common.limits import Dim3
+from simt.kernel import PATIENCE_SECONDS
 
 SECONDS = 0.3  # measuring time per case; a longer launch is timed once, in the run that is verified
 END = "samples"  # the quantity of a case's last row
@@ -174,7 +174,7 @@ def time_rung(rung: str, problem: Problem, **parameters: int | str) -> pd.DataFr
 
     See `Case.rows`. Raises Mismatch where the result is wrong, NoGpu for a reference without a GPU.
     """
-    from labkit.device.select import xp
+    from labkit.devices.select import xp
 
     return frame_of(case(rung, problem, **parameters).rows(problem.args(xp)))
 
@@ -188,7 +188,7 @@ def here(problem: Problem, *chosen: str) -> pd.DataFrame:
     """
     if device().kind != "gpu":
         return frame_of([])
-    from labkit.device.select import xp
+    from labkit.devices.select import xp
 
     plan = [case(rung, problem) for rung in chosen] if chosen else cases(problem)
     args = problem.args(xp)
@@ -201,7 +201,7 @@ def measure(cases: Iterable[Case]) -> Iterator[tuple[Case, list[Row] | Exception
     The exception says what went wrong: a wrong result, a kernel that the device or a library refused, or too
     little memory.
     """
-    from labkit.device.select import xp
+    from labkit.devices.select import xp
 
     for problem, group in groupby(cases, lambda each: each.problem):
         args = None
@@ -220,7 +220,7 @@ def verified(case: Case, args: tuple[Any, ...]) -> tuple[Callable[[], object], T
 
     Raises Mismatch where the result was wrong, NoGpu for a reference without a GPU.
     """
-    from labkit.device.select import xp
+    from labkit.devices.select import xp
 
     launch, output = launcher(case, args), case.problem.output(args)
     poison(output, case.problem.output_dtype.name)

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 
 from labkit import kernels, records
-from labkit.core import occupancy
-from labkit.core.kernel import PATIENCE_SECONDS
-from labkit.core.limits import WARP
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import problem_class
 from labkit.ladder import running
+from simt.common import occupancy
+from simt.common.limits import WARP
+from simt.kernel import PATIENCE_SECONDS
 
 SIZE = 1024  # M, N and K of the products whose counters are recorded
 LARGE = 8192  # a product that keeps every multiprocessor busy

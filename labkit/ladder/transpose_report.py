@@ -13,8 +13,8 @@ import pandas as pd
 
 from labkit import cpu, kernels, records
 from labkit.c.compile import find_compiler
-from labkit.device.select import device, find_gpu
-from labkit.device.timing import wall_ms
+from labkit.devices.select import device, find_gpu
+from labkit.devices.timing import wall_ms
 from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
 from labkit.ladder.running import END, Case, Row, Section, case, row_dicts

@@ -8,9 +8,9 @@ clock per turn, and one of floats, for which it has no instruction, twelve.
 from functools import cache
 
 from labkit import records
-from labkit.core.limits import WARP
-from labkit.core.occupancy import Gpu
-from labkit.simt.counters.sectors import SECTOR_BYTES
+from simt.common.limits import WARP
+from simt.common.occupancy import Gpu
+from simt.counters.sectors import SECTOR_BYTES
 
 WORD_BYTES = 4
 GLOBAL, SHARED = "atomics", "shared_atomic_clocks"  # quantities of a table of limits

@@ -1,14 +1,14 @@
 """A block on an SM: how much it takes of each resource, how many such blocks fit, and what would let more in.
 
-The rules are those of `labkit.core.occupancy`, with all the shared memory that an SM can separate from its
+The rules are those of `simt.common.occupancy`, with all the shared memory that an SM can separate from its
 L1.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from labkit.core.limits import MAX_THREADS, WARP
-from labkit.core.occupancy import Gpu, occupancy
+from simt.common.limits import MAX_THREADS, WARP
+from simt.common.occupancy import Gpu, occupancy
 
 RESOURCES = {"registers": "registers", "shared_mem": "shared memory", "warps": "warps", "blocks": "blocks"}
 LEAST_REGISTERS = 16  # per thread

@@ -8,9 +8,9 @@ and any part of it that comes from elsewhere is not.
 import re
 from functools import singledispatch
 
-from labkit.compiler.origin import PtxText
-from labkit.core.errors import SimtError
-from labkit.simt import AnyKernel, Kernel, RawModule
+from simt import AnyKernel, Kernel, RawModule
+from simt.common.errors import SimtError
+from simt.compiler.origin import PtxText
 
 _GROUP = r"\{([^}]*)\}"
 _MMA = re.compile(

@@ -1,7 +1,7 @@
 """The parts of a GPU, from the host to the cores: their sizes, rates and latencies, each with its origin.
 
 An H200 and an H100 SXM5 were measured for this course (data/*/limits.csv, data/h200/bench.csv). Other GPUs
-have what data/gpus.csv knows: data sheets, and what others published.
+have what gpus.csv knows: data sheets, and what others published.
 """
 
 import json
@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from labkit import records
-from labkit.core.limits import WARP
-from labkit.core.occupancy import Gpu
-from labkit.core.paths import shipped
-from labkit.core.text import article
+from labkit.paths import shipped
+from simt.common.limits import WARP
+from simt.common.occupancy import Gpu
+from simt.common.text import article
 
 HOST, DEVICE_MEMORY, L2, L1, SHARED = "host", "device memory", "L2 cache", "L1 cache", "shared memory"
 SCHEDULER, REGISTERS, CORES, TENSOR = "warp scheduler", "registers", "CUDA cores", "tensor cores"
@@ -30,7 +30,10 @@ ORIGINS = {
     STAND_IN: "of a similar GPU, or worked out from one",
 }
 
-_FOLDERS = {"H200": "h200", "H100 SXM5": "h100"}  # GPUs of data/gpus.csv that were measured for the course
+_FOLDERS = {
+    "H200": "h200",
+    "H100 SXM5": "h100",
+}  # GPUs of gpus.csv that were measured for the course
 _BENCHED = "H200"  # the GPU of data/h200/bench.csv
 _WORD = 4  # bytes: of a register, and of what a bank of shared memory delivers per clock
 _GPUS = shipped("data") / "gpus.json"
@@ -129,7 +132,7 @@ def _run_of(gpu: Gpu) -> str:
 
 
 class _Known:
-    """What is known of a GPU: its row of data/gpus.csv, and where it was measured, its limits."""
+    """What is known of a GPU: its row of gpus.csv, and where it was measured, its limits."""
 
     def __init__(self, gpu: Gpu) -> None:
         self.gpu = gpu

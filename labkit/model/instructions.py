@@ -7,9 +7,9 @@ assembler that assigns them also merges, moves and drops instructions, so a GPU 
 import re
 from collections import Counter
 
-from labkit.compiler.nvrtc import compile_ptx
-from labkit.simt import ptx
-from labkit.simt.module import AnyKernel, Kernel
+from simt import ptx
+from simt.compiler.nvrtc import compile_ptx
+from simt.module import AnyKernel, Kernel
 
 MOVES, ARITHMETIC, INDEX, CONTROL = "loads, stores", "multiply-adds", "index arithmetic", "guards, jumps"
 KINDS = (MOVES, ARITHMETIC, INDEX, CONTROL)

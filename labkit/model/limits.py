@@ -1,4 +1,4 @@
-"""What keeps each rung of the products below the peak of an H200, as the model of `labkit.model.time` has it.
+"""What keeps each rung of the products below the peak of an H200, as the model of `simt.timing` has it.
 
 The model says how long each part of the GPU would take for a launch that needs nothing else: its issue slots,
 its CUDA cores, the requests to its L1 caches, and so on. The work divided by such a time is a limit, the rate
@@ -12,11 +12,11 @@ from math import ceil, prod
 import pandas as pd
 
 from labkit import kernels, records
-from labkit.core import occupancy
-from labkit.core.paths import shipped
 from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
 from labkit.model.roofline import DRAM, L1_BYTES, SECTORS, count_sectors, intensities
+from labkit.paths import shipped
+from simt.common import occupancy
 
 MACHINE = "h200"
 MODEL = shipped("data") / "limits_of_rungs.csv"
@@ -134,7 +134,7 @@ def counted(rung: str) -> pd.Series:
 
 
 def gpu() -> occupancy.Gpu:
-    """Return the recorded GPU, a row of data/gpus.csv."""
+    """Return the recorded GPU, a row of gpus.csv."""
     return occupancy.gpu(str(ceilings().machine.iloc[0]))
 
 

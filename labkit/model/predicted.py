@@ -13,23 +13,25 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from labkit import kernels, simt
-from labkit.core.cache import digest
-from labkit.core.kernel import PATIENCE_SECONDS
-from labkit.core.kernel import launch_of as as_launch
-from labkit.core.limits import Dim3
-from labkit.core.occupancy import gpu as find_gpu
-from labkit.core.paths import shipped
-from labkit.core.text import article
-from labkit.device.launched import contents_decide
+import simt
+from labkit import kernels
+from labkit.devices.launched import contents_decide
 from labkit.kernels.heads import shared_bytes
 from labkit.kernels.problem import Problem
 from labkit.ladder.running import Case, case, rungs
-from labkit.model.time import prediction
-from labkit.model.time.limits import missing
-from labkit.model.time.prediction import NoPrediction, Prediction, predict_launch
+from labkit.paths import shipped
 from labkit.records.tables import COLUMNS, frame_of, sizes_of
-from labkit.simt.stored import stored
+from simt.common.cache import digest
+from simt.common.limits import Dim3
+from simt.common.occupancy import gpu as find_gpu
+from simt.common.paths import DATA
+from simt.common.text import article
+from simt.kernel import PATIENCE_SECONDS
+from simt.kernel import launch_of as as_launch
+from simt.stored import stored
+from simt.timing import prediction
+from simt.timing.limits import missing
+from simt.timing.prediction import NoPrediction, Prediction, predict_launch
 
 TABLE = shipped("data") / "predicted.csv"
 PREDICTED = "predicted for "  # the source of predicted times begins so
@@ -40,7 +42,7 @@ TABLE_COLUMNS = (*PLACE, "gpu", "seconds", "low", "high", "limit")
 def predict(
     kernel: str | simt.AnyKernel, problem: Problem, gpu: str = "H200", **macros: int | str
 ) -> Prediction:
-    """Predict how long a kernel takes for a problem on a GPU of data/gpus.csv, which need not be here.
+    """Predict how long a kernel takes for a problem on a GPU of gpus.csv, which need not be here.
 
     `kernel` is a rung, such as "matmul/2_tiled" or "tiled", or a compiled kernel whose source has a line
     `// launch:`; it takes the arrays and scalars of the problem. It is compiled with `macros`, such as
@@ -131,7 +133,7 @@ def _arguments(kernel: simt.Kernel, problem: Problem, gpu: str) -> tuple[object,
 def _model() -> str:
     """Return a digest of what a prediction depends on beside the kernel and the simulator."""
     sources = sorted(Path(prediction.__file__).parent.glob("*.py"))
-    data = [shipped("data") / name for name in ("time_model.json", "gpus.csv")]
+    data = [DATA / name for name in ("time_model.json", "gpus.csv")]
     return digest([path.read_bytes() for path in (*sources, *data)])
 
 

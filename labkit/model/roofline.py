@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from labkit import kernels, records
-from labkit.core.kernel import PATIENCE_SECONDS
 from labkit.kernels.problem import Problem, problem_of
 from labkit.ladder import running
+from simt.kernel import PATIENCE_SECONDS
 
 SECTOR = 32  # bytes
 COUNTED = "counted by the simulator in some blocks, scaled"

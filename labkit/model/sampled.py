@@ -14,13 +14,13 @@ from functools import cached_property, singledispatch
 
 import numpy as np
 
-from labkit.core.errors import SimtError
-from labkit.core.kernel import PATIENCE_SECONDS, Launch, Predicted, Size, launch_of
-from labkit.core.occupancy import gpu as find_gpu
-from labkit.model.time import work
-from labkit.model.time.prediction import predict_launch
-from labkit.model.time.sample import plan
-from labkit.simt import AnyKernel, Kernel
+from simt import AnyKernel, Kernel
+from simt.common.errors import SimtError
+from simt.common.occupancy import gpu as find_gpu
+from simt.kernel import PATIENCE_SECONDS, Launch, Predicted, Size, launch_of
+from simt.timing import work
+from simt.timing.prediction import predict_launch
+from simt.timing.sample import plan
 
 PERIOD = 1_048_573  # numbers of a table: a prime, so that rows and tiles do not begin alike
 PART = 2**18  # elements of an output that are looked at together

@@ -14,7 +14,7 @@ def provenance(command: str, **versions: object) -> dict[str, str]:
     `versions` lists the software involved besides CUDA, cuBLAS, CuPy and Python. Raises NoGpu without a GPU.
     """
     from labkit import doctor  # imported here: reading records needs no GPU
-    from labkit.device.select import find_gpu
+    from labkit.devices.select import find_gpu
 
     gpu = find_gpu()
     import cupy

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from labkit.core.paths import shipped
+from labkit.paths import shipped
 from labkit.records.provenance import provenance_of
 from labkit.records.tables import COLUMNS, listed, read, select, sides_of
 

@@ -3,12 +3,12 @@
 from functools import lru_cache
 from typing import Any
 
-from labkit.core.limits import WARP
-from labkit.core.text import counted
 from labkit.figures.pictures import banks as bank_pictures
 from labkit.figures.pictures.banks import COLUMN, ROW, SIZES, STRIDE, Request
-from labkit.simt.counters.banks import BANK_BYTES, BANKS
 from labkit.widgets.explorer import Choices, Explorer, Offer, View, menu, plain, selection, steps
+from simt.common.limits import WARP
+from simt.common.text import counted
+from simt.counters.banks import BANK_BYTES, BANKS
 
 TILES = (8, 16, 32)
 PADDINGS = range(9)  # elements

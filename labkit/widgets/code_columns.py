@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 
-from labkit.compiler.machine_code import Instruction
-from labkit.compiler.nvrtc import FILE_NAME
-from labkit.simt.sass.listing import Sass
+from simt.compiler.machine_code import Instruction
+from simt.compiler.nvrtc import FILE_NAME
+from simt.sass.listing import Sass
 
 LEGEND = (
     "stall: cycles until the next instruction may issue. live: registers in use after it. "

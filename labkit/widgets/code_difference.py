@@ -8,9 +8,9 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from html import escape
 
-from labkit.compiler.machine_code import Instruction
-from labkit.simt.sass.listing import Sass
 from labkit.widgets.code_columns import column, grid, head, instruction, kinds, row
+from simt.compiler.machine_code import Instruction
+from simt.sass.listing import Sass
 
 LEGEND = (
     "Marked: + only in one of the two, ~ another instruction in its place. The numbers of registers and "

@@ -1,11 +1,11 @@
 """The explorer of contention: in how many turns a warp's elements of a histogram are counted."""
 
-from labkit.core.limits import WARP
-from labkit.core.occupancy import gpu
-from labkit.core.text import duration
 from labkit.figures.pictures.contention import Elements, turns
 from labkit.model import atomics
 from labkit.widgets.explorer import Explorer, View, plain, selection
+from simt.common.limits import WARP
+from simt.common.occupancy import gpu
+from simt.common.text import duration
 
 BINS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 999)
 SKEWS = (1, 2, 3, 4, 6, 8)

@@ -4,11 +4,11 @@ from functools import cache
 
 import numpy as np
 
-from labkit import simt
-from labkit.core.limits import WARP
+import simt
 from labkit.figures.pictures.warp import Rows, drawn, rows_of
-from labkit.simt.trace import Step, trace
 from labkit.widgets.explorer import Explorer, View, menu, plain, slider
+from simt.common.limits import WARP
+from simt.trace import Step, trace
 
 THREADS = 64  # of the block: two warps
 

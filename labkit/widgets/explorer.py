@@ -15,9 +15,9 @@ from typing import Any, Literal
 import anywidget
 import traitlets
 
-from labkit.core.errors import SimtError
-from labkit.device.select import NoGpu, device
+from labkit.devices.select import NoGpu, device
 from labkit.figures.svg import Svg, stacked
+from simt.common.errors import SimtError
 
 Choices = Sequence[tuple[str, Any]]  # (label, value)
 PAGE = Path(__file__).parent / "page"

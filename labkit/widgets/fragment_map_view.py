@@ -1,8 +1,8 @@
 """The explorer of fragments: which elements of A, B and C each lane of a warp holds."""
 
-from labkit.core.limits import WARP
 from labkit.figures.pictures.fragments import INSTRUCTIONS, fragments, holdings
 from labkit.widgets.explorer import Explorer, View, menu, slider
+from simt.common.limits import WARP
 
 
 def fragment_map() -> Explorer:

@@ -1,11 +1,11 @@
 """The explorer of a GPU's map: which parts it has, how large and how fast they are, and who says so."""
 
-from labkit.core.occupancy import gpu as find_gpu
-from labkit.core.occupancy import gpus
-from labkit.core.text import article
 from labkit.figures.gpu_map import gpu_map as draw
 from labkit.model.gpu_parts import DEVICE_MEMORY, PARTS, parts, sources
 from labkit.widgets.explorer import Explorer, View, menu, plain, selection
+from simt.common.occupancy import gpu as find_gpu
+from simt.common.occupancy import gpus
+from simt.common.text import article
 
 
 def gpu_map() -> Explorer:

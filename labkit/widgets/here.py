@@ -13,12 +13,12 @@ from typing import Any
 import pandas as pd
 
 from labkit import kernels
-from labkit.core.kernel import PATIENCE_SECONDS
-from labkit.device.select import device
-from labkit.device.timing import Timing, time_kernel
+from labkit.devices.select import device
+from labkit.devices.timing import Timing, time_kernel
 from labkit.kernels.matmul.family import Matmul
 from labkit.records import frame_of
-from labkit.simt import AnyKernel
+from simt import AnyKernel
+from simt.kernel import PATIENCE_SECONDS
 
 KERNELS = {"naive": "matmul/1_naive", "tiled": "matmul/2_tiled"}
 LOADS, SECTORS = "global loads", "sectors per multiply-add"
@@ -97,6 +97,6 @@ def _load(kernel: str, side: int, problem: Matmul) -> AnyKernel:
 
 @lru_cache(maxsize=1)
 def _on_gpu(problem: Matmul) -> tuple[Any, ...]:
-    from labkit.device.select import xp
+    from labkit.devices.select import xp
 
     return problem.args(xp)

@@ -3,16 +3,16 @@
 from functools import lru_cache
 from typing import Any
 
-from labkit.core.errors import SimtError
-from labkit.core.limits import MAX_THREADS, WARP
-from labkit.core.occupancy import Compiled, Gpu, gpus
-from labkit.core.occupancy import gpu as find_gpu
-from labkit.core.text import counted
 from labkit.figures.axes import Axes, Scale
 from labkit.figures.svg import BLUE, RED, SKY, Svg, grid
 from labkit.model.blocks_per_sm import RESOURCES, Block, cures
 from labkit.widgets.explorer import Choices, Explorer, Offer, View, menu, plain, selection
 from labkit.widgets.show_code import offered
+from simt.common.errors import SimtError
+from simt.common.limits import MAX_THREADS, WARP
+from simt.common.occupancy import Compiled, Gpu, gpus
+from simt.common.occupancy import gpu as find_gpu
+from simt.common.text import counted
 
 THREADS = range(WARP, MAX_THREADS + 1, WARP)
 REGISTERS = (*range(16, 256, 8), 255)

@@ -1,8 +1,8 @@
 """The explorer of pipelines: how many stages it takes until the tensor cores never wait for a copy."""
 
-from labkit.core.text import counted
 from labkit.figures.pictures.pipeline import Pipeline, timeline
 from labkit.widgets.explorer import Explorer, View, slider
+from simt.common.text import counted
 
 
 def pipeline() -> Explorer:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from labkit.core.limits import WARP
-from labkit.core.text import counted
 from labkit.figures.pictures.reduction import FORMS, SHUFFLE, SPREAD, Round, tree
 from labkit.widgets.explorer import Choices, Explorer, Offer, View, menu, plain, selection, steps
+from simt.common.limits import WARP
+from simt.common.text import counted
 
 BLOCKS = (32, 64, 128, 256)
 

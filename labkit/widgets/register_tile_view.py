@@ -4,9 +4,9 @@ from math import prod
 
 import numpy as np
 
-from labkit.core.text import counted
 from labkit.figures.pictures.register_tile import MULTIPROCESSORS, RegisterTile, register_tile_picture
 from labkit.widgets.explorer import Choices, Explorer, View, plain, selection
+from simt.common.text import counted
 
 REGISTERS = 65536  # of a multiprocessor, of an H200 and most others
 _SIDES, _PARTS = (32, 64, 128, 256), (1, 2, 4, 8, 16)

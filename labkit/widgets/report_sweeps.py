@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from labkit import records
-from labkit.device.select import device
+from labkit.devices.select import device
 from labkit.figures.style import PIXELS, Plot, titled
 from labkit.figures.svg import Svg, button
 from labkit.model import predicted

@@ -9,7 +9,7 @@ from math import ceil, isinf
 
 import pandas as pd
 
-from labkit.device.select import device
+from labkit.devices.select import device
 from labkit.figures.axes import Scale
 from labkit.figures.limit_bars import limit_bars
 from labkit.figures.roofline import Choice, Scene, draw, scene_at
@@ -18,8 +18,8 @@ from labkit.kernels.matmul.family import Matmul
 from labkit.ladder import running
 from labkit.model import limits as bounds
 from labkit.model.roofline import DRAM, L1_BYTES, L1_REQUESTS, SHARED
-from labkit.model.time.prediction import ADVICE
 from labkit.widgets.explorer import Choices, Explorer, Offer, View, menu, plain, selection
+from simt.timing.prediction import ADVICE
 
 Row = Mapping[str, float]
 SIZES = (256, 512, 1024, 2048, 4096, 8192)

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from labkit.core.limits import WARP
-from labkit.core.text import counted
 from labkit.figures.pictures.sectors import COLUMNS, ROWS, SIZES, Request, follow, request_picture
-from labkit.simt.counters.sectors import SECTOR_BYTES
 from labkit.widgets.explorer import Explorer, View, menu, plain, selection, slider
+from simt.common.limits import WARP
+from simt.common.text import counted
+from simt.counters.sectors import SECTOR_BYTES
 
 _THREADS_X = (4, 8, 16, 32)
 

@@ -14,17 +14,17 @@ from typing import Any
 import anywidget
 import traitlets
 
-from labkit.compiler.nvrtc import MissingTool, compile_ptx, supported_architectures
-from labkit.core.errors import CompileError, SimtError
-from labkit.core.kernel import Kernel
-from labkit.core.occupancy import gpu as find_gpu
-from labkit.core.occupancy import gpus
-from labkit.simt.counters.profile import Profile
-from labkit.simt.sass.issued import Issued
-from labkit.simt.sass.listing import Sass
 from labkit.widgets.code_columns import Issues, columns, without_sass
 from labkit.widgets.code_difference import difference
 from labkit.widgets.explorer import PAGE
+from simt.common.errors import CompileError, SimtError
+from simt.common.occupancy import gpu as find_gpu
+from simt.common.occupancy import gpus
+from simt.compiler.nvrtc import MissingTool, compile_ptx, supported_architectures
+from simt.counters.profile import Profile
+from simt.kernel import Kernel
+from simt.sass.issued import Issued
+from simt.sass.listing import Sass
 
 _SCRIPT, _STYLE = PAGE / "code.js", PAGE / "code.css"
 

@@ -1,6 +1,6 @@
 """`labkit.step`: a block of a kernel, replayed step by step, forwards and backwards.
 
-The simulator records the block once (labkit/stepping); the page (page/step) replays it without a kernel.
+The simulator records the block once (simt/recording); the page (page/step) replays it without a kernel.
 So the same HTML works in JupyterLab, in other editors' notebooks, and in exported pages, with no network.
 """
 
@@ -14,13 +14,13 @@ from typing import Any
 import anywidget
 import traitlets
 
-from labkit.core.kernel import Size
-from labkit.core.text import counted
 from labkit.figures.svg import BLUE, GREY, ORANGE, RED, Svg
-from labkit.stepping.page_data import page_data
-from labkit.stepping.record import MEGABYTES, Recording, record
-from labkit.stepping.timeline import RUNS, WAITS, Segment, segments
 from labkit.widgets.explorer import PAGE
+from simt.common.text import counted
+from simt.kernel import Size
+from simt.recording.page_data import page_data
+from simt.recording.record import MEGABYTES, Recording, record
+from simt.recording.timeline import RUNS, WAITS, Segment, segments
 
 FOLDER = PAGE / "step"
 # The page's script is one module; its parts stand in the order in which they build on each other.
@@ -37,7 +37,7 @@ class StepView(anywidget.AnyWidget):
     _esm = SCRIPT
     _css = STYLE
     title = traitlets.Unicode().tag(sync=True)
-    recording = traitlets.Unicode().tag(sync=True)  # JSON, see labkit/stepping/page_data.py
+    recording = traitlets.Unicode().tag(sync=True)  # JSON, see simt/recording/page_data.py
 
     def __init__(
         self, recorded: Recording, machine_code: dict[str, Any] | None = None, start: int = 0
@@ -92,7 +92,7 @@ def step(
 
     `first` names the warp that runs before the others between two barriers; `seed` chooses a random order
     instead. `optimised` shows the code that GPUs run, with registers in place of variables; otherwise the
-    kernel is compiled as for a debugger. `gpu` adds machine code for a GPU of data/gpus.csv. Raises what
+    kernel is compiled as for a debugger. `gpu` adds machine code for a GPU of gpus.csv. Raises what
     `labkit.trace` raises.
     """
     found = record(

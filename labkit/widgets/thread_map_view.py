@@ -1,9 +1,9 @@
 """The explorer of threads: which thread computes which element of C."""
 
-from labkit.core.limits import WARP
-from labkit.core.text import counted
 from labkit.figures.pictures import product
 from labkit.widgets.explorer import Choices, Explorer, View, plain, selection, slider
+from simt.common.limits import WARP
+from simt.common.text import counted
 
 
 def thread_map() -> Explorer:

@@ -1,8 +1,8 @@
 """The explorer of tiles: what a block brings to shared memory, round by round."""
 
-from labkit.core.text import counted
 from labkit.figures.pictures import product
 from labkit.widgets.explorer import Choices, Explorer, View, plain, selection, slider, steps
+from simt.common.text import counted
 
 
 def tile_walk(M: int = 10, N: int = 14) -> Explorer:

@@ -10,10 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from labkit import kernels, records, simt
-from labkit.core import occupancy
-from labkit.core.occupancy import Gpu, Occupancy
-from labkit.core.text import counted
+import simt
+from labkit import kernels, records
 from labkit.figures.axes import Axes, Scale
 from labkit.figures.svg import BLUE, GREEN, ORANGE, PURPLE, RED, Svg, button, ink_on
 from labkit.kernels.problem import C_TYPES
@@ -23,6 +21,9 @@ from labkit.model import instructions, predicted
 from labkit.model.instructions import CONTROL, INDEX, MOVES
 from labkit.widgets.explorer import Choices, Explorer, View, menu, plain, selection
 from labkit.widgets.report_sweeps import predicted_menu
+from simt.common import occupancy
+from simt.common.occupancy import Gpu, Occupancy
+from simt.common.text import counted
 
 TILE = 32
 ELEMENTS = (1, 2, 4, 8, 16)

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_a_prediction_is_committed_with_the_keyboard(page, server, folder):
-    sources = ["import labkit", *(f'labkit.predict("{id}")' for id in ("02.a", "08.e", "00.a", "02.b"))]
+    sources = ["import labkit", *(f'labkit.guess("{id}")' for id in ("02.a", "08.e", "00.a", "02.b"))]
     write_notebook(folder / "predict.ipynb", *sources)
     open_notebook(page, server, "predict.ipynb")
     run_all(page)

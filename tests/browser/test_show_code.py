@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from lab import open_notebook, run_all, write_notebook
 
-from labkit.compiler import nvdisasm
+from simt.compiler import nvdisasm
 
 pytestmark = [
     pytest.mark.browser,
@@ -21,7 +21,7 @@ SOURCE = """extern "C" __global__ void saxpy(float* y, const float* x, float a, 
         y[i] = a * x[i] + y[i];
 }"""
 CELL = f"""import labkit
-kernel = labkit.simt.RawModule(code='''{SOURCE}''').get_function("saxpy")
+kernel = simt.RawModule(code='''{SOURCE}''').get_function("saxpy")
 labkit.show_code(kernel)"""
 BOTH = "labkit.show_code(kernel, kernel.module.with_options(['-fmad=false']).get_function('saxpy'))"
 THEMES = {1400: "JupyterLab Light", 800: "JupyterLab Dark"}

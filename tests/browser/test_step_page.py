@@ -5,6 +5,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 import labkit
+import simt
 
 pytestmark = pytest.mark.browser
 
@@ -58,7 +59,7 @@ CELLS = """([name, t]) => {
 
 def launched(function, barrier=True, **options):
     code = TILED.replace("BARRIER", "__syncthreads();" if barrier else "")
-    kernel = labkit.simt.RawModule(code=code).get_function("tiled")
+    kernel = simt.RawModule(code=code).get_function("tiled")
     numbers = np.random.default_rng(0)
     a, b = (numbers.random((16, 16), dtype=np.float32) for _ in range(2))
     args = (a, b, np.zeros_like(a), np.int32(16), np.int32(16))

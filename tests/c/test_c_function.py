@@ -17,7 +17,7 @@ from labkit.c import function as c_function
 from labkit.c import run as c_run
 from labkit.c.function import CFunction
 from labkit.c.source import functions
-from labkit.core.errors import CompileError, Crash, InvalidAccess, LaunchError, SimtError, Timeout
+from simt.common.errors import CompileError, Crash, InvalidAccess, LaunchError, SimtError, Timeout
 
 ADD_ONE = "void add_one(int *x, int n) { for (int i = 0; i < n; i++) x[i] += 1; }"
 HEADERS = "".join(

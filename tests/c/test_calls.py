@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from labkit.c.function import CFunction
-from labkit.core.errors import Crash, InvalidAccess, LaunchError, Timeout
+from simt.common.errors import Crash, InvalidAccess, LaunchError, Timeout
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems tell no other process's time")

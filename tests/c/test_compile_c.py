@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pytest
 
+from labkit import mend
 from labkit.c import compile as module
 from labkit.c.compile import compile_c, find_compiler
-from labkit.core.errors import CompileError, SimtError
-from labkit.doctor import mend
+from simt.common.errors import CompileError, SimtError
 
 SAXPY = """
 void saxpy(int n, float a, const float *x, float *y) {

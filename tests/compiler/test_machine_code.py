@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit import kernels
-from labkit.compiler import machine_code, nvdisasm
-from labkit.compiler.nvrtc import assemble, resources, supported_architectures
-from labkit.core.errors import CompileError
+from simt.common.errors import CompileError
+from simt.compiler import machine_code, nvdisasm
+from simt.compiler.nvrtc import assemble, resources, supported_architectures
 
 RUNGS = ("matmul/2_tiled", "matmul/9_tuned", "transpose/4_unrolled")
 ARCHITECTURES = [f"sm_{number}" for number in supported_architectures()]

@@ -3,9 +3,9 @@
 import pytest
 from gallery import cases
 
-from labkit.compiler import nvrtc
-from labkit.compiler.nvrtc import compile_ptx, nvrtc_version, parse_resources, resources
-from labkit.core.errors import CompileError
+from simt.common.errors import CompileError
+from simt.compiler import nvrtc
+from simt.compiler.nvrtc import compile_ptx, nvrtc_version, parse_resources, resources
 
 SCALE = """#include <cstdio>
 #include <cassert>

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from IPython.core.error import UsageError
 
-from labkit.compiler import nvrtc
-from labkit.compiler.options import OPTIONS, OptionError, read
+from grader.intake.magic_line import Refused, rewritten
 from labkit.course import EXERCISES
-from labkit.grading.intake.magic_line import Refused, rewritten
 from labkit.magic import read_line
+from simt.compiler import nvrtc
+from simt.compiler.options import OPTIONS, OptionError, read
 
 # A value of each kind in which nvrtc.h names the values of an option.
 VALUES = {

@@ -6,11 +6,12 @@ from importlib import metadata
 import numpy as np
 import pytest
 
-from labkit import kernels, problem, simt
-from labkit.compiler import nvdisasm, nvrtc, precompiled
-from labkit.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, MissingTool, NoNvrtc
-from labkit.core.cache import digest
+import simt
+from labkit import kernels, problem
 from labkit.course.notebooks import catalog
+from simt.common.cache import digest
+from simt.compiler import nvdisasm, nvrtc, precompiled
+from simt.compiler.nvrtc import COMPILER_WHEEL, HEADER_WHEELS, MissingTool, NoNvrtc
 
 RUNGS = [name for family in kernels.FAMILIES for name in kernels.names(family)]
 OWN = 'extern "C" __global__ void mine(float* x) { x[threadIdx.x] = 17; }'

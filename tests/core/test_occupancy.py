@@ -11,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.c.compile import compile_c, find_compiler
-from labkit.core.occupancy import carve_out, gpu, gpus, occupancy
+from simt.common.occupancy import carve_out, gpu, gpus, occupancy
 
 INCLUDE = Path("nvidia", "cu13", "include")  # of the wheel nvidia-cuda-runtime, in site-packages
 LIMITS = ("blocks", "registers", "shared_mem", "warps")
 # One row per launch of a kernel, compiled for some register counts. Nsight Compute 2025.3.1, NVIDIA H200,
 # 2026-11-21; `carveout_bytes` is the shared memory that the driver gave the SM for that launch.
 RECORDED = list(csv.DictReader(Path(__file__).with_name("occupancy_h200.csv").open()))
-DATA = Path(__file__).parents[2] / "data"
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "data"
 
 CALCULATOR = """
 #include <cuda_occupancy.h>
@@ -216,7 +217,7 @@ def test_an_unknown_or_ambiguous_name_lists_the_choices():
 
 def test_every_column_and_source_of_the_table_is_explained():
     about = json.loads((DATA / "gpus.json").read_text(encoding="utf-8"))
-    with (DATA / "gpus.csv").open(encoding="utf-8") as file:
+    with (ROOT / "simt" / "data" / "gpus.csv").open(encoding="utf-8") as file:
         assert list(about["columns"]) == next(csv.reader(file))
     assert {row.source for row in gpus()} == set(about["board"])
     assert {row.model_source for row in gpus()} == set(about["model"])

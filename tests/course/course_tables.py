@@ -19,11 +19,11 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
+from labkit import program_magic as program_magic
 from labkit.course import EXERCISES, magic
 from labkit.course.feedback import FAILED
 from labkit.course.notebooks import release
-from labkit.programs import magic as program_magic
-from labkit.programs.toolkit import NoCompiler, host_compiler, toolkit
+from simt.programs.toolkit import NoCompiler, host_compiler, toolkit
 
 
 @cache

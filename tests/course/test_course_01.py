@@ -15,7 +15,8 @@ from course_tables import (
 from llvmlite import binding
 
 import labkit
-from labkit import cpu, kernels, simt
+import simt
+from labkit import cpu, kernels
 from labkit.c.compile import find_compiler
 from labkit.c.function import CFunction
 from labkit.course import EXERCISES, magic

@@ -10,11 +10,11 @@ from course_tables import (
 )
 
 import labkit
-from labkit.core.occupancy import gpu, gpus, occupancy
 from labkit.course.criteria import products
 from labkit.course.criteria.occupancy import YOUR_WORK
 from labkit.course.exercise import Unmet
 from labkit.course.exercises import lab_07
+from simt.common.occupancy import gpu, gpus, occupancy
 
 STARTERS = {
     "07.1": (1, "1024", "1.0", "2.048e-06", "2147.48", "2", "1000"),
@@ -232,7 +232,7 @@ WRONG = [
         "labkit's own function, imported outside",
         1,
         YOUR_WORK,
-        ("def warps", "from labkit.occupancy import occupancy as held\n\ndef warps"),
+        ("def warps", "from simt import occupancy as held\n\ndef warps"),
         ("min(blocks) * of_block", "held(gpu, threads, registers, shared).warps"),
     ),
     ("07.3", "no limit of blocks", 1, "threads=32", "registers=16", (", gpu.blocks_per_sm]", "]")),

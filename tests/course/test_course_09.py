@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from course_tables import checks_of_mistakes, checks_of_other_answers, checks_of_starters
 
-from labkit import records, simt
+import simt
+from labkit import records
 from labkit.course.criteria import hints, host, kernels
 from labkit.course.criteria.kernels import clean_in, loads_in, right_in
 from labkit.course.criteria.launches import of_vector
@@ -12,7 +13,7 @@ from labkit.course.criteria.model_gpu import ModelGpu
 from labkit.course.exercise import Unmet
 from labkit.course.exercises import lab_09
 from labkit.course.who_finds import who_finds
-from labkit.simt import Finding
+from simt import Finding
 
 STARTERS = {
     "09.1": (1, "racecheck", "11", lab_09.WAIT.race),
@@ -68,7 +69,7 @@ CLOCK = """    launch()
     synchronize()
 """
 FILL = "    out.fill(np.nan)\n"
-CATCH = "labkit.simt.LaunchError"
+CATCH = "simt.LaunchError"
 
 SHUFFLED = """    for (int d = 16; d > 0; d /= 2)
         mine += __shfl_down_sync(~0u, mine, d);
@@ -331,7 +332,7 @@ WRONG = [
         ("out.fill(np.nan)", "out = np.full_like(out, np.nan)"),
     ),
     ("09.3", "catches everything", 3, "LaunchError", (CATCH, "Exception")),
-    ("09.3", "catches all of ours", 3, "LaunchError", (CATCH, "labkit.simt.SimtError")),
+    ("09.3", "catches all of ours", 3, "LaunchError", (CATCH, "simt.SimtError")),
     ("09.3", "a refusal is wrong", 1, host.ASK, ('"refused"', '"wrong"')),
     ("09.3", "nothing is caught", 1, "LaunchError", "(1089,)", (CATCH, "ZeroDivisionError")),
     (

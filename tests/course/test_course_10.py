@@ -17,7 +17,7 @@ from labkit.course.criteria.products import faster, in_registers, warps
 from labkit.course.exercise import Unmet
 from labkit.course.exercises import lab_10
 from labkit.course.feedback import MET
-from labkit.device.select import NoGpu
+from labkit.devices.select import NoGpu
 from labkit.figures import own_product
 
 UNCHANGED = "Nothing has changed: is the output written?"

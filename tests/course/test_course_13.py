@@ -12,8 +12,8 @@ from course_tables import (
 )
 
 from labkit.course.exercises import lab_13
-from labkit.programs.program import Unbuilt
-from labkit.programs.toolkit import toolkit
+from simt.programs.program import Unbuilt
+from simt.programs.toolkit import toolkit
 
 pytestmark = NEEDS_COMPILERS
 
@@ -353,7 +353,7 @@ def test_a_program_that_prints_without_end_is_ended():
 
 def test_where_nothing_can_be_built_the_check_says_what_is_missing(monkeypatch):
     toolkit.cache_clear()
-    monkeypatch.setattr("labkit.compiler.wheels.program", lambda name: None)
+    monkeypatch.setattr("simt.compiler.wheels.program", lambda name: None)
     try:
         from course_tables import answer_of
 

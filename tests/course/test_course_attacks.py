@@ -10,9 +10,9 @@ from time import perf_counter
 import pytest
 from course_tables import answer_of, failed_criterion, mutant, solved, started
 
-from labkit.core.occupancy import gpu
 from labkit.course import EXERCISES
-from labkit.model.time.sample import plan
+from simt.common.occupancy import gpu
+from simt.timing.sample import plan
 
 SEEDS = (1, 2)
 SIGNATURE = re.compile(r'extern "C" __global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\s*\(([^)]*)\)')

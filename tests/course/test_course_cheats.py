@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from course_tables import SOLUTIONS, SOLVED, failed_criterion, judged, mutant, started
 
-from labkit import simt
-from labkit.core.compare import Mismatch
+import simt
 from labkit.course import drawn
 from labkit.course.criteria.launches import tiled
 from labkit.kernels.matmul.family import Matmul
-from labkit.simt.counters.profile import loads
+from simt.common.compare import Mismatch
+from simt.counters.profile import loads
 
 END = "        __syncthreads();\n    }\n"
 # Lanes in step do not show it: the last round's tile is overwritten without a barrier.

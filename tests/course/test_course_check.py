@@ -8,13 +8,13 @@ import pytest
 from course_tables import SOLUTIONS, SOLVED, cells, exercises, judged, mutant, released, says
 
 import labkit
-from labkit import simt
+import simt
 from labkit.course import EXERCISES, magic
 from labkit.course.criteria.kernels import at_most
 from labkit.course.criteria.launches import tiled
 from labkit.course.exercise import Criterion, Exercise, Unmet, by_id
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
-from labkit.device.select import find_gpu
+from labkit.devices.select import find_gpu
 from labkit.kernels.matmul.family import Matmul
 
 # Whose answer nbval does not compare: that of others is shown by the solved notebooks, in test_notebooks.py.

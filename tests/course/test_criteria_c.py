@@ -11,7 +11,6 @@ import pytest
 
 from labkit import cpu
 from labkit.c.function import CFunction
-from labkit.core.errors import CompileError, InvalidAccess
 from labkit.course.criteria import c_functions
 from labkit.course.criteria.c_functions import YOURS, Fetches, fetched, milliseconds, right_in_c
 from labkit.course.criteria.hints import Hints
@@ -19,6 +18,7 @@ from labkit.course.criteria.undisturbed import Disturbed, taking_turns
 from labkit.course.exercise import Unmet
 from labkit.course.exercises import lab_01
 from labkit.kernels.matmul.family import Matmul
+from simt.common.errors import CompileError, InvalidAccess
 
 HINTS = Hints("<usual>", "<out_of_bounds>", untouched="<untouched>")
 HEAD = "void matmul(const float *A, const float *B, float *C, int M, int N, int K)\n"

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labkit import simt
-from labkit.core.errors import SimtError
+import simt
 from labkit.course import drawn
 from labkit.course.criteria import occupancy, predicted, products
 from labkit.course.exercise import Unmet
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.sampled import Contents, Tried
-from labkit.model.time.prediction import NoPrediction
+from simt.common.errors import SimtError
+from simt.timing.prediction import NoPrediction
 
 PROBLEM = Matmul(100, 10, 10)  # 10,000 multiply-adds
 LINES = pd.DataFrame(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import pytest
 
-from labkit.core.compare import Mismatch, unwritten
 from labkit.course.criteria import hints
 from labkit.course.criteria.hints import (
     Hints,
@@ -20,7 +19,8 @@ from labkit.course.criteria.hints import (
 from labkit.course.criteria.launches import Given, Launch, Wrong
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.transpose.family import Transpose
-from labkit.simt import Finding
+from simt import Finding
+from simt.common.compare import Mismatch, unwritten
 
 # Each hint says its own name.
 NAMED = Hints(**{field.name: f"<{field.name}>" for field in fields(Hints) if isinstance(field.default, str)})

@@ -5,14 +5,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.core.errors import InvalidAccess, LaunchError
+import simt
 from labkit.course import EXERCISES
 from labkit.course.criteria import host
 from labkit.course.criteria.host import At, Factors, Result, Trial
 from labkit.course.criteria.model_gpu import ModelGpu
 from labkit.course.drawn import drawn
 from labkit.course.exercise import Unmet
+from simt.common.errors import InvalidAccess, LaunchError
 
 
 def refused(test, *args):

@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labkit import simt
-from labkit.core.errors import InvalidAccess, SimtError
+import simt
 from labkit.course.criteria import kernels
 from labkit.course.criteria.hints import Hints
 from labkit.course.criteria.kernels import Shares
 from labkit.course.criteria.launches import Given, Launch, Wrong, in_blocks, of_vector, tiled
 from labkit.course.exercise import Criterion, Unmet
 from labkit.kernels.matmul.family import Matmul
-from labkit.simt import Finding
+from simt import Finding
+from simt.common.errors import InvalidAccess, SimtError
 
 HEAD = 'extern "C" __global__ void copy(const float* in, float* out, int n)\n{\n'
 INDEX = "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"

@@ -10,9 +10,9 @@ from labkit.course.criteria.programs import Work
 from labkit.course.drawn import drawn
 from labkit.course.exercise import Unmet
 from labkit.course.exercises import lab_13
-from labkit.programs.program import Outcome
-from labkit.programs.recording import Arrays, Copied, Elapsed, Launched, Record, Returned, Span
-from labkit.programs.server.memory import DEVICE_START, HOST_START
+from simt.programs.program import Outcome
+from simt.programs.recording import Arrays, Copied, Elapsed, Launched, Record, Returned, Span
+from simt.programs.server.memory import DEVICE_START, HOST_START
 
 DOUBLE = Work("double", lambda n: 2.0 * np.arange(n), lambda args, x: 2 * x, inputs=1)
 NOTHING = Record(ended=True, is_whole=True, gpu="H200", found=[])

@@ -9,9 +9,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from labkit import course, magic
-from labkit.core import cell
 from labkit.course import waiting
-from labkit.device import faults
+from labkit.devices import faults
+from simt.common import cell
 
 RIGHT = (
     "%%cuda 00.1\n"

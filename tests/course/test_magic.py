@@ -7,7 +7,7 @@ import pytest
 
 import labkit
 from labkit import magic
-from labkit.core.errors import CompileError
+from simt.common.errors import CompileError
 
 SCALE = """\
 extern "C" __global__ void scale(float* x, float a, int n)

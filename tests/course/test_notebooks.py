@@ -13,7 +13,7 @@ from latex2mathml.converter import convert
 
 from labkit.course import EXERCISES
 from labkit.course.notebooks import catalog, release
-from labkit.programs import toolkit
+from simt.programs import toolkit
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SOLVED = sorted((NOTEBOOKS / "solutions").glob("*.ipynb"))

@@ -30,10 +30,10 @@ import pandas as pd
 import pytest
 
 import labkit
-from labkit.core.limits import MAX_STATIC_SHARED_BYTES
-from labkit.core.occupancy import gpu
 from labkit.ladder import steps
 from labkit.model import atomics
+from simt.common.limits import MAX_STATIC_SHARED_BYTES
+from simt.common.occupancy import gpu
 
 ROOT = Path(__file__).parents[2]
 EXERCISES = ROOT / "labkit" / "course" / "exercises"

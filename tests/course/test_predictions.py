@@ -13,7 +13,7 @@ import pytest
 import labkit
 from labkit import magic
 from labkit.course import predictions, progress
-from labkit.course.predictions import QUESTIONS, NotANumber, Verdict, number, predict, shown
+from labkit.course.predictions import QUESTIONS, NotANumber, Verdict, guess, number, shown
 from labkit.widgets.explorer import PAGE
 
 SOLVED = sorted((Path(__file__).parents[2] / "notebooks" / "solutions").glob("*.ipynb"))
@@ -135,7 +135,7 @@ def predicted(path):
     for place, cell in enumerate(cells):
         if cell["metadata"].get("labkit", {}).get("role") == "prediction":
             below = [text_of(each) for each in cells[place + 1 :] if each["cell_type"] == "code"]
-            yield re.fullmatch(r'labkit\.predict\("(.*)"\)', "".join(cell["source"]))[1], cell, below
+            yield re.fullmatch(r'labkit\.guess\("(.*)"\)', "".join(cell["source"]))[1], cell, below
 
 
 def text_of(cell):
@@ -182,7 +182,7 @@ def test_the_answer_is_what_the_cells_below_compute(id):
 
 @pytest.mark.parametrize("id", QUESTIONS)
 def test_nothing_shows_the_answer_before_a_prediction_is_committed(id, fresh):
-    asked, question = predict(id), QUESTIONS[id]
+    asked, question = guess(id), QUESTIONS[id]
     state = asked.get_state()
     assert state["reveal"] == state["said"] == {}
     told = repr(asked) + json.dumps([state["title"], state["inputs"]])
@@ -200,14 +200,14 @@ def test_nothing_shows_the_answer_before_a_prediction_is_committed(id, fresh):
 def test_the_answer_may_be_what_the_model_says_of_a_students_kernel(fresh, monkeypatch):
     model = SimpleNamespace(seconds=0.559e-3, limit="latency")
     monkeypatch.setattr(predictions, "_own", lambda: model)
-    reveal = commit(predict("10.f"), "0.6", "issue slots")
+    reveal = commit(guess("10.f"), "0.6", "issue slots")
     assert reveal["verdict"] == "Partly right" and reveal["source"] == "Predicted for an H200."
     assert "It is 0.559 ms (time of your kernel) and latency (its lowest limit)" in reveal["text"]
 
 
 def test_without_a_kernel_there_is_nothing_to_hold_a_prediction_against(fresh, monkeypatch):
     monkeypatch.setattr(magic, "answers", {})
-    asked = predict("10.f")
+    asked = guess("10.f")
     assert "There is no CUDA kernel for 10.5 yet" in commit(asked, "0.6", "latency")["error"]
 
 
@@ -248,52 +248,52 @@ class TestCommitted:
         ],
     )
     def test_is_right_close_or_wrong_in_words(self, id, said, verdict, fresh):
-        reveal = commit(predict(id), *said)
+        reveal = commit(guess(id), *said)
         assert reveal["verdict"] == verdict and reveal["text"].startswith(("You said ", "It is "))
 
     def test_tells_what_was_said_what_it_is_and_why(self, fresh):
-        assert commit(predict("02.a"), "4")["text"] == (
+        assert commit(guess("02.a"), "4")["text"] == (
             "You said 4 rows. It is 2 rows: 32 threads are two lines of 16."
         )
-        assert commit(predict("02.b"), "16")["text"].startswith("It is 16 sectors: ")
-        assert commit(predict("05.c"), "0", "1")["text"].startswith(
+        assert commit(guess("02.b"), "16")["text"].startswith("It is 16 sectors: ")
+        assert commit(guess("05.c"), "0", "1")["text"].startswith(
             "You said 0 conflicts (padding 2) and 1 conflict (padding 8). "
             "It is 1 conflict (padding 2) and 7 conflicts (padding 8): "
         )
 
     def test_i_do_not_know_is_an_answer(self, fresh):
-        reveal = commit(predict("02.a"))
+        reveal = commit(guess("02.a"))
         assert reveal["verdict"] == "" and reveal["text"].startswith("It is 2 rows: ")
 
     def test_a_measured_answer_says_where_it_is_from(self, fresh):
-        assert commit(predict("01.a"), "1")["source"] == "As the report cpu-gpu-matmul printed it."
-        assert commit(predict("08.f"), "1")["source"] == "Recorded on an NVIDIA H200."
+        assert commit(guess("01.a"), "1")["source"] == "As the report cpu-gpu-matmul printed it."
+        assert commit(guess("08.f"), "1")["source"] == "Recorded on an NVIDIA H200."
 
     def test_survives_a_second_run_of_the_cell(self, fresh):
-        before = commit(predict("02.a"), "4")
-        again = predict("02.a")
+        before = commit(guess("02.a"), "4")
+        again = guess("02.a")
         assert again.reveal["text"] == before["text"] and again.said["values"] == ["4"]
         assert repr(again) == f"Prediction 02.a: {before['text']}"
-        commit(predict("02.b"))
+        commit(guess("02.b"))
         assert progress.committed() == {"02.a": ["4"], "02.b": None}
-        assert predict("02.b").reveal["text"].startswith("It is 16 sectors")
+        assert guess("02.b").reveal["text"].startswith("It is 16 sectors")
 
     def test_is_kept_in_memory_where_there_is_no_folder_of_a_student(self, fresh):
         (fresh / "02_naive_cuda.ipynb").unlink()
-        commit(predict("02.a"), "4")
-        assert "You said 4" in predict("02.a").reveal["text"] and not (fresh / progress.FILE).exists()
+        commit(guess("02.a"), "4")
+        assert "You said 4" in guess("02.a").reveal["text"] and not (fresh / progress.FILE).exists()
 
     @pytest.mark.parametrize("said", ['["two"]', '["1", "2"]', "[2]", "3", "[]"])
     def test_a_line_that_does_not_fit_asks_again(self, said, fresh):
         (fresh / progress.FILE).write_text(f'{{"prediction": "02.a", "said": {said}}}\n')
-        assert predict("02.a").reveal == {}
-        commit(predict("02.a"), "2")
-        assert predict("02.a").reveal["verdict"] == "Right" and progress.load().best == {}
+        assert guess("02.a").reveal == {}
+        commit(guess("02.a"), "2")
+        assert guess("02.a").reveal["verdict"] == "Right" and progress.load().best == {}
 
     def test_what_is_no_number_is_told_and_may_be_mended(self, fresh):
-        asked = predict("02.a")
+        asked = guess("02.a")
         assert commit(asked, "two")["error"] == "“two” is no number. Enter one such as 16 or 0.5."
-        assert predict("02.a").reveal == {}
+        assert guess("02.a").reveal == {}
         assert commit(asked, "2")["verdict"] == "Right"
 
 
@@ -323,7 +323,7 @@ def test_what_is_no_number(text):
 
 def test_an_unknown_prediction_is_told():
     with pytest.raises(ValueError, match=r"no prediction '02\.z'\. There are 02\.a to 02\.e\."):
-        labkit.predict("02.z")
+        labkit.guess("02.z")
 
 
 def test_the_page_has_a_sign_for_each_verdict():

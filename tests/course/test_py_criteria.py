@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import labkit
-from labkit.core.errors import InvalidAccess
+import simt
 from labkit.course import magic
 from labkit.course.criteria import occupancy
 from labkit.course.criteria.occupancy import resident
 from labkit.course.criteria.python import called, returns
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Criterion, Exercise, Unmet
+from simt.common.errors import InvalidAccess
 
 
 def rate(size, ms):
@@ -157,13 +158,13 @@ class TestErrors:
 
 
 def by_import(gpu, *block):
-    from labkit.core.occupancy import occupancy
+    from simt.common.occupancy import occupancy
 
     return occupancy(gpu, *block).warps
 
 
 def by_importlib(gpu, *block):
-    return importlib.import_module("labkit.core." + "occupancy").occupancy(gpu, *block).warps
+    return importlib.import_module("simt.common." + "occupancy").occupancy(gpu, *block).warps
 
 
 def by_helper(gpu, *block):
@@ -171,18 +172,18 @@ def by_helper(gpu, *block):
 
 
 def by_loaded_modules(gpu, *block):
-    return sys.modules["labkit.core.occupancy"].occupancy(gpu, *block).warps
+    return sys.modules["simt.common.occupancy"].occupancy(gpu, *block).warps
 
 
 def by_builtins(gpu, *block):
-    return __builtins__["__import__"]("labkit.core.occupancy").core.occupancy.occupancy(gpu, *block).warps
+    return __builtins__["__import__"]("simt.common.occupancy").common.occupancy.occupancy(gpu, *block).warps
 
 
 def by_the_figures(gpu, *block):
     return sys.modules[type(gpu).__module__].occupancy(gpu, *block).warps
 
 
-def by_default(gpu, *block, rules=labkit.core.occupancy.occupancy):
+def by_default(gpu, *block, rules=simt.common.occupancy.occupancy):
     return rules(gpu, *block).warps
 
 
@@ -193,8 +194,8 @@ def by_model(gpu, *block):
 
 
 def by_copy(gpu, *block):
-    names = {"__name__": "labkit.core.occupancy"}
-    exec(Path(sys.modules["labkit.core.occupancy"].__file__).read_text(), names)
+    names = {"__name__": "simt.common.occupancy"}
+    exec(Path(sys.modules["simt.common.occupancy"].__file__).read_text(), names)
     return names["occupancy"](gpu, *block).warps
 
 
@@ -236,7 +237,7 @@ class TestBorrowed:
 
     def test_the_figures_of_a_gpu_may_be_asked_by_any_name(self):
         def warps(gpu, *block):
-            other = labkit.core.occupancy.gpu(gpu.name)
+            other = simt.common.occupancy.gpu(gpu.name)
             return min(other.warps_per_sm, other.registers_per_sm // 32 // 32)
 
         self.asked.test(warps)

@@ -6,8 +6,8 @@ import re
 import pytest
 from course_tables import judged, mutant
 
-from labkit.core.cell import Cell
 from labkit.course.replaying import LABEL, show_with_button
+from simt.common.cell import Cell
 
 FIRST = "        __syncthreads();\n        for"
 SECOND = "        __syncthreads();\n    }"

@@ -13,11 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import labkit.course
-from labkit import cli
+from labkit import cli, mend
 from labkit.course import EXERCISES
 from labkit.course.notebooks import catalog
 from labkit.course.notebooks.page import WIDGET, page
-from labkit.doctor import mend
 
 SPEC = {"name": "elsewhere", "display_name": "Another Python"}  # it is run in this one all the same
 GOOD = [

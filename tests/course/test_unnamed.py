@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from course_tables import released, solved
 
-from labkit import simt
-from labkit.core.occupancy import gpu
+import simt
 from labkit.course import unnamed
 from labkit.course.exercises.lab_09 import CAUSES, DIAGNOSES
 from labkit.course.notebooks.release import solution
 from labkit.course.predictions import QUESTIONS
+from simt.common.occupancy import gpu
 
 CASES = unnamed.cases()
 SLOW = "ABCDEF"

@@ -110,7 +110,7 @@ def test_a_check_brings_head_and_foot_up_to_date(folder, told, monkeypatch, caps
     labkit.start("02")
     labkit.end("02")
     assert [name for name, _ in told] == ["labkit-head-02", "labkit-foot-02"] and told[0][1].next == "02.1"
-    assert capsys.readouterr().out.startswith("labkit.simt")
+    assert capsys.readouterr().out.startswith("simt")
     assert progress.load().last == "02"
     told.clear()
     lines = (Line("a", MET), Line("b", MET), Line("c", FAILED))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from labkit import cpu, kernels
 from labkit.c.compile import FLAGS, build, compile_c
 from labkit.c.function import CFunction
-from labkit.core.errors import CompileError, LaunchError
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.transpose.family import Transpose
+from simt.common.errors import CompileError, LaunchError
 
 MATMUL = [name for name in kernels.names("matmul", "cpu") if not name.endswith("peak")]
 TRANSPOSE = [name for name in kernels.names("transpose", "cpu") if not name.endswith("copy")]

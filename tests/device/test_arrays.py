@@ -11,13 +11,13 @@ import pytest
 from gpu_array import GpuArray, aligned
 
 import labkit
-from labkit import simt
-from labkit.core.errors import LaunchError
-from labkit.core.launches import Seen
-from labkit.core.tensor_map import TensorMap, describe
-from labkit.device import stand_in
-from labkit.device.launched import launched
-from labkit.simt.launch import twins
+import simt
+from labkit.devices import stand_in
+from labkit.devices.launched import launched
+from simt.common.errors import LaunchError
+from simt.common.launches import Seen
+from simt.common.tensor_map import TensorMap, describe
+from simt.launch import twins
 
 ROWS = 8  # of 32 floats
 COUNT = 32 * ROWS

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import labkit
-from labkit import kernels, simt
-from labkit.device.select import (
+import simt
+from labkit import kernels
+from labkit.devices.select import (
     SIMULATOR,
     Device,
     NoGpu,
@@ -21,7 +22,7 @@ from labkit.device.select import (
     sm_clock_mhz,
     synchronize,
 )
-from labkit.device.timing import time_kernel
+from labkit.devices.timing import time_kernel
 from labkit.kernels.problem import problem
 
 H200 = {  # of cudaDeviceProp
@@ -112,7 +113,7 @@ def test_the_environment_overrides_a_gpu(monkeypatch):
     assert labkit.xp is np
     with pytest.raises(NoGpu, match="LABKIT_DEVICE is simt: leave it unset"):
         find_gpu()
-    assert str(device()) == "labkit.simt (no GPU: results are right, times are not a GPU's)"
+    assert str(device()) == "simt (no GPU: results are right, times are not a GPU's)"
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ class TestSeveralGpus:
         cupy = pretend_cupy(monkeypatch, lambda: 2)
         cupy.RawModule = object
         monkeypatch.setitem(
-            sys.modules, "labkit.device.gpu", SimpleNamespace(raw_module=object, synchronize=lambda: None)
+            sys.modules, "labkit.devices.gpu", SimpleNamespace(raw_module=object, synchronize=lambda: None)
         )
         monkeypatch.setenv("LABKIT_DEVICE", "gpu:1")
         use()

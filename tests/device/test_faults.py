@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from labkit.core.errors import InvalidAccess
-from labkit.device import faults
+from labkit.devices import faults
+from simt.common.errors import InvalidAccess
 
 OURS = "the GPU stopped a kernel"
 CUPYS = """

@@ -8,14 +8,15 @@ import pytest
 from test_rehearsal import PLANTED
 
 import labkit
-from labkit import kernels, simt
-from labkit.core.compare import Mismatch
-from labkit.core.errors import CompileError, InvalidAccess, LaunchError, OutOfMemory, SimtError
-from labkit.device import rehearsal
-from labkit.device.select import synchronize
+import simt
+from labkit import kernels
+from labkit.devices import rehearsal
+from labkit.devices.select import synchronize
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import _solved, problem
-from labkit.simt.launch import twins
+from simt.common.compare import Mismatch
+from simt.common.errors import CompileError, InvalidAccess, LaunchError, OutOfMemory, SimtError
+from simt.launch import twins
 
 pytestmark = pytest.mark.gpu
 
@@ -311,8 +312,8 @@ FAULTS = {
 FAULT = """
 import os
 import labkit
-from labkit.device.select import synchronize
-from labkit.core.errors import SimtError
+from labkit.devices.select import synchronize
+from simt.common.errors import SimtError
 xp = labkit.xp
 xp.ones((4, 4), "float32") @ xp.ones((4, 4), "float32")  # loads cuBLAS
 code = 'extern "C" __global__ void f(float* x, const long long* at) {{ {body} }}'

@@ -6,12 +6,13 @@ from time import process_time
 import numpy as np
 import pytest
 
-from labkit import kernels, simt
-from labkit.core.errors import BarrierError, InvalidAccess, LaunchError, SimtError, Timeout
-from labkit.core.kernel import launch_of
-from labkit.device import rehearsal
-from labkit.device.rehearsal import Rehearsals, choose_blocks, rehearse
+import simt
+from labkit import kernels
+from labkit.devices import rehearsal
+from labkit.devices.rehearsal import Rehearsals, choose_blocks, rehearse
 from labkit.kernels.problem import problem
+from simt.common.errors import BarrierError, InvalidAccess, LaunchError, SimtError, Timeout
+from simt.kernel import launch_of
 from tests import gallery
 
 NAIVE, TILED = (kernels.source(f"matmul/{name}") for name in ("1_naive", "2_tiled"))

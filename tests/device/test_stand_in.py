@@ -8,10 +8,10 @@ import pytest
 from gpu_array import GpuArray
 
 import labkit
-from labkit.compiler.nvrtc import compile_ptx
-from labkit.core.tensor_map import TensorMap, describe
-from labkit.device import stand_in
-from labkit.device.select import Device
+from labkit.devices import stand_in
+from labkit.devices.select import Device
+from simt.common.tensor_map import TensorMap, describe
+from simt.compiler.nvrtc import compile_ptx
 
 PLAIN = 'extern "C" __global__ void f(float* x) { x[threadIdx.x] *= 2; }'
 BULK = r"""

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from labkit import kernels, simt
-from labkit.core.errors import SimtError
-from labkit.device import timing
-from labkit.device.timing import MOST, SIMULATED, STEPS, Timing, breakdown, time_kernel, until_steady
+import simt
+from labkit import kernels
+from labkit.devices import timing
+from labkit.devices.timing import MOST, SIMULATED, STEPS, Timing, breakdown, time_kernel, until_steady
 from labkit.kernels.problem import problem
+from simt.common.errors import SimtError
 
 COPIES = ["host to device", "device to host"]
 

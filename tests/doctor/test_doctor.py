@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from labkit import doctor
-from labkit.core import memory
-from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row, machine, mend, nvdisasm, nvrtc, students
+from labkit import doctor, mend
+from labkit.doctor import MISSING, OK, OPTIONAL, Gpu, Row, machine, nvdisasm, nvrtc, students
+from simt.common import memory
 
 ROOT = Path(__file__).parents[2]
 GPU = import_module("labkit.doctor.gpu")
@@ -215,7 +215,7 @@ class TestNvrtc:
         [("/elsewhere", "unset LD_LIBRARY_PATH"), (None, "--force-reinstall 'nvidia-cuda-nvrtc==13.77.*'")],
     )
     def test_another_library_than_the_package_s_is_told(self, packages, monkeypatch, path, fix):
-        from labkit.compiler.nvrtc import nvrtc_version
+        from simt.compiler.nvrtc import nvrtc_version
 
         monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
         if path:
@@ -233,7 +233,7 @@ class TestNvrtc:
     def test_headers_that_do_not_compile_are_brought_to_nvrtc_s_version(
         self, packages, monkeypatch, tmp_path
     ):
-        from labkit.compiler import nvrtc as compile_cuda
+        from simt.compiler import nvrtc as compile_cuda
 
         monkeypatch.setattr(compile_cuda, "include_paths", lambda: ())
         monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
@@ -253,7 +253,7 @@ class TestNvrtc:
 @pytest.fixture
 def disassembler():
     """The finder of the disassembler, which looks anew before and after the test."""
-    from labkit.compiler import nvdisasm as found
+    from simt.compiler import nvdisasm as found
 
     for function in (found.program, found.version):
         function.cache_clear()
@@ -279,7 +279,7 @@ class TestNvdisasm:
     def test_one_that_does_not_read_the_compiler_s_code_is_brought_to_its_version(
         self, disassembler, monkeypatch, path, tmp_path
     ):
-        from labkit.compiler.nvrtc import nvrtc_version
+        from simt.compiler.nvrtc import nvrtc_version
 
         monkeypatch.setitem(sys.modules, "nvidia", None)
         monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
@@ -565,7 +565,7 @@ class TestMemory:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 class TestSandbox:
     def test_a_sandbox_that_works_has_its_version(self):
-        from labkit.grading.sandbox import process
+        from grader.sandbox import process
 
         if process.best() != process.BUBBLEWRAP:
             pytest.skip("needs bubblewrap")
@@ -581,9 +581,9 @@ class TestSandbox:
     def test_without_what_grades_it_names_the_extra(self, monkeypatch, path, outside):
         script(path / "bwrap", "")
         monkeypatch.setitem(sys.modules, "msgpack", None)
-        for name in [name for name in sys.modules if name.startswith("labkit.grading")]:
+        for name in [name for name in sys.modules if name.startswith("grader.sandbox")]:
             monkeypatch.delitem(sys.modules, name)
-        monkeypatch.delattr("labkit.grading", raising=False)
+        monkeypatch.delattr("grader.sandbox", raising=False)
         found = row(SANDBOX)
         assert (found.state, found.detail[:7]) == (OPTIONAL, "msgpack")
         assert found.fix == f"{PIP} install 'labkit[grade]'"
@@ -602,13 +602,13 @@ class TestSandbox:
     def test_where_bubblewrap_may_not_make_namespaces_it_says_what_lets_it(
         self, path, monkeypatch, settings, fix
     ):
-        from labkit.grading.sandbox import process
+        from grader.sandbox import process
 
         def refuse(tier):
             raise process.NoSandbox("setting up uid map: Permission denied")
 
         monkeypatch.setattr(process, "require", refuse)
-        monkeypatch.setattr(doctor, "_setting", lambda name: settings.get(name, ""))
+        monkeypatch.setattr("grader.doctor._setting", lambda name: settings.get(name, ""))
         script(path / "bwrap", "")
         found = row(SANDBOX)
         assert found.state == OPTIONAL and "uid map" in found.detail and fix in found.fix

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 import pytest
 
 import labkit
-from labkit.core.occupancy import gpu, gpus
 from labkit.figures import gpu_map as module
 from labkit.figures.svg import BLUE
 from labkit.model import gpu_parts
 from labkit.model.gpu_parts import PARTS, parts, sources
+from simt.common.occupancy import gpu, gpus
 
 DATA = Path(labkit.__file__).parent.parent / "data"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -39,7 +39,7 @@ def texts(picture):
 @pytest.mark.parametrize(("name", "folder"), [("H200", "h200"), ("H100 SXM5", "h100")])
 def test_a_measured_gpu_has_the_figures_of_its_table(name, folder):
     """Sizes: NVIDIA, Hopper Tuning Guide, and CUDA C++ Programming Guide (an SM has four sub-partitions)."""
-    found, row = parts(gpu(name)), next(row for row in rows("gpus.csv") if row["name"] == name)
+    found, row = parts(gpu(name)), next(row for row in rows("../simt/data/gpus.csv") if row["name"] == name)
     measured = {
         ("device memory", "latency"): limit(folder, "latency", "DRAM"),
         ("device memory", "rate"): limit(folder, "dram_copy", "1024 MiB"),
@@ -100,7 +100,7 @@ def test_what_is_anothers_is_called_a_stand_in():
     assert parts(gpu("T4"))["device memory"].latency.origin == "stand-in"
     assert parts(gpu("T4"))["L1 cache"].latency.origin == "published"
     about = json.loads((DATA / "gpus.json").read_text(encoding="utf-8"))
-    columns = set(rows("gpus.csv")[0])
+    columns = set(rows("../simt/data/gpus.csv")[0])
     for source, names in about["stand_ins"].items():
         assert source == "what" or (source in about["model"] and set(names) <= columns), source
 

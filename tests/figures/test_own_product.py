@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labkit import kernels, simt
-from labkit.device.select import device
+import simt
+from labkit import kernels
+from labkit.devices.select import device
 from labkit.figures import own_product
 from labkit.kernels.matmul.family import Matmul
 

@@ -5,11 +5,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.core.errors import LaunchError
+import simt
 from labkit.figures.pictures import product as pictures
 from labkit.figures.pictures.spaces import memory_spaces
 from labkit.figures.pictures.transpose import through_a_tile
+from simt.common.errors import LaunchError
 
 WHO = """extern "C" __global__ void who(int* out, int M, int N) {
     int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;

@@ -9,12 +9,12 @@ from small_kernels import small
 
 import labkit
 from labkit import kernels, problem
-from labkit.compiler.nvrtc import Resources
-from labkit.core.occupancy import gpu
 from labkit.figures.source_costs import Heat, show
-from labkit.simt.counters.profile import CONFLICTS, SECTORS, Circumstances, Counts, Profile
-from labkit.simt.launch.sample import Sample
-from labkit.simt.ptx import Address, Guard, Instruction, Register, Symbol, Vector
+from simt.common.occupancy import gpu
+from simt.compiler.nvrtc import Resources
+from simt.counters.profile import CONFLICTS, SECTORS, Circumstances, Counts, Profile
+from simt.launch.sample import Sample
+from simt.ptx import Address, Guard, Instruction, Register, Symbol, Vector
 
 SIGNATURE = 'extern "C" __global__ void f(const float* in, float *out, int rows, const int cols)'
 SOURCE = ["// before", SIGNATURE, "{", "  a;", "  b;", "  c<&>;", "  d;", "}", "", "void after() {}"]

@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
+from grader.intake import submissions
+from grader.intake.submissions import found
+from grader.model import File, Submission
 from labkit.course import EXERCISES
 from labkit.course.notebooks import catalog
-from labkit.grading.intake import submissions
-from labkit.grading.intake.submissions import found
-from labkit.grading.model import File, Submission
 
 RELEASED = {path.name for path in catalog.notebooks(catalog.shipped())}
 LAB_02, LAB_03 = "02_naive_cuda.ipynb", "03_shared_memory_tiling.ipynb"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from grader.judging import engine
+from grader.judging.pool import Pool
+from grader.model import GRADED, Answer, Graded, Result, Submission
+from grader.sandbox.limits import LIMITS, Limits
 from labkit.course import EXERCISES
-from labkit.grading.judging import engine
-from labkit.grading.judging.pool import Pool
-from labkit.grading.model import GRADED, Answer, Graded, Result, Submission
-from labkit.grading.sandbox.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from distributed import LocalCluster
@@ -129,6 +129,6 @@ def foreign(workers: int, preload: str = "") -> Iterator["LocalCluster"]:
 
 def pretend(version: str) -> None:
     """Have this version of labkit."""
-    from labkit.grading.judging import cluster
+    from grader.judging import cluster
 
     cluster.__version__ = version

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from grader.model import GRADED, REGRADE, Answer, Graded, Result, Submission
 from labkit.course import EXERCISES
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import FAILED, MET, NOT_JUDGED, Feedback, Line
 from labkit.course.notebooks.catalog import read
 from labkit.course.notebooks.release import solution, without_solution
-from labkit.grading.model import GRADED, REGRADE, Answer, Graded, Result, Submission
 
 SOLVED = Path(__file__).parents[2] / "notebooks" / "solutions"
 NAMES = (

@@ -16,7 +16,14 @@ import pytest
 from course_tables import SOLVED
 
 import labkit
-from labkit.core.errors import SimtError
+from grader.judging import clock, faults, judge, plugin
+from grader.judging.clock import Clock, Late
+from grader.judging.remote import RemoteFunction, RemoteKernel, RemoteModule, RemoteProgram, Stopped
+from grader.model import GRADED, REGRADE, Answer, Submission
+from grader.sandbox import process
+from grader.sandbox.limits import Limits
+from grader.sandbox.wire import BorderError, Channel
+from grader.text import clean
 from labkit.course import EXERCISES
 from labkit.course.criteria import kernels
 from labkit.course.criteria.python import called
@@ -25,14 +32,7 @@ from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.course.exercises import lab_01
 from labkit.course.feedback import FAILED, MET, NOT_JUDGED
-from labkit.grading.judging import clock, faults, judge, plugin
-from labkit.grading.judging.clock import Clock, Late
-from labkit.grading.judging.remote import RemoteFunction, RemoteKernel, RemoteModule, RemoteProgram, Stopped
-from labkit.grading.model import GRADED, REGRADE, Answer, Submission
-from labkit.grading.sandbox import process
-from labkit.grading.sandbox.limits import Limits
-from labkit.grading.sandbox.wire import BorderError, Channel
-from labkit.grading.text import clean
+from simt.common.errors import SimtError
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 
@@ -103,7 +103,7 @@ class TestGuarded:
         "error",
         [
             *OF_VALUES,
-            Raised("KeyError", "labkit/simt/code.py"),
+            Raised("KeyError", "simt/code.py"),
             Raised("NameError", "of the answer's own"),
             Raised("<img src=x>\n" * 99, "forged"),
         ],
@@ -332,7 +332,7 @@ def test_no_page_has_a_traceback_of_the_magic(monkeypatch):
     assert found["07.1"].failure.endswith("ZeroDivisionError: division by zero")
     raised = (
         "-----\nKeyError   Traceback (most recent call last)\nCell In[1], line 1\n\n"
-        "File /opt/labkit/simt/code.py:3\n\nKeyError: 'a'"
+        "File /opt/simt/code.py:3\n\nKeyError: 'a'"
     )
     error = plugin.NbCellError(0, "", "", raised)
     told, inside = plugin._told(error, EXERCISES["02.1"])
@@ -414,7 +414,7 @@ class TestClock:
         script = """if True:
             import sys, time
             from contextlib import suppress
-            from labkit.grading.judging import clock
+            from grader.judging import clock
             clock.GRACE_SECONDS = 0.0
             for seconds in (60, 0.01):
                 with suppress(clock.Late), clock.Clock(seconds, "Work").enforced(lambda why: None):

@@ -10,15 +10,15 @@ from hashed_grades import hand_in, hashed
 from made_up_class import SOLVED, exercises, result
 from typer.testing import CliRunner
 
+from grader import run
+from grader.model import Graded, Submission
+from grader.report import by_instructor, write_all
+from grader.results.manifest import Run
+from grader.results.store import Store
+from grader.results.written import WrongTable
+from grader.sandbox.limits import LIMITS
+from grader.text import slug
 from labkit import cli
-from labkit.grading import run
-from labkit.grading.model import Graded, Submission
-from labkit.grading.report import by_instructor, write_all
-from labkit.grading.results.manifest import Run
-from labkit.grading.results.store import Store
-from labkit.grading.results.written import WrongTable
-from labkit.grading.sandbox.limits import LIMITS
-from labkit.grading.text import slug
 
 ASKED = exercises("02", "03")
 BY_ID = {exercise.id: exercise for exercise in ASKED}

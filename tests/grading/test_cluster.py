@@ -18,10 +18,10 @@ pytest.importorskip("distributed", reason="needs labkit[cluster]")
 from hashed_grades import foreign, hand_in, hashed, pretend
 from rich.console import Console
 
+from grader import run
+from grader.judging import cluster
+from grader.judging.engine import NoCluster
 from labkit.course import EXERCISES
-from labkit.grading import run
-from labkit.grading.judging import cluster
-from labkit.grading.judging.engine import NoCluster
 
 
 @pytest.fixture(scope="module")

@@ -18,16 +18,17 @@ from pathlib import Path
 import pytest
 from course_tables import SOLVED, mutant
 
-from labkit.grading.judging import judge
-from labkit.grading.model import GRADED, Answer, Submission
-from labkit.grading.sandbox import container
-from labkit.grading.sandbox.limits import LIMITS, Limits
-from labkit.grading.sandbox.process import CONTAINER, NoSandbox, Sandbox, require
+from grader.judging import judge
+from grader.model import GRADED, Answer, Submission
+from grader.sandbox import container
+from grader.sandbox.limits import LIMITS, Limits
+from grader.sandbox.process import CONTAINER, NoSandbox, Sandbox, require
+from labkit.paths import PACKAGES
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 
 ROOT = Path(__file__).parents[2]
-KEEPER = ROOT / "labkit" / "grading" / "sandbox" / "keeper.py"
+KEEPER = ROOT / "grader" / "sandbox" / "keeper.py"
 PYTHON = [sys.executable, "-P", "-s"]
 
 
@@ -80,9 +81,10 @@ class TestImage:
 
     def test_what_comes_into_it_is_enough_for_the_probe(self, tmp_path):
         left_out = shutil.ignore_patterns("course", "notebooks", "__pycache__")
-        shutil.copytree(ROOT / "labkit", tmp_path / "labkit", ignore=left_out)
+        for package in PACKAGES:
+            shutil.copytree(package, tmp_path / package.name, ignore=left_out)
         shutil.copytree(ROOT / "data", tmp_path / "labkit" / "data")
-        code = "import labkit.grading.sandbox.probe, labkit.yours; print(labkit.__file__)"
+        code = "import grader.sandbox.probe, labkit.figures.own_product; print(labkit.__file__)"
         done = subprocess.run(
             [sys.executable, "-c", code],
             cwd=tmp_path,
@@ -116,9 +118,9 @@ class TestImage:
         assert container.missing(LIMITS) == f"docker does not run {container.IMAGE}: no such runtime"
 
     def test_an_image_of_another_labkit_is_refused(self, forget, monkeypatch, tmp_path):
-        script(tmp_path / "docker", '[ "$1" = run ] && echo "0123 grading/probe.py"; exit 0')
+        script(tmp_path / "docker", '[ "$1" = run ] && echo "0123 grader/probe.py"; exit 0')
         monkeypatch.setenv("PATH", str(tmp_path))
-        assert "another labkit: its grading/probe.py differs. Build it: " in container.missing(LIMITS)
+        assert "another labkit: its grader/probe.py differs. Build it: " in container.missing(LIMITS)
 
     def test_the_image_has_no_criteria_solutions_or_tests(self, containers):
         code = """
@@ -135,7 +137,7 @@ class TestFilter:
         if not (setpriv := shutil.which("setpriv")):
             pytest.skip("needs setpriv, of util-linux")
         code = "import os\ntry: os.memfd_create('x')\nexcept PermissionError: print('refused')"
-        filtered = [sys.executable, "-m", "labkit.grading.sandbox.filtered", sys.executable, "-c", code]
+        filtered = [sys.executable, "-m", "grader.sandbox.filtered", sys.executable, "-c", code]
         done = subprocess.run([setpriv, "--no-new-privs", *filtered], capture_output=True, text=True)
         assert (done.stdout, done.stderr) == ("refused\n", "")
 
@@ -146,7 +148,7 @@ class TestFilter:
             "import os, threading\nthread = threading.Thread(target=print, args=('a thread',))\n"
             "thread.start(), thread.join()\ntry: os.fork()\nexcept PermissionError: print('no process')"
         )
-        filtered = [sys.executable, "-m", "labkit.grading.sandbox.filtered", "--alone"]
+        filtered = [sys.executable, "-m", "grader.sandbox.filtered", "--alone"]
         command = [setpriv, "--no-new-privs", *filtered, sys.executable, "-c", code]
         done = subprocess.run(command, capture_output=True, text=True)
         assert (done.stdout, done.stderr) == ("a thread\nno process\n", "")
@@ -295,7 +297,7 @@ except OSError as error:
     def test_a_grader_that_is_killed_leaves_none(self):
         code = (
             "import subprocess, sys, time\n"
-            "from labkit.grading.sandbox.process import CONTAINER, Sandbox\n"
+            "from grader.sandbox.process import CONTAINER, Sandbox\n"
             "sandbox = Sandbox(CONTAINER)\n"
             "command = sandbox.command([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
             "subprocess.Popen(command, env=sandbox.environment(), start_new_session=True)\n"

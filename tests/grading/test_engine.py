@@ -20,12 +20,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 from typer.testing import Result as Outcome
 
-from labkit import __version__, cli
-from labkit.doctor import mend
-from labkit.grading import run
-from labkit.grading.judging import engine, faults
-from labkit.grading.judging.pool import Pool
-from labkit.grading.model import GRADED, REGRADE, Submission
+from grader import run
+from grader.judging import engine, faults
+from grader.judging.pool import Pool
+from grader.model import GRADED, REGRADE, Submission
+from labkit import __version__, cli, mend
 
 
 @pytest.fixture(scope="module", params=["pool", "cluster"])
@@ -36,7 +35,7 @@ def two(request) -> Iterator[engine.Workers]:
             yield pool
         return
     with foreign(2) as others:
-        from labkit.grading.judging import cluster
+        from grader.judging import cluster
 
         with cluster.existing(others.scheduler_address) as workers:
             workers.client.wait_for_workers(2, timeout=60)
@@ -153,7 +152,7 @@ input()"""
         assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
 
     def test_grading_here_takes_no_dask(self):
-        code = "import sys, labkit.grading.run; print({'dask', 'distributed'} & {*sys.modules})"
+        code = "import sys, grader.run; print({'dask', 'distributed'} & {*sys.modules})"
         assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
 
@@ -279,13 +278,13 @@ class TestCommand:
         assert "labkit grade runs on Linux" in told()
 
     def test_without_what_grades_it_says_what_to_install(self, told, monkeypatch):
-        monkeypatch.delattr("labkit.grading.run")
-        monkeypatch.setitem(sys.modules, "labkit.grading.run", None)
+        monkeypatch.delattr("grader.run")
+        monkeypatch.setitem(sys.modules, "grader.run", None)
         assert mend.install("grade") in told()
 
     def test_without_dask_a_scheduler_says_what_to_install(self, told, monkeypatch):
-        monkeypatch.delattr("labkit.grading.judging.cluster", raising=False)
-        monkeypatch.delitem(sys.modules, "labkit.grading.judging.cluster", raising=False)
+        monkeypatch.delattr("grader.judging.cluster", raising=False)
+        monkeypatch.delitem(sys.modules, "grader.judging.cluster", raising=False)
         monkeypatch.setitem(sys.modules, "distributed", None)
         assert mend.install("cluster") in told("--lab", "2", "--scheduler", "tcp://127.0.0.1:9")
 

@@ -3,11 +3,11 @@
 import pytest
 from course_tables import NEEDS_COMPILERS, SOLVED, failed_criterion, mutant
 
+from grader.judging import judge
+from grader.model import GRADED, REGRADE, Answer, Submission
+from grader.sandbox import process
+from grader.sandbox.limits import Limits
 from labkit.course import EXERCISES
-from labkit.grading.judging import judge
-from labkit.grading.model import GRADED, REGRADE, Answer, Submission
-from labkit.grading.sandbox import process
-from labkit.grading.sandbox.limits import Limits
 
 pytestmark = pytest.mark.skipif(process.best() != process.BUBBLEWRAP, reason="there is no bubblewrap")
 
@@ -61,7 +61,7 @@ static int servers(bool kills)
         long length = file < 0 ? 0 : read(file, line, sizeof line - 1);
         close(file);
         std::string words(line, length > 0 ? length : 0);
-        if (words.find("labkit.programs.server") == std::string::npos)
+        if (words.find("simt.programs.server") == std::string::npos)
             continue;
         if (kills)
             kill(atoi(each->d_name), SIGKILL);
@@ -111,7 +111,7 @@ def test_where_the_sandbox_lacks_nvcc_nothing_is_judged(monkeypatch):
     assert "cannot build CUDA programs" in found.failure and "labkit[nvcc]" in found.failure
 
 
-_NO_NVCC = "import labkit.compiler.wheels as wheels\nwheels.program = lambda name: None"
+_NO_NVCC = "import simt.compiler.wheels as wheels\nwheels.program = lambda name: None"
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ import psutil
 import pytest
 from course_tables import SOLVED, mutant
 
+from grader.judging import judge, plugin
+from grader.model import GRADED, Answer, Submission
+from grader.sandbox import process
+from grader.sandbox.limits import Limits
 from labkit.course import EXERCISES
 from labkit.course.criteria import c_functions
-from labkit.grading.judging import judge, plugin
-from labkit.grading.model import GRADED, Answer, Submission
-from labkit.grading.sandbox import process
-from labkit.grading.sandbox.limits import Limits
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 
@@ -81,14 +81,14 @@ class Sly(float):
     def __array__(self, *_, **__): return self
 def answer(*args): return Sly()""",
     "probe changed": """
-from labkit.grading.sandbox import probe
+from grader.sandbox import probe
 probe._Bench.do_call = lambda self, args: {"returned": True, "arrays": [None] * len(args)}""",
     "a kernel in its place": """
-from labkit.grading.sandbox import probe
+from grader.sandbox import probe
 probe._Bench.do_describe = lambda self: {
     "magic": "cuda", "name": "k", "code": "", "options": [], "expressions": []}""",
     "the errors are its own": """
-from labkit.core import errors
+from simt.common import errors
 for name in dir(errors):
     if isinstance(getattr(errors, name), type): setattr(errors, name, KeyboardInterrupt)
 def answer(*args): raise KeyboardInterrupt""",

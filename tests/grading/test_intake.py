@@ -33,13 +33,11 @@ from hashed_grades import hashed
 from rich.console import Console
 from typer.testing import CliRunner
 
-from labkit import cli
-from labkit.course import EXERCISES
-from labkit.grading import run
-from labkit.grading.intake import handed_out, submissions
-from labkit.grading.intake.entries import NoSubmissions, TooDeep, found, overlooked
-from labkit.grading.judging import judge
-from labkit.grading.model import (
+from grader import run
+from grader.intake import handed_out, submissions
+from grader.intake.entries import NoSubmissions, TooDeep, found, overlooked
+from grader.judging import judge
+from grader.model import (
     GRADED,
     IGNORED,
     REGRADE,
@@ -50,10 +48,12 @@ from labkit.grading.model import (
     File,
     Submission,
 )
-from labkit.grading.pages import overview
-from labkit.grading.results.manifest import Run
-from labkit.grading.results.scores import Remark, Scores
-from labkit.grading.sandbox.limits import LIMITS
+from grader.pages import overview
+from grader.results.manifest import Run
+from grader.results.scores import Remark, Scores
+from grader.sandbox.limits import LIMITS
+from labkit import cli
+from labkit.course import EXERCISES
 
 IDS_02 = {id for id in EXERCISES if id.startswith("02.")}
 

@@ -8,17 +8,17 @@ import time
 import pytest
 from course_tables import SOLVED, answer_of, exercises, failed_criterion, judged, mistakes, mutant
 
-from labkit.core.processor import cores
+from grader.judging import judge, plugin
+from grader.model import GRADED, REGRADE, Answer, Submission
+from grader.sandbox import process as sandbox
+from grader.sandbox.limits import Limits
+from grader.sandbox.turns import Turns
 from labkit.course import EXERCISES
 from labkit.course.criteria.undisturbed import Disturbed
 from labkit.course.feedback import MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
 from labkit.course.notebooks import release
 from labkit.doctor import find_gpu
-from labkit.grading.judging import judge, plugin
-from labkit.grading.model import GRADED, REGRADE, Answer, Submission
-from labkit.grading.sandbox import process as sandbox
-from labkit.grading.sandbox.limits import Limits
-from labkit.grading.sandbox.turns import Turns
+from simt.common.processor import cores
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")
 

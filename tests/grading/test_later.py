@@ -9,11 +9,11 @@ from hashed_grades import hand_in, hashed
 from made_up_class import cells
 from typer.testing import CliRunner
 
+from grader import run
+from grader.model import GRADED, Answer, Graded, Result, Submission
+from grader.results.similar import pairs
 from labkit import cli
 from labkit.course.notebooks.release import solution, without_solution
-from labkit.grading import run
-from labkit.grading.model import GRADED, Answer, Graded, Result, Submission
-from labkit.grading.results.similar import pairs
 
 NAIVE = solution(cells()["02.1"])
 HANDED_OUT = without_solution(cells()["02.1"])

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShell
 
+from grader.intake import submissions
+from grader.intake.magic_line import Refused, rewritten
+from grader.intake.merge import WrongNotebook, hidden_criteria, notebooks
+from grader.intake.submissions import Entry
+from grader.model import Answer
 from labkit import magic
 from labkit.course import EXERCISES
 from labkit.course.exercise import Unmet
 from labkit.course.notebooks import catalog
 from labkit.course.setups import SETUP, setups
-from labkit.grading.intake import submissions
-from labkit.grading.intake.magic_line import Refused, rewritten
-from labkit.grading.intake.merge import WrongNotebook, hidden_criteria, notebooks
-from labkit.grading.intake.submissions import Entry
-from labkit.grading.model import Answer
 
 SOLUTIONS = Path(__file__).parents[2] / "notebooks" / "solutions"
 NAIVE = SOLUTIONS / "02_naive_cuda.ipynb"
@@ -69,7 +69,7 @@ class TestNotebooks:
         assert made.metadata.kernelspec.name == "python3"
         setup, answer, check = made.cells
         assert setup.source == SETUP and answer.source == "%%cuda 02.1 -DTILE=4\nint x;\n"
-        probe = "labkit.grading.sandbox.probe"
+        probe = "grader.sandbox.probe"
         assert check.source == f'import {probe}\n{probe}.serve("02.1")'
         assert answer.metadata == {"labkit": {"exercise": "02.1", "role": "answer"}}
         assert check.metadata == {"labkit": {"exercise": "02.1", "role": "check"}}

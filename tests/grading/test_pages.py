@@ -10,20 +10,20 @@ from html.parser import HTMLParser
 import pytest
 from made_up_class import SOLVED, cells, exercises, made_up, result
 
+from grader.intake.labs import labs, number, worth
+from grader.model import GRADED, Answer, Graded, Result, Submission
+from grader.pages import chart, overview, student
+from grader.pages.listing import listing, named_lines
+from grader.pages.tasks import tasks
+from grader.report import write_all
+from grader.results.manifest import Run
+from grader.results.scores import Scores
+from grader.results.store import Store
+from grader.sandbox.limits import LIMITS
+from grader.text import block, clean, one_line, slug
 from labkit.course import EXERCISES
 from labkit.course.feedback import NEEDS_GPU
 from labkit.course.notebooks.release import solution
-from labkit.grading.intake.labs import labs, number, worth
-from labkit.grading.model import GRADED, Answer, Graded, Result, Submission
-from labkit.grading.pages import chart, overview, student
-from labkit.grading.pages.listing import listing, named_lines
-from labkit.grading.pages.tasks import tasks
-from labkit.grading.report import write_all
-from labkit.grading.results.manifest import Run
-from labkit.grading.results.scores import Scores
-from labkit.grading.results.store import Store
-from labkit.grading.sandbox.limits import LIMITS
-from labkit.grading.text import block, clean, one_line, slug
 
 MARKUP = (
     "</pre></textarea><script>alert(1)</script><img src=//evil/x onerror=alert(1)>{{ 7 * 7 }}{% raw %}&lt;"

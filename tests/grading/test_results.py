@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from made_up_class import NAMES, SOLVED, exercises, made_up, result
 
-from labkit.grading.intake.labs import labs, total, worth
-from labkit.grading.model import REGRADE, Answer, Graded, Submission
-from labkit.grading.report import write_all
-from labkit.grading.results.manifest import Run, sha256
-from labkit.grading.results.store import Store
-from labkit.grading.results.tables import Tables, cell
-from labkit.grading.sandbox.limits import LIMITS
-from labkit.grading.text import slug
+from grader.intake.labs import labs, total, worth
+from grader.model import REGRADE, Answer, Graded, Submission
+from grader.report import write_all
+from grader.results.manifest import Run, sha256
+from grader.results.store import Store
+from grader.results.tables import Tables, cell
+from grader.sandbox.limits import LIMITS
+from grader.text import slug
 
 LABS = ("02", "03")
 ASKED = exercises(*LABS)

@@ -10,18 +10,18 @@ from hashed_grades import hand_in
 from made_up_class import SOLVED, exercises, result
 from typer.testing import CliRunner
 
+from grader import run
+from grader.judging.pool import Pool
+from grader.model import GRADED, REGRADE, Graded, Result, Submission
+from grader.report import write_all
+from grader.results import judged_by as rules
+from grader.results.judged_by import judged_by
+from grader.results.manifest import Run
+from grader.results.store import Store
+from grader.sandbox.limits import LIMITS
 from labkit import cli
 from labkit.course import EXERCISES
 from labkit.course.notebooks import catalog
-from labkit.grading import run
-from labkit.grading.judging.pool import Pool
-from labkit.grading.model import GRADED, REGRADE, Graded, Result, Submission
-from labkit.grading.report import write_all
-from labkit.grading.results import judged_by as rules
-from labkit.grading.results.judged_by import judged_by
-from labkit.grading.results.manifest import Run
-from labkit.grading.results.store import Store
-from labkit.grading.sandbox.limits import LIMITS
 
 LAB = sorted(id for id in EXERCISES if id.startswith("02."))
 ASKED = exercises("02")
@@ -77,24 +77,24 @@ class TestWhatJudges:
     @pytest.mark.parametrize(
         ("file", "has_part"),
         [
-            ("grading/sandbox/process.py", True),
-            ("course/criteria/kernels.py", True),
+            ("grader/sandbox/process.py", True),
+            ("labkit/course/criteria/kernels.py", True),
             ("simt/module.py", True),
-            ("ladder/new.py", True),
-            ("c/driver.c", True),
-            ("course/exercises/lab_02.py", False),  # of its lab alone
-            ("cli.py", False),
-            ("__init__.py", False),  # a new version by itself
-            ("course/__init__.py", True),
-            ("lab/new.py", False),
-            ("grading/results/tables.py", False),
-            ("grading/pages/student.html", False),
+            ("labkit/ladder/new.py", True),
+            ("labkit/c/driver.c", True),
+            ("labkit/course/exercises/lab_02.py", False),  # of its lab alone
+            ("labkit/cli.py", False),
+            ("labkit/__init__.py", False),  # a new version by itself
+            ("labkit/course/__init__.py", True),
+            ("labkit/lab/new.py", False),
+            ("grader/results/tables.py", False),
+            ("grader/pages/student.html", False),
             ("simt/__pycache__/module.cpython-311.pyc", False),
             ("simt/.module.py.swp", False),
         ],
     )
     def test_the_sandbox_and_all_else_that_judges_belong_to_all(self, tmp_path, monkeypatch, file, has_part):
-        monkeypatch.setattr(rules, "PACKAGE", tmp_path)
+        monkeypatch.setattr(rules, "PACKAGES", [tmp_path / name for name in ("simt", "labkit", "grader")])
         monkeypatch.setattr(rules, "shipped", lambda name: tmp_path / name)
         path = tmp_path / file
         path.parent.mkdir(parents=True, exist_ok=True)

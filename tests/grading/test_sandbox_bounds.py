@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labkit.grading.judging import pool
-from labkit.grading.judging.engine import Attempt, Job
-from labkit.grading.model import Submission
-from labkit.grading.sandbox import process, watch
-from labkit.grading.sandbox.limits import Limits
-from labkit.grading.sandbox.turns import Turns
+from grader.judging import pool
+from grader.judging.engine import Attempt, Job
+from grader.model import Submission
+from grader.sandbox import process, watch
+from grader.sandbox.limits import Limits
+from grader.sandbox.turns import Turns
 
 SMALL = Limits(memory_bytes=2**27, disk_bytes=2**26, processes=64)
 SECONDS = 20

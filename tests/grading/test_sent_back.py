@@ -10,14 +10,14 @@ from hashed_grades import hand_in, hashed
 from made_up_class import SOLVED, exercises, result
 from rich.console import Console
 
-from labkit.grading import run
-from labkit.grading.intake import submissions
-from labkit.grading.model import Graded, Submission
-from labkit.grading.report import write_all
-from labkit.grading.results.handed_in import handed_in
-from labkit.grading.results.manifest import Run
-from labkit.grading.results.store import Store
-from labkit.grading.sandbox.limits import LIMITS
+from grader import run
+from grader.intake import submissions
+from grader.model import Graded, Submission
+from grader.report import write_all
+from grader.results.handed_in import handed_in
+from grader.results.manifest import Run
+from grader.results.store import Store
+from grader.sandbox.limits import LIMITS
 
 ASKED = exercises("02")
 RUN = Run(7, "labkit grade", SOLVED, LIMITS)

@@ -12,10 +12,10 @@ from handed_in_files import stub
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from grader.intake import submissions
+from grader.intake.submissions import Entry, NoSubmissions, found, labs_of_class, overlooked
+from grader.model import Answer, Submission
 from labkit.course import EXERCISES
-from labkit.grading.intake import submissions
-from labkit.grading.intake.submissions import Entry, NoSubmissions, found, labs_of_class, overlooked
-from labkit.grading.model import Answer, Submission
 
 RELEASED = ("02_naive_cuda.ipynb", "03_shared_memory_tiling.ipynb", "09_when_kernels_break.ipynb")
 KERNEL = 'extern "C" __global__ void matmul() {}\n'

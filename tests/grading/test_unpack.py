@@ -13,9 +13,9 @@ from handed_in_files import LAB_02, LAB_03, answer, notebook
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from labkit.grading.intake import unpack
-from labkit.grading.intake.entries import NoSubmissions, found
-from labkit.grading.intake.unpack import NotUnpacked, opened
+from grader.intake import unpack
+from grader.intake.entries import NoSubmissions, found
+from grader.intake.unpack import NotUnpacked, opened
 
 WORK = notebook(answer("02.1", "mine"))
 

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit import simt
-from labkit.core.occupancy import gpu
-from labkit.grading.sandbox.wire import MOST_BYTES, MOST_TEXT, BorderError, Callback, Channel, Opaque
-from labkit.simt.launch.unwritten import is_empty
+import simt
+from grader.sandbox.wire import MOST_BYTES, MOST_TEXT, BorderError, Callback, Channel, Opaque
+from simt.common.occupancy import gpu
+from simt.launch.unwritten import is_empty
 
 DTYPES = ("float32", "float64", "int32", "uint8", "bool", "complex64", "int64")
 

@@ -135,7 +135,7 @@ class TestPages:
 
     def test_a_prediction_asks_and_does_not_answer(self, few):
         asked = [output for text, output in shown(few / "notebooks" / "02_naive_cuda.html")
-                 if text.startswith("labkit.predict(")]  # fmt: skip
+                 if text.startswith("labkit.guess(")]  # fmt: skip
         assert (
             asked[0].get_text().strip()
             == "Prediction 02.a: Rows of C in one warp (rows). Write down yours before you read on."

@@ -6,9 +6,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from labkit import cli, doctor
+from labkit import cli, doctor, mend
 from labkit.course.notebooks import catalog
-from labkit.doctor import MISSING, OPTIONAL, Row, mend
+from labkit.doctor import MISSING, OPTIONAL, Row
 
 
 def run(*arguments: str):

@@ -256,7 +256,8 @@ def test_cupy_for_cuda_12_and_labkit_compile_with_its_nvrtc(tmp_path):
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "site"]
     run([*pip, cupy, "nvidia-cuda-nvrtc-cu12"], ROOT)
     both = """
-from labkit import device, doctor, simt
+import simt
+from labkit import device, doctor
 print(device().kind)
 from cupy.cuda import nvrtc
 code = '#include <cuda_fp16.h>\\nextern "C" __global__ void k(half* x) { *x = 1; }'

@@ -17,6 +17,7 @@ from traitlets.config import Config
 
 import labkit
 from labkit.doctor import machine
+from labkit.paths import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 HUB = ROOT / "containers" / "hub"
@@ -54,9 +55,9 @@ class TestContainerfile:
         server.parent.mkdir()
         server.write_text('#!/bin/sh\necho "$PWD" "$@"\n')
         server.chmod(0o755)
-        shutil.copytree(
-            ROOT / "labkit", tmp_path / "site" / "labkit", ignore=shutil.ignore_patterns("__pycache__")
-        )
+        for package in PACKAGES:
+            left_out = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(package, tmp_path / "site" / package.name, ignore=left_out)
         shutil.copytree(ROOT / "notebooks", tmp_path / "site" / "labkit" / "notebooks", dirs_exist_ok=True)
         home = tmp_path / "home"
         home.mkdir()

@@ -12,10 +12,26 @@ from pathlib import Path
 import pytest
 
 import labkit
-from labkit.core import errors
-from labkit.core.cache import cache_dir, cached_bytes
+import simt
+from simt.common import errors
+from simt.common.cache import cache_dir, cached_bytes
 
 ROOT = Path(labkit.__file__).parent.parent
+
+
+ALONE = """
+import sys
+ABSENT = ["labkit", "grader", "IPython", "anywidget", "ipywidgets", "jupyterlab", "matplotlib", "tqdm"]
+sys.modules |= dict.fromkeys([*ABSENT, "cupy", "threadpoolctl"])
+import numpy as np, simt
+code = 'extern "C" __global__ void f(float *x) { x[threadIdx.x] *= 2; }'
+twice = simt.RawModule(code=code).get_function("f")
+x = np.array([1, 2], np.float32)
+twice((1,), (2,), (x,))
+found = twice.check((1,), (2,), (x.copy(),))
+loads = twice.profile((1,), (2,), (x.copy(),)).metrics["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"]
+print(x, len(found), int(loads), twice.predict((1,), (2,), (x,)).seconds > 0)
+"""
 
 
 def python(code: str) -> str:
@@ -36,13 +52,24 @@ class TestImport:
             "llvmlite",
         }
 
+    def test_simt_needs_neither_labkit_nor_the_course(self):
+        """Where labkit and the packages of notebooks and figures are absent, simt does its work."""
+        assert python(ALONE) == "[2. 4.] 0 1 True\n"
+
+    def test_every_public_name_of_simt_is_there(self):
+        for name in simt.__all__:
+            assert getattr(simt, name) is not None, name
+            assert name in dir(simt)
+        with pytest.raises(AttributeError, match="'simt' has no attribute 'rawmodule'"):
+            simt.rawmodule  # noqa: B018
+
     def test_every_public_name_is_there(self):
         for name in labkit.__all__:
             assert getattr(labkit, name) is not None, name
             assert name in dir(labkit)
 
     def test_functions_are_not_shadowed_by_modules_of_the_same_name(self):
-        assert python("import labkit.device.select; print(callable(labkit.device))") == "True\n"
+        assert python("import labkit.devices.select; print(callable(labkit.device))") == "True\n"
 
     def test_an_unknown_name_is_an_attribute_error(self):
         with pytest.raises(AttributeError, match="'labkit' has no attribute 'rawmodule'"):
@@ -54,7 +81,7 @@ class TestImport:
 
 def test_the_examples_of_the_pages_run():
     names: dict = {}
-    for page in ("README.md", "docs/cpu.md", "docs/gpu.md", "docs/simulator.md"):
+    for page in ("simt/README.md", "README.md", "docs/cpu.md", "docs/gpu.md", "docs/simulator.md"):
         for example in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
             exec(example, names)
     assert names["x"].tolist() == list(range(0, 2000, 2))

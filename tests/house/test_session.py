@@ -6,9 +6,9 @@ from pathlib import Path
 import session
 
 from labkit import magic
-from labkit.core import launches
+from labkit.paths import PACKAGES
+from simt.common import launches
 
-PACKAGE = Path(__file__).parents[2] / "labkit"
 CHANGES = {"append", "add", "update", "setdefault", "pop", "popitem", "clear", "extend", "insert", "remove"}
 
 
@@ -49,9 +49,10 @@ def changed(path: Path) -> set[str]:
 
 def test_all_that_labkit_remembers_is_known():
     found = set()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
-        found |= {(module, name) for name in changed(path)}
+    for package in PACKAGES:
+        for path in sorted(package.rglob("*.py")):
+            module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+            found |= {(module.removesuffix(".__init__"), name) for name in changed(path)}
     assert len(found) > len(session.REMEMBERED)
     known = {*session.REMEMBERED, *session.KEPT}
     assert sorted(found - known) == [], "say in tests/session.py whether a test forgets it"

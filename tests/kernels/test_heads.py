@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from labkit import kernels
-from labkit.core.errors import LaunchError
 from labkit.kernels import heads
 from labkit.kernels.heads import BoxOf
 from labkit.kernels.launch_line import LaunchLineError
 from labkit.kernels.problem import families, problem, problem_class
+from simt.common.errors import LaunchError
 
 SOURCE = """// types: half, __nv_bfloat16
 // needs: sm_90a

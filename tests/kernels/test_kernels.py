@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from small_kernels import PARAMETERS, small
 
 from labkit import kernels
-from labkit.compiler.nvrtc import compile_ptx
-from labkit.core.errors import CompileError, LaunchError
 from labkit.kernels.problem import problem
+from simt.common.errors import CompileError, LaunchError
+from simt.compiler.nvrtc import compile_ptx
 
 MATMUL = [name for name in kernels.names("matmul") if name not in ("matmul/0_peak", "matmul/tensor_cores")]
 TRANSPOSE = [name for name in kernels.names("transpose") if name != "transpose/0_copy"]

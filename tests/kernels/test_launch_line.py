@@ -2,10 +2,10 @@
 
 import pytest
 
-from labkit.core.errors import LaunchError
 from labkit.kernels import launch_of, macros_of
 from labkit.kernels.launch_line import LaunchLineError
 from labkit.kernels.problem import problem
+from simt.common.errors import LaunchError
 
 WIDE = problem("matmul", 33, 1000, 7, alpha=3)
 TALL = problem("transpose", 1000, 33)

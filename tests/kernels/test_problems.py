@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.core import memory
-from labkit.core.compare import Mismatch
-from labkit.core.errors import LaunchError, OutOfMemory
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import _solved, problem
 from labkit.kernels.transpose.family import Transpose
+from simt.common import memory
+from simt.common.compare import Mismatch
+from simt.common.errors import LaunchError, OutOfMemory
 
 DTYPES = ["float32", "float64", "int32"]
 sizes = st.integers(1, 24)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import labkit
 from labkit import kernels
-from labkit.core.limits import MAX_GRID, MAX_STATIC_SHARED_BYTES, MAX_THREADS
 from labkit.kernels.matmul import product
 from labkit.kernels.matmul.family import Matmul
+from simt.common.limits import MAX_GRID, MAX_STATIC_SHARED_BYTES, MAX_THREADS
 
 SIZES = st.integers(1, 2**20)
 H200 = 132

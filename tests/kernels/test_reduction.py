@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from small_kernels import small
 
 import labkit
+import simt
 from labkit import cpu, kernels, ladder, records
-from labkit.core.compare import Mismatch
-from labkit.core.errors import LaunchError
 from labkit.kernels.reduction.family import Reduction
 from labkit.model.roofline import count_sectors, intensities
+from simt.common.compare import Mismatch
+from simt.common.errors import LaunchError
 
 ON_GPU, ON_CPU = kernels.names("reduction"), kernels.names("reduction", "cpu")
 DTYPES = {"float32": "float", "float64": "double", "int32": "int"}
@@ -118,7 +119,7 @@ def test_checks_name_a_missing_barrier():
     source = kernels.source("reduction/3_tree").replace(
         "        __syncthreads();  // this round's sums are there before the next round adds them\n", ""
     )
-    module = labkit.simt.RawModule(code=source, options=("--std=c++17", "-DTHREADS=128"))
+    module = simt.RawModule(code=source, options=("--std=c++17", "-DTHREADS=128"))
     findings = module.get_function("reduction").check((2,), (128,), Reduction(256).args(np))
     assert any(finding.tool == "racecheck" for finding in findings)
 

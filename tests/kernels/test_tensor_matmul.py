@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit import kernels, ladder, records, simt
-from labkit.core.bits import numbers, stored
-from labkit.core.compare import Mismatch, unwritten
+import simt
+from labkit import kernels, ladder, records
 from labkit.kernels.tensor_matmul.family import TensorMatmul
 from labkit.kernels.verify import check
 from labkit.model.roofline import count_sectors
+from simt.common.bits import numbers, stored
+from simt.common.compare import Mismatch, unwritten
 
 DTYPES = {
     "float16": (np.dtype(np.float16), np.dtype(np.float16)),
@@ -204,7 +205,7 @@ def test_the_ladder_has_the_rungs_that_take_the_type(dtype):
 
 
 def test_the_ladder_leaves_out_what_a_gpu_lacks(monkeypatch):
-    from labkit.device.select import Device
+    from labkit.devices.select import Device
 
     turing = Device("gpu", "Tesla T4", compute_capability="7.5")
     monkeypatch.setattr("labkit.ladder.running.device", lambda: turing)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from labkit import kernels, simt
+import simt
+from labkit import kernels
 from labkit.figures.source_costs import profile
 from labkit.kernels import verify
 from labkit.kernels.problem import problem

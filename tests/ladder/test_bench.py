@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labkit import records
-from labkit.device.timing import Timing
+from labkit.devices.timing import Timing
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import problem
 from labkit.kernels.transpose.family import Transpose

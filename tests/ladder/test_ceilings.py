@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from labkit import kernels
-from labkit.compiler.nvrtc import compile_ptx
-from labkit.core.errors import CompileError
-from labkit.device.select import Device, NoGpu
-from labkit.device.timing import Timing
+from labkit.devices.select import Device, NoGpu
+from labkit.devices.timing import Timing
 from labkit.kernels.problem import problem
 from labkit.ladder import ceilings
 from labkit.records import COLUMNS
+from simt.common.errors import CompileError
+from simt.compiler.nvrtc import compile_ptx
 
 H200 = Device("gpu", "NVIDIA H200", multiprocessors=132)
-H100_NVL = Device("gpu", "NVIDIA H100 NVL", multiprocessors=132, index=1)  # not in data/gpus.csv
+H100_NVL = Device("gpu", "NVIDIA H100 NVL", multiprocessors=132, index=1)  # not in gpus.csv
 TOLD = {"ClockRate": 1785000, "MemoryClockRate": 2619000, "GlobalMemoryBusWidth": 6144}
 
 

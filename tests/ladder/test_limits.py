@@ -7,11 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from labkit.compiler.nvrtc import resources
-from labkit.core.errors import LaunchError
 from labkit.ladder import limits
 from labkit.ladder.limits import latency, memory, rates
 from labkit.ladder.limits.machine import Limit, Machine, names, source, span
+from simt.common.errors import LaunchError
+from simt.compiler.nvrtc import resources
 
 FILES = ("latency", "rates", "memory", "launches")
 ORIGIN = {"gpu": "GPU", "command": "labkit bench a --limits"}

@@ -408,7 +408,7 @@ def test_beside_names_the_reports():
 
 
 def test_provenance_needs_a_gpu(monkeypatch):
-    from labkit.device.select import NoGpu
+    from labkit.devices.select import NoGpu
 
     monkeypatch.setenv("LABKIT_DEVICE", "simt")
     with pytest.raises(NoGpu):

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from labkit import kernels, records
-from labkit.core.compare import Mismatch
-from labkit.device.select import NoGpu
-from labkit.device.timing import SIMULATED
+from labkit.devices.select import NoGpu
+from labkit.devices.timing import SIMULATED
 from labkit.figures import curves
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import families, problem, problem_class
 from labkit.kernels.transpose.family import Transpose
 from labkit.ladder import running
+from simt.common.compare import Mismatch
 
 PRODUCT, PLANE = Matmul(33, 20, 17), Transpose(33, 20)
 
@@ -64,7 +64,7 @@ def test_a_time_in_the_simulator_is_labelled_so(simulator, rung, shape):
     assert list(rows.unit) == ["ms", "ms", "ms", "MHz", "1"]
     time, p20, p80 = rows.value[:3]
     assert 0 < p20 <= time <= p80
-    assert set(rows.source) == {SIMULATED} and set(rows.machine) == {"labkit.simt"}
+    assert set(rows.source) == {SIMULATED} and set(rows.machine) == {"simt"}
 
 
 def test_other_names_are_refused(simulator):

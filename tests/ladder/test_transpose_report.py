@@ -3,7 +3,7 @@
 import pytest
 
 from labkit import records
-from labkit.device.select import NoGpu
+from labkit.devices.select import NoGpu
 from labkit.figures import curves
 from labkit.ladder.transpose_report import here, transpose_report
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labkit import ladder, simt
-from labkit.core.occupancy import gpu
+import simt
+from labkit import ladder
 from labkit.course.predictions import UNIFORM_MS
 from labkit.kernels.problem import problem
 from labkit.model import atomics
+from simt.common.occupancy import gpu
 
 DATA = Path(__file__).parents[2] / "data" / "h200" / "timed"
 HISTOGRAMS = {

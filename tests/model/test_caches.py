@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.model.time.caches import Stream, _footprint, in_step, reused
-from labkit.simt.counters.notes import LINE_BYTES
-from labkit.simt.counters.traffic import FIRST, SITE_SHIFT, WARP_SHIFT
+from simt.counters.notes import LINE_BYTES
+from simt.counters.traffic import FIRST, SITE_SHIFT, WARP_SHIFT
+from simt.timing.caches import Stream, _footprint, in_step, reused
 
 ALL_SECTORS = 0b1111
 

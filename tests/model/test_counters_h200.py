@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labkit import kernels, records, simt
+import simt
+from labkit import kernels, records
 from labkit.kernels.problem import problem
 
 KEYS = ["kernel", "dtype", "m", "n", "k", "rows", "cols", "tile", "note"]

@@ -1,4 +1,4 @@
-"""`labkit.predict` for kernels and for the course's questions, and the table of predicted times."""
+"""`labkit.predict` for kernels, and the table of predicted times."""
 
 import json
 from statistics import median
@@ -6,11 +6,12 @@ from statistics import median
 import pytest
 
 import labkit
-from labkit import kernels, simt
-from labkit.core.errors import LaunchError
+import simt
+from labkit import kernels
 from labkit.model import predicted
-from labkit.model.time.prediction import NoPrediction
 from labkit.widgets.prediction import Prediction as Question
+from simt.common.errors import LaunchError
+from simt.timing.prediction import NoPrediction
 
 PRODUCT = labkit.problem("matmul", 512, 512, 512)
 OWN = """
@@ -32,7 +33,7 @@ def in_the_simulator(monkeypatch):
 
 
 def test_a_text_alone_is_a_question_of_the_course():
-    assert isinstance(labkit.predict("02.a"), Question)
+    assert isinstance(labkit.guess("02.a"), Question)
 
 
 def test_a_rung_has_two_names_and_macros():
@@ -86,6 +87,11 @@ def test_a_kernel_without_a_launch_line_is_told():
 def test_a_kernel_without_a_problem_is_told(kernel):
     with pytest.raises(ValueError, match=r"labkit\.predict\(.*labkit\.problem"):
         labkit.predict(kernel)
+
+
+def test_who_asks_for_a_question_of_the_course_is_told_its_name():
+    with pytest.raises(ValueError, match=r'labkit\.guess\("02\.a"\)'):
+        labkit.predict("02.a")
 
 
 # The table.

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.simt import module as module_of_kernels
+import simt
+from simt import module as module_of_kernels
 
 CODE = """extern "C" __global__ void strided(const float* in, float* out, int n, int stride) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

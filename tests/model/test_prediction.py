@@ -10,16 +10,17 @@ import pytest
 from gallery import cases
 from small_kernels import small
 
-from labkit import kernels, problem, simt
-from labkit.core.errors import LaunchError
-from labkit.core.kernel import launch_of
-from labkit.core.occupancy import gpu
+import simt
+from labkit import kernels, problem
 from labkit.ladder import running
-from labkit.model.time import work
-from labkit.model.time.chain import chain
-from labkit.model.time.constants import Constants, stored
-from labkit.model.time.limits import limits
-from labkit.model.time.prediction import NoPrediction, launch_work, predictable
+from simt.common.errors import LaunchError
+from simt.common.occupancy import gpu
+from simt.kernel import launch_of
+from simt.timing import work
+from simt.timing.chain import chain
+from simt.timing.constants import Constants, stored
+from simt.timing.limits import limits
+from simt.timing.prediction import NoPrediction, launch_work, predictable
 
 DATA = Path(__file__).parents[2] / "data"
 COPY = """extern "C" __global__ void copy(float* out, const float* in, int n) {
@@ -104,7 +105,7 @@ def test_counts_of_a_sample_are_those_of_the_gpu(name, monkeypatch):
 
 # ------------------------------------------------------- times of the ladder, to which nothing was fitted
 
-MOST_OFF = 0.35  # at 1024; the errors on held-out kernels stand in data/time_model.json
+MOST_OFF = 0.35  # at 1024; the errors on held-out kernels stand in simt/data/time_model.json
 
 
 @pytest.mark.parametrize("rung", ["naive", "naive_uncoalesced", "tiled", "tuned"])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from labkit.compiler.machine_code import Control, Instruction
-from labkit.model.time.registers import bank_cycles
+from simt.compiler.machine_code import Control, Instruction
+from simt.timing.registers import bank_cycles
 
 CONTROL = Control(1, False, None, None, ())
 

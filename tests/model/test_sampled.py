@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.core.errors import SimtError
-from labkit.core.occupancy import gpu
+import simt
 from labkit.model.doubled import doubled
 from labkit.model.sampled import PERIOD, Contents, tried
-from labkit.model.time.prediction import NoPrediction
-from labkit.model.time.sample import plan
+from simt.common.errors import SimtError
+from simt.common.occupancy import gpu
+from simt.timing.prediction import NoPrediction
+from simt.timing.sample import plan
 
 BLOCKS, THREADS = 1000, 64
 LONG = "float v = in[i]; for (int k = 0; k < 5000; ++k) v = v * 0.5f + 1;"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from gallery import references
 
-from labkit import simt
+import simt
 
 sys.path[:0] = [str(Path(__file__).parents[2] / "benchmarks")]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.programs import toolkit
+from simt.programs import toolkit
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 100  # that a run may take on a busy machine

@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from labkit.programs import toolkit
+from simt.programs import toolkit
 
 HEAD = """
 #include <cstdio>

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from labkit.core.errors import SimtError
-from labkit.programs.server.linking import linked
+from simt.common.errors import SimtError
+from simt.programs.server.linking import linked
 
 MAIN = r"""
 #include <cstdio>

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.programs.program import build_program
-from labkit.programs.server.words import shown
+import simt
+from simt.programs.program import build_program
+from simt.programs.server.words import shown
 
 EARLIER = r"""
 #include <cstdio>

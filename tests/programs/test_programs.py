@@ -21,8 +21,9 @@ sys.path[:0] = [str(ROOT / "benchmarks")]
 import record_programs  # noqa: E402
 from record_programs import PROGRAMS, commands, sources  # noqa: E402
 
+from labkit import program_magic  # noqa: E402
 from labkit.c.compile import find_compiler  # noqa: E402
-from labkit.programs import magic, toolkit  # noqa: E402
+from simt.programs import toolkit  # noqa: E402
 
 # `make test` runs each fourth: short names belong to programs with few kernels, which take less time.
 NAMES = sorted((path.name for path in sources()), key=len)
@@ -402,6 +403,6 @@ def test_a_remark_is_no_error_however_it_arrives(capsys):
     """A busy machine reads the remark in several pieces."""
     remark, mistake = "labkit: no GPU here. Times are predicted\n", "line 3: invalid argument"
     pieces = [("stderr", part) for part in ("labkit: ", remark[8:20], remark[20:] + mistake[:4], mistake[4:])]
-    magic.run(Printing(*pieces[:2], ("stdout", "7\n"), *pieces[2:]), magic.read_line(""))
+    program_magic.run(Printing(*pieces[:2], ("stdout", "7\n"), *pieces[2:]), program_magic.read_line(""))
     told = capsys.readouterr()
     assert (told.out, told.err) == ("7\n" + remark, mistake)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labkit.programs.program import build_program
-from labkit.programs.recording import Span, record_of
-from labkit.programs.server.recorder import packed, unpacked
+from simt.programs.program import build_program
+from simt.programs.recording import Span, record_of
+from simt.programs.server.recorder import packed, unpacked
 
 SOURCE = r"""
 #include <cassert>
@@ -242,7 +242,7 @@ def test_nothing_stays_behind(program):
     servers = [
         path
         for path in Path("/proc").glob("[0-9]*/cmdline")
-        if b"labkit.programs.server" in path.read_bytes()
+        if b"simt.programs.server" in path.read_bytes()
         and str(os.getpid()) == path.with_name("stat").read_text().rpartition(")")[2].split()[1]
     ]
     assert not servers

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from labkit.core.errors import CompileError
-from labkit.programs import messages
-from labkit.programs.program import build_program
+from simt.common.errors import CompileError
+from simt.programs import messages
+from simt.programs.program import build_program
 
 ROOT = Path(__file__).parents[2]
 NESTED = """

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from labkit import doctor
-from labkit.device.select import NoGpu
+from labkit.devices.select import NoGpu
 from labkit.records import provenance, provenance_of
 
 RUN = {"gpu": "NVIDIA H200", "driver": "580.1", "versions": "CuPy 14", "date": "2026-11-23", "command": "x"}
@@ -62,7 +62,7 @@ def test_on_a_gpus_machine(monkeypatch, shown):
         get_cublas_handle=lambda: 7,
     )
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, __version__="14.2.0"))
-    select = sys.modules["labkit.device.select"]  # labkit.device.select itself is a function
+    select = sys.modules["labkit.devices.select"]  # labkit.devices.select itself is a function
     monkeypatch.setattr(select, "find_gpu", lambda: SimpleNamespace(name="NVIDIA H200"))
     monkeypatch.setattr(doctor, "find_gpu", lambda: shown)
     monkeypatch.setattr("platform.python_version", lambda: "3.12.3")

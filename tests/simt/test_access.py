@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit import simt
+import simt
 
 TYPES = {
     "float": np.dtype("f4"),

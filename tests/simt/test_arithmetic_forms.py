@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from ptx_forms import BITS, FORMS, as_type
 
-from labkit import simt
-from labkit.compiler.origin import PtxText
-from labkit.simt.code.instructions.table import OPERATIONS, find
+import simt
+from simt.code.instructions.table import OPERATIONS, find
+from simt.compiler.origin import PtxText
 
 CASES = 128
 PER_KERNEL = 60  # forms; a kernel of much more than 400 instructions would share code between them

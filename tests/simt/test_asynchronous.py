@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit
-from labkit import simt
+import simt
 
 PTX = r"""
 #include <cuda.h>

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from labkit import simt
-from labkit.compiler.nvrtc import parameter_types
-from labkit.simt.counters.banks import bank_conflicts
-from labkit.simt.sanitizer.element_types import mismatch
-from labkit.simt.sanitizer.quick import Run, plan
-from labkit.simt.sanitizer.shadow import PLANES, SEVERAL, STAMP_STEP
-from labkit.simt.sanitizer.shadow_memory import LAST_STAMP, MOST_KEPT, ShadowMemory
+import simt
+from simt.compiler.nvrtc import parameter_types
+from simt.counters.banks import bank_conflicts
+from simt.sanitizer.element_types import mismatch
+from simt.sanitizer.quick import Run, plan
+from simt.sanitizer.shadow import PLANES, SEVERAL, STAMP_STEP
+from simt.sanitizer.shadow_memory import LAST_STAMP, MOST_KEPT, ShadowMemory
 
 
 def kernel(source, name="f", **options):
@@ -724,7 +724,7 @@ def test_stamps_begin_anew(monkeypatch):
     """Close to the last stamp nothing is lost, and nothing from before is found behind it."""
     check = kernel(EXCHANGE.replace("TYPE", "int")).check
     memory = ShadowMemory()
-    monkeypatch.setattr("labkit.simt.sanitizer.sanitizer._shadows", memory)
+    monkeypatch.setattr("simt.sanitizer.sanitizer._shadows", memory)
     for first in (LAST_STAMP - 200, LAST_STAMP, LAST_STAMP + 64):
         memory._first_stamp = first // STAMP_STEP * STAMP_STEP
         for barrier, wanted in ((1, set()), (0, {"racecheck"}), (2, {"initcheck"}), (1, set())):
@@ -737,7 +737,7 @@ def test_other_blocks_are_told_close_to_the_last_stamp(monkeypatch):
     """Half of all stamps fit a signed number; a launch may go on beyond them."""
     check = body("g[0] = blockIdx.x;").check
     memory = ShadowMemory()
-    monkeypatch.setattr("labkit.simt.sanitizer.sanitizer._shadows", memory)
+    monkeypatch.setattr("simt.sanitizer.sanitizer._shadows", memory)
     for before in range(6):
         memory._free.clear()
         memory._first_stamp = LAST_STAMP - before * STAMP_STEP

@@ -8,12 +8,12 @@ import sys
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.compiler import nvrtc
-from labkit.core.occupancy import gpu
-from labkit.simt.counters.profile import Circumstances, Counts, Profile
-from labkit.simt.launch.sample import Sample
-from labkit.simt.ptx import Address, Guard, Instruction, Register, Symbol
+import simt
+from simt.common.occupancy import gpu
+from simt.compiler import nvrtc
+from simt.counters.profile import Circumstances, Counts, Profile
+from simt.launch.sample import Sample
+from simt.ptx import Address, Guard, Instruction, Register, Symbol
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
 REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
@@ -343,7 +343,7 @@ def test_registers_are_compiled_for_only_when_asked_for(monkeypatch):
         raise AssertionError("compiled for a GPU")
 
     kernel = simt.RawModule(code=TILE).get_function("f")
-    monkeypatch.setattr("labkit.compiler.nvrtc.resources", refuse)
+    monkeypatch.setattr("simt.compiler.nvrtc.resources", refuse)
     found = kernel.profile(1, (32, 32), (np.zeros((32, 32), np.float32),))
     assert found.metrics[SECTORS.format("st")] == 128
     assert "launch__grid_size" in repr(found)
@@ -391,7 +391,7 @@ def test_strides_of_neighbouring_lanes():
 
 
 def test_the_simulator_knows_nothing_of_notebooks():
-    seen = "import sys, labkit.simt; print(*sys.modules)"
+    seen = "import sys, simt; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
     assert not {"labkit.figures.source_costs", "IPython", "matplotlib", "pandas"} & set(done.stdout.split())
 

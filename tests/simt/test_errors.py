@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from labkit import simt
+import simt
 
 COPY = """extern "C" __global__ void f(const float* in, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

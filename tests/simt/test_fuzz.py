@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from labkit import simt
+import simt
 from labkit.c.compile import compile_c
 
 THREADS = 80

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labkit import simt
+import simt
 
 HEAD = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"
 BLOCKS, THREADS, ROUNDS = 5, 64, 3

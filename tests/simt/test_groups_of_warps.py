@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labkit import simt
+import simt
 
 BLOCKS, THREADS, TILE = 2, 256, 64
 VALUES = np.random.default_rng(3).integers(-100, 100, (BLOCKS, THREADS), dtype=np.int32)

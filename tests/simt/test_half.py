@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit import simt
+import simt
 
 N = 256
 SPECIAL = {

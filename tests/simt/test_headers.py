@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.compiler import nvrtc
-from labkit.core.errors import CompileError
+import simt
+from simt.common.errors import CompileError
+from simt.compiler import nvrtc
 
 T = np.arange(64)
 VALUES = np.random.default_rng(1).integers(-1000, 1000, 64, dtype=np.int32)

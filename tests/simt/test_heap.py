@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labkit import simt
+import simt
 
 SOURCE = r"""
 extern "C" __global__ void make(int** blocks, int n) {

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import labkit
-from labkit import simt
+import simt
 
 COMMON = r"""
 #include <cuda.h>

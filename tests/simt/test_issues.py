@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from gallery import cases
 
-from labkit import problem, simt
-from labkit.compiler.nvrtc import nvrtc_version
+import simt
+from labkit import problem
 from labkit.ladder import running
-from labkit.simt.sass.pipes import PIPES
+from simt.compiler.nvrtc import nvrtc_version
+from simt.sass.pipes import PIPES
 
 FOLDER = Path(__file__).parents[2] / "data" / "h200" / "machine_code"
 ROWS = {row["launch"]: row for row in csv.DictReader((FOLDER / "counters.csv").open())}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit import simt
+import simt
 
 
 def run(source, grid, block, *args, name="f", shared_mem=0, options=(), name_expressions=None):

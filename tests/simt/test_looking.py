@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit
-from labkit import simt
-from labkit.simt.texture import (
+import simt
+from simt.recording.record import record
+from simt.texture import (
     ChannelFormatDescriptor,
     CUDAarray,
     ResourceDescriptor,
@@ -23,7 +24,6 @@ from labkit.simt.texture import (
     cudaChannelFormatKindFloat,
     cudaResourceTypeArray,
 )
-from labkit.stepping.record import record
 
 THREADS = 64
 CODE = """

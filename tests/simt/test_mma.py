@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 
-from labkit import simt
+import simt
 
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f64": 64, "e4m3": 8, "e5m2": 8}
 BITS |= {"s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1}

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.simt.code.crosslane import EMITTERS
-from labkit.simt.code.instructions.table import OPERATIONS
-from labkit.simt.lowering.lower import RULES
-from labkit.simt.opcodes import OPCODES
+import simt
+from simt.code.crosslane import EMITTERS
+from simt.code.instructions.table import OPERATIONS
+from simt.lowering.lower import RULES
+from simt.opcodes import OPCODES
 
 COMPUTED = {name.partition(".")[0] for name in OPERATIONS}
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from gallery import Case, cases, references
 
-from labkit import simt
-from labkit.simt.run.machine import compile_kernel
+import simt
+from simt.run.machine import compile_kernel
 
 CLEAN = cases("clean")
 BUGS = [case for case in cases("bugs") if not case.refused]
@@ -17,7 +17,7 @@ def in_rows(monkeypatch, tmp_path):
     """Make each kernel a large one, whatever its length."""
 
     def switch():
-        monkeypatch.setattr("labkit.simt.analysis.layout.LARGE", 0)
+        monkeypatch.setattr("simt.analysis.layout.LARGE", 0)
         monkeypatch.setenv("LABKIT_CACHE", str(tmp_path))
 
     return switch

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labkit import simt
+import simt
 
 
 def run(source, grid, block, *args):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import labkit
-from labkit import simt
+import simt
 
 SAXPY = r"""
 extern "C" __global__ void saxpy(float a, const float* x, float* y, int n) {

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit import simt
+import simt
 
 
 def run(source, *args, threads=32):

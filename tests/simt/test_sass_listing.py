@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from gallery import Case, cases
 
-from labkit import kernels, simt
-from labkit.compiler.nvrtc import supported_architectures
-from labkit.core.errors import CompileError
-from labkit.core.occupancy import gpus
-from labkit.simt.sass.kinds import kind, width
+import simt
+from labkit import kernels
+from simt.common.errors import CompileError
+from simt.common.occupancy import gpus
+from simt.compiler.nvrtc import supported_architectures
+from simt.sass.kinds import kind, width
 
 RECORDS = Path(__file__).parents[2] / "data" / "h200" / "gallery" / "counters.csv"
 REGISTERS = "launch__registers_per_thread"

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit import simt
-from labkit.simt.counters.sectors import touched_sectors
+import simt
+from simt.counters.sectors import touched_sectors
 
 WORD = 4
 PATTERNS = {  # the word that lane t of a warp touches

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.core.errors import InvalidAccess
+import simt
+from simt.common.errors import InvalidAccess
 
 MEMORY = """
 __constant__ float constants[32] = {1, 2, 3};

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.core.errors import BarrierError, Timeout
+import simt
+from simt.common.errors import BarrierError, Timeout
 
 RUNS = "plain", "check", "profile"
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit
-from labkit import simt
-from labkit.core.errors import InvalidAccess, LaunchError, SimtError
-from labkit.core.tensor_map import decode
-from labkit.simt.asynchronous import tensor_copy
+import simt
+from simt.asynchronous import tensor_copy
+from simt.common.errors import InvalidAccess, LaunchError, SimtError
+from simt.common.tensor_map import decode
 
 SHARED = 40960  # bytes of shared memory in these tests
 TYPES = ("uint8", "int8", "uint16", "int32", "uint64", "int64", "float16", "float32", "float64")

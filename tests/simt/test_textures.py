@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit import simt
-from labkit.simt import texture
-from labkit.simt.texture import (
+import simt
+from simt import texture
+from simt.texture import (
     ChannelFormatDescriptor,
     CUDAarray,
     ResourceDescriptor,

@@ -5,8 +5,8 @@ from itertools import groupby
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.simt.trace import trace
+import simt
+from simt.trace import trace
 
 BRANCH = """
 extern "C" __global__ void f(float* out, int n)

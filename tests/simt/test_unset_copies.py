@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labkit import simt
+import simt
 
 # As CUB does beyond the end of its data: a tile is loaded in part, goes through shared memory in another
 # order, and each thread looks only at what lies within the data.

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labkit import simt
-from labkit.simt.counters.wavefronts import wavefronts
+import simt
+from simt.counters.wavefronts import wavefronts
 
 RECORDS = Path(__file__).parents[2] / "data" / "h200" / "machine_code" / "shared_wavefronts.csv"
 ROWS = [row for row in csv.DictReader(RECORDS.open()) if row["op"] in ("ld", "st")]

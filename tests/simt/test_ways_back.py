@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labkit import simt
+import simt
 
 HEAD = 'extern "C" __global__ void f(int *next, const int *in, int *out, int n) {\n'
 QUEUE = """    __shared__ int mine;

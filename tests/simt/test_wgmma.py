@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit import simt
-from labkit.compiler.nvrtc import assemble
-from labkit.simt.lowering.wgmma import misaligned, misfit, shared_bytes
+import simt
+from simt.compiler.nvrtc import assemble
+from simt.lowering.wgmma import misaligned, misfit, shared_bytes
 
 MODES = {0: 0, 128: 1, 64: 2, 32: 3}  # of swizzling, by the bytes of a row of the pattern
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "b1": 1}

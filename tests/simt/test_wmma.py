@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from labkit import simt
+import simt
 
 SHAPES = [(16, 16, 16), (32, 8, 16), (8, 32, 16)]
 WMMA = """#include <mma.h>

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit
-from labkit import simt
+import simt
 from labkit.kernels.problem import problem, problem_class
 from labkit.model import predicted
-from labkit.simt.counters.recording import ADDRESSES, AFTER, RESULT
-from labkit.stepping.events import items_of, kind_of
-from labkit.stepping.page_data import _encoded, page_data
-from labkit.stepping.record import record
+from simt.counters.recording import ADDRESSES, AFTER, RESULT
+from simt.recording.events import items_of, kind_of
+from simt.recording.page_data import _encoded, page_data
+from simt.recording.record import record
 
 N, TILE = 64, 16
 TILED = """

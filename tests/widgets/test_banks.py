@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from labkit import simt, widgets
+import simt
+from labkit import widgets
 from labkit.figures.pictures import banks as bank_pictures
 from labkit.figures.pictures.banks import COLUMN, ROW, STRIDE, Request
 from labkit.figures.svg import GREEN, RED

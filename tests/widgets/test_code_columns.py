@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import labkit
-from labkit import kernels, simt
-from labkit.compiler import nvdisasm
-from labkit.compiler.nvrtc import compile_ptx
+import simt
+from labkit import kernels
 from labkit.widgets.code_columns import columns, ptx_lines
 from labkit.widgets.code_difference import difference, pairs
 from labkit.widgets.show_code import offered
+from simt.compiler import nvdisasm
+from simt.compiler.nvrtc import compile_ptx
 
 SAXPY = """extern "C" __global__ void saxpy(float* y, const float* x, float a, int n)
 {

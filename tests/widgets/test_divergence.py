@@ -6,10 +6,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from labkit import simt, widgets
+import simt
+from labkit import widgets
 from labkit.figures.pictures.warp import lanes_in_words, rows_of, warp_time
-from labkit.simt.trace import trace
 from labkit.widgets.divergence_view import PATTERNS, THREADS, divergence_view
+from simt.trace import trace
 
 MODULO, LESS, GROUPS, LOOP, GUARD = PATTERNS
 LANES = np.arange(THREADS).reshape(2, 32)

@@ -3,9 +3,9 @@
 import pytest
 
 from labkit import widgets
-from labkit.core.occupancy import gpu
 from labkit.model.gpu_parts import PARTS, parts
 from labkit.widgets.gpu_map_view import gpu_map_view
+from simt.common.occupancy import gpu
 
 
 @pytest.mark.parametrize("name", ["H200", "T4", "P100"])

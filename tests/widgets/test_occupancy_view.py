@@ -4,10 +4,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labkit import simt, widgets
-from labkit.core.occupancy import gpu, gpus, occupancy
+import simt
+from labkit import widgets
 from labkit.model.blocks_per_sm import LEAST_REGISTERS, Block, cures
 from labkit.widgets import occupancy_view as view
+from simt.common.occupancy import gpu, gpus, occupancy
 
 H200 = gpu("H200")
 

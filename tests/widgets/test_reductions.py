@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from labkit import simt, widgets
+import simt
+from labkit import widgets
 from labkit.figures.pictures.contention import Elements, turns
 from labkit.figures.pictures.reduction import FORMS, HALVES, PACKED, SHUFFLE, SPREAD, Round, tree
 from labkit.widgets.contention_view import contention_view

@@ -6,11 +6,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from labkit import simt
+import simt
 from labkit.figures.pictures.sectors import COLUMNS, ROWS, Request, request_picture, transposed_warp
 from labkit.figures.svg import SKY
-from labkit.simt.counters.sectors import touched_sectors
 from labkit.widgets import explorer, sectors, sectors_view
+from simt.counters.sectors import touched_sectors
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 TYPES = {4: "float", 8: "double", 16: "float4"}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import labkit
-from labkit import simt
+import simt
 from labkit.widgets.step import picture
 
 SHIFT = """extern "C" __global__ void shift(float *x) {

@@ -5,7 +5,8 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from labkit import simt, widgets
+import simt
+from labkit import widgets
 from labkit.figures.pictures.fragments import fragments, lanes, of
 from labkit.figures.pictures.pipeline import Pipeline, timeline
 from labkit.widgets.fragment_map_view import fragment_map_view

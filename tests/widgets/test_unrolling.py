@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from labkit import kernels, records, simt
+import simt
+from labkit import kernels, records
 from labkit.kernels.transpose.family import Transpose
 from labkit.model import instructions, predicted
 from labkit.model.instructions import ARITHMETIC, CONTROL, MOVES

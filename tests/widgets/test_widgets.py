@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from labkit import records, widgets
-from labkit.core.errors import LaunchError
 from labkit.figures.pictures.product import LOAD, MULTIPLY
 from labkit.model import predicted
 from labkit.widgets import explorer, here, report_sweeps
@@ -19,6 +18,7 @@ from labkit.widgets.thread_map_view import thread_map_view
 from labkit.widgets.tile_walk_view import tile_walk_view
 from labkit.widgets.tiling_view import tiling_view
 from labkit.widgets.unrolling_view import UNROLLED, unrolling_view
+from simt.common.errors import LaunchError
 
 CUBES = {n: (n, n, n) for n in (32, 256, 512, 1024, 2048, 4096, 8192)}
 

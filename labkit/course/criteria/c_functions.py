@@ -16,8 +16,6 @@ import numpy as np
 
 from labkit import cpu, kernels
 from labkit.c.function import CFunction, accesses_source
-from labkit.core.compare import Mismatch
-from labkit.core.errors import InvalidAccess, SimtError
 from labkit.course import drawn
 from labkit.course.criteria.hints import (
     NO_HINTS,
@@ -35,6 +33,8 @@ from labkit.course.exercise import Unmet, criterion
 from labkit.cpu.cache_lines import Cache, missed
 from labkit.kernels import verify as checks
 from labkit.kernels.matmul.family import Matmul
+from simt.common.compare import Mismatch
+from simt.common.errors import InvalidAccess, SimtError
 
 Size = tuple[int, int, int]  # M, N, K
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labkit.core.compare import differs, unwritten
 from labkit.course.criteria.launches import Launch, Wrong
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import Problem
-from labkit.simt import Finding
+from simt import Finding
+from simt.common.compare import differs, unwritten
 
 MISALIGNED = "An access of 8 or 16 bytes wants an address that is a multiple of as many bytes."
 ARRIVE = "Every thread of the block must come to every barrier, also one that has no element."

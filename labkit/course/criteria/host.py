@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from labkit import simt
-from labkit.core.errors import InvalidAccess
+import simt
 from labkit.course.criteria.model_gpu import ModelGpu
 from labkit.course.criteria.python import called, is_of, kind_of, number_of, shown
 from labkit.course.drawn import fresh, further, generator
 from labkit.course.exercise import Unmet, criterion
+from simt.common.errors import InvalidAccess
 
 # A verdict on a launch: right, wrong or refused.
 
@@ -115,9 +115,9 @@ STALE = (
     "out may still hold the result of an earlier launch. Before the launch, fill it with a value that no "
     "right result can have."
 )
-NOT_REFUSED = "The launch was not refused: it has run. A refused one raises labkit.simt.LaunchError."
+NOT_REFUSED = "The launch was not refused: it has run. A refused one raises simt.LaunchError."
 ELEMENTS = "An element is wrong. Compare each element of out with the same element of expected: all of them."
-ASK = "Nothing was computed. A refused launch raises labkit.simt.LaunchError: catch it, and return refused."
+ASK = "Nothing was computed. A refused launch raises simt.LaunchError: catch it, and return refused."
 
 
 _OUTSIDE = Trial("", "outside", "", "")

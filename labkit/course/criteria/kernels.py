@@ -12,17 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from labkit.core.compare import Mismatch
-from labkit.core.errors import InvalidAccess, SimtError
-from labkit.core.limits import WARP
 from labkit.course import drawn
 from labkit.course.criteria.hints import NO_HINTS, Hints
 from labkit.course.criteria.launches import Launch, Launches, Wrong, tiled
 from labkit.course.exercise import Criterion, Unmet, criterion
 from labkit.kernels.problem import Problem
-from labkit.simt import AnyKernel, Finding, Profile
-from labkit.simt.counters.profile import loads, stores
-from labkit.simt.counters.sectors import SECTOR_BYTES
+from simt import AnyKernel, Finding, Profile
+from simt.common.compare import Mismatch
+from simt.common.errors import InvalidAccess, SimtError
+from simt.common.limits import WARP
+from simt.counters.profile import loads, stores
+from simt.counters.sectors import SECTOR_BYTES
 
 SOUND = "right for the right reason: no race, nothing outside the arrays, nothing read before it is written"
 LOADS = ("global", "shared")

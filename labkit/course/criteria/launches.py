@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labkit import simt
-from labkit.core.compare import Mismatch, compare, unwritten
-from labkit.core.errors import SimtError
+import simt
 from labkit.course import drawn
 from labkit.figures import own_product
 from labkit.kernels import verify
 from labkit.kernels.problem import Problem
+from simt.common.compare import Mismatch, compare, unwritten
+from simt.common.errors import SimtError
 
 # Draws the inputs of a kernel from a generator; the right output comes last.
 Make = Callable[[np.random.Generator], tuple[np.ndarray, ...]]

@@ -5,10 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.core.answers import borrowing
-from labkit.core.limits import MAX_THREADS
-from labkit.core.occupancy import gpu, gpus
-from labkit.core.text import counted
+from labkit.answers import borrowing
 from labkit.course import drawn
 from labkit.course.criteria.kernels import few_sectors, profiled
 from labkit.course.criteria.launches import as_said
@@ -17,7 +14,10 @@ from labkit.course.elsewhere import Elsewhere
 from labkit.course.exercise import Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.blocks_per_sm import LEAST_REGISTERS, RESOURCES, Block, cures
-from labkit.simt import AnyKernel
+from simt import AnyKernel
+from simt.common.limits import MAX_THREADS
+from simt.common.occupancy import gpu, gpus
+from simt.common.text import counted
 
 LEAST_PERCENT = 75
 YOUR_WORK = "Work the number out from the figures of gpu, such as gpu.registers_per_sm."

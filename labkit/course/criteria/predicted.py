@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from labkit.core.compare import differs
-from labkit.core.errors import SimtError
-from labkit.core.kernel import Predicted
-from labkit.core.text import duration
 from labkit.course import drawn
 from labkit.course.exercise import Unmet, criterion
 from labkit.figures import own_product
 from labkit.kernels.matmul.family import Matmul
 from labkit.model import predicted
 from labkit.model.sampled import Argument, Contents, tried
-from labkit.model.time.prediction import NoPrediction
-from labkit.simt import AnyKernel
+from simt import AnyKernel
+from simt.common.compare import differs
+from simt.common.errors import SimtError
+from simt.common.text import duration
+from simt.kernel import Predicted
+from simt.timing.prediction import NoPrediction
 
 GPU = "H200"
 FLOAT = 4  # bytes

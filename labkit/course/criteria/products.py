@@ -9,19 +9,19 @@ from functools import lru_cache
 
 import pandas as pd
 
-from labkit.core.errors import LaunchError
 from labkit.course import drawn
 from labkit.course.criteria.hints import Hints
 from labkit.course.criteria.kernels import both_sides, case, missed, profiled, told_of
 from labkit.course.criteria.launches import Launch, as_said
 from labkit.course.criteria.undisturbed import alone
 from labkit.course.exercise import Unmet, criterion
-from labkit.device.select import find_gpu
+from labkit.devices.select import find_gpu
 from labkit.figures import own_product
 from labkit.figures.own_product import FLOATS, Figures
 from labkit.kernels.matmul.family import Matmul
-from labkit.simt import AnyKernel
-from labkit.simt.counters import profile
+from simt import AnyKernel
+from simt.common.errors import LaunchError
+from simt.counters import profile
 
 MAPPING = "Row i of A begins at index i * K, row k of B at k * N, row i of C at i * N."
 ROUND_UP = "In the launch line N/16 drops the remainder, as in C; ceil(N/16) rounds up."

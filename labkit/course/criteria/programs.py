@@ -14,9 +14,9 @@ import numpy as np
 
 from labkit.course.drawn import fresh, further, one_of
 from labkit.course.exercise import Unmet, criterion
-from labkit.programs.program import AnyProgram, Mode, Outcome
-from labkit.programs.recording import Arrays, Launched, Record
-from labkit.programs.server.memory import HOST_START
+from simt.programs.program import AnyProgram, Mode, Outcome
+from simt.programs.recording import Arrays, Launched, Record
+from simt.programs.server.memory import HOST_START
 
 GPU, GPUS = "H200", ("H200", "H100 SXM5", "H100 PCIe")  # whose times are predicted: stated, and drawn
 SECONDS = 20.0  # a run may take

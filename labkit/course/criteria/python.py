@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from labkit.core.answers import answer_line
-from labkit.core.errors import SimtError
-from labkit.core.limits import WARP
+from labkit.answers import answer_line
 from labkit.course.drawn import further, generator
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Unmet, criterion
+from simt.common.errors import SimtError
+from simt.common.limits import WARP
 
 
 def called(function: Callable[..., Any], *args: Any) -> Any:

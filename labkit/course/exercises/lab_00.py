@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.core.compare import compare
 from labkit.course.criteria.hints import Hints
 from labkit.course.criteria.kernels import Shares, case, other_blocks, right_in, shared_out
 from labkit.course.criteria.launches import Given, Launch, each
 from labkit.course.drawn import FACTORS, one_of, sizes
 from labkit.course.exercise import Criterion, Exercise, criterion
-from labkit.simt import AnyKernel
+from simt import AnyKernel
+from simt.common.compare import compare
 
 THREADS = 256  # of a block, for vectors
 SIDE = 16  # of a square block, for matrices

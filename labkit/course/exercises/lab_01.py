@@ -5,7 +5,6 @@ import re
 
 from labkit import cpu
 from labkit.c.function import CFunction
-from labkit.core.errors import CompileError
 from labkit.course.criteria.c_functions import (
     ANY_SHAPE,
     YOURS,
@@ -19,6 +18,7 @@ from labkit.course.criteria.c_functions import (
 from labkit.course.criteria.kernels import Hints
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
+from simt.common.errors import CompileError
 
 SIMD = Hints(
     "A vector of sums holds C[i, j] to C[i, j + 7]: each step of k adds A[i, k] times B[k, j] to "

@@ -24,8 +24,8 @@ from labkit.course.criteria.launches import Launch, Launches, tiled
 from labkit.course.criteria.python import called, number_of, right_for, shown
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
-from labkit.simt import AnyKernel
-from labkit.simt.counters.profile import loads
+from simt import AnyKernel
+from simt.counters.profile import loads
 
 MAPPING = (
     "x counts columns of C and y counts rows. Row i of A begins at index i * K, row k of B at k * N, "

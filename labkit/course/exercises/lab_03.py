@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 
-from labkit.core.errors import CompileError
 from labkit.course import drawn
 from labkit.course.criteria.kernels import (
     SOUND,
@@ -22,7 +21,8 @@ from labkit.course.criteria.kernels import (
 from labkit.course.criteria.launches import Given, Launch, each, tiled
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
-from labkit.simt import AnyKernel
+from simt import AnyKernel
+from simt.common.errors import CompileError
 
 CUBE, UNEVEN = Matmul(64, 64, 64), Matmul(45, 29, 67)
 STATED = 16  # TILE of the cell

@@ -22,9 +22,9 @@ from labkit.course.criteria.launches import Given, Launch, Launches, each, of_ve
 from labkit.course.criteria.python import Lanes, of_lanes
 from labkit.course.exercise import Exercise, criterion
 from labkit.kernels.transpose.family import Transpose
-from labkit.simt import AnyKernel
-from labkit.simt.counters.profile import loads, stores
-from labkit.simt.counters.sectors import SECTOR_BYTES, touched_sectors
+from simt import AnyKernel
+from simt.counters.profile import loads, stores
+from simt.counters.sectors import SECTOR_BYTES, touched_sectors
 
 BLOCK = 32, 8  # threads along x and y of a block that covers a part of out
 

@@ -12,10 +12,10 @@ from labkit.course.criteria.launches import Launch, each, of_vector, tiled
 from labkit.course.criteria.python import Lanes, of_lanes
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.transpose.family import Transpose
-from labkit.simt import AnyKernel
-from labkit.simt.counters.banks import BANK_BYTES, bank_conflicts
-from labkit.simt.counters.profile import loads, stores
-from labkit.simt.counters.sectors import SECTOR_BYTES
+from simt import AnyKernel
+from simt.counters.banks import BANK_BYTES, bank_conflicts
+from simt.counters.profile import loads, stores
+from simt.counters.sectors import SECTOR_BYTES
 
 PLURALS = {"sector": "sectors", "conflict": "conflicts", "lane": "lanes", "pass": "passes"}
 TILE = 32

@@ -25,8 +25,8 @@ from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.transpose.family import Transpose
 from labkit.model.sampled import Contents
-from labkit.simt import AnyKernel, Profile
-from labkit.simt.counters.profile import loads, stores
+from simt import AnyKernel, Profile
+from simt.counters.profile import loads, stores
 
 TILE, ROWS = 32, 8  # of the transposes: a block has TILE x ROWS threads
 WIDE = Transpose(64, 96)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from labkit.core.limits import WARP
 from labkit.course import drawn
 from labkit.course.criteria.kernels import Hints, global_loads, missed, no_finding, profiled, right_on
 from labkit.course.criteria.launches import as_said, tiled
@@ -18,8 +17,9 @@ from labkit.course.criteria.python import called, number_of, off_by_form, return
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.roofline import SECTOR
-from labkit.simt import AnyKernel
-from labkit.simt.counters.profile import loads, stores
+from simt import AnyKernel
+from simt.common.limits import WARP
+from simt.counters.profile import loads, stores
 
 # 07.1: functions that return rates.
 

@@ -7,7 +7,6 @@ from math import ceil
 import numpy as np
 import pandas as pd
 
-from labkit.core.limits import WARP
 from labkit.course import drawn
 from labkit.course.criteria.kernels import SOUND, Hints, listed, missed, no_finding_in, profiled, right_in
 from labkit.course.criteria.launches import Launches, as_said
@@ -16,8 +15,9 @@ from labkit.course.criteria.products import OWNER
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
-from labkit.simt import AnyKernel, Profile
-from labkit.simt.counters.profile import loads, stores
+from simt import AnyKernel, Profile
+from simt.common.limits import WARP
+from simt.counters.profile import loads, stores
 
 # What loads are counted for, which is no matter of one size; and what may be drawn in its place, where tiles
 # of 64 fit, and rows of 128.

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from labkit.core.limits import WARP
 from labkit.course import drawn
 from labkit.course.criteria import host, kernels, predicted
 from labkit.course.criteria.launches import Given, Launch, each, of_vector
@@ -16,8 +15,9 @@ from labkit.course.criteria.python import called, number_of, shown
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.course.unnamed import FIRST, cases
 from labkit.model.sampled import Argument, Contents
-from labkit.simt import AnyKernel, Profile
-from labkit.simt.counters.profile import loads
+from simt import AnyKernel, Profile
+from simt.common.limits import WARP
+from simt.counters.profile import loads
 
 THREADS = 256  # of a block, for vectors
 SIDE = 16  # of a square block

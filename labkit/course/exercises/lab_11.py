@@ -5,16 +5,16 @@ from functools import partial
 
 import numpy as np
 
-from labkit.core.errors import SimtError
 from labkit.course import drawn
 from labkit.course.criteria.kernels import SOUND, Hints, clean_in, listed, no_finding_in, profiled, right_in
 from labkit.course.criteria.launches import Given, Launch, Wrong, each
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.model.doubled import doubled
-from labkit.simt import AnyKernel, Profile
-from labkit.simt.counters.profile import loads
-from labkit.simt.lowering.fragments import matrices
+from simt import AnyKernel, Profile
+from simt.common.errors import SimtError
+from simt.counters.profile import loads
+from simt.lowering.fragments import matrices
 
 SIDE = 16  # rows and columns of a tile of 11.1, and rows of one of 11.2
 CHUNKS, WORDS = 8, 4  # of a row of 11.2, and of a chunk

@@ -5,8 +5,6 @@ from functools import partial
 
 import numpy as np
 
-from labkit.core.errors import SimtError
-from labkit.core.limits import WARP
 from labkit.course import drawn
 from labkit.course.criteria.kernels import (
     SOUND,
@@ -23,10 +21,12 @@ from labkit.course.criteria.kernels import (
 from labkit.course.criteria.launches import Given, Launch, Make, each
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Exercise, Unmet, criterion
-from labkit.model.time.prediction import NoPrediction
-from labkit.simt import AnyKernel, Profile
-from labkit.simt.counters.sectors import SECTOR_BYTES
-from labkit.simt.sass.slice import WAITS
+from simt import AnyKernel, Profile
+from simt.common.errors import SimtError
+from simt.common.limits import WARP
+from simt.counters.sectors import SECTOR_BYTES
+from simt.sass.slice import WAITS
+from simt.timing.prediction import NoPrediction
 
 THREADS = 256  # of a block of 12.2 to 12.5
 WARPS = THREADS // WARP

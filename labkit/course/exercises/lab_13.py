@@ -5,8 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from labkit import simt
-from labkit.core.occupancy import gpu
+import simt
 from labkit.course.criteria.programs import (
     Work,
     computed,
@@ -22,8 +21,9 @@ from labkit.course.criteria.programs import (
 )
 from labkit.course.drawn import further
 from labkit.course.exercise import Exercise, criterion
-from labkit.programs.program import AnyProgram
-from labkit.programs.server.gpu import COPY_SECONDS, LAUNCH_SECONDS, pinned_rate
+from simt.common.occupancy import gpu
+from simt.programs.program import AnyProgram
+from simt.programs.server.gpu import COPY_SECONDS, LAUNCH_SECONDS, pinned_rate
 
 Args = tuple[int, ...]
 THREADS = 256  # per block

@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 from rich.table import Table
 
-from labkit import kernels
-from labkit.core import paths
+from labkit import kernels, paths
 from labkit.course import EXERCISES
 from labkit.course.exercise import Exercise
 from labkit.course.progress import MARKS, Best, state

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labkit import simt
-from labkit.core.errors import SimtError
-from labkit.core.limits import WARP
-from labkit.core.paths import shipped
+import simt
 from labkit.figures.source_costs import Heat
+from labkit.paths import shipped
 from labkit.records.provenance import provenance_of
+from simt.common.errors import SimtError
+from simt.common.limits import WARP
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.model.time.prediction import Prediction
+    from simt.timing.prediction import Prediction
 
 GPU = "H200"
 FIRST = 9  # the exercise of notebook 09 that fixes kernel A

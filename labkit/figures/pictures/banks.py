@@ -1,7 +1,7 @@
 """A picture of shared memory in its banks, with the words that a warp asks for in one request.
 
 Word w of shared memory is in bank w % 32. In a block of TILE x TILE threads, thread t has x = t % TILE and y
-= t / TILE. Bank conflicts are counted as in the simulator (`labkit.simt.counters.banks`).
+= t / TILE. Bank conflicts are counted as in the simulator (`simt.counters.banks`).
 Errors: ValueError for sizes that cannot be drawn.
 """
 
@@ -11,10 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
-from labkit.core.limits import WARP
-from labkit.core.text import counted
 from labkit.figures.svg import GREEN, RED, Svg, ink_on
-from labkit.simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts
+from simt.common.limits import WARP
+from simt.common.text import counted
+from simt.counters.banks import BANK_BYTES, BANKS, bank_conflicts
 
 ROW, COLUMN, STRIDE = "row of the tile", "column of the tile", "every stride-th"
 SIZES = {4: "float", 8: "double", 16: "float4"}  # bytes per element, and its type

@@ -5,10 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
-from labkit.core.limits import WARP
-from labkit.core.text import counted
 from labkit.figures.svg import BLUE, GREEN, ORANGE, RED, SKY, YELLOW, Svg
-from labkit.simt.counters.sectors import SECTOR_BYTES
+from simt.common.limits import WARP
+from simt.common.text import counted
+from simt.counters.sectors import SECTOR_BYTES
 
 SHOWN = 12  # warps
 WORD_BYTES = 4

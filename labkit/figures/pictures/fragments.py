@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from labkit.core.limits import WARP
-from labkit.core.text import counted
 from labkit.figures.svg import ORANGE, SKY, Svg
-from labkit.simt.lowering.fragments import Matrices, matrices
+from simt.common.limits import WARP
+from simt.common.text import counted
+from simt.lowering.fragments import Matrices, matrices
 
 # The instruction that multiplies 32 bytes of each row, by the type of A and B.
 INSTRUCTIONS = {

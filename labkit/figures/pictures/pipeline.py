@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from labkit.core.text import counted
 from labkit.figures.style import Plot, titled
 from labkit.figures.svg import BLUE, GREEN, SKY
+from simt.common.text import counted
 
 STEPS = 8
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labkit.core.limits import WARP, as_dim3, check_launch
 from labkit.figures.svg import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW, Svg, grid, ink_on
+from simt.common.limits import WARP, as_dim3, check_launch
 
 LARGEST = 64  # a picture of more rows or columns no longer shows single elements
 

@@ -5,10 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
-from labkit.core.limits import WARP
-from labkit.core.text import counted
 from labkit.figures.svg import BLUE, ORANGE, Svg
-from labkit.simt.counters.banks import BANK_BYTES, bank_conflicts
+from simt.common.limits import WARP
+from simt.common.text import counted
+from simt.counters.banks import BANK_BYTES, bank_conflicts
 
 SPREAD, PACKED, HALVES, SHUFFLE = "spread", "packed", "halves", "shuffle"
 FORMS = {

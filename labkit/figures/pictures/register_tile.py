@@ -10,9 +10,9 @@ from math import prod
 
 import numpy as np
 
-from labkit.core.limits import MAX_THREADS, WARP
-from labkit.core.text import counted
 from labkit.figures.svg import BLUE, ORANGE, SKY, Svg, grid
+from simt.common.limits import MAX_THREADS, WARP
+from simt.common.text import counted
 
 FLOAT = 4  # bytes
 MAX_SHARED = 48 * 1024  # bytes of shared memory that a block has by default

@@ -12,11 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from labkit.core.limits import WARP
-from labkit.core.text import counted
 from labkit.figures.pictures.product import LARGEST, matrix
 from labkit.figures.svg import SKY, Svg, grid, ink_on
-from labkit.simt.counters.sectors import SECTOR_BYTES, touched_sectors
+from simt.common.limits import WARP
+from simt.common.text import counted
+from simt.counters.sectors import SECTOR_BYTES, touched_sectors
 
 COLUMNS, ROWS = "columns", "rows"
 SIZES = (4, 8, 16)  # bytes that a lane can ask for, as float, double and float4 do

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from labkit.core.limits import WARP
-from labkit.core.text import counted
 from labkit.figures.svg import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, Svg
-from labkit.simt.module import Kernel
-from labkit.simt.trace import Step, trace
+from simt.common.limits import WARP
+from simt.common.text import counted
+from simt.module import Kernel
+from simt.trace import Step, trace
 
 _ALL, _SOME = BLUE, (ORANGE, GREEN, PURPLE, SKY, RED)  # for all lanes at once, and per line for some of them
 _TOP, _HEIGHT, _LANE = 60, 364, 8  # where the lanes begin, the height of all time, and a lane's width

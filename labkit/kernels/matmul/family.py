@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.core.compare import differs, unwritten
 from labkit.kernels.problem import INT_MAX, Problem, Shape
+from simt.common.compare import differs, unwritten
 
 INT_INPUT = 8  # int32 matrices hold -8..8
 QUICK, LARGE = (256, 1024, 2048), (256, 512, 1024, 2048, 4096, 8192)  # M, N and K of `labkit bench`

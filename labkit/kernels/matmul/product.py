@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit import kernels
-from labkit.core.kernel import PATIENCE_SECONDS, Kernel
-from labkit.core.limits import MAX_GRID, Dim3
 from labkit.kernels.matmul.family import Matmul
+from simt.common.limits import MAX_GRID, Dim3
+from simt.kernel import PATIENCE_SECONDS, Kernel
 
 FULL = 0.95  # of the places for blocks, from which on a division into equal parts is even enough
 FEWEST = 0.5  # tiles per SM, below which a smaller tile serves better
@@ -108,7 +108,7 @@ def matmul(A: Matrix, B: Matrix, out: Matrix | None = None, alpha: float = 1, be
     Raises TypeError for another kind of array, and ValueError for shapes that do not fit, other dtypes,
     arrays that are not contiguous or overlap, or a beta without `out`.
     """
-    from labkit.device.select import device, xp
+    from labkit.devices.select import device, xp
 
     _check_array("A", A, xp.ndarray)
     _check_array("B", B, xp.ndarray)
@@ -143,7 +143,7 @@ def _plan(
 
 
 def _check_out(out: Matrix, shape: tuple[int, int], *operands: Matrix) -> None:
-    from labkit.device.select import xp
+    from labkit.devices.select import xp
 
     _check_array("out", out, xp.ndarray)
     if out.shape != shape:

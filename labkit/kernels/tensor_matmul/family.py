@@ -16,8 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from labkit.core.compare import unwritten
 from labkit.kernels.problem import Problem, Shape
+from simt.common.compare import unwritten
 
 QUICK, LARGE = (4096,), (4096, 8192)  # M, N and K of `labkit bench`
 QUARTERS = 4  # fp8 elements are multiples of 1/4 in [-1, 1]
@@ -170,7 +170,7 @@ class TensorMatmul(Problem):
 
     def reference_call(self, args: tuple[Any, ...]) -> Callable[[], object]:
         """Return a call of cuBLAS on arrays that exist: cublasGemmEx, or cublasLtMatmul for fp8."""
-        from labkit.device.cublas import product_call  # imported here: it needs CuPy
+        from labkit.devices.cublas import product_call  # imported here: it needs CuPy
 
         a, b, c, *_, alpha, beta = args
         return product_call(self.dtype, a, b, c, float(alpha), float(beta))

@@ -9,8 +9,8 @@ from math import ceil
 from typing import NamedTuple
 
 from labkit.kernels import whole_source
-from labkit.kernels.launch_line import names_of
 from labkit.kernels.tensor_matmul.family import TensorMatmul
+from simt.compiler.macros import names_of
 
 RUNG = "tensor_matmul/9_stream_k"
 STEP_BYTES = 128  # of each row

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.core.compare import unwritten
 from labkit.kernels.problem import C_TYPES, INT_MAX, Problem
+from simt.common.compare import unwritten
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,9 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from labkit.core.errors import SimtError
 from labkit.ladder.limits import latency, launches, memory, rates
 from labkit.ladder.limits.machine import Limit, Machine
+from simt.common.errors import SimtError
 
 COLUMNS = ("quantity", "variant", "unit", "value")
 Row = tuple[str, str, str, float]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from labkit.device.select import device
-from labkit.device.timing import time_kernel
+from labkit.devices.select import device
+from labkit.devices.timing import time_kernel
 
 MIB = 2**20
 SECONDS = 0.1  # measuring time of a limit of the whole GPU
@@ -57,7 +57,7 @@ class Machine:
 
     def array(self, size: int, place: int = 0) -> Any:
         """Return the first `size` bytes of array number `place`; what they hold is not known, but is set."""
-        from labkit.device.select import xp
+        from labkit.devices.select import xp
 
         if place not in self.arrays or self.arrays[place].nbytes < size:
             self.arrays.pop(place, None)  # frees it first
@@ -67,7 +67,7 @@ class Machine:
     def kernel(self, file: str, name: str) -> Any:
         """Return a kernel of the file, which is compiled once with all of its kernels."""
         if file not in self.modules:
-            from labkit.device.select import RawModule
+            from labkit.devices.select import RawModule
 
             self.modules[file] = RawModule(code=source(file), name_expressions=names(file))
         kernel = self.modules[file].get_function(name)
@@ -85,7 +85,7 @@ class Machine:
 
     def cycles_of_thread(self, kernel: Any, block: int, args: tuple[Any, ...]) -> int:
         """Return the cycles that one block notes in its first argument."""
-        from labkit.device.select import xp
+        from labkit.devices.select import xp
 
         noted = xp.zeros(2, xp.int64)
         self.launch(kernel, 1, block, (noted, *args))
@@ -93,7 +93,7 @@ class Machine:
 
     def cycles_of_block(self, kernel: Any, block: int, args: tuple[Any, ...]) -> int:
         """Return the cycles from the first warp's first to the last warp's last, which one block notes."""
-        from labkit.device.select import xp
+        from labkit.devices.select import xp
 
         starts, ends = xp.zeros(block // 32, xp.int64), xp.zeros(block // 32, xp.int64)
         self.launch(kernel, 1, block, (starts, ends, *args))
@@ -101,7 +101,7 @@ class Machine:
 
     def flush(self) -> None:
         """Fill the L2 cache with something else."""
-        from labkit.device.select import xp
+        from labkit.devices.select import xp
 
         xp.zeros(self.size(max(2 * device().l2_bytes, 512 * MIB)), xp.uint8).fill(1)
 

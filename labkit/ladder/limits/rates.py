@@ -138,7 +138,7 @@ def _issue(instance: str, machine: Machine) -> float:
 
 def _clock(is_everywhere: bool, machine: Machine) -> float:
     """Divide the cycles of multiply-adds by their time; launch and first round add less than a percent."""
-    from labkit.device.select import xp
+    from labkit.devices.select import xp
 
     rounds, grid = machine.rounds(4096), machine.multiprocessors if is_everywhere else 1
     kernel, warps = machine.kernel("rates", "issue<FFMA>"), grid * THREADS // WARP
@@ -192,6 +192,6 @@ def shift_of(instance: str, offsets: Offsets) -> int:
 
 
 def _on_device(offsets: Offsets) -> Any:
-    from labkit.device.select import xp
+    from labkit.devices.select import xp
 
     return xp.asarray(np.array(offsets, np.int32))

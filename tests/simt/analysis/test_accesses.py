@@ -2,9 +2,9 @@
 
 from ptx_kernels import flow, module
 
-from labkit.simt.analysis.accesses import Accesses
-from labkit.simt.analysis.lanes import VARYING
-from labkit.simt.analysis.layout import Layout, storage
+from simt.analysis.accesses import Accesses
+from simt.analysis.lanes import VARYING
+from simt.analysis.layout import Layout, storage
 
 START = (
     "mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [x]; mul.wide.s32 %rd2, %r1, {size}; add.s64 %rd3, %rd1, %rd2;"

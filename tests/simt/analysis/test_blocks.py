@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from ptx_kernels import kernel, opcodes, programs, reached, ways
 
-from labkit.simt.analysis.blocks import find_live_registers, ordered, split
+from simt.analysis.blocks import find_live_registers, ordered, split
 
 
 def blocks_of(body):

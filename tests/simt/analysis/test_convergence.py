@@ -3,7 +3,7 @@
 import pytest
 from ptx_kernels import kernel, rules
 
-from labkit.simt.analysis.convergence import ALL, Groups, meeting_place
+from simt.analysis.convergence import ALL, Groups, meeting_place
 
 
 def groups(body):

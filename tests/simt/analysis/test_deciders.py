@@ -3,7 +3,7 @@
 import pytest
 from ptx_kernels import kernel
 
-from labkit.simt.analysis.deciders import find_deciders
+from simt.analysis.deciders import find_deciders
 
 PARAMS = ".param .u64 x, .param .u64 y, .param .u32 n, .param .f32 alpha"
 LOADS = """ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.u32 %r1, [n];

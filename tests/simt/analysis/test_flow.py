@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx_kernels import flow, opcodes
 
-from labkit.simt.analysis.lanes import UNIFORM, VARYING
+from simt.analysis.lanes import UNIFORM, VARYING
 
 OF_LANES = "mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 7;"
 OF_BLOCK = "mov.u32 %r1, %ctaid.x; setp.lt.u32 %p1, %r1, 7;"

@@ -3,7 +3,7 @@
 import pytest
 from ptx_kernels import kernel
 
-from labkit.simt.analysis.indices import MOST_BLOCKS, thread_indices
+from simt.analysis.indices import MOST_BLOCKS, thread_indices
 
 SPECIAL = "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mov.u32 %r4, %tid.y;"
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx_kernels import kernel, module, rules
 
-from labkit.simt.analysis.flow import Flow
-from labkit.simt.analysis.layout import (
+from simt.analysis.flow import Flow
+from simt.analysis.layout import (
     FRAME_HEAD,
     LARGE,
     OF_A_PRODUCT,
@@ -19,8 +19,8 @@ from labkit.simt.analysis.layout import (
     rounded_up,
     storage,
 )
-from labkit.simt.analysis.unset import may_be_unset
-from labkit.simt.ptx import TYPE_BYTES, Variable
+from simt.analysis.unset import may_be_unset
+from simt.ptx import TYPE_BYTES, Variable
 
 C_TYPES = {
     "u8": ctypes.c_uint8,

@@ -2,7 +2,7 @@
 
 from ptx_kernels import kernel
 
-from labkit.simt.analysis.pointees import find_pointees, written_ranges
+from simt.analysis.pointees import find_pointees, written_ranges
 
 RANGES = {"x": 0, "y": 1, "n": 2, "g": 3}
 LOADS = "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.u32 %r1, [n];"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx_kernels import flow, kernel, rules
 
-from labkit.simt.analysis.lanes import (
+from simt.analysis.lanes import (
     LANE_INDEX,
     UNIFORM,
     VARYING,
@@ -21,7 +21,7 @@ from labkit.simt.analysis.lanes import (
     thread_index,
     with_offsets,
 )
-from labkit.simt.analysis.strides import stride, strides
+from simt.analysis.strides import stride, strides
 
 LANES = np.arange(32)
 BLOCKS = st.tuples(st.integers(1, 40), st.integers(1, 8), st.integers(1, 3)).filter(

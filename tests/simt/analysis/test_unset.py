@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from ptx_kernels import kernel, programs, reached, ways
 
-from labkit import simt
-from labkit.compiler.origin import PtxText
-from labkit.simt.analysis.blocks import find_live_registers, ordered, split
-from labkit.simt.analysis.unset import may_be_unset, takes_on
+import simt
+from simt.analysis.blocks import find_live_registers, ordered, split
+from simt.analysis.unset import may_be_unset, takes_on
+from simt.compiler.origin import PtxText
 
 
 def unset(body):

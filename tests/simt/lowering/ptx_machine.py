@@ -2,8 +2,8 @@
 
 from ptx_kernels import module
 
-from labkit.simt.analysis.layout import storage
-from labkit.simt.ptx import TYPE_BYTES, Address, Immediate, Register, Symbol, Vector
+from simt.analysis.layout import storage
+from simt.ptx import TYPE_BYTES, Address, Immediate, Register, Symbol, Vector
 
 LANES = 32
 MASK = (1 << 64) - 1

@@ -3,8 +3,8 @@
 import pytest
 from ptx_kernels import kernel
 
-from labkit.core.errors import SimtError
-from labkit.simt.lowering.features import refuse
+from simt.common.errors import SimtError
+from simt.lowering.features import refuse
 
 
 def refused(line):

@@ -5,8 +5,8 @@ import pytest
 from ptx_kernels import kernel, opcodes
 from ptx_machine import LANES, Machine
 
-from labkit.simt.lowering.fragments import BITS, Matrices, matrices
-from labkit.simt.lowering.lower import lower
+from simt.lowering.fragments import BITS, Matrices, matrices
+from simt.lowering.lower import lower
 
 WHOLE = [
     Matrices(16, 8, 16, ("f32", "f16", "f16", "f32")),

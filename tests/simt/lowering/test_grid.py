@@ -2,8 +2,8 @@
 
 from ptx_kernels import kernel, opcodes
 
-from labkit.simt.lowering.grid import make_grid_barriers
-from labkit.simt.ptx import GRID, Immediate
+from simt.lowering.grid import make_grid_barriers
+from simt.ptx import GRID, Immediate
 
 HEADER = """
 mov.u32 %r1, %envreg2; mov.u32 %r2, %envreg1; cvt.u64.u32 %rd3, %r2;

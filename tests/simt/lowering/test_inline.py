@@ -4,11 +4,11 @@ import pytest
 from ptx_kernels import REGISTERS, module, opcodes
 from ptx_machine import LANES, Machine, Trap
 
-from labkit.simt.lowering import callees
-from labkit.simt.lowering.inline import inline_calls
-from labkit.simt.lowering.recursion import STACK, STACK_BYTES, keeps_registers, on_cycles
-from labkit.simt.ptx import Symbol
-from labkit.simt.ptx.variables import function_addresses
+from simt.lowering import callees
+from simt.lowering.inline import inline_calls
+from simt.lowering.recursion import STACK, STACK_BYTES, keeps_registers, on_cycles
+from simt.ptx import Symbol
+from simt.ptx.variables import function_addresses
 
 DIFFERENCE = f"""
 .func (.param .b32 out) difference(.param .b32 a, .param .b32 b)

@@ -8,7 +8,7 @@ import pytest
 from ptx_kernels import kernel
 from ptx_machine import LANES, Machine
 
-from labkit.simt.lowering.lower import lower
+from simt.lowering.lower import lower
 
 MATRICES = np.random.default_rng(2).integers(0, 1 << 16, (4, 8, 8)).astype(np.uint16)
 # Rows of 16 bytes lie in any order, wherever lane 8 j + i says that row i of matrix j begins.

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from ptx_kernels import PARAMS, kernel, opcodes, shown
 from ptx_machine import LANES, Machine
 
-from labkit.core.errors import SimtError
-from labkit.simt.lowering.lower import LONGEST_WAIT, copy_parameters, lower
-from labkit.simt.ptx import Address, Register, Symbol
+from simt.common.errors import SimtError
+from simt.lowering.lower import LONGEST_WAIT, copy_parameters, lower
+from simt.ptx import Address, Register, Symbol
 
 
 def lowered(body, **options):

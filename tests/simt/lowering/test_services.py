@@ -2,8 +2,8 @@
 
 from ptx_kernels import kernel, opcodes, shown
 
-from labkit.simt.lowering.services import make_services
-from labkit.simt.ptx import Register, Vector
+from simt.lowering.services import make_services
+from simt.ptx import Register, Vector
 
 
 def served(body, attributes=None):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from labkit.core.errors import SimtError
-from labkit.simt.ptx import (
+from simt.common.errors import SimtError
+from simt.ptx import (
     Address,
     Guard,
     Immediate,
@@ -19,7 +19,7 @@ from labkit.simt.ptx import (
     float_value,
     mapped,
 )
-from labkit.simt.ptx.operands import CARRY, immediate, read_instruction
+from simt.ptx.operands import CARRY, immediate, read_instruction
 
 
 def read(text):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.core.errors import SimtError
-from labkit.simt.ptx import Register, Symbol, Vector
-from labkit.simt.ptx.parser import parse, return_directly
+from simt.common.errors import SimtError
+from simt.ptx import Register, Symbol, Vector
+from simt.ptx.parser import parse, return_directly
 
 HEAD = ".version 8.8\n.target sm_90\n.address_size 64\n"
 

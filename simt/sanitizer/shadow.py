@@ -1,0 +1,54 @@
+"""Shadow memory of a checked run: who last wrote and who last read each granule (1, 2 or 4 bytes).
+
+Six planes of 32-bit words hold one word per granule each:
+
+    WRITE_STAMP  WRITE_PLACE  WRITE_SITE  READ_STAMP  READ_PLACE  READ_SITE
+
+A stamp is the number of the interval between two barriers (times 64) plus the warp, or plus SEVERAL where
+more than one warp has read. A place is the number of __syncwarp calls in the interval (times 64) plus the
+lane, or plus SEVERAL. Blocks run one after the other, and their intervals are numbered consecutively, so a
+stamp older than the block's first is from another block, and one older than the launch's first is from an
+earlier launch. Two accesses race if one of them writes and nothing orders them: they are from different
+blocks, from different warps in one interval, or from different lanes of a warp without __syncwarp between
+them.
+"""
+
+from llvmlite import ir
+
+from simt.code.abi import I8, I64, STAMP_STEP, Value
+from simt.code.instructions import constant
+from simt.code.vectors import broadcast
+
+PLANES = 6
+WRITE_STAMP, WRITE_PLACE, WRITE_SITE, READ_STAMP, READ_PLACE, READ_SITE = range(PLANES)
+SEVERAL = STAMP_STEP - 1
+ATOMIC, STRONG, POLL = 1, 2, 4  # what `is_strong` holds for an instruction
+
+
+def read(b: ir.IRBuilder, old: Value, old_place: Value, stamp: Value, place: Value) -> tuple[Value, Value]:
+    """Return the read stamp and place after a read, for one granule or a vector of them."""
+    step = constant(old, STAMP_STEP)
+    same_interval = b.icmp_unsigned("<", b.xor(old, stamp), step)
+    same_warp = b.icmp_unsigned("==", old, stamp)
+    other_warp = b.and_(same_interval, b.not_(same_warp))
+    new = b.select(other_warp, b.or_(stamp, constant(stamp, SEVERAL)), stamp)
+    same_phase = b.and_(same_warp, b.icmp_unsigned("<", b.xor(old_place, place), step))
+    several = b.and_(same_phase, b.icmp_unsigned("!=", old_place, place))
+    return new, b.select(several, b.or_(place, constant(place, SEVERAL)), place)
+
+
+def word(b: ir.IRBuilder, planes: Value, plane_bytes: Value, plane: int, index: Value) -> Value:
+    """Return the address of the 32-bit word `index` in a plane of the shadow."""
+    offset = b.add(b.mul(plane_bytes, ir.Constant(I64, plane)), b.shl(index, ir.Constant(I64, 2)))
+    return b.gep(planes, [offset], source_etype=I8)
+
+
+def spread(b: ir.IRBuilder, scalar: Value, like: Value) -> Value:
+    """Repeat a scalar in every element of a vector as long as `like`."""
+    return broadcast(b, scalar, like.type.count if isinstance(like.type, ir.VectorType) else 1)
+
+
+def plane_bytes_of(b: ir.IRBuilder, size: Value, granule: int) -> Value:
+    """Emit the bytes per plane for memory of `size` bytes."""
+    rounded = b.add(size, ir.Constant(I64, 4))
+    return b.shl(b.lshr(rounded, ir.Constant(I64, granule.bit_length() - 1)), ir.Constant(I64, 2))
