@@ -39,7 +39,13 @@ INTERVALS = 1 << 22  # of a launch whose blocks take turns, of which it is known
 OTHERS = (1 << 32) - 1  # no block's number
 ALWAYS_LOOKED_AT = 1 << 16  # bytes of an array
 _shadows = ShadowMemory()
-_last: list["Sanitizer"] = []
+_last: list["Sanitizer"] | None = None  # holds a launch's arrays, so only where somebody asks for it
+
+
+def keep_last() -> None:
+    """From now on, keep the last checked launch for `last_touched`."""
+    global _last
+    _last = []
 
 
 def last_touched(pointers: Iterable[int]) -> tuple[Kernel, list[tuple[Spans, Spans]]]:
@@ -47,6 +53,7 @@ def last_touched(pointers: Iterable[int]) -> tuple[Kernel, list[tuple[Spans, Spa
 
     Large arrays that none of the `pointers` points into are left out, for time.
     """
+    assert _last is not None, "keep_last() comes first"
     return _last[0].diagnosis.kernel, _last[0].touched(pointers)
 
 
@@ -85,7 +92,8 @@ class Sanitizer:
         launch.muted = self._muted.ctypes.data
         launch.stamp = launch.launch_stamp = self._first_stamp = _shadows.begin()
         self._kept: list[Shadow] = []
-        _last[:] = [self]
+        if _last is not None:
+            _last[:] = [self]
         launch.shared_shadow = self.lend_shared()
         granule = self._granules["global"]
         for first, end, members in _overlapping(self.ranges):

@@ -21,7 +21,7 @@ import numpy as np
 from simt.programs.server.device_code import Sources
 from simt.programs.server.memory import BYTES, HOST_START, MANAGED, PINNED, START, VARIABLE, Memory
 from simt.programs.server.reporting import Mistakes
-from simt.sanitizer.sanitizer import last_touched
+from simt.sanitizer.sanitizer import keep_last, last_touched
 from simt.sanitizer.shadow import STRONG
 from simt.sanitizer.strength import strengths
 from simt.sanitizer.touched import Spans
@@ -143,6 +143,7 @@ class Waits:
     """Follows who has waited for whom. Streams have numbers; 0 is the legacy default stream."""
 
     def __init__(self, memory: Memory, mistakes: Mistakes) -> None:
+        keep_last()
         self._memory, self._mistakes = memory, mistakes
         self._host: Clock = {}
         self._clocks: dict[int, Clock] = {0: {}}
