@@ -78,9 +78,9 @@ def test_a_commit_brings_the_foot_up_to_date(said, monkeypatch):
     shown = []
     monkeypatch.setattr(way, "update_display", lambda panel, display_id: shown.append(panel.further[0]))
     monkeypatch.setattr(way, "_shown", {("03", True)})
-    from labkit.course.predictions import predict
+    from labkit.course.predictions import guess
 
-    predict("03.c").judge(["0"])
+    guess("03.c").judge(["0"])
     assert shown == ["Your predictions in 03: 1 right, 0 close, 0 wrong; 4 of 5 not made."]
 
 
