@@ -25,7 +25,7 @@ GOOD = [
     ["import labkit\nlabkit.widgets.tile_walk()"],
     ["from tqdm.notebook import tqdm\nfor _ in tqdm(range(3), desc='measuring', leave=False): pass"],
     "## A plot",
-    ["import numpy as np\nfrom labkit.plots import Plot\nfigure = Plot(figsize=(2, 1))\nfigure"],
+    ["import numpy as np\nfrom labkit import plots\nfigure = plots.Plot(figsize=(2, 1))\nfigure"],
     ["%load_ext labkit"],
     ['%%cuda twice\nextern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }'],
     ["# BEGIN SOLUTION\nanswer = 42\n# STUB answer = None\n# END SOLUTION\nprint('the answer is', answer)"],
