@@ -21,8 +21,12 @@ _EVERYONE = Immediate(0xFFFFFFFF)
 
 
 def mark_spins(kernel: Kernel) -> None:
-    """Put `yield.spin` before each loop that may spin, and `yield.gather` where lanes then meet."""
-    if not any(_is_look(each) for each in kernel.code):
+    """Put `yield.spin` before each loop that may spin, and `yield.gather` where lanes then meet.
+
+    Asynchronous kernels are left alone: their warps give way where they wait (services.py), and their blocks
+    run in an order in which a block that hands on its part of a sum comes before the one that takes it.
+    """
+    if kernel.is_asynchronous or not any(_is_look(each) for each in kernel.code):
         return
     blocks = split(kernel)
     find_live_registers(blocks)

@@ -20,7 +20,7 @@ SOURCE = """extern "C" __global__ void saxpy(float* y, const float* x, float a, 
     if (i < n)
         y[i] = a * x[i] + y[i];
 }"""
-CELL = f"""import labkit
+CELL = f"""import labkit, simt
 kernel = simt.RawModule(code='''{SOURCE}''').get_function("saxpy")
 labkit.show_code(kernel)"""
 BOTH = "labkit.show_code(kernel, kernel.module.with_options(['-fmad=false']).get_function('saxpy'))"

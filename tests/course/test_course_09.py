@@ -69,7 +69,7 @@ CLOCK = """    launch()
     synchronize()
 """
 FILL = "    out.fill(np.nan)\n"
-CATCH = "simt.LaunchError"
+CATCH = "labkit.simt.LaunchError"
 
 SHUFFLED = """    for (int d = 16; d > 0; d /= 2)
         mine += __shfl_down_sync(~0u, mine, d);
@@ -332,7 +332,7 @@ WRONG = [
         ("out.fill(np.nan)", "out = np.full_like(out, np.nan)"),
     ),
     ("09.3", "catches everything", 3, "LaunchError", (CATCH, "Exception")),
-    ("09.3", "catches all of ours", 3, "LaunchError", (CATCH, "simt.SimtError")),
+    ("09.3", "catches all of ours", 3, "LaunchError", (CATCH, "labkit.simt.SimtError")),
     ("09.3", "a refusal is wrong", 1, host.ASK, ('"refused"', '"wrong"')),
     ("09.3", "nothing is caught", 1, "LaunchError", "(1089,)", (CATCH, "ZeroDivisionError")),
     (

@@ -115,9 +115,9 @@ STALE = (
     "out may still hold the result of an earlier launch. Before the launch, fill it with a value that no "
     "right result can have."
 )
-NOT_REFUSED = "The launch was not refused: it has run. A refused one raises simt.LaunchError."
+NOT_REFUSED = "The launch was not refused: it has run. A refused one raises labkit.simt.LaunchError."
 ELEMENTS = "An element is wrong. Compare each element of out with the same element of expected: all of them."
-ASK = "Nothing was computed. A refused launch raises simt.LaunchError: catch it, and return refused."
+ASK = "Nothing was computed. A refused launch raises labkit.simt.LaunchError: catch it, and return refused."
 
 
 _OUTSIDE = Trial("", "outside", "", "")
