@@ -111,7 +111,7 @@ def _c_compiler() -> str:
     compiler = find_compiler()
     if compiler is None:
         raise Absent("none: the CPU versions written in C do not run", mend.compiler())
-    words = [*compiler, "-x", "c", "-fsyntax-only", "-"]
+    words = [*compiler, "-x", "c", "-S", "-o", os.devnull, "-"]  # zig 0.17 cannot only look: -fsyntax-only
     tried = subprocess.run(words, input="#include <math.h>\n", capture_output=True, text=True)
     if tried.returncode:
         headers = mend.system_package(apt="libc6-dev", dnf="glibc-devel", zypper="glibc-devel")
