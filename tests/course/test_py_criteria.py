@@ -15,7 +15,7 @@ import simt
 from labkit.course import magic
 from labkit.course.criteria import occupancy
 from labkit.course.criteria.occupancy import resident
-from labkit.course.criteria.python import called, returns
+from labkit.course.criteria.python import called, off_by_form, returns
 from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from simt.common.errors import InvalidAccess
@@ -276,3 +276,22 @@ class TestExercise:
         assert labkit.check("09.6").failure == (
             "There is no Python function for 09.6 yet. Run the cell that begins with %%answer 09.6 first."
         )
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "said"),
+    [
+        (4096e3, 4096.0, "1000 times too large"),
+        (4.096e-3, 4096.0, "1000000 times too small"),
+        (1234, 1234.5, "rounded"),
+        (1234.6, 1234.5678, "rounded"),
+        (1235, 1234.2, ""),
+        (0.0, 0.0, ""),
+        (1.0, 0.0, ""),
+        (float("nan"), 4096.0, ""),
+        (None, 4096.0, ""),
+    ],
+)
+def test_a_number_in_another_unit_or_rounded_is_told(got, expected, said):
+    told = off_by_form(got, expected)
+    assert said in told and bool(said) == bool(told)
