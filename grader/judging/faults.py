@@ -58,6 +58,7 @@ _PLAIN = (Number, str, bytes, list, tuple, dict, np.ndarray, np.generic, NoneTyp
 _VALUES = (*_PLAIN, Opaque, Callback, Gpu)  # that cross the border of a sandbox
 _TOLD = (Unmet, Mismatch, SimtError, NoGpu)  # what a criterion says of an answer
 _WORD = re.compile(r"[A-Za-z_]\w{0,60}")
+NO_THREAD = "can't start new thread"  # as Python has it where the system's limit of tasks is reached
 
 
 class Mistake(Exception):
@@ -88,6 +89,8 @@ def is_mistake(error: BaseException) -> bool:
 
 def strange(error: BaseException) -> str:
     """Say in a sentence for a student that an answer makes judging raise this."""
+    if NO_THREAD in str(error):  # before the sandbox's watch has looked
+        return "It started too many processes and threads and was stopped."
     kind = error.kind if isinstance(error, Raised) else type(error).__name__
     named = f" ({kind})" if _WORD.fullmatch(kind) else ""
     return (

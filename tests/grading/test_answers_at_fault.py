@@ -431,3 +431,10 @@ class TestClock:
         for _ in range(200):
             with Clock(60, "Work").enforced(pytest.fail):
                 pass
+
+
+def test_a_thread_that_cannot_start_is_the_answers_processes():
+    """The system may refuse one before the sandbox's watch has counted them."""
+    error = Raised("RuntimeError", "can't start new thread")
+    assert faults.strange(error) == "It started too many processes and threads and was stopped."
+    assert "processes" not in faults.strange(Raised("RuntimeError", "another"))
