@@ -2,6 +2,8 @@
 
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -50,13 +52,11 @@ def grade(
     ] = None,
 ) -> None:
     """Grade a class. Exit code 1: something is to be graded again, or nothing could be graded."""
-    try:
+    with _needed("cluster" if scheduler else "grade"):
         from grader import run as grading
 
         if scheduler:
             from grader.judging import cluster  # noqa: F401
-    except ImportError as error:
-        raise not_installed(f"What grades ({error.name})", "cluster" if scheduler else "grade") from None
     console, command = Console(), f"labkit {shlex.join(sys.argv[1:])}"
     wish = grading.Wish(
         *(submissions, out, lab or (), seed, workers, scheduler, isolation, resume, command, seconds),
@@ -86,10 +86,8 @@ def similar(
     grades: Annotated[Path, typer.Argument(help="Folder of grades that labkit grade has written.")],
 ) -> None:
     """List answers that are alike, for a person to read: who copied, or whether, it cannot say."""
-    try:
+    with _needed("grade"):
         from grader import later
-    except ImportError as error:
-        raise not_installed(f"What grades ({error.name})", "grade") from None
     with reported(ValueError, OSError):
         path, found = later.alike(grades)
     table = Table("student", "other", "exercise", "share", box=None)
@@ -105,12 +103,19 @@ def forget(
     student: Annotated[str, typer.Argument(help="As in grades.csv.")],
 ) -> None:
     """Remove all that a folder of grades keeps of a student."""
-    try:
+    with _needed("grade"):
         from grader import later
-    except ImportError as error:
-        raise not_installed(f"What grades ({error.name})", "grade") from None
     with reported(ValueError, OSError):
         left = later.forget(grades, student)
     print(f"{grades} has nothing of {student} any more.")
     for each in left:
         print(f"Yours to remove: {each}")
+
+
+@contextmanager
+def _needed(extra: str) -> Iterator[None]:
+    """End the command where an import finds a package missing, and name the extra that has it."""
+    try:
+        yield
+    except ImportError as error:
+        raise not_installed(f"What grades ({error.name})", extra) from None

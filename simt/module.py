@@ -566,7 +566,7 @@ class Kernel(AnyKernel):
         return program.run(*what, sample, findings, record, residents=partial(self._residents, bound))
 
     def _residents(self, bound: _Bound) -> int:
-        """Return how many blocks of a launch the GPU holds at once, or clusters; at least one."""
+        """Return how many blocks of a launch the GPU holds at once; at least one."""
         gpu, threads = find_gpu(self.module.gpu), math.prod(bound.launch.block)
         if math.prod(bound.launch.grid) <= gpu.multiprocessors:  # any kernel that can run has one on each
             return gpu.multiprocessors
@@ -575,7 +575,7 @@ class Kernel(AnyKernel):
         except (CompileError, OSError):  # as with a program's code for a newer GPU
             registers = USUAL_REGISTERS
         fits = occupancy(gpu, threads, registers, bound.shared_bytes)
-        return max(1, fits.blocks * gpu.multiprocessors // self.parsed.blocks_together)
+        return max(1, fits.blocks * gpu.multiprocessors)
 
     def _shared_bytes(self, dynamic: int) -> int:
         """Return a block's static and dynamic shared memory. Raises LaunchError if it is too much."""

@@ -28,9 +28,9 @@ CHANGED = {
 # Exercises are hashed lab by lab.
 _NO_PART = (
     *("labkit/__init__.py", "labkit/cli.py", "labkit/data", "labkit/doctor", "labkit/lab"),
-    *("labkit/notebooks", "labkit/widgets", "labkit/course/exercises", "simt/cli.py"),
-    *("grader/cli.py", "grader/pages", "grader/report.py", "grader/results", "grader/run.py"),
-    *("data/SOURCES.md", "simt/data/precompiled.zip"),
+    *("labkit/notebooks", "labkit/widgets", "labkit/course/exercises"),
+    *("grader/cli.py", "grader/doctor.py", "grader/pages", "grader/report.py", "grader/results"),
+    *("grader/run.py", "data/SOURCES.md", "simt/cli.py", "simt/README.md", "simt/data/precompiled.zip"),
 )
 
 Sources = Mapping[str, str]  # a hash by each of CHANGED

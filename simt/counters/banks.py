@@ -45,16 +45,32 @@ def count_bank_conflicts(b: ir.IRBuilder, places: Value, mask: Value, size: Valu
 def _emit_bank_conflicts(function: ir.Function) -> None:
     places, mask, size = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    words_each = b.lshr(b.add(size, ir.Constant(I64, BANK_BYTES - 1)), ir.Constant(I64, 2))
-    lanes_each = b.trunc(b.udiv(ir.Constant(I64, WARP), words_each), I32)
+    words_each = words_of(b, size)
+    passes = sum_of_passes(b, places, mask, words_each, words_each, least=1)
+    b.ret(b.sub(passes, words_each))
+
+
+def words_of(b: ir.IRBuilder, size: Value) -> Value:
+    """Emit how many words of a bank `size` bytes are."""
+    return b.lshr(b.add(size, ir.Constant(I64, BANK_BYTES - 1)), ir.Constant(I64, 2))
+
+
+def sum_of_passes(
+    b: ir.IRBuilder, places: Value, mask: Value, words_each: Value, parts: Value, least: int
+) -> Value:
+    """Emit the sum over the parts of a warp of how many words the busiest bank has, `least` at least.
+
+    Each lane has `words_each` words.
+    """
+    lanes_each = b.trunc(b.udiv(ir.Constant(I64, WARP), parts), I32)
     part = b.lshr(ir.Constant(I32, -1), b.sub(ir.Constant(I32, WARP), lanes_each))
     words = b.lshr(places, constant(places, 2))
     banks_type = ir.ArrayType(I8, BANKS)
     banks, total, worst = b.alloca(banks_type), b.alloca(I64), b.alloca(I8)
     b.store(ir.Constant(I64, 0), total)
-    with counted_loop(b, b.trunc(words_each, I32)) as index:
+    with counted_loop(b, b.trunc(parts, I32)) as index:
         b.store(ir.Constant(banks_type, None), banks)
-        b.store(ir.Constant(I8, 1), worst)
+        b.store(ir.Constant(I8, least), worst)
         lanes = b.and_(mask, b.shl(part, b.mul(index, lanes_each)))
         with each_distinct(b, words, lanes) as word, counted_loop(b, words_each) as extra:
             bank = b.and_(b.add(word, extra), ir.Constant(I64, BANKS - 1))
@@ -62,6 +78,5 @@ def _emit_bank_conflicts(function: ir.Function) -> None:
             passes = b.add(b.load(slot, typ=I8), ir.Constant(I8, 1))
             b.store(passes, slot)
             b.store(intrinsic(b, "umax", I8, passes, b.load(worst, typ=I8)), worst)
-        extra_passes = b.zext(b.sub(b.load(worst, typ=I8), ir.Constant(I8, 1)), I64)
-        b.store(b.add(b.load(total, typ=I64), extra_passes), total)
-    b.ret(b.load(total, typ=I64))
+        b.store(b.add(b.load(total, typ=I64), b.zext(b.load(worst, typ=I8), I64)), total)
+    return b.load(total, typ=I64)

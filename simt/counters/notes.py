@@ -22,8 +22,8 @@ from simt.counters.wavefronts import count_wavefronts
 
 LINE_BYTES = 128
 LINE_BITS = LINE_BYTES.bit_length() - 1
-SECTOR_BITS = 5
-SECTORS_OF_LINE = 4
+SECTOR_BITS = SECTOR_BYTES.bit_length() - 1
+SECTORS_OF_LINE = LINE_BYTES // SECTOR_BYTES
 # A note is a row of numbers of 64 bits. First come the lanes' distances from the first active one; then
 # PATTERN: the mask, and where in its word of 4 bytes that lane is; MET and FRONTS: what was counted;
 # EPOCH, START, END, MOVED: the memory that the request went to in this run, and how far its places are from
@@ -171,7 +171,4 @@ def _move_each(b: ir.IRBuilder, launch: Value, addresses: Value, slot: Value) ->
 
 def _together(b: ir.IRBuilder, values: Value) -> Value:
     """Emit the bitwise or of all lanes."""
-    name = "llvm.vector.reduce.or.v32i64"
-    type_ = ir.FunctionType(I64, [LANES_64])
-    function = b.module.globals.get(name) or ir.Function(b.module, type_, name)
-    return b.call(function, [values])
+    return intrinsic(b, "vector.reduce.or", I64, values, overloads=(values.type,))

@@ -14,14 +14,13 @@ from llvmlite import ir
 from simt.analysis.accesses import Access
 from simt.analysis.lanes import absorbed
 from simt.code import abi
-from simt.code.abi import I1, I8, I32, I64, Value
+from simt.code.abi import I1, I32, I64, Value
 from simt.code.addresses import where
-from simt.code.careful import LANES_64, counted_loop, defined_once, each_distinct, shared_bounds
-from simt.code.instructions import constant, intrinsic
+from simt.code.careful import LANES_64, defined_once, shared_bounds
 from simt.code.observe import Look
 from simt.code.vectors import broadcast, expanded, mask_of, reshaped, shuffled
 from simt.common.limits import WARP
-from simt.counters.banks import BANK_BYTES, BANKS
+from simt.counters.banks import BANK_BYTES, BANKS, sum_of_passes, words_of
 from simt.counters.counting import Counting
 from simt.counters.sectors import ONE, add
 from simt.ptx import Instruction
@@ -60,28 +59,11 @@ def count_wavefronts(b: ir.IRBuilder, places: Value, mask: Value, size: Value, i
 def _emit(function: ir.Function) -> None:
     places, mask, size, is_load = function.args
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    words_each = b.lshr(b.add(size, ir.Constant(I64, BANK_BYTES - 1)), ir.Constant(I64, 2))
+    words_each = words_of(b, size)
     merges = b.and_(is_load, b.icmp_unsigned(">", words_each, ONE))
     merges = b.and_(merges, b.or_(*(_emit_pair_up(b, places, mask, bit) for bit in PARTNERS)))
     parts = b.select(merges, b.lshr(words_each, ONE), words_each)
-    lanes_each = b.trunc(b.udiv(ir.Constant(I64, WARP), parts), I32)
-    part = b.lshr(ir.Constant(I32, -1), b.sub(ir.Constant(I32, WARP), lanes_each))
-    words = b.lshr(places, constant(places, 2))
-    banks_type = ir.ArrayType(I8, BANKS)
-    banks, total, worst = b.alloca(banks_type), b.alloca(I64), b.alloca(I8)
-    b.store(ir.Constant(I64, 0), total)
-    with counted_loop(b, b.trunc(parts, I32)) as index:
-        b.store(ir.Constant(banks_type, None), banks)
-        b.store(ir.Constant(I8, 0), worst)
-        lanes = b.and_(mask, b.shl(part, b.mul(index, lanes_each)))
-        with each_distinct(b, words, lanes) as word, counted_loop(b, words_each) as extra:
-            bank = b.and_(b.add(word, extra), ir.Constant(I64, BANKS - 1))
-            slot = b.gep(banks, [ir.Constant(I64, 0), bank])
-            passes = b.add(b.load(slot, typ=I8), ir.Constant(I8, 1))
-            b.store(passes, slot)
-            b.store(intrinsic(b, "umax", I8, passes, b.load(worst, typ=I8)), worst)
-        b.store(b.add(b.load(total, typ=I64), b.zext(b.load(worst, typ=I8), I64)), total)
-    b.ret(b.load(total, typ=I64))
+    b.ret(sum_of_passes(b, places, mask, words_each, parts, least=0))
 
 
 def _emit_pair_up(b: ir.IRBuilder, places: Value, mask: Value, bit: int) -> Value:

@@ -156,7 +156,9 @@ def launch_work(kernel: Kernel, launch: Launch, gpu: Gpu) -> tuple[work.Work, Sa
     try:
         sass = kernel.sass(gpu.name)
         launched = work.launched(gpu, launch.grid, launch.block, sass.registers, bound.shared_bytes)
-        sampled = work.run(launched, lambda *which: kernel.traffic(launch, which[0], gpu.name, which[1]))
+        sampled = work.run(
+            launched, lambda numbers, in_order: kernel.traffic(launch, numbers, gpu.name, in_order)
+        )
         return work.work_of(sampled), sass
     except NoCounts as error:
         raise NoPrediction(f"the time of `{kernel.name}` cannot be predicted: {error}") from error

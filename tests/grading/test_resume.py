@@ -89,6 +89,8 @@ class TestWhatJudges:
             ("labkit/lab/new.py", False),
             ("grader/results/tables.py", False),
             ("grader/pages/student.html", False),
+            ("grader/doctor.py", False),
+            ("simt/README.md", False),
             ("simt/__pycache__/module.cpython-311.pyc", False),
             ("simt/.module.py.swp", False),
         ],
