@@ -284,11 +284,11 @@ def test_variables_of_the_module_are_what_they_are_on_the_gpu(gpu):
     assert x.get().tolist() == [0, 1, 0, 1]
 
 
-def test_what_the_simulator_does_not_have_goes_untried(gpu):
+def test_a_kernel_that_allocates_goes_to_the_gpu_untried(gpu):
     code = """extern "C" __global__ void f(int* x) {
         int* memory = (int*)malloc(4); *memory = 5; *x = *memory; free(memory); }"""
     kernel, x = labkit.RawModule(code=code).get_function("f"), gpu.zeros(1, gpu.int32)
-    with pytest.warns(UserWarning, match="`f` goes to the GPU untried .*the simulator has no heap"):
+    with pytest.warns(UserWarning, match="`f` goes to the GPU untried .*what its module allocates in kernels lies on the GPU"):
         kernel((1,), (1,), (x,))
     assert x.get() == 5
 
