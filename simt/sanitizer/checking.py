@@ -26,6 +26,7 @@ from simt.sanitizer.quick import Run, plan, quick_function
 from simt.sanitizer.shadow import plane_bytes_of
 from simt.sanitizer.strength import is_ordered, strong_table
 from simt.sanitizer.track import track_function
+from simt.sanitizer.warp_look import can_look, warp_look
 
 _ORIGIN = "origin"
 
@@ -165,6 +166,10 @@ class Checking(Observer):
         b, access, values = look.b, look.access, look.values
         if access.space == "const":
             return
+        memory = "shared" if access.space == "shared" else "global"
+        if not access.is_atomic and can_look(access.space, access.alignment, self.granule[memory]):
+            self._look(look)
+            return
         function = track_function(b.module, self.w.layout, self.granule)
         does_read, does_write = ir.Constant(I1, not access.is_store), ir.Constant(I1, access.is_store)
         if access.is_atomic:
@@ -176,6 +181,18 @@ class Checking(Observer):
             place = b.add(look.addresses, constant(look.addresses, i * access.size))
             who = [look.launch, look.frame, place, look.mask, look.site]
             b.call(function, [*who, size, bits, does_read, does_write])
+
+    def _look(self, look: Look) -> None:
+        """Check an access of all its lanes together."""
+        b, access = look.b, look.access
+        size = access.size if access.is_store else access.alignment
+        function = warp_look(
+            b.module, self.w.layout, self.granule, access.space, size, is_store=access.is_store
+        )
+        for i, value in enumerate(look.values if access.is_store else [None]):
+            bits = ir.Constant(LANES_64, None) if value is None else _bits(b, value)
+            place = b.add(look.addresses, constant(look.addresses, i * access.size))
+            b.call(function, [look.launch, look.frame, place, look.mask, look.site, bits])
 
     def barrier(self, instruction: Instruction) -> None:
         """Find threads that ended before a barrier that others reach."""

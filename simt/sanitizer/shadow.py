@@ -13,6 +13,8 @@ blocks, from different warps in one interval, or from different lanes of a warp 
 them.
 """
 
+from dataclasses import dataclass
+
 from llvmlite import ir
 
 from simt.code.abi import I8, I64, STAMP_STEP, Value
@@ -23,6 +25,43 @@ PLANES = 6
 WRITE_STAMP, WRITE_PLACE, WRITE_SITE, READ_STAMP, READ_PLACE, READ_SITE = range(PLANES)
 SEVERAL = STAMP_STEP - 1
 ATOMIC, STRONG, POLL = 1, 2, 4  # what `is_strong` holds for an instruction
+
+
+@dataclass(frozen=True)
+class Present:
+    """What an access compares the shadow with: its own stamp, and the first ones of its launch and its block.
+
+    In shared memory the block's first stamp is that of its first interval, also after a barrier of the grid.
+    """
+
+    stamp: Value
+    launch_stamp: Value
+    block_stamp: Value
+    is_global: bool
+    is_store: bool
+
+    def is_past(self, b: ir.IRBuilder, stamps: Value) -> Value:
+        """Test for stamps of an earlier interval of the block, or of an earlier launch."""
+        now = b.and_(self.stamp, ir.Constant(self.stamp.type, -STAMP_STEP))
+        low, high = (spread(b, each, stamps) for each in (self.block_stamp, now))
+        if self.is_store and not self.is_global:
+            return b.icmp_unsigned("<", stamps, high)  # shared memory of earlier blocks is gone
+        in_block = b.icmp_unsigned("<", b.sub(stamps, low), b.sub(high, low))
+        if not self.is_global:
+            return in_block
+        return b.or_(in_block, b.icmp_unsigned("<", stamps, spread(b, self.launch_stamp, stamps)))
+
+    def is_other_block(self, b: ir.IRBuilder, stamps: Value) -> Value:
+        """Test for stamps of this launch's earlier blocks."""
+        low, high = (spread(b, each, stamps) for each in (self.launch_stamp, self.block_stamp))
+        return b.icmp_unsigned("<", b.sub(stamps, low), b.sub(high, low))
+
+    def is_ordered(self, b: ir.IRBuilder, stamps: Value, places: Value, own_places: Value) -> Value:
+        """Test for accesses that come before this one: `is_past`, or by this lane, or before a __syncwarp."""
+        own = b.icmp_unsigned("==", stamps, spread(b, self.stamp, stamps))
+        same_phase = b.icmp_unsigned("<", b.xor(places, own_places), constant(places, STAMP_STEP))
+        other_lane = b.and_(same_phase, b.icmp_unsigned("!=", places, own_places))
+        return b.or_(self.is_past(b, stamps), b.and_(own, b.not_(other_lane)))
 
 
 def read(b: ir.IRBuilder, old: Value, old_place: Value, stamp: Value, place: Value) -> tuple[Value, Value]:
