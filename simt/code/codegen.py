@@ -49,7 +49,7 @@ class _Code:
     def _block(self, block: Block) -> None:
         w, end = self.w, self.w.new_block("end")
         w.continue_in(self.control.starts[w.index])
-        accesses = Accesses(block, w.flow, w.layout)
+        w.accesses = accesses = Accesses(block, w.flow, w.layout)
         body = [instruction for instruction in block.code if not instruction.ends_block]
         if w.layout.is_large:
             self._calls(block, body, accesses, end)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from simt.analysis.accesses import Accesses
 from simt.analysis.flow import Flow
 from simt.analysis.lanes import Shape, absorbed
 from simt.analysis.layout import Layout
@@ -57,6 +58,7 @@ class Warp:
         self.b = b = ir.IRBuilder(self.function.append_basic_block("entry"))
         self.wrote: Callable[[Register], None] | None = None  # told of each register that is written
         self.known: dict[object, abi.Value] = {}
+        self.accesses: Accesses  # of the block whose code is being made
         self.called: Inside | None = None
         self.mask = b.alloca(abi.I32)
         self.waiting = b.alloca(ir.ArrayType(abi.I32, len(flow.blocks)))

@@ -5,9 +5,12 @@ offsets gets a quick look at the shadow of its granules. Whatever is suspicious,
 through `track`, lane by lane.
 """
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
 from simt.analysis.accesses import Access
+from simt.analysis.blocks import Block
 from simt.analysis.layout import granules
 from simt.analysis.unset import keeps_copies, may_be_unset, takes_on
 from simt.code import abi
@@ -22,7 +25,7 @@ from simt.code.warp import Warp, unset_bits
 from simt.common.limits import WARP
 from simt.lowering.recursion import keeps_registers
 from simt.ptx import Address, Instruction, Operand, Register, Vector
-from simt.sanitizer.quick import Run, plan, quick_function
+from simt.sanitizer.quick import Member, Run, looks, plan, quick_function
 from simt.sanitizer.shadow import plane_bytes_of
 from simt.sanitizer.strength import is_ordered, strong_table
 from simt.sanitizer.track import track_function
@@ -42,7 +45,7 @@ class Checking(Observer):
         super().attach(w)
         self.granule = granules(w.kernel)
         w.b.store(ZERO, field(w.b, Frame, w.frame, "phase"))
-        strong_table(w.function.module, w.kernel)
+        self.is_weak = not any(strong_table(w.function.module, w.kernel))
         self.unset = may_be_unset(w.flow.blocks) if w.layout.unset else {}
         # What such a load gives is set unless it holds the bits of what was never set.
         self.loaded = {
@@ -71,36 +74,29 @@ class Checking(Observer):
         used = [self.unset[register.name] for register in instruction.sources if register.name in self.unset]
         return min((self.w.sites[id(first)] for first in used), default=0)
 
+    def enter(self, block: Block, whole: bool) -> None:
+        """Find the loads of a block of whole warps that get one look."""
+        if not whole:
+            return
+        found = [] if self.w.called else looks(block.code, self.w.accesses.at, self.granule)
+        self.looks = {id(member): group for group in found for member, _ in group}
+
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Check an access that a whole warp makes in its fast form."""
-        w, b = self.w, self.w.b
+        w = self.w
         if access.space == "const":
             return
         if access.space == "local":
             self._track(instruction, access)
             return
-        known = None
+        together = self.looks.get(id(instruction), [(instruction, access)])
+        if together[0][0] is not instruction:
+            return  # the first has looked at all
         skip = w.new_block("unshadowed")
-        if access.space != "shared":
-            assert access.range is not None
-            known = w.range(access.range, "shadow"), w.range(access.range, "plane_bytes")
-            idle = b.icmp_unsigned("==", known[0], ir.Constant(I64, 0))
-            if not access.is_store:
-                poisoned = b.icmp_unsigned("!=", w.range(access.range, "poisoned"), ir.Constant(I64, 0))
-                idle = b.and_(idle, b.not_(poisoned))
-            look = w.new_block("shadowed")
-            b.cbranch(idle, skip, look)
-            w.continue_in(look)
-            if not access.is_store:
-                clean = w.new_block("clean")
-                poison = w.new_block("poisoned")
-                w.b.cbranch(poisoned, poison, clean)
-                w.continue_in(poison)
-                self._track(instruction, access)
-                w.b.branch(skip)
-                w.continue_in(clean)
+        known = None if access.space == "shared" else self._shadow_of(together, access, skip)
         runs = plan(
-            [offset + access.offsets[0] for offset in access.shape.lane_offsets()],
+            [[lane + each.offsets[0] for lane in each.shape.lane_offsets()] for _, each in together],
+            [w.sites[id(each)] - w.sites[id(instruction)] for each, _ in together],
             access.shape.group,
             access.alignment,
             self._granule(access),
@@ -108,11 +104,40 @@ class Checking(Observer):
         )
         if runs is not None:
             closely = w.new_block("closely")
-            w.b.cbranch(self._quick(instruction, access, runs, known), skip, closely).set_weights([1000, 1])
+            start = min(each.extent[0] for _, each in together)
+            fine = self._quick(instruction, access, start, runs, known)
+            w.b.cbranch(fine, skip, closely).set_weights([1000, 1])
             w.continue_in(closely)
-        self._track(instruction, access)
+        for each in together:
+            self._track(*each)
         w.b.branch(skip)
         w.continue_in(skip)
+
+    def _shadow_of(self, together: Sequence[Member], access: Access, skip: ir.Block) -> tuple[Value, Value]:
+        """Return the shadow and the plane bytes of the array that accesses go to; if it has none, skip them.
+
+        Loads from an array with words that nobody has written are looked at closely.
+        """
+        w, b = self.w, self.w.b
+        assert access.range is not None
+        known = w.range(access.range, "shadow"), w.range(access.range, "plane_bytes")
+        idle = b.icmp_unsigned("==", known[0], ir.Constant(I64, 0))
+        if not access.is_store:
+            poisoned = b.icmp_unsigned("!=", w.range(access.range, "poisoned"), ir.Constant(I64, 0))
+            idle = b.and_(idle, b.not_(poisoned))
+        look = w.new_block("shadowed")
+        b.cbranch(idle, skip, look)
+        w.continue_in(look)
+        if not access.is_store:
+            clean = w.new_block("clean")
+            poison = w.new_block("poisoned")
+            w.b.cbranch(poisoned, poison, clean)
+            w.continue_in(poison)
+            for each in together:
+                self._track(*each)
+            w.b.branch(skip)
+            w.continue_in(clean)
+        return known
 
     def _granule(self, access: Access) -> int:
         """Return the granule of the memory that a fast access goes to; a generic address is in an array."""
@@ -122,14 +147,19 @@ class Checking(Observer):
         self,
         instruction: Instruction,
         access: Access,
+        start: int,
         runs: tuple[Run, ...],
         known: tuple[Value, Value] | None,
     ) -> Value:
-        """Call the quick look; `known`: shadow and plane bytes of the array, None for shared memory."""
+        """Call the quick look, `start` bytes from the base.
+
+        `known`: shadow and plane bytes of the array, None for shared memory.
+        """
         w, b = self.w, self.w.b
-        function = quick_function(w.function.module, runs, access.is_store, known is not None)
+        settles = self.is_weak and not access.is_store
+        function = quick_function(w.function.module, runs, access.is_store, known is not None, settles)
         address = where(w, access).base
-        address = b.add(address, constant(address, access.extent[0]))
+        address = b.add(address, constant(address, start))
         shift = ir.Constant(I64, self._granule(access).bit_length() - 1)
         origin: Value = ir.Constant(I64, 0)
         if known is not None:

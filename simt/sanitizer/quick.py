@@ -1,30 +1,40 @@
-"""A checked run's quick look at an access of all lanes, where the lanes' offsets are known.
+"""A checked run's quick look at accesses of all lanes, where the lanes' offsets are known.
 
-It reads the shadow of neighbouring granules as vectors, and leaves what is suspicious to touch.py.
+It reads the shadow of neighbouring granules as vectors, and leaves what is suspicious to warp_look.py. Loads
+of a basic block that share a base get one look, at the first of them: those of an unrolled loop, say.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from llvmlite import ir
 
+from simt.analysis.accesses import Access
 from simt.code.abi import I1, I32, I64, POINTER, Value
 from simt.code.careful import defined_once
 from simt.code.instructions import intrinsic
 from simt.code.memory import MAX_RUNS
 from simt.code.vectors import all_true, broadcast, vector_type
 from simt.common.limits import WARP
+from simt.ptx import Instruction
 from simt.sanitizer import shadow
+from simt.sanitizer.shadow import Present
+from simt.sanitizer.strength import is_ordered
+
+MOST_GRANULES = 512  # that one look is at
+GRANULES_WORTH_A_RUN = 8  # on average; gathering so many takes longer than another vector load
+Member = tuple[Instruction, Access]
 
 
 @dataclass(frozen=True)
 class Run:
-    """Granules of one access, and the lane that touches each (SEVERAL: more than one lane does)."""
+    """Granules that one look is at, and the lane that touches each (SEVERAL: more than one lane does)."""
 
     group: int  # number of its base
     granules: tuple[int, ...]  # relative to the base's first granule
     lanes: tuple[int, ...]
+    sites: tuple[int, ...]  # of the access that touches each granule last, less the site of the first
 
     @property
     def is_contiguous(self) -> bool:
@@ -32,110 +42,179 @@ class Run:
         return self.granules[-1] - self.granules[0] + 1 == len(self.granules)
 
 
-def plan(
-    lane_offsets: Sequence[int], group: int, size: int, granule: int, is_store: bool
-) -> tuple[Run, ...] | None:
-    """Split an access of `size` bytes at each lane's offset into runs of neighbouring granules.
+def looks(
+    code: Sequence[Instruction], at: Mapping[int, Access], granule: Mapping[str, int]
+) -> list[list[Member]]:
+    """Split the loads of a basic block's fast code into those that one look can be at, in order.
 
-    If those would be too many, there is one run per base. The plan is None where each lane has its own base,
-    and for stores where lanes may meet: whether they race depends on the values that they store.
+    `at`: the accesses by position. The loads of one look share a base, and between the first and the last of
+    them nothing stores or orders accesses: the look at the first notes all, which must be early for none.
+    """
+    found: list[list[Member]] = []
+    growing: dict[object, tuple[list[Member], int]] = {}
+    for position, instruction in enumerate(code):
+        access = at.get(position)
+        if access is None or access.is_store or access.is_atomic or is_ordered(instruction):
+            if access is not None or _orders(instruction):
+                growing.clear()
+            if access is None or access.is_store or access.is_atomic:
+                continue
+        key = access.base, access.group_range, access.space, access.alignment, access.range
+        unit = granule["shared" if access.space == "shared" else "global"]
+        granules = len(set(access.shape.lane_offsets())) * max(1, access.alignment // unit)
+        group, count = growing.get(key, ([], 0))
+        if access.is_first or not group or count + granules > MOST_GRANULES or access.shape.group == 1:
+            group, count = [], 0
+            found.append(group)
+        group.append((instruction, access))
+        growing[key] = group, count + granules
+    return found
+
+
+def _orders(instruction: Instruction) -> bool:
+    """Say whether accesses before and after an instruction differ in what they may race with."""
+    family = instruction.family
+    return (
+        family.writes or family.is_fence or family.waits or family.is_asynchronous or family.lanes != "each"
+    )
+
+
+def plan(
+    lane_offsets: Sequence[Sequence[int]],
+    sites: Sequence[int],
+    group: int,
+    size: int,
+    granule: int,
+    is_store: bool,
+) -> tuple[Run, ...] | None:
+    """Split accesses of `size` bytes, each at its lanes' offsets, into runs of neighbouring granules.
+
+    `sites`: the number of each access's instruction, less that of the first. If the runs would be short and
+    many, there is one per base. The plan is None where each lane has its own base, and for stores where lanes
+    may meet: whether they race depends on the values that they store.
     """
     if group == 1 or (is_store and group < WARP):
         return None
-    first = min(lane_offsets)
+    first = min(min(offsets) for offsets in lane_offsets)
     contiguous, scattered = [], []
     for start in range(0, WARP, group):
-        touched: dict[int, int] = {}
-        for lane in range(start, start + group):
-            begin = (lane_offsets[lane] - first) // granule
-            for index in range(begin, begin + max(1, size // granule)):
-                if index in touched and is_store:
-                    return None
-                touched[index] = shadow.SEVERAL if index in touched else lane
+        touched: dict[int, tuple[int, int]] = {}
+        lanes = range(start, start + group)
+        for number, lane, index in _granules(lane_offsets, lanes, first, size, granule):
+            if index in touched and is_store:
+                return None
+            by_another = index in touched and touched[index][0] != lane
+            touched[index] = shadow.SEVERAL if by_another else lane, sites[number]
         granules = sorted(touched)
-        scattered.append(Run(start // group, tuple(granules), tuple(touched[g] for g in granules)))
         breaks = [i for i in range(1, len(granules)) if granules[i] != granules[i - 1] + 1]
+        scattered.append(_run(start // group, granules, touched))
         for begin, end in pairwise([0, *breaks, len(granules)]):
-            part = tuple(granules[begin:end])
-            contiguous.append(Run(start // group, part, tuple(touched[g] for g in part)))
-    return tuple(contiguous if len(contiguous) <= MAX_RUNS else scattered)
+            contiguous.append(_run(start // group, granules[begin:end], touched))
+    count = sum(len(run.granules) for run in scattered)
+    is_split = len(contiguous) <= max(MAX_RUNS, count // GRANULES_WORTH_A_RUN)
+    return tuple(contiguous if is_split else scattered)
 
 
-def quick_function(module: ir.Module, runs: tuple[Run, ...], is_store: bool, is_global: bool) -> ir.Function:
-    """Define the quick look: it notes an access of all lanes, and leaves a suspicious one to `touch`.
+def _granules(
+    lane_offsets: Sequence[Sequence[int]], lanes: range, first: int, size: int, granule: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the access, the lane and the granule of all that some lanes touch."""
+    for number, offsets in enumerate(lane_offsets):
+        for lane in lanes:
+            begin = (offsets[lane] - first) // granule
+            for index in range(begin, begin + max(1, size // granule)):
+                yield number, lane, index
+
+
+def _run(group: int, granules: list[int], touched: dict[int, tuple[int, int]]) -> Run:
+    lanes, sites = zip(*(touched[granule] for granule in granules), strict=True)
+    return Run(group, tuple(granules), lanes, sites)
+
+
+def quick_function(
+    module: ir.Module, runs: tuple[Run, ...], is_store: bool, is_global: bool, settles: bool
+) -> ir.Function:
+    """Define the quick look: it notes accesses of all lanes, and leaves suspicious ones to `warp_look`.
+
+    `settles`: granules that several warps have read keep the first one's site. That is no loss in a kernel
+    without atomic or ordered accesses, where no site excuses another.
 
     i1 quick(ptr planes, i64 plane bytes, i32 stamp, launch stamp, block stamp, phase, site, i64 granule of
     each base...)
     """
     name = f"quick_{is_global:d}{is_store:d}_" + "_".join(
-        ".".join(map(str, (run.group, *run.granules, "by", *run.lanes))) for run in runs
+        ".".join(map(str, (run.group, *run.granules, "by", *run.lanes, "at", *run.sites))) for run in runs
     )
     bases = max(run.group for run in runs) + 1
     type_ = ir.FunctionType(I1, [POINTER, I64, *[I32] * 5, *[I64] * bases])
     return defined_once(
-        module, name, type_, lambda function: _Quick(function, runs, is_store, is_global).emit()
+        module, name, type_, lambda function: _Quick(function, runs, is_store, is_global, settles).emit()
     )
 
 
 class _Quick:
     """Builds a quick look."""
 
-    def __init__(self, function: ir.Function, runs: tuple[Run, ...], is_store: bool, is_global: bool) -> None:
-        self.runs, self.is_store, self.is_global = runs, is_store, is_global
-        self.planes, self.plane_bytes, self.stamp, self.launch_stamp, self.block_stamp = function.args[:5]
+    def __init__(
+        self, function: ir.Function, runs: tuple[Run, ...], is_store: bool, is_global: bool, settles: bool
+    ) -> None:
+        self.runs, self.is_store, self.settles = runs, is_store, settles
+        self.planes, self.plane_bytes, *stamps = function.args[:5]
+        stamp, launch_stamp, block_stamp = stamps
+        self.present = Present(stamp, launch_stamp, block_stamp, is_global, is_store)
         self.phase, self.site, *self.granules = function.args[5:]
         self.b = ir.IRBuilder(function.append_basic_block("entry"))
-        self.now = self.b.and_(self.stamp, ir.Constant(I32, -shadow.STAMP_STEP))
 
     def emit(self) -> None:
         b = self.b
         fine: Value = ir.Constant(I1, 1)
         for run in self.runs:
-            fine = b.and_(fine, all_true(b, self._is_past(self._load(run, shadow.WRITE_STAMP))))
-            if self.is_store:
-                fine = b.and_(fine, all_true(b, self._is_past(self._load(run, shadow.READ_STAMP))))
-            elif self.is_global:
-                fine = b.and_(
-                    fine, all_true(b, self._is_not_other_blocks(self._load(run, shadow.READ_STAMP)))
-                )
+            fine = b.and_(fine, all_true(b, self._is_fine(run)))
         with b.if_then(b.not_(fine), likely=False):
             b.ret(ir.Constant(I1, 0))
+        if self.settles:
+            with b.if_then(self._is_settled()):
+                b.ret(ir.Constant(I1, 1))
         for run in self.runs:
             self._note(run)
         b.ret(ir.Constant(I1, 1))
 
+    def _is_fine(self, run: Run) -> Value:
+        b, present = self.b, self.present
+        fine = present.is_past(b, self._load(run, shadow.WRITE_STAMP))
+        if self.is_store:
+            return b.and_(fine, present.is_past(b, self._load(run, shadow.READ_STAMP)))
+        if present.is_global:
+            others = present.is_other_block(b, self._load(run, shadow.READ_STAMP))
+            return b.and_(fine, b.not_(others))
+        return fine
+
+    def _is_settled(self) -> Value:
+        """Test whether other warps have read all granules in this interval: one more changes nothing then."""
+        b, settled = self.b, ir.Constant(I1, 1)
+        for run in self.runs:
+            stamps = self._load(run, shadow.READ_STAMP)
+            several = b.or_(self.present.stamp, ir.Constant(I32, shadow.SEVERAL))
+            same = b.icmp_unsigned("==", stamps, shadow.spread(b, several, stamps))
+            settled = b.and_(settled, all_true(b, same))
+        return settled
+
     def _note(self, run: Run) -> None:
         """Write the stamps, places and sites of one run."""
-        b, lanes = self.b, [ir.Constant(I32, lane) for lane in run.lanes]
-        lane = lanes[0] if len(lanes) == 1 else ir.Constant(vector_type(I32, len(lanes)), lanes)
+        b, lane = self.b, _numbers(run.lanes)
         place = b.or_(shadow.spread(b, self.phase, lane), lane)
-        stamps = shadow.spread(b, self.stamp, lane)
+        stamps = shadow.spread(b, self.present.stamp, lane)
+        site = shadow.spread(b, self.site, lane)
+        if any(run.sites):
+            site = b.add(site, _numbers(run.sites))
         if self.is_store:
-            self._store(run, shadow.WRITE_STAMP, stamps)
-            self._store(run, shadow.WRITE_PLACE, place)
-            self._store(run, shadow.WRITE_SITE, shadow.spread(b, self.site, lane))
+            for plane, value in zip(shadow.WRITES, (stamps, place, site), strict=True):
+                self._store(run, plane, value)
         else:
             old = self._load(run, shadow.READ_STAMP)
-            new_stamp, new_place = shadow.read(b, old, self._load(run, shadow.READ_PLACE), stamps, place)
-            self._store(run, shadow.READ_STAMP, new_stamp)
-            self._store(run, shadow.READ_PLACE, new_place)
-            self._store(run, shadow.READ_SITE, shadow.spread(b, self.site, lane))
-
-    def _is_past(self, x: Value) -> Value:
-        """Test for a stamp of an earlier interval of the block, or of an earlier launch."""
-        b = self.b
-        low, high = (shadow.spread(b, y, x) for y in (self.block_stamp, self.now))
-        if self.is_store and not self.is_global:
-            return b.icmp_unsigned("<", x, high)  # shared memory of earlier blocks is gone
-        in_block = b.icmp_unsigned("<", b.sub(x, low), b.sub(high, low))
-        if not self.is_global:
-            return in_block
-        return b.or_(in_block, b.icmp_unsigned("<", x, shadow.spread(b, self.launch_stamp, x)))
-
-    def _is_not_other_blocks(self, x: Value) -> Value:
-        b = self.b
-        low, high = (shadow.spread(b, y, x) for y in (self.launch_stamp, self.block_stamp))
-        return b.icmp_unsigned(">=", b.sub(x, low), b.sub(high, low))
+            new = shadow.read(b, old, self._load(run, shadow.READ_PLACE), stamps, place)
+            for plane, value in zip(shadow.READS, (*new, site), strict=True):
+                self._store(run, plane, value)
 
     def _load(self, run: Run, plane: int) -> Value:
         """Load one word per granule of a run."""
@@ -168,6 +247,12 @@ class _Quick:
         offsets = [ir.Constant(I64, 4 * granule) for granule in run.granules]
         places = b.add(broadcast(b, start, count), ir.Constant(ir.VectorType(I64, count), offsets))
         return b.inttoptr(places, ir.VectorType(POINTER, count))
+
+
+def _numbers(numbers: Sequence[int]) -> Value:
+    if len(numbers) == 1:
+        return ir.Constant(I32, numbers[0])
+    return ir.Constant(vector_type(I32, len(numbers)), [ir.Constant(I32, each) for each in numbers])
 
 
 def _everyone(run: Run) -> Value:

@@ -23,6 +23,8 @@ from simt.code.vectors import broadcast
 
 PLANES = 6
 WRITE_STAMP, WRITE_PLACE, WRITE_SITE, READ_STAMP, READ_PLACE, READ_SITE = range(PLANES)
+WRITES = WRITE_STAMP, WRITE_PLACE, WRITE_SITE
+READS = READ_STAMP, READ_PLACE, READ_SITE
 SEVERAL = STAMP_STEP - 1
 ATOMIC, STRONG, POLL = 1, 2, 4  # what `is_strong` holds for an instruction
 

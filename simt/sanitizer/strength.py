@@ -15,8 +15,8 @@ def is_ordered(instruction: Instruction) -> bool:
     return not set(_ORDERED).isdisjoint(instruction.parts)
 
 
-def strong_table(module: ir.Module, kernel: Kernel) -> None:
-    """Add a table of the instructions that are atomic or ordered (volatile, relaxed, ...).
+def strong_table(module: ir.Module, kernel: Kernel) -> list[int]:
+    """Add a table of the instructions that are atomic or ordered (volatile, relaxed, ...), and return it.
 
     A load from an address that the kernel also changes atomically counts as atomic. What it reads is a first
     guess, which the atomic operation then confirms (the compare-and-swap loop of the CUDA C++ Programming
@@ -26,6 +26,7 @@ def strong_table(module: ir.Module, kernel: Kernel) -> None:
     table = ir.GlobalVariable(module, ir.ArrayType(I8, len(kinds)), "is_strong")
     table.initializer = ir.Constant(table.value_type, [ir.Constant(I8, kind) for kind in kinds])
     table.global_constant, table.linkage = True, "internal"
+    return kinds
 
 
 def strengths(kernel: Kernel) -> list[int]:

@@ -20,8 +20,6 @@ from simt.sanitizer import shadow
 from simt.sanitizer.shadow import Present, plane_bytes_of, spread
 from simt.sanitizer.track import track_function
 
-WRITES = shadow.WRITE_STAMP, shadow.WRITE_PLACE, shadow.WRITE_SITE
-READS = shadow.READ_STAMP, shadow.READ_PLACE, shadow.READ_SITE
 MOST_WORDS = 4  # granules of one lane's access
 
 
@@ -218,15 +216,18 @@ class _WarpLook:
         def met_where(found: Value, expected: Value) -> Value:
             return b.and_(b.icmp_unsigned("!=", found, expected), self.lanes)
 
-        if self.is_store:  # lanes that meet may race, which depends on what they store: `track` compares it
+        def leave_if_lanes_meet() -> None:
+            """Leave stores of several lanes to one place to `track`, which compares what they store."""
             old, numbers = load(shadow.WRITE_SITE, 0), _numbers(range(WARP))
             store(shadow.WRITE_SITE, numbers, 0)
             met = b.bitcast(met_where(load(shadow.WRITE_SITE, 0), numbers), I32)
             with b.if_then(b.icmp_unsigned("!=", met, ZERO), likely=False):
                 store(shadow.WRITE_SITE, old, 0)
                 b.branch(self.closely)
+
         for word in range(self.words):
-            self._note(partial(load, word=word), partial(store, word=word), places, self.lanes)
+            before = leave_if_lanes_meet if self.is_store and word == 0 else None
+            self._note(partial(load, word=word), partial(store, word=word), places, self.lanes, before)
             if not self.is_store:
                 met = met_where(load(shadow.READ_PLACE, word), places)
                 with b.if_then(b.icmp_unsigned("!=", b.bitcast(met, I32), ZERO), likely=False):
@@ -241,10 +242,12 @@ class _WarpLook:
         store: Callable[[int, Value], None],
         places: Value,
         lanes: Value | None,
+        before: Callable[[], None] | None = None,
     ) -> None:
         """Note an access to granules, whose words of a plane are loaded and stored so; go on if it is right.
 
         `places` are those of the granules' lanes. Where `lanes` does not hold, the words mean nothing.
+        `before` emits what comes before the first word is stored.
         """
         b, present = self.b, self.present
         last_write, last_read = load(shadow.WRITE_STAMP), load(shadow.READ_STAMP)
@@ -267,13 +270,15 @@ class _WarpLook:
         ordered = fine(write, lambda: present.is_ordered(b, last_read, load(shadow.READ_PLACE), places))
         b.cbranch(ordered, right, self.closely).set_weights([1000, 1])
         b.position_at_end(right)
+        if before is not None:
+            before()
         stamps, site = spread(b, present.stamp, places), spread(b, self.site, places)
         if self.is_store:
-            for plane, value in zip(WRITES, (stamps, places, site), strict=True):
+            for plane, value in zip(shadow.WRITES, (stamps, places, site), strict=True):
                 store(plane, value)
         else:
             new = shadow.read(b, last_read, load(shadow.READ_PLACE), stamps, places)
-            for plane, value in zip(READS, (*new, site), strict=True):
+            for plane, value in zip(shadow.READS, (*new, site), strict=True):
                 store(plane, value)
 
     def _word(self, plane: int, granule: Value) -> Value:

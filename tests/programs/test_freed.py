@@ -34,7 +34,7 @@ def test_other_accesses_are_told_as_before(built):
     program = built(SOURCE, "-O2")
     for arguments in ((), ("another", "one")):
         _, told, _ = program.run(*arguments, LABKIT_PROGRAM="check")
-        assert told.strip() == "labkit check: no mistake found"
+        assert told.startswith("labkit check: no mistake found") and told.count("\n") == 1
     _, told, _ = program.run("past", "the", "end", LABKIT_PROGRAM="check")
     assert "20 bytes past the end of array from cudaMalloc number 1 (400 bytes)" in told
     assert "freed" not in told.split("labkit check: ")[1]

@@ -37,7 +37,7 @@ def test_a_call_has_its_line_where_the_compiler_has_inlined_it(built, level):
         ("leak", "4", "20"),
     ]
     _, told, _ = program.run("free", LABKIT_PROGRAM="check")
-    assert told.strip() == "labkit check: no mistake found"
+    assert told.startswith("labkit check: no mistake found") and told.count("\n") == 1
 
 
 COMPARES = """#include <cmath>
@@ -72,4 +72,4 @@ def test_a_program_that_compares_sees_what_was_never_written(built):
     assert told.count("uninitialised copy: main.cu:7:") == 4 or "times in all" in told
     out, told, _ = program.run("all", LABKIT_PROGRAM="check")
     assert out.split() == ["0"]
-    assert told.strip() == "labkit check: no mistake found"
+    assert told.startswith("labkit check: no mistake found") and told.count("\n") == 1

@@ -40,14 +40,20 @@ def kinds(findings):
 # --- random programs and a model of the rule ---------------------------------------------------------------
 
 STEPS, BLOCKS, THREADS, WORDS = 4, 2, 64, 132
-# What all threads may do together in a step: the memory, the word in CUDA C++, the word of thread t in Python
+# What all threads may do together in a step: the memory, the word in CUDA C++ and of thread t in Python, and
+# how many words from there on are read at once
 PATTERNS = [
-    ("s", "shift + t", lambda t, shift: shift + t),
-    ("s", "shift + 2 * t", lambda t, shift: shift + 2 * t),
-    ("s", "shift", lambda t, shift: shift),
-    ("s", "shift + t / 4", lambda t, shift: shift + t // 4),
-    ("g", "shift + t", lambda t, shift: shift + t),
-    ("g", "shift + t % 32", lambda t, shift: shift + t % 32),
+    ("s", "shift + t", lambda t, shift: shift + t, 1),
+    ("s", "shift + 2 * t", lambda t, shift: shift + 2 * t, 1),
+    ("s", "shift", lambda t, shift: shift, 1),
+    ("s", "shift + t / 4", lambda t, shift: shift + t // 4, 1),
+    ("s", "(shift + 5 * t) % 64", lambda t, shift: (shift + 5 * t) % 64, 1),
+    ("s", "(shift + t) % 64", lambda t, shift: (shift + t) % 64, 3),
+    ("s", "shift + t", lambda t, shift: shift + t, 3),
+    ("g", "shift + t", lambda t, shift: shift + t, 1),
+    ("g", "shift + t % 32", lambda t, shift: shift + t % 32, 1),
+    ("g", "(shift + 3 * t) % 64", lambda t, shift: (shift + 3 * t) % 64, 1),
+    ("g", "shift + t", lambda t, shift: shift + t, 2),
 ]
 NOTHING, SYNCWARP, BARRIER = 0, 1, 2  # at the end of a step
 
@@ -62,8 +68,9 @@ def _step(k: int) -> str:
     if (op == 4) g[word] = value; // {k} w g
     op = together[{k}]; shift = shifts[{k}];
     """
-    for number, (space, index, _) in enumerate(PATTERNS):
-        text += f"""if (op == {2 * number + 1}) sum += {space}[{index}]; // {k} r {space}
+    for number, (space, index, _, count) in enumerate(PATTERNS):
+        words = " + ".join(f"{space}[{index} + {i}]" for i in range(count))
+        text += f"""if (op == {2 * number + 1}) sum += {words}; // {k} r {space}
     if (op == {2 * number + 2}) {space}[{index}] = value; // {k} w {space}
     """
     return f"{text}if (syncs[{k}] == 1) __syncwarp();\n    if (syncs[{k}] == 2) __syncthreads();\n"
@@ -74,6 +81,7 @@ PROGRAM = f"""extern "C" __global__ void f(const int* ops, const int* words, con
     __shared__ int s[{WORDS}];
     const int N = {BLOCKS * THREADS};
     int t = threadIdx.x, id = blockIdx.x * {THREADS} + t, sum = 0, op, word, value, shift;
+    if (same == 7) {{ ((SMALLEST*)s)[t] = 0; ((SMALLEST*)g)[t] = 0; }} // never
 {"".join(_step(k) for k in range(STEPS))}
     out[id] = sum;
 }}"""
@@ -139,8 +147,10 @@ def events_of(ops, words, steps, syncs):
                 space = "s" if op < 3 else "g"
                 found.append(Event(k, 0, op % 2 == 0, space, int(words[k, block, thread]), *place))
             if pattern:
-                space, _, index = PATTERNS[(pattern - 1) // 2]
-                found.append(Event(k, 1, pattern % 2 == 0, space, index(thread, shift), *place))
+                space, _, index, count = PATTERNS[(pattern - 1) // 2]
+                is_write, first = pattern % 2 == 0, index(thread, shift)
+                words_read = range(first, first + (1 if is_write else count))
+                found += [Event(k, 1, is_write, space, word, *place) for word in words_read]
         if syncs[k] == BARRIER:
             time, phase = time + 1, 0
         elif syncs[k] == SYNCWARP:
@@ -167,9 +177,10 @@ def races(group, same):
     ]
 
 
-@pytest.fixture(scope="module")
-def program():
-    return kernel(PROGRAM)
+@pytest.fixture(scope="module", params=["int", "char"])
+def program(request):
+    """The program, with a word of shadow for each 4 bytes or for each byte."""
+    return kernel(PROGRAM, options=(f"-DSMALLEST={request.param}",))
 
 
 def fixed(*accesses, together=(0, 0, 0, 0), syncs=(0, 0, 0, 0)):
@@ -772,29 +783,67 @@ def test_a_loop_in_which_lanes_meet():
 @pytest.mark.parametrize(
     "offsets, group, size, granule, is_store, runs",
     [
-        ([4 * i for i in range(32)], 32, 4, 4, True, (Run(0, tuple(range(32)), tuple(range(32))),)),
-        ([0] * 32, 32, 4, 4, False, (Run(0, (0,), (SEVERAL,)),)),
+        ([4 * i for i in range(32)], 32, 4, 4, True, ((0, tuple(range(32)), tuple(range(32))),)),
+        ([0] * 32, 32, 4, 4, False, ((0, (0,), (SEVERAL,)),)),
         ([0] * 32, 32, 4, 4, True, None),  # lanes meet: their values matter
-        ([4 * (i // 16) for i in range(32)], 32, 4, 4, False, (Run(0, (0, 1), (SEVERAL, SEVERAL)),)),
-        ([0, 128] * 16, 32, 4, 4, False, (Run(0, (0,), (SEVERAL,)), Run(0, (32,), (SEVERAL,)))),
+        ([4 * (i // 16) for i in range(32)], 32, 4, 4, False, ((0, (0, 1), (SEVERAL, SEVERAL)),)),
+        ([0, 128] * 16, 32, 4, 4, False, ((0, (0,), (SEVERAL,)), (0, (32,), (SEVERAL,)))),
         ([4 * i for i in range(32)], 1, 4, 4, False, None),  # a base a lane
         ([4 * i for i in range(32)], 16, 4, 4, True, None),  # two bases may meet
         (
             [4 * i for i in range(16)] * 2, 16, 4, 4, False,
-            (Run(0, tuple(range(16)), tuple(range(16))), Run(1, tuple(range(16)), tuple(range(16, 32)))),
+            ((0, tuple(range(16)), tuple(range(16))), (1, tuple(range(16)), tuple(range(16, 32)))),
         ),
         ([8 * i for i in range(32)], 32, 8, 4, True,
-            (Run(0, tuple(range(64)), tuple(i // 2 for i in range(64))),)),
+            ((0, tuple(range(64)), tuple(i // 2 for i in range(64))),)),
         ([2 * i for i in range(32)], 32, 2, 1, True,
-            (Run(0, tuple(range(64)), tuple(i // 2 for i in range(64))),)),
+            ((0, tuple(range(64)), tuple(i // 2 for i in range(64))),)),
         ([-4 * i for i in range(32)], 32, 4, 4, True,
-            (Run(0, tuple(range(32)), tuple(range(31, -1, -1))),)),
+            ((0, tuple(range(32)), tuple(range(31, -1, -1))),)),
         ([128 * i for i in range(32)], 32, 4, 4, True,
-            (Run(0, tuple(range(0, 1024, 32)), tuple(range(32))),)),
+            ((0, tuple(range(0, 1024, 32)), tuple(range(32))),)),
     ],
 )  # fmt: skip
 def test_plan(offsets, group, size, granule, is_store, runs):
-    assert plan(offsets, group, size, granule, is_store) == runs
+    found = plan([offsets], [0], group, size, granule, is_store)
+    expected = runs and tuple(Run(base, words, lanes, (0,) * len(words)) for base, words, lanes in runs)
+    assert found == expected
+
+
+def test_plan_of_several_loads():
+    neighbours = [4 * i for i in range(32)]
+    (run,) = plan([neighbours, [each + 4 for each in neighbours]], [0, 7], 32, 4, 4, False)
+    assert run.granules == tuple(range(33))
+    assert run.lanes == (0, *[SEVERAL] * 31, 31)
+    assert run.sites == (0, *[7] * 32)
+    rows = [[each + 4 * 40 * row for each in neighbours] for row in range(20)]
+    assert [run.granules[0] for run in plan(rows, range(20), 32, 4, 4, False)] == list(range(0, 800, 40))
+    pairs = [[160 * lane + 4 * row for lane in range(32)] for row in range(2)]
+    (run,) = plan(pairs, range(2), 32, 4, 4, False)  # 32 short runs
+    assert run.granules == tuple(40 * lane + row for lane in range(32) for row in range(2))
+
+
+BETWEEN_LOADS = {
+    "a store": ("s[t] = a;", {("write after read", 5, 4), ("read after write", 6, 5)}),
+    "__syncwarp": ("__syncwarp();", {("write after read", 7, 6)}),
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN_LOADS)
+def test_loads_that_share_a_base_are_noted_in_their_turn(between):
+    text, races = BETWEEN_LOADS[between]
+    last = "" if between == "a store" else "s[t] = a + c;"
+    source = f"""extern "C" __global__ void f(int* out) {{
+    __shared__ int s[40]; int t = threadIdx.x; s[t] = t; if (t < 8) s[32 + t] = 0;
+    __syncthreads();
+    int a = s[t + 1];
+    {text}
+    int c = s[t + 2];
+    {last}
+    out[t] = a + c;
+}}"""
+    found = kernel(source).check(1, 32, (ints(32),))
+    assert {(each.kind, each.line, each.other_line) for each in found} == races
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import numpy as np
 
 from simt.common.cache import cache_dir
 from simt.common.errors import SimtError
+from simt.compiler.debug_info import has_debug_info
 from simt.compiler.origin import PtxText
 from simt.module import Kernel, RawModule
 from simt.programs.server.linking import linked
@@ -123,6 +124,11 @@ class Modules:
             module.gpu = os.environ.get("LABKIT_GPU") or module.gpu
             self._modules[number] = module
         return self._modules[number]
+
+    @property
+    def are_optimised(self) -> bool:
+        """Say whether a module whose code was needed was built without -G."""
+        return not all(has_debug_info(module.ptx) for module in self._modules.values())
 
     def _place(self, managed: Mapping[str, int], name: str, value: np.ndarray) -> np.ndarray:
         """Put a variable where the program has it, if it is a `__managed__` one, else anywhere."""

@@ -50,11 +50,15 @@ class Mistakes:
             free = _FREED_BY[allocation.kind]
             self.add("leak", f"{where}{allocation.bytes} bytes are never freed; {free} frees them", line)
 
-    def finish(self) -> None:
-        """Tell the sum, and say to `labkit check` whether there was any."""
+    def finish(self, *, is_optimised: bool) -> None:
+        """Tell the sum, and say to `labkit check` whether there was any.
+
+        Optimised code may read another variable's value, or none, where the source reads an unset one.
+        """
         count = sum(self.times.values())
         if not count:
-            tell("labkit check: no mistake found")
+            hint = " (a build with -G also shows variables that only some paths set)" if is_optimised else ""
+            tell(f"labkit check: no mistake found{hint}")
         else:
             places = counted(len(self.times), "mistake")
             again = f", {count} times in all" if count > len(self.times) else ""

@@ -113,7 +113,7 @@ class Server:
         """Report what is to be reported when the program has ended."""
         if self.mode == "check":
             self._blame_unseen()
-            self.mistakes.finish()
+            self.mistakes.finish(is_optimised=self.modules.are_optimised)
         elif self.mode == "profile":
             self.launches.finish()
 
