@@ -10,7 +10,8 @@ __global__ void twice(int *x) { x[threadIdx.x] *= 2; }
 
 static void work(int *x) {
     NVTX3_FUNC_RANGE();
-    nvtx3::scoped_range range{"kernel"};
+    nvtx3::scoped_range range{"kernel", nvtx3::rgb{0, 255, 0}, nvtx3::payload{7}};
+    nvtx3::unique_range moved{nvtx3::event_attributes{"launch"}};
     twice<<<1, 32>>>(x);
 }
 

@@ -39,6 +39,48 @@ def test_names_and_calls_of_earlier_cuda(nvcc):
     assert (outcome.stdout, outcome.code) == ("0 0 0 0 0 0 1 6\n", 0)
 
 
+OLDER_CCCL = r"""
+#include <cstdio>
+#include <cub/block/block_reduce.cuh>
+#include <cub/iterator/counting_input_iterator.cuh>
+#include <cub/iterator/transform_input_iterator.cuh>
+#include <thrust/functional.h>
+struct triple : public thrust::unary_function<int, int> {
+    __host__ __device__ int operator()(int x) const { return 3 * x; }
+};
+struct less : public thrust::binary_function<int, int, bool> {
+    __host__ __device__ bool operator()(int x, int y) const { return x < y; }
+};
+using Counted = cub::CountingInputIterator<int>;
+__global__ void extremes(cub::TransformInputIterator<int, triple, Counted> in, int *out)
+{
+    using Reduce = cub::BlockReduce<int, 64>;
+    __shared__ typename Reduce::TempStorage room;
+    int most = Reduce(room).Reduce(in[threadIdx.x], cub::Max());
+    __syncthreads();
+    int least = Reduce(room).Reduce(in[threadIdx.x], cub::Min());
+    __syncthreads();
+    int sum = Reduce(room).Reduce(in[threadIdx.x], cub::Sum());
+    if (threadIdx.x == 0)
+        out[0] = most, out[1] = least, out[2] = thrust::identity<int>()(sum);
+}
+int main()
+{
+    int *out;
+    cudaMallocManaged(&out, 12);
+    extremes<<<1, 64>>>({Counted(5), triple()}, out);
+    cudaDeviceSynchronize();
+    less::result_type ordered = less()(out[1], out[0]) && cub::Inequality()(1, 2) && !cub::Equality()(1, 2);
+    printf("%d %d %d %d\n", out[0], out[1], out[2], ordered);
+}
+"""
+
+
+def test_names_that_cub_and_thrust_had_until_cuda_13(built):
+    # That a header of NVTX is not one that CUB knows would be a warning.
+    assert built(OLDER_CCCL, "-Xcompiler", "-Werror").run() == ("204 15 7008 1\n", "", 0)
+
+
 KINDS = r"""
 #include <cstdio>
 int main()

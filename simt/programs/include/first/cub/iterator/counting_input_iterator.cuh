@@ -1,0 +1,5 @@
+/* An iterator that CUB had until CCCL 3. */
+#if __has_include_next(<cub/iterator/counting_input_iterator.cuh>)
+#include_next <cub/iterator/counting_input_iterator.cuh>
+#endif
+#include <cub/labkit_iterators.cuh>
