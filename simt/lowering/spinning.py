@@ -10,6 +10,7 @@ that hands out work, or a search that looks at another place each time.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from simt.analysis.blocks import Block, find_live_registers, natural_loops, split
 from simt.lowering.writer import Start, rewrite
@@ -196,17 +197,40 @@ class _Loop:
                         known.update(each.results)
                         if each.family.writes and place is not None:
                             known.add(place)
-                chosen |= self._chosen_at(index, known)
+                guard = self.blocks[index].code[-1].guard
+                if index in chosen or (guard is not None and guard.register in known):
+                    chosen |= self._chosen_at(index)
             if (len(known), len(chosen)) == before:
                 return any(self._may_end(index, known, chosen) for index in self.body)
 
-    def _chosen_at(self, index: int, known: set[Register | tuple[Operand, int]]) -> set[int]:
-        """Return the blocks of the loop of which a branch chooses by registers that are `known`."""
-        guard, following = self.blocks[index].code[-1].guard, self.blocks[index].successors
-        if guard is None or guard.register not in known or not self.body.issuperset(following):
+    def _chosen_at(self, index: int) -> set[int]:
+        """Return the blocks of the loop that run or do not by the branch at the end of block `index`."""
+        following = self.blocks[index].successors
+        if len(following) < 2 or not self.body.issuperset(following):
             return set()
-        ways = [set[int]() if way == self.head else {way} | self._reachable(way) for way in following]
-        return set[int]().union(*ways) - ways[0].intersection(*ways) - {self.head}
+        ways = [self._surely[way] for way in following if way != self.head]
+        return set[int]().union(*ways) - (self._surely[index] - {index})
+
+    @cached_property
+    def _surely(self) -> dict[int, set[int]]:
+        """Return for each block of the loop those that a round surely comes by after it: its postdominators.
+
+        A round ends at the loop's head; one of a loop within this loop does not end it.
+        """
+        ways = {
+            index: [way for way in self.blocks[index].successors if way in self.body] for index in self.body
+        }
+        after = {index: set(self.body) for index in self.body}
+        work = True
+        while work:
+            work = False
+            for index in sorted(self.body, reverse=True):
+                ends = not ways[index] or self.head in ways[index]
+                found = set[int]() if ends else set[int].intersection(*(after[way] for way in ways[index]))
+                found = found | {index}
+                work |= found != after[index]
+                after[index] = found
+        return after
 
     def _may_end(self, index: int, known: set[Register | tuple[Operand, int]], chosen: set[int]) -> bool:
         last, following = self.blocks[index].code[-1], self.blocks[index].successors

@@ -211,6 +211,25 @@ def test_a_block_waits_for_a_later_one(how):
     assert np.array_equal(out, np.arange(64) ** 2 + 1)
 
 
+@pytest.mark.parametrize("how", RUNS)
+def test_rounds_over_several_places_wait_for_other_blocks(how):
+    out, _, __ = ints(256, 1, 1)
+    body = """volatile int* left = a;
+        int missing;
+        do {  // each thread has two places, and each place waits for the next one
+            missing = 0;
+            for (int k = i; k < 256; k += N)
+                if (left[k] == 0) {
+                    if (k < 255 && left[k + 1] == 0)
+                        missing = 1;
+                    else
+                        left[k] = 256 - k;
+                }
+        } while (missing != 0);"""
+    clean(body, 2, 64, [out, _, __], how)
+    assert out.tolist() == list(range(256, 0, -1))
+
+
 def test_a_check_finds_the_missing_fence_of_a_handoff_between_blocks():
     found = run(HANDOFF.replace("FENCE", ""), 4, 64, ints(64, 64, 1), "check")
     assert [(each.kind, each.line, each.other_line) for each in found] == [("read after write", 7, 9)]
