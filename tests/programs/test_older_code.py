@@ -40,11 +40,11 @@ def test_names_and_calls_of_earlier_cuda(nvcc):
 
 
 OLDER_CCCL = r"""
-#include <cstdio>
+#include <thrust/functional.h>
 #include <cub/block/block_reduce.cuh>
 #include <cub/iterator/counting_input_iterator.cuh>
 #include <cub/iterator/transform_input_iterator.cuh>
-#include <thrust/functional.h>
+#include <cstdio>
 struct triple : public thrust::unary_function<int, int> {
     __host__ __device__ int operator()(int x) const { return 3 * x; }
 };

@@ -4,6 +4,7 @@
 #define LABKIT_NVTX3_HPP
 #define NVTX3_CPP_DEFINITIONS_V1_0 /* CUB warns where a header does not say so */
 #include "nvToolsExt.h"
+#include <new> /* CUB makes its ranges in place */
 namespace nvtx3 {
 inline namespace v1 {
 /* A value that describes a range: it takes anything, and keeps nothing. */
