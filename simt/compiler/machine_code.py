@@ -17,6 +17,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from simt.compiler import nvdisasm
 from simt.compiler.nvrtc import FILE_NAME, Resources, assemble, compiler_version, made, parse_resources
 
@@ -85,6 +87,11 @@ class KernelCode:
     def at(self) -> dict[int, int]:
         """Return the number of the instruction at each address."""
         return {instruction.address: i for i, instruction in enumerate(self.instructions)}
+
+    @cached_property
+    def opcodes(self) -> np.ndarray:
+        """Return the first part of each instruction's opcode; callers must not modify it."""
+        return np.array([each.opcode.partition(".")[0] for each in self.instructions])
 
 
 def machine_code(

@@ -19,9 +19,8 @@ from simt.code.abi import Counter
 from simt.counters.counts import Counts, Totals
 from simt.counters.traffic import ENOUGH, SITE_SHIFT, WHAT
 from simt.launch.arguments import Range
-from simt.sass.kinds import kind, width
 from simt.sass.listing import Sass
-from simt.sass.pipes import PIPES, pipe
+from simt.sass.opcodes import PIPES, accesses, kind, known, pipe, width
 from simt.sass.program import Lifted
 from simt.sass.slice import NoCounts
 
@@ -32,6 +31,7 @@ INSTRUCTIONS = "smsp__inst_executed.sum"
 DISTINCT, STRIDE = ([entry[0] for entry in Counter._fields_].index(name) for name in ("distinct", "stride"))
 PIPE = "sm__inst_executed_pipe_{}.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+_ACCESSES = {"ld": "load", "st": "store"}
 # Bytes of arrays that a profile copies where their contents may decide at PTX level, and elsewhere: in
 # machine code a register may seem to hold a loaded value where a guard makes sure that it does not.
 MOST_KEPT, FEW_KEPT = 1 << 30, 1 << 26
@@ -216,8 +216,8 @@ class Issued:
             for one in PIPES:
                 on_it = [i for i, its in enumerate(pipes) if its == one]
                 found[PIPE.format(one)] = int(counts.issued[on_it].sum())
-        for op, names in (("ld", ("LDS", "LDSM")), ("st", ("STS",))):
-            at = [i for i, each in enumerate(instructions) if each.opcode.split(".")[0] in names]
+        for op, access in _ACCESSES.items():
+            at = np.isin(self.sass.code.opcodes, accesses(access, "shared"))
             if WAVEFRONTS.format(op) not in self.absent:
                 found[WAVEFRONTS.format(op)] = int(counts.wavefronts[at].sum())
         return found
@@ -227,14 +227,14 @@ class Issued:
         """Return the figures that `metrics` leaves out, and why. Raises NoCounts."""
         why = "which pipe an instruction goes to is known for Hopper (H100, H200, GH200) alone"
         pipes = dict.fromkeys(map(PIPE.format, PIPES), why) if self.sass.code.arch != "sm_90" else {}
-        opcodes = [each.opcode.split(".")[0] for each in self.sass.instructions]
-        if not any(opcode in ("LDS", "STS", "LDSM", "ATOMS") for opcode in opcodes):
+        if not any(known(each.opcode).space == "shared" for each in self.sass.instructions):
             return pipes
         reason = "{} accesses memory by generic addresses, which may be of shared memory"
         return pipes | {
             WAVEFRONTS.format(op): reason.format(name)
-            for op, name in (("ld", "LD"), ("st", "ST"))
-            if self.counts.issued[[opcode == name for opcode in opcodes]].any()
+            for op, access in _ACCESSES.items()
+            for name in accesses(access, "generic")
+            if self.counts.issued[self.sass.code.opcodes == name].any()
         }
 
     def __repr__(self) -> str:

@@ -13,12 +13,10 @@ from simt.common.occupancy import gpu as find_gpu
 from simt.compiler.machine_code import Instruction, KernelCode
 from simt.compiler.nvrtc import MissingTool, supported_architectures
 from simt.compiler.origin import Origin
-from simt.sass.kinds import kind
+from simt.sass.opcodes import kind, known
 
 if TYPE_CHECKING:
     import pandas as pd
-
-ENDS = ("BRA", "BRX", "EXIT", "RET", "CALL", "BSYNC", "BREAK", "BAR", "WARPSYNC", "JMP", "KILL", "BRXU")
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class Sass:
         starts = {*self.code.labels.values(), *self.code.functions.values()}
         numbers, number = [], 0
         for i, instruction in enumerate(self.instructions):
-            ends = i and self.instructions[i - 1].opcode.partition(".")[0] in ENDS
+            ends = i and known(self.instructions[i - 1].opcode).end
             number += bool(i and (ends or instruction.address in starts))
             numbers.append(number)
         return numbers

@@ -15,9 +15,8 @@ from simt.sass.lift import Lift
 from simt.sass.lift.control import LABEL
 from simt.sass.lift.memory import LOCAL, stack_bytes
 from simt.sass.lift.table import BANKS, REGISTER_TYPES
+from simt.sass.opcodes import known
 from simt.sass.slice import NoCounts, is_counted, is_traffic, keep_deciders
-
-ENDS = ("BRA", "BRX", "BRXU", "EXIT", "RET", "CALL", "BAR", "KILL", "BPT", "JMP", "JMX", "BSYNC", "WARPSYNC")
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def blocks(code: KernelCode) -> Iterator[tuple[int, int]]:
     """Yield the first instruction and the end of each basic block."""
     starts = {0, *(code.at[a] for a in (*code.labels.values(), *code.functions.values()) if a in code.at)}
     for i, instruction in enumerate(code.instructions[:-1]):
-        if instruction.opcode.partition(".")[0] in ENDS:
+        if known(instruction.opcode).end not in ("", "lanes"):
             starts.add(i + 1)
         if _by_pointer(instruction):
             starts.add(i)

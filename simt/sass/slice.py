@@ -17,35 +17,11 @@ from simt.common.errors import SimtError
 from simt.counters.traffic import ATOMIC
 from simt.ptx import Address, Guard, Immediate, Instruction, Operand, Register, Vector
 from simt.sass.chains import Chains, find_chains, separate
-from simt.sass.kinds import width
 from simt.sass.lift.table import UNKNOWN
+from simt.sass.opcodes import known, width
 
-CONTROL = [
-    "BRA",
-    "BRX",
-    "BRXU",
-    "JMP",
-    "JMX",
-    "CALL",
-    "RET",
-    "EXIT",
-    "BAR",
-    "BSYNC",
-    "BSSY",
-    "BREAK",
-    "WARPSYNC",
-    "BPT",
-    "KILL",
-    "RPCMOV",
-]
 _STORED_TO = {"global", "shared", "local", "generic"}
-_STORES = {
-    **dict.fromkeys(["ATOMS", "STS", "STSM"], "shared"),
-    **dict.fromkeys(["ATOMG", "REDG", "STG"], "global"),
-    **dict.fromkeys(["ATOM", "RED", "ST"], "generic"),
-    "STL": "local",
-}
-_SLOT = re.compile(r"(?:@!?\w+ )?(?:LD|ST)L\b(\S*) .*\[R1(?:\+(0x[0-9a-f]+))?\].*")
+_SLOT = re.compile(r"(?:@!?\w+ )?\w+(\S*) .*\[R1(?:\+(0x[0-9a-f]+))?\].*")
 WAITS = "a loop runs for as long as other threads let it"
 TIMES = ("%clock", "%clock64", "%globaltimer")
 
@@ -110,7 +86,7 @@ class _Slicer:
 
     def slice(self) -> Slice:
         for number, instruction in enumerate(self.code):
-            if instruction.parts[0] == UNKNOWN and self._opcode(number) in CONTROL:
+            if instruction.parts[0] == UNKNOWN and known(self._opcode(number)).decides:
                 raise NoCounts(f"there is no rule for {self._named(number)}, which decides what runs")
             if instruction.family.end or instruction.parts[0] in ("pmevent", "bssy", "break"):
                 self._need(number)
@@ -252,7 +228,8 @@ class _Slicer:
 
     def _stored_unknown(self, number: int) -> str:
         """Return the space that an instruction without a rule stores to, or ""."""
-        return _STORES.get(self._opcode(number), "")
+        found = known(self._opcode(number))
+        return found.space if found.access in ("store", "atomic") else ""
 
     def _race(self) -> None:
         """Refuse a loop that ends when other threads let it: how often it runs is a matter of time."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from simt.compiler.machine_code import Instruction, KernelCode
+from simt.sass.opcodes import known
 from simt.sass.program import blocks
 
 Latency = Callable[[int], float]  # of an instruction, by its number: cycles until its result is there
@@ -76,7 +77,7 @@ class _Walk:
             if control.write_barrier is not None:
                 ready = state.now + latency
                 state.free[control.write_barrier] = max(state.free[control.write_barrier], ready)
-            elif latency and self.instructions[number].opcode.startswith(("BAR", "WARPSYNC")):
+            elif latency and known(self.instructions[number].opcode).waits:
                 state.now += latency
             if control.read_barrier is not None:
                 state.free[control.read_barrier] = max(state.free[control.read_barrier], state.now + READ)
@@ -93,7 +94,7 @@ def _loops(code: KernelCode, found: Sequence[tuple[int, int]]) -> list[tuple[int
     jumps = []
     for i, (_, end) in enumerate(found):
         last = code.instructions[end - 1]
-        if last.opcode.partition(".")[0] not in ("BRA", "BSYNC", "JMP"):
+        if known(last.opcode).end != "jump":
             continue
         target = next((code.labels[o] for o in last.operands if o in code.labels), None)
         if target is not None and (start := block_at.get(target, len(found))) <= i:

@@ -12,33 +12,20 @@ import numpy as np
 from simt.common.limits import WARP
 from simt.common.occupancy import Gpu
 from simt.compiler.machine_code import Instruction, KernelCode
-from simt.sass.pipes import pipe
+from simt.sass.opcodes import OPCODES, OTHER_LATENCY, accesses, known, pipe
 from simt.timing.chain import chain
 from simt.timing.constants import Constants
 from simt.timing.memory import LOADS, STORES
-from simt.timing.work import MOST_KEPT, SHARED, Work
+from simt.timing.work import LOCAL_LOADS, LOCAL_STORES, MOST_KEPT, Work
 
 QUARTERS = 4  # sub-partitions of a multiprocessor: each issues one instruction per clock
 UNIFORM_CLOCKS = 2  # of the pipe for a warp at once
 WIDE = ("WIDE", "HI")  # integer products of 64 bits take twice as long
 BARRIERS = 1.5  # per warp: the warps of a block then go through the same instructions together
 FEW_WAVES = 3  # up to so many, the last one counts as a whole one
-TENSOR_CLOCKS = (
-    8  # of a 16 x 8 x 16 product of halves, per sub-partition, where the GPU does 4096 FLOP a clock
-)
-# Latencies in clocks that hardly differ between GPUs (`latency` in data/h200/limits.csv; Jia et al. 2018).
-LATENCY = {
-    **dict.fromkeys(("MUFU", "POPC", "FLO", "BREV", "F2F", "F2I", "I2F", "FRND"), 18.0),
-    **dict.fromkeys(("DADD", "DMUL", "DFMA", "DSETP"), 8.0),
-    **dict.fromkeys(("S2R", "S2UR", "REDUX", "STL"), 20.0),
-    **dict.fromkeys(("LDC", "ULDC", "LDSM"), 30.0),
-    **dict.fromkeys(("VOTE", "VOTEU", "R2UR"), 12.0),
-    "SHFL": 24.0,
-    "ATOMS": 60.0,
-    "HMMA": 33.0,
-    "IMMA": 33.0,
-}
-OTHER_LATENCY = 15.0
+BLOCK_BARRIERS = tuple(name for name, row in OPCODES.items() if row.waits == "block")
+SHARED = accesses("load", "shared") + accesses("store", "shared")
+SHARED_ATOMICS = accesses("atomic", "shared")
 ATOMIC_CLOCKS = 200  # that an atomic operation takes longer than a load from the L2
 
 
@@ -79,7 +66,7 @@ def _latency(work: Work, code: KernelCode, constants: Constants, busy: float) ->
     visits = work.issued / launched.warps
     cycles = chain(code, visits, latencies(work, constants, busy).__getitem__)
     cycles += constants.block_clocks + constants.warp_clocks * launched.warps
-    if visits[work.opcodes == "BAR"].sum() >= BARRIERS:
+    if visits[np.isin(work.opcodes, BLOCK_BARRIERS)].sum() >= BARRIERS:
         queue = max(0.0, 1 - QUARTERS / launched.warps)
         cycles += constants.barrier_queue * queue * _issue_cycles(work, constants) / QUARTERS
     uneven = work.uneven if waves == 1 else 1.0
@@ -123,16 +110,16 @@ def _of_multiprocessors(work: Work, constants: Constants) -> list[Limit]:
     pipes = _pipe_cycles(work, gpu)
     found = [limit(ISSUE, _issue_cycles(work, constants), "slots", QUARTERS)]
     found += [limit(name, cycles, "cycles", QUARTERS) for name, cycles in pipes.items()]
-    barriers, shuffles = (work.total("issued", (name,)) for name in ("BAR", "SHFL"))
+    barriers, shuffles = (work.total("issued", names) for names in (BLOCK_BARRIERS, ("SHFL",)))
     missed = float((work.sectors * (1 - work.hits))[np.isin(work.opcodes, LOADS)].sum())
-    local = work.total("issued", ("LDL", "STL"))
+    local = work.total("issued", (*LOCAL_LOADS, *LOCAL_STORES))
     loads = work.total("wavefronts", LOADS) + constants.miss_cycles * missed + local
-    shared = work.total("wavefronts", SHARED) + work.total("meeting", ("ATOMS",)) + shuffles
+    shared = work.total("wavefronts", SHARED) + work.total("meeting", SHARED_ATOMICS) + shuffles
     stores = work.total("sectors", STORES)
     found += [
         limit(L1, loads, "cycles"),
         limit(SHARED_MEMORY, shared + constants.barrier_cycles * barriers, "cycles"),
-        limit(L1_STORES, stores + 4 * work.total("issued", ("STL",)), "sectors"),
+        limit(L1_STORES, stores + 4 * work.total("issued", LOCAL_STORES), "sectors"),
     ]
     dealt = constants.deal_clocks * launched.blocks / clock
     return [*found, Limit(DEALING, dealt, launched.blocks, "blocks")]
@@ -158,14 +145,13 @@ def _pipe_cycles(work: Work, gpu: Gpu) -> dict[str, float]:
 
 @lru_cache(maxsize=MOST_KEPT)
 def _pipes(code: KernelCode, gpu: Gpu) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pipe of each instruction, or PRODUCTS, and how many clocks it keeps it busy."""
+    """Return what `pipe_clocks` says of each instruction."""
     names, clocks = zip(*(pipe_clocks(each, gpu) for each in code.instructions), strict=True)
-    is_product = [each.opcode.startswith("IMAD") for each in code.instructions]
-    return np.where(is_product, PRODUCTS, np.array(names)), np.array(clocks)
+    return np.array(names), np.array(clocks)
 
 
 def pipe_clocks(instruction: Instruction, gpu: Gpu) -> tuple[str, float]:
-    """Return the pipe of an instruction, and how many clocks it keeps that of a sub-partition busy."""
+    """Return the pipe of an instruction, or PRODUCTS, and for how many clocks it keeps a sub-partition's."""
     name, parts = pipe(instruction), instruction.opcode.split(".")
 
     def clocks(lanes_per_sm: int | None) -> float:
@@ -173,7 +159,7 @@ def pipe_clocks(instruction: Instruction, gpu: Gpu) -> tuple[str, float]:
 
     if name == "fma":
         if parts[0] == "IMAD":
-            return "FP32", (2 if any(part in WIDE for part in parts) else 1) * clocks(gpu.int32_per_clock)
+            return PRODUCTS, (2 if any(part in WIDE for part in parts) else 1) * clocks(gpu.int32_per_clock)
         return "FP32", clocks(gpu.fp32_cores_per_sm)
     if name == "alu":
         return "integer", clocks(gpu.int32_per_clock)
@@ -183,8 +169,8 @@ def pipe_clocks(instruction: Instruction, gpu: Gpu) -> tuple[str, float]:
         return "special functions", clocks(gpu.special_per_clock)
     if name == "uniform":
         return "uniform", UNIFORM_CLOCKS
-    if name == "tensor" and parts[0] in ("HMMA", "IMMA", "DMMA"):
-        return "tensor cores", TENSOR_CLOCKS * 4096 / (gpu.tensor_fp16_flop_per_clock or 4096)
+    if tensor := known(instruction.opcode).tensor_clocks:
+        return "tensor cores", tensor * 4096 / (gpu.tensor_fp16_flop_per_clock or 4096)
     return "", 0.0
 
 
@@ -195,21 +181,24 @@ def latencies(work: Work, constants: Constants, busy: float) -> list[float]:
     beyond = hit * l2 + (1 - hit) * (constants.cold + constants.loaded_dram * busy) * (gpu.dram_latency or 0)
     cycles = np.divide(work.wavefronts, work.requests, out=np.ones(len(work.issued)), where=work.requests > 0)
     found = []
-    for i, name in enumerate(work.opcodes):
-        if name in LOADS:
+    for i, name in enumerate(work.opcodes.tolist()):
+        row = known(name)
+        if row.latency is not None:
+            found.append(row.latency)
+        elif name in LOADS:
             first = work.hits[i] * (gpu.l1_latency or 0) + (1 - work.hits[i]) * beyond
             found.append(first + constants.line_clocks * max(0.0, work.lines[i] - 1))
-        elif name in ("ATOMG", "ATOM"):
+        elif row.access == "atomic":
             found.append(l2 + ATOMIC_CLOCKS)
-        elif name == "LDS":
+        elif row.access == "load" and row.space == "shared":
             found.append(constants.shared_clocks * (gpu.shared_latency or 0) + max(0.0, cycles[i] - 1))
-        elif name == "LDL":
+        elif row.access == "load":
             found.append(gpu.l1_latency or 0)
-        elif name == "BAR":
+        elif row.waits == "block":
             warps = constants.barrier_warp_clocks * work.launched.warps
             found.append(constants.barrier_clocks + warps)
         else:
-            found.append(LATENCY.get(str(name), OTHER_LATENCY))
+            found.append(OTHER_LATENCY)
     return found
 
 
@@ -246,7 +235,7 @@ def _local(work: Work) -> tuple[float, float, float]:
     missed = max(0.0, 1 - launched.l1_bytes / resident)
     everywhere = resident * launched.gpu.multiprocessors
     beyond = max(0.0, 1 - 0.5 * (launched.gpu.l2_mb or 0) * 2**20 / everywhere)
-    read, written = work.total("issued", ("LDL",)), work.total("issued", ("STL",))
+    read, written = (work.total("issued", names) for names in (LOCAL_LOADS, LOCAL_STORES))
     return read * request * missed, written * request, beyond
 
 

@@ -10,16 +10,14 @@ import numpy as np
 
 from simt.compiler.machine_code import Instruction
 from simt.counters.notes import SECTORS_OF_LINE
-from simt.sass.kinds import width
+from simt.sass.opcodes import accesses, width
 from simt.timing.caches import SECTOR_BYTES, Stream, reused
 from simt.timing.footprint import GRANULE, Footprint
 
 if TYPE_CHECKING:
     from simt.timing.work import Sampled
 
-LOADS = ("LDG", "LD", "LDGSTS")
-STORES = ("STG", "ST")
-ATOMICS = ("ATOMG", "ATOM", "REDG", "RED")
+LOADS, STORES, ATOMICS = (accesses(each, "global", "generic") for each in ("load", "store", "atomic"))
 WORD_BYTES = 4
 WHOLE = 0.9  # sectors of which stores write at least this share are taken to be written whole
 # The L1 merges stores of a warp that follow each other to the same few lines, such as fields of structures

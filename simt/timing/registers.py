@@ -14,14 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from simt.compiler.machine_code import Instruction
+from simt.sass.opcodes import known
 
 REGISTER = re.compile(r"(?<![A-Z0-9])R(\d+)")
-# Instructions of the arithmetic pipes: others collect their operands over several cycles.
-READ_TOGETHER = {
-    *("FFMA", "FADD", "FMUL", "FSETP", "FSEL", "FMNMX", "HFMA2", "HADD2", "HMUL2", "DFMA", "DADD", "DMUL"),
-    *("IMAD", "IADD3", "IADD", "ISETP", "IMNMX", "VIMNMX", "VIADD", "VIADDMNMX", "LEA", "IABS", "I2FP"),
-    *("LOP3", "LOP", "SHF", "SEL", "PRMT", "MOV"),
-}
 
 
 def bank_cycles(instructions: Sequence[Instruction]) -> np.ndarray:
@@ -46,11 +41,10 @@ def bank_cycles(instructions: Sequence[Instruction]) -> np.ndarray:
 
 def _read(instruction: Instruction) -> dict[int, int]:
     """Return the registers that arithmetic reads, by the place of the operand."""
-    name = instruction.opcode.partition(".")[0]
-    if name not in READ_TOGETHER:
+    if not known(instruction.opcode).reads_together:
         return {}
     first = next((i for i, each in enumerate(instruction.operands) if REGISTER.search(each)), 0)
-    first += 0 if name in ("ISETP", "FSETP") else 1  # their results are predicates
+    first += 0 if "SETP" in instruction.opcode else 1  # its results are predicates
     places = range(first, len(instruction.operands))
     matches = ((place, REGISTER.search(instruction.operands[place])) for place in places)
     return {place: int(match[1]) for place, match in matches if match}

@@ -16,6 +16,7 @@ from simt.common.text import counted
 from simt.compiler.machine_code import Instruction, KernelCode
 from simt.counters.notes import LINE_BYTES
 from simt.sass.issued import Traffic
+from simt.sass.opcodes import accesses, known
 from simt.sass.program import blocks
 from simt.sass.slice import NoCounts
 from simt.timing.caches import in_step
@@ -24,9 +25,7 @@ from simt.timing.memory import ATOMICS, LOADS, Memory, hit_share, memory_of
 from simt.timing.registers import bank_cycles
 from simt.timing.sample import Plan, plan
 
-SHARED = ("LDS", "STS", "LDSM")
-LOCAL = ("LDL", "STL")
-ASYNCHRONOUS = "GMMA"  # the end of the names of wgmma's instructions, by type
+LOCAL_LOADS, LOCAL_STORES = accesses("load", "local"), accesses("store", "local")
 MUCH_LOCAL = 0.02  # of the issued instructions: more accesses to local memory are not modelled
 ALIKE = 8  # blocks far apart that all do the same stand for the rest of the grid
 FEW_LINES = 1000  # atomic operations on fewer lines wait for each other: how long is not modelled
@@ -137,7 +136,7 @@ class Work:
     @cached_property
     def opcodes(self) -> np.ndarray:
         """Return the first part of each instruction's opcode."""
-        return opcodes(self.code)
+        return self.code.opcodes
 
     @property
     def instructions(self) -> Sequence[Instruction]:
@@ -155,12 +154,6 @@ class Work:
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def opcodes(code: KernelCode) -> np.ndarray:
-    """Return the first part of each instruction's opcode; callers must not modify it."""
-    return np.array([each.opcode.partition(".")[0] for each in code.instructions])
-
-
-@lru_cache(maxsize=MOST_KEPT)
 def _bank_cycles(code: KernelCode) -> np.ndarray:
     return bank_cycles(code.instructions)
 
@@ -168,7 +161,7 @@ def _bank_cycles(code: KernelCode) -> np.ndarray:
 def work_of(sampled: Sampled) -> Work:
     """Return what a launch does. Raises NoCounts where its time is a matter of luck."""
     code = sampled.together.sass.code
-    instructions, names = code.instructions, opcodes(code)
+    instructions, names = code.instructions, code.opcodes
     stream = in_step(sampled.together.touches, batches(code))
     part = len(sampled.plan.together) / sampled.plan.resident
     hits = hit_share(instructions, names, stream, sampled.launched.l1_bytes * part)
@@ -194,12 +187,12 @@ def work_of(sampled: Sampled) -> Work:
 
 def _refuse(sampled: Sampled, found: Work) -> None:
     """Raise NoCounts where something takes the time that the model does not have."""
-    if beside := sorted({str(name) for name in found.opcodes if name.endswith(ASYNCHRONOUS)}):
+    if beside := sorted({name for name in found.opcodes.tolist() if known(name).is_warpgroup}):
         raise NoCounts(
             f"its products of warpgroups ({', '.join(beside)}) run beside the warps that issue them: how "
             "long these wait is not modelled"
         )
-    if found.total("issued", LOCAL) > MUCH_LOCAL * found.issued.sum():
+    if found.total("issued", (*LOCAL_LOADS, *LOCAL_STORES)) > MUCH_LOCAL * found.issued.sum():
         raise NoCounts(
             f"it keeps {found.local_bytes} bytes per thread in local memory, in arrays or in registers that "
             "were spilled: how much of that the L1 keeps is not modelled"
@@ -226,7 +219,7 @@ def batches(code: KernelCode) -> np.ndarray:
             control = instructions[number].control
             if awaited & set(control.waits):
                 current, awaited = -1, set()
-            if instructions[number].opcode.partition(".")[0] in LOADS:
+            if code.opcodes[number] in LOADS:
                 current = number if current < 0 else current
                 found[number] = current
                 if control.write_barrier is not None:

@@ -17,7 +17,7 @@ import simt
 from labkit import problem
 from labkit.ladder import running
 from simt.compiler.nvrtc import nvrtc_version
-from simt.sass.pipes import PIPES
+from simt.sass.opcodes import PIPES
 
 FOLDER = Path(__file__).parents[2] / "data" / "h200" / "machine_code"
 ROWS = {row["launch"]: row for row in csv.DictReader((FOLDER / "counters.csv").open())}

@@ -12,7 +12,7 @@ from labkit import kernels
 from simt.common.errors import CompileError
 from simt.common.occupancy import gpus
 from simt.compiler.nvrtc import supported_architectures
-from simt.sass.kinds import kind, width
+from simt.sass.opcodes import kind, width
 
 RECORDS = Path(__file__).parents[2] / "data" / "h200" / "gallery" / "counters.csv"
 REGISTERS = "launch__registers_per_thread"

@@ -14,14 +14,6 @@ from simt.sass.operands import operand
 LABEL = "L{:x}"  # of the instruction at an address
 
 
-@rule(
-    "NOP BMOV YIELD NANOSLEEP DEPBAR LDGDEPBAR MEMBAR CCTL ERRBAR CGAERRBAR "
-    "ENDCOLLECTIVE FENCE PREEXIT ACQBULK UCGABAR_WAIT UCGABAR_ARV BPT_"
-)
-def _nothing(x: Lift) -> None:
-    pass
-
-
 @rule("BSSY")
 def _open(x: Lift) -> None:
     """Open a region; its last operand is where its lanes meet."""

@@ -13,6 +13,7 @@ from functools import lru_cache
 from simt import ptx
 from simt.compiler.machine_code import Instruction, KernelCode
 from simt.ptx.operands import read_instruction
+from simt.sass.opcodes import known
 from simt.sass.operands import Operand, Where, address, float_bits, operand
 
 UNKNOWN = "unknown"  # a part of our own: an instruction whose results nothing can be said of
@@ -26,11 +27,6 @@ REGISTER_TYPES = {
     "%q": "pred",
 }
 REGISTER_TYPES |= {"%PT": "pred", "%PF": "pred", "%BR": "b32", "%BP": "pred", "%f": "f32", "%g": "f64"}
-ONE_REGISTER = (
-    "ATOMS B2R BREV F2FP FADD FFMA FLO FMNMX FMUL FSEL FSET HADD2 HFMA2 HMNMX2 HMUL2 HSET2 I2IP IDP LEA LOP3 "
-    "MATCH MOVM MUFU P2R POPC PRMT R2UR S2R S2UR SEL SHF SHFL SUQUERY TLD VABSDIFF VABSDIFF4 VHMNMX VOTE"
-)
-CONVERSIONS = ("F2F", "F2I", "FRND", "I2F")
 WIDE = ("F64", "S64", "U64")
 STACK_TOP = 0x100000  # R1 begins here: local memory lies below
 BANKS = "labkit_bank{}"
@@ -88,10 +84,8 @@ class Lift:
         self.guard = self._guard(self.instruction.predicate)
         start = len(self.out)
         try:
-            function = RULES.get(self.op) or RULES.get(self.op.removeprefix("U"))
-            if function is None:
-                raise Refused
-            function(self)
+            if not known(self.op).is_free:
+                (RULES.get(self.op) or RULES[self.op.removeprefix("U")])(self)
         except (Refused, ValueError, IndexError, KeyError, StopIteration):
             del self.out[start:]
             self.unknown()
@@ -117,16 +111,16 @@ class Lift:
 
     def _width(self) -> int:
         """Return how many registers a result takes at most, of an instruction without a rule."""
-        if self.op.endswith("GMMA"):  # HGMMA.64x256x16.F32: an accumulator of 64 x 256 in 128 threads
+        row = known(self.op)
+        if row.is_warpgroup:  # HGMMA.64x256x16.F32: an accumulator of 64 x 256 in 128 threads
             return int(self.parts[0].split("x")[1]) // (4 if "F16" in self.parts else 2)
-        if self.op in ("HMMA", "IMMA"):
-            return 2 if self.parts[-1] == "F16" else 4
+        if row.pipe == "tensor":
+            return 2 if self.parts[-1:] == ("F16",) else 4
         if self.op == "LDSM":
             return int(self.parts[-1])
-        if self.op in CONVERSIONS:
+        if row.registers == 2:
             return 2 if set(WIDE) & set(self.parts) else 1
-        is_one = self.op in ONE_REGISTER.split() and "64" not in self.parts
-        return 1 if is_one else 4
+        return 4 if "64" in self.parts else row.registers
 
     # ------------------------------------------------------------------------------------------- writing
 
