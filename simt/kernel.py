@@ -17,6 +17,7 @@ import numpy as np
 
 from simt.common import launches
 from simt.common.limits import Dim3, as_dim3
+from simt.common.occupancy import DEFAULT_GPU
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +120,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
         shared_mem: int = 0,
         blocks: Blocks = None,
         timeout: float = SECONDS,
-        gpu: str = "H200",
+        gpu: str = DEFAULT_GPU,
     ) -> ProfileT:
         """Run the kernel in the simulator and count memory traffic as Nsight Compute does.
 
@@ -166,7 +167,7 @@ class Kernel(Protocol[ProfileT, FindingT]):
         block: Size,
         args: Sequence[object],
         shared_mem: int = 0,
-        gpu: str = "H200",
+        gpu: str = DEFAULT_GPU,
         timeout: float = SECONDS,
     ) -> Predicted:
         """Predict how long a launch takes on a GPU of gpus.csv, and what limits it; no GPU is needed.

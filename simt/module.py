@@ -17,7 +17,7 @@ from simt.analysis.layout import Storage, storage
 from simt.common.errors import CompileError, LaunchError, SimtError
 from simt.common.limits import MAX_STATIC_SHARED_BYTES, Dim3, check_launch, max_threads_for
 from simt.common.named import parameter_names
-from simt.common.occupancy import Gpu, occupancy
+from simt.common.occupancy import DEFAULT_GPU, Gpu, occupancy
 from simt.common.occupancy import gpu as find_gpu
 from simt.compiler.machine_code import KernelCode, assembler
 from simt.compiler.nvrtc import Resources, compile_ptx
@@ -60,7 +60,7 @@ class RawModule:
     `enable_cooperative_groups`, which CuPy asks for.
     """
 
-    gpu = "H200"  # on which blocks that wait for each other run
+    gpu = DEFAULT_GPU  # on which blocks that wait for each other run
 
     def __init__(
         self,
@@ -390,7 +390,7 @@ class Kernel(AnyKernel):
         """Return the registers and memory that the kernel needs on an architecture such as `sm_90`."""
         return self.module.origin.resources(arch)[self.parsed.name]
 
-    def sass(self, gpu: str = "H200") -> Sass:
+    def sass(self, gpu: str = DEFAULT_GPU) -> Sass:
         """Return the kernel's machine code for a GPU of gpus.csv.
 
         Raises ValueError for an unknown name, and CompileError for a GPU that the compiler makes no code for
@@ -531,7 +531,7 @@ class Kernel(AnyKernel):
 
     def _check_residency(self, launch: Launch, shared_bytes: int) -> None:
         """Check that a GPU holds all blocks at once. Raises LaunchError."""
-        gpu, threads, blocks = find_gpu("H200"), math.prod(launch.block), math.prod(launch.grid)
+        gpu, threads, blocks = find_gpu(DEFAULT_GPU), math.prod(launch.block), math.prod(launch.grid)
         if blocks <= gpu.multiprocessors:  # any kernel that can run has one block on each
             return
         fits = occupancy(gpu, threads, self.resources_for(gpu.arch).registers, shared_bytes)

@@ -34,6 +34,7 @@ from labkit.model.sampled import Argument, Contents, Tried, tried
 from simt.common import errors
 from simt.common.errors import CompileError, SimtError
 from simt.common.limits import Dim3
+from simt.common.occupancy import DEFAULT_GPU
 from simt.common.occupancy import gpu as find_gpu
 from simt.compiler.nvrtc import Resources
 from simt.counters.profile import Circumstances, Profile, Site
@@ -235,7 +236,7 @@ class RemoteKernel(AnyKernel):
         block: Size,
         args: Sequence[object],
         shared_mem: int = 0,
-        gpu: str = "H200",
+        gpu: str = DEFAULT_GPU,
         timeout: float = PATIENCE_SECONDS,
     ) -> Prediction:
         """See Kernel. The sandbox has the machine code; its arrays are as large as those of `args`, and 0."""

@@ -23,7 +23,7 @@ from labkit.model import atomics, predicted
 from labkit.widgets.prediction import Prediction, Reveal, Said
 from simt import AnyKernel
 from simt.common.errors import SimtError
-from simt.common.occupancy import gpu, occupancy
+from simt.common.occupancy import DEFAULT_GPU, gpu, occupancy
 from simt.programs.server.gpu import pinned_rate
 
 Answer = float | str
@@ -139,7 +139,7 @@ def shown(answer: Answer) -> str:
 
 
 def predict(
-    kernel: str | AnyKernel, problem: Problem | None = None, gpu: str = "H200", **macros: int | str
+    kernel: str | AnyKernel, problem: Problem | None = None, gpu: str = DEFAULT_GPU, **macros: int | str
 ) -> predicted.Prediction:
     """Predict how long a kernel takes for a problem on a GPU, which need not be here.
 

@@ -27,6 +27,7 @@ from simt.analysis.layout import storage
 from simt.common import launches
 from simt.common.errors import LaunchError, SimtError
 from simt.common.limits import Dim3, check_launch
+from simt.common.occupancy import DEFAULT_GPU
 from simt.common.tensor_map import BYTES, TensorMap
 from simt.compiler.nvrtc import (
     FILE_NAME,
@@ -276,7 +277,7 @@ class Kernel(simt.AnyKernel):
         """Return the registers and memory that the kernel needs on an architecture such as `sm_90`."""
         return self.simulated.resources_for(arch)
 
-    def sass(self, gpu: str = "H200") -> Sass:
+    def sass(self, gpu: str = DEFAULT_GPU) -> Sass:
         """Return the kernel's machine code for a GPU of gpus.csv, as the simulator's kernel does."""
         return self.simulated.sass(gpu)
 

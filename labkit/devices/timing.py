@@ -23,6 +23,7 @@ from labkit.devices.select import array_module, device, sm_clock_mhz, synchroniz
 from simt.common.bits import stored
 from simt.common.errors import SimtError
 from simt.common.launches import watched
+from simt.common.occupancy import DEFAULT_GPU
 from simt.common.text import article
 from simt.kernel import Predicted
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SIMULATED = "simulator wall time, not a GPU's"
-SIMULATED_GPU = "H200"  # for which the time of a launch in the simulator is predicted
 KERNEL = "kernel"
 MOST = 50  # launches per batch
 STEADY = 0.01  # medians of two batches agree if they differ by less
@@ -127,7 +127,7 @@ class Timing:
         if self.launch is None:
             return None
         try:
-            return self.launch.predict(SIMULATED_GPU if self._is_simulated else device().name)
+            return self.launch.predict(DEFAULT_GPU if self._is_simulated else device().name)
         except Exception as error:  # a measurement is not lost for want of a prediction
             logger.debug("not predicted: %s", error)
             return None
@@ -148,7 +148,7 @@ class Timing:
         if found is None:
             return ""
         time, low, high = (f"{1e3 * each:.3g}" for each in (found.seconds, found.low, found.high))
-        where = f" for {article(SIMULATED_GPU)}:" if self._is_simulated else ""
+        where = f" for {article(DEFAULT_GPU)}:" if self._is_simulated else ""
         return f"; predicted{where} {time} ms ({low} to {high})"
 
 

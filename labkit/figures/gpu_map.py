@@ -25,7 +25,7 @@ from labkit.model.gpu_parts import (
     parts,
 )
 from simt.common.limits import WARP
-from simt.common.occupancy import Gpu
+from simt.common.occupancy import DEFAULT_GPU, Gpu
 from simt.common.occupancy import gpu as find_gpu
 from simt.common.text import article
 
@@ -72,7 +72,7 @@ def gpu_map(gpu: Gpu, chosen: str = "", acts: bool = False) -> Svg:
     return picture
 
 
-def you_are_here(*names: str, gpu: str = "H200") -> Svg:
+def you_are_here(*names: str, gpu: str = DEFAULT_GPU) -> Svg:
     """Draw a strip of the map of a GPU in which the parts `names` stand out: those of PARTS.
 
     Below it stand their figures. Raises ValueError for a part that is not on the map.

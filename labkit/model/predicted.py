@@ -23,6 +23,7 @@ from labkit.paths import shipped
 from labkit.records.tables import COLUMNS, frame_of, sizes_of
 from simt.common.cache import digest
 from simt.common.limits import Dim3
+from simt.common.occupancy import DEFAULT_GPU
 from simt.common.occupancy import gpu as find_gpu
 from simt.common.paths import DATA
 from simt.common.text import article
@@ -40,7 +41,7 @@ TABLE_COLUMNS = (*PLACE, "gpu", "seconds", "low", "high", "limit")
 
 
 def predict(
-    kernel: str | simt.AnyKernel, problem: Problem, gpu: str = "H200", **macros: int | str
+    kernel: str | simt.AnyKernel, problem: Problem, gpu: str = DEFAULT_GPU, **macros: int | str
 ) -> Prediction:
     """Predict how long a kernel takes for a problem on a GPU of gpus.csv, which need not be here.
 

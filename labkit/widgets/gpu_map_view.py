@@ -3,8 +3,8 @@
 from labkit.figures.gpu_map import gpu_map as draw
 from labkit.model.gpu_parts import DEVICE_MEMORY, PARTS, parts, sources
 from labkit.widgets.explorer import Explorer, View, menu, plain, selection
+from simt.common.occupancy import DEFAULT_GPU, gpus
 from simt.common.occupancy import gpu as find_gpu
-from simt.common.occupancy import gpus
 from simt.common.text import article
 
 
@@ -16,7 +16,7 @@ def gpu_map() -> Explorer:
     names = [each.name for each in reversed(gpus())]
     controls = {
         "part": selection("part", plain(PARTS), DEVICE_MEMORY),
-        "gpu": menu("GPU", plain(names), "H200"),
+        "gpu": menu("GPU", plain(names), DEFAULT_GPU),
     }
     return Explorer(gpu_map_view, controls, title="A map of the GPU")
 

@@ -10,7 +10,7 @@ from labkit.widgets.explorer import Choices, Explorer, Offer, View, menu, plain,
 from labkit.widgets.show_code import offered
 from simt.common.errors import SimtError
 from simt.common.limits import MAX_THREADS, WARP
-from simt.common.occupancy import Compiled, Gpu, gpus
+from simt.common.occupancy import DEFAULT_GPU, Compiled, Gpu, gpus
 from simt.common.occupancy import gpu as find_gpu
 from simt.common.text import counted
 
@@ -52,11 +52,11 @@ def occupancy(**kernels: Compiled) -> Explorer:
         "shared_kb": selection("shared memory", _SHARED, 8, BLOCK),
     }
     if kernels:
-        known = offered() or ["H200"]  # of other GPUs the compiler knows no registers
+        known = offered() or [DEFAULT_GPU]  # of other GPUs the compiler knows no registers
         names = [name for name in names if name in known]
         choices = [("none: use the sliders", ""), *((name, name) for name in kernels)]
         controls["kernel"] = menu("kernel", choices, "")
-    controls["gpu"] = menu("GPU", [(name, name) for name in names], "H200")
+    controls["gpu"] = menu("GPU", [(name, name) for name in names], DEFAULT_GPU)
     title = "Occupancy: how many warps an SM holds"
     return Explorer(view if kernels else occupancy_view, controls, offer, title)
 

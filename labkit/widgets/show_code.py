@@ -18,8 +18,8 @@ from labkit.widgets.code_columns import Issues, columns, without_sass
 from labkit.widgets.code_difference import difference
 from labkit.widgets.explorer import PAGE
 from simt.common.errors import CompileError, SimtError
+from simt.common.occupancy import DEFAULT_GPU, gpus
 from simt.common.occupancy import gpu as find_gpu
-from simt.common.occupancy import gpus
 from simt.compiler.nvrtc import MissingTool, compile_ptx, supported_architectures
 from simt.counters.profile import Profile
 from simt.kernel import Kernel
@@ -83,7 +83,7 @@ class CodeView(anywidget.AnyWidget):
         return bundle
 
 
-def show_code(kernel: Any, other: Any = None, *, gpu: str = "H200", profile: Any = None) -> CodeView:
+def show_code(kernel: Any, other: Any = None, *, gpu: str = DEFAULT_GPU, profile: Any = None) -> CodeView:
     """Show what a kernel becomes: its source, its PTX and its machine code for a GPU, line by line.
 
     With two kernels, show both listings of machine code and mark where they differ. `profile` is what

@@ -12,8 +12,9 @@ from simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, Value, loa
 from simt.code.vectors import vector_type
 from simt.common.errors import SimtError
 from simt.common.limits import WARP
+from simt.common.occupancy import DEFAULT_GPU, gpu
 
-MULTIPROCESSORS = 132  # those of an H100 or H200
+MULTIPROCESSORS = gpu(DEFAULT_GPU).multiprocessors
 _REAL_TIME, _MONOTONIC = 0, 6 if platform.system() == "Darwin" else 1
 
 

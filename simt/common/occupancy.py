@@ -16,6 +16,7 @@ from typing import Protocol
 from simt.common.limits import MAX_THREADS, WARP
 from simt.common.paths import DATA
 
+DEFAULT_GPU = "H200"  # where nobody names one: a row of gpus.csv
 PARTITIONS = 4  # of an SM, for which a launch is checked
 _TABLE = DATA / "gpus.csv"
 _LIMIT = "launch__occupancy_limit_"

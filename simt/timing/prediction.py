@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from simt.common.errors import SimtError
-from simt.common.occupancy import Gpu, gpus
+from simt.common.occupancy import DEFAULT_GPU, Gpu, gpus
 from simt.common.occupancy import gpu as find_gpu
 from simt.common.text import article, duration
 from simt.compiler.nvrtc import supported_architectures
@@ -119,7 +119,7 @@ class Prediction:
 START_SHARE = 0.3
 
 
-def predict_launch(kernel: object, launch: Launch, gpu: str = "H200") -> Prediction:
+def predict_launch(kernel: object, launch: Launch, gpu: str = DEFAULT_GPU) -> Prediction:
     """Predict a launch. Raises ValueError for an unknown GPU, LaunchError, and NoPrediction."""
     on_gpu = find_gpu(gpu)
     if not isinstance(kernel, Kernel):

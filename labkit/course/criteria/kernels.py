@@ -21,6 +21,7 @@ from simt import AnyKernel, Finding, Profile
 from simt.common.compare import Mismatch
 from simt.common.errors import InvalidAccess, SimtError
 from simt.common.limits import WARP
+from simt.common.occupancy import DEFAULT_GPU
 from simt.counters.profile import loads, stores
 from simt.counters.sectors import SECTOR_BYTES
 
@@ -248,7 +249,7 @@ def global_loads(counted: Profile) -> tuple[pd.DataFrame, Iterable[str]]:
     return own, (f"{count} sectors" for count in own.sectors)
 
 
-def profiled(kernel: AnyKernel, launch: Launch, hint: str = "", gpu: str = "H200") -> Profile:
+def profiled(kernel: AnyKernel, launch: Launch, hint: str = "", gpu: str = DEFAULT_GPU) -> Profile:
     """Profile a launch, which must leave right results. Raises Unmet, which `hint` ends, otherwise."""
     try:
         return launch.profile(kernel, gpu)

@@ -20,6 +20,7 @@ from labkit.kernels import verify
 from labkit.kernels.problem import Problem
 from simt.common.compare import Mismatch, compare, unwritten
 from simt.common.errors import SimtError
+from simt.common.occupancy import DEFAULT_GPU
 
 # Draws the inputs of a kernel from a generator; the right output comes last.
 Make = Callable[[np.random.Generator], tuple[np.ndarray, ...]]
@@ -98,7 +99,7 @@ class Launch:
             return None
         return None
 
-    def profile(self, kernel: simt.AnyKernel, gpu: str = "H200") -> simt.Profile:
+    def profile(self, kernel: simt.AnyKernel, gpu: str = DEFAULT_GPU) -> simt.Profile:
         """Return the profile of a launch. Raises Wrong unless its results are right."""
         with self._begun(kernel, "counted") as args:
             return kernel.profile(

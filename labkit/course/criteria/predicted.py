@@ -24,7 +24,7 @@ from simt.common.text import duration
 from simt.kernel import Predicted
 from simt.timing.prediction import NoPrediction
 
-GPU = "H200"
+GPU = "H200"  # of which the criteria speak, and for which their limits were set
 FLOAT = 4  # bytes
 LONGEST = 3  # limits that a message lists
 SHARE = 0.9  # of their fair share of the output that blocks must write: a tile may stick out

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from simt.timing.prediction import Prediction
 
-GPU = "H200"
+GPU = "H200"  # that the times were recorded on
 FIRST = 9  # the exercise of notebook 09 that fixes kernel A
 TABLE = shipped("data") / "h200" / "unnamed" / "times.csv"
 

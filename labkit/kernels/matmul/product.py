@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 from labkit import kernels
 from labkit.kernels.matmul.family import Matmul
 from simt.common.limits import MAX_GRID, Dim3
+from simt.common.occupancy import DEFAULT_GPU, gpu
 from simt.kernel import PATIENCE_SECONDS, Kernel
 
 FULL = 0.95  # of the places for blocks, from which on a division into equal parts is even enough
 FEWEST = 0.5  # tiles per SM, below which a smaller tile serves better
 SHORT = 32  # steps along K, below which to share them costs more than it gives, also with the largest tile
-SIMULATED_SMS = 132  # in the simulator: those of an H200
+SIMULATED_SMS = gpu(DEFAULT_GPU).multiprocessors  # in the simulator
 
 Matrix = NDArray[np.float32]  # of CuPy on a GPU
 

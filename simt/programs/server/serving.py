@@ -19,7 +19,7 @@ from simt.common.errors import (
     SimtError,
     Timeout,
 )
-from simt.common.occupancy import Gpu, occupancy
+from simt.common.occupancy import DEFAULT_GPU, Gpu, occupancy
 from simt.common.occupancy import gpu as find_gpu
 from simt.compiler.nvrtc import MissingTool
 from simt.kernel import Launch
@@ -92,7 +92,7 @@ class Server:
     def __init__(self, file: int, process: int, seed: int | None = None) -> None:
         self.memory = Memory(file)
         self.modules = Modules(self.memory)
-        self.gpu: Gpu = find_gpu(os.environ.get("LABKIT_GPU") or "H200")
+        self.gpu: Gpu = find_gpu(os.environ.get("LABKIT_GPU") or DEFAULT_GPU)
         self.seconds = float(os.environ.get("LABKIT_TIMEOUT") or SECONDS)
         self.textures = Textures(self.memory)
         self.libraries = Libraries(self.memory, self.gpu)
