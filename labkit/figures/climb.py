@@ -132,7 +132,7 @@ def _gpu_groups() -> tuple[Group, Group]:
     source = str(runs.source.iloc[0])
     board = gpu(str(runs.machine.iloc[0]))
     assert board.peak_gflop_s is not None and board.boost_mhz and board.tensor_fp16_flop_per_clock
-    tensor = board.tensor_fp16_flop_per_clock * board.multiprocessors * board.boost_mhz / 1e3
+    tensor = board.per_second(board.tensor_fp16_flop_per_clock, board.boost_mhz) / 1e9
     found = []
     for title, colour, problem, dtype, rungs, peak in (
         ("float32", BLUE, "matmul", "float32", _GPU, board.peak_gflop_s),

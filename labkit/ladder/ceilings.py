@@ -111,12 +111,13 @@ def _theory(gpu: occupancy.Gpu) -> list[dict[str, Any]]:
     rows = [_row("peak_bandwidth", "GB/s", gpu.bandwidth_gb_s, note="device memory")]
     if not gpu.compute_capability.startswith("6."):  # no source for Pascal
         note = f"L1 caches: {l1_bytes} B × {sms} SMs × {boost} MHz"
-        rows.append(_row("peak_l1_bandwidth", "GB/s", l1_bytes * sms * boost / 1000, note=note))
+        rows.append(_row("peak_l1_bandwidth", "GB/s", gpu.per_second(l1_bytes, boost) / 1e9, note=note))
     seen = _multiply_adds(find_gpu(), "float32").clock_mhz or 0
     clocks = {"peak_performance": (boost, "boost"), "peak_at_clock": (seen, "seen under multiply-adds")}
     for quantity, (clock, which) in clocks.items():
         note = f"2 × {sms} SMs × {lanes} lanes × {clock} MHz ({which})"
-        rows.append(_row(quantity, "GFLOP/s", 2 * sms * lanes * clock / 1000, dtype="float32", note=note))
+        rate = gpu.per_second(gpu.fp32_flop_per_clock, clock) / 1e9
+        rows.append(_row(quantity, "GFLOP/s", rate, dtype="float32", note=note))
     return [row | {"source": f"theoretical: {gpu.name}"} for row in rows if row["value"]]
 
 

@@ -283,7 +283,7 @@ def _of_all_sms(known: _Known, rate: Figure) -> Figure:
     clock = known.gpu.boost_mhz
     all_of_them = None
     if rate.value is not None and clock is not None:
-        all_of_them = rate.value * known.gpu.multiprocessors * clock / 1e3
+        all_of_them = known.gpu.per_second(rate.value, clock) / 1e9
     return known.computed(all_of_them, "GB/s", "bandwidth of all SMs at the boost clock")
 
 
@@ -348,7 +348,7 @@ def _tensor(known: _Known) -> Part:
     gpu, per_clock = known.gpu, known.gpu.tensor_fp16_flop_per_clock
     if not per_clock:
         return Part(TENSOR, f"None: {article(gpu.name)} has no tensor cores.")
-    peak = None if gpu.boost_mhz is None else per_clock * gpu.multiprocessors * gpu.boost_mhz / 1e6
+    peak = None if gpu.boost_mhz is None else gpu.per_second(per_clock, gpu.boost_mhz) / 1e12
     return Part(
         TENSOR,
         "They multiply small matrices of float16 and other short types, a whole tile per instruction.",

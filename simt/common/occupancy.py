@@ -73,11 +73,20 @@ class Gpu:
         return "sm_" + self.compute_capability.replace(".", "")
 
     @property
+    def fp32_flop_per_clock(self) -> int:
+        """Return the float32 operations per clock of an SM; a fused multiply-add is two."""
+        return 2 * self.fp32_cores_per_sm
+
+    def per_second(self, per_clock: float, mhz: float) -> float:
+        """Return what all SMs do per second if each does `per_clock` at a clock of `mhz`."""
+        return self.multiprocessors * per_clock * mhz * 1e6
+
+    @property
     def peak_gflop_s(self) -> float | None:
-        """Return 10^9 float32 operations per second at the boost clock; a fused multiply-add is two."""
+        """Return 10^9 float32 operations per second at the boost clock."""
         if self.boost_mhz is None:
             return None
-        return 2 * self.multiprocessors * self.fp32_cores_per_sm * self.boost_mhz / 1000
+        return self.per_second(self.fp32_flop_per_clock, self.boost_mhz) / 1e9
 
     def __str__(self) -> str:
         return f"{self.name} (compute capability {self.compute_capability})"

@@ -228,10 +228,10 @@ class Libraries:
     def _seconds(self, flops: float, bytes_: float, dtype: np.dtype) -> float:
         """Return the lowest time that the GPU's peak rates allow: libraries come close to it."""
         gpu = self._gpu
-        per_clock = 2 * (gpu.fp32_cores_per_sm if dtype.itemsize < 8 else gpu.fp64_per_clock or 2)
+        per_clock = gpu.fp32_flop_per_clock if dtype.itemsize < 8 else 2 * (gpu.fp64_per_clock or 2)
         if dtype.itemsize <= 2:
             per_clock = gpu.tensor_fp16_flop_per_clock or per_clock
-        peak = gpu.multiprocessors * per_clock * (gpu.boost_mhz or 1500) * 1e6
+        peak = gpu.per_second(per_clock, gpu.boost_mhz or 1500)
         rate = (gpu.dram_gb_s or 0.9 * (gpu.bandwidth_gb_s or 500)) * 1e9
         return max(flops / peak, bytes_ / rate) + 3e-6
 

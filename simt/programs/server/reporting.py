@@ -6,9 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import TYPE_CHECKING
 
-from simt.common.text import counted
+from simt.common.text import counted, duration
 from simt.counters.profile import CONFLICTS, Profile
 from simt.module import Kernel
 from simt.programs.server.memory import DEVICE, MANAGED, PINNED, Allocation
@@ -136,7 +137,7 @@ def _cells(same: Sequence[_Counted]) -> list[str]:
         first.name + times,
         " x ".join(map(str, first.grid)),
         " x ".join(map(str, first.block)),
-        _duration(first.seconds),
+        "not known" if isnan(first.seconds) else duration(first.seconds),
         *(f"{_sectors_per_request(first.profile, op):.2f}" for op in ("ld", "st")),
         f"{metrics[CONFLICTS.format('ld')] + metrics[CONFLICTS.format('st')]:,.0f}",
         _occupancy(first.profile),
@@ -156,15 +157,6 @@ def _occupancy(profile: Profile) -> str:
         return f"{profile.occupancy.sm__maximum_warps_per_active_cycle_pct:.0f}"
     except Exception as error:  # no assembler here: the other figures stand
         return type(error).__name__
-
-
-def _duration(seconds: float) -> str:
-    if seconds != seconds:
-        return "not known"
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
 
 
 def _worst(row: _Counted) -> list[str]:
