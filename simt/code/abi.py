@@ -70,6 +70,7 @@ class Launch(ctypes.Structure):
         ("found", ctypes.c_void_p),  # called for a finding, see findings.py
         ("muted", ctypes.c_void_p),  # one byte per kind and instruction: how often it was found
         ("shared_shadow", ctypes.c_void_p),  # shadow of the block's shared memory
+        ("looks", ctypes.c_void_p),  # addresses of the functions of warp_look.py that the kernel calls
         ("textures", ctypes.c_void_p),  # by handle, the address of a Texture or null
         ("texture_count", ctypes.c_int64),
         # for a recorded run: the numbers of a block's warps, in the order in which they run in each round

@@ -10,11 +10,12 @@ class Compiled:
     """A kernel compiled for one block shape.
 
     `barriers` are the sites (indices of instructions) at which warps wait, `blocks` the sites of each basic
-    block. A checked program also has `first_uses`, the lines in which arrays are first used, and `written`,
-    the arrays that may be written to (None: any). A counted one has `usual`, one row per instruction
-    (abi.Usual), and the `strides` between lanes. `local_start` is where local memory begins in a
-    frame. `warps` are those of one block; the `blocks_together` of a cluster run together. `turns` are the
-    states of a warp that has given way to others.
+    block. A checked program also has `first_uses`, the lines in which arrays are first used, `written`, the
+    arrays that may be written to (None: any), and `looks`, the kinds of looks that it calls (warp_look.py).
+    A counted one has `usual`, one row per instruction (abi.Usual), and the `strides` between lanes.
+    `local_start` is where local memory begins in a frame. `warps` are those of one block; the
+    `blocks_together` of a cluster run together. `turns` are the states of a warp that has given way to
+    others.
     """
 
     code: bytes
@@ -29,3 +30,4 @@ class Compiled:
     local_start: int
     blocks_together: int = 1
     turns: frozenset[int] = frozenset()
+    looks: tuple[object, ...] = ()

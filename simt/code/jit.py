@@ -74,6 +74,5 @@ class Library:
         name = f"kernel{next(_library_numbers)}"
         builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol("run").add_current_process()
         self.tracker = builder.link(_linker(), name)
-        self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
-            self.tracker["run"]
-        )
+        self.address = self.tracker["run"]
+        self.run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(self.address)

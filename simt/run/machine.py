@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -52,6 +52,7 @@ from simt.sanitizer.checking import Checking
 from simt.sanitizer.element_types import first_uses
 from simt.sanitizer.findings import Diagnosis, Finding
 from simt.sanitizer.sanitizer import Sanitizer
+from simt.sanitizer.warp_look import LookKind, look_module
 from simt.stored import stored
 from simt.texture import Table
 
@@ -112,7 +113,15 @@ def compile_kernel(
         layout.local_start,
         kernel.blocks_together,
         frozenset(layout.turn_states),
+        tuple(observer.look_kinds) if isinstance(observer, Checking) else (),
     )
+
+
+@lru_cache
+def _look(kind: LookKind) -> Library:
+    """Return the machine code of a look, which all checked kernels share."""
+    code = stored("look", [repr(kind), *host_key()], lambda: machine_code(look_module(kind), is_brief=False))
+    return Library(code)
 
 
 @contextmanager
@@ -146,6 +155,8 @@ class Program:
         with collector_paused():
             self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, *how))
         self.library = Library(self.compiled.code)
+        looks = [_look(kind).address for kind in self.compiled.looks]
+        self._looks = (ctypes.c_void_p * len(looks))(*looks)
         self.is_cooperative = kernel.waits_for_grid
         self.takes_turns = self.is_cooperative or kernel.waits_for_blocks
         self.granules = granules(kernel) if mode == "checked" else {}
@@ -218,6 +229,7 @@ class Program:
             )
         if sanitizer:
             sanitizer.prepare(launch, table)
+            launch.looks = ctypes.addressof(self._looks)
         services, ordering = None, None
         if self.kernel.is_asynchronous:
             frames = [(worker.frames.ctypes.data, worker.frames.nbytes) for worker in workers]

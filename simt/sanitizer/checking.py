@@ -29,7 +29,7 @@ from simt.sanitizer.quick import Member, Run, looks, plan, quick_function
 from simt.sanitizer.shadow import plane_bytes_of
 from simt.sanitizer.strength import is_ordered, strong_table
 from simt.sanitizer.track import track_function
-from simt.sanitizer.warp_look import can_look, warp_look
+from simt.sanitizer.warp_look import LOOK, LookKind
 
 _ORIGIN = "origin"
 
@@ -44,6 +44,7 @@ class Checking(Observer):
         """Take the warp whose code is being written."""
         super().attach(w)
         self.granule = granules(w.kernel)
+        self.look_kinds: dict[LookKind, int] = {}  # and their places in `Launch.looks`
         w.b.store(ZERO, field(w.b, Frame, w.frame, "phase"))
         self.is_weak = not any(strong_table(w.function.module, w.kernel))
         self.unset = may_be_unset(w.flow.blocks) if w.layout.unset else {}
@@ -196,9 +197,9 @@ class Checking(Observer):
         b, access, values = look.b, look.access, look.values
         if access.space == "const":
             return
-        memory = "shared" if access.space == "shared" else "global"
-        if not access.is_atomic and can_look(access.space, access.alignment, self.granule[memory]):
-            self._look(look)
+        kind = self._look_kind(access)
+        if kind.is_known and not access.is_atomic:
+            self._look(look, kind)
             return
         function = track_function(b.module, self.w.layout, self.granule)
         does_read, does_write = ir.Constant(I1, not access.is_store), ir.Constant(I1, access.is_store)
@@ -212,17 +213,22 @@ class Checking(Observer):
             who = [look.launch, look.frame, place, look.mask, look.site]
             b.call(function, [*who, size, bits, does_read, does_write])
 
-    def _look(self, look: Look) -> None:
+    def _look_kind(self, access: Access) -> LookKind:
+        size = access.size if access.is_store else access.alignment
+        return LookKind(access.space, size, self._granule(access), access.is_store)
+
+    def _look(self, look: Look, kind: LookKind) -> None:
         """Check an access of all its lanes together."""
         b, access = look.b, look.access
-        size = access.size if access.is_store else access.alignment
-        function = warp_look(
-            b.module, self.w.layout, self.granule, access.space, size, is_store=access.is_store
-        )
+        number = self.look_kinds.setdefault(kind, len(self.look_kinds))
+        table = load_field(b, Launch, look.launch, "looks")
+        address = b.load(b.gep(table, [ir.Constant(I64, number)], source_etype=I64), typ=I64)
+        function = b.inttoptr(address, LOOK.as_pointer())
+        track = b.ptrtoint(track_function(b.module, self.w.layout, self.granule), I64)
         for i, value in enumerate(look.values if access.is_store else [None]):
             bits = ir.Constant(LANES_64, None) if value is None else _bits(b, value)
             place = b.add(look.addresses, constant(look.addresses, i * access.size))
-            b.call(function, [look.launch, look.frame, place, look.mask, look.site, bits])
+            b.call(function, [track, look.launch, look.frame, place, look.mask, look.site, bits])
 
     def barrier(self, instruction: Instruction) -> None:
         """Find threads that ended before a barrier that others reach."""

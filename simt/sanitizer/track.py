@@ -8,17 +8,16 @@ from simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Launch, Range, Value,
 from simt.sanitizer.shadow import plane_bytes_of
 from simt.sanitizer.touch import touch_function
 
+# (launch, frame, addresses, mask, site, bytes, values, reads, writes)
+TRACK = ir.FunctionType(
+    ir.VoidType(), [POINTER, POINTER, careful.LANES_64, I32, I32, I64, careful.LANES_64, I1, I1]
+)
+
 
 def track_function(module: ir.Module, layout: Layout, granule: dict[str, int]) -> ir.Function:
-    """Define the function that finds each lane's shadow, wherever its address lies.
-
-    void track(launch, frame, <32 x i64> addresses, i32 mask, site, i64 bytes, <32 x i64> values, i1 reads,
-    writes)
-    """
-    arguments = [POINTER, POINTER, careful.LANES_64, I32, I32, I64, careful.LANES_64, I1, I1]
-    type_ = ir.FunctionType(ir.VoidType(), arguments)
+    """Define the function that finds each lane's shadow, wherever its address lies."""
     return careful.defined_once(
-        module, "track", type_, lambda function: _Track(function, layout, granule).emit(), is_cold=True
+        module, "track", TRACK, lambda function: _Track(function, layout, granule).emit(), is_cold=True
     )
 
 

@@ -6,55 +6,60 @@ their elements are. What may be a mistake is left to `track`, which knows more a
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from llvmlite import ir
 
-from simt.analysis.layout import Layout
 from simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, Range, Value, load_field
-from simt.code.careful import LANES_64, defined_once, each_range, entry_slot, shared_bounds
+from simt.code.careful import LANES_64, each_range, entry_slot, shared_bounds
 from simt.code.instructions import constant, intrinsic
 from simt.code.vectors import all_true, broadcast, shuffled
 from simt.common.limits import WARP
 from simt.sanitizer import shadow
 from simt.sanitizer.shadow import Present, plane_bytes_of, spread
-from simt.sanitizer.track import track_function
+from simt.sanitizer.track import TRACK
 
 MOST_WORDS = 4  # granules of one lane's access
 
 
-def can_look(space: str, size: int, granule: int) -> bool:
-    """Say whether `warp_look` takes accesses of `size` bytes; `granule`: bytes per word of shadow."""
-    return space in ("shared", "global") and granule <= size <= MOST_WORDS * granule
+@dataclass(frozen=True)
+class LookKind:
+    """Loads or stores of `size` bytes each, where a word of shadow stands for `granule` bytes.
 
-
-def warp_look(
-    module: ir.Module, layout: Layout, granule: dict[str, int], space: str, size: int, is_store: bool
-) -> ir.Function:
-    """Define the look at loads or stores of `size` bytes in one memory: it notes them, and finds mistakes.
-
-    void look(launch, frame, <32 x i64> addresses, i32 mask, site, <32 x i64> values)
+    The code is the same in all kernels, so it is compiled once, and a kernel calls it through `Launch.looks`.
     """
-    name = f"look_{space}_{size}_{'store' if is_store else 'load'}"
-    type_ = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, LANES_64, I32, I32, LANES_64])
 
-    def emit(function: ir.Function) -> None:
-        track = track_function(module, layout, granule)
-        _WarpLook(function, track, space, size, granule[space], is_store).emit()
+    space: str
+    size: int
+    granule: int
+    is_store: bool
 
-    return defined_once(module, name, type_, emit)
+    @property
+    def is_known(self) -> bool:
+        """Say whether there is a look of this kind."""
+        return self.space in ("shared", "global") and self.granule <= self.size <= MOST_WORDS * self.granule
+
+
+# (track, launch, frame, addresses, mask, site, values)
+LOOK = ir.FunctionType(ir.VoidType(), [I64, POINTER, POINTER, LANES_64, I32, I32, LANES_64])
+
+
+def look_module(kind: LookKind) -> ir.Module:
+    """Return a module whose function `run` looks at an access, notes it, and leaves mistakes to `track`."""
+    module = ir.Module(name="look")
+    _WarpLook(ir.Function(module, LOOK, "run"), kind).emit()
+    return module
 
 
 class _WarpLook:
     """Builds a look."""
 
-    def __init__(
-        self, function: ir.Function, track: ir.Function, space: str, size: int, granule: int, is_store: bool
-    ) -> None:
-        self.launch, self.frame, self.addresses, self.mask, self.site, self.values = function.args
-        self.function, self.track, self.space, self.is_store = function, track, space, is_store
-        self.size, self.words, self.shift = size, size // granule, granule.bit_length() - 1
-        self.granule = granule
+    def __init__(self, function: ir.Function, kind: LookKind) -> None:
+        self.track, self.launch, self.frame, self.addresses, self.mask, self.site, self.values = function.args
+        self.function, self.space, self.is_store = function, kind.space, kind.is_store
+        self.size, self.granule = kind.size, kind.granule
+        self.words, self.shift = kind.size // kind.granule, kind.granule.bit_length() - 1
         self.b = ir.IRBuilder(function.append_basic_block("entry"))
         self.done, self.closely = (function.append_basic_block(name) for name in ("done", "closely"))
 
@@ -88,7 +93,8 @@ class _WarpLook:
         b.position_at_end(self.closely)
         reads, writes = ir.Constant(I1, not self.is_store), ir.Constant(I1, self.is_store)
         who = [self.launch, self.frame, self.addresses, self.mask, self.site]
-        b.call(self.track, [*who, ir.Constant(I64, self.size), self.values, reads, writes])
+        track = b.inttoptr(self.track, TRACK.as_pointer())
+        b.call(track, [*who, ir.Constant(I64, self.size), self.values, reads, writes])
         b.ret_void()
 
     def _continue_if(self, holds: Value, otherwise: ir.Block, likely: bool) -> None:
