@@ -19,6 +19,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from simt.common.bits import POISON
+
 cudaChannelFormatKindSigned, cudaChannelFormatKindUnsigned, cudaChannelFormatKindFloat = range(3)
 cudaResourceTypeArray, cudaResourceTypeMipmappedArray = 0, 1
 cudaResourceTypeLinear, cudaResourceTypePitch2D = 2, 3
@@ -44,7 +46,6 @@ CALLS = {
 FORMATS = tuple(np.dtype(name) for name in ("u1", "i1", "u2", "i2", "u4", "i4", "f2", "f4"))
 MOST_LINEAR = 1 << 28  # texels of a texture of linear memory (compute capability 9.0)
 PITCH_ALIGNMENT = 32  # bytes, of the rows of pitched memory
-UNSET = 0x7FFADBAD  # each 4 bytes of a CUDA array before it is filled, as in `simt.empty`
 
 
 class Record(ctypes.Structure):
@@ -121,7 +122,7 @@ class CUDAarray:
         self.desc, self.width, self.height, self.depth, self.flags = desc, width, height, depth, flags
         self.ndim = 3 if depth > 0 else 2 if height > 0 else 1
         count = width * max(height, 1) * max(depth, 1) * desc.channels
-        words = np.full(-(-count * desc.dtype.itemsize // 4), UNSET, np.uint32)
+        words = np.full(-(-count * desc.dtype.itemsize // 4), POISON, np.uint32)
         self.memory = words.view(np.uint8)[: count * desc.dtype.itemsize].view(desc.dtype)
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from simt.common.bits import POISON as POISON
 from simt.texture import Record as Texture
 
 # An llvmlite value: a scalar, or a vector of one value per group of lanes. llvmlite has no type information.
@@ -104,7 +105,6 @@ BAD_DESCRIPTOR = 7  # `error_address` has its bits, `error_other` is 0 for A and
 OUT_OF_BOUNDS, UNWRITTEN, READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE = range(5)
 EXITED, SYNC_MASK, UNSET = range(5, 8)
 KINDS, REPEATS = 8, 4
-POISON = 0x7FFADBAD  # each 4 bytes of what was never written: of an array from simt.empty; a NaN
 STAMP_STEP = 64  # between the stamps of two intervals; a stamp also names the warp
 
 

@@ -1,9 +1,11 @@
-"""Numbers and their bits: types that NumPy has from ml_dtypes, such as bfloat16, and that CuPy lacks."""
+"""Numbers and their bits: memory never written, and types that NumPy has from ml_dtypes and CuPy lacks."""
 
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+POISON = 0x7FFADBAD  # each 4 bytes of what was never written: of an array from simt.empty; a NaN
 
 
 def stored(array: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from simt.code import abi
+from simt.common.bits import POISON
 
 # The arrays from `empty`: each, its first address, and its end.
 _empty: list[tuple[weakref.ref[np.ndarray], int, int]] = []
@@ -18,7 +18,7 @@ def empty(shape: Any, dtype: Any = np.float32) -> np.ndarray:
     """
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    words = np.full(-(-size // 4), abi.POISON, np.uint32)
+    words = np.full(-(-size // 4), POISON, np.uint32)
     start = words.ctypes.data
     _empty[:] = [entry for entry in _empty if entry[0]() is not None]
     _empty.append((weakref.ref(words), start, start + words.nbytes))

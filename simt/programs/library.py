@@ -14,6 +14,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from simt.common.bits import POISON
 from simt.common.cache import cache_dir, digest
 from simt.programs.toolkit import HostCompiler, NoCompiler, Toolkit
 
@@ -48,7 +49,8 @@ def library(toolkit: Toolkit, compiler: HostCompiler) -> Path:
     """Return the folder of the library (built once for a toolkit). Raises NoCompiler with its messages."""
     sources = sorted(SOURCES.glob("*.[ch]"))
     python, package = sys.executable, str(Path(__file__).resolve().parents[2])
-    key = [toolkit.version, str(toolkit.runtime), compiler.version, python, package, version()]
+    defined = f"-DPOISON={POISON:#x}u"
+    key = [toolkit.version, str(toolkit.runtime), compiler.version, python, package, version(), defined]
     place = cache_dir() / "programs" / digest(key)
     if (place / NAME).exists():
         return place
@@ -57,7 +59,7 @@ def library(toolkit: Toolkit, compiler: HostCompiler) -> Path:
         table = Path(made, "table.c")
         table.write_text(_table(toolkit, python, package))
         command = [compiler.c, "-std=gnu11", "-O2", "-g", "-Wall", "-shared", "-fPIC", "-fvisibility=hidden"]
-        command += [f"-I{include}" for include in toolkit.includes] + ["-I", str(SOURCES)]
+        command += [f"-I{include}" for include in toolkit.includes] + ["-I", str(SOURCES), defined]
         command += [str(path) for path in sources if path.suffix == ".c"] + [str(table)]
         command += ["-o", str(Path(made, NAME)), f"-Wl,-soname,{NAME}", "-pthread", "-ldl"]
         done = subprocess.run(command, capture_output=True, text=True)

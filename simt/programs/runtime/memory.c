@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #define SEGMENT (2ull << 20)          /* a GPU maps its memory in pages of this size */
-#define POISON 0x7ffadbadu            /* what was never written, as simt/code/abi.py has it */
 #define MOST_ROWS ((TABLE_BYTES - sizeof(struct table)) / sizeof(struct allocation))
 
 int region_file = -1;
@@ -411,8 +410,9 @@ static void order_copy(cudaStream_t stream, void *to, size_t to_pitch, const voi
         note_order(HOST_WAITS_FOR_STREAM, &handle, 1);
 }
 
-/* Report a copy to the host that takes memory along which nobody has written: it holds POISON still. Fewer words than
-   PADDING may be a structure's padding, unless they are all that is copied. Returns whether there is such memory. */
+/* Report a copy to the host that takes memory along which nobody has written: it holds POISON still (of simt/common/bits.py,
+   defined by simt/programs/library.py). Fewer words than PADDING may be a structure's padding, unless they are all that
+   is copied. Returns whether there is such memory. */
 #define PADDING 4
 static bool check_written(const char *from, size_t pitch, size_t width, size_t rows) {
     const struct allocation *found = find_allocation(from);
