@@ -229,8 +229,9 @@ SERVED(cudaError_t, cudaGetDeviceFlags, (unsigned *flags)) {
 SERVED(cudaError_t, cudaDeviceReset, (void)) {
     BEGIN();
     forget_streams();
+    bool could_free = sticky_error() == cudaSuccess;
     forget_errors();
-    if (is_checked) {
+    if (is_checked && could_free) {
         struct message message = {0};
         ask(LEFT, &message);
         forget(&message);

@@ -45,6 +45,7 @@ struct table { /* at REGION_START */
 };
 
 extern struct table *allocations;
+void excuse_leaks(void); /* where a sticky error has kept the program from freeing */
 
 /* Return the row that holds these bytes, or NULL. */
 const struct allocation *find_allocation(const void *pointer);
