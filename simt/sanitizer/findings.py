@@ -141,7 +141,8 @@ class Diagnosis:
         `ended` of its blocks had ended by then.
         """
         line = self._line(launch.stopped_at) if launch.stopped_at >= 0 else 0
-        message = f"the kernel ran for more than {seconds:g} s and was stopped in the loop here. "
+        place = "the loop here" if line else "a loop"
+        message = f"the kernel ran for more than {seconds:g} s and was stopped in {place}. "
         if ended:
             message += (
                 f"{ended:,} of its {launch.block_count:,} blocks had ended; all would take about "

@@ -85,3 +85,24 @@ def test_a_grid_that_does_not_fit_the_gpu_is_told_so(program):
     assert out.startswith("cudaErrorLaunchFailure"), told
     assert "spin.cu:28" in told
     assert "the launch has 265 blocks, the GPU holds 264 of this kernel at once" in told
+
+
+WAITING = """
+__global__ void waits(volatile int *flag) { while (*flag == 0); }
+int main(int argc, char **argv) {
+    int *flag;
+    cudaMalloc(&flag, sizeof(int)), cudaMemset(flag, argc - 1, sizeof(int));
+    waits<<<1, 64>>>(flag);
+    cudaDeviceSynchronize();
+    cudaFree(flag);
+}
+"""
+
+
+def test_messages_about_a_kernel_that_waits_name_it_and_its_place_if_that_is_known(built):
+    program = built(WAITING)
+    _, told, _ = program.run(LABKIT_TIMEOUT="1")
+    assert "kernel `waits` has failed" in told
+    assert ("stopped in the loop here" in told) == ("main.cu:2" in told) != ("stopped in a loop" in told)
+    _, told, _ = program.run("1", LABKIT_PROGRAM="profile")
+    assert "no time is predicted for `waits`: a loop runs" in told and "_Z5waits" not in told

@@ -75,8 +75,8 @@ class Timing:
         except (SimtError, ValueError) as error:
             self._tell(
                 kernel,
-                f"no time is predicted for `{shown(kernel)}`: {error}. The simulator's own time stands in "
-                "its place",
+                f"no time is predicted for `{shown(kernel)}`: {error.__cause__ or error}. "
+                "The simulator's own time stands in its place",
             )
         return math.nan
 
