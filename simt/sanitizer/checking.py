@@ -79,7 +79,7 @@ class Checking(Observer):
         """Find the loads of a block of whole warps that get one look."""
         if not whole:
             return
-        found = [] if self.w.called else looks(block.code, self.w.accesses.at, self.granule)
+        found = looks(block.code, self.w.accesses.at, self.granule)
         self.looks = {id(member): group for group in found for member, _ in group}
 
     def fast(self, instruction: Instruction, access: Access) -> None:
@@ -90,7 +90,9 @@ class Checking(Observer):
         if access.space == "local":
             self._track(instruction, access)
             return
-        together = self.looks.get(id(instruction), [(instruction, access)])
+        together = [(instruction, access)]
+        if not w.called:  # in code that other accesses share, each is looked at alone
+            together = self.looks.get(id(instruction), together)
         if together[0][0] is not instruction:
             return  # the first has looked at all
         skip = w.new_block("unshadowed")
