@@ -74,23 +74,29 @@ class _WarpLook:
         self._know_now()
         shift = ir.Constant(I64, self.shift)
         self.origin = b.lshr(start, shift)
-        distance = b.sub(self.addresses, broadcast(b, self.address, WARP))
-        one_place = self._all(b.icmp_unsigned("==", distance, constant(distance, 0)))
-        steps = [ir.Constant(I64, self.size * lane) for lane in range(WARP)]
-        before = b.mul(b.zext(self.first, I64), ir.Constant(I64, self.size))
-        expected = b.sub(ir.Constant(LANES_64, steps), broadcast(b, before, WARP))
-        neighbours = self._all(b.icmp_unsigned("==", distance, expected))
-        granule = b.sub(b.lshr(self.address, shift), self.origin)  # of the first lane
-        if not self.is_store:
-            with b.if_then(one_place, likely=False):
-                self._at_one_place(granule)
-        with b.if_then(neighbours, likely=True):
-            lane_0 = b.sub(granule, b.mul(b.zext(self.first, I64), ir.Constant(I64, self.words)))
-            self._at_neighbours(lane_0)
-        self._scattered()
+        self._look(b.sub(b.lshr(self.address, shift), self.origin))
         b.position_at_end(self.done)
         b.ret_void()
         b.position_at_end(self.closely)
+        self._leave_to_track()
+
+    def _look(self, granule: Value) -> None:
+        """Look in the way that the lanes' distances allow; `granule` is the first lane's."""
+        b = self.b
+        distance = b.sub(self.addresses, broadcast(b, self.address, WARP))
+        if not self.is_store:
+            one_place = self._all(b.icmp_unsigned("==", distance, constant(distance, 0)))
+            with b.if_then(one_place, likely=False):
+                self._at_one_place(granule)
+        first = b.zext(self.first, I64)
+        steps = ir.Constant(LANES_64, [ir.Constant(I64, self.size * lane) for lane in range(WARP)])
+        before = broadcast(b, b.mul(first, ir.Constant(I64, self.size)), WARP)
+        with b.if_then(self._all(b.icmp_unsigned("==", distance, b.sub(steps, before))), likely=True):
+            self._at_neighbours(b.sub(granule, b.mul(first, ir.Constant(I64, self.words))))
+        self._scattered()
+
+    def _leave_to_track(self) -> None:
+        b = self.b
         reads, writes = ir.Constant(I1, not self.is_store), ir.Constant(I1, self.is_store)
         who = [self.launch, self.frame, self.addresses, self.mask, self.site]
         track = b.inttoptr(self.track, TRACK.as_pointer())
