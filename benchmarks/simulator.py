@@ -69,6 +69,33 @@ SAME_AS_PEERS = {
         for (int j = 0; j < 32; j += 8) B[(y + j) * n + x] = s[tx][ty + j];
     }""",
 }
+# Kernels whose threads wait often, for blocks of 256: each loads an element of n * n.
+OF_BLOCKS = {
+    "reduction": """extern "C" __global__ void reduction(const float* in, float* out) {
+        __shared__ float s[256];
+        int t = threadIdx.x;
+        s[t] = in[blockIdx.x * 256 + t];
+        __syncthreads();
+        for (int half = 128; half > 0; half /= 2) {
+            if (t < half) s[t] += s[t + half];
+            __syncthreads();
+        }
+        if (t == 0) out[blockIdx.x] = s[0];
+    }""",
+    "barriers": """extern "C" __global__ void barriers(const float* in, float* out) {
+        __shared__ float s[256];
+        int t = threadIdx.x, i = blockIdx.x * 256 + t;
+        s[t] = in[i];
+        __syncthreads();
+        for (int turn = 0; turn < 32; turn++) {
+            float next = s[(t + 1) % 256];
+            __syncthreads();
+            s[t] = next;
+            __syncthreads();
+        }
+        out[i] = s[t];
+    }""",
+}
 # Kernels of the course, with their tiles and rows of threads per block.
 COURSE = {
     "matmul/1_naive": (16, None),
@@ -152,6 +179,14 @@ class Launch:
             self.grid, self.block = problem.launch(tile, rows)
             self.args = problem.args(np)
             self.verify = lambda: problem.verify(problem.output(self.args))
+        elif name in OF_BLOCKS:
+            self.entry, self.source, self.options = name, OF_BLOCKS[name], ()
+            self.grid, self.block, self.is_product = size * size // 256, 256, False
+            blocks = np.random.default_rng(0).random((self.grid, 256), dtype=np.float32)
+            right = blocks.sum(1) if name == "reduction" else np.roll(blocks, -32, 1)
+            out = np.zeros(right.shape, np.float32)
+            self.args = (blocks, out)
+            self.verify = lambda: np.testing.assert_allclose(out, right, rtol=1e-4)
         else:
             self.entry, self.source, self.options = name, SAME_AS_PEERS[name], ()
             self.block, tile = ((16, 16), 16) if self.is_product else ((32, 8), 32)
@@ -290,7 +325,7 @@ def main(
     for heading in headings:
         table.add_column(heading, justify="left" if heading == "kernel" else "right")
     found = {}
-    for name in (*SAME_AS_PEERS, *COURSE):
+    for name in (*SAME_AS_PEERS, *OF_BLOCKS, *COURSE):
         for size in map(int, sizes.split(",")):
             figures = found[name, size] = measure(name, size, threads)
             ratios = [
