@@ -24,34 +24,38 @@ def grade(
     out: Annotated[Path, typer.Option(help="Folder for the grades: a new one, or see --resume.")],
     lab: Annotated[
         list[str] | None,
-        typer.Option(help="Such as 02; again for several. Those that the class has, if none is named."),
+        typer.Option(help="A lab, such as 02; repeat it for several. By default all that the class has."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Of the inputs: same seed, same grades. Drawn if left out.")
+        int | None,
+        typer.Option(min=0, help="Seed of the inputs: same seed, same grades. By default it is drawn."),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core if left out.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of processes; by default one per core.")
+    ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Grade on a Dask cluster: its address, tcp://….")
     ] = None,
     isolation: Annotated[
         str | None,
-        typer.Option(help="bubblewrap, container or process; bubblewrap where it works, if left out."),
+        typer.Option(help="bubblewrap, container or process; by default bubblewrap, where it works."),
     ] = None,
     seconds: Annotated[
         float | None,
         typer.Option(
-            min=1, max=10**6, help="That a submission may take per lab that it answers; 400 if left out."
+            min=1, max=10**6, help="Time limit of a submission per lab that it answers; by default 400."
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Grade what is missing in --out, changed, or to be graded again.")
+        bool,
+        typer.Option("--resume", help="Grade what is missing in --out, has changed, or needs regrading."),
     ] = False,
     regrade: Annotated[
         list[str] | None,
-        typer.Option(help="With --resume: judge an exercise once more, such as 02.1; again for several."),
+        typer.Option(help="With --resume: judge an exercise again, such as 02.1; repeat it for several."),
     ] = None,
 ) -> None:
-    """Grade a class. Exit code 1: something is to be graded again, or nothing could be graded."""
+    """Grade a class. Exit code 1: something needs regrading, or nothing could be graded."""
     with _needed("cluster" if scheduler else "grade"):
         from grader import run as grading
 
@@ -62,7 +66,7 @@ def grade(
         *(submissions, out, lab or (), seed, workers, scheduler, isolation, resume, command, seconds),
         regrade or (),
     )
-    go_on = f"What is graded is in {out}; the same command with --resume goes on from there."
+    go_on = f"The grades so far are in {out}; the same command with --resume continues from there."
     try:
         ended = grading.run(wish, console)
     except (ValueError, RuntimeError, OSError) as error:
@@ -76,7 +80,7 @@ def grade(
     grading.tell(ended, console)
     if ended.stopped:
         print(f"{str(ended.stopped) or 'Stopped.'} {go_on}", file=sys.stderr)
-    print(f"The grades are {out / 'grades.csv'}; begin with {ended.summary.overview}.")
+    print(f"The grades are in {out / 'grades.csv'}; begin with {ended.summary.overview}.")
     is_stopped_here = isinstance(ended.stopped, KeyboardInterrupt)
     raise typer.Exit(130 if is_stopped_here else int(bool(ended.stopped or ended.summary.to_regrade)))
 
@@ -85,7 +89,7 @@ def grade(
 def similar(
     grades: Annotated[Path, typer.Argument(help="Folder of grades that labkit grade has written.")],
 ) -> None:
-    """List answers that are alike, for a person to read: who copied, or whether, it cannot say."""
+    """List similar answers for a person to read: it cannot say whether anyone copied, or who."""
     with _needed("grade"):
         from grader import later
     with reported(ValueError, OSError):
@@ -93,7 +97,7 @@ def similar(
     table = Table("student", "other", "exercise", "share", box=None)
     for pair in found[:20]:
         table.add_row(Text(pair.student), Text(pair.other), pair.exercise, f"{100 * pair.share:.0f} %")
-    Console().print(table if found else "No two answers are alike beyond what was handed out.")
+    Console().print(table if found else "No two answers are alike beyond the code that was handed out.")
     print(f"{len(found)} pairs: {path}.")
 
 
@@ -102,14 +106,14 @@ def forget(
     grades: Annotated[Path, typer.Argument(help="Folder of grades that labkit grade has written.")],
     student: Annotated[str, typer.Argument(help="As in grades.csv.")],
 ) -> None:
-    """Remove all that a folder of grades keeps of a student."""
+    """Remove everything that a folder of grades keeps about a student."""
     with _needed("grade"):
         from grader import later
     with reported(ValueError, OSError):
         left = later.forget(grades, student)
-    print(f"{grades} has nothing of {student} any more.")
+    print(f"{grades} no longer has anything about {student}.")
     for each in left:
-        print(f"Yours to remove: {each}")
+        print(f"Remove this yourself: {each}")
 
 
 @contextmanager
@@ -118,4 +122,4 @@ def _needed(extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise not_installed(f"What grades ({error.name})", extra) from None
+        raise not_installed(f"The package {error.name}, which grading needs,", extra) from None

@@ -34,8 +34,8 @@ def existing(scheduler: str) -> Iterator["Cluster"]:
     except (OSError, ValueError, TypeError) as error:  # TypeError: tls:// without a configured key
         why = str(error) or f"no answer in {CONNECT_SECONDS:g} s"
         raise NoCluster(
-            f"The scheduler {scheduler} cannot be reached: {why}. "
-            "Does it run (dask scheduler), and is this the address that it prints?"
+            f"labkit cannot reach the scheduler {scheduler}: {why}. "
+            "Is it running (dask scheduler), and is this the address that it prints?"
         ) from None
     with Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False) as client:
         yield Cluster(client)
@@ -81,13 +81,13 @@ class Cluster:
             if tuple(other.split(".")[:2]) != python:
                 raise NoCluster(
                     f"The worker {address} runs Python {other}, this is {'.'.join(python)}. "
-                    "They exchange pickles: have the same Python everywhere."
+                    "They exchange pickles: use the same Python version everywhere."
                 )
         answers = self.client.run(_introduce, question, on_error="return")
-        install = f"Install labkit {__version__} there as it is here, with its extra cluster."
+        install = f"Install labkit {__version__} there, with its extra cluster."
         for address, answer in answers.items():
             if isinstance(answer, Exception):
-                raise NoCluster(f"The worker {address} has no labkit that grades: {answer!r}. {install}")
+                raise NoCluster(f"The worker {address} has no labkit that can grade: {answer!r}. {install}")
             if answer[0] != __version__:
                 raise NoCluster(
                     f"The worker {address} has labkit {answer[0]}, this is {__version__}. {install}"
@@ -152,7 +152,7 @@ class Cluster:
         if self._workers or self._seen < 0:
             self._seen = self._asked
         elif self._asked > self._seen + WORKERS_SECONDS:
-            raise NoCluster(f"All workers are lost, for {WORKERS_SECONDS:.0f} seconds now.")
+            raise NoCluster(f"The cluster has had no workers for {WORKERS_SECONDS:.0f} seconds.")
         for key in [key for key, only in self._only.items() if only.isdisjoint(self._workers)]:
             attempt, job = self._remove(key)  # Dask would wait for those workers for ever
             self.start(replace(attempt, avoid=""), job)

@@ -18,8 +18,8 @@ from grader.model import GRADED, REGRADE, Graded, Result, Submission
 from labkit.course import EXERCISES
 
 TRIES = 3
-DIED = "The process that graded this submission died. It is to be graded again."
-TOO_LONG = "Judging this submission took the grader too long and was stopped."
+DIED = "The process that graded this submission died. The submission needs to be graded again."
+TOO_LONG = "Judging this submission took too long and was stopped."
 
 Grade = Callable[[Submission, tuple[str, ...], int, str], Graded]
 

@@ -39,8 +39,8 @@ from simt.programs.toolkit import NoCompiler
 
 LITTLE_BYTES = 2**29  # of memory that is left: with more of it, an array that does not fit is the answer's
 MOST_TOLD = 4000  # characters of why an answer fails
-AGAIN = "The grader or its machine failed here, and not this answer. It is to be graded again."
-SHORT = "The machine that grades was short of {}. This answer is to be graded again."
+AGAIN = "The grader or its machine failed, not this answer. The answer needs to be graded again."
+SHORT = "The grading machine was short of {}. The answer needs to be graded again."
 
 # What the machine lacks when the system refuses a call with one of these.
 _LACKING = {
@@ -48,9 +48,9 @@ _LACKING = {
     errno.EAGAIN: "processes",
     errno.ENFILE: "open files",
     errno.EMFILE: "open files",
-    errno.ENOSPC: "room on its disk",
-    errno.EDQUOT: "room on its disk",
-    errno.EIO: "a disk that works",
+    errno.ENOSPC: "disk space",
+    errno.EDQUOT: "disk space",
+    errno.EIO: "a working disk",
 }
 # Errors that no value of an answer makes right code raise.
 _MISTAKES = (NameError, ImportError, SyntaxError, NotImplementedError)
@@ -70,7 +70,7 @@ def ours(error: BaseException) -> str:
     if isinstance(error, Disturbed):
         return str(error)
     if isinstance(error, NoCompiler):
-        return f"The machine that grades cannot build CUDA programs. {error}"
+        return f"The grading machine cannot build CUDA programs. {error}"
     if isinstance(error, NoSandbox | Mistake):
         return AGAIN
     if isinstance(error, MemoryError) and psutil.virtual_memory().available < LITTLE_BYTES:
@@ -95,7 +95,7 @@ def strange(error: BaseException) -> str:
     named = f" ({kind})" if _WORD.fullmatch(kind) else ""
     return (
         f"Judging this answer ended in an error{named}: it does or returns something that the check cannot "
-        "take. If labkit.check takes it in your notebook, ask your instructor, who can read the whole error."
+        "handle. If labkit.check accepts it in your notebook, ask your instructor, who can read the error."
     )
 
 

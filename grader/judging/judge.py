@@ -25,7 +25,7 @@ from labkit.course.notebooks import catalog
 from labkit.course.setups import setups
 
 MISSING = "There is no answer to this exercise in what was handed in."
-NO_GPU = "What is left to judge takes a GPU, and this machine has none: grade again where there is one."
+NO_GPU = "The remaining criteria need a GPU, and this machine has none: grade again on one that has."
 
 
 class GradingError(RuntimeError):

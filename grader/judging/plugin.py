@@ -210,7 +210,7 @@ class CheckCell(IPyNbCell):
         except BorderError:
             why = (
                 kernel.stopped_for
-                or "The answer's process hands out no values: has the answer changed labkit?"
+                or "The answer's process returned no values: has the answer changed labkit?"
             )
             return exercise.not_judged("the answer hands out values", why)
         tier, limits = grading.isolation, grading.limits
@@ -220,9 +220,7 @@ class CheckCell(IPyNbCell):
         try:
             answer = session.answer()
             if answer is None:
-                return exercise.not_judged(
-                    "the answer cell has run", "The cell has run, and has kept no answer."
-                )
+                return exercise.not_judged("the answer cell has run", "The cell ran, but it left no answer.")
             turns = grading.turns
             with taking_turns(lambda: turns.alone(clock.paused), turns.refuse_if_busy):
                 return exercise.judge(answer, grading.seed)
@@ -255,7 +253,7 @@ class SandboxedKernel(RunningKernel):
             lambda: sandbox.seen(sandbox.home),
             (f"{name}-{port}" for port in self.km.ports),
             limits.message_bytes,
-            lambda: sandbox.stop(f"It showed more than {limits.message_bytes >> 20} MiB and was stopped."),
+            lambda: sandbox.stop(f"It printed more than {limits.message_bytes >> 20} MiB and was stopped."),
         )
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         try:

@@ -50,7 +50,7 @@ from simt.timing.limits import Limit
 from simt.timing.prediction import NoPrediction, Prediction
 
 SLACK = 60  # seconds for compiling, beside what a launch may take
-FORGED = "The answer's process hands out what is no reply."
+FORGED = "The answer's process sent something that is not a valid reply."
 MOST_NAME = 100  # characters
 _ERRORS: dict[str, type[SimtError]] = {
     name: kind
@@ -128,7 +128,8 @@ class Session:
                 else:
                     raise Stopped(FORGED)
         except BorderError as error:
-            why = self._clock.why() if self._left() <= 0 else f"The answer's process does not go on: {error}."
+            is_late = self._left() <= 0
+            why = self._clock.why() if is_late else f"The answer's process no longer replies: {error}."
             raise Stopped(self._why_dead() or why) from None
         with _forged_is_stopped():
             if "error" not in reply:
@@ -156,7 +157,7 @@ class Session:
     def _receive(self, seconds: float) -> Any:
         reply = self._channel.receive(min(self._left(), seconds + SLACK), self._is_alive)
         if not isinstance(reply, dict):
-            raise BorderError("the reply is none")
+            raise BorderError("the reply is not valid")
         return reply
 
     def _python(self, name: str) -> Elsewhere:
@@ -486,11 +487,11 @@ def _called(callbacks: Sequence[Callable[..., Any]], request: dict[str, Any], ar
 def _update(args: Sequence[Any], arrays: Sequence[Any]) -> None:
     """Copy what the sandbox left in its arrays to those among `args`. Raises Stopped if they do not fit."""
     if len(arrays) != len(args):
-        raise Stopped("The answer's process hands out other arrays than it was given.")
+        raise Stopped("The answer's process returned other arrays than it was given.")
     for mine, theirs in zip(args, arrays, strict=True):
         if isinstance(mine, np.ndarray):
             if not isinstance(theirs, np.ndarray) or (theirs.shape, theirs.dtype) != (mine.shape, mine.dtype):
-                raise Stopped("The answer's process hands out other arrays than it was given.")
+                raise Stopped("The answer's process returned other arrays than it was given.")
             mine[...] = theirs
 
 

@@ -28,7 +28,7 @@ _MISSING = re.compile(
 )
 _LAUNCH = re.compile(r"(\S+)\((\d+)\): error: kernel launch from __device__ or __global__ functions")
 _REFUSED_LAUNCH = (
-    "a kernel launched within a kernel (dynamic parallelism) is not served by labkit: launch it from the host"
+    "labkit does not support launching a kernel from a kernel (dynamic parallelism): launch it from the host"
 )
 _UNKNOWN = re.compile(r'(\S+)\((\d+)\): error: identifier "((?:cublas|curand|nvtx)[A-Z]?\w*)" is undefined')
 # What belongs to a message that labkit replaces: the excerpt of the source, and the compiler's last words.
@@ -84,11 +84,11 @@ def _told(line: str) -> str:
             if re.fullmatch(rf"(?:\w+/)?(?:{header})", missing[2]):
                 return (
                     f"{missing[1]}: error: this program uses {library} (<{missing[2]}.h>), which labkit does "
-                    "not serve. Of NVIDIA's libraries it has cuBLAS, cuRAND, NVTX, NVRTC, Thrust and CUB"
+                    "not support. It supports cuBLAS, cuRAND, NVTX, NVRTC, Thrust and CUB"
                 )
     if launch := _LAUNCH.match(line):
         return f"{launch[1]}:{launch[2]}: error: {_REFUSED_LAUNCH}"
     if unknown := _UNKNOWN.match(line):
         place, name = f"{unknown[1]}:{unknown[2]}", unknown[3]
-        return f"{place}: error: {name} is not served by labkit, or its header is missing"
+        return f"{place}: error: labkit does not support {name}, or its header is missing"
     return ""

@@ -21,7 +21,7 @@ def run(arguments: Sequence[str], mode: str) -> int:
     """Run a program in the simulator; return its exit code, or FOUND. Raises SimtError for another file."""
     path = shutil.which(arguments[0]) or arguments[0]
     if not Path(path).is_file():
-        raise SimtError(f"{arguments[0]} is not here. Build it first: labkit nvcc main.cu -o main")
+        raise SimtError(f"There is no program {arguments[0]}. Build it first: labkit nvcc main.cu -o main")
     if NAME.encode() not in Path(path).read_bytes():
         raise SimtError(f"{arguments[0]} was not built by `labkit nvcc`, so labkit cannot watch it")
     found, told = os.pipe()

@@ -96,11 +96,11 @@ class Toolkit:
 def toolkit() -> Toolkit:
     """Return NVIDIA's compiler, from its wheel or an installed toolkit. Raises NoCompiler."""
     if not sys.platform.startswith("linux"):
-        raise NoCompiler("labkit builds CUDA programs on Linux alone. On Windows, use WSL: wsl --install")
+        raise NoCompiler("labkit builds CUDA programs only on Linux. On Windows, use WSL: wsl --install")
     found = wheels.program("nvcc")
     if found is None:
         raise NoCompiler(
-            "NVIDIA's compiler nvcc is not here. It comes with labkit's extra nvcc: "
+            "NVIDIA's compiler nvcc is not installed. It comes with labkit's extra nvcc: "
             "pip install 'labkit[nvcc]', or, in a clone, pip install -e '.[nvcc]'"
         )
     if found.read_bytes()[:2] == b"#!":  # a script that starts the toolkit's
@@ -117,6 +117,6 @@ def host_compiler() -> HostCompiler:
             said = subprocess.run([cxx, "--version"], capture_output=True, text=True).stdout
             return HostCompiler(cxx, c, said.partition("\n")[0])
     raise NoCompiler(
-        "nvcc needs a C++ compiler for the program's own code, and there is none here. "
+        "nvcc needs a C++ compiler for the program's own code, and this machine has none. "
         "On Debian or Ubuntu: sudo apt install g++; on Fedora: sudo dnf install gcc-c++"
     )

@@ -57,8 +57,8 @@ class Access:
 _TRAPS = {
     "trap": "the kernel stopped itself",
     "assert": "assertion failed",
-    "recursion": "the recursion is too deep for its stack of 1024 bytes a thread, as many as CUDA gives",
-    "driver": "it calls a function of the driver (such as printf's), and what that issues is not known",
+    "recursion": "the recursion is too deep for a stack of 1024 bytes per thread, CUDA's default",
+    "driver": "it calls a function of the driver (such as printf's), whose instructions are unknown",
     "pointer": "a call through a pointer that points to no function of this type",
 }
 
@@ -119,7 +119,7 @@ class Diagnosis:
         who = "a block of the grid has" if ended == 1 else f"{ended} blocks of the grid have"
         message = (
             f"{who} ended, and others wait here for ever: every block of a grid must reach grid.sync(). "
-            "Let idle blocks skip the work alone"
+            "Let idle blocks skip only the work"
         )
         finding = self._barrier(Access(site, 0, 0, block, 0), message)
         return BarrierError(str(finding), finding)
@@ -188,7 +188,7 @@ class Diagnosis:
             )
         else:
             what = (
-                f"gets {handle:#x}, which is the handle of no texture or surface: pass a TextureObject or "
+                f"gets {handle:#x}, which is not the handle of a texture or surface: pass a TextureObject or "
                 "SurfaceObject"
             )
         return self.found("memcheck", "wrong texture", access, f"{call} {what}")
@@ -218,7 +218,7 @@ class Diagnosis:
         at = {"x": x, "y": y, "z": z}
         place = ", ".join(f"{shown.get(name, name)} = {at[name]}" for name in names)
         if x % int(size):
-            where = f"x = {x} is no multiple of {size} bytes"
+            where = f"x = {x} is not a multiple of {size} bytes"
         else:
             outside = [name for name in names if not 0 <= at[name] < ends[name]]
             beyond = [f"{shown.get(name, name)} goes from 0 to {ends[name] - 1}" for name in outside]
@@ -242,7 +242,7 @@ class Diagnosis:
 
     def unset(self, access: Access) -> Finding:
         """Describe the use of a variable that has no value yet."""
-        message = "uses a variable that was never set: it has no value yet, not even 0. Give it one first"
+        message = "uses a variable that was never set: it has no value yet, not even 0. Set it first"
         return self.found("initcheck", "unset variable", access, message)
 
     def race(self, access: Access, kind: str, what: str, other_site: int, other: str) -> Finding:
@@ -251,7 +251,7 @@ class Diagnosis:
         there = f"line {line}" if line != self._line(access.site) else "the same line"
         did = {"wrote": f"writes in {there}", "read": f"reads in {there}"}
         if self.kernel.code[other_site].family.is_atomic:
-            did["wrote"] = f"changes by an atomic operation in {there}"
+            did["wrote"] = f"changes with an atomic operation in {there}"
         other_block = "another block" in other
         missing = "no barrier lies between them"
         if other_block and not self.kernel.waits_for_grid:
@@ -268,7 +268,7 @@ class Diagnosis:
         """Describe a barrier at which some threads wait while others have ended."""
         message = (
             "__syncthreads() that some threads of the block never reach: they have returned or left a loop "
-            "earlier. Every thread of a block must reach each barrier; let idle threads skip the work alone"
+            "earlier. Every thread of a block must reach each barrier; let idle threads skip only the work"
         )
         return self._barrier(access, message)
 
@@ -406,7 +406,7 @@ def _near(address: int, size: int, ranges: Sequence[Range]) -> str:
     arrays = [r for r in arrays if not isinstance(r.owner, Freed)]
     if not arrays:
         return (
-            f"no array was passed to the kernel; address {address:#x} may be a pointer of the host "
+            f"no array was passed to the kernel; address {address:#x} may be a host pointer "
             "(malloc, new, the stack)"
         )
 
@@ -415,7 +415,7 @@ def _near(address: int, size: int, ranges: Sequence[Range]) -> str:
 
     nearest = min(arrays, key=distance)
     if distance(nearest) > FAR:
-        return f"address {address:#x} is far from all arrays: a pointer of the host (malloc, new, the stack)?"
+        return f"address {address:#x} is far from all arrays: is it a host pointer (malloc, new, the stack)?"
     return _place(address - nearest.start, size, nearest.named)
 
 

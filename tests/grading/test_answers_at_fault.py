@@ -143,7 +143,7 @@ class TestGuarded:
         ("error", "told"),
         [
             (Disturbed("This machine was busy."), "This machine was busy."),
-            (OSError(errno.ENOSPC, "No space"), faults.SHORT.format("room on its disk")),
+            (OSError(errno.ENOSPC, "No space"), faults.SHORT.format("disk space")),
             (OSError(errno.ENOMEM, "No memory"), faults.SHORT.format("memory")),
             (BlockingIOError(errno.EAGAIN, "fork"), faults.SHORT.format("processes")),
             (process.NoSandbox("sudo apt install bubblewrap"), faults.AGAIN),

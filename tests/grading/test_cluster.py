@@ -63,7 +63,7 @@ class TestCluster:
         with (
             foreign(1, "import sys; sys.modules['labkit'] = None") as others,
             cluster.existing(others.scheduler_address) as workers,
-            pytest.raises(NoCluster, match="has no labkit that grades"),
+            pytest.raises(NoCluster, match="has no labkit that can grade"),
         ):
             workers.ask(platform.system)
 

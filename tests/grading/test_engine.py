@@ -220,7 +220,7 @@ class TestRun:
         assert grade(straight, *begin, "--workers", "1").exit_code == 0
         threading.Thread(target=press_ctrl_c).start()
         done = grade(stopped, *begin, "--workers", "2")
-        assert done.exit_code == 130 and "Stopped. What is graded is in" in done.output
+        assert done.exit_code == 130 and "Stopped. The grades so far are in" in done.output
         kept = len(list((stopped / "results").glob("*.json")))
         assert 2 <= kept < 6
         done = grade(stopped, "--resume", "--workers", "1")

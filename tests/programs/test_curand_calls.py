@@ -165,7 +165,7 @@ DRAWN = {
 def test_numbers_from_the_host_interface(built):
     out, told, code = built(HOST, "-lcurand").run()
     assert code == 0
-    assert told == "labkit: quasirandom generators of cuRAND are not served without a GPU\n"
+    assert told == "labkit: quasirandom generators of cuRAND are not supported without a GPU\n"
     rows = (line.partition(":") for line in out.splitlines())
     found = {name: np.array(numbers.split(), float) for name, _, numbers in rows}
     assert found.keys() == DRAWN.keys() | {"same seed", "on the host", "odd", "quasi"}, found.keys()

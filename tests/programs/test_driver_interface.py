@@ -223,7 +223,7 @@ def test_wrong_calls_fail_as_on_a_gpu(built):
         "no kernel is called `twice`; this module has: `_Z5twicePi`",
         "no variable called `table`",
         "`extra` of cuLaunchKernel",
-        "cuMemPoolDestroy is not served without a GPU",
+        "cuMemPoolDestroy is not supported without a GPU",
     ):
         assert what in told
 

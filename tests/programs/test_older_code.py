@@ -261,7 +261,7 @@ int main(int argc, char **argv)
     ("word", "told"),
     [
         ("far", r"8588191192 bytes before the start of array from cudaMalloc number 1 \(4194304 bytes\)"),
-        ("host", r"address 0x[0-9a-f]+ is far from all arrays: a pointer of the host"),
+        ("host", r"address 0x[0-9a-f]+ is far from all arrays: is it a host pointer"),
         (
             "slow",
             r"[\d,]+ of its 4,096 blocks had ended; all would take about \d+ \w+\. Choose a smaller size",

@@ -521,8 +521,8 @@ def test_wrong_handles_are_errors_with_a_line(fetches, surfaces):
     gone = texture_of(array).ptr
     gc.collect()
     cases = {
-        np.uint64(0): "handle of no texture or surface",
-        np.uint64(2**60 + 1): "handle of no texture or surface",
+        np.uint64(0): "not the handle of a texture or surface",
+        np.uint64(2**60 + 1): "not the handle of a texture or surface",
         np.uint64(gone): "no longer exists",
         flat: "tex2D gets a texture of 4 texels .float32., made for tex1D",
         surface: "tex2D gets a surface of 4 x 4 texels .float32.",

@@ -285,8 +285,8 @@ SERVED(cudaError_t, cudaDeviceSetLimit, (enum cudaLimit limit, size_t value)) {
     if ((unsigned)limit >= 16)
         return done(cudaErrorInvalidValue);
     if (limit == cudaLimitMallocHeapSize && value != limits[limit] && heap_is_made()) {
-        tell("labkit: what kernels may allocate is fixed once a kernel or a __managed__ variable of the program has been "
-             "used: call cudaDeviceSetLimit before");
+        tell("labkit: the size of the kernels' heap is fixed once the program has used a kernel or a __managed__ "
+             "variable: call cudaDeviceSetLimit before");
         return done(cudaErrorInvalidValue);
     }
     limits[limit] = value;

@@ -404,7 +404,7 @@ static cudaError_t get_global(CUdeviceptr *address, size_t *bytes, CUmodule modu
     size_t room = 0;
     void *found = name ? variable_of_module((struct module *)module, name, &room) : NULL;
     if (name && !found)
-        tell("labkit: this module has no variable called `%s`. C++ changes names: nvrtcGetLoweredName knows them", name);
+        tell("labkit: this module has no variable called `%s`. C++ mangles names: ask nvrtcGetLoweredName", name);
     if (!name || !found)
         return (cudaError_t)(name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE);
     if (address)
@@ -421,7 +421,7 @@ SERVED(CUresult, cuModuleGetGlobal, (CUdeviceptr * address, size_t *bytes, CUmod
 static cudaError_t launch_function(CUfunction function, dim3 grid, dim3 block, unsigned shared, CUstream stream,
                                    void **parameters, void **extra, bool is_cooperative) {
     if (extra)
-        return cannot("`extra` of cuLaunchKernel is not served without a GPU: give the addresses of the arguments as "
+        return cannot("`extra` of cuLaunchKernel is not supported without a GPU: give the addresses of the arguments as "
                       "`kernelParams`");
     cudaError_t code;
     struct kernel *kernel = find_kernel(function, &code);

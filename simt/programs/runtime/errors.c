@@ -139,7 +139,7 @@ void forget_errors(void) { /* cudaDeviceReset makes a new context */
 }
 
 cudaError_t refuse(const char *what) {
-    tell("labkit: %s is not served without a GPU", what);
+    tell("labkit: %s is not supported without a GPU", what);
     return cudaErrorNotSupported;
 }
 

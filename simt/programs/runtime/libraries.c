@@ -477,7 +477,7 @@ SERVED(curandStatus_t, curandGetVersion, (int *version)) {
 
 static curandStatus_t create(curandGenerator_t *generator, curandRngType_t type, bool is_on_host) {
     if (type >= CURAND_RNG_QUASI_DEFAULT) {
-        tell("labkit: quasirandom generators of cuRAND are not served without a GPU");
+        tell("labkit: quasirandom generators of cuRAND are not supported without a GPU");
         return end_random(CURAND_STATUS_TYPE_ERROR);
     }
     *generator = calloc(1, sizeof **generator);

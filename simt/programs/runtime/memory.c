@@ -37,7 +37,7 @@ static int shared_file(void) {
 static void map_region(int place, int file) {
     region_file = file >= 0 ? file : shared_file();
     if (region_file < 0 || ftruncate(region_file, (off_t)REGION_BYTES)) {
-        tell("labkit: no shared memory for the simulator: %s", strerror(errno));
+        tell("labkit: cannot create shared memory for the simulator: %s", strerror(errno));
         _exit(1);
     }
     void *region = mmap((void *)REGION_START, REGION_BYTES, PROT_NONE,

@@ -44,7 +44,7 @@ static void use_gpu(void) {
     const char *path = getenv("LABKIT_CUDART");
     void *runtime = dlopen(path ? path : labkit_cudart, RTLD_NOW | RTLD_LOCAL);
     if (!runtime) {
-        tell("labkit: the CUDA runtime does not load: %s", dlerror());
+        tell("labkit: cannot load the CUDA runtime: %s", dlerror());
         _exit(1);
     }
     void *blas = dlopen("libcublas.so.13", RTLD_NOW | RTLD_LOCAL), *random = dlopen("libcurand.so.10", RTLD_NOW);
@@ -140,7 +140,7 @@ __attribute__((constructor)) static void begin(void) {
     const char *device = getenv("LABKIT_DEVICE");
     bool wants_gpu = device && !strcmp(device, "gpu"), wants_simulator = device && !strcmp(device, "simt");
     if (device && *device && !wants_gpu && !wants_simulator && strcmp(device, "auto")) {
-        fprintf(stderr, "labkit: LABKIT_DEVICE=%s is not known; it is gpu, simt or auto\n", device);
+        fprintf(stderr, "labkit: LABKIT_DEVICE=%s is unknown; choose gpu, simt or auto\n", device);
         _exit(1);
     }
     const char *mode = getenv("LABKIT_PROGRAM");
@@ -150,7 +150,7 @@ __attribute__((constructor)) static void begin(void) {
         return;
     }
     if (wants_gpu) {
-        fprintf(stderr, "labkit: LABKIT_DEVICE=gpu, and there is no NVIDIA GPU or no driver\n");
+        fprintf(stderr, "labkit: LABKIT_DEVICE=gpu, but this machine has no NVIDIA GPU or no driver\n");
         _exit(1);
     }
     for (unsigned i = 0; i < labkit_count; i++)

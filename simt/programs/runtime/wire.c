@@ -124,7 +124,7 @@ bool ask(enum request request, struct message *message) {
         server_is_gone = true;
         if (!has_answered) /* it has never started, and has said why */
             _exit(1);
-        tell("labkit: the simulator has ended; no further call of CUDA can be served");
+        tell("labkit: the simulator has ended, so all further calls of CUDA fail");
         return false;
     }
     message->length = length;
@@ -141,7 +141,7 @@ void begin_server(void) {
         return;
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
-        tell("labkit: no sockets for the simulator: %s", strerror(errno));
+        tell("labkit: cannot create sockets for the simulator: %s", strerror(errno));
         exit(1);
     }
     const char *python = getenv("LABKIT_PYTHON");
@@ -181,7 +181,7 @@ void begin_server(void) {
     free(path);
     close(ends[1]);
     if (failed) {
-        tell("labkit: %s, which runs the simulator, does not start: %s. LABKIT_PYTHON names another Python that has "
+        tell("labkit: cannot start %s, which runs the simulator: %s. Set LABKIT_PYTHON to another Python that has "
              "labkit",
              arguments[0], strerror(failed));
         _exit(1);

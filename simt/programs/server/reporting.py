@@ -49,7 +49,7 @@ class Mistakes:
         for allocation, line in kept:
             where = f"{line}: " if line else ""
             free = _FREED_BY[allocation.kind]
-            self.add("leak", f"{where}{allocation.bytes} bytes are never freed; {free} frees them", line)
+            self.add("leak", f"{where}{allocation.bytes} bytes are never freed: call {free}", line)
 
     def finish(self, *, is_optimised: bool) -> None:
         """Tell the sum, and say to `labkit check` whether there was any.

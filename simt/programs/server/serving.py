@@ -132,7 +132,7 @@ class Server:
                 self.modules.module(number).origin.resources(self.gpu.arch)
         except SimtError as error:
             told = _PLACE.sub("PTX", str(error))
-            tell(f"labkit: this module cannot be loaded: {told}")
+            tell(f"labkit: the simulator cannot load this module: {told}")
             return Answer().u32(Code.INVALID_PTX)
         return Answer().u32(Code.SUCCESS)
 

@@ -57,8 +57,8 @@ class Timing:
                 self._known[key] = like.seconds * max(1.0, waves) / max(1.0, like.waves)
                 self._tell(
                     kernel,
-                    f"predicting times has taken {self._spent:.0f} s. From here on launches of "
-                    f"`{shown(kernel)}` take over the time of the launch most like them",
+                    f"predicting times has taken {self._spent:.0f} s. From now on a launch of "
+                    f"`{shown(kernel)}` gets the time of the most similar earlier one",
                 )
             else:
                 start = time.perf_counter()
@@ -75,8 +75,8 @@ class Timing:
         except (SimtError, ValueError) as error:
             self._tell(
                 kernel,
-                f"no time is predicted for `{shown(kernel)}`: {error.__cause__ or error}. "
-                "The simulator's own time stands in its place",
+                f"labkit cannot predict a time for `{shown(kernel)}`: {error.__cause__ or error}. "
+                "It uses the simulator's own time instead",
             )
         return math.nan
 

@@ -275,7 +275,7 @@ class Waits:
     def _named(self, address: int) -> str:
         for each in self._memory.allocations():
             if each.start <= address < each.start + each.bytes:
-                return "a variable of the device" if each.kind == VARIABLE else str(each)
+                return "a `__device__` variable" if each.kind == VARIABLE else str(each)
         return "memory"
 
     def _guards_of(self, operation: Operation) -> Iterator[Guard]:
