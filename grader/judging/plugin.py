@@ -212,7 +212,7 @@ class CheckCell(IPyNbCell):
                 kernel.stopped_for
                 or "The answer's process returned no values: has the answer changed labkit?"
             )
-            return exercise.not_judged("the answer hands out values", why)
+            return exercise.not_judged("the answer returns values", why)
         tier, limits = grading.isolation, grading.limits
         session = Session(
             channel, exercise.magic, tier, limits, clock, kernel.is_alive, lambda: kernel.stopped_for
@@ -225,7 +225,7 @@ class CheckCell(IPyNbCell):
             with taking_turns(lambda: turns.alone(clock.paused), turns.refuse_if_busy):
                 return exercise.judge(answer, grading.seed)
         except Stopped as why:
-            return exercise.not_judged("the answer hands out values", str(why))
+            return exercise.not_judged("the answer returns values", str(why))
         finally:
             session.end()
             kernel.finish(request)

@@ -44,7 +44,7 @@ def refused(folder, source, *options):
 @pytest.mark.parametrize("options", [(), ("-rdc=true", "-lcudadevrt")])
 def test_a_kernel_that_launches_a_kernel_is_refused_with_its_line(nvcc, tmp_path, options):
     told = refused(tmp_path, NESTED, *options)
-    assert re.search(rf"^main\.cu:{LINE}: error: labkit does not support launching a kernel a kernel", told, re.M)
+    assert re.search(rf"^main\.cu:{LINE}: error: labkit does not support launching a kernel", told, re.M)
     assert "separate compilation" not in told
 
 

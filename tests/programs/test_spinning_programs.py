@@ -105,4 +105,4 @@ def test_messages_about_a_kernel_that_waits_name_it_and_its_place_if_that_is_kno
     assert "kernel `waits` has failed" in told
     assert ("stopped in the loop here" in told) == ("main.cu:2" in told) != ("stopped in a loop" in told)
     _, told, _ = program.run("1", LABKIT_PROGRAM="profile")
-    assert "no time is predicted for `waits`: a loop runs" in told and "_Z5waits" not in told
+    assert "no time can be predicted for `waits`: a loop runs" in told and "_Z5waits" not in told
