@@ -48,7 +48,7 @@ class TestCluster:
     def test_a_scheduler_that_is_not_there_is_told_in_time(self, address, monkeypatch):
         monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
         start = time.monotonic()
-        with pytest.raises(NoCluster, match=f"{address} cannot be"), cluster.existing(address):
+        with pytest.raises(NoCluster, match=f"cannot reach the scheduler {address}"), cluster.existing(address):
             pass
         assert time.monotonic() - start < 15
 
@@ -56,7 +56,7 @@ class TestCluster:
         monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
         with socket.create_server(("127.0.0.1", 0)) as other:
             address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
-            with pytest.raises(NoCluster, match=f"{address} cannot be"), cluster.existing(address):
+            with pytest.raises(NoCluster, match=f"cannot reach the scheduler {address}"), cluster.existing(address):
                 pass
 
     def test_workers_without_labkit_are_refused(self):
