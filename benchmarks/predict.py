@@ -32,7 +32,7 @@ from gallery import Argument  # noqa: E402
 import simt  # noqa: E402
 from simt.common.occupancy import gpu  # noqa: E402
 from simt.kernel import launch_of  # noqa: E402
-from simt.sass.slice import NoCounts  # noqa: E402
+from simt.sass.control_slice import NoCounts  # noqa: E402
 from simt.timing import work  # noqa: E402
 from simt.timing.constants import Constants, fitted  # noqa: E402
 from simt.timing.limits import Limit, limits, seconds  # noqa: E402

@@ -75,7 +75,7 @@ def unoptimised() -> dict:
     """Time the three loops as the compiler leaves them without optimisation: `-O0`."""
     rows = rows_timed("cpu_naive", N, 1)
     A, B, C = Matmul(rows, N, N).inputs()
-    loops = CFunction(kernels.whole_source(RUNGS["cpu_naive"]), "matmul", ["-O0"])
+    loops = CFunction(kernels.source_with_includes(RUNGS["cpu_naive"]), "matmul", ["-O0"])
     took = loops.time(A, B, C, rows, N, N, samples=3).median
     return {
         **cpu.time_rung("cpu_naive", 64, seconds=0.001),

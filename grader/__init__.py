@@ -12,8 +12,8 @@ intake/    submissions.py reads a folder of notebooks, as JSON alone, and says w
 sandbox/   process.py is where answers run, within limits.py. seccomp.py lists refused system calls,
            filtered.py refuses them in a container, and watch.py sees what a sandbox uses. container.py and
            keeper.py are for podman and docker, native.py for a student's C, gpu.py for times on a GPU.
-           turns.py says who may run. Plain values and never objects cross the border (wire.py), and relay.py
-           counts what a kernel sends. Inside, probe.py runs an answer as it is asked to.
+           machine_lock.py says who may run. Plain values and never objects cross the border (wire.py), and
+           relay.py counts what a kernel sends. Inside, probe.py runs an answer as it is asked to.
 judging/   judge.py turns one submission into its results. plugin.py is nbval's plug-in: kernels run in
            sandboxes, and check cells are judged outside. remote.py is an answer in a sandbox, used as if it
            were here. faults.py tells an answer's errors from the grader's, and clock.py ends what takes too

@@ -62,7 +62,7 @@ def grade(
         if scheduler:
             from grader.judging import cluster  # noqa: F401
     console, command = Console(), f"labkit {shlex.join(sys.argv[1:])}"
-    wish = grading.Wish(
+    wish = grading.GradeRequest(
         *(submissions, out, lab or (), seed, workers, scheduler, isolation, resume, command, seconds),
         regrade or (),
     )

@@ -63,7 +63,7 @@ class NotGraded(ValueError):
 
 
 @dataclass(frozen=True)
-class Wish:
+class GradeRequest:
     """What the command line asks for. Where it leaves something open, that is None or empty."""
 
     folder: Path
@@ -111,7 +111,7 @@ class Ended:
     stopped: KeyboardInterrupt | engine.NoCluster | None = None
 
 
-def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ended:
+def run(wish: GradeRequest, console: Console, grade: engine.Grade | None = None) -> Ended:
     """Grade what `wish` says, with a progress bar on `console`.
 
     `grade` takes the place of the judge. Raises NotGraded, NoSubmissions, NoCluster and OSError where
@@ -122,7 +122,7 @@ def run(wish: Wish, console: Console, grade: engine.Grade | None = None) -> Ende
         return _run(replace(wish, folder=folder), console, grade)
 
 
-def _run(wish: Wish, console: Console, grade: engine.Grade | None) -> Ended:
+def _run(wish: GradeRequest, console: Console, grade: engine.Grade | None) -> Ended:
     """Grade what is in the folder that `wish` names."""
     entries = submissions.found(wish.folder)
     strays = tuple(f"{file.name} {file.why}." for file in submissions.overlooked(wish.folder))
@@ -165,7 +165,7 @@ def run_of(settings: Settings) -> Run:
     return Run(settings.seed, settings.command, solved, _limits(settings), began, tuple(settings.strays))
 
 
-def _again(wish: Wish, exercises: Collection[str]) -> Sequence[str]:
+def _again(wish: GradeRequest, exercises: Collection[str]) -> Sequence[str]:
     """Return the exercises that are asked to be judged again. Raises NotGraded."""
     if unknown := [id for id in wish.regrade if id not in exercises]:
         known = ", ".join(sorted(exercises, key=order))
@@ -223,7 +223,7 @@ def _some(students: Sequence[str]) -> str:
     return ", ".join(one_line(student, 40) for student in students[:MOST_NAMED]) + more
 
 
-def _check(wish: Wish) -> None:
+def _check(wish: GradeRequest) -> None:
     if not sys.platform.startswith("linux"):
         raise NotGraded(
             "labkit grade runs on Linux, whose namespaces keep submissions apart. "
@@ -263,7 +263,7 @@ def settings_of(out: Path) -> Settings:
         raise NotGraded(f"{out} has no run to go on with: {path} cannot be read ({error}).") from None
 
 
-def _stored(wish: Wish) -> Settings | None:
+def _stored(wish: GradeRequest) -> Settings | None:
     """Return the settings of the run that is resumed; None where it has not begun."""
     if not wish.out.exists() or not _is_used(wish.out):
         return None
@@ -278,7 +278,7 @@ def _stored(wish: Wish) -> Settings | None:
     return settings
 
 
-def _labs(wish: Wish, entries: Sequence[submissions.Entry], console: Console) -> tuple[str, ...]:
+def _labs(wish: GradeRequest, entries: Sequence[submissions.Entry], console: Console) -> tuple[str, ...]:
     """Return the labs asked for, or those that the class has."""
     if wish.labs:
         return tuple(sorted({*map(_number, wish.labs)}))
@@ -300,13 +300,13 @@ def _labs(wish: Wish, entries: Sequence[submissions.Entry], console: Console) ->
     return found.of_half
 
 
-def _begun(wish: Wish, chosen: tuple[str, ...], isolation: str) -> Settings:
+def _begun(wish: GradeRequest, chosen: tuple[str, ...], isolation: str) -> Settings:
     seed = secrets.randbelow(2**32) if wish.seed is None else wish.seed
     began = datetime.now(UTC).isoformat(timespec="seconds")
     return Settings(seed, chosen, isolation, __version__, wish.command, began)
 
 
-def _workers(wish: Wish, entries: int) -> AbstractContextManager[engine.Workers]:
+def _workers(wish: GradeRequest, entries: int) -> AbstractContextManager[engine.Workers]:
     if wish.scheduler:
         from grader.judging import cluster  # here: it needs Dask, and the rest does not
 

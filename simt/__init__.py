@@ -20,7 +20,7 @@ NVRTC compiles the source to PTX (simt.compiler). From there a kernel goes throu
 `common` has what all of these and the packages above share: errors, limits of launches, occupancy, the cache.
 
 `module` has the interface of CuPy's RawModule and RawKernel, `texture` that of its textures and surfaces,
-`trace` shows a block step by step, and `stored` keeps parsed modules and compiled kernels on disk.
+`trace` shows a block step by step, and `disk_cache` keeps parsed modules and compiled kernels on disk.
 """
 
 from importlib import import_module

@@ -14,18 +14,19 @@ from simt import ptx
 from simt.analysis.deciders import find_deciders
 from simt.analysis.indices import MOST_BLOCKS
 from simt.analysis.layout import Storage, storage
+from simt.common.buffer_names import parameter_names
 from simt.common.errors import CompileError, LaunchError, SimtError
 from simt.common.limits import MAX_STATIC_SHARED_BYTES, Dim3, check_launch, max_threads_for
-from simt.common.named import parameter_names
 from simt.common.occupancy import DEFAULT_GPU, Gpu, occupancy
 from simt.common.occupancy import gpu as find_gpu
 from simt.compiler.machine_code import KernelCode, assembler
 from simt.compiler.nvrtc import Resources, compile_ptx
 from simt.compiler.origin import CudaSource, Origin, PtxText
 from simt.counters.counts import Counts, Totals
-from simt.counters.profile import Circumstances, Profile
+from simt.counters.profile import LaunchContext, Profile
 from simt.counters.recording import Log
 from simt.counters.traffic import placed
+from simt.disk_cache import disk_cached
 from simt.kernel import PATIENCE_SECONDS, Blocks, Launch
 from simt.kernel import Kernel as KernelProtocol
 from simt.launch.arguments import Packed, Range, bind
@@ -43,11 +44,10 @@ from simt.ptx.variables import Place, demangled, element_type, find_variable, in
 from simt.run.machine import Mode, Program, Record
 from simt.sanitizer.findings import Finding
 from simt.sanitizer.sanitizer import wrong_types
+from simt.sass.control_slice import NoCounts
 from simt.sass.issued import Counted, Issued, Kept, Traffic, issues_of, traffic_of
 from simt.sass.listing import Sass, sass
 from simt.sass.program import Lifted, bank_image, lifted
-from simt.sass.slice import NoCounts
-from simt.stored import stored
 from simt.texture import Table
 
 
@@ -93,7 +93,7 @@ class RawModule:
     def _begin(self, origin: Origin, text: str, place: Place | None = None) -> None:
         self.origin, self.code, self.ptx = origin, origin.code, text
         key = [text, *map(repr, sorted(origin.first_lines.items()))]
-        self.parsed = stored("parsed", key, lambda: _parsed(text, origin.first_lines))
+        self.parsed = disk_cached("parsed", key, lambda: _parsed(text, origin.first_lines))
         self.memory = initial_memory(self.parsed, place)
 
     def get_function(self, name: str) -> Kernel:
@@ -276,7 +276,7 @@ class Kernel(AnyKernel):
         program = self._program(launch, "counted", sample)
         kept = KeptLaunch(bound, sample, on_gpu, Kept.of(bound.ranges, self._contents_may_decide))
         totals = self._run(program, bound, sample)
-        circumstances = Circumstances(
+        circumstances = LaunchContext(
             grid=launch.grid,
             block=launch.block,
             shared_bytes=bound.shared_bytes,
@@ -417,7 +417,9 @@ class Kernel(AnyKernel):
         if (code.arch, keeps_traffic) not in self._lifts:
             key = [self.module.ptx, *self.module.options, self.parsed.name, code.arch, assembler()]
             key += ["traffic"] * keeps_traffic
-            made = stored("lifted", key, lambda: lifted(code, self.parsed, self.module.parsed, keeps_traffic))
+            made = disk_cached(
+                "lifted", key, lambda: lifted(code, self.parsed, self.module.parsed, keeps_traffic)
+            )
             self._lifts[code.arch, keeps_traffic] = made
         return self._lifts[code.arch, keeps_traffic]
 

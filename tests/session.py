@@ -10,7 +10,7 @@ REMEMBERED = (
     ("labkit.magic", "runs"),
     ("labkit.course.progress", "_unkept"),
     ("labkit.course.progress", "_unkept_said"),
-    ("labkit.course.way", "_shown"),
+    ("labkit.course.progress_panel", "_shown"),
     ("simt.common.launches", "_seen"),
     ("labkit.devices.faults", "_launched"),
     ("simt.programs.server.device_code", "_texts"),
@@ -18,14 +18,19 @@ REMEMBERED = (
 )
 # What changes while a process runs and need not be forgotten, with the reason.
 KEPT = {
-    ("labkit.course.out_of_order", "_told_by"): "belongs to a shell, which the fixture `ipython` makes anew",
+    (
+        "labkit.course.missing_name_hint",
+        "_told_by",
+    ): "belongs to a shell, which the fixture `ipython` makes anew",
     ("labkit.course.criteria.undisturbed", "_seers"): "a stack: a context manager takes off what it put on",
     ("labkit.c.run", "_runners"): "a stack, likewise",
     ("simt.common.tensor_map", "_live"): "arrays that exist",
     ("simt.launch.unwritten", "_empty"): "arrays that exist",
     ("simt.texture", "_live"): "textures that exist",
     ("simt.texture", "_last"): "a number that is given once",
-    **{("simt.run.crew", name): "the process's threads" for name in ("_crew", "_sockets", "_watchman")},
+    **{
+        ("simt.run.thread_pool", name): "the process's threads" for name in ("_crew", "_sockets", "_watchman")
+    },
     ("simt.code.instructions.table", "OPERATIONS"): "a table that imports fill",
     ("simt.sass.lift.table", "RULES"): "a table that imports fill",
 }

@@ -27,9 +27,9 @@ import psutil
 from grader.sandbox.process import NoSandbox
 from grader.sandbox.wire import Callback, Opaque
 from labkit.course.criteria.undisturbed import Disturbed
-from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Exercise, Unmet
 from labkit.course.feedback import Feedback
+from labkit.course.reimported import Elsewhere, Raised
 from labkit.devices.select import NoGpu
 from labkit.paths import PACKAGE
 from simt.common.compare import Mismatch

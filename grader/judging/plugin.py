@@ -28,14 +28,14 @@ from grader.judging.clock import Clock, Late
 from grader.judging.faults import AGAIN, fit, guarded, ours, strange
 from grader.judging.remote import Session, Stopped
 from grader.sandbox.limits import LIMITS, Limits
+from grader.sandbox.machine_lock import MachineLock
 from grader.sandbox.process import Sandbox
 from grader.sandbox.relay import Relay
-from grader.sandbox.turns import Turns
 from grader.sandbox.wire import BorderError, Channel
 from labkit.course.criteria.undisturbed import taking_turns
-from labkit.course.elsewhere import Raised
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import Feedback
+from labkit.course.reimported import Raised
 
 START_SECONDS = 60
 POLL_SECONDS = 0.25
@@ -71,7 +71,7 @@ class Grading:
     clock: Clock
     limits: Limits = LIMITS
     judged: dict[str, Judgement] = field(default_factory=dict)
-    turns: Turns = field(default_factory=Turns)
+    turns: MachineLock = field(default_factory=MachineLock)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(self, file_path: Any, parent: Any) -> Generator[None, list[Any], list[Any]]:

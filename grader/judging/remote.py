@@ -25,7 +25,7 @@ from labkit.c.arguments import Arguments, bind
 from labkit.c.calls import Calls, Left
 from labkit.c.function import CFunction, Watch
 from labkit.c.source import Function
-from labkit.course.elsewhere import Elsewhere, Raised
+from labkit.course.reimported import Elsewhere, Raised
 from labkit.devices.timing import Timing
 from labkit.figures import own_product
 from labkit.kernels.matmul.family import Matmul
@@ -37,7 +37,7 @@ from simt.common.limits import Dim3
 from simt.common.occupancy import DEFAULT_GPU
 from simt.common.occupancy import gpu as find_gpu
 from simt.compiler.nvrtc import Resources
-from simt.counters.profile import Circumstances, Profile, Site
+from simt.counters.profile import LaunchContext, Profile, Site
 from simt.kernel import PATIENCE_SECONDS, Blocks, Launch, Size, launch_of
 from simt.launch.sample import Sample
 from simt.module import AnyKernel
@@ -217,7 +217,7 @@ class RemoteKernel(AnyKernel):
         # Of the instructions behind the counts only the opcodes and lines come here, and no machine code.
         reply = self._do("profile", launch, gpu=gpu, blocks=blocks)
         with _forged_is_stopped():
-            circumstances = Circumstances(
+            circumstances = LaunchContext(
                 grid=launch.grid,
                 block=launch.block,
                 shared_bytes=int(reply["shared_bytes"]),

@@ -43,7 +43,7 @@ def serve(exercise: str = "") -> None:
     with socket.socket(socket.AF_UNIX) as connected:
         connected.connect(os.environ[SOCKET])
         channel = Channel(connected)
-        bench = _Bench(channel, magic.answers.get(exercise))
+        bench = _ProbeServer(channel, magic.answers.get(exercise))
         # What the answer prints while it is judged, nobody reads, and it would count as shown.
         with (
             elsewhere(partial(run_outside, channel)),
@@ -54,7 +54,7 @@ def serve(exercise: str = "") -> None:
                 channel.send(bench.reply(request))
 
 
-class _Bench:
+class _ProbeServer:
     """What has been made of the answer, by number; 0 is the answer itself."""
 
     def __init__(self, channel: Channel, answer: Any) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from labkit.c.source import CALL_FILE, Function
+from simt.common.buffer_names import Named, named_array, parameter_name, shown
 from simt.common.errors import CompileError, LaunchError, SimtError
 from simt.common.limits import check_array
-from simt.common.named import Named, named_array, parameter_name, shown
 
 _INTEGER_PARAMETER = re.compile(r"((const|signed|unsigned|char|short|int|long|size_t|u?int\d+_t) )+\w+")
 INT = np.iinfo(np.int32)

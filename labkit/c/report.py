@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labkit.c.compile import FILE_NAME
+from simt.common.buffer_names import Named
 from simt.common.errors import Crash, InvalidAccess, SimtError
-from simt.common.named import Named
 from simt.common.text import counted
 
 # clang and gcc: #1 0x401 in f kernel.c:3; zig: /tmp/x/kernel.c:3:5: 0x401 in f (kernel.c)

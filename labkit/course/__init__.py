@@ -8,10 +8,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from labkit import magic
-from labkit.course import edits, exercises, progress
+from labkit.course import exercises, progress, stale_cell
+from labkit.course.check_progress import step_by_step
 from labkit.course.exercise import ASKED, Answer, Exercise, by_id
 from labkit.course.feedback import Feedback, Score
-from labkit.course.waiting import step_by_step
 from simt.common.errors import SimtError
 
 EXERCISES = by_id(
@@ -71,7 +71,7 @@ def check(exercise: str, kernel: Answer | None = None) -> Feedback:
     from labkit.course import alone  # imported here: it imports this package
 
     run = magic.runs.get(exercise)
-    line = edits.changed_line(run) if run else None
+    line = stale_cell.changed_line(run) if run else None
     if line is not None:
         told = f"The cell of {exercise} was changed after it ran (line {line}). Run it again, then check."
         return chosen.not_judged(AS_IT_RAN, told)
@@ -90,7 +90,7 @@ def check(exercise: str, kernel: Answer | None = None) -> Feedback:
 
 def _noted(exercise: Exercise, feedback: Feedback) -> Score:
     """Keep what the student's own answer has earned; return it in words, with what comes next."""
-    from labkit.course import way  # imported here: it imports this package
+    from labkit.course import progress_panel  # imported here: it imports this package
 
     progress.record(exercise.id, progress.Best(exercise.share_of(feedback), feedback.ok))
     points, total = exercise.points_of(feedback), f"{exercise.points} point{'s' * (exercise.points != 1)}"
@@ -98,8 +98,8 @@ def _noted(exercise: Exercise, feedback: Feedback) -> Score:
     best = progress.load().best
     most = round(exercise.points * best[exercise.id].share, 2) if exercise.id in best else 0
     words += f" (your best: {most:g})" * (most > points)
-    way.update()
-    return way.following(exercise, words, best) if feedback.ok else Score(words)
+    progress_panel.update()
+    return progress_panel.following(exercise, words, best) if feedback.ok else Score(words)
 
 
 def _known(exercise: str) -> str:

@@ -15,10 +15,10 @@ from types import FunctionType
 from typing import Any, Concatenate, ParamSpec
 
 from labkit.c.function import CFunction
-from labkit.course.drawn import drawn
-from labkit.course.elsewhere import Elsewhere
+from labkit.course.check_progress import Step
 from labkit.course.feedback import FAILED, MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
-from labkit.course.waiting import Step
+from labkit.course.fresh_inputs import drawn
+from labkit.course.reimported import Elsewhere
 from labkit.devices.select import NoGpu
 from simt import AnyKernel
 from simt.common.compare import Mismatch

@@ -88,7 +88,7 @@ class Feedback:
         """Show the feedback, and below it a button that opens the block that went wrong."""
         if self.replay is None:
             raise NotImplementedError  # as any object is shown
-        from labkit.course.replaying import show_with_button
+        from labkit.course.replay_button import show_with_button
 
         show_with_button(self)
 

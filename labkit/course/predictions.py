@@ -14,7 +14,7 @@ from typing import Literal, cast
 import pandas as pd
 
 from labkit import records
-from labkit.course import progress, unnamed
+from labkit.course import mystery_kernels, progress
 from labkit.figures.pictures import fragments
 from labkit.figures.pictures.pipeline import Pipeline
 from labkit.kernels.problem import Problem, problem
@@ -172,10 +172,10 @@ def guess(id: str) -> Prediction:
     def judge(said: Said) -> Reveal:
         reveal = question.judge(said)
         if "error" not in reveal:
-            from labkit.course import way  # imported here: it imports the notebooks
+            from labkit.course import progress_panel  # imported here: it imports the notebooks
 
             progress.commit(id, said)
-            way.update()
+            progress_panel.update()
         return reveal
 
     asked = Prediction(f"Prediction {id}", inputs, judge)
@@ -303,7 +303,7 @@ def _tf32_error() -> float:
 def _fixed(letter: str, why: str) -> Question:
     """Ask how many times as fast a kernel without a name is after its fix; right within a quarter."""
     label = f"Time of kernel {letter} before its fix, as a multiple of that after it"
-    return _one(label, lambda: unnamed.gain(letter), "times as fast", why, H200, margin=0.25)
+    return _one(label, lambda: mystery_kernels.gain(letter), "times as fast", why, H200, margin=0.25)
 
 
 QUESTIONS: dict[str, Question] = {

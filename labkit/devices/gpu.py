@@ -1,6 +1,6 @@
 """Run the simulator's interface on a real GPU, through CuPy.
 
-Before the first launch of its kind, some of its blocks run in the simulator, see rehearsal.py. There are
+Before the first launch of its kind, some of its blocks run in the simulator, see preflight.py. There are
 three differences from the simulator. Later launches return at once, as always in CUDA, and a mistake in them
 shows at the next `synchronize()` or copy. There is no time limit on the GPU. CuPy compiles with `-ftz=true`,
 so subnormal floats count as 0. Only this module and cublas.py import CuPy at their top; only select.py
@@ -19,8 +19,8 @@ import cupy
 import numpy as np
 
 import simt
-from labkit.devices import faults, stand_in
-from labkit.devices.rehearsal import Rehearsals, warn_untried
+from labkit.devices import faults, simulated_fallback
+from labkit.devices.preflight import Rehearsals, warn_untried
 from labkit.devices.select import device
 from simt import ptx
 from simt.analysis.layout import storage
@@ -59,15 +59,15 @@ def raw_module(
     options: Sequence[str] = (),
     name_expressions: Sequence[str] | None = None,
     enable_cooperative_groups: bool = False,
-) -> "RawModule | stand_in.RawModule":
+) -> "RawModule | simulated_fallback.RawModule":
     """Return a module for this GPU, or for the simulator where the GPU lacks an instruction of the source."""
     here = device()
-    instruction = stand_in.lacking(
+    instruction = simulated_fallback.lacking(
         compile_ptx(code, options, name_expressions or ()).text, here.compute_capability
     )
     if instruction:
-        stand_in.warn(instruction, here)
-    make = stand_in.RawModule if instruction else RawModule
+        simulated_fallback.warn(instruction, here)
+    make = simulated_fallback.RawModule if instruction else RawModule
     return make(
         code=code,
         options=options,

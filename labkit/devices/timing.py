@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pandas as pd
 
-from labkit.devices.launched import Launched, launched
 from labkit.devices.select import array_module, device, sm_clock_mhz, synchronize
-from simt.common.bits import stored
+from labkit.devices.timed_launch import Launched, launched
+from simt.common.bits import as_cupy_bits
 from simt.common.errors import SimtError
 from simt.common.launches import watched
 from simt.common.occupancy import DEFAULT_GPU
@@ -238,7 +238,7 @@ def breakdown(
         return _step_table(rounds, SIMULATED)
     if kernel.rehearse:
         kernel(grid, block, problem.args(kernel.xp))  # now, as the rehearsal is not part of any step
-    rounds, host = [{STEPS[0]: _start_cuda()}], tuple(map(stored, problem.inputs()))
+    rounds, host = [{STEPS[0]: _start_cuda()}], tuple(map(as_cupy_bits, problem.inputs()))
     rounds += [_gpu_round(problem, kernel, grid, block, host) for _ in range(1 + repeats)]
     rounds += [_pinned_round(problem, kernel, grid, block, host) for _ in range(1 + repeats)]
     return _step_table(rounds, _here())

@@ -17,7 +17,7 @@ from typing import Any
 from labkit.kernels import heads
 from labkit.kernels.launch_line import LaunchLineError, launch_of
 from labkit.kernels.problem import Problem, families, problem_class
-from simt.common.bits import stored
+from simt.common.bits import as_cupy_bits
 from simt.common.errors import LaunchError
 from simt.common.limits import Dim3
 from simt.compiler.macros import macros_of
@@ -35,10 +35,10 @@ __all__ = [
     "on_cpu",
     "parameters",
     "source",
+    "source_with_includes",
     "types",
     "unfit",
     "whole_launch",
-    "whole_source",
 ]
 
 _FOLDER = Path(__file__).parent
@@ -83,7 +83,7 @@ def on_cpu(name: str) -> bool:
     return name.partition("/")[2].startswith("cpu_")
 
 
-def whole_source(name: str) -> str:
+def source_with_includes(name: str) -> str:
     """Return the source of a kernel with the files of its folder that it includes, each once."""
     seen: set[str] = set()
 
@@ -140,14 +140,17 @@ def types(name: str) -> tuple[str, ...]:
 
 def _named_types(name: str) -> tuple[str, ...]:
     """Return the types that a CUDA kernel's head names; () where DTYPE may be any that compiles."""
-    return heads.types(whole_source(name)) if "DTYPE" in defaults(name) else ("float",)
+    return heads.types(source_with_includes(name)) if "DTYPE" in defaults(name) else ("float",)
 
 
 def lacking(name: str, ctype: str, compute_capability: str) -> str:
     """Say what CUDA kernel `name` with DTYPE=ctype needs that a GPU lacks; "" where the GPU has all."""
     kind = problem_class(name.partition("/")[0])
     of_type = {kind.dtypes[dtype]: needed for dtype, needed in kind.needs.items()}
-    what = {name: heads.said(whole_source(name), "needs"), f"{name} in {ctype}": of_type.get(ctype, "")}
+    what = {
+        name: heads.said(source_with_includes(name), "needs"),
+        f"{name} in {ctype}": of_type.get(ctype, ""),
+    }
     for each, needed in what.items():
         if heads.lacks(needed, compute_capability):
             return f"{each} needs {needed}"
@@ -159,7 +162,7 @@ def unfit(name: str, problem: Problem, **parameters: str | int) -> str:
 
     A tensor map takes arrays whose rows are multiples of 16 bytes.
     """
-    for each in heads.tensor_maps(whole_source(name), _macros(name, problem, parameters)):
+    for each in heads.tensor_maps(source_with_includes(name), _macros(name, problem, parameters)):
         side, itemsize = problem.arrays[each.array][-1], problem.array_dtypes()[each.array].itemsize
         row = problem.shapes()[each.array][-1] * itemsize
         if row % heads.ROW_BYTES:
@@ -179,7 +182,7 @@ def launch(name: str, problem: Problem, **parameters: str | int) -> tuple[Dim3, 
     """
     macros = _macros(name, problem, parameters)
     try:
-        return launch_of(whole_source(name), problem, **macros)
+        return launch_of(source_with_includes(name), problem, **macros)
     except LaunchLineError as error:
         if all(isinstance(value, int) and value > 0 for key, value in parameters.items() if key != "DTYPE"):
             raise LaunchError(f"{name}: {error}") from None
@@ -199,20 +202,20 @@ def whole_launch(
     if reason := unfit(name, problem, **parameters):
         raise LaunchError(f"{name}: {reason}")
     macros, given = _macros(name, problem, parameters), list(args)
-    for each in heads.tensor_maps(whole_source(name), macros):
+    for each in heads.tensor_maps(source_with_includes(name), macros):
         place = list(problem.arrays).index(each.array)
         made = _tensor_map(args[place], each)
         if each.replaces:
             given[place] = made
         else:
             given.append(made)
-    return grid, block, tuple(given), heads.shared_bytes(whole_source(name), macros)
+    return grid, block, tuple(given), heads.shared_bytes(source_with_includes(name), macros)
 
 
 def _tensor_map(array: Any, of: heads.BoxOf) -> Any:
     from labkit.devices.tensor_map import tensor_map  # imported here: few kernels need one
 
-    return tensor_map(stored(array), of.box, swizzle=of.swizzle)
+    return tensor_map(as_cupy_bits(array), of.box, swizzle=of.swizzle)
 
 
 def _macros(name: str, problem: Problem, given: dict[str, str | int]) -> dict[str, str | int]:
@@ -222,7 +225,7 @@ def _macros(name: str, problem: Problem, given: dict[str, str | int]) -> dict[st
 
 def defaults(name: str) -> dict[str, str | int]:
     """Return the macros of kernel `name`, such as TILE, with their defaults: numbers, or the text in C."""
-    found = _MACRO.findall(whole_source(name))
+    found = _MACRO.findall(source_with_includes(name))
     return {macro: int(value) if value.isdecimal() else value for macro, value in found}
 
 
@@ -241,7 +244,7 @@ def _load(name: str, parameters: tuple[tuple[str, str | int], ...], _device_kind
     from labkit.devices.select import RawModule
 
     options = ("--std=c++17", *(f"-D{key}={value}" for key, value in parameters))
-    code = whole_source(name)
+    code = source_with_includes(name)
     kernel = RawModule(code=code, options=options).get_function(name.partition("/")[0])
     kernel.rehearse = False  # the kernel is known to be correct, and is loaded to be timed
     if shared := heads.shared_bytes(code, dict(parameters)):

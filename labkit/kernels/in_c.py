@@ -145,7 +145,7 @@ def _compiled(name: str, macros: tuple[tuple[str, str | int], ...]) -> Any:
     from labkit.c.compile import compile_c
 
     options = [*(f"-D{macro}={value}" for macro, value in macros), "-pthread", "-D_GNU_SOURCE"]
-    library = compile_c(kernels.whole_source(name), options)
+    library = compile_c(kernels.source_with_includes(name), options)
     family = name.partition("/")[0]
     function = getattr(ctypes.CDLL(str(library)), family)
     kind = problem_class(family)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from simt.common.bits import numbers, stored
+from simt.common.bits import as_cupy_bits, from_bits
 from simt.common.compare import compare, differs
 from simt.common.errors import LaunchError, OutOfMemory
 from simt.common.limits import MAX_GRID, MAX_THREADS
@@ -224,7 +224,7 @@ class Problem(ABC):
         same bits. Raises OutOfMemory, before it makes any array, if they do not fit the GPU or this machine.
         """
         self._refuse_beyond_memory(xp)
-        made = self.inputs() if xp is np else map(stored, self.inputs())
+        made = self.inputs() if xp is np else map(as_cupy_bits, self.inputs())
         return (*(xp.asarray(array) for array in made), *self.scalars())
 
     def output(self, args: tuple[Any, ...]) -> Any:
@@ -241,7 +241,7 @@ class Problem(ABC):
         if self.bytes < LARGE_BYTES or tolerance is not None:
             got = _on_host(got)
         shape, dtype = self.shapes()[self.output_name], self.output_dtype
-        if got.shape != shape or got.dtype not in (dtype, stored(np.empty(0, dtype)).dtype):
+        if got.shape != shape or got.dtype not in (dtype, as_cupy_bits(np.empty(0, dtype)).dtype):
             raise ValueError(
                 f"{self.output_name} is {got.dtype} {got.shape}; it should be {dtype} {shape}. "
                 "Choose the array that the kernel wrote: problem.output(args)."
@@ -251,14 +251,14 @@ class Problem(ABC):
             expected, allowed = (
                 _solved(self, unit_of_inputs, module) if tolerance is None else (self.reference(), tolerance)
             )
-            if not differs(numbers(got, dtype), expected, allowed).any():
+            if not differs(from_bits(got, dtype), expected, allowed).any():
                 return
         except MemoryError:
             if module == "numpy":
                 raise
             # The GPU already holds the problem's arrays, and may have no room for these.
             expected, allowed = _solved(self, unit_of_inputs, "numpy")
-        wrong, before = numbers(_on_host(got), dtype), self.output(self.inputs())
+        wrong, before = from_bits(_on_host(got), dtype), self.output(self.inputs())
         compare(self.output_name, wrong, before, *map(_on_host, (expected, allowed)))
 
     def _refuse_beyond_memory(self, xp: Any) -> None:
@@ -351,7 +351,7 @@ def forget() -> None:
 def _solved(problem: Problem, unit_of_inputs: float, module: str) -> tuple[Any, Any]:
     """Return reference and tolerance as arrays of `module`. Cached, as a ladder's rungs share one problem."""
     xp, made = import_module(module), problem.inputs()
-    inputs = made if xp is np else [numbers(xp.asarray(stored(array)), array.dtype) for array in made]
+    inputs = made if xp is np else [from_bits(xp.asarray(as_cupy_bits(array)), array.dtype) for array in made]
     return problem._reference(*inputs), problem._tolerance(unit_of_inputs, *inputs)
 
 

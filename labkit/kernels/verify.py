@@ -78,7 +78,7 @@ def check(
     The launch is that of `Problem.launch(tile, rows)`. Before it, the output is full of NaN or the smallest
     int32. `dtype` is by default the family's own. The problems use the family's variants in turn. A launch
     that raises SimtError ends the check. A launch on a GPU is first tried in the simulator, with all of its
-    checks (rehearsal.py).
+    checks (preflight.py).
     """
     chosen = problem_class(problem).trials(dtype, sizes)
     return judge(chosen, lambda each: _run(kernel, each, tile, rows), tile)

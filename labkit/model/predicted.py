@@ -15,7 +15,7 @@ import pandas as pd
 
 import simt
 from labkit import kernels
-from labkit.devices.launched import contents_decide
+from labkit.devices.timed_launch import contents_decide
 from labkit.kernels.heads import shared_bytes
 from labkit.kernels.problem import Problem
 from labkit.ladder.running import Case, case, rungs
@@ -27,9 +27,9 @@ from simt.common.occupancy import DEFAULT_GPU
 from simt.common.occupancy import gpu as find_gpu
 from simt.common.paths import DATA
 from simt.common.text import article
+from simt.disk_cache import disk_cached
 from simt.kernel import PATIENCE_SECONDS
 from simt.kernel import launch_of as as_launch
-from simt.stored import stored
 from simt.timing import prediction
 from simt.timing.limits import missing
 from simt.timing.prediction import NoPrediction, Prediction, predict_launch
@@ -75,7 +75,7 @@ def predict(
     module = kept.module
     key = [module.code, *module.options, *module.name_expressions, kept.name]
     key += [repr((grid, block, problem)), on_gpu.name, _model()]
-    return stored("predicted", key, worked_out)
+    return disk_cached("predicted", key, worked_out)
 
 
 def rung_case(name: str, problem: Problem, **macros: int | str) -> Case:
@@ -100,7 +100,7 @@ def _rung(chosen: Case) -> tuple[simt.Kernel, Dim3, Dim3]:
     grid, block = kernels.launch(chosen.kernel, chosen.problem, **dict(chosen.macros))
     macros = {"DTYPE": ctype} | dict(chosen.macros)
     options = ("--std=c++17", *(f"-D{name}={value}" for name, value in macros.items() if name in own))
-    return _made(kernels.whole_source(chosen.kernel), options, chosen.family), grid, block
+    return _made(kernels.source_with_includes(chosen.kernel), options, chosen.family), grid, block
 
 
 @cache

@@ -7,9 +7,9 @@ import pandas as pd
 from labkit.figures import curves
 from labkit.figures.svg import stacked
 from labkit.kernels.matmul.family import Matmul
-from labkit.widgets import here
+from labkit.widgets import local_counts
 from labkit.widgets.explorer import Explorer, View, menu, plain
-from labkit.widgets.here import Size
+from labkit.widgets.local_counts import Size
 from labkit.widgets.report_sweeps import (
     NAMES,
     Plotted,
@@ -77,8 +77,8 @@ def _plots(
 ) -> list[Plotted]:
     """Plot the report's and predicted times, and what this machine counts and, on a GPU, measures."""
     frame, names = _at_size(report, kernel, size), _named(kernel)
-    mine = here.rows(names, [size], sides, (size, side), frame["dtype"].iloc[0])
-    times, loads = mine[mine.quantity == "time"], mine[mine.quantity == here.LOADS]
+    mine = local_counts.rows(names, [size], sides, (size, side), frame["dtype"].iloc[0])
+    times, loads = mine[mine.quantity == "time"], mine[mine.quantity == local_counts.LOADS]
     guess = predicted_beside(frame, gpu)
     guess = guess[guess.block_x.isin(sides)]
     return [

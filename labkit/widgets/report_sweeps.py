@@ -19,12 +19,12 @@ from labkit.devices.select import device
 from labkit.figures.style import PIXELS, Plot, titled
 from labkit.figures.svg import Svg, button
 from labkit.model import predicted
-from labkit.widgets import here
+from labkit.widgets import local_counts
 from labkit.widgets.explorer import Choices, Control, Explorer, View, menu, plain, selection
-from labkit.widgets.here import Size
+from labkit.widgets.local_counts import Size
 
 _T = TypeVar("_T")
-NAMES = list(here.KERNELS)
+NAMES = list(local_counts.KERNELS)
 _FITS = 80  # characters of two columns of a legend together
 REPORTS = ("int-matmul", "cpu-gpu-matmul", "tiled-matmul-ko")  # those with sweeps over the block side
 
@@ -176,9 +176,9 @@ def machine(names: list[str], size: Size, side: int, dtype: str) -> list[str]:
     lines = []
     for name in names:
         if device().kind == "gpu":
-            timing = here.measure(name, size, side, dtype)
+            timing = local_counts.measure(name, size, side, dtype)
             lines.append(f"{name} takes {timing.median:.4g} ms ({timing.source}).")
-        count = here.count(name, size, side)
+        count = local_counts.count(name, size, side)
         lines.append(
             f"{name} reads {count.per_multiply_add:.5g} sectors per multiply-add, "
             f"{count.per_request:.3g} per request of a warp ({count.label})."

@@ -8,9 +8,9 @@ import pandas as pd
 from labkit.figures import curves
 from labkit.figures.svg import stacked
 from labkit.kernels.matmul.family import Matmul
-from labkit.widgets import here
+from labkit.widgets import local_counts
 from labkit.widgets.explorer import Explorer, View
-from labkit.widgets.here import Size
+from labkit.widgets.local_counts import Size
 from labkit.widgets.report_sweeps import (
     NAMES,
     Plotted,
@@ -73,8 +73,8 @@ def _at_tile(report: str, tile: int) -> pd.DataFrame:
 def _plots(report: str, tile: int, size: Size, gpu: str) -> list[Plotted]:
     """Plot the report's and predicted times, how many times as fast tiled is, and how much less it loads."""
     frame = _at_tile(report, tile)
-    mine = here.rows(NAMES, sizes_of(report), [tile], (size, tile), frame["dtype"].iloc[0])
-    times, loads = mine[mine.quantity == "time"], mine[mine.quantity == here.LOADS]
+    mine = local_counts.rows(NAMES, sizes_of(report), [tile], (size, tile), frame["dtype"].iloc[0])
+    times, loads = mine[mine.quantity == "time"], mine[mine.quantity == local_counts.LOADS]
     guess = predicted_beside(frame, gpu, "block_x")
     both = [times, guess] if set(guess.kernel) == set(NAMES) else [times]
     # Predicted times need room for their part of the legend; all three plots together fit a screen.
@@ -111,7 +111,7 @@ def _traffic(size: Size, tile: int) -> str:
     """Say how much less tiled reads, and why it is not TILE times less."""
     if tile == 1:
         return "With TILE = 1 every element is used once: tiled reads as much as naive, and has more to do."
-    naive, tiled = (here.count(name, size, tile) for name in NAMES)
+    naive, tiled = (local_counts.count(name, size, tile) for name in NAMES)
     fewer = naive.per_multiply_add / tiled.per_multiply_add
     return (
         f"Tiled makes {tile}× (TILE) fewer requests and reads {fewer:.3g}× fewer sectors: a request of naive "

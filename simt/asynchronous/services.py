@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 
-from simt.asynchronous import bulk_copies, mbarriers, meetings
+from simt.asynchronous import barriers, bulk_copies, mbarriers
 from simt.asynchronous.cluster import Call, Cluster, Host
 from simt.code import abi
 from simt.common.errors import SimtError
@@ -39,15 +39,15 @@ HANDLERS: dict[tuple[str, ...], Handler] = {
     ("mbarrier", "pending_count"): mbarriers.pending_count,
     ("mbarrier", "test_wait"): mbarriers.test_wait,
     ("mbarrier", "try_wait"): mbarriers.try_wait,
-    ("bar", "arrive"): meetings.arrive,
-    ("bar", "sync"): meetings.wait,
-    ("bar", "popc"): meetings.wait,
-    ("bar", "and"): meetings.wait,
-    ("bar", "or"): meetings.wait,
-    ("cluster", "arrive"): meetings.arrive_in_cluster,
-    ("cluster", "wait"): meetings.wait_in_cluster,
-    ("wgmma", "commit_group"): meetings.commit_products,
-    ("wgmma", "wait_group"): meetings.wait_for_products,
+    ("bar", "arrive"): barriers.arrive,
+    ("bar", "sync"): barriers.wait,
+    ("bar", "popc"): barriers.wait,
+    ("bar", "and"): barriers.wait,
+    ("bar", "or"): barriers.wait,
+    ("cluster", "arrive"): barriers.arrive_in_cluster,
+    ("cluster", "wait"): barriers.wait_in_cluster,
+    ("wgmma", "commit_group"): barriers.commit_products,
+    ("wgmma", "wait_group"): barriers.wait_for_products,
     ("cp", "async", "mbarrier"): mbarriers.arrive_after_copies,
     ("cp", "async", "bulk"): bulk_copies.serve,
     ("cp", "reduce", "async"): bulk_copies.serve,

@@ -7,7 +7,7 @@ from llvmlite import ir
 from simt.analysis.accesses import Access
 from simt.analysis.layout import STRIDE
 from simt.code.abi import I64, Frame, Launch, Value, load_field
-from simt.code.careful import local_bounds
+from simt.code.checked_access import local_bounds
 from simt.code.instructions import Kind, constant
 from simt.code.memory import Where
 from simt.code.special import local_start

@@ -10,7 +10,7 @@ from llvmlite import ir
 from simt.analysis.accesses import Access
 from simt.analysis.lanes import VARYING
 from simt.code.abi import I1, I32, POINTER, Value
-from simt.code.careful import entry_slot
+from simt.code.checked_access import entry_slot
 from simt.code.instructions import Kind, find, half, intrinsic
 from simt.code.loadstore import checked_addresses, stored
 from simt.code.observe import Observer

@@ -7,7 +7,7 @@ from llvmlite import ir
 
 from simt.analysis.blocks import Block
 from simt.analysis.lanes import UNIFORM
-from simt.code import abi, careful
+from simt.code import abi, checked_access
 from simt.code.abi import I32, ZERO, Frame, Launch, Value, field, load_field, load_stop
 from simt.code.observe import Observer
 from simt.code.vectors import mask_of
@@ -58,7 +58,7 @@ class Control:
             self._barrier(block, last)
         elif last is not None and block.end == "trap":
             w = self.w
-            careful.report(w.b, w.launch, w.frame, abi.TRAPPED, w.site(last), w.active())
+            checked_access.report(w.b, w.launch, w.frame, abi.TRAPPED, w.site(last), w.active())
             w.b.branch(self.stopped)
         elif last is not None and last.guard and block.end in ("branch", "leave"):
             self._conditional(block, last)
@@ -160,7 +160,7 @@ class Control:
             parted, together = w.new_block("parted"), w.new_block("together")
             b.cbranch(b.icmp_unsigned("==", elsewhere, ZERO), together, parted)
             b = ir.IRBuilder(parted)
-            careful.report(b, w.launch, w.frame, abi.PARTED_AT_BARRIER, w.site(barrier), elsewhere)
+            checked_access.report(b, w.launch, w.frame, abi.PARTED_AT_BARRIER, w.site(barrier), elsewhere)
             b.branch(self.stopped)
             w.continue_in(together)
         self.observer.barrier(barrier)

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from simt.analysis.blocks import Block
 from simt.analysis.convergence import Groups, meeting_place
-from simt.code import abi, careful
+from simt.code import abi, checked_access
 from simt.code.abi import I1, I8, I32, ZERO, Value
 from simt.code.control import Control
 from simt.code.instructions import Kind, intrinsic
@@ -191,7 +191,7 @@ class Convergence(Control):
             w.b.cbranch(w.b.icmp_unsigned("==", elsewhere, ZERO), meet_all, parted)
             w.continue_in(parted)
             last = w.flow.blocks[barrier].last
-            careful.report(w.b, w.launch, w.frame, abi.PARTED_AT_BARRIER, w.site(last), elsewhere)
+            checked_access.report(w.b, w.launch, w.frame, abi.PARTED_AT_BARRIER, w.site(last), elsewhere)
             w.b.branch(self.stopped)
             w.continue_in(meet_all)
             w.b.store(waiting, w.mask)

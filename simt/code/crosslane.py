@@ -13,7 +13,7 @@ from simt.analysis.lanes import UNIFORM, VARYING
 from simt.code import matrix, services, textures, warpgroup
 from simt.code.abi import I32, I64, POINTER, Launch, Value, field
 from simt.code.addresses import is_in_space
-from simt.code.careful import entry_slot
+from simt.code.checked_access import entry_slot
 from simt.code.instructions import Kind, constant, intrinsic
 from simt.code.vectors import broadcast, lanes_of, mask_of
 from simt.code.warp import Warp

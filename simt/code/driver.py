@@ -26,7 +26,7 @@ from simt.code.abi import (
     load_field,
     load_stop,
 )
-from simt.code.careful import entry_slot, found, report
+from simt.code.checked_access import entry_slot, report, report_finding
 from simt.code.instructions import intrinsic
 from simt.common.limits import Dim3
 
@@ -322,7 +322,7 @@ def _end_interval(b: ir.IRBuilder, launch: Value, frames: Value, barrier: Value,
         with b.if_then(b.and_(waits, ended), likely=False):
             number = b.sub(barrier, ir.Constant(I32, 1))
             site = b.load(b.gep(table, [ZERO, number], source_etype=sites), typ=I32)
-            found(b, launch, frame, abi.EXITED, site, ir.Constant(I32, 0))
+            report_finding(b, launch, frame, abi.EXITED, site, ir.Constant(I32, 0))
         b.branch(following)
 
 

@@ -6,12 +6,12 @@ from llvmlite import ir
 
 from simt.analysis.accesses import Access
 from simt.analysis.lanes import UNIFORM, VARYING, Shape, absorbed
-from simt.code import careful
+from simt.code import checked_access
 from simt.code.abi import I8, I32, I64, POINTER, ZERO, Value, load_stop
 from simt.code.addresses import bounds, lane_addresses, where
 from simt.code.instructions import Kind
 from simt.code.memory import Where, in_range, load, store
-from simt.code.observe import Look, Observer
+from simt.code.observe import ObservedAccess, Observer
 from simt.code.vectors import group_value, vector_type
 from simt.code.warp import Warp
 from simt.common.limits import WARP
@@ -64,9 +64,9 @@ def checked_addresses(
     """
     b, addresses, mask, site = w.b, lane_addresses(w, access), w.active(instruction), w.site(instruction)
     writes = instruction.family.writes
-    check = careful.check_function(w.function.module, access.space, writes, w.layout, observer.stops)
+    check = checked_access.check_function(w.function.module, access.space, writes, w.layout, observer.stops)
     valid = b.call(check, [w.launch, w.frame, addresses, mask, site, ir.Constant(I64, access.alignment)])
-    observer.careful(Look(b, w.launch, w.frame, access, addresses, valid, site, values, mask))
+    observer.careful(ObservedAccess(b, w.launch, w.frame, access, addresses, valid, site, values, mask))
     if observer.stops:
         _leave_unless(w, b.icmp_unsigned("==", valid, mask), stopped)
     return addresses, valid
@@ -104,14 +104,14 @@ def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, grou
     """
     module, name = w.function.module, f"load_{access.space}_{kind.name}_{group}"
     result = vector_type(kind.llvm, WARP // group)
-    arguments = [POINTER, POINTER, careful.LANES_64, I32, I32]
+    arguments = [POINTER, POINTER, checked_access.LANES_64, I32, I32]
 
     def emit(function: ir.Function) -> None:
         launch, frame, addresses, mask, site = function.args
         b = ir.IRBuilder(function.append_basic_block("entry"))
-        check = careful.check_function(module, access.space, False, w.layout, observer.stops)
+        check = checked_access.check_function(module, access.space, False, w.layout, observer.stops)
         valid = b.call(check, [launch, frame, addresses, mask, site, ir.Constant(I64, access.size)])
-        observer.careful(Look(b, launch, frame, access, addresses, valid, site, [], mask))
+        observer.careful(ObservedAccess(b, launch, frame, access, addresses, valid, site, [], mask))
         if observer.stops:
             with b.if_then(b.icmp_unsigned("!=", valid, mask), likely=False):
                 b.ret(ir.Constant(result, None))
@@ -119,7 +119,7 @@ def _load_function(w: Warp, observer: Observer, access: Access, kind: Kind, grou
         b.ret(group_value(b, values, group))
 
     type_ = ir.FunctionType(result, arguments)
-    return careful.defined_once(module, name, type_, emit, is_cold=True)
+    return checked_access.defined_once(module, name, type_, emit, is_cold=True)
 
 
 def _leave_unless(w: Warp, good: Value, stopped: ir.Block) -> None:

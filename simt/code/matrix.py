@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from simt.analysis.lanes import VARYING
 from simt.code.abi import I8, I32, I64, POINTER, Value
-from simt.code.careful import counted_loop, defined_once, entry_slot
+from simt.code.checked_access import counted_loop, defined_once, entry_slot
 from simt.code.instructions import Kind, constant, half, intrinsic, same_shape
 from simt.code.instructions.dots import part
 from simt.code.vectors import shuffled

@@ -12,7 +12,7 @@ from simt.ptx import Instruction
 
 
 @dataclass(frozen=True)
-class Look:
+class ObservedAccess:
     """An access of the lanes in `mask`; `b` builds in the warp's function, or in one that it calls.
 
     `values` is what it stores: for each item, one value per lane. Lanes of `asked` that `mask` does not have
@@ -61,7 +61,7 @@ class Observer:
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Observe that an access of all 32 lanes, in range, comes next."""
 
-    def careful(self, look: Look) -> None:
+    def careful(self, look: ObservedAccess) -> None:
         """Observe that an access of some lanes comes next."""
 
     def after(self, instruction: Instruction, access: Access, addresses: Value, mask: Value) -> None:

@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from simt.analysis.accesses import Access
 from simt.code.abi import I1, I8, I32, I64, POINTER, Value, fill, table
-from simt.code.careful import defined_once
+from simt.code.checked_access import defined_once
 from simt.code.observe import Observer
 from simt.code.warp import Inside, Warp
 from simt.ptx import Address, Immediate, Instruction, Operand, Register, Symbol, Vector

@@ -11,7 +11,7 @@ The frame holds, for each place where lanes park, which lanes do. Rules, as on G
 from llvmlite import ir
 
 from simt.analysis.blocks import Block
-from simt.code import abi, careful
+from simt.code import abi, checked_access
 from simt.code.abi import I8, I32, I64, ZERO, Value
 from simt.code.control import Control
 from simt.code.instructions import Kind, intrinsic
@@ -139,7 +139,7 @@ class Parking(Control):
         self._arrive(barrier)
 
     def _parted(self, barrier: Instruction, elsewhere: Value) -> None:
-        careful.report(
+        checked_access.report(
             self.w.b, self.w.launch, self.w.frame, abi.PARTED_AT_BARRIER, self.w.site(barrier), elsewhere
         )
         self.w.b.branch(self.stopped)

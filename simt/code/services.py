@@ -11,7 +11,7 @@ from llvmlite import ir
 from simt.analysis.lanes import UNIFORM, VARYING
 from simt.analysis.layout import STRIDE
 from simt.code.abi import I32, I64, POINTER, Frame, Launch, Value, field, load_field
-from simt.code.careful import entry_slot
+from simt.code.checked_access import entry_slot
 from simt.code.instructions import Kind, constant
 from simt.code.vectors import broadcast, element, vector_type
 from simt.code.warp import Warp

@@ -15,7 +15,7 @@ from llvmlite import ir
 from simt.analysis.lanes import VARYING
 from simt.code import abi
 from simt.code.abi import I32, I64, POINTER, Launch, Texture, Value, field, load_field
-from simt.code.careful import LANES_64, counted_loop, defined_once, each_distinct, entry_slot, report
+from simt.code.checked_access import LANES_64, counted_loop, defined_once, each_distinct, entry_slot, report
 from simt.code.instructions import Kind, constant, half, intrinsic
 from simt.code.vectors import broadcast, lanes_of, mask_of
 from simt.code.warp import Warp

@@ -19,7 +19,7 @@ from simt.code.abi import (
     Value,
     load_field,
 )
-from simt.code.careful import counted_loop, defined_once, entry_slot, report
+from simt.code.checked_access import counted_loop, defined_once, entry_slot, report
 from simt.code.instructions import Kind
 from simt.code.matrix import GROUP, WIDENED, Product, element, fragment, items, put, take
 from simt.code.vectors import element as element_of

@@ -8,12 +8,12 @@ import numpy as np
 POISON = 0x7FFADBAD  # each 4 bytes of what was never written: of an array from simt.empty; a NaN
 
 
-def stored(array: np.ndarray) -> np.ndarray:
+def as_cupy_bits(array: np.ndarray) -> np.ndarray:
     """Return an array as CuPy can hold it: bfloat16 and fp8 as unsigned integers of the same bits."""
     return array.view(f"u{array.itemsize}") if array.dtype.kind == "V" else array
 
 
-def numbers(array: Any, dtype: np.dtype) -> Any:
+def from_bits(array: Any, dtype: np.dtype) -> Any:
     """Return an array of NumPy or CuPy as numbers, where it may hold the bits of `dtype` (see `stored`).
 
     CuPy's are float32 then, in which every number of two bytes or one is exact.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Seen:
+class LaunchLog:
     """How many launches were noted, and the last one: kernel, grid, block, arguments, shared_mem."""
 
     def __init__(self) -> None:
@@ -15,14 +15,14 @@ class Seen:
         self.last: tuple[Any, Any, Any, Sequence[object], int] | None = None
 
 
-_seen: Seen | None = None
+_seen: LaunchLog | None = None
 
 
 @contextmanager
-def watched() -> Iterator[Seen]:
+def watched() -> Iterator[LaunchLog]:
     """Note the launches of all kernels in this block."""
     global _seen
-    before, _seen = _seen, Seen()
+    before, _seen = _seen, LaunchLog()
     try:
         yield _seen
     finally:

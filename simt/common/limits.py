@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from simt.common.buffer_names import shown
 from simt.common.errors import LaunchError
-from simt.common.named import shown
 
 WARP = 32
 MAX_THREADS = 1024  # per block

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from simt.code.abi import I8, I32, I64, Value
-from simt.code.careful import LANES_64, counted_loop, defined_once, each_distinct
+from simt.code.checked_access import LANES_64, counted_loop, defined_once, each_distinct
 from simt.code.instructions import constant, intrinsic
 from simt.common.limits import WARP
 

@@ -18,9 +18,9 @@ from simt.analysis.blocks import Block
 from simt.analysis.lanes import absorbed
 from simt.code import abi
 from simt.code.addresses import where
-from simt.code.careful import LANES_64, defined_once, shared_bounds
+from simt.code.checked_access import LANES_64, defined_once, shared_bounds
 from simt.code.instructions import constant, intrinsic
-from simt.code.observe import Look, Observer
+from simt.code.observe import ObservedAccess, Observer
 from simt.code.vectors import broadcast, element, expanded, reshaped
 from simt.code.warp import Warp
 from simt.common.limits import WARP
@@ -35,7 +35,7 @@ from simt.counters.sectors import (
     sector_places,
     sector_table,
 )
-from simt.counters.turns import meeting
+from simt.counters.visits_per_line import meeting
 from simt.ptx import Instruction
 
 
@@ -82,7 +82,7 @@ class Counting(Observer):
         elif access.space in ("global", "generic"):  # an access with a range is global
             self._global(access, counter, site)
 
-    def careful(self, look: Look) -> None:
+    def careful(self, look: ObservedAccess) -> None:
         """Count an access lane by lane."""
         space, size = look.access.space, ir.Constant(abi.I64, look.access.alignment)
         if space in ("shared", "global", "generic"):

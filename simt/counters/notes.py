@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from llvmlite import ir
 
 from simt.code.abi import I1, I32, I64, ZERO, Range, Value, load_field
-from simt.code.careful import LANES_64, each_distinct, each_range, entry_slot
+from simt.code.checked_access import LANES_64, each_distinct, each_range, entry_slot
 from simt.code.instructions import constant, intrinsic
 from simt.code.vectors import broadcast, lanes_of
 from simt.common.limits import WARP
 from simt.counters.sectors import ONE, SECTOR_BYTES
-from simt.counters.turns import meeting
+from simt.counters.visits_per_line import meeting
 from simt.counters.wavefronts import count_wavefronts
 
 LINE_BYTES = 128

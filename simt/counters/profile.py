@@ -52,7 +52,7 @@ LEAST_REGISTERS = 16  # that a launch gives each thread, whatever the assembler 
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class LaunchContext:
     """A launch's shape, its shared memory per block, and the GPU for which to compute its occupancy.
 
     `resources` returns the kernel's resources on an architecture such as `sm_90`. `scalars` are the values of
@@ -123,7 +123,7 @@ class Profile:
         count: Callable[[], Counts],
         source: Sequence[str],
         sample: Sample | None,
-        launch: Circumstances,
+        launch: LaunchContext,
         issued: Callable[[], IssuedCode] | None = None,
     ) -> None:
         self.source, self.sample, self.launch = source, sample, launch

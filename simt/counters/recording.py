@@ -13,10 +13,10 @@ from simt.analysis.accesses import Access
 from simt.analysis.blocks import Block
 from simt.analysis.lanes import VARYING
 from simt.code.abi import I32, I64, POINTER, Frame, Value, load_field
-from simt.code.careful import LANES_64, defined_once
+from simt.code.checked_access import LANES_64, defined_once
 from simt.code.instructions import Kind
 from simt.code.memory import Where, load
-from simt.code.observe import Look, Observer
+from simt.code.observe import ObservedAccess, Observer
 from simt.code.vectors import element_type, vector_type
 from simt.code.warp import Warp
 from simt.common.limits import WARP
@@ -101,7 +101,7 @@ class Recording(Observer):
         number = RESULT + instruction.results.index(register)
         _write(w.b, w.frame, _tag(w.b, w.site(instruction), number), w.active(instruction), value)
 
-    def careful(self, look: Look) -> None:
+    def careful(self, look: ObservedAccess) -> None:
         """Write down the addresses of an access, and what a store leaves there."""
         _write(look.b, look.frame, _tag(look.b, look.site, ADDRESSES), look.asked, look.addresses)
         if look.access.is_store:

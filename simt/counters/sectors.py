@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from simt.code.abi import I1, I8, I32, I64, POINTER, Counter, Range, Record, Value, field, load_field
-from simt.code.careful import LANES_64, defined_once, each_distinct, each_range
+from simt.code.checked_access import LANES_64, defined_once, each_distinct, each_range
 from simt.code.instructions import constant, intrinsic
 from simt.code.vectors import all_true, broadcast, element, lanes_of, shuffled
 from simt.common.limits import WARP

@@ -18,13 +18,13 @@ from simt.analysis.accesses import Access
 from simt.code import abi
 from simt.code.abi import I1, I32, I64, POINTER, Frame, Launch, Touch, Value, field, load_field
 from simt.code.addresses import lane_addresses
-from simt.code.careful import LANES_64, counted_loop, defined_once, entry_slot, shared_bounds
+from simt.code.checked_access import LANES_64, counted_loop, defined_once, entry_slot, shared_bounds
 from simt.code.instructions import intrinsic
-from simt.code.observe import Look
+from simt.code.observe import ObservedAccess
 from simt.counters import notes
 from simt.counters.notes import LINE_BITS, SECTORS_OF_LINE, Note
 from simt.counters.sectors import ONE, add
-from simt.counters.turns import meeting
+from simt.counters.visits_per_line import meeting
 from simt.counters.wavefronts import Issues
 from simt.launch.arguments import GPU_ALIGNMENT
 from simt.launch.arguments import Range as Memory
@@ -85,7 +85,7 @@ class Traffic(Issues):
         size = ir.Constant(I64, access.alignment)
         b.call(_function(b.module), [self.w.launch, self.w.frame, lanes, everyone, site, size])
 
-    def careful(self, look: Look) -> None:
+    def careful(self, look: ObservedAccess) -> None:
         """Record an access of some lanes."""
         super().careful(look)
         b = look.b

@@ -16,8 +16,8 @@ from simt.analysis.lanes import absorbed
 from simt.code import abi
 from simt.code.abi import I1, I32, I64, Value
 from simt.code.addresses import where
-from simt.code.careful import LANES_64, defined_once, shared_bounds
-from simt.code.observe import Look
+from simt.code.checked_access import LANES_64, defined_once, shared_bounds
+from simt.code.observe import ObservedAccess
 from simt.code.vectors import broadcast, expanded, mask_of, reshaped, shuffled
 from simt.common.limits import WARP
 from simt.counters.banks import BANK_BYTES, BANKS, sum_of_passes, words_of
@@ -108,7 +108,7 @@ class Issues(Counting):
         sizes = ir.Constant(I64, access.alignment), ir.Constant(I1, not access.is_store)
         return count_wavefronts(b, places, mask, *sizes)
 
-    def careful(self, look: Look) -> None:
+    def careful(self, look: ObservedAccess) -> None:
         """Count an access of some lanes."""
         if look.access.space != "shared":
             return

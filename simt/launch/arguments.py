@@ -10,9 +10,9 @@ import numpy as np
 
 from simt.analysis.layout import Storage
 from simt.code.instructions import Kind
+from simt.common.buffer_names import Named, named_array, shown
 from simt.common.errors import LaunchError
 from simt.common.limits import check_array
-from simt.common.named import Named, named_array, shown
 from simt.common.tensor_map import BYTES, TensorMap, root
 from simt.ptx import TYPE_BYTES, Kernel, Variable
 from simt.texture import CUDAarray, SurfaceObject, TextureObject

@@ -40,12 +40,13 @@ from simt.counters.recording import Log, Recording
 from simt.counters.tracing import MOST, Tracing
 from simt.counters.traffic import Traffic
 from simt.counters.wavefronts import Issues
+from simt.disk_cache import disk_cached
 from simt.launch.arguments import Range, array_range
 from simt.launch.sample import Sample, clusters_of
 from simt.ptx import Kernel
-from simt.run.crew import can_run_here, run_all, run_here
 from simt.run.printing import Printer
 from simt.run.residents import Residents
+from simt.run.thread_pool import can_run_here, run_all, run_here
 from simt.run.worker import Worker
 from simt.sanitizer.asynchronous import AsynchronousChecking
 from simt.sanitizer.checking import Checking
@@ -53,7 +54,6 @@ from simt.sanitizer.element_types import first_uses
 from simt.sanitizer.findings import Diagnosis, Finding
 from simt.sanitizer.sanitizer import Sanitizer
 from simt.sanitizer.warp_look import LookKind, look_module
-from simt.stored import stored
 from simt.texture import Table
 
 SECONDS_A_THREAD = 4e-4  # of work; waking a thread costs about 50 microseconds, and its cache is cold
@@ -120,7 +120,9 @@ def compile_kernel(
 @lru_cache
 def _look(kind: LookKind) -> Library:
     """Return the machine code of a look, which all checked kernels share."""
-    code = stored("look", [repr(kind), *host_key()], lambda: machine_code(look_module(kind), is_brief=False))
+    code = disk_cached(
+        "look", [repr(kind), *host_key()], lambda: machine_code(look_module(kind), is_brief=False)
+    )
     return Library(code)
 
 
@@ -153,7 +155,7 @@ class Program:
         how = (block, mode, is_huge, is_brief)
         key = [ptx, kernel.name, *map(repr, how), *host_key()]
         with collector_paused():
-            self.compiled = stored("native", key, lambda: compile_kernel(kernel, storage, *how))
+            self.compiled = disk_cached("native", key, lambda: compile_kernel(kernel, storage, *how))
         self.library = Library(self.compiled.code)
         looks = [_look(kind).address for kind in self.compiled.looks]
         self._looks = (ctypes.c_void_p * len(looks))(*looks)

@@ -14,7 +14,7 @@ from functools import partial
 from simt.code.abi import Launch
 from simt.code.compiled import Compiled
 from simt.code.jit import Library
-from simt.run.crew import run_all
+from simt.run.thread_pool import run_all
 from simt.run.worker import Worker
 from simt.sanitizer.sanitizer import Sanitizer
 

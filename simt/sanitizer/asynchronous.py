@@ -14,7 +14,7 @@ from simt.analysis.layout import STRIDE
 from simt.code import services
 from simt.code.abi import I32, I64, Frame, Value, load_field
 from simt.code.instructions import Kind, constant
-from simt.code.observe import Look
+from simt.code.observe import ObservedAccess
 from simt.code.vectors import broadcast
 from simt.code.warp import Warp
 from simt.common.limits import WARP
@@ -55,7 +55,7 @@ class AsynchronousChecking(Checking):
         else:
             super().fast(instruction, access)
 
-    def careful(self, look: Look) -> None:
+    def careful(self, look: ObservedAccess) -> None:
         """Tell the host of an access to shared memory, or of one that may go there."""
         if look.access.space in ("shared", "generic"):
             services.call_host(look.b, look.launch, look.frame, look.site, look.mask, [look.addresses])
@@ -64,7 +64,7 @@ class AsynchronousChecking(Checking):
         elif look.access.space != "shared":
             super().careful(look)
 
-    def _elsewhere(self, look: Look) -> Value:
+    def _elsewhere(self, look: ObservedAccess) -> Value:
         """Return the lanes whose addresses lie in no shared memory of the cluster."""
         b, blocks = look.b, self.w.flow.kernel.blocks_together
         rank = b.zext(load_field(b, Frame, look.frame, "rank"), I64)

@@ -16,10 +16,10 @@ from simt.analysis.unset import keeps_copies, may_be_unset, takes_on
 from simt.code import abi
 from simt.code.abi import I1, I8, I32, I64, POINTER, ZERO, Frame, Launch, Value, field, load_field
 from simt.code.addresses import lane_addresses, where
-from simt.code.careful import LANES_64, found, local_bounds, shared_bounds
+from simt.code.checked_access import LANES_64, local_bounds, report_finding, shared_bounds
 from simt.code.instructions import Kind, constant, intrinsic
 from simt.code.loadstore import stored
-from simt.code.observe import Look, Observer
+from simt.code.observe import ObservedAccess, Observer
 from simt.code.vectors import broadcast, element_type, lanes_of, mask_of
 from simt.code.warp import Warp, unset_bits
 from simt.common.limits import WARP
@@ -79,8 +79,8 @@ class Checking(Observer):
         """Find the loads of a block of whole warps that get one look."""
         if not whole:
             return
-        found = looks(block.code, self.w.accesses.at, self.granule)
-        self.looks = {id(member): group for group in found for member, _ in group}
+        groups = looks(block.code, self.w.accesses.at, self.granule)
+        self.looks = {id(member): group for group in groups for member, _ in group}
 
     def fast(self, instruction: Instruction, access: Access) -> None:
         """Check an access that a whole warp makes in its fast form."""
@@ -192,9 +192,11 @@ class Checking(Observer):
         values = stored(w, access, Kind(instruction.type)) if access.is_store else []
         addresses, everyone = lane_addresses(w, access), ir.Constant(I32, -1)
         site = w.site(instruction)
-        self.careful(Look(w.b, w.launch, w.frame, access, addresses, everyone, site, values, everyone))
+        self.careful(
+            ObservedAccess(w.b, w.launch, w.frame, access, addresses, everyone, site, values, everyone)
+        )
 
-    def careful(self, look: Look) -> None:
+    def careful(self, look: ObservedAccess) -> None:
         """Check an access lane by lane."""
         b, access, values = look.b, look.access, look.values
         if access.space == "const":
@@ -219,7 +221,7 @@ class Checking(Observer):
         size = access.size if access.is_store else access.alignment
         return LookKind(access.space, size, self._granule(access), access.is_store)
 
-    def _look(self, look: Look, kind: LookKind) -> None:
+    def _look(self, look: ObservedAccess, kind: LookKind) -> None:
         """Check an access of all its lanes together."""
         b, access = look.b, look.access
         number = self.look_kinds.setdefault(kind, len(self.look_kinds))
@@ -240,7 +242,7 @@ class Checking(Observer):
         gone = b.and_(w.full_mask, b.not_(w.active()))
         with b.if_then(b.icmp_unsigned("!=", gone, ZERO), likely=False):
             lane = intrinsic(b, "cttz", I32, gone, ir.Constant(I1, 1))
-            found(b, w.launch, w.frame, abi.EXITED, w.site(instruction), lane)
+            report_finding(b, w.launch, w.frame, abi.EXITED, w.site(instruction), lane)
 
     def reads(self, instruction: Instruction) -> None:
         """Note what hands memory over, and follow the registers that may be unset.
@@ -262,7 +264,7 @@ class Checking(Observer):
             with b.if_then(b.icmp_unsigned("!=", wrong, ZERO), likely=False):
                 lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
                 origin = self._noted(_ORIGIN, self._origin(instruction))
-                found(b, self.w.launch, self.w.frame, abi.UNSET, origin, lane)
+                report_finding(b, self.w.launch, self.w.frame, abi.UNSET, origin, lane)
         for register in written:
             now = is_set if takes_on(instruction) else ir.Constant(I32, -1)
             place = self._set_word(register.name)
@@ -381,7 +383,7 @@ class Checking(Observer):
         wrong = b.select(b.icmp_unsigned("!=", uncalled, ZERO), uncalled, missing)
         with b.if_then(b.icmp_unsigned("!=", wrong, ZERO), likely=False):
             lane = intrinsic(b, "cttz", I32, wrong, ir.Constant(I1, 1))
-            found(b, w.launch, w.frame, abi.SYNC_MASK, w.site(instruction), lane)
+            report_finding(b, w.launch, w.frame, abi.SYNC_MASK, w.site(instruction), lane)
 
 
 def has_effect(instruction: Instruction) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from simt.analysis.layout import STRIDE
 from simt.code import abi
 from simt.code.abi import Launch
+from simt.common.buffer_names import Freed, Named
 from simt.common.errors import BarrierError, InvalidAccess, SimtError, Timeout
 from simt.common.limits import WARP, Dim3
-from simt.common.named import Freed, Named
 from simt.common.text import counted
 from simt.launch.arguments import Range
 from simt.lowering.wgmma import Role, misfit

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from simt.analysis.accesses import Access
 from simt.code.abi import I1, I32, I64, POINTER, Value
-from simt.code.careful import defined_once
+from simt.code.checked_access import defined_once
 from simt.code.instructions import intrinsic
 from simt.code.memory import MAX_RUNS
 from simt.code.vectors import all_true, broadcast, vector_type

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from simt.code import abi
+from simt.common.buffer_names import Named, shown
 from simt.common.limits import WARP
-from simt.common.named import Named, shown
 from simt.launch.arguments import Range
 from simt.launch.unwritten import may_be_unwritten
 from simt.ptx import Kernel

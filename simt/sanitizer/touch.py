@@ -7,7 +7,7 @@ from llvmlite import ir
 from simt.analysis.layout import Layout
 from simt.code import abi
 from simt.code.abi import I1, I8, I32, I64, POINTER, Frame, Launch, Value, load_field
-from simt.code.careful import counted_loop, defined_once, entry_slot, found
+from simt.code.checked_access import counted_loop, defined_once, entry_slot, report_finding
 from simt.common.limits import WARP
 from simt.sanitizer.shadow import (
     ATOMIC,
@@ -185,4 +185,4 @@ class _Touch:
     def _found(self, kind: int, *other: Value) -> None:
         """Report a finding; `other` is the site, place and stamp of the other access."""
         who = (other[0], other[1], other[2]) if other else None
-        found(self.b, self.launch, self.frame, kind, self.site, self.lane, self.address, who)
+        report_finding(self.b, self.launch, self.frame, kind, self.site, self.lane, self.address, who)

@@ -12,7 +12,7 @@ from functools import partial
 from llvmlite import ir
 
 from simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, Range, Value, load_field
-from simt.code.careful import LANES_64, each_range, entry_slot, shared_bounds
+from simt.code.checked_access import LANES_64, each_range, entry_slot, shared_bounds
 from simt.code.instructions import constant, intrinsic
 from simt.code.vectors import all_true, broadcast, shuffled
 from simt.common.limits import WARP

@@ -19,10 +19,10 @@ from simt.code.abi import Counter
 from simt.counters.counts import Counts, Totals
 from simt.counters.traffic import ENOUGH, SITE_SHIFT, WHAT
 from simt.launch.arguments import Range
+from simt.sass.control_slice import NoCounts
 from simt.sass.listing import Sass
 from simt.sass.opcodes import PIPES, accesses, kind, known, pipe, width
 from simt.sass.program import Lifted
-from simt.sass.slice import NoCounts
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,12 +11,12 @@ from simt import ptx
 from simt.analysis.layout import Storage, storage
 from simt.compiler.machine_code import Instruction, KernelCode
 from simt.ptx.variables import function_addresses
+from simt.sass.control_slice import NoCounts, is_counted, is_traffic, keep_deciders
 from simt.sass.lift import Lift
 from simt.sass.lift.control import LABEL
 from simt.sass.lift.memory import LOCAL, stack_bytes
 from simt.sass.lift.table import BANKS, REGISTER_TYPES
 from simt.sass.opcodes import known
-from simt.sass.slice import NoCounts, is_counted, is_traffic, keep_deciders
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ class Constants:
 
 
 @cache
-def stored() -> dict[str, Any]:
+def load_model() -> dict[str, Any]:
     """Read simt/data/time_model.json: the constants, the kernels they are from, and the errors on others."""
     found: dict[str, Any] = json.loads((DATA / "time_model.json").read_text(encoding="utf-8"))
     return found
@@ -75,4 +75,4 @@ def stored() -> dict[str, Any]:
 @cache
 def fitted() -> Constants:
     """Return the fitted constants."""
-    return Constants(**stored()["constants"])
+    return Constants(**load_model()["constants"])

@@ -15,10 +15,10 @@ from simt.common.text import article, duration
 from simt.compiler.nvrtc import supported_architectures
 from simt.kernel import Launch
 from simt.module import Kernel
+from simt.sass.control_slice import NoCounts
 from simt.sass.listing import Sass
-from simt.sass.slice import NoCounts
 from simt.timing import work
-from simt.timing.constants import fitted, stored
+from simt.timing.constants import fitted, load_model
 from simt.timing.limits import Limit, limits, missing, seconds
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def predict_launch(kernel: object, launch: Launch, gpu: str = DEFAULT_GPU) -> Pr
         seconds=time,
         low=time * low,
         high=time * high,
-        confidence=stored()["confidence"],
+        confidence=load_model()["confidence"],
         validated=validated,
         parts=tuple(parts),
         hit_rates={"L1": 1 - memory.l2_read / asked if asked else math.nan, "L2": memory.l2_hit_share},
@@ -176,7 +176,7 @@ def interval(gpu: Gpu, parts: Sequence[Limit]) -> tuple[float, float, bool]:
     They are quantiles of the errors on held-out kernels that have the same lowest limit, or, where these are
     too few, on all of them.
     """
-    known = stored()
+    known = load_model()
     first = max(parts, key=lambda each: each.seconds).name
     low, high = known["errors"].get(first, known["errors"]["any"])
     validated = gpu.name in known["validated"]

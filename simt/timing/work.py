@@ -15,10 +15,10 @@ from simt.common.occupancy import Gpu, Occupancy, carve_out, occupancy
 from simt.common.text import counted
 from simt.compiler.machine_code import Instruction, KernelCode
 from simt.counters.notes import LINE_BYTES
+from simt.sass.control_slice import NoCounts
 from simt.sass.issued import Traffic
 from simt.sass.opcodes import accesses, known
 from simt.sass.program import blocks
-from simt.sass.slice import NoCounts
 from simt.timing.caches import in_step
 from simt.timing.footprint import Footprint
 from simt.timing.memory import ATOMICS, LOADS, Memory, hit_share, memory_of

@@ -3,7 +3,7 @@
 import lab
 import pytest
 
-from labkit.course.replaying import LABEL
+from labkit.course.replay_button import LABEL
 
 pytestmark = pytest.mark.browser
 

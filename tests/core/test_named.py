@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from simt.common.named import Named, named_array, parameter_name, parameter_names
+from simt.common.buffer_names import Named, named_array, parameter_name, parameter_names
 
 
 @pytest.mark.parametrize(

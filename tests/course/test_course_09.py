@@ -12,7 +12,7 @@ from labkit.course.criteria.launches import of_vector
 from labkit.course.criteria.model_gpu import ModelGpu
 from labkit.course.exercise import Unmet
 from labkit.course.exercises import lab_09
-from labkit.course.who_finds import who_finds
+from labkit.course.tool_comparison import who_finds
 from simt import Finding
 
 STARTERS = {

@@ -8,7 +8,7 @@ import pytest
 from course_tables import SOLUTIONS, SOLVED, failed_criterion, judged, mutant, started
 
 import simt
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.launches import tiled
 from labkit.kernels.matmul.family import Matmul
 from simt.common.compare import Mismatch
@@ -113,9 +113,11 @@ extern "C" __global__ void matmul(const float* A, const float* B, float* C,
 def test_each_use_of_a_launch_has_numbers_of_its_own(use):
     problem = Matmul(16, 16, 16)
     others = {"run", "checked", "counted", "part"} - {use}
-    assert drawn.numbers(problem, use).seed not in {drawn.numbers(problem, other).seed for other in others}
-    with drawn.drawn(7, "03.1"):
-        assert drawn.numbers(problem, use) == drawn.numbers(problem, use) != problem
+    assert fresh_inputs.numbers(problem, use).seed not in {
+        fresh_inputs.numbers(problem, other).seed for other in others
+    }
+    with fresh_inputs.drawn(7, "03.1"):
+        assert fresh_inputs.numbers(problem, use) == fresh_inputs.numbers(problem, use) != problem
 
 
 # Reads that are not called loads: an atomic addition of 0, a generic address, global memory read as constant.

@@ -8,7 +8,7 @@ from course_tables import SOLVED, answer_of, exercises, judged, mistakes, mutant
 from test_course_cheats import idle
 
 from labkit.course import EXERCISES
-from labkit.course.drawn import FACTORS, drawn, fresh, further, numbers, one_of, problems, sizes
+from labkit.course.fresh_inputs import FACTORS, drawn, fresh, further, numbers, one_of, problems, sizes
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.transpose.family import Transpose
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import simt
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria import occupancy, predicted, products
 from labkit.course.exercise import Unmet
 from labkit.kernels.matmul.family import Matmul
@@ -195,7 +195,7 @@ class TestPredicted:
         criterion = predicted.quicker(2, "tiled", PROBLEM, "here", "<hint>", others=(9, 11))
         says(prediction(1))
         assert "1.91 times" in refused(criterion)
-        with drawn.drawn(1, "08.5"):
+        with fresh_inputs.drawn(1, "08.5"):
             criterion.test(None)
         assert asked[0] == PROBLEM and (asked[1].K in (9, 11) and asked[1].N == 10)
 
@@ -212,7 +212,7 @@ class TestPredicted:
         says(prediction(2 * 1.0625 / 0.951))
         assert "the goal is at most 2 ms" in refused(criterion)
         for seed in range(8):
-            with drawn.drawn(seed, "09.9"):
+            with fresh_inputs.drawn(seed, "09.9"):
                 criterion.test(None)
         assert asked[0] == 1 and len(set(asked[1:])) > 1 and set(asked[1:]) <= set(predicted.MORE_WORK)
 
@@ -246,7 +246,7 @@ class TestVerified:
     def test_blocks_are_drawn_at_both_ends_and_in_between(self):
         seen = set()
         for seed in range(40):
-            with drawn.drawn(seed, "08.5"):
+            with fresh_inputs.drawn(seed, "08.5"):
                 blocks = predicted._blocks(800)
             assert blocks == sorted(set(blocks)) and 3 <= len(blocks) <= 6
             assert sum(number < 100 for number in blocks) in (1, 2)

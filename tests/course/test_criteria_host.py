@@ -10,8 +10,8 @@ from labkit.course import EXERCISES
 from labkit.course.criteria import host
 from labkit.course.criteria.host import At, Factors, Result, Trial
 from labkit.course.criteria.model_gpu import ModelGpu
-from labkit.course.drawn import drawn
 from labkit.course.exercise import Unmet
+from labkit.course.fresh_inputs import drawn
 from simt.common.errors import InvalidAccess, LaunchError
 
 

@@ -358,7 +358,8 @@ class TestWords:
 
     def test_an_error_without_a_finding_has_no_hint(self):
         assert (
-            str(kernels.told_of(vector(), SimtError("stopped"), HINTS)) == "n=128, grid 4, block 32\nstopped"
+            str(kernels.failed_launch(vector(), SimtError("stopped"), HINTS))
+            == "n=128, grid 4, block 32\nstopped"
         )
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from labkit.course.criteria import programs
 from labkit.course.criteria.programs import Work
-from labkit.course.drawn import drawn
 from labkit.course.exercise import Unmet
 from labkit.course.exercises import lab_13
+from labkit.course.fresh_inputs import drawn
 from simt.programs.program import Outcome
 from simt.programs.recording import Arrays, Copied, Elapsed, Launched, Record, Returned, Span
 from simt.programs.server.memory import DEVICE_START, HOST_START

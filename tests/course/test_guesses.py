@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.course import guesses, progress, way
+from labkit.course import guesses, progress, progress_panel
 from labkit.course.guesses import Tally
 from labkit.course.predictions import QUESTIONS, Input, Question
 
@@ -62,7 +62,7 @@ def said(tmp_path, monkeypatch):
 
 
 def test_a_foot_says_how_good_the_predictions_were(said):
-    foot = way.Panel(way._lesson("02"), {}, is_foot=True)
+    foot = progress_panel.Panel(progress_panel._lesson("02"), {}, is_foot=True)
     first, themes = foot.further
     assert first == "Your predictions in 02: 1 right, 0 close, 2 wrong, 1 not known; 1 of 5 not made."
     assert themes.endswith(
@@ -70,14 +70,16 @@ def test_a_foot_says_how_good_the_predictions_were(said):
         "memory traffic 0 of 1."
     )
     assert first in repr(foot) and first in foot._repr_html_()
-    assert way.Panel(way._lesson("02"), {}, is_foot=False).further == []
-    assert way.Panel(way._lesson("03"), {}, is_foot=True).further == []
+    assert progress_panel.Panel(progress_panel._lesson("02"), {}, is_foot=False).further == []
+    assert progress_panel.Panel(progress_panel._lesson("03"), {}, is_foot=True).further == []
 
 
 def test_a_commit_brings_the_foot_up_to_date(said, monkeypatch):
     shown = []
-    monkeypatch.setattr(way, "update_display", lambda panel, display_id: shown.append(panel.further[0]))
-    monkeypatch.setattr(way, "_shown", {("03", True)})
+    monkeypatch.setattr(
+        progress_panel, "update_display", lambda panel, display_id: shown.append(panel.further[0])
+    )
+    monkeypatch.setattr(progress_panel, "_shown", {("03", True)})
     from labkit.course.predictions import guess
 
     guess("03.c").judge(["0"])
@@ -86,9 +88,9 @@ def test_a_commit_brings_the_foot_up_to_date(said, monkeypatch):
 
 def test_the_first_head_has_the_points_of_all_notebooks():
     best = {"02.1": progress.Best(0.5, False), "00.1": progress.Best(1, True)}
-    (told,) = way.Panel(way._lesson("00"), best, is_foot=False).further
+    (told,) = progress_panel.Panel(progress_panel._lesson("00"), best, is_foot=False).further
     assert (
         told.startswith("Points in the whole course: 2 of ")
         and "(00: 1 of 3, 01: 0 of 12, 02: 1 of 11" in told
     )
-    assert way.Panel(way._lesson("00"), {}, is_foot=False).further == []
+    assert progress_panel.Panel(progress_panel._lesson("00"), {}, is_foot=False).further == []

@@ -9,7 +9,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from labkit import course, magic
-from labkit.course import waiting
+from labkit.course import check_progress
 from labkit.devices import faults
 from simt.common import cell
 
@@ -157,13 +157,15 @@ class TestWaiting:
     @pytest.fixture
     def shown(self, monkeypatch):
         texts = []
-        monkeypatch.setattr(waiting, "_publish", lambda text, name, again: texts.append((text, name, again)))
-        monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0.02)
+        monkeypatch.setattr(
+            check_progress, "_publish", lambda text, name, again: texts.append((text, name, again))
+        )
+        monkeypatch.setattr(check_progress, "PATIENCE_SECONDS", 0.02)
         return texts
 
     def test_a_long_check_says_how_far_it_is_and_then_nothing(self, monkeypatch, shown):
-        monkeypatch.setattr(waiting, "current", lambda: SimpleNamespace(id="check"))
-        with waiting.step_by_step("02.1") as step:
+        monkeypatch.setattr(check_progress, "current", lambda: SimpleNamespace(id="check"))
+        with check_progress.step_by_step("02.1") as step:
             step(3, 5)
             while len(shown) < 2:
                 pass
@@ -172,8 +174,8 @@ class TestWaiting:
         assert [again for *_, again in shown] == [False] + [True] * (len(shown) - 1)
 
     def test_a_notebook_that_a_program_runs_gets_none(self, shown):
-        with waiting.step_by_step("02.1"):
-            waiting.threading.Event().wait(0.06)
+        with check_progress.step_by_step("02.1"):
+            check_progress.threading.Event().wait(0.06)
         assert shown == []
 
 

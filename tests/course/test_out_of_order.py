@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from labkit.course import out_of_order
+from labkit.course import missing_name_hint
+from labkit.course.missing_name_hint import hint
 from labkit.course.notebooks import catalog
-from labkit.course.out_of_order import hint
 
 
 def code(source):
@@ -64,8 +64,8 @@ def test_the_notebook_tells_it_below_the_error(ipython, tmp_path, monkeypatch, c
     (tmp_path / "02_naive_cuda.ipynb").write_text(json.dumps({"cells": CELLS}))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    out_of_order.tell_in(ipython, "02")
-    out_of_order.tell_in(ipython, "02")  # a cell that is run again tells no more often
+    missing_name_hint.tell_in(ipython, "02")
+    missing_name_hint.tell_in(ipython, "02")  # a cell that is run again tells no more often
     ipython.run_cell("print(p, naive)")
     assert capsys.readouterr().out.count("`p` is set in a cell above, under “A `name` again”.") == 1
     ipython.run_cell("print(nonsense)\n")
@@ -77,7 +77,7 @@ def test_an_unreadable_file_falls_back_to_the_courses_own(ipython, tmp_path, mon
     (tmp_path / "02_naive_cuda.ipynb").write_text("no JSON")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "gone.ipynb"))
-    out_of_order.tell_in(ipython, "02")
+    missing_name_hint.tell_in(ipython, "02")
     ipython.run_cell("naive")
     assert "`naive` is set in a cell of this notebook, under " in capsys.readouterr().out
 

@@ -16,8 +16,8 @@ from labkit.course import magic
 from labkit.course.criteria import occupancy
 from labkit.course.criteria.occupancy import resident
 from labkit.course.criteria.python import called, off_by_form, returns
-from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Criterion, Exercise, Unmet
+from labkit.course.reimported import Elsewhere, Raised
 from simt.common.errors import InvalidAccess
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from course_tables import judged, mutant
 
-from labkit.course.replaying import LABEL, show_with_button
+from labkit.course.replay_button import LABEL, show_with_button
 from simt.common.cell import Cell
 
 FIRST = "        __syncthreads();\n        for"
@@ -61,7 +61,7 @@ def test_a_button_stands_below_a_failed_check(monkeypatch):
     show_with_button(feedback)
     assert len(shown) == 1  # no page, no button
     shown.clear()
-    monkeypatch.setattr("labkit.course.replaying.current", lambda: Cell(id="cell-7"))
+    monkeypatch.setattr("labkit.course.replay_button.current", lambda: Cell(id="cell-7"))
     show_with_button(feedback)
     told, box = shown
     assert told["text/plain"] == repr(feedback)

@@ -5,13 +5,13 @@ import pytest
 from course_tables import released, solved
 
 import simt
-from labkit.course import unnamed
+from labkit.course import mystery_kernels
 from labkit.course.exercises.lab_09 import CAUSES, DIAGNOSES
 from labkit.course.notebooks.release import solution
 from labkit.course.predictions import QUESTIONS
 from simt.common.occupancy import gpu
 
-CASES = unnamed.cases()
+CASES = mystery_kernels.cases()
 SLOW = "ABCDEF"
 LIMITS = {
     **{"A": "L1 requests", "B": "special functions", "C": "latency", "D": "shared memory"},
@@ -34,7 +34,7 @@ def test_a_student_starts_from_the_kernel_that_is_to_be_diagnosed(letter):
 def test_each_has_the_limit_and_the_time_that_an_h200_had(letter):
     predicted = CASES[letter].predicted
     assert predicted.limit == LIMITS[letter]
-    assert 1e3 * predicted.seconds == pytest.approx(unnamed.times().before[letter], rel=0.15)
+    assert 1e3 * predicted.seconds == pytest.approx(mystery_kernels.times().before[letter], rel=0.15)
 
 
 @pytest.mark.parametrize("letter", SLOW)
@@ -42,7 +42,7 @@ def test_the_solved_notebooks_fix_gains_what_an_h200_recorded(letter):
     code = solution(solved(exercise(letter))).partition("\n")[2]
     fixed = simt.RawModule(code=code).get_function(letter.lower())
     found = fixed.predict(*CASES[letter].launch())
-    assert 1e3 * found.seconds == pytest.approx(unnamed.times().after[letter], rel=0.15)
+    assert 1e3 * found.seconds == pytest.approx(mystery_kernels.times().after[letter], rel=0.15)
 
 
 class TestFigures:
@@ -89,7 +89,7 @@ class TestFigures:
     def test_bytes_per_element(self):
         """Two floats are read and one is written: so the launch has the bandwidth that the H200 has."""
         (n,) = CASES["G"].large
-        rate = DIAGNOSES["G"][1] * n / (unnamed.times().before["G"] / 1e3) / 1e9
+        rate = DIAGNOSES["G"][1] * n / (mystery_kernels.times().before["G"] / 1e3) / 1e9
         assert rate == pytest.approx(gpu("H200").dram_gb_s, rel=0.1)
 
 
@@ -107,10 +107,10 @@ def test_a_table_compares_the_fixes_that_there_are():
             raise simt.SimtError("there is no answer")
         return fixed.get_function("b")
 
-    table = unnamed.compared(answer)
+    table = mystery_kernels.compared(answer)
     own = table["your fix, predicted"]
     assert own.notna().sum() == 1 and own["B"] == pytest.approx(0.0158, rel=0.1)
-    assert np.isnan(table.after["G"]) and unnamed.source() == "recorded: NVIDIA H200, 2026-11-24"
+    assert np.isnan(table.after["G"]) and mystery_kernels.source() == "recorded: NVIDIA H200, 2026-11-24"
 
 
 def test_says_its_launches():

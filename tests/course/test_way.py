@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 import labkit
-from labkit.course import EXERCISES, progress, way
+from labkit.course import EXERCISES, progress, progress_panel
 from labkit.course.feedback import FAILED, MET, Feedback, Line
 from labkit.course.notebooks import catalog
 from labkit.course.progress import Best
@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "02_naive_cuda.ipynb").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(progress, "_unkept", {})
-    monkeypatch.setattr(way, "_shown", set())
+    monkeypatch.setattr(progress_panel, "_shown", set())
     return tmp_path
 
 
@@ -33,13 +33,13 @@ def told(monkeypatch):
     """What is shown anew in a display: its name, and the panel."""
     shown = []
     show = lambda panel, display_id: shown.append((display_id, panel))  # noqa: E731
-    monkeypatch.setattr(way, "display", show)
-    monkeypatch.setattr(way, "update_display", show)
+    monkeypatch.setattr(progress_panel, "display", show)
+    monkeypatch.setattr(progress_panel, "update_display", show)
     return shown
 
 
 def panel(number, solved=(), is_foot=False):
-    return way.Panel(way._lesson(number), dict.fromkeys(solved, SOLVED), is_foot)
+    return progress_panel.Panel(progress_panel._lesson(number), dict.fromkeys(solved, SOLVED), is_foot)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,7 +67,7 @@ def test_says_what_is_earned_and_what_is_next():
     html = panel("02", ["02.1"])._repr_html_()
     assert html.count('aria-label="solved"') == 1 and html.count('aria-label="open"') == 4
     assert "Next: <b><a" in html and re.sub("<[^>]*>", "", html).endswith("Next: 02.2 Any shape")
-    begun = way.Panel(way._lesson("02"), {"02.4": Best(1 / 3, False)}, is_foot=False)
+    begun = progress_panel.Panel(progress_panel._lesson("02"), {"02.4": Best(1 / 3, False)}, is_foot=False)
     assert (
         begun.earned == "0 of 5 exercises solved, 1 of 11 points"
         and 'aria-label="begun"' in begun._repr_html_()
@@ -98,7 +98,7 @@ def test_leads_to_the_next_notebook_when_all_are_solved():
     ],
 )
 def test_what_follows_an_exercise(exercise, solved, words, link):
-    score = way.following(EXERCISES[exercise], "3 of 3 points", dict.fromkeys(solved, SOLVED))
+    score = progress_panel.following(EXERCISES[exercise], "3 of 3 points", dict.fromkeys(solved, SOLVED))
     assert score.next.startswith(words) and score.link.startswith(link)
     assert score.points.startswith("3 of 3 points") and ("solved" in score.points) == (len(solved) > 3)
     if link:

@@ -116,7 +116,7 @@ def test_without_wide_vectors(name, options):
     """On an older CPU, and on one that is not x86, where no macro of AVX is defined."""
     try:
         library = compile_c(
-            kernels.whole_source(name),
+            kernels.source_with_includes(name),
             [*options, "-pthread", "-Werror", "-Wall", "-Wno-psabi", "-Wno-unused-function"],
         )
     except CompileError as error:
@@ -135,7 +135,7 @@ def test_without_wide_vectors(name, options):
 @pytest.mark.parametrize("name", [*MATMUL, *TRANSPOSE, "transpose/cpu_0_copy"])
 def test_stays_within_its_arrays(name):
     """Under AddressSanitizer and UndefinedBehaviorSanitizer."""
-    function = CFunction(kernels.whole_source(name), name.partition("/")[0], ["-DTHREADS=2"])
+    function = CFunction(kernels.source_with_includes(name), name.partition("/")[0], ["-DTHREADS=2"])
     for size in [(1, 1, 1), (7, 31, 33), (70, 133, 40), (33, 65, 400)]:
         case = Matmul(*size) if name in MATMUL else Transpose(*size[:2])
         given = case.inputs()
@@ -153,7 +153,7 @@ def test_copy_copies():
 
 def test_peak_leaves_no_multiply_add_out():
     """The loop has an instruction for each of its 24 or 12 vectors; what is alike would be computed once."""
-    files = {"kernel.c": kernels.whole_source("matmul/cpu_0_peak")}
+    files = {"kernel.c": kernels.source_with_includes("matmul/cpu_0_peak")}
     code = build(files, [*FLAGS, "-S", "kernel.c"], ".s").read_text()
     found = len(re.findall(r"\t(?:vfmadd|fmla|fmadd)\w*", code))
     assert found and found % 12 == 0
@@ -299,4 +299,7 @@ def test_sources_follow_the_house_style(name):
 
 @pytest.mark.parametrize("name", [*kernels.names("matmul", "cpu"), *kernels.names("transpose", "cpu")])
 def test_compiles_without_a_warning(name):
-    compile_c(kernels.whole_source(name), ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-pthread"])
+    compile_c(
+        kernels.source_with_includes(name),
+        ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-pthread"],
+    )

@@ -12,10 +12,10 @@ from gpu_array import GpuArray, aligned
 
 import labkit
 import simt
-from labkit.devices import stand_in
-from labkit.devices.launched import launched
+from labkit.devices import simulated_fallback
+from labkit.devices.timed_launch import launched
 from simt.common.errors import LaunchError
-from simt.common.launches import Seen
+from simt.common.launches import LaunchLog
 from simt.common.tensor_map import TensorMap, describe
 from simt.launch import twins
 
@@ -144,7 +144,7 @@ def predicted(kernel, arrays, by_map):
 
 def timed(kernel, arrays, by_map):
     """What `labkit.time` keeps of a launch predicts the same time."""
-    seen = Seen()
+    seen = LaunchLog()
     seen.count, seen.last = 1, (kernel, GRID, BLOCK, arrays.args, 0)
     kept = launched(seen, 1)
     if by_map:
@@ -180,7 +180,7 @@ with_and_without_gpu = pytest.mark.parametrize(
 @each_kind
 def test_every_entry_takes_every_kind(monkeypatch, kind, entry, by_map, has_gpu):
     library = cupy_or_its_stand_in(monkeypatch, has_gpu)
-    modules = [simt.RawModule, stand_in.RawModule] + [labkit.RawModule] * has_gpu
+    modules = [simt.RawModule, simulated_fallback.RawModule] + [labkit.RawModule] * has_gpu
     for module in modules:
         kernel = module(code=BY_MAP if by_map else DIRECT).get_function("twice")
         arrays = Arrays(library, kind, by_map)
@@ -195,7 +195,7 @@ def test_a_launch_in_the_simulator_writes_to_arrays_on_a_gpu(monkeypatch, kind, 
     """Of kernels that the GPU cannot run; the plain simulator's refuse such arrays, with the way out."""
     library = cupy_or_its_stand_in(monkeypatch, has_gpu)
     arrays = Arrays(library, kind, by_map)
-    kernel = stand_in.RawModule(code=BY_MAP if by_map else DIRECT).get_function("twice")
+    kernel = simulated_fallback.RawModule(code=BY_MAP if by_map else DIRECT).get_function("twice")
     kernel(GRID, BLOCK, arrays.args)
     expected = 2 * X[arrays.offset : arrays.offset + COUNT]
     np.testing.assert_array_equal(values(arrays.y), expected)

@@ -10,7 +10,7 @@ from test_rehearsal import PLANTED
 import labkit
 import simt
 from labkit import kernels
-from labkit.devices import rehearsal
+from labkit.devices import preflight
 from labkit.devices.select import synchronize
 from labkit.kernels.matmul.family import Matmul
 from labkit.kernels.problem import _solved, problem
@@ -216,7 +216,7 @@ def test_a_planted_mistake_does_not_reach_the_gpu(gpu, planted):
 
 def test_a_launch_is_tried_once(gpu, monkeypatch):
     tried = []
-    monkeypatch.setattr(rehearsal, "rehearse", lambda _, launch: tried.append((launch.grid, launch.block)))
+    monkeypatch.setattr(preflight, "rehearse", lambda _, launch: tried.append((launch.grid, launch.block)))
     kernel = labkit.RawModule(code=kernels.source("matmul/1_naive")).get_function("matmul")
     for case in (
         problem("matmul", 64, 64, 64),

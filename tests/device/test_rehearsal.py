@@ -8,8 +8,8 @@ import pytest
 
 import simt
 from labkit import kernels
-from labkit.devices import rehearsal
-from labkit.devices.rehearsal import Rehearsals, choose_blocks, rehearse
+from labkit.devices import preflight
+from labkit.devices.preflight import Rehearsals, choose_blocks, rehearse
 from labkit.kernels.problem import problem
 from simt.common.errors import BarrierError, InvalidAccess, LaunchError, SimtError, Timeout
 from simt.kernel import launch_of
@@ -102,7 +102,7 @@ def test_mistakes_are_found_in_a_few_blocks_of_many(planted):
 @pytest.fixture
 def large(monkeypatch):
     """Arrays are copied only where what they hold decides."""
-    monkeypatch.setattr(rehearsal, "SMALL_BYTES", 0)
+    monkeypatch.setattr(preflight, "SMALL_BYTES", 0)
 
 
 def tried(case, kernel):
@@ -197,7 +197,7 @@ def test_contents_are_copied_where_they_decide(large):
 
 
 def test_what_cannot_be_tried_goes_to_the_gpu_with_a_warning(monkeypatch):
-    monkeypatch.setattr(rehearsal, "MOST_BYTES", 100)
+    monkeypatch.setattr(preflight, "MOST_BYTES", 100)
     launch = Launches(body("x[(int)x[threadIdx.x]] = n;"))
     with pytest.warns(UserWarning, match="`f` goes to the GPU untried .*what its arrays hold decides"):
         assert launch(np.full(32, 1e6, np.float32), np.int32(1))
@@ -223,7 +223,7 @@ def loop(step):
 
 
 def test_a_long_kernel_is_cut_off_and_passes(monkeypatch):
-    monkeypatch.setattr(rehearsal, "SECONDS", 0.02)
+    monkeypatch.setattr(preflight, "SECONDS", 0.02)
     launch, start = loop("1"), process_time()
     launch(10_000_000, timeout=30)
     assert process_time() - start < 15

@@ -8,7 +8,7 @@ import pytest
 from gpu_array import GpuArray
 
 import labkit
-from labkit.devices import stand_in
+from labkit.devices import simulated_fallback
 from labkit.devices.select import Device
 from simt.common.tensor_map import TensorMap, describe
 from simt.compiler.nvrtc import compile_ptx
@@ -49,12 +49,12 @@ WGMMA = 'extern "C" __global__ void f() { asm volatile("wgmma.fence.sync.aligned
     ],
 )
 def test_what_a_gpu_lacks(source, capability, instruction):
-    assert stand_in.lacking(compile_ptx(source).text, capability) == instruction
+    assert simulated_fallback.lacking(compile_ptx(source).text, capability) == instruction
 
 
 def test_a_warning_says_why():
     with pytest.warns(UserWarning, match=r"Tesla T4 .*7\.5.* lacks wgmma.*run in the simulator"):
-        stand_in.warn("wgmma", Device("gpu", "Tesla T4", compute_capability="7.5"))
+        simulated_fallback.warn("wgmma", Device("gpu", "Tesla T4", compute_capability="7.5"))
 
 
 def test_arrays_are_copied_and_copied_back(monkeypatch):
@@ -63,7 +63,7 @@ def test_arrays_are_copied_and_copied_back(monkeypatch):
     array = GpuArray(memory[:, 4:20])
     geometry = describe(array, array.data.ptr, (8, 8), 0, None, None, None, "zero", 0)
     args = TensorMap(array, geometry, bytes(128)), GpuArray(done)
-    kernel = stand_in.RawModule(code=BULK).get_function("ones")
+    kernel = simulated_fallback.RawModule(code=BULK).get_function("ones")
     assert kernel.check((1,), (64,), args) == []
     assert not memory.any()  # a check leaves the arrays alone
     kernel((1,), (64,), args)
@@ -76,7 +76,7 @@ def test_arrays_are_copied_and_copied_back(monkeypatch):
 @pytest.mark.gpu
 def test_it_takes_what_a_gpu_takes(gpu):
     array, done = gpu.zeros((8, 16), np.int32), gpu.zeros(1, np.int32)
-    kernel = stand_in.RawModule(code=BULK).get_function("ones")
+    kernel = simulated_fallback.RawModule(code=BULK).get_function("ones")
     kernel((1,), (64,), (labkit.tensor_map(array, (8, 8)), done))
     np.testing.assert_array_equal(array.get(), [[0] * 8 + [1] * 8] * 8)
     assert done.get() == 1

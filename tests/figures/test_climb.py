@@ -8,7 +8,7 @@ import pytest
 
 import labkit
 from labkit import records
-from labkit.figures import climb as module
+from labkit.figures import ladder_chart as module
 
 DATA = Path(labkit.__file__).parent.parent / "data"
 WORK = 2 * 4096**3 / 1e6  # operations of a product, times GFLOP/s per operation and ms

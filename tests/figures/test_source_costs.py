@@ -12,7 +12,7 @@ from labkit import kernels, problem
 from labkit.figures.source_costs import Heat, show
 from simt.common.occupancy import gpu
 from simt.compiler.nvrtc import Resources
-from simt.counters.profile import CONFLICTS, SECTORS, Circumstances, Counts, Profile
+from simt.counters.profile import CONFLICTS, SECTORS, Counts, LaunchContext, Profile
 from simt.launch.sample import Sample
 from simt.ptx import Address, Guard, Instruction, Register, Symbol, Vector
 
@@ -47,7 +47,7 @@ def profiled(*sites, source=SOURCE, scalars=(None, None, 100, 300), sample=None)
     used = np.zeros(len(sites), np.int64)
     strides = [given.get("stride") for _, given in sites]
     counts = Counts(**columns, strides=strides, used_bytes=used, turns=used)
-    launch = Circumstances(
+    launch = LaunchContext(
         (1, 1, 1), (320, 1, 1), 0, lambda arch: Resources(32, 0, 0, 0, 0), gpu("H200"), scalars
     )
     return Profile([instruction for instruction, _ in sites], lambda: counts, source, sample, launch)

@@ -28,10 +28,10 @@ from labkit.course import EXERCISES
 from labkit.course.criteria import kernels
 from labkit.course.criteria.python import called
 from labkit.course.criteria.undisturbed import Disturbed
-from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Criterion, Exercise, Unmet
 from labkit.course.exercises import lab_01
 from labkit.course.feedback import FAILED, MET, NOT_JUDGED
+from labkit.course.reimported import Elsewhere, Raised
 from simt.common.errors import SimtError
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="grading takes Linux")

@@ -48,7 +48,10 @@ class TestCluster:
     def test_a_scheduler_that_is_not_there_is_told_in_time(self, address, monkeypatch):
         monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
         start = time.monotonic()
-        with pytest.raises(NoCluster, match=f"cannot reach the scheduler {address}"), cluster.existing(address):
+        with (
+            pytest.raises(NoCluster, match=f"cannot reach the scheduler {address}"),
+            cluster.existing(address),
+        ):
             pass
         assert time.monotonic() - start < 15
 
@@ -56,7 +59,10 @@ class TestCluster:
         monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
         with socket.create_server(("127.0.0.1", 0)) as other:
             address = f"tcp://127.0.0.1:{other.getsockname()[1]}"
-            with pytest.raises(NoCluster, match=f"cannot reach the scheduler {address}"), cluster.existing(address):
+            with (
+                pytest.raises(NoCluster, match=f"cannot reach the scheduler {address}"),
+                cluster.existing(address),
+            ):
                 pass
 
     def test_workers_without_labkit_are_refused(self):
@@ -92,7 +98,9 @@ class TestRun:
             hand_in(folder, f"student{number}", seconds=0.3)
         out = tmp_path / "out"
         with foreign(1) as others:
-            wish = run.Wish(folder, out, ["02"], scheduler=others.scheduler_address, isolation="process")
+            wish = run.GradeRequest(
+                folder, out, ["02"], scheduler=others.scheduler_address, isolation="process"
+            )
 
             def end() -> None:
                 while not list((out / "results").glob("*.json")):
@@ -117,7 +125,7 @@ class TestRealJudge:
 
         def table(out: Path) -> bytes:
             two.client.wait_for_workers(2, timeout=60)
-            wish = run.Wish(tmp_path / "class", out, ["02"], seed=5, scheduler=scheduler)
+            wish = run.GradeRequest(tmp_path / "class", out, ["02"], seed=5, scheduler=scheduler)
             ended = run.run(wish, Console(file=StringIO()))
             assert sorted(ended.scores.totals["02"].elements()) == [0.0, full]
             return (out / "grades.csv").read_bytes()

@@ -172,7 +172,7 @@ class TestRun:
         hand_in(folder, "student1", log=str(log), **{"raise": ""})
 
         def go(**wish: object) -> run.Ended:
-            wish = run.Wish(folder, tmp_path / "out", workers=1, isolation="process", **wish)
+            wish = run.GradeRequest(folder, tmp_path / "out", workers=1, isolation="process", **wish)
             return run.run(wish, Console(file=StringIO()), hashed)
 
         ended = go(labs=["2"], seed=5)
@@ -194,7 +194,9 @@ class TestRun:
         for name in ("Eve_11_assignsubmission_file_", "Mallory_11_assignsubmission_file_"):
             hand_in(folder, name)
         console = Console(file=StringIO(), width=1000)
-        run.run(run.Wish(folder, tmp_path / "out", ["2"], workers=1, isolation="process"), console, hashed)
+        run.run(
+            run.GradeRequest(folder, tmp_path / "out", ["2"], workers=1, isolation="process"), console, hashed
+        )
         told = console.file.getvalue()
         assert (
             "Eve: 2 submissions have the Identifier Participant 11: in the gradebooks it is nobody's" in told

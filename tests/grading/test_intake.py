@@ -688,7 +688,7 @@ class TestCopies:
 def go(folder, out, *, grade=None, **wish):
     """Grade a folder or a zip; what was said."""
     console = Console(file=io.StringIO(), width=1000)
-    asked = run.Wish(folder, out, seed=5, workers=1, isolation="process", **wish)
+    asked = run.GradeRequest(folder, out, seed=5, workers=1, isolation="process", **wish)
     run.run(asked, console, grade)
     return console.file.getvalue()
 

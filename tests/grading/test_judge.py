@@ -12,7 +12,7 @@ from grader.judging import judge, plugin
 from grader.model import GRADED, REGRADE, Answer, Submission
 from grader.sandbox import process as sandbox
 from grader.sandbox.limits import Limits
-from grader.sandbox.turns import Turns
+from grader.sandbox.machine_lock import MachineLock
 from labkit.course import EXERCISES
 from labkit.course.criteria.undisturbed import Disturbed
 from labkit.course.feedback import MET, NEEDS_GPU, NOT_JUDGED, Feedback, Line
@@ -196,7 +196,7 @@ class TestTurns:
         inside, most = set(), []
 
         def work(number, is_alone):
-            turns = Turns(tmp_path)
+            turns = MachineLock(tmp_path)
             with turns.beside():
                 for _ in range(5):
                     if is_alone:
@@ -226,7 +226,7 @@ class TestTurns:
         busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(cores())]
         try:
             with pytest.raises(Disturbed, match="busy with something else"):
-                Turns(tmp_path).refuse_if_busy()
+                MachineLock(tmp_path).refuse_if_busy()
         finally:
             for process in busy:
                 process.kill()

@@ -17,7 +17,7 @@ from grader.judging.engine import Attempt, Job
 from grader.model import Submission
 from grader.sandbox import process, watch
 from grader.sandbox.limits import Limits
-from grader.sandbox.turns import Turns
+from grader.sandbox.machine_lock import MachineLock
 
 SMALL = Limits(memory_bytes=2**27, disk_bytes=2**26, processes=64)
 SECONDS = 20
@@ -185,18 +185,18 @@ def test_a_folder_that_holds_the_installation_is_not_hidden():
 def test_turns_are_in_no_folder_that_others_may_write(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("LABKIT_CACHE", str(tmp_path / "cache"))
-    turns = Turns()
+    turns = MachineLock()
     with turns.alone():
         assert [path.name for path in tmp_path.iterdir()] == ["cache"]
     turns.close()
     (folder,) = (tmp_path / "cache").iterdir()
     folder.chmod(0o777)  # as another user would have made it, in a cache that several share
-    turns = Turns()
+    turns = MachineLock()
     with turns.alone():
         (other,) = tmp_path.glob("labkit-turns*")
     turns.close()
     other.chmod(0o777)
-    Turns().close()
+    MachineLock().close()
     assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "cache", other])
 
 

@@ -151,7 +151,7 @@ def test_a_download_goes_in_and_its_feedback_comes_out(tmp_path):
     )
     made.rmdir()
     for lms in ("moodle", "canvas"):
-        wish = run.Wish(tmp_path / lms, tmp_path / f"of_{lms}", ["02"], 5, 1, isolation="process")
+        wish = run.GradeRequest(tmp_path / lms, tmp_path / f"of_{lms}", ["02"], 5, 1, isolation="process")
         run.run(wish, Console(quiet=True), hashed)
     found = pages(tmp_path / "of_moodle" / "feedback-moodle.zip")
     assert {participant(name): "Jane Doe" in page for name, page in found.items()} == {

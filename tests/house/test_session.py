@@ -61,7 +61,7 @@ def test_all_that_labkit_remembers_is_known():
 
 def test_a_test_begins_without_memory_and_leaves_it_as_it_was():
     kept = magic.answers
-    magic.answers["99.1"], launches._seen = "an answer", launches.Seen()
+    magic.answers["99.1"], launches._seen = "an answer", launches.LaunchLog()
     with session.without_memory():
         assert not magic.answers and launches._seen is None
         magic.answers["99.2"] = "another"

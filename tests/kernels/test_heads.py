@@ -127,7 +127,7 @@ def test_headers_of_the_folder_are_compiled_and_read_with_the_kernel(tensor_fold
     name = "tensor_matmul/2_included"
     assert kernels.defaults(name) == {"MORE": 5}
     assert kernels.launch(name, problem("tensor_matmul", 8, 8, 8)) == ((7, 1, 1), (1, 1, 1))
-    assert '"own.h"' in kernels.source(name) and "SIDE = 7" in kernels.whole_source(name)
+    assert '"own.h"' in kernels.source(name) and "SIDE = 7" in kernels.source_with_includes(name)
 
 
 def test_a_type_and_a_gpu_that_a_kernel_does_not_have(tensor_folder):
@@ -147,6 +147,8 @@ def test_every_head_can_be_read(name):
         assert ctype in kind.dtypes.values()
         case = kind.trials(next(dtype for dtype, known in kind.dtypes.items() if known == ctype))[-1]
         macros = kernels._macros(name, case, {})
-        assert heads.shared_bytes(kernels.whole_source(name), macros) <= 227 * 1024
-        assert all(max(each.box) <= 256 for each in heads.tensor_maps(kernels.whole_source(name), macros))
+        assert heads.shared_bytes(kernels.source_with_includes(name), macros) <= 227 * 1024
+        assert all(
+            max(each.box) <= 256 for each in heads.tensor_maps(kernels.source_with_includes(name), macros)
+        )
         assert kernels.lacking(name, ctype, "9.0") == ""

@@ -291,7 +291,7 @@ def test_sources_follow_the_house_style(name):
     assert sum(line.startswith("// launch: block (") for line in head) == 1
     assert max(map(len, lines)) <= 110
     assert len(lines) <= 120
-    assert compile_ptx(kernels.whole_source(name)).log == ""  # no warnings
+    assert compile_ptx(kernels.source_with_includes(name)).log == ""  # no warnings
 
 
 def test_unknown_names_and_parameters_are_named():

@@ -11,7 +11,7 @@ from labkit import kernels, ladder, records
 from labkit.kernels.tensor_matmul.family import TensorMatmul
 from labkit.kernels.verify import check
 from labkit.model.roofline import count_sectors
-from simt.common.bits import numbers, stored
+from simt.common.bits import as_cupy_bits, from_bits
 from simt.common.compare import Mismatch, unwritten
 
 DTYPES = {
@@ -51,7 +51,7 @@ def test_an_output_that_nobody_reads_is_full_of_signalling_nan(dtype):
         assert np.isnan(old).all()
     with pytest.raises(Mismatch, match=r"16 of 16 .*Nothing has changed: is the output written"):
         case.verify(old)
-    bits = stored(unwritten((1,), old.dtype.name)).view(f"u{old.itemsize}")
+    bits = as_cupy_bits(unwritten((1,), old.dtype.name)).view(f"u{old.itemsize}")
     fraction = ml_dtypes.finfo(old.dtype).nmant
     assert not bits[0] >> (fraction - 1) & 1  # quiet NaN have this bit set (IEEE 754-2019, 6.2.1)
 
@@ -65,17 +65,17 @@ def test_tf32_elements_have_no_more_bits():
 def test_numbers_and_their_bits():
     """CuPy gets bits, and whoever compares gets numbers."""
     values = np.array([0.5, -3, 240], ml_dtypes.float8_e4m3fn)
-    bits = stored(values)
+    bits = as_cupy_bits(values)
     assert bits.dtype == np.uint8 and bits.tolist() == [0x30, 0xC4, 0x77]
-    np.testing.assert_array_equal(numbers(bits, values.dtype).astype(float), [0.5, -3, 240])
+    np.testing.assert_array_equal(from_bits(bits, values.dtype).astype(float), [0.5, -3, 240])
     halves = np.ones(3, np.float16)
-    assert stored(halves) is halves and numbers(halves, halves.dtype) is halves
+    assert as_cupy_bits(halves) is halves and from_bits(halves, halves.dtype) is halves
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_an_output_may_come_as_bits(dtype):
     case = TensorMatmul(6, 5, 4, dtype, alpha=3, beta=-2)
-    case.verify(stored(case.reference().astype(DTYPES[dtype][1])))
+    case.verify(as_cupy_bits(case.reference().astype(DTYPES[dtype][1])))
     with pytest.raises(ValueError, match=rf"C is float64 \(6, 5\); it should be {DTYPES[dtype][1]} \(6, 5\)"):
         case.verify(case.reference())
 
@@ -97,8 +97,8 @@ def summed(a, b, at_once, kept_bits):
 
 def cut(numbers, bits):
     """Numbers without what is below their first bits."""
-    place = 2.0 ** (np.frexp(numbers)[1] - bits)
-    return np.trunc(numbers / place) * place
+    place = 2.0 ** (np.frexp(from_bits)[1] - bits)
+    return np.trunc(from_bits / place) * place
 
 
 @settings(max_examples=80, deadline=None)
@@ -301,7 +301,7 @@ extern "C" __global__ void deal(int* out, int clusters, int tiles, int steps, in
 )
 def test_the_deal_of_steps(clusters, tiles, steps):
     """Each step is dealt once; sums go to the next cluster, once per cluster; shares are even."""
-    module = simt.RawModule(code=kernels.whole_source("tensor_matmul/9_stream_k") + DEAL)
+    module = simt.RawModule(code=kernels.source_with_includes("tensor_matmul/9_stream_k") + DEAL)
     most = tiles // clusters + 3
     out = np.full((clusters, most, 3), -1, np.int32)
     scalars = map(np.int32, (clusters, tiles, steps, most))

@@ -54,7 +54,9 @@ def test_counters_equal_the_hardwares(case):
     if pd.notna(key["tile"]):
         macros["TILE"] = int(key["tile"])
     options = [f"-D{name}={value}" for name, value in {"DTYPE": shape.ctype, **macros}.items()]
-    kernel = simt.RawModule(code=kernels.whole_source(key["kernel"]), options=options).get_function(family)
+    kernel = simt.RawModule(code=kernels.source_with_includes(key["kernel"]), options=options).get_function(
+        family
+    )
     profile = kernel.profile(*kernels.launch(key["kernel"], shape, **macros), shape.args(np))
     counted = profile.metrics
     expected = dict(zip(recorded.quantity, recorded.value, strict=True))
@@ -88,7 +90,7 @@ def test_counters_of_tensor_cores_equal_the_hardwares(case):
     of = problem("tensor_matmul", *(int(key[name]) for name in "mnk"), dtype=key["dtype"])
     macros = dict(macro.split("=") for macro in key["note"].split())
     options = [f"-D{name}={value}" for name, value in {"DTYPE": of.ctype, **macros}.items()]
-    code = kernels.whole_source(key["kernel"])
+    code = kernels.source_with_includes(key["kernel"])
     kernel = simt.RawModule(code=code, options=["--std=c++17", *options]).get_function("tensor_matmul")
     grid, block, args, shared = kernels.whole_launch(key["kernel"], of, of.args(np))
     kernel.max_dynamic_shared_size_bytes = shared

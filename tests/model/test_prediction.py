@@ -18,7 +18,7 @@ from simt.common.occupancy import gpu
 from simt.kernel import launch_of
 from simt.timing import work
 from simt.timing.chain import chain
-from simt.timing.constants import Constants, stored
+from simt.timing.constants import Constants, load_model
 from simt.timing.limits import limits
 from simt.timing.prediction import NoPrediction, launch_work, predictable
 
@@ -286,7 +286,7 @@ def test_counters_queues_and_tickets_keep_their_values():
 
 
 def test_what_was_fitted_and_what_was_held_out_are_different_kernels():
-    known = stored()
+    known = load_model()
     assert len(known["build"]) >= 40 and len(known["held_out"]) >= 40
     assert not set(known["build"]) & set(known["held_out"])
     for low, high in known["errors"].values():

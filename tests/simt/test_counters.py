@@ -11,7 +11,7 @@ import pytest
 import simt
 from simt.common.occupancy import gpu
 from simt.compiler import nvrtc
-from simt.counters.profile import Circumstances, Counts, Profile
+from simt.counters.profile import Counts, LaunchContext, Profile
 from simt.launch.sample import Sample
 from simt.ptx import Address, Guard, Instruction, Register, Symbol
 
@@ -189,7 +189,7 @@ SOURCE = ["void f()", "  v = in[4 * t];", "  if (t % 4 == 0)", "    s[t] = v;", 
 
 def by_hand(counts=COUNTS, sample=None, on="H200", registers=40):
     resources = nvrtc.Resources(registers, 0, 0, 0, 0)
-    circumstances = Circumstances((5, 2, 1), (32, 2, 1), 3000, lambda arch: resources, gpu(on))
+    circumstances = LaunchContext((5, 2, 1), (32, 2, 1), 3000, lambda arch: resources, gpu(on))
     return Profile([LOAD, BRANCH, STORE, RETURN], lambda: counts, SOURCE, sample, circumstances)
 
 

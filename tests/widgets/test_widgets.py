@@ -10,7 +10,7 @@ import pytest
 from labkit import records, widgets
 from labkit.figures.pictures.product import LOAD, MULTIPLY
 from labkit.model import predicted
-from labkit.widgets import explorer, here, report_sweeps
+from labkit.widgets import explorer, local_counts, report_sweeps
 from labkit.widgets import tiling_view as tiling_module
 from labkit.widgets.block_sweep_view import block_sweep_view
 from labkit.widgets.report_sweeps import sides_of, sizes_of
@@ -48,13 +48,13 @@ def sectors(kernel, n, side):
 @pytest.mark.parametrize("side", [1, 2, 4, 8, 16, 32])
 @pytest.mark.parametrize("n", [256, 1024])
 def test_counts_follow_the_address_rules(kernel, side, n):
-    counted = here.count(kernel, CUBES[n], side)
+    counted = local_counts.count(kernel, CUBES[n], side)
     assert counted.per_multiply_add == pytest.approx(sectors(kernel, n, side), rel=1e-12)
     assert re.fullmatch(r"counted by the simulator in \d+ of \d+ blocks, scaled", counted.label)
 
 
 def test_a_small_grid_is_counted_whole():
-    assert here.count("tiled", CUBES[32], 16).label == "counted by the simulator"
+    assert local_counts.count("tiled", CUBES[32], 16).label == "counted by the simulator"
 
 
 SWEEPS = [
@@ -78,7 +78,7 @@ def test_block_sweep_states_the_records_and_the_counts(report, kernel, size, sid
             assert f"{name} with {side}×{side} blocks: {at.value.item():.4g} ms (report {report}" in view.text
         else:
             assert f"{name}: no time with {side}×{side} blocks" in view.text
-        counted = here.count(name, size, side)
+        counted = local_counts.count(name, size, side)
         assert f"{name} reads {counted.per_multiply_add:.5g} sectors per multiply-add" in view.text
     assert f"A block of {side}×{side} has {side * side} thread" in view.text
     written = texts(view.pictures[0])
@@ -91,7 +91,7 @@ def test_block_sweep_states_the_records_and_the_counts(report, kernel, size, sid
     ]
     assert len(tips) == 2 * len(sides_of(report))
     assert any(
-        f"{name}: {here.count(name, size, side).per_multiply_add:.4g} sectors"
+        f"{name}: {local_counts.count(name, size, side).per_multiply_add:.4g} sectors"
         in tips[sides_of(report).index(side) + len(sides_of(report))]
         for name in names
     )
@@ -171,16 +171,16 @@ def test_a_view_says_what_does_not_go_together(view, values, error, message):
 def test_on_a_gpu_measured_times_stand_beside_the_reports(monkeypatch):
     timing = SimpleNamespace(median=0.125, source="measured here: Test GPU")
     gpu = SimpleNamespace(kind="gpu")
-    monkeypatch.setattr(here, "measure", lambda *_: timing)
-    monkeypatch.setattr(here, "device", lambda: gpu)
+    monkeypatch.setattr(local_counts, "measure", lambda *_: timing)
+    monkeypatch.setattr(local_counts, "device", lambda: gpu)
     monkeypatch.setattr(report_sweeps, "device", lambda: gpu)
     view = block_sweep_view("int-matmul", "both", CUBES[256], 16)
     assert "tiled takes 0.125 ms (measured here: Test GPU)." in view.text
     assert any("measured here: Test GPU" in text for text in texts(view.pictures[0]))
-    rows = here.rows(["tiled"], [CUBES[4096]], [1, 16], (CUBES[4096], 16), "float32")
+    rows = local_counts.rows(["tiled"], [CUBES[4096]], [1, 16], (CUBES[4096], 16), "float32")
     assert rows[rows.quantity == "time"].block_x.tolist() == [16]  # 1×1 takes seconds
-    rows = here.rows(["tiled"], [CUBES[4096]], [1], (CUBES[4096], 1), "float32")
-    assert rows.quantity.tolist() == ["time", here.LOADS]  # but is measured when it is chosen
+    rows = local_counts.rows(["tiled"], [CUBES[4096]], [1], (CUBES[4096], 1), "float32")
+    assert rows.quantity.tolist() == ["time", local_counts.LOADS]  # but is measured when it is chosen
 
 
 # Predicted times.

@@ -16,7 +16,7 @@ import numpy as np
 
 from labkit import cpu, kernels
 from labkit.c.function import CFunction, accesses_source
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.hints import (
     NO_HINTS,
     Hints,
@@ -72,7 +72,7 @@ def right_in_c(function: CFunction, text: str, *sizes: Size, hints: Hints = NO_H
     timed: once with arrays that end where no memory is, once with arrays that begin there.
     """
     matmul = named(function, "matmul")
-    problems = [Matmul(M, N, K) for M, N, K in drawn.sizes(sizes, drawn.TILES)]
+    problems = [Matmul(M, N, K) for M, N, K in fresh_inputs.sizes(sizes, fresh_inputs.TILES)]
     for problem in problems:
         verify(matmul, problem, hints)
     whole = [Matmul(*size) for size in WHOLE_LINES] if sizes == ANY_SHAPE else []
@@ -81,7 +81,7 @@ def right_in_c(function: CFunction, text: str, *sizes: Size, hints: Hints = NO_H
 
 def verify(matmul: CFunction, problem: Matmul, hints: Hints = NO_HINTS) -> None:
     """Raise Unmet unless the function is right on `problem`, and stays inside its arrays."""
-    problem = drawn.numbers(problem)
+    problem = fresh_inputs.numbers(problem)
     args = problem.inputs()
     try:
         matmul(*args, problem.M, problem.N, problem.K, timeout=checks.TIMEOUT)
@@ -94,7 +94,7 @@ def verify(matmul: CFunction, problem: Matmul, hints: Hints = NO_HINTS) -> None:
 
 def verify_optimised(matmul: CFunction, problems: Sequence[Matmul], hints: Hints = NO_HINTS) -> None:
     """Raise Unmet unless the build that is timed is right on `problems`, too, each of them twice."""
-    twice = [drawn.numbers(problem) for problem in problems for _ in range(2)]
+    twice = [fresh_inputs.numbers(problem) for problem in problems for _ in range(2)]
     try:
         args = [(*problem.inputs(), *problem.sizes.values()) for problem in twice]
         matmul.make(args, timeout=checks.TIMEOUT)
@@ -209,7 +209,7 @@ def named(function: CFunction, name: str, behind: str = "") -> CFunction:
 
 def rung_beside(answer: CFunction, rung: str, *options: str) -> CFunction:
     """Return a rung of cpu.RUNGS, to be timed as the answer is, and where it is."""
-    return answer.variant(kernels.whole_source(cpu.RUNGS[rung]), "matmul", options)
+    return answer.variant(kernels.source_with_includes(cpu.RUNGS[rung]), "matmul", options)
 
 
 def _agree(times: Sequence[float]) -> bool:

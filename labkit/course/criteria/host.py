@@ -10,8 +10,8 @@ import numpy as np
 import simt
 from labkit.course.criteria.model_gpu import ModelGpu
 from labkit.course.criteria.python import called, is_of, kind_of, number_of, shown
-from labkit.course.drawn import fresh, further, generator
 from labkit.course.exercise import Unmet, criterion
+from labkit.course.fresh_inputs import fresh, further, generator
 from simt.common.errors import InvalidAccess
 
 # A verdict on a launch: right, wrong or refused.

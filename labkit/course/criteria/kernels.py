@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.hints import NO_HINTS, Hints
 from labkit.course.criteria.launches import Launch, Launches, Wrong, tiled
 from labkit.course.exercise import Criterion, Unmet, criterion
@@ -143,9 +143,9 @@ def right_in(kernel: AnyKernel, text: str, launches: Launches, hints: Hints = NO
             launch.run(kernel)
         except Wrong as wrong:
             _no_finding(kernel, launch, hints, f"{wrong}\n")
-            raise told_of(launch, wrong, hints) from None
+            raise failed_launch(launch, wrong, hints) from None
         except SimtError as error:
-            raise told_of(launch, error, hints) from None
+            raise failed_launch(launch, error, hints) from None
 
 
 @criterion("{text}")
@@ -154,7 +154,7 @@ def no_finding_in(kernel: AnyKernel, text: str, launches: Launches, hints: Hints
     for launch in launches(kernel):
         wrong = _no_finding(kernel, launch, hints)
         if wrong:
-            raise told_of(launch, wrong, hints)
+            raise failed_launch(launch, wrong, hints)
 
 
 def right_on(
@@ -207,8 +207,8 @@ def loads_in(
     most: int,
     text: str,
     make: Callable[..., Launch],
-    first: drawn.Size,
-    *others: drawn.Size,
+    first: fresh_inputs.Size,
+    *others: fresh_inputs.Size,
     whole: int = 1,
     spaces: Sequence[str] = LOADS,
     hint: str,
@@ -217,7 +217,7 @@ def loads_in(
 
     `most` is for the first of the stated sizes, which `make` makes launches of; it grows with their product.
     """
-    for size in drawn.instead([first, *others], whole):
+    for size in fresh_inputs.instead([first, *others], whole):
         _few_loads(kernel, most * math.prod(size) // math.prod(first), make(*size), spaces, hint)
 
 
@@ -255,9 +255,9 @@ def profiled(kernel: AnyKernel, launch: Launch, hint: str = "", gpu: str = DEFAU
         return launch.profile(kernel, gpu)
     except Wrong as wrong:
         _no_finding(kernel, launch, Hints(hint), f"{wrong}\n")
-        raise told_of(launch, wrong, Hints(hint)) from None
+        raise failed_launch(launch, wrong, Hints(hint)) from None
     except SimtError as error:
-        raise told_of(launch, error, Hints(hint)) from None
+        raise failed_launch(launch, error, Hints(hint)) from None
 
 
 def missed(found: str, goal: str, lines: pd.DataFrame, costs: Iterable[str], hint: str) -> Unmet:
@@ -281,7 +281,7 @@ def recompiled(kernel: AnyKernel, **macros: str | int) -> AnyKernel:
     return module.with_options(options).get_function(kernel.name)
 
 
-def told_of(launch: Launch, error: Wrong | SimtError, hints: Hints) -> Unmet:
+def failed_launch(launch: Launch, error: Wrong | SimtError, hints: Hints) -> Unmet:
     """Make the error of a launch that failed: what was seen, and the hint that fits it, if one does."""
     if isinstance(error, Wrong):
         hint = hints.for_results(error, launch)
@@ -312,7 +312,7 @@ def both_sides(finding: Finding, kernel: AnyKernel) -> str:
 
 
 def _on(problems: Sequence[Problem], tile: int, rows: int | None, longer: bool = False) -> Launches:
-    return lambda _: [tiled(each, tile, rows) for each in drawn.problems(problems, tile, longer)]
+    return lambda _: [tiled(each, tile, rows) for each in fresh_inputs.problems(problems, tile, longer)]
 
 
 def _no_finding(kernel: AnyKernel, launch: Launch, hints: Hints, seen: str = "") -> Wrong | None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 import simt
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.figures import own_product
 from labkit.kernels import verify
 from labkit.kernels.problem import Problem
@@ -110,7 +110,7 @@ class Launch:
         """Return how many elements of the output each part of the grid writes; `most` parts at most."""
         blocks, found = math.prod(self.grid), []
         for part in range(min(most, blocks)):
-            args = drawn.numbers(self.task, "part").args(np)
+            args = fresh_inputs.numbers(self.task, "part").args(np)
             before = _bits(self.task.output(args)).copy()
             kernel.module.restart()
             part_of_grid = list(range(part, blocks, most))
@@ -122,7 +122,7 @@ class Launch:
         """Return how many elements of global memory each block loads that runs alone."""
         blocks, found = math.prod(self.grid), []
         for block in range(blocks):
-            args = drawn.numbers(self.task, "part").args(np)
+            args = fresh_inputs.numbers(self.task, "part").args(np)
             kernel.module.restart()
             one = kernel.profile(self.grid, self.block, args, self.shared_mem, [block], verify.TIMEOUT)
             lines = one.lines.query("space == 'global' and op == 'ld'")
@@ -132,7 +132,7 @@ class Launch:
     @contextmanager
     def _begun(self, kernel: simt.AnyKernel, use: str) -> Iterator[tuple[Any, ...]]:
         """Hand out the arguments of a launch, and verify what it leaves there."""
-        task = drawn.numbers(self.task, use)
+        task = fresh_inputs.numbers(self.task, use)
         args = task.args(np)
         if use == "checked" and not task.reads_output:
             out = task.output(args)
@@ -227,10 +227,10 @@ def of_vector(make: Make, threads: int, n: int, unit: float = 0) -> Launch:
     return Launch(Given(f"n={n}", make, (n,), n, unit), (-(-n // threads),), (threads,))
 
 
-def each(make: Callable[..., Launch], *stated: int | tuple[int, ...], whole: int = 1) -> Launches:
+def all_of(make: Callable[..., Launch], *stated: int | tuple[int, ...], whole: int = 1) -> Launches:
     """Make a launch of each size, which is a number or several; `whole` is as in `drawn.sizes`."""
     tuples = [size if isinstance(size, tuple) else (size,) for size in stated]
-    return lambda _: [make(*size) for size in drawn.sizes(tuples, whole)]
+    return lambda _: [make(*size) for size in fresh_inputs.sizes(tuples, whole)]
 
 
 def _unwritten_as_such(out: np.ndarray) -> np.ndarray:

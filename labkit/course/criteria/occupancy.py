@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from labkit.answers import borrowing
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.kernels import few_sectors, profiled
 from labkit.course.criteria.launches import as_said
 from labkit.course.criteria.python import called, number_of, right_for, shown
-from labkit.course.elsewhere import Elsewhere
 from labkit.course.exercise import Unmet, criterion
+from labkit.course.reimported import Elsewhere
 from labkit.kernels.matmul.family import Matmul
 from labkit.model.blocks_per_sm import LEAST_REGISTERS, RESOURCES, Block, cures
 from simt import AnyKernel
@@ -82,7 +82,7 @@ def _drawn(rng: np.random.Generator, base: Asked) -> Asked:
     It is on any GPU whose SMs have as many sub-partitions: the text gives each a quarter, and a P100 has two.
     """
     alike = [each for each in gpus() if each.warp_unit == gpu(base[0]).warp_unit]
-    for _ in range(drawn.TRIES):
+    for _ in range(fresh_inputs.TRIES):
         on = alike[rng.integers(len(alike))]
         threads, registers, shared = (int(each * rng.uniform(0.5, 1.25)) for each in base[1:])
         block = Block(on, min(threads, MAX_THREADS), max(registers, LEAST_REGISTERS), shared)
@@ -95,7 +95,7 @@ def _drawn(rng: np.random.Generator, base: Asked) -> Asked:
 @criterion("global loads of at most {most} sectors for M = N = K = {problem.N}")
 def loads_at_most(kernel: AnyKernel, most: int, problem: Matmul, hint: str) -> None:
     """Limit the sectors of global loads, launched as the cell says; `most` grows with the multiply-adds."""
-    M, N, K = drawn.one_of((1, 1, 1), ((2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 1)))
+    M, N, K = fresh_inputs.one_of((1, 1, 1), ((2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 1)))
     larger = Matmul(M * problem.M, N * problem.N, K * problem.K)
     launch, most = as_said(kernel, larger), most * larger.flops // problem.flops
     few_sectors(kernel, launch, most, f"{larger}, block {launch.block}", hint)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.exercise import Unmet, criterion
 from labkit.figures import own_product
 from labkit.kernels.matmul.family import Matmul
@@ -126,7 +126,7 @@ def quicker(
     Inside `drawn` the product has one of the `others` for its K, and the goal has a little slack. M and N
     stay: how blocks fill the GPU depends on them.
     """
-    depth = drawn.one_of(problem.K, others or (problem.K,))
+    depth = fresh_inputs.one_of(problem.K, others or (problem.K,))
     if depth != problem.K:
         factor, problem = SLACK * factor, replace(problem, K=depth)
     found = verified(kernel, product(kernel, problem), hint)
@@ -152,7 +152,7 @@ def within(
     `make` makes the launch with so many times the stated work, of whose time the share `growing` grows with
     the work. The goal then has a little slack.
     """
-    times = drawn.one_of(1.0, work)
+    times = fresh_inputs.one_of(1.0, work)
     most *= 1 if times == 1 else (1 + growing * (times - 1)) / SLACK
     found = verified(kernel, make(times), hint)
     if 1e3 * found.seconds > most:
@@ -162,8 +162,8 @@ def within(
 def product(kernel: AnyKernel, problem: Matmul) -> Large:
     """Return the launch of a product without alpha and beta, as the kernel's own line says."""
     M, N, K = problem.M, problem.N, problem.K
-    a = Contents((M, K), drawn.fresh(problem.seed, "A"), -1, 1)
-    b = Contents((K, N), drawn.fresh(problem.seed, "B"), -1, 1)
+    a = Contents((M, K), fresh_inputs.fresh(problem.seed, "A"), -1, 1)
+    b = Contents((K, N), fresh_inputs.fresh(problem.seed, "B"), -1, 1)
 
     def right(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Multiply the rows and columns that the places need; |A| |B| is at most the product of their norms.
@@ -182,7 +182,7 @@ def product(kernel: AnyKernel, problem: Matmul) -> Large:
 
 def _blocks(total: int) -> list[int]:
     """Draw blocks of a grid: near its start, in the middle and near its end."""
-    rng = np.random.default_rng(drawn.fresh(total, "blocks"))
+    rng = np.random.default_rng(fresh_inputs.fresh(total, "blocks"))
     ends = ((int(first * total), max(int(first * total) + 1, int(last * total))) for first, last in PARTS)
     return sorted({int(number) for first, last in ends for number in rng.integers(first, last, 2)})
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 
 import pandas as pd
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.hints import Hints
-from labkit.course.criteria.kernels import both_sides, case, missed, profiled, told_of
+from labkit.course.criteria.kernels import both_sides, case, failed_launch, missed, profiled
 from labkit.course.criteria.launches import Launch, as_said
 from labkit.course.criteria.undisturbed import alone
 from labkit.course.exercise import Unmet, criterion
@@ -89,14 +89,14 @@ HINTS = Hints(
     misaligned=ALIGNED,
     sync=ARRIVE,
     untouched=COVER,
-    fits=drawn.TILES,
+    fits=fresh_inputs.TILES,
 )
 
 
 @criterion("{text}")
 def launches(kernel: AnyKernel, text: str, *problems: Matmul) -> None:
     """Ask for a launch line that comes to a launch that a GPU takes."""
-    for problem in drawn.problems(problems, drawn.TILES):
+    for problem in fresh_inputs.problems(problems, fresh_inputs.TILES):
         _launched(kernel, problem)
 
 
@@ -107,7 +107,7 @@ def right_as_launched(kernel: AnyKernel, text: str, *problems: Matmul, hint: str
     Put problems that ask for more behind those that ask for less. `hint` is for wrong results of any kind.
     """
     hints = replace(HINTS, usual=hint, edges=hint) if hint else HINTS
-    for problem in drawn.problems(problems, drawn.TILES):
+    for problem in fresh_inputs.problems(problems, fresh_inputs.TILES):
         launch = _launched(kernel, problem)
         with case(str(launch)):
             findings, wrong = launch.check(kernel)
@@ -117,7 +117,7 @@ def right_as_launched(kernel: AnyKernel, text: str, *problems: Matmul, hint: str
             told = [str(launch), str(wrong or ""), found, hints.for_finding(first, launch)]
             raise Unmet("\n".join(filter(None, told)), first)
         if wrong:
-            raise told_of(launch, wrong, hints)
+            raise failed_launch(launch, wrong, hints)
 
 
 def _launched(kernel: AnyKernel, problem: Matmul) -> Launch:
@@ -140,7 +140,7 @@ def _counted(kernel: AnyKernel, problem: Matmul, seed: int) -> Figures:
 
 
 def _figures(kernel: AnyKernel) -> Figures:
-    return _counted(kernel, drawn.one_of(own_product.MEASURED, COUNTED), drawn.fresh(0))
+    return _counted(kernel, fresh_inputs.one_of(own_product.MEASURED, COUNTED), fresh_inputs.fresh(0))
 
 
 @criterion("at least {least} multiply-adds per sector of global loads")
@@ -228,7 +228,7 @@ def faster(kernel: AnyKernel, rung: str, factor: float) -> None:
     """Ask that the kernel is so many times as fast as a rung, on this machine's GPU."""
     find_gpu()
     with alone():
-        ms, wrong = own_product.measured(kernel, drawn.numbers(own_product.LARGE), rung)
+        ms, wrong = own_product.measured(kernel, fresh_inputs.numbers(own_product.LARGE), rung)
     if wrong:
         raise Unmet(f"{own_product.LARGE}\n{wrong}")
     mine, theirs = (ms.set_index("kernel").value[name] for name in (own_product.NAME, rung))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labkit.course.drawn import fresh, further, one_of
 from labkit.course.exercise import Unmet, criterion
+from labkit.course.fresh_inputs import fresh, further, one_of
 from simt.programs.program import AnyProgram, Mode, Outcome
 from simt.programs.recording import Arrays, Launched, Record
 from simt.programs.server.memory import HOST_START

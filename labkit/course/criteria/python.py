@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from labkit.answers import answer_line
-from labkit.course.drawn import further, generator
-from labkit.course.elsewhere import Elsewhere, Raised
 from labkit.course.exercise import Unmet, criterion
+from labkit.course.fresh_inputs import further, generator
+from labkit.course.reimported import Elsewhere, Raised
 from simt.common.errors import SimtError
 from simt.common.limits import WARP
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from labkit.course.criteria.hints import Hints
 from labkit.course.criteria.kernels import Shares, case, other_blocks, right_in, shared_out
-from labkit.course.criteria.launches import Given, Launch, each
-from labkit.course.drawn import FACTORS, one_of, sizes
+from labkit.course.criteria.launches import Given, Launch, all_of
 from labkit.course.exercise import Criterion, Exercise, criterion
+from labkit.course.fresh_inputs import FACTORS, one_of, sizes
 from simt import AnyKernel
 from simt.common.compare import compare
 
@@ -76,7 +76,7 @@ _PLACES = Shares(lambda _: _numbering(3 * SIDE, 3 * SIDE))
 
 def _numbered(text: str, *shapes: tuple[int, int]) -> Criterion:
     """Ask for right numbers in matrices of these shapes."""
-    return shared_out(right_in(text, each(_numbering, *shapes, whole=SIDE), NUMBERED), _PLACES)
+    return shared_out(right_in(text, all_of(_numbering, *shapes, whole=SIDE), NUMBERED), _PLACES)
 
 
 ROWS = "Whole rows come before an element, each as long as there are columns."

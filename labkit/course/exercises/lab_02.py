@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.kernels import (
     SOUND,
     Hints,
@@ -75,7 +75,7 @@ def _in_a_row(problem: Matmul) -> Launch:
 
 
 def _in_rows(*stated: Matmul) -> Launches:
-    return lambda _: [_in_a_row(problem) for problem in drawn.problems(stated, longer=True)]
+    return lambda _: [_in_a_row(problem) for problem in fresh_inputs.problems(stated, longer=True)]
 
 
 NUMBERED = (
@@ -94,7 +94,7 @@ CUBE = Matmul(64, 64, 64)
 
 def _counted() -> Matmul:
     """Return the product for which requests are counted."""
-    return drawn.problem_instead(CUBE, 32)
+    return fresh_inputs.problem_instead(CUBE, 32)
 
 
 def _most_requests(problem: Matmul) -> int:

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.kernels import (
     SOUND,
     Hints,
@@ -18,7 +18,7 @@ from labkit.course.criteria.kernels import (
     right_on,
     shared_out,
 )
-from labkit.course.criteria.launches import Given, Launch, each, tiled
+from labkit.course.criteria.launches import Given, Launch, all_of, tiled
 from labkit.course.exercise import Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
 from simt import AnyKernel
@@ -57,7 +57,7 @@ def _sectors(
 ) -> None:
     """Limit the sectors of global loads, all lines together; what tiles fit stays so where it is drawn."""
     for stated in problems:
-        for problem in drawn.problems([stated], tile):
+        for problem in fresh_inputs.problems([stated], tile):
             told = f"{problem}, blocks of {tile} x {rows or tile}"
             few_sectors(kernel, tiled(problem, tile, rows), _most_sectors(problem, tile), told, ONCE)
 
@@ -71,7 +71,7 @@ def _with_tile(kernel: AnyKernel, tile: int) -> AnyKernel:
 
 @criterion("right with -D TILE={tiles}")
 def _any_tile(kernel: AnyKernel, *tiles: int) -> None:
-    for tile in drawn.further(tiles, lambda rng, _: int(rng.integers(1, LARGEST, endpoint=True)), 2):
+    for tile in fresh_inputs.further(tiles, lambda rng, _: int(rng.integers(1, LARGEST, endpoint=True)), 2):
         right = right_on("", CUBE, Matmul(33, 20, 45), tile=tile, hints=RAGGED if tile == STATED else OF_TILE)
         right.test(_with_tile(kernel, tile))
 
@@ -92,7 +92,7 @@ def _traffic_by_tile(kernel: AnyKernel, *tiles: int) -> None:
 
 @criterion("-D TILE={tile} does not compile: a static_assert says why")
 def _refuses(kernel: AnyKernel, tile: int) -> None:
-    further = drawn.further([tile], lambda rng, least: int(rng.integers(least + 1, 2 * least)))
+    further = fresh_inputs.further([tile], lambda rng, least: int(rng.integers(least + 1, 2 * least)))
     for larger in (*further, 2 * LARGEST):
         try:
             recompiled(kernel, TILE=larger)
@@ -148,7 +148,7 @@ OF_BT = Hints(f"{BY_ROWS} {BROUGHT}", BY_ROWS, BARRIERS, edges=EDGE, sync=EDGE, 
 
 @criterion("global loads of few sectors: neighbours along x bring neighbours of a row of A and of BT")
 def _along_rows(kernel: AnyKernel) -> None:
-    for size in drawn.sizes([(64, 64, 64), (45, 29, 67)], STATED):
+    for size in fresh_inputs.sizes([(64, 64, 64), (45, 29, 67)], STATED):
         M, N, K = size
         row = STATED // FLOATS + (K % FLOATS > 0)
         blocks = -(-M // STATED) * -(-N // STATED)
@@ -198,16 +198,16 @@ EXERCISES = (
     Exercise("03.4", "A times B transposed", 3, given=3).asks(
         shared_out(
             right_in(
-                "right where the tiles fit", each(_by_rows, (16, 16, 16), (64, 32, 48), whole=STATED), OF_BT
+                "right where the tiles fit", all_of(_by_rows, (16, 16, 16), (64, 32, 48), whole=STATED), OF_BT
             ),
             Shares(lambda _: _by_rows(*FEW.sizes.values())),
         ),
         right_in(
             "right for any shape, 1 to 67",
-            each(_by_rows, (1, 1, 1), (31, 33, 5), (45, 29, 67), (20, 50, 33)),
+            all_of(_by_rows, (1, 1, 1), (31, 33, 5), (45, 29, 67), (20, 50, 33)),
             OF_BT,
         ),
-        no_finding_in(SOUND, each(_by_rows, (29, 20, 35), (20, 29, 51)), OF_BT),
+        no_finding_in(SOUND, all_of(_by_rows, (29, 20, 35), (20, 29, 51)), OF_BT),
         _along_rows(),
     ),
     Exercise("03.5", "Two elements per thread", 4).asks(

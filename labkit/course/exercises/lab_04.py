@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.kernels import (
     SOUND,
     Hints,
@@ -18,7 +18,7 @@ from labkit.course.criteria.kernels import (
     right_in,
     shared_out,
 )
-from labkit.course.criteria.launches import Given, Launch, Launches, each, of_vector
+from labkit.course.criteria.launches import Given, Launch, Launches, all_of, of_vector
 from labkit.course.criteria.python import Lanes, of_lanes
 from labkit.course.exercise import Exercise, criterion
 from labkit.kernels.transpose.family import Transpose
@@ -82,7 +82,7 @@ def _over_out(problem: Transpose) -> Launch:
 
 
 def _turned(*stated: Transpose) -> Launches:
-    return lambda _: [_over_out(problem) for problem in drawn.problems(stated, max(BLOCK))]
+    return lambda _: [_over_out(problem) for problem in fresh_inputs.problems(stated, max(BLOCK))]
 
 
 @criterion("global {many} of at most {most} sectors for {told}: each once")
@@ -100,7 +100,7 @@ def _each_once(
     `most` is for the stated size. All lines count together, so that wide accesses, other loops and shared
     memory may do it too.
     """
-    (size,) = drawn.instead([stated], BLOCKS)
+    (size,) = fresh_inputs.instead([stated], BLOCKS)
     launch, most = make(*size), most * math.prod(size) // math.prod(stated)
     lines = {"loads": loads, "stores": stores}[many](profiled(kernel, launch).lines, "global")
     if lines.sectors.sum() > most:
@@ -145,18 +145,18 @@ _efficient = partial(of_lanes, of=_efficiency, called_with=_addresses)
 
 EXERCISES = (
     Exercise("04.1", "A copy, shared out among lanes", 2, given=4).asks(
-        right_in("right for 4096 elements and 256 threads", each(_copied, LARGE, whole=256), COPY),
+        right_in("right for 4096 elements and 256 threads", all_of(_copied, LARGE, whole=256), COPY),
         right_in(
             "right for any n, from 1 to 5000",
-            each(_copied, 1, 31, 33, 127, 1000, 5000),
+            all_of(_copied, 1, 31, 33, 127, 1000, 5000),
             COPY,
         ),
         right_in(
             "right for any grid, of 1 to 20 blocks",
-            each(_copied, (1000, 1, 128), (1000, 3, 96), (1000, 20, 96), (1000, 5, 20), (100, 2, 7)),
+            all_of(_copied, (1000, 1, 128), (1000, 3, 96), (1000, 20, 96), (1000, 5, 20), (100, 2, 7)),
             COPY,
         ),
-        clean_in(each(_copied, 700), COPY),
+        clean_in(all_of(_copied, 700), COPY),
         _each_once("loads", *COPIED, LANES),
         shared_out(
             _each_once("stores", *COPIED, LANES),
@@ -175,13 +175,13 @@ EXERCISES = (
         shared_out(_each_once("stores", *TURNED, ALONG), Shares(lambda _: _over_out(WIDE))),
     ),
     Exercise("04.3", "From structs to fields", 3, given=3).asks(
-        right_in("right for 128 and 512 particles", each(_split, 128, 512, whole=128), SPLIT),
+        right_in("right for 128 and 512 particles", all_of(_split, 128, 512, whole=128), SPLIT),
         right_in(
             "right for any number, from 1 to 1000",
-            each(_split, 1, 31, 33, 129, 1000),
+            all_of(_split, 1, 31, 33, 129, 1000),
             SPLIT,
         ),
-        clean_in(each(_split, 33, 200), SPLIT),
+        clean_in(all_of(_split, 33, 200), SPLIT),
         _each_once("loads", *MANY, ONCE),
         shared_out(_each_once("stores", *MANY, NEIGHBOURS), Shares(lambda _: _split(1024))),
     ),

@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria import kernels
 from labkit.course.criteria.hints import Hints
-from labkit.course.criteria.launches import Launch, each, of_vector, tiled
+from labkit.course.criteria.launches import Launch, all_of, of_vector, tiled
 from labkit.course.criteria.python import Lanes, of_lanes
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.transpose.family import Transpose
@@ -91,7 +91,7 @@ def _both_sides_coalesced(kernel: AnyKernel) -> None:
 
     Where rows begin anywhere, those of a tile may touch one more; where tiles stick out, too.
     """
-    uneven, wide = drawn.problems([UNEVEN])[-1], drawn.problem_instead(WIDE, TILE)
+    uneven, wide = fresh_inputs.problems([UNEVEN])[-1], fresh_inputs.problem_instead(WIDE, TILE)
     rows, cols = uneven.rows, uneven.cols
     goals = rows * -(-cols // TILE) * 5, cols * -(-rows // TILE) * 5
     for problem, most in ((wide, (wide.bytes // 2 // SECTOR_BYTES,) * 2), (uneven, goals)):
@@ -107,9 +107,9 @@ def _both_sides_coalesced(kernel: AnyKernel) -> None:
 @criterion("no bank conflict, neither in stores nor in loads")
 def _no_conflicts(kernel: AnyKernel) -> None:
     """Ask for no bank conflict in whole warps: one that is taken apart has none either, and gains nothing."""
-    wide = drawn.problem_instead(WIDE, TILE)
+    wide = fresh_inputs.problem_instead(WIDE, TILE)
     most = 2 * (2 * wide.rows * wide.cols // 32)  # twice what a store and a load per element take
-    for problem in (wide, drawn.problem_instead(UNEVEN)):
+    for problem in (wide, fresh_inputs.problem_instead(UNEVEN)):
         lines = _profile(kernel, problem)
         shared = lines[lines.space == "shared"]
         if shared.conflicts.any():
@@ -163,7 +163,7 @@ def _summed_up(n: int) -> Launch:
 
 def _counted(kernel: AnyKernel) -> pd.DataFrame:
     """Count the lines of a sum, per block."""
-    ((blocks,),) = drawn.instead([(4,)])
+    ((blocks,),) = fresh_inputs.instead([(4,)])
     lines = kernels.profiled(kernel, _summed_up(blocks * THREADS)).lines
     counts = ["requests", "threads", "sectors", "passes", "conflicts"]
     return lines.assign(**{name: lines[name] / blocks for name in counts})
@@ -255,10 +255,12 @@ EXERCISES = (
     ),
     Exercise("05.4", "A sum without conflicts", 3, given=3).asks(
         kernels.right_in(
-            "right for whole blocks, n = 256 and 1024", each(_summed_up, 256, 1024, whole=THREADS), ADDING
+            "right for whole blocks, n = 256 and 1024", all_of(_summed_up, 256, 1024, whole=THREADS), ADDING
         ),
-        kernels.right_in("right for any n, from 1 to 1000", each(_summed_up, 1, 31, 255, 257, 1000), ADDING),
-        kernels.no_finding_in(kernels.SOUND, each(_summed_up, 300), ADDING),
+        kernels.right_in(
+            "right for any n, from 1 to 1000", all_of(_summed_up, 1, 31, 255, 257, 1000), ADDING
+        ),
+        kernels.no_finding_in(kernels.SOUND, all_of(_summed_up, 300), ADDING),
         _without_conflicts(),
         _in_few_passes(),
     ),

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.kernels import (
     SOUND,
     Hints,
@@ -19,7 +19,7 @@ from labkit.course.criteria.kernels import (
     right_on,
     shared_out,
 )
-from labkit.course.criteria.launches import Given, Launch, each, tiled
+from labkit.course.criteria.launches import Given, Launch, all_of, tiled
 from labkit.course.criteria.predicted import Large, limited_by
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.kernels.matmul.family import Matmul
@@ -112,14 +112,14 @@ def _doubled(n: int) -> Launch:
 
 def _doubled_in(large: int) -> Large:
     """Make the launch of so many elements whose time is predicted."""
-    x = Contents((large,), drawn.fresh(0, "doubled"), 1, 1000, whole=True)
+    x = Contents((large,), fresh_inputs.fresh(0, "doubled"), 1, 1000, whole=True)
     args = x, Contents((large,)), np.int32(large)
     return Large(f"n={large}", (large // PER_BLOCK,), (THREADS,), args, lambda places: (2 * x.at(places), 0))
 
 
 @criterion("each sector of in is loaded once, each of out stored once")
 def _each_once(kernel: AnyKernel) -> None:
-    ((n,),) = drawn.instead([(1 << 14,)], PER_BLOCK)
+    ((n,),) = fresh_inputs.instead([(1 << 14,)], PER_BLOCK)
     launch, most = _doubled(n), n * 4 // 32
     lines = profiled(kernel, launch).lines
     for what, own in (("loads", loads(lines, "global")), ("stores", stores(lines, "global"))):
@@ -161,7 +161,7 @@ def _turned(inside: Hints, edges: Hints) -> tuple[Criterion, ...]:
 )
 def _moved_once(kernel: AnyKernel) -> None:
     """Ask for each sector of in and out once, and no bank conflict, in whole warps."""
-    problem = drawn.problem_instead(WIDE, TILE)
+    problem = fresh_inputs.problem_instead(WIDE, TILE)
     sectors, passes = _sectors(problem), _passes(problem)
     lines = profiled(kernel, tiled(problem, TILE, ROWS)).lines
     shared = lines[lines.space == "shared"]
@@ -193,7 +193,7 @@ def _few_instructions(
     kernel: AnyKernel, text: str, most: int, *stated: Transpose, all_whole: bool = False
 ) -> None:
     """Limit the PTX instructions per element; where blocks are whole, also for matrices that are drawn."""
-    for problem in drawn.problems(stated, TILE) if all_whole else map(_mostly_whole, stated):
+    for problem in fresh_inputs.problems(stated, TILE) if all_whole else map(_mostly_whole, stated):
         profile = profiled(kernel, tiled(problem, TILE, ROWS))
         elements = problem.rows * problem.cols / 32  # as a warp's instruction is for 32
         count = profile.ptx["instructions"] / elements
@@ -206,7 +206,7 @@ def _few_instructions(
 
 def _mostly_whole(stated: Transpose) -> Transpose:
     """Return the problem; inside `drawn` a larger one in its place, of which as large a part is whole."""
-    rng = drawn.generator("mostly whole", stated)
+    rng = fresh_inputs.generator("mostly whole", stated)
     more = (0, 0) if rng is None else rng.integers(1, 4, 2)
     return Transpose(stated.rows + TILE * int(more[0]), stated.cols + TILE * int(more[1]))
 
@@ -214,7 +214,7 @@ def _mostly_whole(stated: Transpose) -> Transpose:
 @criterion("global loads of at most {most} sectors for M = N = K = 64")
 def _few_sectors(kernel: AnyKernel, most: int) -> None:
     """Ask that shared memory is used, with as much traffic as in 03.1."""
-    problem = drawn.problem_instead(CUBE, SIDE)
+    problem = fresh_inputs.problem_instead(CUBE, SIDE)
     most = most * problem.flops // CUBE.flops
     sectors = loads(profiled(kernel, tiled(problem, SIDE)).lines, "global").sectors.sum()
     if sectors > most:
@@ -227,7 +227,7 @@ def _written_out(kernel: AnyKernel, tile: int, text: str) -> None:
     kernel = recompiled(kernel, TILE=tile)
     # A run that is counted spares one that is not.
     profiled(kernel, tiled(Matmul(33, 20, 45), tile), MACRO)
-    for problem in (drawn.problem_instead(CUBE, TILE), _one_step_more()):
+    for problem in (fresh_inputs.problem_instead(CUBE, TILE), _one_step_more()):
         _no_loop_left(profiled(kernel, tiled(problem, tile), MACRO), problem, tile)
 
 
@@ -242,7 +242,7 @@ def _right_with(kernel: AnyKernel, tile: int) -> None:
 
 def _one_step_more() -> Matmul:
     """Return RAGGED; inside `drawn` another that leaves one step for the last round."""
-    whole = drawn.problem_instead(replace(RAGGED, K=RAGGED.K - 1), TILE)
+    whole = fresh_inputs.problem_instead(replace(RAGGED, K=RAGGED.K - 1), TILE)
     return replace(whole, K=whole.K + 1)
 
 
@@ -304,13 +304,13 @@ EXERCISES = (
         ),
     ),
     Exercise("06.4", "Loads before stores", 2, given=3).asks(
-        right_in("right for 1 to 5000 elements", each(_doubled, 1, 255, 1024, 5000), FOUR_EACH),
-        no_finding_in(SOUND, each(_doubled, 1500), FOUR_EACH),
+        right_in("right for 1 to 5000 elements", all_of(_doubled, 1, 255, 1024, 5000), FOUR_EACH),
+        no_finding_in(SOUND, all_of(_doubled, 1500), FOUR_EACH),
         _each_once(),
         limited_by(
             "predicted for an H200: for 2^24 elements the device memory is the lowest limit",
             "DRAM",
-            lambda: _doubled_in(drawn.one_of(LARGE, LARGER)),
+            lambda: _doubled_in(fresh_inputs.one_of(LARGE, LARGER)),
             EARLY,
         ),
     ),

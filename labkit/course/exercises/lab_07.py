@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.kernels import Hints, global_loads, missed, no_finding, profiled, right_on
 from labkit.course.criteria.launches import as_said, tiled
 from labkit.course.criteria.occupancy import loads_at_most, occupied, resident
@@ -69,7 +69,7 @@ def _bytes(M: int, N: int, K: int) -> dict[str, float]:
 
 def _drawn(rng: np.random.Generator, base: tuple[Sizes, float]) -> tuple[Sizes, float]:
     """Draw another product, square or not like `base`, that takes another time."""
-    M, N, K = drawn.like(rng, base[0], [base[0]])
+    M, N, K = fresh_inputs.like(rng, base[0], [base[0]])
     return (M, N, K), round(rng.uniform(0.01, 2), 3)
 
 
@@ -154,7 +154,7 @@ MOST_SECTORS = 10_000  # of loads for EVEN: tiles of 16 x 16 ask for 8000, those
 @criterion("at least {least:g} FLOP per byte asked of the L1 caches")
 def _intensity(kernel: AnyKernel, least: float) -> None:
     for stated in COUNTED:
-        problem = drawn.problem_instead(stated, WIDE["tile"])
+        problem = fresh_inputs.problem_instead(stated, WIDE["tile"])
         counted = profiled(kernel, tiled(problem, **WIDE))
         sectors = sum(side(counted.lines, "global").sectors.sum() for side in (loads, stores))
         intensity = problem.flops / (SECTOR * sectors)
@@ -191,7 +191,7 @@ LONGER = (
 
 @criterion(f"at most {MOST_BARRIERS} barriers per warp for K = {DEEP.K}")
 def _few_barriers(kernel: AnyKernel) -> None:
-    problem = replace(DEEP, K=ROUND_STEPS * drawn.one_of(4, (3, 4, 5)))
+    problem = replace(DEEP, K=ROUND_STEPS * fresh_inputs.one_of(4, (3, 4, 5)))
     most = 2 * problem.K // ROUND_STEPS
     launch = as_said(kernel, problem)
     profile = profiled(kernel, launch)

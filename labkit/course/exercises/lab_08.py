@@ -7,7 +7,7 @@ from math import ceil
 import numpy as np
 import pandas as pd
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.kernels import SOUND, Hints, listed, missed, no_finding_in, profiled, right_in
 from labkit.course.criteria.launches import Launches, as_said
 from labkit.course.criteria.predicted import quicker
@@ -86,7 +86,9 @@ def _clean(size: tuple[int, int, int], hints: Hints) -> Criterion:
 
 
 def _said(*sizes: tuple[int, int, int]) -> Launches:
-    return lambda kernel: [as_said(kernel, Matmul(M, N, K)) for M, N, K in drawn.sizes(sizes, drawn.TILES)]
+    return lambda kernel: [
+        as_said(kernel, Matmul(M, N, K)) for M, N, K in fresh_inputs.sizes(sizes, fresh_inputs.TILES)
+    ]
 
 
 @lru_cache(maxsize=len(COUNTED))
@@ -100,8 +102,12 @@ def _profiles(kernel: AnyKernel) -> Iterator[tuple[Matmul, int, Profile]]:
     All goals that are judged with one seed share the profiles.
     """
     for stated, others in COUNTED.items():
-        problem = drawn.one_of(stated, others)
-        yield problem, problem.M * problem.N * problem.K // WARP, _counted(kernel, problem, drawn.fresh(0))
+        problem = fresh_inputs.one_of(stated, others)
+        yield (
+            problem,
+            problem.M * problem.N * problem.K // WARP,
+            _counted(kernel, problem, fresh_inputs.fresh(0)),
+        )
 
 
 @criterion("at most {most:g} loads from {space} memory per multiply-add")

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria import host, kernels, predicted
-from labkit.course.criteria.launches import Given, Launch, each, of_vector
+from labkit.course.criteria.launches import Given, Launch, all_of, of_vector
 from labkit.course.criteria.python import called, number_of, shown
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
-from labkit.course.unnamed import FIRST, cases
+from labkit.course.mystery_kernels import FIRST, cases
 from labkit.model.sampled import Argument, Contents
 from simt import AnyKernel, Profile
 from simt.common.limits import WARP
@@ -64,7 +64,7 @@ ONLY = (
 
 @criterion(f"barriers only where they are needed: at most {BARRIERS} for a block of 256")
 def _few_barriers(kernel: AnyKernel) -> None:
-    ((n,),) = drawn.instead([(THREADS,)], THREADS)
+    ((n,),) = fresh_inputs.instead([(THREADS,)], THREADS)
     launch = _shares(n)
     profile = kernels.profiled(kernel, launch)
     met = [site for site in profile.sites if site.instruction.is_barrier]
@@ -292,7 +292,7 @@ def _large(letter: str, times: float) -> predicted.Large:
     sizes = tuple(round(times * size) if at == grows else size for at, size in enumerate(case.large))
     given, out = case.shapes(*sizes)
     low = 1 if letter in "ADE" else 0
-    x = Contents(given, drawn.fresh(0, letter), low, 9 if low else 1, whole=bool(low))
+    x = Contents(given, fresh_inputs.fresh(0, letter), low, 9 if low else 1, whole=bool(low))
 
     def right(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = element(places, x, *sizes)
@@ -321,7 +321,7 @@ def _counted(
 ) -> None:
     """Limit a figure of the small launch; `most` may grow with the work. Other sizes are drawn."""
     case = cases()[letter]
-    (grown,) = drawn.instead([case.small[-2:]], WHOLE)
+    (grown,) = fresh_inputs.instead([case.small[-2:]], WHOLE)
     sizes = (*case.small[:-2], *grown)  # the ring's length stays: shared memory has room for 1024
     launch = _launch(letter, *sizes)
     found = count(kernels.profiled(kernel, launch))
@@ -365,8 +365,8 @@ def _fixed(
     """Make the exercise that asks for a faster kernel with the results of kernel `letter`."""
     number, make = FIRST + [*cases()].index(letter), partial(_launch, letter)
     return Exercise(f"09.{number}", f"Kernel {letter}, faster", 2, given=2).asks(
-        kernels.right_in("right results, as before", each(make, *sizes), hints),
-        kernels.clean_in(each(make, sizes[-1]), hints),
+        kernels.right_in("right results, as before", all_of(make, *sizes), hints),
+        kernels.clean_in(all_of(make, sizes[-1]), hints),
         *counted,
         within,
     )
@@ -426,9 +426,9 @@ UNNAMED = (
 def _sound(make: Callable[[int], Launch], hints: kernels.Hints) -> tuple[Criterion, ...]:
     """Ask for right results for any n, and for the right reason."""
     return (
-        kernels.right_in("right for whole blocks", each(make, 256, 1024, whole=THREADS), hints),
-        kernels.right_in("right for n = 1, 33, 300", each(make, 1, 33, 300), hints),
-        kernels.clean_in(each(make, 300), hints),
+        kernels.right_in("right for whole blocks", all_of(make, 256, 1024, whole=THREADS), hints),
+        kernels.right_in("right for n = 1, 33, 300", all_of(make, 1, 33, 300), hints),
+        kernels.clean_in(all_of(make, 300), hints),
     )
 
 
@@ -445,14 +445,16 @@ EXERCISES = (
     Exercise("09.2", "Neighbours that are not there", 2).asks(
         kernels.shared_out(
             kernels.right_in(
-                "right where blocks cover the matrix", each(_heat, (16, 16), (32, 48), whole=SIDE), NEIGHBOURS
+                "right where blocks cover the matrix",
+                all_of(_heat, (16, 16), (32, 48), whole=SIDE),
+                NEIGHBOURS,
             ),
             kernels.Shares(lambda _: _heat(3 * SIDE, 4 * SIDE)),
         ),
         kernels.right_in(
-            "right where they stick out", each(_heat, (1, 1), (1, 40), (40, 1), (31, 33)), NEIGHBOURS
+            "right where they stick out", all_of(_heat, (1, 1), (1, 40), (40, 1), (31, 33)), NEIGHBOURS
         ),
-        kernels.clean_in(each(_heat, (31, 33)), NEIGHBOURS),
+        kernels.clean_in(all_of(_heat, (31, 33)), NEIGHBOURS),
     ),
     Exercise("09.3", "Right, wrong or refused", 2, magic="answer").asks(
         host.verdicts(
@@ -491,9 +493,9 @@ EXERCISES = (
         host.others_get_through(),
     ),
     Exercise("09.4", "A tile with both its edges", 2).asks(
-        kernels.right_in("right inside the array", each(_smooth, 1024, whole=128), EDGES),
-        kernels.right_in("right for n = 1, 5, 127, 129, 300", each(_smooth, 1, 5, 127, 129, 300), EDGES),
-        kernels.clean_in(each(_smooth, 129, 300), EDGES),
+        kernels.right_in("right inside the array", all_of(_smooth, 1024, whole=128), EDGES),
+        kernels.right_in("right for n = 1, 5, 127, 129, 300", all_of(_smooth, 1, 5, 127, 129, 300), EDGES),
+        kernels.clean_in(all_of(_smooth, 129, 300), EDGES),
         kernels.loads_in(
             64,
             "from global memory a warp loads its elements once: at most 64 requests for n = 1024",

@@ -5,9 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.kernels import SOUND, Hints, clean_in, listed, no_finding_in, profiled, right_in
-from labkit.course.criteria.launches import Given, Launch, Wrong, each
+from labkit.course.criteria.launches import Given, Launch, Wrong, all_of
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Criterion, Exercise, Unmet, criterion
 from labkit.model.doubled import doubled
@@ -41,7 +41,7 @@ def _product(M: int, N: int, K: int, times: int = 1) -> Launch:
 
 @criterion("the tensor cores do each multiply-add once")
 def _on_tensor_cores(kernel: AnyKernel) -> None:
-    ((M, N, K),) = drawn.instead([(32, 48, 64)], SIDE)
+    ((M, N, K),) = fresh_inputs.instead([(32, 48, 64)], SIDE)
     launch = _product(M, N, K)
     done = 0
     for site in profiled(kernel, launch).sites:
@@ -92,7 +92,7 @@ def _without_conflicts(kernel: AnyKernel) -> None:
             f"the kernel takes {kernel.shared_size_bytes} bytes of shared memory; the tile {TILE_BYTES}.\n"
             "Padding would do, too, but TMA and wgmma know no padding. Exchange places within a row."
         )
-    ((rows,),) = drawn.instead([(2 * SIDE,)], SIDE)
+    ((rows,),) = fresh_inputs.instead([(2 * SIDE,)], SIDE)
     launch = _fragments(rows)
     lines = profiled(kernel, launch).lines.query("space == 'shared'")
     if loads(lines, "shared").useful_bytes.sum() < rows // SIDE * TILE_BYTES:
@@ -184,7 +184,7 @@ def _send_whole_tiles(launch: Launch, profile: Profile) -> None:
 def _by_copies(
     kernel: AnyKernel, make: Callable[[int], Launch], stated: int, loaded: bool, stored: bool
 ) -> None:
-    ((steps,),) = drawn.instead([(stated,)])
+    ((steps,),) = fresh_inputs.instead([(stated,)])
     launch = make(steps)
     profile = profiled(kernel, launch)
     _ask_again(launch, profile)
@@ -235,29 +235,30 @@ def _fed(text: str, *cases: Fed) -> Criterion:
 
 EXERCISES = (
     Exercise("11.1", "A tile per warp", 2).asks(
-        right_in("right for one tile", each(_product, (16, 16, 16), (16, 16, 48), whole=SIDE), BY_WMMA),
+        right_in("right for one tile", all_of(_product, (16, 16, 16), (16, 16, 48), whole=SIDE), BY_WMMA),
         right_in(
-            "right for several tiles", each(_product, (32, 48, 64), (48, 16, 32), (16, 32, 160), whole=SIDE),
+            "right for several tiles",
+            all_of(_product, (32, 48, 64), (48, 16, 32), (16, 32, 160), whole=SIDE),
             BY_WMMA,
         ),
-        no_finding_in(SOUND, each(_product, (32, 48, 32), whole=SIDE), BY_WMMA),
+        no_finding_in(SOUND, all_of(_product, (32, 48, 32), whole=SIDE), BY_WMMA),
         _on_tensor_cores(),
     ),
     Exercise("11.2", "A swizzle", 2, given=2).asks(
-        right_in("right for 16 and 48 rows", each(_fragments, 16, 48, whole=SIDE), IN_PLACE),
-        clean_in(each(_fragments, 32, whole=SIDE), IN_PLACE),
+        right_in("right for 16 and 48 rows", all_of(_fragments, 16, 48, whole=SIDE), IN_PLACE),
+        clean_in(all_of(_fragments, 32, whole=SIDE), IN_PLACE),
         _without_conflicts(),
     ),
     Exercise("11.3", "The phases of a pipeline", 3).asks(
-        clean_in(each(_reversed, 1, 2), PHASES),
-        right_in("right for 3, 4 and 9 steps", each(_reversed, 3, 4, 9), PHASES),
-        clean_in(each(_reversed, 7), PHASES),
+        clean_in(all_of(_reversed, 1, 2), PHASES),
+        right_in("right for 3, 4 and 9 steps", all_of(_reversed, 3, 4, 9), PHASES),
+        clean_in(all_of(_reversed, 7), PHASES),
         _by_copies(_reversed, 5, loaded=True, stored=False),
     ),
     Exercise("11.4", "A broken pipeline", 4).asks(
-        clean_in(each(_tripled, 1), MENDED),
-        right_in("right for 2, 3 and 8 steps", each(_tripled, 2, 3, 8), MENDED),
-        no_finding_in(SOUND, each(_tripled, 7), MENDED),
+        clean_in(all_of(_tripled, 1), MENDED),
+        right_in("right for 2, 3 and 8 steps", all_of(_tripled, 2, 3, 8), MENDED),
+        no_finding_in(SOUND, all_of(_tripled, 7), MENDED),
         _by_copies(_tripled, 5, loaded=True, stored=True),
     ),
     Exercise("11.5", "What feeds the tensor cores", 2, magic="answer").asks(

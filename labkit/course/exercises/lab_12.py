@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from labkit.course import drawn
+from labkit.course import fresh_inputs
 from labkit.course.criteria.kernels import (
     SOUND,
     Hints,
@@ -18,14 +18,14 @@ from labkit.course.criteria.kernels import (
     profiled,
     right_in,
 )
-from labkit.course.criteria.launches import Given, Launch, Make, each
+from labkit.course.criteria.launches import Given, Launch, Make, all_of
 from labkit.course.criteria.python import returns
 from labkit.course.exercise import Exercise, Unmet, criterion
 from simt import AnyKernel, Profile
 from simt.common.errors import SimtError
 from simt.common.limits import WARP
 from simt.counters.sectors import SECTOR_BYTES
-from simt.sass.slice import WAITS
+from simt.sass.control_slice import WAITS
 from simt.timing.prediction import NoPrediction
 
 THREADS = 256  # of a block of 12.2 to 12.5
@@ -121,7 +121,7 @@ AS_TREE = (
 @criterion("in each round whole warps work or rest, without bank conflicts")
 def _in_whole_warps(kernel: AnyKernel) -> None:
     """Count lanes at work in loads. Branches do not tell: lanes part where only some find a larger value."""
-    ((n,),) = drawn.instead([(5 * THREADS,)], THREADS)
+    ((n,),) = fresh_inputs.instead([(5 * THREADS,)], THREADS)
     launch = _where(n)
     blocks, lines = launch.grid[0], profiled(kernel, launch).lines
     shared = lines.query("space == 'shared'")
@@ -164,7 +164,7 @@ def _of_pairs(kernel: AnyKernel) -> None:
 
 @criterion("one barrier, and at most 32 words of shared memory")
 def _one_barrier(kernel: AnyKernel) -> None:
-    ((n,),) = drawn.instead([(4 * THREADS,)], THREADS)
+    ((n,),) = fresh_inputs.instead([(4 * THREADS,)], THREADS)
     launch = _largest(n)
     if kernel.shared_size_bytes > 4 * WARP:
         raise Unmet(
@@ -223,7 +223,7 @@ def _waits_for_nobody(kernel: AnyKernel, *sizes: tuple[int, int]) -> None:
     except SimtError as error:  # what else is wrong with it a launch tells
         if isinstance(error, NoPrediction) and WAITS in str(error):
             raise Unmet(f"{str(error).partition(': ')[2]}\n{WAITING}") from None
-    right_in("", each(_total, *sizes), FINISH).test(kernel)
+    right_in("", all_of(_total, *sizes), FINISH).test(kernel)
 
 
 def _in_order(launch: Launch, profile: Profile) -> None:
@@ -252,7 +252,7 @@ def _in_order(launch: Launch, profile: Profile) -> None:
 
 @criterion("each block adds its share")
 def _shared_by_blocks(kernel: AnyKernel) -> None:
-    ((n, blocks),) = drawn.instead([(4000, 8)])
+    ((n, blocks),) = fresh_inputs.instead([(4000, 8)])
     launch = _total(n, blocks)
     _in_order(launch, profiled(kernel, launch))
     _each_its_share(kernel, launch, n)
@@ -295,7 +295,7 @@ def _histogram(n: int, bins: int) -> Launch:
 
 @criterion("blocks count in dynamic shared memory, and add each bin to the result once")
 def _counted_in_blocks(kernel: AnyKernel) -> None:
-    ((n, bins),) = drawn.instead([(20_000, 100)])
+    ((n, bins),) = fresh_inputs.instead([(20_000, 100)])
     if kernel.shared_size_bytes:
         raise Unmet(
             f"the kernel declares {kernel.shared_size_bytes} bytes of shared memory, for a number of bins "
@@ -320,7 +320,7 @@ def _counted_in_blocks(kernel: AnyKernel) -> None:
             f"{launch}\n{own.threads.sum()} atomic additions to shared memory; each of the {n} elements "
             "needs one."
         )
-    ((n,),) = drawn.instead([(3000,)])
+    ((n,),) = fresh_inputs.instead([(3000,)])
     _each_its_share(kernel, _histogram(n, bins), n)
 
 
@@ -382,7 +382,7 @@ NO_ROW = (
 
 @criterion("each row is read twice")
 def _two_passes(kernel: AnyKernel) -> None:
-    for size in (*drawn.instead([(8, 512), (2, 3008)], FLOATS), *drawn.instead([LONG], FLOATS)):
+    for size in (*fresh_inputs.instead([(8, 512), (2, 3008)], FLOATS), *fresh_inputs.instead([LONG], FLOATS)):
         _reads_twice(kernel, *size)
 
 
@@ -416,16 +416,16 @@ EXERCISES = (
         ),
     ),
     Exercise("12.2", "Where the largest element lies", 3).asks(
-        right_in("right for 256 and 1024 elements", each(_where, 256, 1024, whole=THREADS), TREE),
-        right_in("right for any number of elements", each(_where, 1, 100, 700), PAST),
-        right_in("of equal elements the first", each(partial(_where, different=9), 256, 700), TIES),
-        no_finding_in(SOUND, each(_where, 300, 513), TREE),
+        right_in("right for 256 and 1024 elements", all_of(_where, 256, 1024, whole=THREADS), TREE),
+        right_in("right for any number of elements", all_of(_where, 1, 100, 700), PAST),
+        right_in("of equal elements the first", all_of(partial(_where, different=9), 256, 700), TIES),
+        no_finding_in(SOUND, all_of(_where, 300, 513), TREE),
         _in_whole_warps(),
         _of_pairs(),
     ),
     Exercise("12.3", "Shuffles in the place of barriers", 3, given=2).asks(
-        right_in("right for 1 to 1000 elements", each(_largest, 256, 1, 31, 257, 1000), SHUFFLES),
-        no_finding_in(SOUND, each(_largest, 300, 513), SHUFFLES),
+        right_in("right for 1 to 1000 elements", all_of(_largest, 256, 1, 31, 257, 1000), SHUFFLES),
+        no_finding_in(SOUND, all_of(_largest, 300, 513), SHUFFLES),
         _one_barrier(),
         loads_in(
             2 * WARPS * 4, "an element is loaded once, and each warp's largest once",
@@ -435,15 +435,15 @@ EXERCISES = (
     ),
     Exercise("12.4", "The last block", 3).asks(
         _waits_for_nobody((100, 1), (1000, 5), (5000, 40), (3000, 64)),
-        no_finding_in(SOUND, each(_total, (1000, 6), (3000, 40)), FINISH),
+        no_finding_in(SOUND, all_of(_total, (1000, 6), (3000, 40)), FINISH),
         right_in("right for launches in a row", lambda _: [_total(900, 7, 2), _total(900, 7, 3)], FINISH),
         _shared_by_blocks(),
     ),
     Exercise("12.5", "A histogram in shared memory", 3, given=2).asks(
         right_in(
-            "right for 10, 100 and 3000 bins", each(_histogram, (1000, 10), (5000, 100), (9001, 3000)), BINS
+            "right for 10, 100 and 3000 bins", all_of(_histogram, (1000, 10), (5000, 100), (9001, 3000)), BINS
         ),
-        no_finding_in(SOUND, each(_histogram, (2000, 10), (5000, 700)), BINS),
+        no_finding_in(SOUND, all_of(_histogram, (2000, 10), (5000, 700)), BINS),
         _counted_in_blocks(),
     ),
     Exercise("12.6", "Turns", 3, magic="answer").asks(
@@ -459,9 +459,9 @@ EXERCISES = (
         ),
     ),
     Exercise("12.7", "Softmax, online", 3, given=3).asks(
-        right_in("right for rows of 32 to 1000", each(_softmax, (5, 32), (3, 300), (4, 1000)), ONLINE),
-        right_in("right for rows shorter than a warp", each(_softmax, (5, 1), (9, 20)), ONLINE),
-        clean_in(each(_softmax, (6, 70)), ONLINE),
+        right_in("right for rows of 32 to 1000", all_of(_softmax, (5, 32), (3, 300), (4, 1000)), ONLINE),
+        right_in("right for rows shorter than a warp", all_of(_softmax, (5, 1), (9, 20)), ONLINE),
+        clean_in(all_of(_softmax, (6, 70)), ONLINE),
         _two_passes(),
     ),
 )  # fmt: skip

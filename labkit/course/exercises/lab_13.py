@@ -19,8 +19,8 @@ from labkit.course.criteria.programs import (
     timed,
     timed_whole,
 )
-from labkit.course.drawn import further
 from labkit.course.exercise import Exercise, criterion
+from labkit.course.fresh_inputs import further
 from simt.common.occupancy import gpu
 from simt.programs.program import AnyProgram
 from simt.programs.server.gpu import COPY_SECONDS, LAUNCH_SECONDS, pinned_rate

@@ -83,7 +83,9 @@ def read(path: Path) -> dict[str, Any]:
 
 def cuda_sources() -> list[str]:
     """Gather the course's CUDA C++: its kernels, and the `%%cuda` cells of all its notebooks."""
-    rungs = [kernels.whole_source(name) for family in kernels.FAMILIES for name in kernels.names(family)]
+    rungs = [
+        kernels.source_with_includes(name) for family in kernels.FAMILIES for name in kernels.names(family)
+    ]
     pages = [*notebooks(shipped() / "solutions"), *notebooks(shipped())]
     cells = [_source(cell) for page in pages for cell in read(page)["cells"]]
     return rungs + [cell for cell in cells if cell.startswith("%%cuda")]

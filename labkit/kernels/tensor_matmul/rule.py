@@ -8,7 +8,7 @@ rule estimates the time of each tile: steps of k that one block takes, times the
 from math import ceil
 from typing import NamedTuple
 
-from labkit.kernels import whole_source
+from labkit.kernels import source_with_includes
 from labkit.kernels.tensor_matmul.family import TensorMatmul
 from simt.compiler.macros import names_of
 
@@ -51,7 +51,9 @@ def tile_for(problem: TensorMatmul, multiprocessors: int = 132) -> dict[str, int
 
 def estimate(tile: Tile, problem: TensorMatmul, multiprocessors: int) -> float:
     """Return the estimated time, in microseconds, without the launch."""
-    least = names_of(whole_source(RUNG), {}).whole("LEAST")  # steps, as long as it takes to hand sums over
+    least = names_of(source_with_includes(RUNG), {}).whole(
+        "LEAST"
+    )  # steps, as long as it takes to hand sums over
     steps = ceil(problem.K * problem.array_dtypes()["A"].itemsize / STEP_BYTES)
     cluster = _cluster(tile, problem)
     clusters = multiprocessors // cluster

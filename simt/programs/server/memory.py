@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simt.common.buffer_names import Freed, Named
 from simt.common.errors import SimtError
-from simt.common.named import Freed, Named
 from simt.kernel import Launch
 from simt.launch.arguments import Packed, Range
 from simt.module import Kernel

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from simt.common.buffer_names import Named
 from simt.common.errors import SimtError
-from simt.common.named import Named
 from simt.kernel import Launch
 from simt.launch.arguments import Packed, Range
 from simt.module import Kernel

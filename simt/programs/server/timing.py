@@ -75,8 +75,8 @@ class Timing:
         except (SimtError, ValueError) as error:
             self._tell(
                 kernel,
-                f"no time can be predicted for `{shown(kernel)}`: {error.__cause__ or error}. The simulator's "
-                "own time is used instead",
+                f"no time can be predicted for `{shown(kernel)}`: {error.__cause__ or error}. "
+                "The simulator's own time is used instead",
             )
         return math.nan
 

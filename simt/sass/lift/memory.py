@@ -1,7 +1,8 @@
 """Rules for accesses to memory.
 
 Shared addresses begin at 1024 on Hopper and later, after what the system keeps; in the simulator at 0. Local
-memory lies below the top of the stack. An access whose result decides nothing is later dropped (slice.py).
+memory lies below the top of the stack. An access whose result decides nothing is later dropped
+(control_slice.py).
 """
 
 from __future__ import annotations

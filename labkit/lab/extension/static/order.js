@@ -1,5 +1,5 @@
 // A cell that fails because labkit is not loaded, as after a restart of Python, is told which cells to run first.
-// Once it is loaded the kernel tells of missing names itself: labkit/course/out_of_order.py.
+// Once it is loaded the kernel tells of missing names itself: labkit/course/missing_name_hint.py.
 
 const LOADS = /labkit\.start\(|%load_ext labkit/;
 const LOADED = "'labkit' in get_ipython().extension_manager.loaded";

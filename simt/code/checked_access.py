@@ -72,7 +72,7 @@ def check_function(module: ir.Module, space: str, is_write: bool, layout: Layout
             if stops:
                 report(b, launch, frame, abi.BAD_ACCESS, site, wrong, first)
             else:
-                found(b, launch, frame, abi.OUT_OF_BOUNDS, site, lane, first)
+                report_finding(b, launch, frame, abi.OUT_OF_BOUNDS, site, lane, first)
         b.ret(b.and_(mask, b.not_(wrong)))
 
     type_ = ir.FunctionType(I32, [POINTER, POINTER, LANES_64, I32, I32, I64])
@@ -128,7 +128,7 @@ def local_bounds(b: ir.IRBuilder, frame: Value, layout: Layout) -> tuple[Value, 
     return starts, b.add(starts, constant(starts, layout.local_bytes))
 
 
-def found(
+def report_finding(
     b: ir.IRBuilder,
     launch: Value,
     frame: Value,

@@ -22,7 +22,7 @@ from simt.common.cache import cache_dir
 BUSY_SECONDS, BUSY_PERCENT = 0.3, 25
 
 
-class Turns:
+class MachineLock:
     """The turns of one grader; of several in a process each needs its own."""
 
     def __init__(self, folder: Path | None = None) -> None:

@@ -12,7 +12,7 @@ from simt.common.cache import cached_bytes
 T = TypeVar("T")
 
 
-def stored(kind: str, key: Sequence[str], make: Callable[[], T]) -> T:
+def disk_cached(kind: str, key: Sequence[str], make: Callable[[], T]) -> T:
     """Return `make()`, or the copy on disk if this version of the simulator made it before."""
     return pickle.loads(cached_bytes(kind, [*key, _version()], lambda: pickle.dumps(make())))
 

@@ -16,9 +16,9 @@ from simt.analysis.blocks import Block, split
 from simt.common.errors import SimtError
 from simt.counters.traffic import ATOMIC
 from simt.ptx import Address, Guard, Immediate, Instruction, Operand, Register, Vector
-from simt.sass.chains import Chains, find_chains, separate
 from simt.sass.lift.table import UNKNOWN
 from simt.sass.opcodes import known, width
+from simt.sass.reaching_definitions import Chains, find_chains, separate
 
 _STORED_TO = {"global", "shared", "local", "generic"}
 _SLOT = re.compile(r"(?:@!?\w+ )?\w+(\S*) .*\[R1(?:\+(0x[0-9a-f]+))?\].*")

@@ -3,7 +3,7 @@
 from llvmlite import ir
 
 from simt.code.abi import I32, I64, Value
-from simt.code.careful import LANES_64, defined_once, each_distinct
+from simt.code.checked_access import LANES_64, defined_once, each_distinct
 from simt.code.instructions import intrinsic
 from simt.code.vectors import broadcast
 from simt.common.limits import WARP

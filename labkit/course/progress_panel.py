@@ -12,7 +12,7 @@ from html import escape
 from IPython.core.getipython import get_ipython
 from IPython.display import display, update_display
 
-from labkit.course import out_of_order, progress
+from labkit.course import missing_name_hint, progress
 from labkit.course.exercise import Exercise
 from labkit.course.feedback import Score
 from labkit.course.notebooks import catalog
@@ -35,7 +35,7 @@ def start(number: str) -> None:
     lesson = _lesson(number)
     if (shell := get_ipython()) and (extensions := shell.extension_manager):
         extensions.load_extension("labkit")  # %load_ext would warn where the cell runs again
-        out_of_order.tell_in(shell, number)
+        missing_name_hint.tell_in(shell, number)
     progress.opened(number)
     _show(lesson, is_foot=False)
     print(device())

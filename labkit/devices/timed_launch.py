@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import simt
-from simt.common.launches import Seen
+from simt.common.launches import LaunchLog
 from simt.common.tensor_map import TensorMap
 from simt.kernel import Predicted
 from simt.launch.twins import described, is_array, zeros
@@ -49,7 +49,7 @@ def contents_decide(kernel: simt.AnyKernel, gpu: str) -> bool:
     return kernel._lifted(kernel.sass(gpu).code, keeps_traffic=True).needs_contents
 
 
-def launched(seen: Seen, calls: int) -> Launched | None:
+def launched(seen: LaunchLog, calls: int) -> Launched | None:
     """Return the launch that each of so many calls made; None where a call made none, or several."""
     if seen.last is None or seen.count != calls:
         return None
