@@ -48,7 +48,15 @@ def _linker() -> Any:
 
 
 def machine_code(module: ir.Module, is_brief: bool) -> bytes:
-    """Return a module's optimised machine code; `is_brief`: made quickly rather than running fast."""
+    """Return a module's optimised machine code; `is_brief`: made quickly rather than running fast.
+
+    Nothing unwinds it, so it has no unwinding tables to register. libgcc keeps the ranges of such tables in a
+    tree, in which none may overlap; but a library with two sections of code may span another one. NumPy walks
+    the stack before it multiplies large arrays, and crashed there.
+    """
+    for function in module.functions:
+        if not function.is_declaration:
+            function.attributes.add("nounwind")
     level, pass_names = BRIEF if is_brief else FAST
     machine = _host(level)
     parsed = llvm.parse_assembly(str(module))
