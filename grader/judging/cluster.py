@@ -100,7 +100,9 @@ class Cluster:
         return len(self) < AHEAD * max(1, len(self._workers))
 
     def start(self, attempt: Attempt, job: Job) -> None:
-        """Send an attempt to a worker."""
+        """Send an attempt to a worker; a second one to another, which may have come a moment ago."""
+        if attempt.avoid and set(self._workers) <= {attempt.avoid}:
+            self._look(is_due=True)
         others = set(self._workers) - {attempt.avoid} if attempt.avoid in self._workers else set()
         future = self.client.submit(
             _attempt,
@@ -140,9 +142,9 @@ class Cluster:
         future.release()
         return attempt, job
 
-    def _look(self) -> None:
-        """Ask, once in a while, which workers there are."""
-        if monotonic() < self._asked + POLL_SECONDS:
+    def _look(self, *, is_due: bool = False) -> None:
+        """Ask which workers there are: once in a while, or now."""
+        if not is_due and monotonic() < self._asked + POLL_SECONDS:
             return
         try:
             self._workers = tuple(self.client.nthreads())

@@ -97,8 +97,8 @@ def summed(a, b, at_once, kept_bits):
 
 def cut(numbers, bits):
     """Numbers without what is below their first bits."""
-    place = 2.0 ** (np.frexp(from_bits)[1] - bits)
-    return np.trunc(from_bits / place) * place
+    place = 2.0 ** (np.frexp(numbers)[1] - bits)
+    return np.trunc(numbers / place) * place
 
 
 @settings(max_examples=80, deadline=None)

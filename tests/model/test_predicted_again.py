@@ -27,7 +27,7 @@ def test_nothing_is_compiled_or_read_again(monkeypatch):
         raise AssertionError("made again")
 
     monkeypatch.setattr(module_of_kernels, "Program", refuse)
-    monkeypatch.setattr(module_of_kernels, "stored", refuse)
+    monkeypatch.setattr(module_of_kernels, "disk_cached", refuse)
     found = [made.predict(*launch(1 << 14, stride)[0]).seconds for stride in (1, 2, 8, 31)]
     assert found[0] == first.seconds
     assert len(set(found)) == 4
