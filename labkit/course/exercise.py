@@ -107,8 +107,8 @@ class Exercise:
     def judge(self, answer: Answer, seed: int | None = None, step: Step = lambda *_: None) -> Feedback:
         """Try the criteria on `answer`, a kernel or function, up to the first that it does not meet.
 
-        With a `seed` of at least 0 they try fresh inputs, too: see fresh_inputs.py. `step` is called before each
-        with its number, from 1, and how many there are.
+        With a `seed` of at least 0 they try fresh inputs, too: see fresh_inputs.py. `step` is called before
+        each with its number, from 1, and how many there are.
         """
         magic = _magic_of(answer)
         if magic != self.magic:
