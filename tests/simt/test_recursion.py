@@ -106,9 +106,7 @@ def test_too_deep_is_named_with_its_line():
     for value in range(10):
         expected = value ^ 3 * expected
     assert out[0] == expected
-    with pytest.raises(
-        simt.SimtError, match=r"line 2: the recursion is too deep for a stack of 1024 bytes"
-    ):
+    with pytest.raises(simt.SimtError, match=r"line 2: the recursion is too deep for a stack of 1024 bytes"):
         run(source, 1, x, out, np.int32(10000))
 
 
