@@ -904,6 +904,19 @@ def test_mismatch(dtype, declared, wanted):
     assert wanted is None or (f"`{declared}`" in reason and reason.endswith(f"an array of {wanted}"))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "declared", "why"),
+    [
+        ("f8", "float", "each element is read in pieces"),
+        ("f4", "double", "elements are read together"),
+        ("i4", "float", "the bits of integers are nonsense as floats"),
+        ("f2", "__nv_bfloat16", "the bits of float16 are nonsense as bfloat16"),
+    ],
+)
+def test_a_mismatch_says_what_comes_of_it(dtype, declared, why):
+    assert f"the kernel declares `{declared}*`: {why}." in mismatch(np.dtype(dtype), f"{declared}*")
+
+
 def test_wrong_dtypes_are_found_where_they_are_used():
     found = reader("f4").check(1, 64, (np.zeros(64), floats(64), np.int32(64)))
     assert [(f.tool, f.kind, f.line) for f in found] == [("memcheck", "wrong dtype", 3)]
