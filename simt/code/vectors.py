@@ -29,13 +29,13 @@ def element_type(value: Value) -> ir.Type:
 def shuffled(b: ir.IRBuilder, x: Value, y: Value | None, indices: Sequence[int]) -> Value:
     """Pick elements of x, followed by those of y, by position."""
     second = ir.Constant(x.type, ir.Undefined) if y is None else y
-    return b.shuffle_vector(x, second, _positions(tuple(indices)))
+    return b.shuffle_vector(x, second, numbers(tuple(indices)))
 
 
 @lru_cache(maxsize=4096)
-def _positions(indices: tuple[int, ...]) -> ir.Constant:
-    """Cache the constant and its text: the same few recur, and writing 32 numbers takes a while."""
-    return ir.Constant(ir.VectorType(I32, len(indices)), [ir.Constant(I32, i) for i in indices])
+def numbers(values: tuple[int, ...]) -> ir.Constant:
+    """Return a vector of 32-bit numbers. It is cached with its text, which takes long to write."""
+    return ir.Constant(ir.VectorType(I32, len(values)), [ir.Constant(I32, value) for value in values])
 
 
 def broadcast(b: ir.IRBuilder, scalar: Value, count: int) -> Value:

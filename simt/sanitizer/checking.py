@@ -1,11 +1,12 @@
 """A checked run looks for races, reads of unwritten memory, and threads missing at a barrier.
 
 Invalid accesses are reported and skipped, and the launch goes on. An access whose lanes lie at constant
-offsets gets a quick look at the shadow of its granules. Whatever is suspicious, scattered or guarded goes
-through `track`, lane by lane.
+offsets gets a quick look at the shadow of its granules (quick.py). Whatever is suspicious, scattered or
+guarded gets a look at the lanes' own addresses (warp_look.py), and atomic operations and mistakes go through
+`track`, lane by lane.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from llvmlite import ir
 
@@ -187,7 +188,7 @@ class Checking(Observer):
         return b.call(function, [*arguments, *granules])
 
     def _track(self, instruction: Instruction, access: Access) -> None:
-        """Check an access of all lanes one by one."""
+        """Check an access of all lanes, whatever their addresses are."""
         w = self.w
         values = stored(w, access, Kind(instruction.type)) if access.is_store else []
         addresses, everyone = lane_addresses(w, access), ir.Constant(I32, -1)
@@ -197,42 +198,32 @@ class Checking(Observer):
         )
 
     def careful(self, look: ObservedAccess) -> None:
-        """Check an access lane by lane."""
-        b, access, values = look.b, look.access, look.values
+        """Check an access of some lanes: all together if there is a look of its kind, else one by one."""
+        b, access = look.b, look.access
         if access.space == "const":
             return
-        kind = self._look_kind(access)
-        if kind.is_known and not access.is_atomic:
-            self._look(look, kind)
-            return
-        function = track_function(b.module, self.w.layout, self.granule)
-        does_read, does_write = ir.Constant(I1, not access.is_store), ir.Constant(I1, access.is_store)
-        if access.is_atomic:
-            does_read = does_write = ir.Constant(I1, 1)
-            _note_atomic(b, look.launch)
-        size = ir.Constant(I64, access.size if access.is_store else access.alignment)
-        for i, value in enumerate(values if access.is_store else [None]):
-            bits = ir.Constant(LANES_64, None) if value is None else _bits(b, value)
-            place = b.add(look.addresses, constant(look.addresses, i * access.size))
-            who = [look.launch, look.frame, place, look.mask, look.site]
-            b.call(function, [*who, size, bits, does_read, does_write])
-
-    def _look_kind(self, access: Access) -> LookKind:
         size = access.size if access.is_store else access.alignment
-        return LookKind(access.space, size, self._granule(access), access.is_store)
+        kind = LookKind(access.space, size, self._granule(access), access.is_store)
+        track = track_function(b.module, self.w.layout, self.granule)
+        if kind.is_known and not access.is_atomic:
+            function, address = self._look_function(b, look.launch, kind), b.ptrtoint(track, I64)
+            for place, bits in _items(look):
+                b.call(function, [address, look.launch, look.frame, place, look.mask, look.site, bits])
+            return
+        reads, writes = access.is_atomic or not access.is_store, access.is_atomic or access.is_store
+        does = ir.Constant(I1, reads), ir.Constant(I1, writes)
+        if access.is_atomic:
+            _note_atomic(b, look.launch)
+        for place, bits in _items(look):
+            who = [look.launch, look.frame, place, look.mask, look.site]
+            b.call(track, [*who, ir.Constant(I64, size), bits, *does])
 
-    def _look(self, look: ObservedAccess, kind: LookKind) -> None:
-        """Check an access of all its lanes together."""
-        b, access = look.b, look.access
+    def _look_function(self, b: ir.IRBuilder, launch: Value, kind: LookKind) -> Value:
+        """Return the function that looks at accesses of a kind, from the launch's table."""
         number = self.look_kinds.setdefault(kind, len(self.look_kinds))
-        table = load_field(b, Launch, look.launch, "looks")
+        table = load_field(b, Launch, launch, "looks")
         address = b.load(b.gep(table, [ir.Constant(I64, number)], source_etype=I64), typ=I64)
-        function = b.inttoptr(address, LOOK.as_pointer())
-        track = b.ptrtoint(track_function(b.module, self.w.layout, self.granule), I64)
-        for i, value in enumerate(look.values if access.is_store else [None]):
-            bits = ir.Constant(LANES_64, None) if value is None else _bits(b, value)
-            place = b.add(look.addresses, constant(look.addresses, i * access.size))
-            b.call(function, [track, look.launch, look.frame, place, look.mask, look.site, bits])
+        return b.inttoptr(address, LOOK.as_pointer())
 
     def barrier(self, instruction: Instruction) -> None:
         """Find threads that ended before a barrier that others reach."""
@@ -389,6 +380,14 @@ class Checking(Observer):
 def has_effect(instruction: Instruction) -> bool:
     """Say whether an operand's value goes to memory, is an address, or decides which code runs."""
     return (instruction.is_access and not keeps_registers(instruction)) or instruction.ends_block
+
+
+def _items(look: ObservedAccess) -> Iterator[tuple[Value, Value]]:
+    """Yield the lanes' addresses and bits of each item that they store; a load is one item, of no bits."""
+    b, access = look.b, look.access
+    for i, value in enumerate(look.values if access.is_store else [None]):
+        bits = ir.Constant(LANES_64, None) if value is None else _bits(b, value)
+        yield b.add(look.addresses, constant(look.addresses, i * access.size)), bits
 
 
 def _bits(b: ir.IRBuilder, value: Value) -> Value:

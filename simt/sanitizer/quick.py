@@ -15,7 +15,7 @@ from simt.code.abi import I1, I32, I64, POINTER, Value
 from simt.code.checked_access import defined_once
 from simt.code.instructions import intrinsic
 from simt.code.memory import MAX_RUNS
-from simt.code.vectors import all_true, broadcast, vector_type
+from simt.code.vectors import all_true, broadcast, numbers, vector_type
 from simt.common.limits import WARP
 from simt.ptx import Instruction
 from simt.sanitizer import shadow
@@ -54,11 +54,10 @@ def looks(
     growing: dict[object, tuple[list[Member], int]] = {}
     for position, instruction in enumerate(code):
         access = at.get(position)
-        if access is None or access.is_store or access.is_atomic or is_ordered(instruction):
-            if access is not None or _orders(instruction):
-                growing.clear()
-            if access is None or access.is_store or access.is_atomic:
-                continue
+        if _orders(instruction):
+            growing.clear()
+        if access is None or access.is_store or access.is_atomic:
+            continue
         key = access.base, access.group_range, access.space, access.alignment, access.range
         unit = granule["shared" if access.space == "shared" else "global"]
         granules = len(set(access.shape.lane_offsets())) * max(1, access.alignment // unit)
@@ -74,6 +73,8 @@ def looks(
 def _orders(instruction: Instruction) -> bool:
     """Say whether accesses before and after an instruction differ in what they may race with."""
     family = instruction.family
+    if instruction.is_access:
+        return family.writes or is_ordered(instruction)
     return (
         family.writes or family.is_fence or family.waits or family.is_asynchronous or family.lanes != "each"
     )
@@ -249,10 +250,8 @@ class _Quick:
         return b.inttoptr(places, ir.VectorType(POINTER, count))
 
 
-def _numbers(numbers: Sequence[int]) -> Value:
-    if len(numbers) == 1:
-        return ir.Constant(I32, numbers[0])
-    return ir.Constant(vector_type(I32, len(numbers)), [ir.Constant(I32, each) for each in numbers])
+def _numbers(values: tuple[int, ...]) -> Value:
+    return numbers(values) if len(values) > 1 else ir.Constant(I32, values[0])
 
 
 def _everyone(run: Run) -> Value:

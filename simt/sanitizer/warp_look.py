@@ -5,7 +5,7 @@ of a halo. Their shadow is read and written as masked vectors. The shadow of sca
 their elements are. What may be a mistake is left to `track`, which knows more and takes lanes one by one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,7 +14,7 @@ from llvmlite import ir
 from simt.code.abi import I1, I32, I64, POINTER, ZERO, Frame, Launch, Range, Value, load_field
 from simt.code.checked_access import LANES_64, each_range, entry_slot, shared_bounds
 from simt.code.instructions import constant, intrinsic
-from simt.code.vectors import all_true, broadcast, shuffled
+from simt.code.vectors import all_true, broadcast, numbers, shuffled
 from simt.common.limits import WARP
 from simt.sanitizer import shadow
 from simt.sanitizer.shadow import Present, plane_bytes_of, spread
@@ -199,7 +199,7 @@ class _WarpLook:
             arguments = [value, self._word(plane, granule), align, lanes]
             intrinsic(b, "masked.store", ir.VoidType(), *arguments, overloads=(type_, POINTER))
 
-        places = b.or_(broadcast(b, self.phase, count), _numbers(own))
+        places = b.or_(broadcast(b, self.phase, count), numbers(tuple(own)))
         self._note(load, store, places, lanes)
         b.branch(self.done)
 
@@ -208,7 +208,7 @@ class _WarpLook:
         b = self.b
         type_, pointers = ir.VectorType(I32, WARP), ir.VectorType(POINTER, WARP)
         align, nothing = ir.Constant(I32, 4), ir.Constant(type_, None)
-        places = b.or_(broadcast(b, self.phase, WARP), _numbers(range(WARP)))
+        places = b.or_(broadcast(b, self.phase, WARP), numbers(tuple(range(WARP))))
         shift = constant(self.addresses, self.shift)
         granules = b.sub(b.lshr(self.addresses, shift), broadcast(b, self.origin, WARP))
         offsets = b.shl(granules, constant(granules, 2))
@@ -230,9 +230,9 @@ class _WarpLook:
 
         def leave_if_lanes_meet() -> None:
             """Leave stores of several lanes to one place to `track`, which compares what they store."""
-            old, numbers = load(shadow.WRITE_SITE, 0), _numbers(range(WARP))
-            store(shadow.WRITE_SITE, numbers, 0)
-            met = b.bitcast(met_where(load(shadow.WRITE_SITE, 0), numbers), I32)
+            old, lanes = load(shadow.WRITE_SITE, 0), numbers(tuple(range(WARP)))
+            store(shadow.WRITE_SITE, lanes, 0)
+            met = b.bitcast(met_where(load(shadow.WRITE_SITE, 0), lanes), I32)
             with b.if_then(b.icmp_unsigned("!=", met, ZERO), likely=False):
                 store(shadow.WRITE_SITE, old, 0)
                 b.branch(self.closely)
@@ -295,7 +295,3 @@ class _WarpLook:
 
     def _word(self, plane: int, granule: Value) -> Value:
         return shadow.word(self.b, self.planes, self.plane_bytes, plane, granule)
-
-
-def _numbers(numbers: Sequence[int]) -> Value:
-    return ir.Constant(ir.VectorType(I32, len(numbers)), [ir.Constant(I32, each) for each in numbers])
