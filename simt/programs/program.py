@@ -176,8 +176,10 @@ def build_program(source: str, options: Sequence[str] = ()) -> Program:
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         # The source stays: messages show its lines, and debug information names its path.
-        place.with_name(FILE_NAME).write_text(source)
+        # Another process may be building the same: each file appears whole, or not at all.
         built = place.with_name(f"program-{os.getpid()}")
+        built.write_text(source)
+        built.replace(place.with_name(FILE_NAME))
         call[call.index("program")] = built.name
         try:
             done = subprocess.run(

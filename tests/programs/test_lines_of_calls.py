@@ -40,6 +40,29 @@ def test_a_call_has_its_line_where_the_compiler_has_inlined_it(built, level):
     assert told.startswith("labkit check: no mistake found") and told.count("\n") == 1
 
 
+UNCHECKED = """#include <cstdio>
+__global__ void f() {}
+int main(int argc, char **argv) {
+    std::remove(argv[0]);
+    f<<<1, 5000>>>();
+    cudaDeviceSynchronize();
+}
+"""
+
+
+def test_a_program_whose_file_is_gone_keeps_its_lines(built):
+    """Another build of the same program may put its own file in the place of one that runs."""
+    _, told, _ = built(UNCHECKED).run(LABKIT_PROGRAM="check")
+    assert "failed call: main.cu:5: a kernel launch failed" in told
+    assert "unchecked launch: main.cu:5: this launch failed" in told
+
+
+def test_an_unchecked_launch_is_told_without_lines_too(built):
+    _, told, _ = built(UNCHECKED, "-Xlinker", "--strip-debug").run(LABKIT_PROGRAM="check")
+    assert "failed call: a kernel launch failed" in told
+    assert "unchecked launch: this launch failed" in told
+
+
 COMPARES = """#include <cmath>
 #include <cstdio>
 #include <cuda_fp16.h>

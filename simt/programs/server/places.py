@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
+from typing import BinaryIO
 
 from simt.programs.server.device_code import is_cudas, shown_path
 
@@ -15,17 +17,17 @@ class Places:
     """Finds the lines of one running program."""
 
     def __init__(self, process: int) -> None:
-        self._process = process
         self._start = 0
-        self._path = Path()
+        self._file: BinaryIO | None = None  # kept open: a build that ends meanwhile may take the file away
         self._calls: dict[int, list[tuple[str, int]]] = {}
         try:
-            self._path = Path(f"/proc/{process}/exe").resolve()
+            self._file = Path(f"/proc/{process}/exe").open("rb")
+            path = os.readlink(f"/proc/{process}/exe")  # as in its maps, " (deleted)" included
             maps = Path(f"/proc/{process}/maps").read_text().splitlines()
         except OSError:
             return
         for line in maps:
-            if line.endswith(str(self._path)):
+            if line.endswith(path):
                 self._start = int(line.partition("-")[0], 16)
                 break
 
@@ -70,16 +72,14 @@ class Places:
         """Yield the program's debug information, each of its units, and where the program's code begins."""
         from elftools.elf.elffile import ELFFile
 
-        try:
-            with self._path.open("rb") as file:
-                elf = ELFFile(file)
-                if elf.has_dwarf_info():
-                    first = min(s["p_vaddr"] for s in elf.iter_segments("PT_LOAD"))
-                    dwarf = elf.get_dwarf_info()
-                    for unit in dwarf.iter_CUs():
-                        yield dwarf, unit, first
-        except OSError:
+        if self._file is None:
             return
+        elf = ELFFile(self._file)
+        if elf.has_dwarf_info():
+            first = min(s["p_vaddr"] for s in elf.iter_segments("PT_LOAD"))
+            dwarf = elf.get_dwarf_info()
+            for unit in dwarf.iter_CUs():
+                yield dwarf, unit, first
 
 
 def _calls_within(outer, address, dwarf, paths):  # type: ignore[no-untyped-def]

@@ -281,7 +281,7 @@ class Server:
         self.mistakes.add("failed call", f"{where}{what}: {name} ({text})", f"{line} {function} {name}")
         if is_launch:
             self._blame_unseen()
-            self._unseen = where
+            self._unseen = f"{where}this launch failed"
         return Answer()
 
     def looked(self, reader: Reader) -> Answer:
@@ -293,7 +293,7 @@ class Server:
         if self._unseen:
             self.mistakes.add(
                 "unchecked launch",
-                f"{self._unseen}this launch failed, and the program never noticed: "
+                f"{self._unseen}, and the program never noticed: "
                 "call cudaGetLastError() after it",
             )
         self._unseen = ""
