@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -22,7 +21,7 @@ class Places:
         self._calls: dict[int, list[tuple[str, int]]] = {}
         try:
             self._file = Path(f"/proc/{process}/exe").open("rb")
-            path = os.readlink(f"/proc/{process}/exe")  # as in its maps, " (deleted)" included
+            path = str(Path(f"/proc/{process}/exe").readlink())  # as in its maps, " (deleted)" included
             maps = Path(f"/proc/{process}/maps").read_text().splitlines()
         except OSError:
             return

@@ -293,8 +293,7 @@ class Server:
         if self._unseen:
             self.mistakes.add(
                 "unchecked launch",
-                f"{self._unseen}, and the program never noticed: "
-                "call cudaGetLastError() after it",
+                f"{self._unseen}, and the program never noticed: call cudaGetLastError() after it",
             )
         self._unseen = ""
 
