@@ -20,7 +20,7 @@ class Places:
         self._file: BinaryIO | None = None  # kept open: a build that ends meanwhile may take the file away
         self._calls: dict[int, list[tuple[str, int]]] = {}
         try:
-            self._file = Path(f"/proc/{process}/exe").open("rb")
+            self._file = Path(f"/proc/{process}/exe").open("rb")  # noqa: SIM115
             path = str(Path(f"/proc/{process}/exe").readlink())  # as in its maps, " (deleted)" included
             maps = Path(f"/proc/{process}/maps").read_text().splitlines()
         except OSError:
